@@ -60,7 +60,7 @@ class Burn:
     def __init__(self, gpu: CudaGpu, peer: CudaGpu | None, clock: Clock) -> None:
         self._gpu, self._peer, self._clock = gpu, peer, clock
         self._stream = gpu.stream()
-        self._checker = integrity.Checker(gpu, self._stream) if gpu.has_kernels else None
+        self._checker = integrity.Checker(gpu, self._stream) if gpu.has_kernel() else None
         self._chunk_bytes = _chunk_bytes(gpu)
         self.chunks = _chunks(gpu, self._chunk_bytes) if self._checker is not None else []
         self._next = 0
@@ -91,9 +91,13 @@ class Burn:
             return self._turns[name](over)
 
     def _power(self, over: Over) -> Fact:
-        flow, flop = compute.work(self._gpu, self._clock)
-        rates = [LAUNCHES * flop / self._clock.seconds([flow], LAUNCHES)[0] / 1e12 for _ in _until(over)]
-        return {"compute": _mean(rates)}
+        load = compute.heaviest(self._gpu, self._clock)
+        rates, total = [], IntegrityTotal()
+        for _ in _until(over):
+            rates.append(LAUNCHES * load.flop / self._clock.seconds([load.flow], LAUNCHES)[0] / 1e12)
+            wrong, checked = load.differing()
+            total.add(wrong, None, checked)
+        return {"compute": _mean(rates), **total.fact()}
 
     def _memory(self, over: Over) -> Fact:
         """Check each chunk as it was left a cycle ago, then refill and check it again."""

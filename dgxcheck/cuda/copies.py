@@ -131,7 +131,7 @@ def access_words(enabled: bool) -> str:
 
 
 def _figure(clock: Clock, flows: Sequence[Flow], size: Size, what: str = "", engine: str = "ce") -> Fact:
-    held = "behind a spinning kernel" if flows[0].gpu.has_kernels else "without a kernel to hold them back"
+    held = "behind a spinning kernel" if flows[0].gpu.has_kernel() else "without a kernel to hold them back"
     copied = f"{engine}, {size.bytes // MIB} MiB x {size.repeats} {held}"
     method = f"{copied}, {what}" if what else copied
     return figure([sum(clock.rates(flows, size.repeats)) for _ in range(size.samples)], "GB/s", method)

@@ -20,7 +20,9 @@ from dgxcheck.cuda.driver import (
 )
 from dgxcheck.package_files import FOLDER, read
 
-KERNELS = os.path.join(FOLDER, "cuda", "kernels.ptx")
+KERNELS, TENSOR = (os.path.join(FOLDER, "cuda", name) for name in ("kernels.ptx", "tensor.ptx"))
+_OF_TENSOR_CORES = ("dgx_mma",)
+"""The kernels of ``tensor.ptx``; all others are for every GPU from Kepler on."""
 MIB = 1 << 20
 LEFT_FREE = 512 * MIB
 """Bytes of each GPU's memory that a measurement leaves free."""
@@ -47,8 +49,8 @@ class CudaGpu:
         """A display is attached: a watchdog ends kernels that run too long."""
         self.context = 0
         self._kernels: dict[str, int] = {}
-        self._module = 0
-        self._unloadable: CudaError | None = None
+        self._modules: dict[str, int] = {}
+        self._unloadable: dict[str, CudaError] = {}
         self._kept = ExitStack()
         self._flag: PinnedMemory | None = None
         self._peers: set[CudaGpu] = set()
@@ -130,24 +132,26 @@ class CudaGpu:
         return event
 
     def kernel(self, name: str) -> int:
-        """A kernel of ``kernels.ptx``, compiled by the driver on first use; CudaError where it has no compiler."""
-        if self._unloadable is not None:
-            raise self._unloadable
+        """A kernel, compiled by the driver on first use; CudaError where it has no compiler, or not for this GPU."""
+        file = TENSOR if name in _OF_TENSOR_CORES else KERNELS
+        if file in self._unloadable:
+            raise self._unloadable[file]
         if name not in self._kernels:
             self.use()
             try:
-                self._module = self._module or self._load()
-                self._kernels[name] = self.driver.handle("cuModuleGetFunction", self._module, name.encode())
+                if file not in self._modules:
+                    self._modules[file] = self.driver.handle("cuModuleLoadDataEx", read(file) + b"\0", 0, None, None)
+                self._kernels[name] = self.driver.handle("cuModuleGetFunction", self._modules[file], name.encode())
             except CudaError as error:
-                self._unloadable = error if error.code in UNLOADABLE else None
+                if error.code in UNLOADABLE:
+                    self._unloadable[file] = error
                 raise
         return self._kernels[name]
 
-    @property
-    def has_kernels(self) -> bool:
-        """Can the driver load the kernels? Copies work without."""
+    def has_kernel(self, name: str = "dgx_spin") -> bool:
+        """Can the driver load this kernel for this GPU? Copies work without any."""
         try:
-            return bool(self.kernel("dgx_spin"))
+            return bool(self.kernel(name))
         except CudaError as error:
             if error.code in UNLOADABLE:
                 return False
@@ -197,19 +201,17 @@ class CudaGpu:
             if self._flag is not None:
                 self.driver.call("cuMemFreeHost", self._flag.address)
                 self._flag = None
-            if self._module:
-                self.driver.call("cuModuleUnload", self._module)
+            for module in self._modules.values():
+                self.driver.call("cuModuleUnload", module)
             newer = "cuDevicePrimaryCtxRelease_v2"
             self.driver.call(newer if self.driver.has(newer) else "cuDevicePrimaryCtxRelease", self.device)
-            self.context = self._module = 0
+            self.context = 0
+            self._modules.clear()
             self._kernels.clear()
 
     def _release(self, function: str, what: int) -> None:
         self.use()
         self.driver.call(function, what)
-
-    def _load(self) -> int:
-        return self.driver.handle("cuModuleLoadDataEx", read(KERNELS) + b"\0", 0, None, None)
 
 
 class PinnedMemory:

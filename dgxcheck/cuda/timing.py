@@ -82,7 +82,7 @@ class Clock:
     def _hold(self, flow: Flow) -> ctypes.Array[ctypes.c_uint32] | None:
         """A kernel at the head of the stream that waits for the word given back; None where no kernel can run."""
         gpu = flow.gpu
-        if not gpu.has_kernels:
+        if not gpu.has_kernel():
             return None
         host = gpu.flag()
         words = host.words()

@@ -31,7 +31,7 @@ def under_load(gpu: CudaGpu, clock: Clock, step: Mapping[str, Any], look: NvmlRe
     seconds = step.get("seconds", SECONDS)
     host, target = gpu.host(COPIED), gpu.memory(COPIED)
     stream = gpu.stream()
-    load = compute.work(gpu, clock)[0] if gpu.has_kernels else None
+    load = compute.Load(gpu, clock).flow if gpu.has_kernel() else None
     samples: list[dict[str, Any]] = []
     late_samples: list[dict[str, Any]] = []
     copies, until = COPIES, time.monotonic() + seconds

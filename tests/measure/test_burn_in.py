@@ -114,10 +114,11 @@ def test_the_usual_report_goes_to_its_file_beside_the_lines(tmp_path: Path, stan
     ("fault", "bad", "said"),
     swept([
         ("wrong 0 1 100", {GPU0}, "wrong words under load"),
+        ("wrong-compute 1 639", {GPU1}, "wrong words under load, in turn power"),
         ("crash dgx_fma 1", {GPU1}, "load ended: died: SIGSEGV in turn power"),
-        ("error cuMemcpyDtoHAsync 214 0", {GPU0}, "CUDA_ERROR_ECC_UNCORRECTABLE: cuMemcpyDtoHAsync_v2 in turn memory"),
+        ("error cuMemcpyDtoHAsync 214 0", {GPU0}, "CUDA_ERROR_ECC_UNCORRECTABLE: cuMemcpyDtoHAsync_v2 in turn power"),
         ("error cuMemcpyDtoDAsync 220 0 1", {GPU0, GPU1}, "CUDA_ERROR_NVLINK_UNCORRECTABLE"),
-    ], 4),
+    ], 5),
 )  # fmt: skip
 def test_a_fault_is_told_of_its_gpu(
     fault: str, bad: set[str], said: str, tmp_path: Path, standin: Path, cuda_library: Path

@@ -14,6 +14,7 @@ from ptx_text import kernels
 
 MODULE = ROOT / "dgxcheck" / "cuda" / "kernels.ptx"
 TEXT = MODULE.read_text(encoding="ascii")
+TENSOR = MODULE.with_name("tensor.ptx")
 PARAMETERS = {
     "dgx_spin": "u64 flag, u64 timeout_clocks",
     "dgx_fill": "u64 dst, u64 words, u32 seed",
@@ -105,6 +106,20 @@ def test_an_assembler_takes_the_module_for_every_gpu_that_it_knows(release: str,
         found = sections(cubin.read_bytes())
         assert {name.removeprefix(".text.") for name in found if name.startswith(".text.")} == set(PARAMETERS)
         assert found[".text.dgx_fma"] >= 128 * SMALLEST_INSTRUCTION  # the work was not optimised away
+
+
+@pytest.mark.in_ci
+@pytest.mark.parametrize("release", sorted(EXPECTED))
+def test_an_assembler_takes_the_tensor_module_from_ampere_on(release: str, tmp_path: Path) -> None:
+    ptxas = assembler(release)
+    for target in sorted(targets(ptxas)):
+        said = assemble(ptxas, target, TENSOR, tmp_path / f"{target}.cubin")
+        assert (target, not said) == (target, int(target.removeprefix("sm_")) >= 80), said
+    assert re.findall(r"^\.(?!visible).*", TENSOR.read_text(encoding="ascii"), re.MULTILINE) == [
+        ".version 7.0", ".target sm_80", ".address_size 64",
+    ]  # fmt: skip
+    found = sections((tmp_path / "sm_80.cubin").read_bytes())
+    assert found[".text.dgx_mma"] >= 32 * 16  # the work was not optimised away: 16 bytes an instruction
 
 
 @pytest.mark.parametrize("release", sorted(EXPECTED))

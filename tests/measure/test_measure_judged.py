@@ -52,12 +52,13 @@ def test_a_healthy_box_has_no_finding(bed: Bed) -> None:
     ("mirror 2 0", at("p2p-integrity", 0, 2)),
     ("wrong 1 3 65536", at("p2p-integrity", 1, 3)),
     ("wrong-memory 2 4096", at("memory-integrity", 2)),
+    ("wrong-compute 3 5", at("compute", 3)),
     ("hang dgx_fill 3", at("memory-integrity", 3)),
     ("hang cuMemcpyPeerAsync 0 1", at("p2p-bandwidth", 0, 1)),
     ("error cuMemcpyDtoDAsync 220 0 1", at("p2p-integrity", 0, 1)),
     ("error dgx_check 214 1", at("memory-integrity", 1)),
     ("crash dgx_fma 2", None),
-], 5))  # fmt: skip
+], 6))  # fmt: skip
 def test_a_fault_fails_at_its_gpu_or_pair(bed: Bed, fault: str, key: str | None) -> None:
     seen = found(bed, V100, fault)
     assert [*seen.values()] == [Status.FAIL]

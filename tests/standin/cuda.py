@@ -66,7 +66,7 @@ FIXTURES = HERE.parents[1] / "fixtures"
 
 
 class Gpu(NamedTuple):
-    """One GPU; rates in GB/s and TFLOP/s, ``flags`` of display, mig, exclusive."""
+    """One GPU; rates in GB/s and TFLOP/s, ``flags`` of display, mig, exclusive, tensor."""
 
     bdf: str = "0000:06:00.0"
     memory_mib: int = 16160

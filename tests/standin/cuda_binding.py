@@ -66,6 +66,7 @@ KERNELS: dict[str, tuple[Any, ...]] = {
     "dgx_chase": (U64, c_uint32, U64),
     "dgx_pingpong": (U64, U64, U64, U64, c_uint32, c_uint32, c_uint32, U64, U64),
     "dgx_fma": (U64, c_uint32),
+    "dgx_mma": (U64, c_uint32),
 }
 
 

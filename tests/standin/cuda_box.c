@@ -46,7 +46,7 @@ static bool add_gpu(char *const words[])
     if (gpu_count == MAX_GPUS || !number(words[0], &index) || (int)index != gpu_count || !words[1])
         return false;
     struct gpu *gpu = &gpus[gpu_count];
-    *gpu = (struct gpu){.h2d = 12, .d2h = 12, .copy = 500, .tflops = 10, .stuck = -1};
+    *gpu = (struct gpu){.h2d = 12, .d2h = 12, .copy = 500, .tflops = 10, .stuck = -1, .ill_block = -1};
     if (sscanf(words[1], "%x:%x:%x", &gpu->domain, &gpu->bus, &gpu->slot) != 3)
         return false;
     snprintf(gpu->bdf, sizeof gpu->bdf, "%s", words[1]);
@@ -57,7 +57,7 @@ static bool add_gpu(char *const words[])
     gpu->clock_khz = (int)khz;
     for (char *const *word = words + 5; *word; word++) {
         bool *flag = !strcmp(*word, "display") ? &gpu->display : !strcmp(*word, "mig") ? &gpu->mig
-                   : !strcmp(*word, "exclusive") ? &gpu->exclusive : NULL;
+                   : !strcmp(*word, "exclusive") ? &gpu->exclusive : !strcmp(*word, "tensor") ? &gpu->tensor : NULL;
         if (!flag)
             return false;
         *flag = true;
@@ -82,6 +82,8 @@ static bool add_fault(char *const words[])
         return gpus[a].never_ready = true;
     if (!strcmp(words[0], "wrong-memory") && numbers(words + 2, (double *[]){&number_}, 1))
         return gpus[a].stuck = (int64_t)number_, true;
+    if (!strcmp(words[0], "wrong-compute") && numbers(words + 2, (double *[]){&number_}, 1))
+        return gpus[a].ill_block = (int64_t)number_, true;
     if (!strcmp(words[0], "oom") && numbers(words + 2, (double *[]){&number_}, 1))
         return gpus[a].limit = (size_t)number_ << 20, true;
     int b = gpu_of(words[2]);

@@ -17,7 +17,8 @@
 /* CUresult, cuda.h */
 enum {
     SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, DEVICE_UNAVAILABLE = 46, NO_DEVICE = 100,
-    INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, PEER_ACCESS_UNSUPPORTED = 217, INVALID_PTX = 218,
+    INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_CONTEXT = 201, NO_BINARY_FOR_GPU = 209,
+    PEER_ACCESS_UNSUPPORTED = 217, INVALID_PTX = 218,
     UNSUPPORTED_PTX_VERSION = 222, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600, ILLEGAL_ADDRESS = 700,
     PEER_ACCESS_ALREADY_ENABLED = 704, PEER_ACCESS_NOT_ENABLED = 705, CONTEXT_IS_DESTROYED = 709,
     MISALIGNED_ADDRESS = 716, UNKNOWN = 999,
@@ -30,9 +31,10 @@ struct gpu {
     unsigned domain, bus, slot;
     size_t memory, used, limit;         /* bytes; allocations beyond the limit fail */
     int sms, clock_khz;
-    bool display, mig, exclusive;
+    bool display, mig, exclusive, tensor;
     double h2d, d2h, copy, tflops;      /* GB/s = bytes per ns */
     int64_t stuck;                      /* byte of every buffer with a stuck bit, or -1 */
+    int64_t ill_block;                  /* of every launch, whose sums are wrong, or -1 */
     bool never_ready;
 };
 

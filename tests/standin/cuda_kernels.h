@@ -36,6 +36,7 @@ void run_check(struct run *run);
 void run_copy(struct run *run);
 void run_chase(struct run *run);
 void run_fma(struct run *run);
+void run_mma(struct run *run);
 void run_pingpong(struct run *run);
 
 #endif

@@ -14,7 +14,7 @@ struct module { struct handle handle; char *image; struct function *functions; }
 static const struct kernel kernels[] = {
     {"dgx_spin", "88", run_spin},       {"dgx_fill", "884", run_fill},   {"dgx_check", "8848", run_check},
     {"dgx_copy", "888", run_copy},      {"dgx_chase", "848", run_chase}, {"dgx_pingpong", "888844488", run_pingpong},
-    {"dgx_fma", "84", run_fma},
+    {"dgx_fma", "84", run_fma},         {"dgx_mma", "84", run_mma},
 };
 
 /* ---- modules ---- */
@@ -37,6 +37,7 @@ static void write_log(unsigned count_, const int *options, void **values, int co
     }
 }
 
+/* As a driver of CUDA 11.0, with PTX 7.0; code for Ampere is not for the GPUs before it. */
 static int look_at(const char *image)
 {
     const char *version = image ? strstr(image, ".version") : NULL;
@@ -44,7 +45,9 @@ static int look_at(const char *image)
         return INVALID_IMAGE;
     if (!strstr(image, ".target") || !strstr(image, ".address_size 64"))
         return INVALID_PTX;
-    return atof(version + strlen(".version")) > 6.0 ? UNSUPPORTED_PTX_VERSION : SUCCESS;
+    if (atof(version + strlen(".version")) > 7.0)
+        return UNSUPPORTED_PTX_VERSION;
+    return strstr(image, ".target sm_80") && !gpus[here()].tensor ? NO_BINARY_FOR_GPU : SUCCESS;
 }
 
 API int cuModuleLoadDataEx(struct module **out, const void *image, unsigned n, const int *options, void **values)

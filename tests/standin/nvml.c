@@ -165,7 +165,7 @@ UINT_PAIR(nvmlDeviceGetAutoBoostedClocksEnabled) UINT_PAIR(nvmlDeviceGetPowerMan
 UINT_PAIR(nvmlDeviceGetCudaComputeCapability)
 WIDE_OF(nvmlDeviceGetTotalEccErrors) WIDE_OF(nvmlDeviceGetNvLinkErrorCounter)
 WIDE_STRUCT(nvmlDeviceGetBAR1MemoryInfo, 3)
-WIDE_STRUCT(nvmlDeviceGetCurrentClocksEventReasons, 1)
+WIDE_STRUCT(nvmlDeviceGetCurrentClocksEventReasons, 1) WIDE_STRUCT(nvmlDeviceGetTotalEnergyConsumption, 1)
 
 int nvmlDeviceGetCurrentClocksThrottleReasons(Device gpu, uint64_t *out)
 {

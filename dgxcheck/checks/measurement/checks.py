@@ -161,9 +161,11 @@ CHECKS = (
     Check(
         id="measure.compute",
         rule="Warns where the multiply-add throughput of a GPU is below the median of the GPUs of its model in this box"
-        " by more than {measure.compute}, and says whether lower clocks explain it and what holds them down. Fails"
-        " below {measure.far} of the peak of its model.",
-        source="a kernel of fused multiply-adds; nvmlDeviceGetClockInfo and the clocks' event reasons meanwhile",
+        " by more than {measure.compute}, and says whether lower clocks explain it and what holds them down; without"
+        " others of its model, below {measure.derived} of the peak of its model at its clock. Fails below {measure.far}"
+        " of that peak, and where multiprocessors work out different results.",
+        source="a kernel of fused multiply-adds, in which all blocks work out the same; nvmlDeviceGetClockInfo and the"
+        " clocks' event reasons meanwhile",
         remedy="compare power limit, clocks, temperature and power supply with the other GPUs",
         judge=_figures("compute.judge_throughput"),
         blames=_path("loaded_gpu"),
@@ -175,8 +177,9 @@ CHECKS = (
         " memory errors, where the load of a GPU hung or failed, where the burn-in stopped by itself because of a GPU,"
         " and where the hardware held clocks down in more than {measure.slowdown-fail} of the samples; warns above"
         " {measure.slowdown-warn}, also for software thermal slowdown, where a bandwidth fell by more than"
-        " {measure.drift} from the first fifth of the time to the last, and where the median SM clock is more than"
-        " {measure.clock} below that of the other GPUs of its model. Unknown where it was interrupted.",
+        " {measure.drift} ({measure.runs} with the host, both ways as one) from the first fifth of the time to the"
+        " last, and where the median SM clock is more than {measure.clock} below that of the other GPUs of its model."
+        " Unknown where it was interrupted.",
         source="dgxcheck's own load; NVML once a second",
         remedy="stop the jobs on the GPU, reset it and burn in again; if it fails again, run a field diagnostic (dcgmi"
         " diag -r 3) and call the vendor",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip
-from dgxcheck.checks.gpu.clocks import HELD_BACK, can_lock_clocks, slowdown
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.gpu.clocks import HELD_BACK, POWER_CAP, can_lock_clocks, slowdown
 from dgxcheck.checks.measurement.comparisons import FEWEST, gpus_alike
 from dgxcheck.checks.measurement.expectations import far_below, quantity
 from dgxcheck.checks.measurement.failures import without_figure
@@ -19,8 +20,8 @@ from dgxcheck.facts.nvml.readings import GpuPower
 from dgxcheck.facts.typical import median
 from dgxcheck.topology.model import Device
 
-POWER_CAP, CLOCK_SETTING = 0x4, 0x2
-"""``nvmlClocksEventReasonSwPowerCap``, ``..ApplicationsClocksSetting``: faults only where a GPU is slower for them."""
+CLOCK_SETTING = 0x2
+"""``nvmlClocksEventReasonApplicationsClocksSetting``: as the power cap a fault only where a GPU is slower for it."""
 
 
 def held_back(mask: int, power: GpuPower | Missing, can_lock: bool) -> tuple[str, FaultKind] | None:
@@ -40,6 +41,9 @@ def held_back(mask: int, power: GpuPower | Missing, can_lock: bool) -> tuple[str
     return (setting, Fault.CLOCKS_LOWERED) if mask & CLOCK_SETTING else None
 
 
+_PASSED_THROUGH = 1
+"""``NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH``: a whole GPU; in another mode a guest has a share of one."""
+
 ID = "measure.compute"
 _UNIT = "TFLOP/s"
 
@@ -50,6 +54,9 @@ def judge_compute(box: Box, figures: Figures, row: Measurement) -> Judgement:
         return failure
     if row.number is None:
         return skip("not-recorded", "no figure", evidence(row))
+    if wrong := number(row.more.get("wrong")):
+        message = f"multiprocessors work out different results: {counted(int(wrong), 'wrong word')}"
+        return Judgement(Status.FAIL, message, wrong, 0, "words", (evidence(row),), fault=Fault.WRONG_DATA)
     alike = [other for other in gpus_alike(box, figures, row) if other.number and other.how == row.how]
     clock = _clock(row)
     message = f"{quantity(row.number, row.unit)}{'' if clock is None else f' at {clock:g} MHz'}"
@@ -59,7 +66,7 @@ def judge_compute(box: Box, figures: Figures, row: Measurement) -> Judgement:
         message = f"{message}, less than {share:g} % of the {quantity(peak, row.unit)} of the GPU model{reason}"
         return Judgement(Status.FAIL, message, row.number, peak, row.unit, (evidence(row),), fault=fault)
     if len(alike) < FEWEST:
-        return skip("no-reference", f"{message}, no GPU of its model to compare it with", evidence(row))
+        return _by_peak(box, figures, row, message)
     middle = median(other.number or 0 for other in alike)
     least = 1 - box.settings.limit("measure.compute") / 100
     message = f"{message}, median {quantity(middle, row.unit)}; GPUs of this model"
@@ -68,6 +75,23 @@ def judge_compute(box: Box, figures: Figures, row: Measurement) -> Judgement:
         return Judgement(Status.PASS, message, row.number, round(middle, 3), row.unit, facts)
     reason, fault = _reason(box, figures, row, alike, least)
     return Judgement(Status.WARN, f"{message}{reason}", row.number, round(middle, 3), row.unit, facts, fault=fault)
+
+
+def _by_peak(box: Box, figures: Figures, row: Measurement, message: str) -> Judgement:
+    """One GPU without others of its model: against the peak of its model at the clock that it had."""
+    gpu, clock = device(box, row.a), _clock(row)
+    peak, highest = (box.board_number(gpu, key) for key in ("peak_fp32", "max_graphics_clock")) if gpu else (None, None)
+    board = box.gpu(row.a).board
+    shared = guest(box) is not None and (isinstance(board, Missing) or board.virtualization != _PASSED_THROUGH)
+    if peak is None or highest is None or clock is None or row.unit != _UNIT or shared:
+        return skip("no-reference", f"{message}, no GPU of its model to compare it with", evidence(row))
+    expected = round(peak.value * clock / highest.value, 1)
+    value = row.number or 0.0
+    message = f"{message}, {100 * value / expected:.0f} % of the peak of the GPU model at this clock"
+    if value >= expected * box.settings.limit("measure.derived") / 100:
+        return Judgement(Status.PASS, message, value, expected, row.unit, (evidence(row),))
+    reason, fault = _held_back(box, figures, row)
+    return Judgement(Status.WARN, f"{message}{reason}", value, expected, row.unit, (evidence(row),), fault=fault)
 
 
 def _far_below_peak(box: Box, row: Measurement) -> tuple[float, float] | None:
