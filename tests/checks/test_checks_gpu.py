@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from gpu_box import board, choice, grown
+from gpu_box import board, choice
 from measured_box import of_box
 from test_health_checks import GPU2, NVML, box, changed, status
 
-from dgxcheck.checks.engine.box import Box, Growth
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
@@ -239,78 +238,6 @@ def test_a_board_that_tells_degrees_is_judged_by_degrees(tmp_path: Path) -> None
 def test_mig(now: int, pending: int, due: str, tmp_path: Path) -> None:
     gpu = "0000:0f:00.0"
     assert status(changed(tmp_path, {f"{NVML}MigMode {gpu}": [now, pending]}, "dgx-a100"), "gpu.mig", gpu) == due
-
-
-def later(folder: Path, first: dict[str, Json], second: dict[str, Json]) -> Box:
-    """A DGX-1 with these answers of GPU2, and those a hundred seconds later."""
-    path = Path(changed(folder, {f"{NVML}{key.format(GPU2)}": value for key, value in first.items()}))
-    document = json.loads(path.read_text(encoding="utf-8"))
-    asked = {key: key.partition(" {}") for key in second}
-    facts = {f"{NVML}{name} {GPU2}": {args.strip(): second[key]} for key, (name, _, args) in asked.items()}
-    path.write_text(json.dumps(document | {"later": [{"at_s": 100, "facts": facts}]}), encoding="utf-8")
-    return grown(str(path))
-
-
-def violation(seconds: float) -> Json:
-    return {"violationTime": int(seconds * 1e9), "referenceTime": 0}
-
-
-POWER, THERMAL = "ViolationStatus {} 0", "ViolationStatus {} 1"
-REASONS = "CurrentClocksEventReasons {}"
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "due"),
-    [
-        (0, 0, "pass"), (7, 12, "pass"), (7, 12.2, "warn"), (900, 3, "skip no-history"),
-    ],
-)  # fmt: skip
-def test_power_violation(before: float, after: float, due: str, tmp_path: Path) -> None:
-    whole = later(tmp_path, {POWER: violation(before)}, {POWER: violation(after)})
-    assert word(said(whole, "power.violation")) == due
-
-
-@pytest.mark.parametrize(
-    ("mask", "before", "after", "due"),
-    [
-        (0x20, 0, 90, "fail"), (0x48, 0, 90, "fail"), (0x20, 0, 5, "warn"), (0x20, 90, 0, "warn"),
-        (0x88, 0, 90, "warn"), (0x1, 0, 90, "warn"), (0x1, 0, 5, "pass"),
-    ],
-)  # fmt: skip
-def test_a_slowdown_that_costs_time_fails(mask: int, before: float, after: float, due: str, tmp_path: Path) -> None:
-    """Though the second reading finds none."""
-    whole = later(tmp_path, {REASONS: mask, THERMAL: violation(before)}, {THERMAL: violation(after), REASONS: 0})
-    assert word(said(whole, "clock.throttle")) == due
-
-
-@pytest.mark.parametrize(
-    ("again", "seconds", "due"),
-    [(0x88, 10, "fail"), (0x80, 600, "fail"), (0x88, 601, "warn"), (0x1, 10, "warn"), (0x20, 10, "warn")],
-)
-def test_a_second_reading_of_the_reasons_counts(again: int, seconds: float, due: str, tmp_path: Path) -> None:
-    whole = later(tmp_path, {REASONS: 0x88}, {REASONS: again})
-    assert isinstance(whole.growth, Growth)
-    whole = replace(whole, growth=replace(whole.growth, seconds=seconds))
-    assert word(said(whole, "clock.throttle")) == due
-
-
-def test_readings_without_time_between_them_are_no_history(tmp_path: Path) -> None:
-    whole = later(tmp_path, {POWER: violation(0)}, {POWER: violation(90)})
-    assert isinstance(whole.growth, Growth)
-    whole = replace(whole, growth=replace(whole.growth, seconds=0.0))
-    assert word(said(whole, "power.violation")) == "skip no-history"
-
-
-def test_a_gpu_that_draws_what_it_may_is_not_short_of_power(tmp_path: Path) -> None:
-    whole = later(tmp_path, {POWER: violation(0), "PowerUsage {}": 299_000}, {POWER: violation(90)})
-    assert word(said(whole, "power.violation")) == "pass"
-
-
-@pytest.mark.parametrize(("before", "after", "due"), [(4, 4, "pass"), (4, 5, "warn"), (7, 0, "pass")])
-def test_errors_of_a_life_count_when_they_grow(before: int, after: int, due: str, tmp_path: Path) -> None:
-    whole = later(tmp_path, {"TotalEccErrors {} 1 1": before}, {"TotalEccErrors {} 1 1": after})
-    assert word(said(whole, "ecc.aggregate")) == due
-    assert word(said(replace(whole, growth=box("dgx-1-v100").growth), "ecc.aggregate")) == "pass"
 
 
 def test_halves_of_a_k80_board_may_differ_in_vbios(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from fabric_box import PROFILES
 from gpu_box import board, choice
-from test_checks_gpu import BAD, everywhere, later, violation
+from test_checks_gpu import BAD, everywhere
 from test_checks_gpu import said as finding_of
+from test_gpu_held_down import POWER, REASONS, later, violation
 from test_health_checks import GPU2, NVML, box, changed
 from together import for_each
 
@@ -16,6 +17,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD as BAD_STATUSES
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.gpu.clocks import POWER_CAP
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.components.component import Component
 from dgxcheck.difference.compare import compare
@@ -183,7 +185,7 @@ def test_drift(spec: str, bdf: str, blamed: tuple[str, str, str]) -> None:
 
 
 def test_growth(tmp_path: Path) -> None:
-    short = later(tmp_path, {"ViolationStatus {} 0": violation(0)}, {"ViolationStatus {} 0": violation(90)})
+    short = later(tmp_path, {POWER: violation(0)}, {POWER: violation(90), REASONS: POWER_CAP})
     assert blame(short, "power.violation") == (Fault.POWER_VIOLATION, gpu("power supply"))
     grown = later(tmp_path, {"TotalEccErrors {} 1 1": 4}, {"TotalEccErrors {} 1 1": 5})
     assert blame(grown, "ecc.aggregate") == (Fault.ECC_UNCORRECTED, gpu("memory"))

@@ -40,7 +40,7 @@ def can_lock_clocks(box: Box, bdf: str) -> bool:
     return capability[0] >= _VOLTA_CAPABILITY if isinstance(capability, tuple) else True
 
 
-BRAKE, THERMAL, SLOWDOWN, SOFTWARE = 0x80, 0x40, 0x8, 0x20
+BRAKE, THERMAL, SLOWDOWN, SOFTWARE, POWER_CAP = 0x80, 0x40, 0x8, 0x20, 0x4
 HELD_BACK = {
     BRAKE: ("power brake", Fault.POWER_BRAKE),
     THERMAL: ("hardware thermal slowdown", Fault.THERMAL_SLOWDOWN),
@@ -221,12 +221,22 @@ def _violations(box: Box, gpu: Device) -> Judgement:
         return skip("no-history", "no time passed between the two readings")
     limit = box.settings.limit("power.violation")
     counters: list[Json] = [as_evidence(old.power_ns), as_evidence(new.power_ns)]
-    evidence = (answered(counters, "nvmlDeviceGetViolationStatus", new.bdf, _POWER),)
+    evidence = [answered(counters, "nvmlDeviceGetViolationStatus", new.bdf, _POWER)]
     message = f"clocks held down by lack of power {share:g} % of the time ({growth.how})"
-    at_limit = share > limit and _at_limit(box, new.bdf)
-    if at_limit:
+    short = share > limit and not _at_limit(box, new.bdf)
+    if share > limit and not short:
         message = f"{message}, at the power limit"
-    return judged(Fault.POWER_VIOLATION, message, share, limit, "%", evidence, warns=share > limit and not at_limit)
+    elif short:
+        allowed = need(need(box.gpu(new.bdf).power).enforced_limit_mw)
+        drawn = counter_growth(old.energy_mj, new.energy_mj)
+        if isinstance(drawn, int):
+            mean = drawn / growth.seconds
+            message = f"{message}: {mean / 1000:.0f} W on average, power limit {allowed / 1000:.0f} W"
+            evidence.append(answered(round(mean), "nvmlDeviceGetTotalEnergyConsumption", new.bdf))
+            short = mean < share / 100 * allowed * _AT_LIMIT
+        elif not need(new.reasons_mask) & (POWER_CAP | BRAKE):
+            return skip("no-history", f"{message}; what it drew meanwhile is not known", *evidence)
+    return judged(Fault.POWER_VIOLATION, message, share, limit, "%", tuple(evidence), warns=short)
 
 
 def _at_limit(box: Box, bdf: str) -> bool:
@@ -276,8 +286,10 @@ CHECKS = (
     Check(
         id="power.violation",
         rule="Warns if lack of power held the clocks of a GPU down for more than {power.violation} of the time between"
-        " two readings while it drew less than its power limit allows. At the limit this is normal under load.",
-        source="nvmlDeviceGetViolationStatus, NVML_PERF_POLICY_POWER; any growth at all is noise:"
+        " two readings though it drew less than its power limit allows: on average less than its limit for this part"
+        " of the time, or, where its energy is not counted, now. At the limit this is normal under load.",
+        source="nvmlDeviceGetViolationStatus, NVML_PERF_POLICY_POWER, which counts the power cap;"
+        " nvmlDeviceGetTotalEnergyConsumption; any growth at all is noise:"
         " https://github.com/NVIDIA/DCGM/issues/285",
         remedy="compare power limit and power draw with the other GPUs; check power cables and power supplies",
         judge=per_listed_gpu(_violations),

@@ -208,6 +208,7 @@ GROUPS: dict[str, tuple[Quantity, ...]] = {
             for n, policy in enumerate(POLICIES) if n
         ),
         *(_ask("DeviceGetFieldValues", name, field) for name, field in THROTTLE_TIMES.items()),
+        _ask("DeviceGetTotalEnergyConsumption", "energy_mj"),
         _ask("DeviceGetCurrentClocksEventReasons", "reasons_mask"),
     ),
     "nvlink rate": (_ask("DeviceGetFieldValues", "speed_mbs", NVLINK_SPEED, scope="link up"),),

@@ -77,6 +77,8 @@ class GpuCounters(Record, where="nvml counters"):
     """As the next two from R570 on."""
     hw_thermal_ns: int | Missing = nature.counter("time of hardware thermal slowdown", "ns", limit="clock.throttle")
     brake_ns: int | Missing = nature.counter("time of the power brake", "ns", limit="clock.throttle")
+    energy_mj: int | Missing = nature.counter("energy", "mJ", any="every GPU draws some")
+    """Since the driver was loaded; from Volta on."""
     clock_us: int | Missing = nature.load("time stamp", "us")
     """CPU time stamp of the power counter."""
     reasons_mask: int | Missing = nature.load("clock event reasons", "hex")

@@ -1,0 +1,104 @@
+"""What holds the clocks of a GPU down, by two readings: lack of power, heat, and whether it lasts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from gpu_box import grown
+from test_checks_gpu import said, word
+from test_health_checks import GPU2, NVML, box, changed
+
+from dgxcheck.checks.engine.box import Box, Growth
+from dgxcheck.checks.gpu.clocks import POWER_CAP
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
+
+
+def later(folder: Path, first: dict[str, Json], second: dict[str, Json]) -> Box:
+    """A DGX-1 with these answers of GPU2, and those a hundred seconds later."""
+    path = Path(changed(folder, {f"{NVML}{key.format(GPU2)}": value for key, value in first.items()}))
+    document = json.loads(path.read_text(encoding="utf-8"))
+    asked = {key: key.partition(" {}") for key in second}
+    facts = {f"{NVML}{name} {GPU2}": {args.strip(): second[key]} for key, (name, _, args) in asked.items()}
+    path.write_text(json.dumps(document | {"later": [{"at_s": 100, "facts": facts}]}), encoding="utf-8")
+    return grown(str(path))
+
+
+def violation(seconds: float) -> Json:
+    return {"violationTime": int(seconds * 1e9), "referenceTime": 0}
+
+
+POWER, THERMAL, ENERGY = "ViolationStatus {} 0", "ViolationStatus {} 1", "TotalEnergyConsumption {}"
+REASONS = "CurrentClocksEventReasons {}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "due"),
+    [
+        (0, 0, "pass"), (7, 12, "pass"), (7, 12.2, "warn"), (900, 3, "skip no-history"),
+    ],
+)  # fmt: skip
+def test_power_violation(before: float, after: float, due: str, tmp_path: Path) -> None:
+    whole = later(tmp_path, {POWER: violation(before)}, {POWER: violation(after), REASONS: POWER_CAP})
+    assert word(said(whole, "power.violation")) == due
+
+
+@pytest.mark.parametrize(
+    ("held_s", "joules", "due"),
+    [(90, 26_000, "pass"), (90, 25_600, "warn"), (30, 9000, "pass"), (30, 8000, "warn"), (4, 100, "pass")],
+)
+def test_the_energy_says_whether_a_gpu_was_at_its_limit(held_s: float, joules: int, due: str, tmp_path: Path) -> None:
+    """A load that reached the power limit (300 W, 100 s between the readings) is over at the second reading."""
+    first: dict[str, Json] = {POWER: violation(0), ENERGY: 7_000_000}
+    whole = later(tmp_path, first, {POWER: violation(held_s), ENERGY: 7_000_000 + 1000 * joules})
+    assert word(said(whole, "power.violation")) == due
+
+
+def test_what_a_gpu_drew_before_is_not_known_without_its_energy(tmp_path: Path) -> None:
+    whole = later(tmp_path, {POWER: violation(0)}, {POWER: violation(90)})
+    assert word(said(whole, "power.violation")) == "skip no-history"
+
+
+@pytest.mark.parametrize(
+    ("mask", "before", "after", "due"),
+    [
+        (0x20, 0, 90, "fail"), (0x48, 0, 90, "fail"), (0x20, 0, 5, "warn"), (0x20, 90, 0, "warn"),
+        (0x88, 0, 90, "warn"), (0x1, 0, 90, "warn"), (0x1, 0, 5, "pass"),
+    ],
+)  # fmt: skip
+def test_a_slowdown_that_costs_time_fails(mask: int, before: float, after: float, due: str, tmp_path: Path) -> None:
+    """Though the second reading finds none."""
+    whole = later(tmp_path, {REASONS: mask, THERMAL: violation(before)}, {THERMAL: violation(after), REASONS: 0})
+    assert word(said(whole, "clock.throttle")) == due
+
+
+@pytest.mark.parametrize(
+    ("again", "seconds", "due"),
+    [(0x88, 10, "fail"), (0x80, 600, "fail"), (0x88, 601, "warn"), (0x1, 10, "warn"), (0x20, 10, "warn")],
+)
+def test_a_second_reading_of_the_reasons_counts(again: int, seconds: float, due: str, tmp_path: Path) -> None:
+    whole = later(tmp_path, {REASONS: 0x88}, {REASONS: again})
+    assert isinstance(whole.growth, Growth)
+    whole = replace(whole, growth=replace(whole.growth, seconds=seconds))
+    assert word(said(whole, "clock.throttle")) == due
+
+
+def test_readings_without_time_between_them_are_no_history(tmp_path: Path) -> None:
+    whole = later(tmp_path, {POWER: violation(0)}, {POWER: violation(90)})
+    assert isinstance(whole.growth, Growth)
+    whole = replace(whole, growth=replace(whole.growth, seconds=0.0))
+    assert word(said(whole, "power.violation")) == "skip no-history"
+
+
+def test_a_gpu_that_draws_what_it_may_is_not_short_of_power(tmp_path: Path) -> None:
+    whole = later(tmp_path, {POWER: violation(0), "PowerUsage {}": 299_000}, {POWER: violation(90)})
+    assert word(said(whole, "power.violation")) == "pass"
+
+
+@pytest.mark.parametrize(("before", "after", "due"), [(4, 4, "pass"), (4, 5, "warn"), (7, 0, "pass")])
+def test_errors_of_a_life_count_when_they_grow(before: int, after: int, due: str, tmp_path: Path) -> None:
+    whole = later(tmp_path, {"TotalEccErrors {} 1 1": before}, {"TotalEccErrors {} 1 1": after})
+    assert word(said(whole, "ecc.aggregate")) == due
+    assert word(said(replace(whole, growth=box("dgx-1-v100").growth), "ecc.aggregate")) == "pass"
