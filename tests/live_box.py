@@ -164,7 +164,7 @@ def write_tree(lines: GroupedFacts, root: Path) -> None:
             path = root / line[1:] / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.symlink_to(str(target))
-            if line == "/sys/bus/pci/devices":
+            if line in ("/sys/bus/pci/devices", "/sys/class/net"):
                 (path.parent / str(target)).mkdir(parents=True, exist_ok=True)
     for line, group in lines.items():
         directory = root / line[1:]

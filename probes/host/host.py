@@ -86,7 +86,7 @@ def virtual_machine(cpu: Cpu | Missing, dmi: Dmi, hypervisor: str | Missing) -> 
         return cpu.hypervisor
     if not cpu.hypervisor:
         return None
-    return "unnamed" if isinstance(dmi.sys_vendor, Missing) else dmi.sys_vendor
+    return "a hypervisor" if isinstance(dmi.sys_vendor, Missing) else dmi.sys_vendor
 
 
 _MARKS = {

@@ -142,7 +142,7 @@ def test_container(files: dict[str, str | bytes | Missing], expected: str | None
     [
         ("fpu", "Amazon EC2", "", None),
         ("fpu hypervisor", "QEMU", "", "QEMU"),
-        ("fpu hypervisor", "", "", "unnamed"),
+        ("fpu hypervisor", "", "", "a hypervisor"),
         ("fpu hypervisor", "QEMU", "xen", "xen"),
     ],
 )

@@ -95,6 +95,10 @@ def test_registers_of_a_machine_check_stay_and_the_number_of_the_cpu_leaves() ->
 @pytest.mark.parametrize(
     ("key", "text", "due"),
     [("text /proc/version", "Linux version 6.1 (ann@build.example) (gcc) #1", "Linux version 6.1 (hidden) (gcc) #1"),
+     ("text /proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX  580.95.05  Release Build  (root@node7)  \nGCC",
+      "NVRM version: NVIDIA UNIX  580.95.05  Release Build  (hidden)  \nGCC"),
+     ("kmsg 1", "1.5;NVRM: loading NVIDIA UNIX Module  580.95.05  Release Build  (ann@)  ",
+      "1.5;NVRM: loading NVIDIA UNIX Module  580.95.05  Release Build  (hidden)  "),
      ("text /proc/cmdline", "BOOT_IMAGE=(http,boot.example)/rack7/vmlinuz-5.4.0-42-generic ro",
       "BOOT_IMAGE=vmlinuz-5.4.0-42-generic ro"),
      ("text /proc/cmdline", "BOOT_IMAGE=(hd0,gpt2)/boot/vmlinuz-5.4 ro", "BOOT_IMAGE=(hd0,gpt2)/boot/vmlinuz-5.4 ro"),

@@ -45,7 +45,8 @@ _FORMS: Sequence[Form] = (
          LazyPattern(r"No (?:MIG-(?:enabled|supported) devices|(?:GPU|compute) instances) found.{0,100}",
          "found"), _NEVER),
     Form("nvidia-smi c2c", LazyPattern(r"(?:GPU \d{1,2}: .{1,120}\(UUID: .{1,60}\)\s{1,4})?C2C Link \d{1,2}: .{1,60}"
-                                      r"|C2C links? .{1,100}", "C2C Link ", "C2C link"),
+                                      r"|C2C links? .{1,100}|No Devices support C2C\.", "C2C Link ", "C2C link",
+                     "support C2C"),
          LazyPattern(r"C2C Link \d{1,2}: .{1,60}", "C2C Link ")),
     Form("nvidia-smi conf-compute",
          LazyPattern(r"={3,40}NVSMI CONF-COMPUTE LOG={3,40}"
@@ -53,6 +54,10 @@ _FORMS: Sequence[Form] = (
          LazyPattern(r"[A-Z][\w -]{2,40} {0,30}: {0,12}[A-Za-z][\w -]{0,40}"), False),
     Form("nvidia-smi vgpu", LazyPattern(r"\| GPU {1,4}Name {1,60}\| Bus-Id {1,60}\| GPU-Util {1,20}\|",
          "| GPU-Util "), _TABLE,
+         instead="nvidia-smi -q"),
+    Form("nvidia-smi vgpu", LazyPattern(r"No supported devices in vGPU mode", "in vGPU mode"), _NEVER),
+    Form("nvidia-smi pci", LazyPattern(r"(?:REPLAY_COUNTER|TX_BYTES): {1,20}\d{1,20}", "REPLAY_COUNTER", "TX_BYTES"),
+         LazyPattern(r"[A-Z0-9_]{4,40}: {0,20}\d{0,20}|lane {1,3}\d{1,2}: {0,4}\d{1,20}", "_", "lane "),
          instead="nvidia-smi -q"),
     Form("nvidia-smi topo",
          LazyPattern(r"The GPUs that have an affinity with CPU \d{1,4} are:"

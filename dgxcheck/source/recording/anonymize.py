@@ -51,6 +51,8 @@ _IMEX_NODES = "text /etc/nvidia-imex/nodes_config.cfg"
 _COMMAND_LINE = "text /proc/cmdline"
 _BUILDER = "text /proc/version"
 _BUILT_BY = re.compile(rf"\({OF_PERSON}[^\s()]{{1,255}}@[^\s()]{{1,255}}\)")
+_NVRM_BUILT_BY = re.compile(r"(?<=Release Build  )\([^\s()]{0,255}@[^\s()]{0,255}\)")
+"""Who built NVIDIA's module: with DKMS root at this machine, in a package its distribution's builder."""
 _QPN_AND_PREFIX = len("80:00:00:48:fe:80:00:00:00:00:00:00:")  # of an IPoIB address; the port's GUID follows
 
 
@@ -155,7 +157,7 @@ class _ByKey:
             return self._pseudonyms.named("process", text)
         if key.startswith(_KERNEL_LOG):
             end = stamp.end() if (stamp := _STAMP.match(text)) else 0
-            return f"{text[:end]}{self._message(text[end:])}"
+            return f"{text[:end]}{self._message(_NVRM_BUILT_BY.sub('(hidden)', text[end:]))}"
         if _CONFIGURATION.match(key):
             return "\n".join(map(_limits_line, text.split("\n")))
         if key == _IMEX_NODES:
@@ -173,7 +175,8 @@ class _ByKey:
             return self._names.within(self._free.description(text))
         if key.startswith(_STATED):
             return self._message(text)
-        return self._free.formed(self._free.text(text) if _WITHIN.fullmatch(key) else text)
+        text = self._free.text(text) if _WITHIN.fullmatch(key) else _NVRM_BUILT_BY.sub("(hidden)", text)
+        return self._free.formed(text)
 
     def _identity(self, text: str) -> str:
         return self._pseudonyms.identity(text, known=True)
