@@ -10,7 +10,7 @@ from dgxcheck.checks.consistency import readings
 from dgxcheck.checks.driver import bound, fabric_manager, persistence, versions
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.gpu import clocks, ecc, grace, inventory, presence, spare_memory, thermal
+from dgxcheck.checks.gpu import clocks, ecc, grace, inventory, power, presence, spare_memory, thermal
 from dgxcheck.checks.gpudirect import bar1_and_port, iommu_groups, isolation, software, transfer_sizes
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.host import command_line, cpu, disks, edac, ethernet, memory
@@ -46,6 +46,7 @@ CHECKS: tuple[Check, ...] = (
     *ecc.CHECKS,
     *spare_memory.CHECKS,
     *clocks.CHECKS,
+    *power.CHECKS,
     *thermal.CHECKS,
     *gpu_link.WIDTH,
     *path.CHECKS,

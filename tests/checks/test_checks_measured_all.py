@@ -154,6 +154,23 @@ def test_far_below_the_peak_of_its_model_fails_without_siblings(
     assert said(measured(tmp_path, {f"compute {GPUS[0]}": fact(value, "TFLOP/s")}), COMPUTE) == due
 
 
+@pytest.mark.parametrize(
+    ("value", "clock", "due"),
+    [(9.5, 1480, {}), (4.7, 740, {}), (5.5, 1480, {"GPU0": "warn"}), (9.5, 1, {}), (0.0, 1, {"GPU0": "fail"})],
+)
+def test_one_gpu_is_held_to_the_peak_of_its_model_at_its_clock(
+    value: float, clock: int, due: dict[str, str], tmp_path: Path
+) -> None:
+    assert said(measured(tmp_path, {f"compute {GPUS[0]}": fact(value, "TFLOP/s", clock_mhz=clock)}), COMPUTE) == due
+
+
+def test_multiprocessors_that_disagree_fail(tmp_path: Path) -> None:
+    facts = {f"compute {GPUS[0]}": fact(9.5, "TFLOP/s", clock_mhz=1480, wrong=256, checked=1 << 20)}
+    box = measured(tmp_path, facts)
+    assert said(box, COMPUTE) == {"GPU0": "fail"}
+    assert "256 wrong words" in found(box, COMPUTE)["GPU0"].judgement.message
+
+
 def test_one_gpu_has_nothing_to_be_compared_with() -> None:
     assert said(imported({"compute 0": fact(9, "TFLOP/s")}), COMPUTE) == {"GPU0": "skip no-reference"}
 

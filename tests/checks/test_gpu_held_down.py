@@ -56,6 +56,19 @@ def test_the_energy_says_whether_a_gpu_was_at_its_limit(held_s: float, joules: i
     assert word(said(whole, "power.violation")) == due
 
 
+@pytest.mark.parametrize(
+    ("second", "due"),
+    [
+        ({"PowerUsage {}": 299_000, ENERGY: 16_000_000}, "warn"),  # what it draws now says nothing of the time before
+        ({REASONS: 0x88, ENERGY: 37_000_000}, "warn"),  # the power brake, whatever was drawn
+        ({ENERGY: 100}, "skip no-history"),  # the driver was loaded anew
+    ],
+)
+def test_the_energy_counts_before_the_draw_of_the_moment(second: dict[str, Json], due: str, tmp_path: Path) -> None:
+    whole = later(tmp_path, {POWER: violation(0), ENERGY: 7_000_000}, {POWER: violation(90), **second})
+    assert word(said(whole, "power.violation")) == due
+
+
 def test_what_a_gpu_drew_before_is_not_known_without_its_energy(tmp_path: Path) -> None:
     whole = later(tmp_path, {POWER: violation(0)}, {POWER: violation(90)})
     assert word(said(whole, "power.violation")) == "skip no-history"

@@ -1,10 +1,10 @@
-"""What holds the clocks of a GPU down: heat, power, settings."""
+"""What holds the clocks of a GPU down: heat, the power brake, settings."""
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.blame import component_of, host_if_all, part, setting_of_all
+from dgxcheck.checks.engine.blame import component_of, part, setting_of_all
 from dgxcheck.checks.engine.box import Box, Growth
-from dgxcheck.checks.engine.check import Check, per_gpu, per_listed_gpu
+from dgxcheck.checks.engine.check import Check, per_gpu
 from dgxcheck.checks.engine.finding import (
     Evidence,
     Judgement,
@@ -14,15 +14,14 @@ from dgxcheck.checks.engine.finding import (
     judged,
     skip,
 )
-from dgxcheck.checks.engine.growth import COUNTER_RESET, NO_EARLIER_READING, counter_growth
+from dgxcheck.checks.engine.growth import counter_growth
 from dgxcheck.components.component import host_part
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import THROTTLE_TIMES
-from dgxcheck.facts.missing import Gap, Json, Missing, need
+from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.facts.nvml.gpu import GpuBoard
-from dgxcheck.facts.nvml.readings import ClockPair, Clocks, GpuClocks, GpuPower
-from dgxcheck.topology.model import Device
+from dgxcheck.facts.nvml.readings import ClockPair, Clocks, GpuClocks
 
 _VOLTA = 5
 """``nvmlDeviceArchitecture_t``"""
@@ -40,7 +39,9 @@ def can_lock_clocks(box: Box, bdf: str) -> bool:
     return capability[0] >= _VOLTA_CAPABILITY if isinstance(capability, tuple) else True
 
 
-BRAKE, THERMAL, SLOWDOWN, SOFTWARE, POWER_CAP = 0x80, 0x40, 0x8, 0x20, 0x4
+BRAKE, THERMAL, SLOWDOWN, SOFTWARE = 0x80, 0x40, 0x8, 0x20
+POWER_CAP = 0x4
+"""``nvmlClocksEventReasonSwPowerCap``: no fault by itself."""
 HELD_BACK = {
     BRAKE: ("power brake", Fault.POWER_BRAKE),
     THERMAL: ("hardware thermal slowdown", Fault.THERMAL_SLOWDOWN),
@@ -51,9 +52,7 @@ HELD_BACK = {
 0x40 and 0x80."""
 _NEARBY_S = 600.0
 """Two readings of the slowdown reasons further apart say nothing about the time between."""
-_AT_LIMIT = 0.95
-"""From this part of its power limit on, a GPU draws as much as it may."""
-_POWER, _THERMAL = 0, 1  # nvmlPerfPolicyType_t
+_THERMAL = 1  # nvmlPerfPolicyType_t
 _KINDS = ((0, "graphics"), (2, "memory"))  # nvmlClockType_t
 
 
@@ -99,7 +98,7 @@ def _lasting(box: Box, bdf: str, bit: int) -> Evidence | None:
     for name in ("brake_ns",) if bit == BRAKE else ("thermal_ns", "sw_thermal_ns", "hw_thermal_ns"):
         times = (getattr(old, name), getattr(new, name))
         lost = counter_growth(*times)
-        if isinstance(lost, int) and _percent(lost, growth) > box.settings.limit("clock.throttle"):
+        if isinstance(lost, int) and percent_of_time(lost, growth) > box.settings.limit("clock.throttle"):
             function, number = "nvmlDeviceGetViolationStatus", _THERMAL
             if name in THROTTLE_TIMES:
                 function, number = "nvmlDeviceGetFieldValues", THROTTLE_TIMES[name]
@@ -116,7 +115,7 @@ _BY_SETTING = 0x2
 _LOCKED = 0.9
 
 
-def _percent(nanoseconds: int, growth: Growth) -> float:
+def percent_of_time(nanoseconds: int, growth: Growth) -> float:
     """Percent of the time between two readings."""
     return round(nanoseconds / (growth.seconds * 1e7), 1) if growth.seconds > 0 else 0.0
 
@@ -206,48 +205,6 @@ def highest(box: Box, clocks: GpuClocks) -> Judgement:
     return judged(Fault.CLOCKS_LIMITED, message, measured[0], limits[0][2], "MHz", tuple(evidence), warns=bool(low))
 
 
-def _violations(box: Box, gpu: Device) -> Judgement:
-    growth = box.growth
-    if isinstance(growth, Judgement):
-        return growth
-    new, old = need(GpuView(growth.new, gpu.bdf).counters), GpuView(growth.old, gpu.bdf).counters
-    if isinstance(old, Missing):
-        return NO_EARLIER_READING
-    lost = counter_growth(old.power_ns, new.power_ns)
-    if lost is None:
-        return COUNTER_RESET
-    share = _percent(need(lost), growth)
-    if growth.seconds <= 0:
-        return skip("no-history", "no time passed between the two readings")
-    limit = box.settings.limit("power.violation")
-    counters: list[Json] = [as_evidence(old.power_ns), as_evidence(new.power_ns)]
-    evidence = [answered(counters, "nvmlDeviceGetViolationStatus", new.bdf, _POWER)]
-    message = f"clocks held down by lack of power {share:g} % of the time ({growth.how})"
-    short = share > limit and not _at_limit(box, new.bdf)
-    if share > limit and not short:
-        message = f"{message}, at the power limit"
-    elif short:
-        allowed = need(need(box.gpu(new.bdf).power).enforced_limit_mw)
-        drawn = counter_growth(old.energy_mj, new.energy_mj)
-        if isinstance(drawn, int):
-            mean = drawn / growth.seconds
-            message = f"{message}: {mean / 1000:.0f} W on average, power limit {allowed / 1000:.0f} W"
-            evidence.append(answered(round(mean), "nvmlDeviceGetTotalEnergyConsumption", new.bdf))
-            short = mean < share / 100 * allowed * _AT_LIMIT
-        elif not need(new.reasons_mask) & (POWER_CAP | BRAKE):
-            return skip("no-history", f"{message}; what it drew meanwhile is not known", *evidence)
-    return judged(Fault.POWER_VIOLATION, message, share, limit, "%", tuple(evidence), warns=short)
-
-
-def _at_limit(box: Box, bdf: str) -> bool:
-    """Does the GPU draw as much as its power limit allows?"""
-    power = box.gpu(bdf).power
-    if not isinstance(power, GpuPower):
-        return False
-    draw, limit = power.usage_mw, power.enforced_limit_mw
-    return isinstance(draw, int) and isinstance(limit, int) and draw >= limit * _AT_LIMIT
-
-
 CHECKS = (
     Check(
         id="clock.throttle",
@@ -282,19 +239,5 @@ CHECKS = (
         judge=per_gpu("gpu_clocks", highest),
         blames=part("versions and settings"),
         shared=setting_of_all("versions and settings"),
-    ),
-    Check(
-        id="power.violation",
-        rule="Warns if lack of power held the clocks of a GPU down for more than {power.violation} of the time between"
-        " two readings though it drew less than its power limit allows: on average less than its limit for this part"
-        " of the time, or, where its energy is not counted, now. At the limit this is normal under load.",
-        source="nvmlDeviceGetViolationStatus, NVML_PERF_POLICY_POWER, which counts the power cap;"
-        " nvmlDeviceGetTotalEnergyConsumption; any growth at all is noise:"
-        " https://github.com/NVIDIA/DCGM/issues/285",
-        remedy="compare power limit and power draw with the other GPUs; check power cables and power supplies",
-        judge=per_listed_gpu(_violations),
-        counters=True,
-        blames=part("power supply"),
-        shared=host_if_all("power supply"),
     ),
 )

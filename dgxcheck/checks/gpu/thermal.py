@@ -1,10 +1,10 @@
-"""Power limits and temperatures of GPUs, against their own limits and among GPUs of a model."""
+"""Temperatures of GPUs, against their own limits and among GPUs of a model."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from dgxcheck.checks.engine.blame import component_of, host_if_all, part
+from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, per_gpu, per_listed_gpu, ruled
 from dgxcheck.checks.engine.expected import has_problem, siblings
@@ -12,63 +12,15 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpu.clocks import SLOWDOWN, SOFTWARE, THERMAL, slowdown
-from dgxcheck.components.locate import all_gpus
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MEMORY_TEMPERATURE, TLIMITS
 from dgxcheck.facts.missing import Gap, Missing, NeededFact, need
 from dgxcheck.facts.nature import row
 from dgxcheck.facts.nvml.quantities import THRESHOLDS
-from dgxcheck.facts.nvml.readings import EventReasons, GpuPower, GpuThermal
+from dgxcheck.facts.nvml.readings import EventReasons, GpuThermal
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import median
 from dgxcheck.topology.model import Device
-
-
-def power_limit(box: Box, power: GpuPower) -> Judgement | Missing:
-    """The enforced power limit against the board's default, in W; of a text without it the one that is set. The default
-    itself against that of the model.
-    """
-    enforced, function = power.enforced_limit_mw, "nvmlDeviceGetEnforcedPowerLimit"
-    if isinstance(enforced, Missing) and enforced.gap is Gap.UNRECORDED and not isinstance(power.limit_mw, Missing):
-        enforced, function = power.limit_mw, "nvmlDeviceGetPowerManagementLimit"
-    limit, default = need(enforced), need(power.default_limit_mw)
-    evidence = (
-        answered(limit, function, power.bdf),
-        answered(default, "nvmlDeviceGetPowerManagementDefaultLimit", power.bdf),
-    )
-    if limit <= 0 or default <= 0:
-        return Missing(Gap.GARBLED, evidence[0 if limit <= 0 else 1].where, "a power limit of 0 W is not valid")
-    message = f"power limit {limit / 1000:g} W, default {default / 1000:g} W"
-    low, remedy = default - limit >= _ROUNDED_MW, ""
-    if low and isinstance(power.limit_mw, int) and power.limit_mw >= default:
-        message, remedy = f"{message}, which is set: another limit applies", _ELSEWHERE
-    watts = (limit / 1000, default / 1000, "W")
-    gpu = box.topology.device(power.bdf)
-    board = None if gpu is None else box.board(gpu)
-    usual = None if board is None else board.numbers.get("power_limit")
-    percent = 100 - box.settings.limit("power.limit")
-    if not low and board is not None and usual is not None and default < usual.value * 1000 * percent / 100:
-        message = f"default power limit {default / 1000:g} W, {usual.value:g} W of this model ({board.name})"
-        of_model = (default / 1000, usual.value, "W")
-        return Judgement(Status.WARN, message, *of_model, evidence, fault=Fault.POWER_LIMITED, remedy=_OF_BOARD)
-    return judged(Fault.POWER_CAPPED, message, *watts, evidence, warns=low, remedy=remedy)
-
-
-_ROUNDED_MW = 1000
-"""Limits are set in whole W (nvidia-smi -pl)."""
-_ELSEWHERE = (
-    "look for the other limit: one that the BMC set, power cables and power supplies, on a Grace superchip that of the"
-    " module, which GPU and CPU share (nvidia-smi -q -d POWER)"
-)
-"""NVML: the enforced limit is that of all limiters, those set out of band included."""
-_OF_BOARD = (
-    "compare VBIOS and part number with the order and with other machines: a board that its maker limits is no fault;"
-    " else ask the vendor for the right VBIOS, for nvidia-smi -pl sets no default"
-)
-
-
-def _limited_by(judgement: Judgement) -> str:
-    return "versions and settings" if judgement.fault is Fault.POWER_LIMITED else "power limit"
 
 
 def temperature(box: Box, thermal: GpuThermal) -> Judgement | Missing:
@@ -210,18 +162,6 @@ def _compare(box: Box, sensor: Sensor, own: _State, others: list[_State]) -> Jud
 
 
 CHECKS = (
-    Check(
-        id="power.limit",
-        rule="Warns if the enforced power limit is below the board's default, and if that is below the default of its"
-        " model by more than {power.limit}: makers of machines choose lower ones.",
-        source="nvmlDeviceGetEnforcedPowerLimit against nvmlDeviceGetPowerManagementDefaultLimit, and that against the"
-        " board's number",
-        remedy="if this was not intended, run nvidia-smi -i BDF -pl WATT with the default limit; otherwise check power"
-        " cables and power supplies",
-        judge=per_gpu("gpu_power", power_limit),
-        blames=lambda box, at, judgement: (component_of(box, at, _limited_by(judgement)),),
-        shared=lambda box, at, judgement: all_gpus(box, _limited_by(judgement)),
-    ),
     Check(
         id="thermal.temperature",
         rule="Warns less than {thermal.margin} below the board's slowdown temperature, fails at it.",

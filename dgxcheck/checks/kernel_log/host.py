@@ -75,7 +75,7 @@ def _blame_panic(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compon
 
 def _hung(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     names = first_of([*dict.fromkeys(event.part for event in events if event.part)] or ["CPUs"])
-    message = f"tasks or CPUs hung outside the NVIDIA driver {counted(len(events), 'time')}: {names}{reach(log)}"
+    message = f"tasks or CPUs hung {counted(len(events), 'time')}: {names}{reach(log)}"
     return _warning(Fault.TASKS_HUNG, message, log, events)
 
 

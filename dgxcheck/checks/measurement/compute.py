@@ -20,6 +20,8 @@ from dgxcheck.facts.nvml.readings import GpuPower
 from dgxcheck.facts.typical import median
 from dgxcheck.topology.model import Device
 
+_PASSED_THROUGH = 1
+"""``NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH``: a whole GPU; in another mode a guest has a share of one."""
 CLOCK_SETTING = 0x2
 """``nvmlClocksEventReasonApplicationsClocksSetting``: as the power cap a fault only where a GPU is slower for it."""
 
@@ -40,9 +42,6 @@ def held_back(mask: int, power: GpuPower | Missing, can_lock: bool) -> tuple[str
     setting = "application or locked clocks" if can_lock else "application clocks"
     return (setting, Fault.CLOCKS_LOWERED) if mask & CLOCK_SETTING else None
 
-
-_PASSED_THROUGH = 1
-"""``NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH``: a whole GPU; in another mode a guest has a share of one."""
 
 ID = "measure.compute"
 _UNIT = "TFLOP/s"
@@ -78,20 +77,22 @@ def judge_compute(box: Box, figures: Figures, row: Measurement) -> Judgement:
 
 
 def _by_peak(box: Box, figures: Figures, row: Measurement, message: str) -> Judgement:
-    """One GPU without others of its model: against the peak of its model at the clock that it had."""
+    """A GPU with no other to compare it with: against the peak of its model at the clock that it had."""
     gpu, clock = device(box, row.a), _clock(row)
     peak, highest = (box.board_number(gpu, key) for key in ("peak_fp32", "max_graphics_clock")) if gpu else (None, None)
     board = box.gpu(row.a).board
     shared = guest(box) is not None and (isinstance(board, Missing) or board.virtualization != _PASSED_THROUGH)
-    if peak is None or highest is None or clock is None or row.unit != _UNIT or shared:
+    known = row.unit == _UNIT and row.how != "simulated" and not shared
+    if not known or peak is None or highest is None or clock is None:
         return skip("no-reference", f"{message}, no GPU of its model to compare it with", evidence(row))
-    expected = round(peak.value * clock / highest.value, 1)
+    expected = peak.value * clock / highest.value
     value = row.number or 0.0
     message = f"{message}, {100 * value / expected:.0f} % of the peak of the GPU model at this clock"
     if value >= expected * box.settings.limit("measure.derived") / 100:
-        return Judgement(Status.PASS, message, value, expected, row.unit, (evidence(row),))
+        return Judgement(Status.PASS, message, value, round(expected, 3), row.unit, (evidence(row),))
     reason, fault = _held_back(box, figures, row)
-    return Judgement(Status.WARN, f"{message}{reason}", value, expected, row.unit, (evidence(row),), fault=fault)
+    facts = (evidence(row),)
+    return Judgement(Status.WARN, f"{message}{reason}", value, round(expected, 3), row.unit, facts, fault=fault)
 
 
 def _far_below_peak(box: Box, row: Measurement) -> tuple[float, float] | None:

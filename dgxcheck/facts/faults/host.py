@@ -60,7 +60,7 @@ class Host:
         steps=("inspect", "reboot"), source="Linux Documentation/ABI/stable/sysfs-module: initstate")
     KERNEL_PANIC = FaultKind("kernel-panic", "the kernel panicked or hit a bug of its own (oops)", "software",
         steps=("inspect", "reboot", "contact-vendor"), source=OWN)
-    TASKS_HUNG = FaultKind("tasks-hung", "the kernel logged tasks or CPUs that hung outside the NVIDIA driver",
+    TASKS_HUNG = FaultKind("tasks-hung", "the kernel logged tasks or CPUs that hung",
         "software", warns="watch")
     OUT_OF_MEMORY = FaultKind("out-of-memory", "the kernel killed processes because memory ran out", "program",
         warns="watch")

@@ -51,7 +51,7 @@ _IMEX_NODES = "text /etc/nvidia-imex/nodes_config.cfg"
 _COMMAND_LINE = "text /proc/cmdline"
 _BUILDER = "text /proc/version"
 _BUILT_BY = re.compile(rf"\({OF_PERSON}[^\s()]{{1,255}}@[^\s()]{{1,255}}\)")
-_NVRM_BUILT_BY = re.compile(r"(?<=Release Build  )\([^\s()]{0,255}@[^\s()]{0,255}\)")
+_NVRM_BUILT_BY = re.compile(r"(?<= Build  )\([^\s()]{0,255}@[^\s()]{0,255}\)")
 """Who built NVIDIA's module: with DKMS root at this machine, in a package its distribution's builder."""
 _QPN_AND_PREFIX = len("80:00:00:48:fe:80:00:00:00:00:00:00:")  # of an IPoIB address; the port's GUID follows
 
@@ -141,7 +141,7 @@ class _ByKey:
     def _message(self, text: str) -> str:
         """What a driver or a tool says, in which anything may stand; the same few come a thousand times."""
         if text not in self._known:
-            self._known[text] = self._names.within(self._free.kernel_message(text))
+            self._known[text] = self._names.within(self._free.kernel_message(_NVRM_BUILT_BY.sub("(hidden)", text)))
         return self._known[text]
 
     def _text(self, key: str, text: str) -> str:
@@ -157,7 +157,7 @@ class _ByKey:
             return self._pseudonyms.named("process", text)
         if key.startswith(_KERNEL_LOG):
             end = stamp.end() if (stamp := _STAMP.match(text)) else 0
-            return f"{text[:end]}{self._message(_NVRM_BUILT_BY.sub('(hidden)', text[end:]))}"
+            return f"{text[:end]}{self._message(text[end:])}"
         if _CONFIGURATION.match(key):
             return "\n".join(map(_limits_line, text.split("\n")))
         if key == _IMEX_NODES:

@@ -62,7 +62,8 @@ def _burn(session: Any, plan: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     near = [(bdf, peer) for bdf, peer in others if peer is not None and gpu.can_access(peer) and peer.can_access(gpu)]
     bdf, peer = near[0] if near else (None, None)
     burn = Burn(gpu, peer, Clock())
-    return burn, single(burn.bytes, "bytes", "fma, patterns, host and peer copies", peer=bdf, turns=[*burn.names])
+    method = "multiply-adds, patterns, host and peer copies"
+    return burn, single(burn.bytes, "bytes", method, peer=bdf, turns=[*burn.names])
 
 
 def _load(burn: Any, session: Any, plan: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,150 @@
+"""Power limits of GPUs, and clocks held down by lack of power."""
+
+from __future__ import annotations
+
+from dgxcheck.checks.engine.blame import component_of, host_if_all, part
+from dgxcheck.checks.engine.box import Box, Growth
+from dgxcheck.checks.engine.check import Check, per_gpu, per_listed_gpu
+from dgxcheck.checks.engine.finding import Judgement, Status, answered, as_evidence, judged, skip
+from dgxcheck.checks.engine.growth import COUNTER_RESET, NO_EARLIER_READING, counter_growth
+from dgxcheck.checks.gpu.clocks import BRAKE, POWER_CAP, percent_of_time
+from dgxcheck.components.gpu_view import GpuView
+from dgxcheck.components.locate import all_gpus
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.missing import Gap, Json, Missing, need
+from dgxcheck.facts.nvml.readings import GpuCounters, GpuPower
+from dgxcheck.topology.model import Device
+
+_ROUNDED_MW = 1000
+"""Limits are set in whole W (nvidia-smi -pl)."""
+_ELSEWHERE = (
+    "look for the other limit: one that the BMC set, power cables and power supplies, on a Grace superchip that of the"
+    " module, which GPU and CPU share (nvidia-smi -q -d POWER)"
+)
+"""NVML: the enforced limit is that of all limiters, those set out of band included."""
+_OF_BOARD = (
+    "compare VBIOS and part number with the order and with other machines: a board that its maker limits is no fault;"
+    " else ask the vendor for the right VBIOS, for nvidia-smi -pl sets no default"
+)
+_AT_LIMIT = 0.95
+"""From this part of its power limit on, a GPU draws as much as it may."""
+_POWER = 0  # nvmlPerfPolicyType_t
+
+
+def limit(box: Box, power: GpuPower) -> Judgement | Missing:
+    """The enforced power limit against the board's default, in W; of a text without it the one that is set. The default
+    itself against that of the model.
+    """
+    enforced, function = power.enforced_limit_mw, "nvmlDeviceGetEnforcedPowerLimit"
+    if isinstance(enforced, Missing) and enforced.gap is Gap.UNRECORDED and not isinstance(power.limit_mw, Missing):
+        enforced, function = power.limit_mw, "nvmlDeviceGetPowerManagementLimit"
+    limit, default = need(enforced), need(power.default_limit_mw)
+    evidence = (
+        answered(limit, function, power.bdf),
+        answered(default, "nvmlDeviceGetPowerManagementDefaultLimit", power.bdf),
+    )
+    if limit <= 0 or default <= 0:
+        return Missing(Gap.GARBLED, evidence[0 if limit <= 0 else 1].where, "a power limit of 0 W is not valid")
+    message = f"power limit {limit / 1000:g} W, default {default / 1000:g} W"
+    low, remedy = default - limit >= _ROUNDED_MW, ""
+    if low and isinstance(power.limit_mw, int) and power.limit_mw >= default:
+        message, remedy = f"{message}, which is set: another limit applies", _ELSEWHERE
+    watts = (limit / 1000, default / 1000, "W")
+    gpu = box.topology.device(power.bdf)
+    board = None if gpu is None else box.board(gpu)
+    usual = None if board is None else board.numbers.get("power_limit")
+    percent = 100 - box.settings.limit("power.limit")
+    if not low and board is not None and usual is not None and default < usual.value * 1000 * percent / 100:
+        message = f"default power limit {default / 1000:g} W, {usual.value:g} W of this model ({board.name})"
+        of_model = (default / 1000, usual.value, "W")
+        return Judgement(Status.WARN, message, *of_model, evidence, fault=Fault.POWER_LIMITED, remedy=_OF_BOARD)
+    return judged(Fault.POWER_CAPPED, message, *watts, evidence, warns=low, remedy=remedy)
+
+
+def _limited_by(judgement: Judgement) -> str:
+    return "versions and settings" if judgement.fault is Fault.POWER_LIMITED else "power limit"
+
+
+def violation(box: Box, gpu: Device) -> Judgement:
+    """The time that NVML counts for the power cap, which is no fault by itself: did the GPU draw its limit?"""
+    growth = box.growth
+    if isinstance(growth, Judgement):
+        return growth
+    new, old = need(GpuView(growth.new, gpu.bdf).counters), GpuView(growth.old, gpu.bdf).counters
+    if isinstance(old, Missing):
+        return NO_EARLIER_READING
+    lost = counter_growth(old.power_ns, new.power_ns)
+    if lost is None:
+        return COUNTER_RESET
+    share = percent_of_time(need(lost), growth)
+    if growth.seconds <= 0:
+        return skip("no-history", "no time passed between the two readings")
+    most = box.settings.limit("power.violation")
+    times: list[Json] = [as_evidence(old.power_ns), as_evidence(new.power_ns)]
+    evidence = [answered(times, "nvmlDeviceGetViolationStatus", new.bdf, _POWER)]
+    message = f"clocks held down by lack of power {share:g} % of the time ({growth.how})"
+    if share <= most:
+        return judged(Fault.POWER_VIOLATION, message, share, most, "%", tuple(evidence))
+    drawn = counter_growth(old.energy_mj, new.energy_mj)
+    if drawn is None:
+        return COUNTER_RESET
+    power = need(box.gpu(new.bdf).power)
+    if isinstance(drawn, int):
+        allowed, mean = need(power.enforced_limit_mw), drawn / growth.seconds
+        energy: list[Json] = [as_evidence(old.energy_mj), as_evidence(new.energy_mj)]
+        evidence.append(answered(energy, "nvmlDeviceGetTotalEnergyConsumption", new.bdf))
+        message = f"{message}: {mean / 1000:.0f} W on average, power limit {allowed / 1000:g} W"
+        short = mean < share / 100 * allowed * _AT_LIMIT or _is_braked(old, new, growth, most)
+    else:
+        short = not _at_limit(power)
+        if short and not need(new.reasons_mask) & (POWER_CAP | BRAKE):
+            return skip("no-history", f"{message}; what it drew meanwhile is not known", *evidence)
+    explained = "" if short else ", as its power limit allows"
+    return judged(
+        Fault.POWER_VIOLATION, f"{message}{explained}", share, most, "%", tuple(evidence), warns=short
+    )
+
+
+def _is_braked(old: GpuCounters, new: GpuCounters, growth: Growth, most: float) -> bool:
+    """Is it the power brake that holds the clocks down: now, or for more than ``most`` percent of the time?"""
+    if isinstance(new.reasons_mask, int) and new.reasons_mask & BRAKE:
+        return True
+    braked = counter_growth(old.brake_ns, new.brake_ns)
+    return isinstance(braked, int) and percent_of_time(braked, growth) > most
+
+
+def _at_limit(power: GpuPower) -> bool:
+    """Does the GPU draw as much as its power limit allows, now?"""
+    draw, allowed = power.usage_mw, power.enforced_limit_mw
+    return isinstance(draw, int) and isinstance(allowed, int) and draw >= allowed * _AT_LIMIT
+
+
+CHECKS = (
+    Check(
+        id="power.violation",
+        rule="Warns if lack of power held the clocks of a GPU down for more than {power.violation} of the time between"
+        " two readings and its power limit does not explain that: it drew less on average than its limit would be in"
+        " that part of the time, or the power brake took as much of it; where its energy is not counted, if it draws"
+        " less than its limit now. At the limit this is normal under load.",
+        source="nvmlDeviceGetViolationStatus, NVML_PERF_POLICY_POWER, which counts the power cap;"
+        " nvmlDeviceGetTotalEnergyConsumption; any growth at all is noise:"
+        " https://github.com/NVIDIA/DCGM/issues/285",
+        remedy="compare power limit and power draw with the other GPUs; check power cables and power supplies",
+        judge=per_listed_gpu(violation),
+        counters=True,
+        blames=part("power supply"),
+        shared=host_if_all("power supply"),
+    ),
+    Check(
+        id="power.limit",
+        rule="Warns if the enforced power limit is below the board's default, and if that is below the default of its"
+        " model by more than {power.limit}: makers of machines choose lower ones.",
+        source="nvmlDeviceGetEnforcedPowerLimit against nvmlDeviceGetPowerManagementDefaultLimit, and that against the"
+        " board's number",
+        remedy="if this was not intended, run nvidia-smi -i BDF -pl WATT with the default limit; otherwise check power"
+        " cables and power supplies",
+        judge=per_gpu("gpu_power", limit),
+        blames=lambda box, at, judgement: (component_of(box, at, _limited_by(judgement)),),
+        shared=lambda box, at, judgement: all_gpus(box, _limited_by(judgement)),
+    ),
+)
