@@ -172,6 +172,8 @@ def _of_gpu(box: Box, gpu: Device) -> Judgement:
     fabric = need(need(box.gpu(gpu).modes).fabric)
     mask = fabric.health_mask if isinstance(fabric.health_mask, int) else None
     summary = fabric.health_summary if isinstance(fabric.health_summary, int) else None
+    if fabric.state == 0:
+        return skip("not-supported", "the driver reports no fabric for this GPU")
     if fabric.state != REGISTERED:
         return skip("dependency-failed", "not registered with a fabric (driver.fabric)")
     answer: Json = {"healthMask": as_evidence(fabric.health_mask), "healthSummary": as_evidence(fabric.health_summary)}

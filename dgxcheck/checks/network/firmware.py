@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.network.hcas import hcas, in_flash_recovery, none_here, subject
 from dgxcheck.checks.siblings.compare import Odd, compared
 from dgxcheck.components.component import Component, host_part
@@ -35,6 +35,8 @@ def _firmware(box: Box) -> Judged:
     devices = hcas(box)
     if isinstance(devices, Missing):
         yield HOST, none_here(devices)
+    elif not devices:
+        yield HOST, skip("not-supported", "no InfiniBand devices")
     odd = compared(box, ["hca"], IbDevice.fw_ver).odd
     for device in rows(devices):
         at = subject(device)

@@ -57,7 +57,7 @@ _FORMS: Sequence[Form] = (
          instead="nvidia-smi -q"),
     Form("nvidia-smi vgpu", LazyPattern(r"No supported devices in vGPU mode", "in vGPU mode"), _NEVER),
     Form("nvidia-smi pci", LazyPattern(r"(?:REPLAY_COUNTER|TX_BYTES): {1,20}\d{1,20}", "REPLAY_COUNTER", "TX_BYTES"),
-         LazyPattern(r"[A-Z0-9_]{4,40}: {0,20}\d{0,20}|lane {1,3}\d{1,2}: {0,4}\d{1,20}", "_", "lane "),
+         LazyPattern(r"[A-Z0-9]{1,20}_[A-Z0-9_]{1,30}: {0,20}\d{0,20}|lane {1,3}\d{1,2}: {0,4}\d{1,20}", "_", "lane "),
          instead="nvidia-smi -q"),
     Form("nvidia-smi topo",
          LazyPattern(r"The GPUs that have an affinity with CPU \d{1,4} are:"
