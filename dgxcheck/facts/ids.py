@@ -42,6 +42,9 @@ COMPUTE_MODES = ("default", "exclusive thread", "prohibited", "exclusive process
 """``nvmlComputeMode_t``"""
 ADDRESSING_MODES = ("none", "HMM", "ATS")
 """``NVML_DEVICE_ADDRESSING_MODE_*``"""
+PASSED_THROUGH = 1
+"""``NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH``: a whole GPU, which answers its guest as it answers a host; in other
+modes a guest has a share of one."""
 THROTTLE_TIMES = {"sw_thermal_ns": 269, "hw_thermal_ns": 270, "brake_ns": 271}
 """``NVML_FI_DEV_CLOCKS_EVENT_REASON_*``"""
 

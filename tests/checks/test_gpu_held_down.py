@@ -61,7 +61,7 @@ def test_the_energy_says_whether_a_gpu_was_at_its_limit(held_s: float, joules: i
     [
         ({"PowerUsage {}": 299_000, ENERGY: 16_000_000}, "warn"),  # what it draws now says nothing of the time before
         ({REASONS: 0x88, ENERGY: 37_000_000}, "warn"),  # the power brake, whatever was drawn
-        ({ENERGY: 100}, "skip no-history"),  # the driver was loaded anew
+        ({ENERGY: 100}, "skip no-history"),  # the driver was reloaded
     ],
 )
 def test_the_energy_counts_before_the_draw_of_the_moment(second: dict[str, Json], due: str, tmp_path: Path) -> None:

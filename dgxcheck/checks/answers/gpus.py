@@ -22,7 +22,7 @@ from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.bdf import is_unplaced
-from dgxcheck.facts.ids import NvmlReturn
+from dgxcheck.facts.ids import PASSED_THROUGH, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.record import replace
@@ -95,8 +95,7 @@ _ALWAYS = ("gpu.name", "gpu.uuid")
 """What NVML knows of any GPU, by any driver."""
 _MUCH, _OF_ONE = 0.25, 0.5
 """Of what a GPU should tell, the part without which nothing is known of it."""
-_VIRTUALIZATION, _PASSED_THROUGH = "gpu_board.virtualization", 1
-"""``NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH``: a whole GPU, which answers its guest as it answers a host."""
+_VIRTUALIZATION = "gpu_board.virtualization"
 _OF_NVML = "gpu"
 """Begins the paths of what NVML answers; of NVLinks it depends on their state how much that is."""
 _RECORD_AGAIN = "record the machine again (dgxcheck record FILE), as root"
@@ -226,7 +225,7 @@ def _is_required(path: str, own: Facts, alike: Group, model: tuple[str, int, boo
     far_end = path.endswith(".remote_bdf")
     if far_end and own.get(f"{path.rpartition('.')[0]}.up") is not True:
         return False
-    unseen = far_end and own.get(_VIRTUALIZATION) == _PASSED_THROUGH  # the NVSwitches are the host's
+    unseen = far_end and own.get(_VIRTUALIZATION) == PASSED_THROUGH  # the NVSwitches are the host's
     documented = model is not None and not unseen and is_answered(path, *model)
     return path in _ALWAYS or _is_error(own[path]) or documented or path in alike.usual
 
@@ -235,7 +234,7 @@ def _documented(box: Box, gpu: Device, own: Facts) -> tuple[str, int, bool] | No
     """Model, driver branch (0 where it is not known) and whether ECC is on, of a GPU whose answers are documented."""
     board, family = box.board(gpu), model_family(box, gpu) or ""
     is_known = box.board_id(gpu) or GEFORCE[0] in family
-    is_part = guest(box) is not None and own.get(_VIRTUALIZATION) != _PASSED_THROUGH
+    is_part = guest(box) is not None and own.get(_VIRTUALIZATION) != PASSED_THROUGH
     if not is_known or is_part or own.get("gpu_modes.mig") is True:
         return None
     version = box.snapshot.gpu.driver_version if isinstance(box.snapshot.gpu, Nvml) else ""

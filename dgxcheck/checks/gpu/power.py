@@ -100,9 +100,7 @@ def violation(box: Box, gpu: Device) -> Judgement:
         if short and not need(new.reasons_mask) & (POWER_CAP | BRAKE):
             return skip("no-history", f"{message}; what it drew meanwhile is not known", *evidence)
     explained = "" if short else ", as its power limit allows"
-    return judged(
-        Fault.POWER_VIOLATION, f"{message}{explained}", share, most, "%", tuple(evidence), warns=short
-    )
+    return judged(Fault.POWER_VIOLATION, f"{message}{explained}", share, most, "%", tuple(evidence), warns=short)
 
 
 def _is_braked(old: GpuCounters, new: GpuCounters, growth: Growth, most: float) -> bool:

@@ -14,14 +14,13 @@ from dgxcheck.checks.measurement.host_copies import per_gpu
 from dgxcheck.checks.measurement.lookup import Figures, device, evidence, number
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.ids import PASSED_THROUGH
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nvml.readings import GpuPower
 from dgxcheck.facts.typical import median
 from dgxcheck.topology.model import Device
 
-_PASSED_THROUGH = 1
-"""``NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH``: a whole GPU; in another mode a guest has a share of one."""
 CLOCK_SETTING = 0x2
 """``nvmlClocksEventReasonApplicationsClocksSetting``: as the power cap a fault only where a GPU is slower for it."""
 
@@ -81,7 +80,7 @@ def _by_peak(box: Box, figures: Figures, row: Measurement, message: str) -> Judg
     gpu, clock = device(box, row.a), _clock(row)
     peak, highest = (box.board_number(gpu, key) for key in ("peak_fp32", "max_graphics_clock")) if gpu else (None, None)
     board = box.gpu(row.a).board
-    shared = guest(box) is not None and (isinstance(board, Missing) or board.virtualization != _PASSED_THROUGH)
+    shared = guest(box) is not None and (isinstance(board, Missing) or board.virtualization != PASSED_THROUGH)
     known = row.unit == _UNIT and row.how != "simulated" and not shared
     if not known or peak is None or highest is None or clock is None:
         return skip("no-reference", f"{message}, no GPU of its model to compare it with", evidence(row))
