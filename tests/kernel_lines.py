@@ -84,10 +84,10 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("NVRM: The NVIDIA probe routine was not called for 1 device(s).",), "kernel.gpu-start", Fault.GPU_REFUSED),
     (("NVRM: request_mem_region failed for 16M @ 0xe2000000. This can",), "kernel.gpu-start", Fault.GPU_REFUSED),
     (("nvidia: version magic '6.8.0-31-generic SMP preempt mod_unload modversions ' should be"
-      " '6.8.0-35-generic SMP preempt mod_unload modversions '",), "kernel.gpu-start", Fault.MODULE_REFUSED),
+      " '6.8.0-35-generic SMP preempt mod_unload modversions '",), "kernel.gpu-start", Fault.MODULE_NOT_BUILT),
     (("module nvidia: .gnu.linkonce.this_module section size must match the kernel's built struct module size",),
-     "kernel.gpu-start", Fault.MODULE_REFUSED),
-    (("nvidia: disagrees about version of symbol module_layout",), "kernel.gpu-start", Fault.MODULE_REFUSED),
+     "kernel.gpu-start", Fault.MODULE_NOT_BUILT),
+    (("nvidia: disagrees about version of symbol module_layout",), "kernel.gpu-start", Fault.MODULE_NOT_BUILT),
     (("nvidia_uvm: Unknown symbol nvUvmInterfaceDisableAccessCntr (err -2)",), "kernel.gpu-start",
      Fault.MODULE_REFUSED),
     (("nvidia_peermem: disagrees about version of symbol ib_register_peer_memory_client",), "kernel.gpu-start",

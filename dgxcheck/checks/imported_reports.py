@@ -35,6 +35,10 @@ _OF_NETWORK = (
 _OF_HOST = (
     "confirm it with that tool; then compare the BMC's event log (ipmitool sel elist) and the kernel log of that time"
 )
+_OF_ACS = (
+    "run dgxcheck health on that machine: it knows the ports between GPUs and HCAs, and whether ACS may be switched off"
+    " there; with virtual machines, or an IOMMU that translates, it must stay"
+)
 _ASK_NVSWITCHES = (
     "see whether the machine has NVSwitches (lspci -d 10de::0680): without them disable nvidia-fabricmanager; with them"
     " read why it does not run (journalctl -u nvidia-fabricmanager)"
@@ -84,6 +88,8 @@ def _remedy(about: Subject, fault: FaultKind | None) -> str:
     """Where that of the check, which is for GPUs, does not help."""
     if about.kind in ("hca", "port"):
         return _OF_NETWORK
+    if fault is Fault.ACS:
+        return _OF_ACS
     of_part = about.kind == "host" and fault is not None and fault.about[0] in ("host", "link")
     return _OF_HOST if of_part and fault is not Fault.TEST_FAILED else ""
 
@@ -114,7 +120,8 @@ def _bad(results: list[ToolReport]) -> Judgement:
     again = f" ({counted(times, 'time')})" if times > 1 else ""
     text = f"{first.tool}: {first.text}{again}" + (f", and {counted(more, 'other result')}" if more else "")
     fault = None if worst is Status.UNKNOWN else (first.fault or Fault.TEST_FAILED)
-    return Judgement(worst, text[:280], evidence=tuple(map(_evidence, results)), fault=fault)
+    remedy = "" if fault is not None or first.fault is None else first.fault.remedy
+    return Judgement(worst, text[:280], evidence=tuple(map(_evidence, results)), fault=fault, remedy=remedy)
 
 
 def _evidence(report: ToolReport) -> Evidence:

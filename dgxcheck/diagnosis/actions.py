@@ -30,7 +30,7 @@ from dgxcheck.diagnosis.steps import (
     stop_programs,
 )
 from dgxcheck.facts.bdf import place_of
-from dgxcheck.facts.faults import DEVICE_DEAD, GPU_DEAD, Fault
+from dgxcheck.facts.faults import DEVICE_DEAD, GPU_DEAD, MODULES_REFUSED, Fault
 from dgxcheck.facts.faults.kind import FaultKind, Scope, Step, Urgency
 from dgxcheck.facts.record import replace
 
@@ -140,7 +140,7 @@ def _outside(component: Component, planned: list[Action]) -> list[Action]:
 
 
 _SAY_WHY = frozenset(
-    {Fault.UNPLUGGED, Fault.MODULE_REFUSED, Fault.GPU_REFUSED, Fault.GPU_UNPOWERED, Fault.XID_LINK_OFF,
+    {Fault.UNPLUGGED, *MODULES_REFUSED, Fault.GPU_REFUSED, Fault.GPU_UNPOWERED, Fault.XID_LINK_OFF,
      Fault.DRIVER_UNBOUND, Fault.HOTTER}
 )  # fmt: skip
 """A device left its slot, software switched a link off, one GPU is hot among cool ones; the kernel or the driver gives

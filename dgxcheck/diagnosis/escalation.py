@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 
 from dgxcheck.components.component import FABRIC_MANAGER, PEER_TRAFFIC, Component, Kind
 from dgxcheck.components.containment import NVSWITCHES
-from dgxcheck.facts.faults import DEVICE_ABSENT, DEVICE_DEAD, EVERY_FAULT, GPU_DEAD, Fault
+from dgxcheck.facts.faults import DEVICE_ABSENT, DEVICE_DEAD, EVERY_FAULT, GPU_DEAD, MODULES_REFUSED, Fault
 from dgxcheck.facts.faults.kind import LINK_STEPS, NVSWITCH_STEPS, RESET_STEPS, RMA_STEPS, FaultKind, Steps
 
 _GPU: Steps = (*RESET_STEPS, *LINK_STEPS)
@@ -103,7 +103,7 @@ def escalation(component: Component, faults: Collection[FaultKind | None]) -> St
     """The steps for a component with these faults, never empty; nothing resets what is dead or absent."""
     if component.kind == "driver" and Fault.GPU_LOST in faults and Fault.GPU_NOT_STARTED not in faults:
         return ("reboot", "power-cycle")  # unloading a driver waits for GPUs that do not answer
-    refused = next((fault for fault in (Fault.MODULE_REFUSED, Fault.GPU_REFUSED) if fault in faults), None)
+    refused = next((fault for fault in (*MODULES_REFUSED, Fault.GPU_REFUSED) if fault in faults), None)
     if component.kind == "driver" and refused is not None:
         return refused.steps  # the kernel or the driver says why: loading it again ends like before
     if {*faults} & (DEVICE_DEAD | DEVICE_ABSENT):

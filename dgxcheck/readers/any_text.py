@@ -26,6 +26,7 @@ from dgxcheck.readers.host import (
     health_checks,
     hwloc_xml,
     imex,
+    modprobe,
     node_exporter,
     own_records,
     schedulers,
@@ -72,7 +73,7 @@ _DCGM: Mapping[Reader, Signs] = {
     devices.read_known: ("policy information", "| group", "list modules", "field group", '"header"'),
 }
 _MACHINE: Mapping[Reader, Signs] = {
-    lspci.read_text: (*(f".{function} " for function in range(8)), "-[", "lnkcap", "lnksta"),
+    lspci.read_text: (*(f".{function} " for function in range(8)), "-[", "lnkcap", "lnksta", "acsctl"),
     dmidecode.read_dmidecode: ("bios information", "system information", "base board information", "memory device"),
     system.read_driver_version: ("nvrm version",),
     system.read_tegra: ("(release), revision:", " gr3d_freq "),
@@ -80,6 +81,7 @@ _MACHINE: Mapping[Reader, Signs] = {
         "module", " live", "loading", "nvidia", "nv_peer_mem", "gdrdrv", "nouveau", "mlx", "ib_", "rdma_", "knem",
         "xpmem",
     ),
+    modprobe.read_modprobe: ("fatal: module ", "not insert ", "to insert ", "dkms", "kernel headers"),
     system.read_numactl: ("cpus:",),
     system.read_lscpu: ("numa node", "on-line cpu"),
     services.read_fabric_manager: ("[tid ", "fabricmanager", "fabric manager", "nvlsm:"),

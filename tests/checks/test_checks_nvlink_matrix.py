@@ -25,7 +25,7 @@ def found(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], *onto: 
 
 @pytest.mark.parametrize(("changed", "status", "said"), [
     ({}, "pass", "every GPU"),
-    ({pair: "SYS" for pair in FULL if "GPU6" in pair}, "fail", "GPU6 has no NVLink, 7 other GPUs have some"),
+    ({pair: "SYS" for pair in FULL if "GPU6" in pair}, "fail", "no NVLink, 7 other GPUs have some"),
     ({("GPU2", "GPU3"): "NV10", ("GPU3", "GPU2"): "NV10"}, "warn", "fewer NVLinks than the 12 between most GPUs"),
     ({pair: "NV4" if {*pair} in ({"GPU0", "GPU1"}, {"GPU2", "GPU3"}) else "PHB" for pair in FULL}, "pass", "every"),
 ])  # fmt: skip
@@ -35,6 +35,7 @@ def test_a_matrix_alone(
     finding = found(matrix(FULL | changed, EIGHT), tmp_path, capsys)
     assert finding["status"] == status
     assert said in finding["message"]
+    assert finding["subject"]["name"] == ("GPU6" if status == "fail" else "host")
 
 
 def test_two_bridged_cards_beside_a_third_are_no_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

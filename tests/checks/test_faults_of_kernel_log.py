@@ -13,7 +13,7 @@ from test_health_checks import box
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.kernel_log.xid_meaning import OF_RESPONSE
 from dgxcheck.diagnosis.escalation import escalation
-from dgxcheck.facts.faults import DEVICE_DEAD, Fault
+from dgxcheck.facts.faults import DEVICE_DEAD, MODULES_REFUSED, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
@@ -50,7 +50,7 @@ def test_the_reason_of_a_refused_gpu_leads_to_its_own_remedy() -> None:
     machine = box("dgx-1-v100")
     remedies = {
         bad.judgement.remedy: lines
-        for lines, check, fault in JUDGED if fault in (Fault.GPU_REFUSED, Fault.MODULE_REFUSED)
+        for lines, check, fault in JUDGED if fault in (Fault.GPU_REFUSED, *MODULES_REFUSED)
         for bad in bad_findings(with_log(machine, lines), check)
     }  # fmt: skip
     assert len(remedies) == 8  # IRQ, open only, not open, another release, firmware, another driver; kernel, symbols
@@ -63,7 +63,7 @@ def test_a_refused_signature_counts_where_the_driver_is_not_loaded(text: str) ->
     assert not bad_findings(with_log(machine, (text,)), "kernel.gpu-start")
     without = replace(machine, snapshot=replace(machine.snapshot, gpu=Missing(Gap.ABSENT, "nvmlInit", code=9)))
     (bad,) = bad_findings(with_log(without, (text,)), "kernel.gpu-start")
-    assert bad.judgement.fault is Fault.MODULE_REFUSED
+    assert bad.judgement.fault is Fault.MODULE_UNSIGNED
     assert "signature" in bad.judgement.message
 
 

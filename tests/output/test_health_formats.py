@@ -37,7 +37,8 @@ WORDS = {"pass": "OK", "warn": "WARNING", "fail": "CRITICAL", "unknown": "UNKNOW
 LABELS = {
     "driver.responsive": "unanswered", "thermal.temperature": "temperature", "power.limit": "power_limit",
     "pcie.width": "link_width", "ecc.volatile": "ecc_volatile", "ecc.aggregate": "ecc_aggregate",
-    "ecc.retired-pages": "retired_pages",
+    "ecc.retired-pages": "retired_pages", "measure.host-bandwidth": "host_copy", "measure.compute": "compute",
+    "measure.memory-bandwidth": "memory_copy", "measure.memory-integrity": "memory_wrong",
 }  # fmt: skip
 METRICS = {
     "driver.responsive": "dgxcheck_driver_unanswered_questions",

@@ -236,7 +236,7 @@ def test_a_service_that_did_not_start_is_missed_where_it_found_nvswitches(lines:
      "fail", "fabric-manager-down"),
     ("[ERROR] failed to configure all the available GPUs or NVSwitches", "warn", "fabric-manager-error"),
     ("10.0.0.101: nvlsm: ibwarn: [15] umad_init: can't read ABI version: is ib_umad module loaded?",
-     "fail", "fabric-manager-error"),  # siderolabs/docs issue 581
+     "fail", "umad-missing"),  # siderolabs/docs issue 581
 ])  # fmt: skip
 def test_what_fabric_manager_says_on_a_terminal(line: str, outcome: str, fault: str) -> None:
     assert results(one(services.read_fabric_manager, line)) == [("host", outcome, fault)]

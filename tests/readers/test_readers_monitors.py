@@ -67,8 +67,6 @@ KNOWN = (
     ("pid, process_name, used_gpu_memory [MiB]", "1234, python, 1000 MiB"),
     ("gpu_name, pid, gpu_utilization [%], max_memory_usage [MiB], time [ms]", "Tesla V100, 12, 90 %, 100 MiB, 5 ms"),
     ("| GPU instance profiles:                 |", "| GPU   Name        ID    Instances      |"),
-    ("The following GPUs could not be reset:", "  GPU 00000000:3B:00.0: In use by another client", "",
-     "1 device is currently being used by one or more other processes (e.g., Fabric Manager, CUDA application)."),
     ("======NVSMI CONF-COMPUTE LOG======", "    CC State             : OFF", "    Multi-GPU Mode       : None"),
 )  # fmt: skip
 

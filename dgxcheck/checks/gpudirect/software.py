@@ -23,6 +23,10 @@ _CLIENTS = ("nv_mem", "nv_mem_nc")
 _TURING = (7, 5)
 _DMABUF_KERNEL, _DMABUF_CUDA = (5, 12), 11070
 _PEERMEM_DRIVER = 470
+_RELOAD = (
+    "reload the module: modprobe -r nvidia_peermem; modprobe nvidia_peermem; if it still does not register, MLNX_OFED"
+    " or DOCA is missing, or younger than the driver, which is installed after it at a maintenance"
+)
 
 
 @needs_facts
@@ -54,7 +58,7 @@ def _registered(modules: Modules, name: str, evidence: tuple[Evidence, ...]) -> 
     others: Json = "absent" if isinstance(peers, Missing) else [client.name for client in peers]
     message = f"{name} is loaded, but not registered with ib_core"
     evidence = (*evidence, Evidence(MEMORY_PEERS, others))
-    return Precondition("no", judged(Fault.PEER_MEMORY, message, evidence=evidence, warns=True))
+    return Precondition("no", judged(Fault.PEER_MEMORY, message, evidence=evidence, warns=True, remedy=_RELOAD))
 
 
 def _without_module(box: Box, gpu: Device | None) -> Precondition:
@@ -245,8 +249,7 @@ CHECKS = (
         " 11.7.",
         source="/sys/module, /sys/module/ib_core/holders, /sys/kernel/mm/memory_peers, as NCCL (src/transport/net_ib)"
         " and UCX; https://docs.nvidia.com/cuda/gpudirect-rdma",
-        remedy="reload the module: modprobe -r nvidia_peermem; modprobe nvidia_peermem; if it still does not register,"
-        " MLNX_OFED or DOCA is missing, or younger than the driver, which is installed after it at a maintenance",
+        remedy=_RELOAD,
         judge=of_host(peer_memory),
         blames=host("peer memory module"),
     ),

@@ -22,7 +22,7 @@ from dgxcheck.checks.kernel_log.device_log import (
 )
 from dgxcheck.checks.placement.missing import place_of
 from dgxcheck.components.component import DRIVER, Component, host_part
-from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults import MODULES_REFUSED, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import NVIDIA, OF_THE_KERNEL
 from dgxcheck.facts.kernel_log import OFF_BUS, EarlierXid, KernelLog, ModuleTrouble, NoStart, NotStarted
@@ -97,22 +97,10 @@ _ALONE = _Reason(
 )  # fmt: skip
 _OF_A_MODEL = frozenset({"needs-open", "not-open", "unsupported", "unsupported-call"})
 _LATE = "watch it: if it happens again, cold power cycle, then check the GPU's power cables and seating"
-_MODULES: Mapping[ModuleTrouble, tuple[str, str]] = {
-    "signature": (
-        "its signature was refused (Secure Boot, kernel lockdown)",
-        "enrol the key that signed the module (mokutil --import KEY.der, then reboot and confirm it at the console), or"
-        " install the modules that the distribution signs; switching Secure Boot off is the site's decision",
-    ),
-    "kernel": (
-        "it was built for another kernel",
-        "build the modules for the running kernel (dkms status, dkms autoinstall) or install the package that belongs"
-        " to it, with its headers; then load them (modprobe nvidia)",
-    ),
-    "symbols": (
-        "symbols that it needs are missing",
-        "load the modules that it depends on (modprobe nvidia resolves them, insmod does not); if symbols are still"
-        " unknown, build the modules again for the running kernel (dkms status)",
-    ),
+_MODULES: Mapping[ModuleTrouble, tuple[FaultKind, str]] = {
+    "signature": (Fault.MODULE_UNSIGNED, "its signature was refused (Secure Boot, kernel lockdown)"),
+    "kernel": (Fault.MODULE_NOT_BUILT, "it was built for another kernel"),
+    "symbols": (Fault.MODULE_REFUSED, "symbols that it needs are missing"),
 }
 
 
@@ -222,21 +210,17 @@ def _modules(box: Box, log: KernelLog) -> Judged:
     for name in dict.fromkeys(refused.module for refused in now):
         own = [refused for refused in now if refused.module == name]
         peer = name in _PEER_MEMORY
-        text, remedy = _OTHER_STACK if peer and own[-1].why == "kernel" else _MODULES[own[-1].why]
+        reason, text = _OTHER_STACK if peer and own[-1].why == "kernel" else _MODULES[own[-1].why]
         message = f"the kernel did not load module {name or 'of the driver'}: {text}{reach(log)}"
-        fault = Fault.PEER_MEMORY if peer else Fault.MODULE_REFUSED
         fails = bool(name) and not loaded and not peer
         yield replace(HOST, part=name or "kernel modules"), judged(
-            fault, message, len(own), 0, "", lines(log, own), warns=True, fails=fails, remedy=remedy
-        )
+            Fault.PEER_MEMORY if peer else reason, message, len(own), 0, "", lines(log, own), warns=True, fails=fails,
+            remedy=reason.remedy,
+        )  # fmt: skip
 
 
 _PEER_MEMORY = ("nvidia_peermem", "nv_peer_mem")
-_OTHER_STACK = (
-    "it was built against another RDMA stack (ib_core)",
-    "build the driver's modules again beside the RDMA stack that is installed (MLNX_OFED or DOCA first, then the NVIDIA"
-    " driver: dkms status), then modprobe nvidia_peermem",
-)
+_OTHER_STACK = Fault.PEER_MEMORY, "it was built against another RDMA stack (ib_core)"
 _PER_GPU = per_device(
     _start,
     lambda log: [*(event.bdf for event in log.not_started if event.bdf is not None),
@@ -246,7 +230,7 @@ _PER_GPU = per_device(
 
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    if judgement.fault is Fault.MODULE_REFUSED:
+    if judgement.fault in MODULES_REFUSED:
         yield DRIVER
     elif judgement.fault is Fault.PEER_MEMORY:
         yield host_part("peer memory module")

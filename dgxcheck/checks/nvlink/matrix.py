@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 
+from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.nvlink.links import nvlinks
-from dgxcheck.facts.bdf import IdPair
+from dgxcheck.components.component import Component
+from dgxcheck.facts.bdf import IdPair, gpu_at
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.missing import Missing
@@ -21,6 +23,10 @@ WHERE = "nvidia-smi topo -m"
 FEWEST = 3
 """GPUs with NVLinks to two others or more, before one without any is odd: two bridged cards beside a third are not."""
 SHOWN = 6
+_TO_ASK = (
+    "nvidia-smi -q shows whether MIG mode is on, which takes a GPU off NVLink, and the state of its fabric; nvidia-smi"
+    f" nvlink -s shows its links, the kernel log {NVLINK_XIDS}"
+)
 
 
 def _matrix(box: Box) -> Judged:
@@ -38,7 +44,7 @@ def _matrix(box: Box) -> Judged:
     if len(complete) < 2 or not any(counts.values()):
         yield HOST, skip("not-supported", "the imported matrix shows no NVLink, or one GPU alone")
         return
-    yield HOST, _odd(complete, counts)
+    yield from _odd(complete, counts)
 
 
 def _counts(stated: NvidiaSmiTopo, names: Mapping[str, str]) -> dict[frozenset[str], int]:
@@ -73,25 +79,42 @@ def _against(own: Mapping[IdPair, tuple[str, str]]) -> Judgement:
     return Judgement(Status.WARN, message, len(shown), 0, "pairs", evidence, fault=Fault.NVLINK_MISWIRED)
 
 
-def _odd(gpus: list[str], counts: Mapping[frozenset[str], int]) -> Judgement:
+def _odd(gpus: list[str], counts: Mapping[frozenset[str], int]) -> Judged:
     """Does one GPU have no NVLink, or fewer to all others, where the rest are joined to each other alike?"""
+    fault = Fault.NVLINK_REPORTED
     peers = {gpu: [counts[frozenset((gpu, other))] for other in gpus if other != gpu] for gpu in gpus}
     meshed = [gpu for gpu, links in peers.items() if sum(count > 0 for count in links) > 1]
     without = [gpu for gpu, links in peers.items() if not any(links)]
     if without and len(meshed) >= FEWEST and len(meshed) > len(without):
-        has = "has" if len(without) == 1 else "have"
-        message = f"{', '.join(without)} {has} no NVLink, {counted(len(meshed), 'other GPU')} have some"
         evidence = (Evidence(WHERE, {gpu: sum(peers[gpu]) for gpu in gpus}),)
-        return Judgement(Status.FAIL, message, 0, None, "links", evidence, fault=Fault.NVLINK_DOWN)
+        text = f"no NVLink, {counted(len(meshed), 'other GPU has', 'other GPUs have')} some"
+        for gpu in without:
+            yield _subject(gpu), judged(fault, text, 0, None, "links", evidence, fails=True, remedy=_TO_ASK)
+        return
     pairs = {(a, b): counts[frozenset((a, b))] for a, b in combinations(gpus, 2)}
     (usual, often), *_ = Counter(pairs.values()).most_common(1)
     fewer = {pair: links for pair, links in pairs.items() if links < usual}
     if fewer and len(gpus) > FEWEST and 4 * often >= 3 * len(pairs):
         shown = [f"{a}-{b} {links}" for (a, b), links in fewer.items()][:SHOWN]
-        message = f"fewer NVLinks than the {usual} between most GPUs: {', '.join(shown)}"
+        text = f"fewer NVLinks than the {usual} between most GPUs: {', '.join(shown)}"
         evidence = (Evidence(WHERE, ", ".join(shown)),)
-        return Judgement(Status.WARN, message, min(fewer.values()), usual, "links", evidence, fault=Fault.NVLINK_DOWN)
-    return Judgement(Status.PASS, "every GPU of the imported matrix has the NVLinks that the others have")
+        alone = [gpu for gpu in gpus if all(gpu in pair for pair in fewer)]
+        at = _subject(alone[0]) if len(alone) == 1 else HOST
+        yield at, judged(fault, text, min(fewer.values()), usual, "links", evidence, warns=True, remedy=_TO_ASK)
+        return
+    yield HOST, Judgement(Status.PASS, "every GPU of the imported matrix has the NVLinks that the others have")
+
+
+def _subject(gpu: str) -> Subject:
+    """As the matrix names it."""
+    return Subject(kind="gpu", name=gpu_at(gpu), bdf=gpu) if ":" in gpu else Subject(kind="gpu", name=gpu, bdf=None)
+
+
+def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    if at.kind == "gpu":
+        yield component_of(box, at, "NVLink")
+    else:
+        yield from nvlinks(box, at, judgement)
 
 
 CHECKS = (
@@ -101,9 +124,8 @@ CHECKS = (
         " joined to each other, and warns if a pair has fewer than three quarters of all pairs have. Beside the facts"
         " of a box: warns if the matrix shows other labels than the box reports.",
         source="an imported nvidia-smi topo -m",
-        remedy="run nvidia-smi topo -m, nvidia-smi nvlink -s and nvidia-smi nvlink -R again, and check the kernel log"
-        f" for {NVLINK_XIDS}",
+        remedy=_TO_ASK,
         judge=_matrix,
-        blames=nvlinks,
+        blames=_blames,
     ),
 )

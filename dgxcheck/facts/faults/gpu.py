@@ -35,7 +35,20 @@ class Gpu:
         remedy="check LD_LIBRARY_PATH and ldconfig -p for another libnvidia-ml.so.1; reinstall the driver's libraries"
         " in the version that /proc/driver/nvidia/version shows", source="ldconfig(8); NVIDIA driver README")
     MODULE_REFUSED = FaultKind("module-refused", "the kernel refused to load a module of the NVIDIA driver", "software",
-        steps=("change-setting", "load-module", "reboot"), source=README)
+        steps=("change-setting", "load-module", "reboot"),
+        remedy="load the modules that it depends on (modprobe nvidia resolves them, insmod does not); if symbols are"
+        " still unknown, build the modules again for the running kernel (dkms status)", source=README)
+    MODULE_UNSIGNED = FaultKind("module-unsigned",
+        "the kernel refused the signature of a module of the NVIDIA driver (Secure Boot, lockdown)", "software",
+        steps=("change-setting", "load-module", "reboot"),
+        remedy="enrol the key that signed the module (mokutil --import KEY.der, then reboot and confirm it at the"
+        " console), or install the modules that the distribution signs; switching Secure Boot off is the site's"
+        " decision", source=f"{README}; mokutil(1)")
+    MODULE_NOT_BUILT = FaultKind("module-not-built",
+        "a module of the NVIDIA driver is not there for the running kernel, or was built for another one", "software",
+        steps=("change-setting", "load-module", "reboot"),
+        remedy="build the modules for the running kernel (dkms status, dkms autoinstall) or install the package that"
+        " belongs to it, with its headers; then load them (modprobe nvidia)", source=f"{README}; dkms(8)")
     GPU_REFUSED = FaultKind("gpu-refused",
         "the driver does not take a GPU: it does not support it, lacks its firmware, or another driver holds it",
         "software", steps=("change-setting", "reboot"), source=README)
@@ -82,6 +95,11 @@ class Gpu:
     FABRIC_MANAGER_ERROR = FaultKind("fabric-manager-error", "fabric manager logged an error that names no device",
         "software", about=("fabric-manager", ""),
         remedy="read the lines around it in /var/log/fabricmanager.log, and the kernel log of the same time (SXid)",
+        source=FM)
+    UMAD_MISSING = FaultKind("umad-missing",
+        "the subnet manager of NVLink reaches no device, because the module ib_umad is not loaded", "software",
+        about=("fabric-manager", ""), steps=("load-module", "restart-service", "reboot"),
+        remedy="modprobe ib_umad, and name it in /etc/modules-load.d; then systemctl start nvidia-fabricmanager",
         source=FM)
     FABRIC_FAILED = FaultKind("fabric-failed", "a GPU failed to register with the NVSwitch fabric", "hardware",
         about=("gpu", "fabric"), steps=("reset-gpu", "restart-service", "reboot"), source=FM)
@@ -131,6 +149,11 @@ class Gpu:
         " /etc/nvidia/gridd.conf or the token in /etc/nvidia/ClientConfigToken, and that the licence server is reached,"
         " then systemctl restart nvidia-gridd, which ends no jobs",
         source="https://docs.nvidia.com/vgpu/latest/grid-licensing-user-guide")
+    GPU_IN_USE = FaultKind("gpu-in-use",
+        "a GPU was not reset, or its MIG mode not changed, because programs use it", "program", about=("gpu", ""),
+        steps=("inspect", "reset-gpu", "reboot"),
+        remedy="fuser -v /dev/nvidia* lists what holds it: jobs, nvidia-persistenced, DCGM, an X server; the module"
+        " nvidia_drm holds it too", source=f"{SMI}; https://github.com/NVIDIA/mig-parted/issues/181")
     MIG_PENDING = FaultKind("mig-pending", "a MIG mode change waits for a GPU reset", "setting", fails="next-drain")
     C2C_DOWN = FaultKind("c2c-down", "NVLink-C2C between a GPU and its CPU is not in use", "hardware",
         steps=("reboot", "field-diagnostic", "contact-vendor"), source=OWN)

@@ -158,7 +158,11 @@ class Links:
     ETHERNET_SLOW = FaultKind("ethernet-slow", "a network interface negotiated a lower speed than it supports",
         "environment")
     # GPUDirect RDMA
-    PEER_MEMORY = FaultKind("peer-memory", "the peer memory module is missing or not registered", "software")
+    PEER_MEMORY = FaultKind("peer-memory", "the peer memory module is missing or not registered", "software",
+        about=("host", "peer memory module"),
+        remedy="build the driver's modules again beside the RDMA stack that is installed (MLNX_OFED or DOCA first, then"
+        " the NVIDIA driver: dkms status), then modprobe nvidia_peermem",
+        source="https://docs.nvidia.com/cuda/gpudirect-rdma")
     VERBS = FaultKind("verbs", "verbs devices cannot be opened", "software")
     MEMLOCK = FaultKind("memlock", "the limit of locked memory is too low for RDMA", "setting",
         about=("host", "memlock limit"))

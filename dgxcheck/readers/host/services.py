@@ -70,7 +70,7 @@ _NOTHING_TO_DO = (
 )
 _NON_FATAL = "nvswitch-error"
 _UMAD = "ib_umad"
-_LOAD_UMAD = "the NVLink subnet manager finds no management datagrams: modprobe ib_umad, then start it again"
+_NO_UMAD = "the NVLink subnet manager finds no management datagrams: the module ib_umad is not loaded"
 _SXID = LazyPattern(r"error (?P<number>\d{5})\b", "error ")
 _NOT_STARTED = NOT_STARTED.removeprefix(f"{FABRIC_MANAGER_TOOL.replace(' ', '-')}-")
 _CONFIGURED = LazyPattern(r"Successfully configured all the available", "Successfully")
@@ -82,7 +82,7 @@ _FORMS: tuple[tuple[LazyPattern, str, Outcome, FaultKind | None], ...] = (
     (LazyPattern(r"NVSwitch non-?fatal error", flags=IGNORECASE), _NON_FATAL, "warn", Fault.NVSWITCH_WATCHED),
     (LazyPattern(r"GPU.{0,80}NVLink.{0,80}(?:fail|error|down)|NVLink.{0,60}train\w* (?:fail|error)", flags=IGNORECASE),
      "nvlink", "fail", Fault.NVLINK_DOWN),
-    (LazyPattern(r"is ib_umad module loaded", "ib_umad"), _UMAD, "fail", Fault.FABRIC_MANAGER_ERROR),
+    (LazyPattern(r"is ib_umad module loaded", "ib_umad"), _UMAD, "fail", Fault.UMAD_MISSING),
     (LazyPattern(r"version.{0,80}(?:mismatch|(?:don['’]t|does not|do not) match)", flags=IGNORECASE), "version", "fail",
      Fault.FABRIC_MANAGER_DOWN),
     (LazyPattern(r"fail|error|abort|not supported|invalid", flags=IGNORECASE), "error", "warn",
@@ -150,7 +150,7 @@ def _take(reports: Reports, level: str, text: str) -> None:
                 outcome, fault = _of_sxid(text)
             named = _FABRIC_MANAGER_BDF.search(text)
             bdf = as_bdf(named["bdf"]) if named and fault is Fault.NVLINK_DOWN else None
-            told = _LOAD_UMAD if topic == _UMAD else text
+            told = _NO_UMAD if topic == _UMAD else text
             reports.add(bdf or HOST, topic, outcome, fault, told if outcome != "pass" else "")
             return
 

@@ -13,6 +13,7 @@ from dgxcheck.facts.kernel_log import NO_TIMES
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.kernel_messages.forms import FORMS, is_certain, is_relevant
+from dgxcheck.kernel_messages.gpu import SEVERAL_LINES
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.kernel_log.forms import NEW_BOOT, as_rows
 from dgxcheck.readers.kernel_log.stamps import ISO, SYSLOG, Rows, by_host, embedded
@@ -145,10 +146,12 @@ def _without_masks(rows: list[tuple[int, str]]) -> list[tuple[int, str]]:
 
 
 def _timed(lines: Rows) -> Iterator[tuple[int, str]]:
-    """Number and text of every row with a time, and of the indented rows that go on with it."""
+    """Number and text of every row with a time, and of the rows that go on with it: indented, or, of a message of the
+    driver in several lines, as older kernels print them.
+    """
     indent: str | None = None
     clock = float(_APART_S)
-    going_on = False
+    going_on = several = False
     for number, whole in lines:
         if not whole:
             going_on = False
@@ -167,8 +170,9 @@ def _timed(lines: Rows) -> Iterator[tuple[int, str]]:
                 clock, row = human[0], f"[{human[0]:.6f}] {human[1]}"
         if row:
             indent, going_on = blank, True
+            several = any(form.is_possible(row) for form in SEVERAL_LINES)
             yield number, row
-        elif going_on and indent is not None and len(blank) > len(indent):
+        elif going_on and indent is not None and (len(blank) > len(indent) or (several and text.startswith("NVRM:  "))):
             yield number, f" {text}"
         else:
             going_on = False

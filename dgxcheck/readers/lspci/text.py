@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.lazy_pattern import LazyPattern
@@ -60,6 +61,21 @@ def unnamed(lines: Sequence[str], named: frozenset[int]) -> tuple[Imported, ...]
     return part.imported()
 
 
+_ACS = LazyPattern(r"ACSCtl:(?:\s{1,2}[A-Z]\w{5,12}[+-]){2,9}", "ACSCtl:")
+_REDIRECTS = ("ReqRedir+", "CmpltRedir+", "UpstreamFwd+", "EgressCtrl+")
+
+
+def acs_unnamed(lines: Sequence[str], named: frozenset[int]) -> tuple[Imported, ...]:
+    """``lspci -vvv | grep ACSCtl``, which NCCL's guide asks for: whether any port redirects, not which."""
+    part = ToolPart(FRAGMENT_TOOL)
+    part.lines.update(at for at, line in enumerate(lines) if at not in named and _ACS.fullmatch(line.strip()))
+    redirecting = [at for at in part.lines if any(word in lines[at] for word in _REDIRECTS)]
+    if redirecting:
+        text = f"{len(redirecting)} of {len(part.lines)} ports that the text does not name redirect requests (ACSCtl)"
+        part.add(HOST, "acs", "unknown", Fault.ACS, text)
+    return part.imported(sound="acs")
+
+
 def _blocks(lines: Sequence[str], named: frozenset[int]) -> Iterator[list[int]]:
     """Runs of such lines; a second capability or status of a link is another device's."""
     block: list[int] = []
@@ -90,7 +106,7 @@ def read_text(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     drawn, of_tree = tree(lines)
     if not drawn.roots:
         of_tree = frozenset()
-    alone = unnamed(lines, of_listing)
+    alone = (*unnamed(lines, of_listing), *acs_unnamed(lines, of_listing))
     if not shown and not drawn.names:
         return (*_of_numbers(drawn, of_tree, lines), *alone)
     bridges = dict.fromkeys(drawn.bridges.values(), "")

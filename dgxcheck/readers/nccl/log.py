@@ -30,8 +30,8 @@ _LINE = LazyPattern(
     "NCCL",
 )
 _BARE = LazyPattern(
-    r"\s{0,40}(?:\[(?P<dev>\d{1,3})\] )?(?:(?P<where>[\w./-]{1,120}:\d{1,6}) )?NCCL (?P<level>INFO|WARN)"
-    r" (?P<text>(?:NET/|GPU Direct|Channel |Ring |NCCL_|Call to |Cuda failure|comm |Using "
+    r"\s{0,40}(?:[\w.-]{1,64}: )?(?:\[(?P<dev>\d{1,3})\] )?(?:(?P<where>[\w./-]{1,120}:\d{1,6}) )?"
+    r"NCCL (?P<level>INFO|WARN) (?P<text>(?:NET/|GPU Direct|Channel |Ring |NCCL_|Call to |Cuda failure|comm |Using "
     r"|(?:socket|bootstrap|nccl)\w{2,60}: ).{1,16000})",
     "NCCL",
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.bdf import as_bdf, unplaced
+from dgxcheck.facts.faults import Fault
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Form, Imported, Reader, ToolPart, recognised
 from dgxcheck.readers.nvidia_smi import dmon, nvlink, query, query_csv, table, topo
@@ -15,8 +16,6 @@ _NEVER = LazyPattern(r"(?!)")
 _PAIR = LazyPattern(r"\d{2,5}(?: MHz)?, ?\d{2,5}(?: MHz)?")
 _TABLE = LazyPattern(r"[|+].{3,300}[|+]|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}")
 _BUS_ID = r"[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d"
-_RESET = (rf"GPU {_BUS_ID} was successfully reset\.|\d{{1,2}} devices? (?:is|are) currently being used by one or more"
-          r" other processes.{0,400}")  # fmt: skip
 _FORMS: Sequence[Form] = (
     Form("nvidia-smi pmon", LazyPattern(r"# {0,4}(?:Date +)?(?:Time +)?gpu {1,12}pid {1,12}type .{0,200}", "type "),
          LazyPattern(r"# {0,4}(?:[A-Z:]{8} +){0,2}Idx .{1,200}|(?:\d{8} +)?(?:\d\d:\d\d:\d\d +)?"
@@ -68,10 +67,6 @@ _FORMS: Sequence[Form] = (
          LazyPattern(r"Firmware Version:|(?:MSE|NETIR(?: \w{2,6})?): [\d:.]{1,24}"
                     r"|GPU \d{1,2}: .{1,80}\(UUID: .{1,60}\)"),
          instead="nvidia-smi nvlink -s"),
-    Form("nvidia-smi -r", LazyPattern(f"The following GPUs could not be reset:|{_RESET}"
-         r"|GPU Reset couldn't run because .{1,200}|.{0,40}Resetting GPU .{1,60} is not supported.{0,20}",
-         "reset", "being used by", "Reset"),
-         LazyPattern(rf"GPU {_BUS_ID}: In use by another client|All done\.|{_RESET}"), False),
     Form("nvidia-smi nvlink -gt", LazyPattern(r"Link \d{1,2}: (?:Data|Raw|Payload) [TR]x: .{1,40}", "Link "), _NEVER),
 )  # fmt: skip
 
@@ -100,6 +95,45 @@ def read_drain(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
+_HELD = LazyPattern(
+    rf"(?:Warning: MIG mode is in pending \w{{6,8}} state for GPU )?(?:GPU )?(?P<bus>{_BUS_ID})"
+    r"(?:: ?In use by another client| is currently in use by another process\.)"
+    r"|Unable to destroy .{0,40}instance id {1,3}\d{1,3} from GPU {1,3}(?P<gpu>\d{1,2})\b.{0,40}"
+    r": In use by another client",
+    flags=re.IGNORECASE,
+)
+_FREED = LazyPattern(rf"GPU (?P<bus>{_BUS_ID}) was successfully reset\.", " was successfully reset")
+_ASIDE = LazyPattern(
+    r"The following GPUs could not be reset:|GPU Reset couldn't run because .{1,200}"
+    r"|.{0,40}Resetting GPU .{1,60} is not supported.{0,20}"
+    r"|Failed to destroy \w{3,8} instances: In use by another client"
+    rf"|(?:\d{{1,2}} devices?|{_BUS_ID}) (?:is|are) currently being used by one or more other processes.{{0,400}}",
+    flags=re.IGNORECASE,
+)
+_ENDS = "All done."
+"""Of many of its commands."""
+
+
+def read_reset(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``nvidia-smi -r``, ``-mig`` and ``mig -dci``: GPUs that programs keep from a reset or from another MIG mode."""
+    part = ToolPart("nvidia-smi -r")
+    held: dict[str, str] = {}
+    for number, text in numbered(lines):
+        if match := _HELD.fullmatch(text):
+            held[as_bdf(match["bus"] or "") or unplaced(int(match["gpu"] or 0))] = text
+        elif match := _FREED.fullmatch(text):
+            held.pop(as_bdf(match["bus"]) or "", None)
+        elif text == _ENDS:
+            part.beside.add(number)
+            continue
+        elif not _ASIDE.fullmatch(text):
+            continue
+        part.lines.add(number)
+    for subject, text in held.items():
+        part.add(subject, "in-use", "warn", Fault.GPU_IN_USE, text)
+    return part.imported()
+
+
 def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Which lines are theirs, without facts."""
     return recognised(lines, _FORMS)
@@ -125,6 +159,10 @@ SIGNS: Mapping[Reader, tuple[str, ...]] = {
     nvlink.read_list: ("gpu ",),
     dmon.read_dmon: ("#",),
     read_drain: ("drain state",),
+    read_reset: (
+        "in use by another", "successfully reset", "could not be reset", "currently being used", "gpu reset",
+        "resetting gpu",
+    ),
     read_known: ("",),
 }  # fmt: skip
 """Errors first, and those with more fields before the plain table; what must occur in a text: see ``any_text``."""

@@ -1,0 +1,85 @@
+"""Modules that could not be loaded or built: what modprobe, insmod, systemd-modules-load and dkms print.
+
+Messages: kmod, tools/modprobe.c and tools/insmod.c (the words behind are those of strerror(3)); dkms(8);
+systemd, src/modules-load/modules-load.c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.readers.model import HOST, Imported, ToolPart
+from dgxcheck.readers.values import numbered
+
+TOOL = "modprobe"
+_DRIVER = r"nvidia(?:[-_]current)?(?:[-_](?:uvm|drm|modeset))?"
+_PEER = r"nvidia[-_]peermem|nv_peer_mem"
+_NAME = rf"(?:/\S{{1,200}}/)?(?P<module>{_PEER}|{_DRIVER}|nvidia[-_]fs|gdrdrv)(?:\.ko(?:\.\w{{2,4}})?)?"
+_NOT_FOUND = LazyPattern(
+    rf"(?:.{{0,80}}: )?FATAL: Module {_NAME} not found(?: in directory (?P<where>/\S{{1,120}}?))?\.?", "FATAL: Module "
+)
+_NOT_INSERTED = LazyPattern(
+    rf"(?:(?:.{{0,80}}: )?ERROR: could not insert (?:module )?|(?:.{{0,120}}: )?Failed to insert (?:module )?)"
+    rf"'?{_NAME}'?: (?P<why>[A-Z][\w ,]{{4,80}})(?: \(see dmesg\))?",
+    "ot insert ", "to insert ",
+)  # fmt: skip
+_NOT_BUILT = LazyPattern(
+    r"Consult /var/lib/dkms/(?P<module>nvidia[\w-]{0,20})/(?P<version>[\w.+~-]{1,40})/\S{0,160}make\.log for more"
+    r" information\.?"
+    r"|(?:==> )?ERROR: Missing (?P<kernel>\S{1,80}) kernel headers for module (?P<of>nvidia\S{0,60}?)\.?",
+    "/var/lib/dkms/nvidia", " kernel headers for module nvidia",
+)  # fmt: skip
+_OF_DKMS = LazyPattern(
+    r"Error! Bad return status for module build on kernel: .{1,120}|Error! Your kernel headers for kernel .{1,300}"
+    r"|Please install the (?:linux-headers|kernel-devel)-\S{1,80} package.{0,200}",
+    "Error! ", "Please install the",
+)  # fmt: skip
+_WHY: Mapping[str, FaultKind] = {
+    "Key was rejected by service": Fault.MODULE_UNSIGNED,
+    "Required key not available": Fault.MODULE_UNSIGNED,
+    "Exec format error": Fault.MODULE_NOT_BUILT,
+    "Invalid module format": Fault.MODULE_NOT_BUILT,
+    "Unknown symbol in module, or unknown parameter": Fault.MODULE_REFUSED,
+}
+_LOADED = "File exists"
+_IS_PEER = LazyPattern(_PEER)
+_IS_DRIVER = LazyPattern(_DRIVER)
+
+
+def read_modprobe(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Modules of the NVIDIA driver: those that are not there, and those that the kernel refused; others are no matter
+    of this machine's GPUs. The driver's own fail; without the rest some traffic takes a longer way.
+    """
+    part = ToolPart(TOOL)
+    for number, text in numbered(lines):
+        if match := _NOT_FOUND.fullmatch(text):
+            where = f" in {match['where']}" if match["where"] else " of this kernel"
+            _add(part, match["module"], Fault.MODULE_NOT_BUILT, f"no module {match['module']}{where}")
+        elif match := _NOT_INSERTED.fullmatch(text):
+            if match["why"] != _LOADED:
+                fault = _WHY.get(match["why"], Fault.DRIVER_FAILED)
+                _add(part, match["module"], fault, f"could not load {match['module']}: {match['why']}")
+        elif match := _NOT_BUILT.fullmatch(text):
+            what = f"{match['module']} {match['version']}" if match["module"] else match["of"]
+            lacks = f": headers of kernel {match['kernel']} are missing" if match["kernel"] else ""
+            part.add(HOST, "dkms", "fail", Fault.MODULE_NOT_BUILT, f"dkms could not build {what}{lacks}")
+        elif _OF_DKMS.fullmatch(text):
+            part.beside.add(number)
+            continue
+        else:
+            continue
+        part.lines.add(number)
+    return part.imported()
+
+
+def _add(part: ToolPart, module: str, fault: FaultKind, text: str) -> None:
+    topic = f"module-{module.replace('_', '-')}"
+    if _IS_DRIVER.fullmatch(module):
+        part.add(HOST, topic, "fail", fault, text)
+    elif _IS_PEER.fullmatch(module):
+        part.add(HOST, topic, "warn", Fault.PEER_MEMORY, text)
+    else:
+        part.add(HOST, topic, "note", None, text)

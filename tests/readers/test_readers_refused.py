@@ -1,0 +1,136 @@
+"""Commands that could not do what they were asked: modprobe, insmod and dkms, nvidia-smi -r and -mig, ACSCtl alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from judging import judged
+
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.readers.any_text import outputs
+from dgxcheck.readers.host.modprobe import read_modprobe
+from dgxcheck.readers.layout.undo import undone
+from dgxcheck.readers.nvidia_smi.catalogue import read_reset
+
+NOT_INSERTED = "modprobe: ERROR: could not insert '{}': {}"
+MODULES = [
+    ("modprobe: FATAL: Module nvidia not found.", "fail", Fault.MODULE_NOT_BUILT),
+    ("modprobe: FATAL: Module nvidia-uvm not found in directory /lib/modules/5.15.0-130-generic", "fail",
+     Fault.MODULE_NOT_BUILT),
+    ("FATAL: Module nvidia_peermem not found.", "warn", Fault.PEER_MEMORY),
+    (NOT_INSERTED.format("nvidia", "Key was rejected by service"), "fail", Fault.MODULE_UNSIGNED),
+    (NOT_INSERTED.format("nvidia", "Required key not available"), "fail", Fault.MODULE_UNSIGNED),
+    (NOT_INSERTED.format("nvidia_uvm", "Exec format error"), "fail", Fault.MODULE_NOT_BUILT),
+    (NOT_INSERTED.format("nvidia", "Unknown symbol in module, or unknown parameter (see dmesg)"), "fail",
+     Fault.MODULE_REFUSED),
+    (NOT_INSERTED.format("nvidia", "No such device"), "fail", Fault.DRIVER_FAILED),
+    (NOT_INSERTED.format("nvidia_peermem", "Invalid argument"), "warn", Fault.PEER_MEMORY),
+    ("insmod: ERROR: could not insert module nvidia.ko: Invalid module format", "fail", Fault.MODULE_NOT_BUILT),
+    ("Jul 05 12:58:21 gpu1 systemd-modules-load[580]: Failed to insert module 'nvidia': Exec format error", "fail",
+     Fault.MODULE_NOT_BUILT),
+    ("Consult /var/lib/dkms/nvidia/525.89.02/build/make.log for more information.", "fail", Fault.MODULE_NOT_BUILT),
+    ("==> ERROR: Missing 6.2.1-zen1-1-zen kernel headers for module nvidia/525.89.02.", "fail",
+     Fault.MODULE_NOT_BUILT),
+]  # fmt: skip
+HARMLESS = [
+    NOT_INSERTED.format("nvidia", "File exists"),
+    "modprobe: FATAL: Module vmmon not found in directory /lib/modules/6.8.0-45-generic",
+    NOT_INSERTED.format("evdi", "Required key not available"),
+    "Consult /var/lib/dkms/hid-nx/v1.14/build/make.log for more information.",
+]
+
+
+def reports(text: str) -> list[dict[str, Any]]:
+    """Results in a text, of all readers."""
+    facts = [item for _, part in outputs(undone(text.splitlines())) for item in part.facts.items()]
+    return [fact for key, fact in facts if key.startswith("stated report ") and isinstance(fact, dict)]
+
+
+@pytest.mark.parametrize(("line", "outcome", "fault"), MODULES)
+def test_why_a_module_was_not_loaded(line: str, outcome: str, fault: FaultKind) -> None:
+    (found,) = reports(line)
+    assert (found["outcome"], found["fault"]) == (outcome, fault.word)
+
+
+@pytest.mark.parametrize("line", HARMLESS)
+def test_other_modules_are_no_matter_of_the_gpus(line: str) -> None:
+    assert reports(line) == []
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=60), st.sampled_from(MODULES), st.integers(0, 120))
+def test_a_line_that_is_cut_or_has_anything_behind_it_makes_no_other_fault(more: str, row: Any, cut: int) -> None:
+    line, _, fault = row
+    for text in (line[:cut], f"{line}{more}"):
+        found = [*read_modprobe((text,)), *read_reset((text,))]
+        words = {fact["fault"] for part in found for fact in part.facts.values() if isinstance(fact, dict)}
+        assert words <= {fault.word, Fault.DRIVER_FAILED.word, Fault.PEER_MEMORY.word}
+
+
+HELD = """The following GPUs could not be reset:
+  GPU 00000000:01:00.0: In use by another client
+  GPU 00000000:47:00.0: In use by another client
+
+2 devices are currently being used by one or more other processes (e.g., Fabric Manager). Please first kill them.
+"""
+
+
+def test_a_gpu_that_programs_keep_from_a_reset_is_looked_at_first(tmp_path: Path) -> None:
+    """NVIDIA/mig-parted issue 181, NVIDIA/gpu-operator issue 118."""
+    path = tmp_path / "reset.txt"
+    path.write_text(HELD, encoding="utf-8")
+    causes = judged(str(path))[1]["causes"]
+    assert [cause["id"] for cause in causes] == ["gpu/0000:01:00.0", "gpu/0000:47:00.0"]
+    assert {cause["action"]["action"] for cause in causes} == {"inspect"}
+    assert all("nvidia_drm" in cause["action"]["text"] for cause in causes)
+
+
+@pytest.mark.parametrize(("line", "subjects"), [
+    ("Warning: MIG mode is in pending disable state for GPU 00000000:C1:00.0:In use by another client",
+     {"0000:c1:00.0"}),
+    ("GPU 00000000:C1:00.0 is currently in use by another process.", {"0000:c1:00.0"}),
+    ("GPU 00000000:C1:00.0 is currently in use by another process.\nGPU 00000000:C1:00.0 was successfully reset.",
+     set()),
+    ("Unable to destroy compute instance id  0 from GPU  3 GPU instance id  3: In use by another client", {"GPU3"}),
+])  # fmt: skip
+def test_which_gpu_is_in_use(line: str, subjects: set[str]) -> None:
+    (part,) = read_reset(tuple(line.splitlines()))
+    names = {key.split()[2] for key in part.facts}
+    assert len(names) == len(subjects)
+    assert not subjects - {"GPU3"} - names
+
+
+def test_ports_without_an_address_are_counted(tmp_path: Path) -> None:
+    """``lspci -vvv | grep ACSCtl``, as NCCL's guide on troubleshooting asks for."""
+    bits = "SrcValid{} TransBlk- ReqRedir{} CmpltRedir{} UpstreamFwd{} EgressCtrl- DirectTrans-"
+    rows = [f"\t\tACSCtl:\t{bits.format(*signs)}" for signs in ("++++", "+---", "----", "-+--")]
+    text = "\n".join(rows)
+    assert [(each["outcome"], each["fault"], each["text"][:6]) for each in reports(text)] == [
+        ("unknown", Fault.ACS.word, "2 of 4")
+    ]
+    assert [each["outcome"] for each in reports("\n".join(rows[1:3]))] == ["pass"]
+    path = tmp_path / "acs.txt"
+    path.write_text(text, encoding="utf-8")
+    found = next(each for each in judged(str(path))[1]["findings"] if each["id"] == "tools.reports")
+    assert found["status"] == "unknown"
+    assert "must stay" in found["remedy"]
+
+
+LEGACY = """[15280.304871] NVRM: The NVIDIA Tesla M2070 GPU installed in this system is
+NVRM:  supported through the NVIDIA 390.xx Legacy drivers. Please
+NVRM:  visit http://www.nvidia.com/object/unix.html for more
+"""
+
+
+def test_a_message_of_several_lines_goes_on_without_a_time(tmp_path: Path) -> None:
+    """fgci-org/ansible-role-cuda issue 16: printk gave the time of the first line alone."""
+    path = tmp_path / "legacy.txt"
+    path.write_text(LEGACY, encoding="utf-8")
+    (bad,) = [each for each in judged(str(path))[1]["findings"] if each["status"] in ("warn", "fail")]
+    assert bad["fault"] == Fault.GPU_REFUSED.word
+    path.write_text(LEGACY.replace("The NVIDIA Tesla", "loading a Tesla"), encoding="utf-8")
+    assert not [each for each in judged(str(path))[1]["findings"] if each["status"] in ("warn", "fail")]
