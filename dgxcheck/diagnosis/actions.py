@@ -150,11 +150,11 @@ its reason: the rest follows."""
 def remedy_finding(component: Component, explained: Sequence[Finding]) -> Finding:
     """The finding whose remedy is about the component: one that blames it first, of a state rather than of the log."""
 
-    def rank(finding: Finding) -> tuple[bool, bool, bool, int]:
+    def rank(finding: Finding) -> tuple[bool, bool, bool, bool, int]:
         says_why = finding.judgement.fault in _SAY_WHY
         indirect = finding.judgement.fault in DEVICE_DEAD or finding.witness == "log"
         elsewhere = not finding.blames or finding.blames[0].key != component.key
-        return not says_why, indirect, elsewhere, BAD.index(finding.status)
+        return not says_why, finding.status is Status.UNKNOWN, indirect, elsewhere, BAD.index(finding.status)
 
     return min(explained, key=rank)
 

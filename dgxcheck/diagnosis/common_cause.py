@@ -183,8 +183,12 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
                     add([finding], finding.shared)
             for those, setting in () if _all_bad(alike) else _set_in_several(alike):
                 add(those, setting)
+        for of_one, first in () if pairs else _of_adapters(judged):
+            add(of_one, first)
         for whole, inside in () if pairs else _by_container(box, judged):
             if not _all_bad(inside) or (everywhere and whole.kind not in ("switch", "hca")):
+                continue
+            if whole.kind != "hca" and not _are_several(inside):
                 continue
             shared = inside[0].shared
             if shared is not None and _is_air_or_power(shared):
@@ -228,6 +232,18 @@ def _set_in_several(judged: Sequence[Finding]) -> Iterator[tuple[list[Finding], 
     for (setting, _), those in lacking.items():
         if len(names := sorted((each.subject.name for each in those), key=lambda name: (len(name), name))) > 1:
             yield those, replace(setting, name=", ".join(names), shared_by=tuple(names))
+
+
+def _of_adapters(judged: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
+    """Findings of an adapter whose functions all have the same fault, and what its first function's comes from: the
+    functions share slot, chip and firmware.
+    """
+    functions = gathered((str(each.subject.bdf).rpartition(".")[0], each) for each in judged
+                         if each.subject.kind == "hca")  # fmt: skip
+    for those in functions.values():
+        first = min(those, key=lambda each: str(each.subject.bdf))
+        if first.blames and _all_bad(those) and len({each.judgement.fault for each in those}) == 1:
+            yield those, replace(first.blames[0], shared_by=tuple(sorted(each.subject.name for each in those)))
 
 
 def _alike(box: Box, judged: Sequence[Finding]) -> Collection[list[Finding]]:

@@ -264,6 +264,14 @@ class NetInterface(Record, where="/sys/class/net/{name}"):
     """PCI function behind it; absent for virtual interfaces."""
 
 
+def had_carrier(interface: NetInterface) -> bool:
+    """Was a cable in it since its driver was loaded? It lost its carrier twice (net/sched/sch_generic.c: the first may
+    be the driver's own), and has to have had one in between.
+    """
+    lost = interface.carrier_down_count
+    return isinstance(lost, int) and lost > 1
+
+
 class Unit(Record):
     """One systemd unit that can keep GPUs open, or that starts jobs."""
 

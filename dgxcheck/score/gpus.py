@@ -51,13 +51,22 @@ def hidden_gpus(box: Box) -> Missing | None:
 
 
 def _unlisted(box: Box, gpu: Device) -> int | Missing:
-    """0 or Missing for a GPU on the PCI tree that NVML does not list, consistent with gpu.lost and gpu.count."""
-    if unlisted(box, gpu).status is Status.FAIL:
+    """0 or Missing for a GPU on the PCI tree that NVML does not list, consistent with gpu.lost, gpu.count and
+    kernel.gpu-start.
+    """
+    if unlisted(box, gpu).status is Status.FAIL or _did_not_start(box, gpu):
         return 0
     hidden = _not_on_pci(box)
     if not isinstance(hidden, Missing) and bound(gpu) not in _UNUSED:
         return Missing(Gap.ABSENT, str(gpu.bdf), "NVML does not list it: see gpu.lost")
     return hidden
+
+
+def _did_not_start(box: Box, gpu: Device) -> bool:
+    """Does the log of this boot say that the driver gave up on it, which no other driver holds?"""
+    log = box.snapshot.kernel_log
+    failed = () if isinstance(log, Missing) else log.not_started
+    return bound(gpu) in (None, "nvidia") and any(event.bdf == gpu.bdf and not event.past for event in failed)
 
 
 def _not_on_pci(box: Box) -> int | Missing:

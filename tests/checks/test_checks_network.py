@@ -120,7 +120,8 @@ IDLE = port(2, state=DOWN, phys_state="2: Polling")
         (every(state=DOWN), "warn", "fail"),  # the link is up, so it is cabled
         (every(state=INIT), "warn", "fail"),
         (ROCE | port(1, state=DOWN, phys_state="2: Polling"), "warn", "fail"),  # all others of its kind are up
-        (ROCE | IDLE | port(1, state=DOWN, phys_state="2: Polling"), "skip not-configured", "fail"),
+        (NEW | ROCE | IDLE | port(1, state=DOWN, phys_state="2: Polling"), "skip not-configured", "fail"),
+        (ROCE | IDLE | port(1, state=DOWN, phys_state="2: Polling"), "warn", "fail"),  # it has received data
         (ROCE | IDLE | port(1, state=DOWN, phys_state="3: Disabled"), "skip not-configured", "fail"),
         (ROCE | IDLE | port(1, state=DOWN, phys_state="4: PortConfigurationTraining"), "warn", "fail"),
         (port(1, lid="0x0"), "warn", "warn"),

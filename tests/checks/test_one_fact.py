@@ -57,7 +57,7 @@ def counted(outcomes: Iterable[str]) -> str:
     return ", ".join(f"{number} {what}" for what, number in Counter(outcomes).most_common())
 
 
-FEW = {"geforce-x4": 200, "gh200": 80, "vgpu-l40s": 25}
+FEW = {"geforce-x4": 200, "gh200": 80, "h100": 90, "h200": 90, "vgpu-l40s": 25}
 """Facts that are judged on boxes with little in them."""
 
 

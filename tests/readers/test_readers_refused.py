@@ -47,7 +47,7 @@ HARMLESS = [
 
 def reports(text: str) -> list[dict[str, Any]]:
     """Results in a text, of all readers."""
-    facts = [item for _, part in outputs(undone(text.splitlines())) for item in part.facts.items()]
+    facts = [item for _, part in outputs(undone(tuple(text.splitlines()))) for item in part.facts.items()]
     return [fact for key, fact in facts if key.startswith("stated report ") and isinstance(fact, dict)]
 
 

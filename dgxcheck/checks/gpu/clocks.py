@@ -61,6 +61,11 @@ def slowdown(mask: int) -> int:
     return next((bit for bit in HELD_BACK if mask & bit), 0)
 
 
+def is_by_heat(mask: int) -> bool:
+    """Do these bits name heat? Hardware slowdown alone may be heat; beside the power brake it belongs to that."""
+    return bool(mask & (THERMAL | SOFTWARE)) or slowdown(mask) == SLOWDOWN
+
+
 def _throttle(box: Box, clocks: GpuClocks) -> Judgement:
     mask = need(clocks.reasons).mask
     evidence = answered(mask, "nvmlDeviceGetCurrentClocksEventReasons", clocks.bdf)

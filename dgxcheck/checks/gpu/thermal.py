@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.expected import has_problem, siblings
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.gpu.clocks import SLOWDOWN, SOFTWARE, THERMAL, slowdown
+from dgxcheck.checks.gpu.clocks import is_by_heat
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MEMORY_TEMPERATURE, TLIMITS
 from dgxcheck.facts.missing import Gap, Missing, NeededFact, need
@@ -80,7 +80,7 @@ def _margin(box: Box, thermal: GpuThermal) -> Judgement:
     # some boards report margins of 0 and less while they are cool: the slowdown itself decides
     clocks = box.gpu(thermal.bdf).clocks
     reasons = None if isinstance(clocks, Missing) else clocks.reasons
-    slow = isinstance(reasons, EventReasons) and slowdown(reasons.mask) in (THERMAL, SLOWDOWN, SOFTWARE)
+    slow = isinstance(reasons, EventReasons) and is_by_heat(reasons.mask)
     message = f"temperature margin {margin} °C (slowdown at {at} °C)"
     return judged(Fault.OVERHEATING, message, margin, at, "°C", evidence, warns=near, fails=margin <= at and slow)
 
@@ -146,17 +146,18 @@ def _compare(box: Box, sensor: Sensor, own: _State, others: list[_State]) -> Jud
     alike = [
         other for other in others
         if other.pstate == own.pstate
-        and abs(other.power_mw - own.power_mw) <= tolerance * max(other.power_mw, own.power_mw)
+        and own.power_mw - other.power_mw <= tolerance * own.power_mw
     ]  # fmt: skip
     name, function, argument = _SENSORS[sensor]
     evidence = tuple(answered(state.temperature_c, function, state.bdf, argument) for state in (own, *alike))
     if len(alike) < _MIN_SIBLINGS:
-        message = f"only {counted(len(alike), 'other GPU')} in P{own.pstate} at similar power"
+        message = f"only {counted(len(alike), 'other GPU')} in P{own.pstate} at similar power or more"
         return skip("no-reference", message, *evidence)
     usual = median(state.temperature_c for state in alike)
     warm = own.temperature_c >= box.settings.limit("thermal.warm")
     hotter = warm and own.temperature_c - usual > box.settings.limit("thermal.outlier")
-    beside = f"{len(alike)} other GPUs in P{own.pstate} at similar power"
+    more = " or more" if max(other.power_mw for other in alike) * (1 - tolerance) > own.power_mw else ""
+    beside = f"{len(alike)} other GPUs in P{own.pstate} at similar power{more}"
     message = f"{name}{own.temperature_c} °C, median {usual:g} °C of {beside}"
     return judged(Fault.HOTTER, message, own.temperature_c, usual, "°C", evidence, warns=hotter, remedy=_ALONE)
 
@@ -187,7 +188,7 @@ CHECKS = (
         rule="Warns if the memory is less than {thermal.margin} below its highest operating temperature, fails at it;"
         " below it, or where the board reports none, warns if it is at {thermal.warm} or more, and more than"
         " {thermal.outlier} above the median of the other GPUs of its model that are in the same P-state and draw the"
-        " same power within {thermal.like-power}.",
+        " same power within {thermal.like-power}, or more.",
         source="NVML_FI_DEV_MEMORY_TEMP against NVML_TEMPERATURE_THRESHOLD_MEM_MAX, and among the GPUs of a model",
         remedy=COOLING,
         judge=_memory,
@@ -197,7 +198,8 @@ CHECKS = (
     Check(
         id="thermal.outlier",
         rule="Warns if a GPU is at {thermal.warm} or more, and more than {thermal.outlier} above the median of the"
-        " other GPUs of its model that are in the same P-state and draw the same power within {thermal.like-power}.",
+        " other GPUs of its model that are in the same P-state and draw the same power within {thermal.like-power}, or"
+        " more.",
         source="nvmlDeviceGetTemperature, GetPerformanceState and GetPowerUsage of all GPUs",
         remedy=_ALONE,
         judge=lambda box: _against_siblings(box, "gpu_c"),

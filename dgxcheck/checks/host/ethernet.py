@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.growth import DAY_S, flood, uptime
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.host import NetInterface
+from dgxcheck.facts.host import NetInterface, had_carrier
 from dgxcheck.facts.missing import Missing, need, rows
 
 _ARPHRD_ETHER = 1
@@ -82,12 +82,18 @@ def _speed(box: Box, interface: NetInterface, interfaces: list[NetInterface]) ->
 
 
 def _with_cable(box: Box) -> list[NetInterface] | Missing:
-    """Those that have a carrier; those that lost it so often, or were to send, that there is a cable, or was one."""
+    """Those that have a carrier; those that had one, or were to send, so that there is a cable, or was one."""
     up, limit = connected(box), box.settings.limit("network.carrier")
     if isinstance(up, Missing):
         return up
     without = [each for each in rows(box.snapshot.network) if each not in up and _physical(box, each)]
-    return [*up, *(each for each in without if _silent(box, each) or _lost(each) > limit)]
+    return [*up, *(each for each in without if _silent(box, each) or _lost(each) > limit or _is_unplugged(box, each))]
+
+
+def _is_unplugged(box: Box, interface: NetInterface) -> bool:
+    """Has it no carrier, and had one? A port of an RDMA device is network.port-state's."""
+    own = interface.bdf not in {device.bdf for device in rows(box.snapshot.infiniband)}
+    return own and interface.carrier is False and had_carrier(interface)
 
 
 def _lost(interface: NetInterface) -> int:
@@ -107,6 +113,11 @@ def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgem
             Status.WARN, message, len(silent), 0, "", (Evidence("kernel log", silent[-1]),), fault=Fault.PORT_ERRORS,
             remedy=_FLAPPING.replace("INTERFACE", interface.name),
         )  # fmt: skip
+    if _is_unplugged(box, interface) and _lost(interface) <= box.settings.limit("network.carrier"):
+        where = (Evidence(f"/sys/class/net/{interface.name}/carrier", False),)
+        message = f"no carrier, and it had one since boot (lost {_lost(interface)} times)"
+        remedy = _NO_CABLE.replace("INTERFACE", interface.name)
+        return judged(Fault.ETHERNET_DOWN, message, evidence=where, warns=True, remedy=remedy)
     lost, limit = need(interface.carrier_down_count), box.settings.limit("network.carrier")
     evidence = (Evidence(f"/sys/class/net/{interface.name}/carrier_down_count", lost),)
     since = flood(box, lost, None, limit, DAY_S)
@@ -125,6 +136,12 @@ _FLAPPING = (
 )
 
 
+_NO_CABLE = (
+    "see whether a cable is to be in it; if so, compare ethtool INTERFACE and ethtool -m INTERFACE with the switch"
+    " port: link, light and module of both ends (ethtool(8))"
+)
+
+
 CHECKS = (
     Check(
         id="host.ethernet",
@@ -138,8 +155,8 @@ CHECKS = (
         id="host.carrier",
         rule="Warns if an Ethernet interface lost its carrier more than {network.carrier} over the whole time since"
         " boot, whether it has one now or not, which RoCE and storage feel as stalls; not judged where more were lost"
-        " and that time is not known. InfiniBand counts the same in link_downed. Warns also if the kernel logged that"
-        " its transmit queue timed out.",
+        " and that time is not known. Warns if it has none, but lost one twice, so that it had one. InfiniBand counts"
+        " the same in link_downed. Warns also if the kernel logged that its transmit queue timed out.",
         source="carrier_down_count of /sys/class/net since Linux 4.16; threshold of Azure's node checks; kernel log"
         " (net/sched/sch_generic.c)",
         remedy=_FLAPPING,

@@ -36,9 +36,7 @@ _MEANINGS: dict[HcaTrouble, _Meaning] = {
         " and burn its firmware again after the power cycle",
     ),
     "off bus": _Meaning(
-        Status.FAIL, Fault.HCA_UNRESPONSIVE, "no response on PCIe",
-        "check for PCIe errors above it (kernel.aer); cold power cycle, then reseat it; if the fault persists, replace"
-        " it",
+        Status.FAIL, Fault.HCA_LOST, "no response on PCIe", Fault.HCA_LOST.remedy
     ),
     "firmware": _Meaning(
         Status.FAIL, Fault.HCA_UNRESPONSIVE, "firmware stopped responding",

@@ -25,8 +25,9 @@ from dgxcheck.checks.network.ports import (
 from dgxcheck.components.component import SUBNET_MANAGER, Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.host import had_carrier
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PhysState, PortState
-from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.missing import Missing, need, rows
 
 _DOWN = (PortState.DOWN, PortState.NOP)
 _LAST_LID = 0xBFFF
@@ -50,7 +51,7 @@ def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbD
     if box.settings.ports:
         return f"not listed in {box.settings.path}"
     if all(each.state in _DOWN and each.phys_state is not PhysState.LINK_UP for _, each in listed):
-        return "" if _was_up(port) or _is_asked_about(box, port) else "as are all ports: nothing is cabled"
+        return "" if _was_up(box, device, port) or _is_asked_about(box, port) else "as are all ports: nothing is cabled"
     may_be_ethernet = isinstance(port.link_layer, Missing) or port.link_layer == "Ethernet"
     idle = may_be_ethernet and port.phys_state in (PhysState.POLLING, PhysState.DISABLED)
     others = twins(box, device, port, listed)
@@ -58,21 +59,24 @@ def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbD
         return ""
     kind = "an Ethernet port" if port.link_layer == "Ethernet" else "a port of unknown link layer"
     if idle:
-        return f"{kind} that no configuration lists"
+        polls = port.phys_state is PhysState.POLLING  # one that somebody switched off does not
+        return "" if polls and _was_up(box, device, port) else f"{kind} that no configuration lists"
     up = sum(each.state in UP for _, each in others)  # a port without a cable polls; somebody switched this one off
     off = port.phys_state is PhysState.DISABLED and box.number("network.rate") is None
     return "switched off, and no configuration lists it" if off and 2 * up <= len(others) else ""
 
 
-def _was_up(port: IbPort) -> bool:
+def _was_up(box: Box, device: IbDevice, port: IbPort) -> bool:
     """An InfiniBand port keeps the LID that a subnet manager gave it when its link goes down, without one it has 0, or
-    0xffff since firmware of ConnectX-6; and it keeps the count of what it received since its driver was loaded."""
-    if port.link_layer != "InfiniBand":
-        return False
+    0xffff since firmware of ConnectX-6; and any port keeps the count of what it received since its driver was loaded.
+    """
     counters = {} if isinstance(port.counters, Missing) else port.counters
     received = counters.get("port_rcv_data", 0)
-    addressed = not isinstance(port.lid, Missing) and 0 < port.lid <= _LAST_LID
-    return addressed or (not isinstance(received, Missing) and received > 0)
+    if not isinstance(received, Missing) and received > 0:
+        return True
+    if port.link_layer == "InfiniBand":
+        return not isinstance(port.lid, Missing) and 0 < port.lid <= _LAST_LID
+    return any(had_carrier(each) for each in rows(box.snapshot.network) if each.bdf == device.bdf)
 
 
 def _is_asked_about(box: Box, port: IbPort) -> bool:
@@ -189,9 +193,10 @@ CHECKS = (
         rule="Warns if a port is not ACTIVE, and fails if the configuration lists it; an InfiniBand port in INIT or"
         " ARMED waits for a subnet manager. A port that is down is not judged if the configuration lists other ports"
         " only; without a configuration, neither if all ports are down, nor on Ethernet if it is disabled or polling,"
-        " unless the same ports of at least three other HCAs of its kind are all up. An InfiniBand port that still has"
-        " its LID or has received data was up before, and one that is polling is judged where nothing else of the"
-        " machine is known. Warns too if an ACTIVE InfiniBand port has no LID, or knows none of a subnet manager.",
+        " unless the same ports of at least three other HCAs of its kind are all up. One that still has its LID, has"
+        " received data or lost its carrier twice was up before and is judged, except an Ethernet port that is"
+        " disabled; so is an InfiniBand port that is polling where nothing else of the machine is known. Warns too if"
+        " an ACTIVE InfiniBand port has no LID, or knows none of a subnet manager.",
         source="state, phys_state and link_layer of /sys/class/infiniband/*/ports/*",
         remedy="check the cable, the switch port and the subnet manager",
         judge=_state,

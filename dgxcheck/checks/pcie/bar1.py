@@ -12,7 +12,7 @@ from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MIB
 from dgxcheck.facts.missing import Missing, need, rows
-from dgxcheck.facts.pci import PciBars
+from dgxcheck.facts.pci import Bar, PciBars
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
 
@@ -62,6 +62,17 @@ def _bytes(row: PciBars) -> int:
     return size if isinstance(size, int) else 0
 
 
+_BAR3_MIB = 32
+"""Of every GPU since Kepler, whose BAR1 has 64 MiB or more. The kernel leaves only zeros of a BAR that it found no room
+for (drivers/pci/setup-bus.c, reset_resource), so that BAR3 is the largest that is left.
+"""
+
+
+def _is_other_bar(bar: Bar, expected: float | None) -> bool:
+    """Is it BAR3, because the line of BAR1 is empty?"""
+    return isinstance(bar.size, int) and bar.size <= _BAR3_MIB * MIB and expected is not None and expected > _BAR3_MIB
+
+
 def _bar1(box: Box) -> Judged:
     largest = largest_bar1(box)
     yield from ((box.subject(gpu), ruled(_size, box, gpu, largest)) for gpu in box.gpus)
@@ -72,7 +83,8 @@ def _size(box: Box, gpu: Device, largest: Mapping[int | Missing | None, int]) ->
     resource = pci_file(gpu.bdf, "resource")
     alone = _ALONE if others_have_bar1(box, gpu, largest) else ""
     bar = None if row.bars == () else need(row.bar1)
-    if bar is None or not bar.assigned:
+    expected = expected_bar1_mib(box, gpu)
+    if bar is None or not bar.assigned or _is_other_bar(bar, expected):
         message, start = ("no BAR is assigned", 0) if bar is None else ("BAR1 is unassigned", bar.start)
         facts = (Evidence(resource, start),)
         return judged(Fault.BAR1_SMALL, message, 0, None, "MiB", facts, fails=True, remedy=alone)
@@ -83,7 +95,6 @@ def _size(box: Box, gpu: Device, largest: Mapping[int | Missing | None, int]) ->
     evidence: tuple[Evidence, ...] = (Evidence(resource, size),)
     if not isinstance(total, Missing):
         evidence = (*evidence, answered(total, "nvmlDeviceGetBAR1MemoryInfo", gpu.bdf or ""))
-    expected = expected_bar1_mib(box, gpu)
     if expected is not None and mib < expected:
         small = mib <= box.settings.limit("pcie.bar1-small") and expected >= box.settings.limit("pcie.bar1-large")
         memory = box.gpu(gpu).memory

@@ -108,6 +108,10 @@ class Links:
         steps=("inspect", "reboot"), source="Linux Documentation/ABI/testing/sysfs-bus-pci: bind, unbind")
     HCA_UNRESPONSIVE = FaultKind("hca-unresponsive", "the firmware of an HCA stopped responding", "hardware",
         steps=("inspect", *ADAPTER_STEPS), disturbs="traffic", source="NVIDIA MFT user manual")
+    HCA_LOST = FaultKind("hca-lost", "an HCA does not respond on PCIe", "hardware",
+        steps=("inspect", *ADAPTER_STEPS),
+        remedy="look for PCIe errors and link changes of the port above it in the kernel log; lspci -x shows nothing"
+        " but ff of it where it is gone", source="Linux Documentation/PCI/pci-error-recovery")
     HCA_HEALTH = FaultKind("hca-health", "the firmware of an HCA reported an error that it survived", "software",
         warns="watch", steps=("inspect", "contact-vendor"), source=OWN)
     HCA_STALLED = FaultKind("hca-stalled", "a transmit queue of an HCA timed out", "environment", warns="watch",
@@ -157,6 +161,7 @@ class Links:
         steps=("inspect", "contact-vendor"), source=OWN)
     ETHERNET_SLOW = FaultKind("ethernet-slow", "a network interface negotiated a lower speed than it supports",
         "environment")
+    ETHERNET_DOWN = FaultKind("ethernet-down", "an Ethernet interface had a carrier and has none now", "environment")
     # GPUDirect RDMA
     PEER_MEMORY = FaultKind("peer-memory", "the peer memory module is missing or not registered", "software",
         about=("host", "peer memory module"),

@@ -1,0 +1,100 @@
+"""Faults that show at several functions, devices or readings of one thing: one cause, at the right place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from judging import judged
+
+from dgxcheck.facts.missing import Json
+
+PCI = "/sys/bus/pci/devices"
+HOT = "0000:9d:00.0"
+OF_H200 = [f"0000:{bus}:00.0" for bus in ("1b", "43", "52", "61", "9d", "c3", "d1", "df")]
+
+
+def document(folder: Path, base: str, facts: Mapping[str, Json], log: tuple[str, ...] = ()) -> Any:
+    """How the box is judged with these facts and lines."""
+    lines = {f"kmsg {place}": f"{3600 + place / 100:.6f};{line}" for place, line in enumerate(log, 40)}
+    path = folder / f"{base}-changed.json"
+    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": base, "facts": facts, "add": lines}))
+    return judged(str(path))[1]
+
+
+def causes(folder: Path, base: str, facts: Mapping[str, Json], log: tuple[str, ...] = ()) -> Any:
+    """What it is judged to have."""
+    return document(folder, base, facts, log)["causes"]
+
+
+def of_functions(slot: str, name: str, value: str) -> dict[str, Json]:
+    return {f"text {PCI}/{slot}.{function}/{name}": f"{value}\n" for function in (0, 1)}
+
+
+DIED = ("poll_health:835:(pid 0): device's health compromised - reached miss count",
+        "mlx5_health_try_recover:343:(pid 9): health recovery flow aborted, PCI reads still not working")  # fmt: skip
+
+
+@pytest.mark.in_ci
+@pytest.mark.parametrize(("base", "facts", "log", "component"), [
+    ("dgx-h200", {**of_functions("0000:29:00", "current_link_width", "8"),
+     f"text {PCI}/0000:28:01.0/current_link_width": "8\n"}, (), "link/0000:29:00.0"),
+    ("dgx-h100", {}, tuple(f"mlx5_core 0000:29:00.{function}: {line}" for function in (0, 1) for line in DIED),
+     "hca/0000:29:00.0"),
+])  # fmt: skip
+def test_the_functions_of_an_adapter_are_one(
+    base: str, facts: dict[str, Json], log: tuple[str, ...], component: str, tmp_path: Path
+) -> None:
+    """Both fail together, and nothing of what is above them is to blame."""
+    (cause,) = causes(tmp_path, base, facts, log)
+    assert cause["id"] == component
+    assert len(cause["explains"]) == 2
+
+
+def of_gpus(own: dict[str, Json], others: dict[str, Json]) -> dict[str, Json]:
+    return {
+        f"nvml nvmlDeviceGet{query.partition(' ')[0]} {bdf}{query[len(query.partition(' ')[0]) :]}": value
+        for bdf in OF_H200 for query, value in (own if bdf == HOT else others).items()
+    }  # fmt: skip
+
+
+SLOWED: dict[str, Json] = {"Temperature 0": 90, "MarginTemperature": -3, "PowerUsage": 240_000}
+COOL: dict[str, Json] = {"Temperature 0": 64, "MarginTemperature": 23, "PowerUsage": 690_000}
+
+
+def test_a_gpu_that_heat_slowed_is_compared_with_those_that_draw_more(tmp_path: Path) -> None:
+    own = {**SLOWED, "CurrentClocksEventReasons": 0x48}
+    (cause,) = causes(tmp_path, "dgx-h200", of_gpus(own, {**COOL, "CurrentClocksEventReasons": 4}))
+    assert cause["id"] == f"gpu/{HOT}/cooling"
+    assert "heat sink" in next(each["text"] for each in cause["actions"] if each["action"] == "inspect")
+
+
+def test_the_power_brake_does_not_hide_heat(tmp_path: Path) -> None:
+    own = {**SLOWED, "CurrentClocksEventReasons": 0xC8}
+    found = causes(tmp_path, "dgx-h200", of_gpus(own, {**COOL, "CurrentClocksEventReasons": 0x88}))
+    assert {cause["id"]: cause["severity"] for cause in found} == {
+        "host/host/power supply": "fail", f"gpu/{HOT}/cooling": "fail",
+    }  # fmt: skip
+
+
+def test_an_empty_line_of_bar1_is_no_small_bar1(tmp_path: Path) -> None:
+    bdf = "0000:d1:00.0"
+    zeros = "0x0000000000000000 0x0000000000000000 0x0000000000000000"
+    bar0 = "0x000000009d000000 0x000000009dffffff 0x0000000000040200"
+    bar3 = "0x00000c0000000000 0x00000c0001ffffff 0x000000000014220c"
+    rows = [bar0, zeros, zeros, bar3, *[zeros] * 9]
+    found = document(tmp_path, "hgx-h100", {f"text {PCI}/{bdf}/resource": "\n".join([*rows, ""])})
+    (bad,) = [each for each in found["findings"] if each["id"] == "pcie.bar1" and each["status"] == "fail"]
+    assert (bad["subject"]["bdf"], bad["message"]) == (bdf, "BAR1 is unassigned")
+
+
+@pytest.mark.parametrize(("lost", "due"), [(1, []), (2, ["interface/0000:0b:00.0"])])
+def test_an_interface_that_had_a_carrier_is_missed(lost: int, due: list[str], tmp_path: Path) -> None:
+    facts: dict[str, Json] = {
+        "text /sys/class/net/enp11s0/carrier": "0\n",
+        "text /sys/class/net/enp11s0/carrier_down_count": f"{lost}\n",
+    }
+    assert [cause["id"] for cause in causes(tmp_path, "dgx-b200", facts)] == due
