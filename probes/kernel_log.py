@@ -102,8 +102,8 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
         ),
         pcie=_errors_with_more(errors, left_out), not_started=_once(_not_started(of_driver, begins)),
         refused=tuple(
-            Refused(version=version, seconds=seconds, line=message, past=_past(number, "", begins))
-            for number, seconds, message, version in _found(of_driver, gpu.refused)
+            Refused(version=version, fabric=fabric, seconds=seconds, line=message, past=_past(number, "", begins))
+            for number, seconds, message, (version, fabric) in _found(of_driver, gpu.refused)
         ),
         modules=tuple(
             ModuleRefused(module=module, why=why, seconds=seconds, line=message, past=_past(number, "", begins))

@@ -7,7 +7,7 @@ from dgxcheck.checks.answers import files as answers_of_files
 from dgxcheck.checks.answers import gpus as answers_of_gpus
 from dgxcheck.checks.by_nature import last_run, records, unique
 from dgxcheck.checks.consistency import readings
-from dgxcheck.checks.driver import bound, fabric_manager, persistence, versions
+from dgxcheck.checks.driver import bound, fabric_manager, imex, persistence, versions
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.gpu import clocks, ecc, grace, inventory, power, presence, spare_memory, thermal
@@ -41,6 +41,7 @@ CHECKS: tuple[Check, ...] = (
     *answers_of_gpus.CHECKS,
     *versions.INSTALLATION,
     *fabric_manager.CHECKS,
+    *imex.CHECKS,
     *presence.CHECKS,
     *inventory.CHECKS,
     *ecc.CHECKS,

@@ -48,7 +48,7 @@ NoStart = Literal[
 has no interrupt, the image of the GPU's own firmware is missing, this release does not support it, the open modules do
 not, only the open ones do, another driver holds it, a part of this driver answered that it does not support the call
 (NV_ERR_NOT_SUPPORTED 0x56 in nvstatuscodes.h)."""
-ModuleTrouble = Literal["kernel", "symbols", "signature"]
+ModuleTrouble = Literal["kernel", "symbols", "signature", "proprietary"]
 """Why the kernel did not load a module: it was built for another kernel, lacks another module, is not signed."""
 
 
@@ -124,6 +124,8 @@ class Refused(Record, nature="event"):
     """The driver refused a program of another version: ``NVRM: API mismatch: the client has the version ..``."""
 
     version: str
+    fabric: bool
+    """By the driver of the NVSwitches: the program is Fabric Manager."""
     seconds: float
     line: str
     past: bool

@@ -107,12 +107,17 @@ have the numbers of Xids (nvgpu, include/uapi/linux/nvgpu.h: NVGPU_CHANNEL_FIFO_
 _REFUSED = Form(
     "NVRM: API mismatch: the client ", r".{0,80}?has (?:the )?version (?P<version>[\w.-]{1,40}?)[,.]?(?:\s|$)"
 )
-_MODULES = r"(?P<module>nvidia(?:_uvm|_modeset|_drm|_peermem)?|nv_peer_mem): "
+_FABRIC_REFUSED = Form(
+    "nvidia-nvswitch: Version mismatch, kernel version ", r"[\w.-]{1,40} user version (?P<version>[\w.-]{1,40})"
+)
+_MODULES = r"(?P<module>nvidia(?:_uvm|_modeset|_drm|_peermem|_fs)?|nv_peer_mem|gdrdrv): "
 _MODULE_REFUSED: Mapping[Form, ModuleTrouble] = {
     Form("Unknown symbol ib_", r"(?:un)?register_peer_memory_client \(err -?\d", before=_MODULES): "kernel",
     Form("version magic ", "'[^']{1,160}' should be '", before=_MODULES): "kernel",
     Form(".gnu.linkonce.this_module section size must match", before=f"module {_MODULES}"): "kernel",
     Form("disagrees about version of symbol ", r"\w", before=_MODULES): "kernel",
+    Form("module using GPL-only symbols uses symbols ", r".{0,80}from proprietary module nvidia\.", before=_MODULES):
+        "proprietary",
     Form("Unknown symbol ", r"\w{1,80} \(err -22", before=_MODULES): "kernel",
     Form("Unknown symbol ", r"\w{1,80} \(err -?\d", before=_MODULES): "symbols",
     Form("Loading of ", "(?:unsigned module|module with (?:unavailable key|unsupported crypto)) is rejected"):
@@ -248,10 +253,14 @@ def module_refused(message: str) -> tuple[str, ModuleTrouble] | None:
     return None
 
 
-def refused(message: str) -> str | None:
-    """``NVRM: API mismatch: the client has the version 550.54.14, but this kernel module ..``: the client's version."""
-    match = _REFUSED.match(message)
-    return match["version"] if match is not None else None
+def refused(message: str) -> tuple[str, bool] | None:
+    """``NVRM: API mismatch: the client has the version 550.54.14, but this kernel module ..``: the client's version,
+    and whether the driver of the NVSwitches says it, whose client is Fabric Manager.
+    """
+    for form, fabric in ((_REFUSED, False), (_FABRIC_REFUSED, True)):
+        if match := form.match(message):
+            return match["version"], fabric
+    return None
 
 
 def probed(message: str) -> str | None:

@@ -12,7 +12,7 @@ from sample import BOXES, swept
 MOST_UNSEEN = 0.03
 """Without a written reason."""
 QUICK = ("pcie-x4",)
-GUESTS = ("vgpu-l40s", "vm-h100-x8")
+GUESTS = ("h100", "h200", "vgpu-l40s", "vm-h100-x8")
 """What a virtual machine is given may be other hardware in its next run: inventory and versions are not held to it."""
 
 

@@ -23,8 +23,8 @@ GPU = ["reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "repl
 HARDWARE = {"reseat", "replace", "contact-vendor"}
 NOT_OF_GPUS = {
     Fault.DISK_ERRORS, Fault.HCA_IDENTITY, Fault.TRANSPORT_ERRORS,
-    Fault.PORT_DISABLED, Fault.HCA_NOT_STARTED, Fault.HCA_UNRESPONSIVE, Fault.HCA_LOST, Fault.HCA_FLASH_RECOVERY,
-    Fault.ARRAY_FAILED, Fault.CABLE_MISSING, Fault.UPLINKS_UNEVEN, Fault.SUBNET_SPLIT,
+    Fault.PORT_DISABLED, Fault.HCA_NOT_STARTED, Fault.HCA_UNRESPONSIVE, Fault.HCA_LOST, Fault.HCA_FATAL,
+    Fault.HCA_FLASH_RECOVERY, Fault.ARRAY_FAILED, Fault.CABLE_MISSING, Fault.UPLINKS_UNEVEN, Fault.SUBNET_SPLIT,
 }  # fmt: skip
 PARTS: list[tuple[Kind, str]] = [
     *OF_COMPONENT, ("host", "memlock limit"), ("gpu", "compute mode"), ("hca", "firmware"), ("gpus", "power limit"),

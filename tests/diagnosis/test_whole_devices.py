@@ -17,11 +17,14 @@ HOT = "0000:9d:00.0"
 OF_H200 = [f"0000:{bus}:00.0" for bus in ("1b", "43", "52", "61", "9d", "c3", "d1", "df")]
 
 
-def document(folder: Path, base: str, facts: Mapping[str, Json], log: tuple[str, ...] = ()) -> Any:
-    """How the box is judged with these facts and lines."""
+def document(
+    folder: Path, base: str, facts: Mapping[str, Json], log: tuple[str, ...] = (), later: dict[str, Json] | None = None
+) -> Any:
+    """How the box is judged with these facts and lines, and with others in its second reading."""
     lines = {f"kmsg {place}": f"{3600 + place / 100:.6f};{line}" for place, line in enumerate(log, 40)}
     path = folder / f"{base}-changed.json"
-    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": base, "facts": facts, "add": lines}))
+    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": base, "facts": facts, "add": lines,
+                                **({"later": [{"at_s": 60, "facts": later}]} if later else {})}))  # fmt: skip
     return judged(str(path))[1]
 
 
@@ -98,3 +101,40 @@ def test_an_interface_that_had_a_carrier_is_missed(lost: int, due: list[str], tm
         "text /sys/class/net/enp11s0/carrier_down_count": f"{lost}\n",
     }
     assert [cause["id"] for cause in causes(tmp_path, "dgx-b200", facts)] == due
+
+
+@pytest.mark.in_ci
+def test_a_fabric_manager_of_another_version_is_replaced(tmp_path: Path) -> None:
+    """NVIDIA/gpu-operator issue 121: the driver of the NVSwitches refuses it, and no GPU is registered."""
+    line = "nvidia-nvswitch: Version mismatch, kernel version 580.105.08 user version 580.95.05"
+    waits: dict[str, Json] = {
+        "cliqueId": 0, "clusterUuid": "00000000-0000-0000-0000-000000000000", "healthMask": 0, "healthSummary": 0,
+        "state": 2, "status": 0,
+    }  # fmt: skip
+    facts: dict[str, Json] = {f"nvml nvmlDeviceGetGpuFabricInfo {bdf}": {**waits} for bdf in OF_H200}
+    (cause,) = causes(tmp_path, "dgx-h200", facts, (line,))
+    assert cause["id"] == "host/host/Fabric Manager"
+    assert cause["action"]["action"] == "change-setting"
+    assert "driver's own version" in cause["action"]["text"]
+
+
+def test_a_guest_whose_partition_is_off_has_one_cause(tmp_path: Path) -> None:
+    """Its NVLinks are down because its host has not joined them: no setting of its own is to blame."""
+    buses = ("53", "64", "75", "86", "97", "a8", "b9", "ca")
+    facts: dict[str, Json] = {}
+    for bus in buses:
+        bdf = f"0000:{bus}:00.0"
+        facts[f"nvml nvmlDeviceGetGpuFabricInfo {bdf}"] = {"state": 1, "status": 0}
+        facts |= {f"nvml nvmlDeviceGetNvLinkState {bdf} {link}": 0 for link in range(18)}
+    (cause,) = causes(tmp_path, "vm-h100-x8", facts)
+    assert cause["id"] == "host/host/Fabric Manager"
+
+
+@pytest.mark.parametrize(("errors", "due"), [(152, "watch"), (2110, "power-cycle")])
+def test_a_storm_of_corrected_errors_is_acted_upon(errors: int, due: str, tmp_path: Path) -> None:
+    counts = f"RxErr {errors}\nBadTLP 0\nBadDLLP 0\nRollover 0\nTimeout 0\nNonFatalErr 0\nTOTAL_ERR_COR {errors}\n"
+    later: dict[str, Json] = {f"{PCI}/0000:09:08.0": {"text": {"aer_dev_correctable": counts}}}
+    found = document(tmp_path, "dgx-1-v100", {}, later=later)
+    (bad,) = [each for each in found["findings"] if each["id"] == "pcie.aer" and each["status"] == "warn"]
+    assert bad["fault"] == ("aer-correctable" if due == "watch" else "aer-storm")
+    assert found["causes"][0]["action"]["action"] == due

@@ -231,9 +231,9 @@ def test_a_service_that_did_not_start_is_missed_where_it_found_nvswitches(lines:
 
 @pytest.mark.parametrize(("line", "outcome", "fault"), [
     ("fabric manager NVIDIA GPU driver interface version 590.48.01 don't match with driver version 580.126.09.",
-     "fail", "fabric-manager-down"),  # NVIDIA/gpu-driver-container issue 735
+     "fail", "fabric-manager-version"),  # NVIDIA/gpu-driver-container issue 735
     ("fabric manager NVIDIA GPU driver interface version 590.48.01 don’t match with driver version 580.126.09.",
-     "fail", "fabric-manager-down"),
+     "fail", "fabric-manager-version"),
     ("[ERROR] failed to configure all the available GPUs or NVSwitches", "warn", "fabric-manager-error"),
     ("10.0.0.101: nvlsm: ibwarn: [15] umad_init: can't read ABI version: is ib_umad module loaded?",
      "fail", "umad-missing"),  # siderolabs/docs issue 581

@@ -158,7 +158,7 @@ def test_how_data_moves(lines: list[str], wanted: dict[str, str]) -> None:
         ("NET/IB : Got async event : port error", "host NCCL-ib-port", "port-down"),
         ("NET/IB : mlx5_3:1 async fatal event on QP (0x7) qpn=1 state=3: invalid request local work queue error",
          "host NCCL-ib-event", "transfer-failed"),
-        ("NET/IB : mlx5_3:1 async fatal event: local catastrophic error", "mlx5_3 NCCL-ib-fatal", "hca-unresponsive"),
+        ("NET/IB : mlx5_3:1 async fatal event: local catastrophic error", "mlx5_3 NCCL-ib-fatal", "hca-fatal"),
         ("NET/IB : Remote IB device is incompatible with the local [0]mlx5_0:1/RoCE. Try selecting NICs of only one",
          "host NCCL-link-layer", "program-error"),
         ("nvmlDeviceGetHandleByPciBusId() failed: GPU is lost", "GPU3 NCCL-lost", "gpu-lost"),

@@ -120,6 +120,58 @@ def test_ports_without_an_address_are_counted(tmp_path: Path) -> None:
     assert "must stay" in found["remedy"]
 
 
+NCCL_SHM = "gpu2:2143:2561 [1] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device"
+PASTED = [
+    (NCCL_SHM, Fault.SHARED_MEMORY, "inspect"),  # NVIDIA/nccl issue 290
+    ("[1] misc/shmutils.cc:114 NCCL WARN Error while creating shared memory segment /dev/shm/nccl-NzwJ7O (size 9)",
+     Fault.SHARED_MEMORY, "inspect"),  # NVIDIA/nccl issue 1518
+    ("c1:815:864 [0] transport/net_ib.cu:80 NCCL WARN NET/IB : Got async event : local catastrophic error\n"
+     "c1:815:864 [0] misc/ibvwrap.cu:220 NCCL WARN Call to ibv_get_async_event failed", Fault.HCA_FATAL, "inspect"),
+    ("host-01.example:XXXXXX [5] ibvwrap.c:262 NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out",
+     Fault.TRANSFER_UNANSWERED, "inspect"),  # NVIDIA/nccl issue 2013, as somebody hid its process
+    ("Reason=gres/gpu count reported lower than configured (0 < 8)", Fault.GPUS_NOT_OFFERED, "inspect"),
+    ("3 | Dec-09-2024 | 21:12:29 | Power Supply 2 PS2 Status                         | Power Supply      | Critical |"
+     " Power Supply Failure detected", Fault.POWER_SUPPLY, "inspect"),  # thomas-krenn/check_ipmi_sensor_v3 issue 66
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "fault", "first"), PASTED)
+def test_what_is_pasted_leads_to_the_part_that_it_is_about(
+    text: str, fault: FaultKind, first: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "pasted.txt"
+    path.write_text(text, encoding="utf-8")
+    found = judged(str(path))[1]
+    worst = next(each for each in found["findings"] if each["fault"])
+    assert worst["fault"] == fault.word
+    assert found["causes"][0]["action"]["action"] == first
+    assert "with that tool" not in found["causes"][0]["action"]["text"]
+
+
+@pytest.mark.parametrize("rate", [50, 53.125])
+def test_a_nvlink_s_rate_is_printed_with_its_error_correction_or_without(rate: float, tmp_path: Path) -> None:
+    """NVIDIA/nvbandwidth issue 44: a GPU whose links are all alike at the lower figure is sound."""
+    path = tmp_path / "nvlink.txt"
+    rows = [f"         Link {link}: {rate:g} GB/s" for link in range(18)]
+    path.write_text("\n".join([f"GPU 0: NVIDIA B200 (UUID: GPU-{0:08d}-0000-0000-0000-{0:012d})", *rows]))
+    assert not judged(str(path))[1]["causes"]
+    path.write_text(path.read_text().replace(f"{rate:g} GB/s", "26.562 GB/s"))
+    assert judged(str(path))[1]["causes"]
+
+
+def test_a_virtual_function_without_a_guid_waits_for_its_host(tmp_path: Path) -> None:
+    """Mellanox/network-operator issue 1646: no subnet manager configures it, though one runs."""
+    path = tmp_path / "ibv_devinfo.txt"
+    path.write_text(
+        "hca_id: mlx5_7\n\ttransport:\tInfiniBand (0)\n\tnode_guid:\t0000:0000:0000:0000\n\tvendor_id:\t0x02c9\n"
+        "\tphys_port_cnt:\t1\n\t\tport:\t1\n\t\t\tstate:\tPORT_INIT (2)\n\t\t\tsm_lid:\t4\n"
+        "\t\t\tport_lid:\t65535\n\t\t\tlink_layer:\tInfiniBand\n"
+    )
+    (bad,) = [each for each in judged(str(path))[1]["findings"] if each["fault"] == Fault.HCA_IDENTITY.word]
+    assert bad["id"] == "network.port-state"
+    assert "node_guid" in bad["remedy"]
+
+
 LEGACY = """[15280.304871] NVRM: The NVIDIA Tesla M2070 GPU installed in this system is
 NVRM:  supported through the NVIDIA 390.xx Legacy drivers. Please
 NVRM:  visit http://www.nvidia.com/object/unix.html for more

@@ -1,13 +1,13 @@
-"""Fabric Manager and IMEX: whether they run, and the state of the fabric that the first reports."""
+"""Fabric Manager: whether it runs, and the state of the fabric that GPUs report."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.blame import component_of, driver, host, part
-from dgxcheck.checks.engine.box import HOST, Box, mig_enabled, nvml_unavailable
-from dgxcheck.checks.engine.check import Check, per_host, per_listed_gpu, ruled
+from dgxcheck.checks.engine.blame import component_of, driver, part
+from dgxcheck.checks.engine.box import HOST, Box, guest, mig_enabled, nvml_unavailable
+from dgxcheck.checks.engine.check import Check, per_listed_gpu, ruled
 from dgxcheck.checks.engine.expected import is_coherent, siblings
 from dgxcheck.checks.engine.finding import (
     Evidence,
@@ -23,7 +23,7 @@ from dgxcheck.checks.engine.finding import (
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import FABRIC_MANAGER, Component
-from dgxcheck.components.locate import all_nvlinks, nvlinks_disabled
+from dgxcheck.components.locate import all_nvlinks, has_nvswitches, nvlinks_disabled
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
 from dgxcheck.facts.nvml import fabric_health as health
@@ -33,8 +33,6 @@ from dgxcheck.facts.nvml.nvlink import NvLink
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.nvlinks import SWITCH, is_nvswitch
 
-IMEX = "nvidia-imex"
-IMEX_NODES = "/etc/nvidia-imex/nodes_config.cfg"
 _STATES = ("not supported", "not started", "in progress", "completed")  # nvmlGpuFabricState_t
 
 
@@ -109,10 +107,12 @@ def reported(box: Box) -> bool:
 
 
 def down(box: Box) -> bool:
-    """Are there NVSwitches and not one NVLink up, and does driver.fabric report it? It cannot where GPUs are registered
-    and lost their links since."""
+    """Are there NVSwitches, of this machine or of its host, and not one NVLink up, and does driver.fabric report it? It
+    cannot where GPUs are registered and lost their links since.
+    """
     with_state = _with_state(box, rows(box.snapshot.nvlink))
-    return bool(_nvswitches(box)) and bool(with_state) and not any(link.up for link in with_state) and reported(box)
+    switched = has_nvswitches(box) or guest(box) is not None
+    return switched and bool(with_state) and not any(link.up for link in with_state) and reported(box)
 
 
 def _nvswitches(box: Box) -> int:
@@ -246,24 +246,6 @@ def _registered(box: Box, gpu: Device) -> Fabric | None:
     return fabric if isinstance(fabric.status, Missing) or not fabric.status else None
 
 
-def _imex(box: Box) -> Judgement:
-    """IMEX lets jobs use NVLinks between the nodes of a domain: what one node can see of it."""
-    fabrics = [row.fabric for row in rows(box.snapshot.gpu_modes)]
-    if not any(isinstance(fabric, Fabric) and fabric.domain for fabric in fabrics):
-        return skip("not-supported", "no GPU is in an NVLink domain of several machines")
-    unit = next(unit for unit in need(box.snapshot.units) if unit.name == IMEX)
-    running, enabled = need(unit.running), unit.enabled is True
-    state = Evidence(IMEX, f"{'running' if running else 'not running'}, {'' if enabled else 'not '}enabled")
-    if not running and not enabled:
-        message = f"{IMEX} is not enabled: jobs use NVLinks of this machine alone, unless what starts them starts it"
-        return skip("not-configured", message, state)
-    nodes = need(box.snapshot.imex).nodes
-    listed = f"its list is not readable ({nodes})" if isinstance(nodes, Missing) else f"its list has {nodes} nodes"
-    message = f"{IMEX} {'runs' if running else 'is enabled and does not run'}, {listed}; of other nodes nothing is seen"
-    evidence = (state, Evidence(IMEX_NODES, as_evidence(nodes)))
-    return judged(Fault.IMEX_DOWN, message, int(running), 1, "", evidence, warns=not running)
-
-
 CHECKS = (
     Check(
         id="driver.fabric",
@@ -287,16 +269,5 @@ CHECKS = (
         judge=per_listed_gpu(_of_gpu),
         blames=part("fabric"),
         shared=lambda box, subject, judgement: all_nvlinks(box),
-    ),
-    Check(
-        id="driver.imex",
-        rule="In an NVLink domain that may reach beyond the machine, warns if nvidia-imex is enabled and does not run:"
-        " jobs then cannot share GPU memory with other nodes. Says how many nodes its list has. Not judged where it is"
-        " not enabled; whether the other nodes run it is asked with nvidia-imex-ctl -N.",
-        source=f"control group of the unit, {IMEX_NODES};"
-        " https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/overview.html",
-        remedy=Fault.IMEX_DOWN.remedy,
-        judge=per_host(_imex),
-        blames=host("IMEX"),
     ),
 )

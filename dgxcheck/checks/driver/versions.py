@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dgxcheck.checks.driver.loaded import RELOAD
 from dgxcheck.checks.engine.blame import host, itself, part, setting_of_all
 from dgxcheck.checks.engine.box import HOST, Box, guest, nvml_unavailable
@@ -20,8 +22,9 @@ from dgxcheck.checks.engine.finding import (
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import first_of
-from dgxcheck.components.component import DRIVER, host_part
+from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, Component, host_part
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.host import DeviceNode, Modules
 from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.infiniband import IbDevice
@@ -36,7 +39,10 @@ _PROC = "/proc/driver/nvidia/version"
 _MODULE = "/sys/module/nvidia/version"
 _OF_ONE_DRIVER = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "nvidia_peermem")
 """Modules that are built and installed together."""
-_CLIENTS = host_part("programs with another driver library")
+_CLIENT_OF: Mapping[FaultKind | None, Component] = {
+    Fault.CLIENT_MISMATCH: host_part("programs with another driver library"),
+    Fault.FABRIC_MANAGER_VERSION: FABRIC_MANAGER,
+}
 
 
 def _versions_match(box: Box) -> Judgement:
@@ -73,6 +79,9 @@ def _refused_clients(box: Box, version: str) -> Judgement | None:
     client = refused[-1].version
     message = f"{f'driver {version}' if version else 'the driver'} refused programs with library version {client}"
     evidence = tuple(Evidence(box.log.where, event.line) for event in refused[-10:])
+    if refused[-1].fabric:
+        text = message.replace("programs with library version", "a fabric manager of version")
+        return Judgement(Status.FAIL, text, client, version, "", evidence, fault=Fault.FABRIC_MANAGER_VERSION)
     remedy = "restart these programs; in containers use the library that the container toolkit mounts, not the image's"
     fault = Fault.CLIENT_MISMATCH
     return Judgement(Status.WARN, message, client, version, "", evidence, remedy=remedy, fault=fault)
@@ -203,12 +212,12 @@ INSTALLATION = (
         id="driver.version-match",
         rule="Fails if NVML's library and the loaded kernel module have different versions, also if NVML cannot be"
         " initialised because of that. Warns if the kernel module has refused programs with another library version"
-        " since it was loaded.",
+        " since it was loaded, and fails if that was fabric manager.",
         source="NVML_ERROR_LIB_RM_VERSION_MISMATCH; API mismatch in the kernel log; nvmlSystemGetNVMLVersion against"
         " /proc/driver/nvidia/version and /sys/module/nvidia/version",
         remedy=RELOAD,
         judge=per_host(_versions_match),
-        blames=lambda box, at, judgement: (_CLIENTS if judgement.fault is Fault.CLIENT_MISMATCH else DRIVER,),
+        blames=lambda box, at, judgement: (_CLIENT_OF.get(judgement.fault, DRIVER),),
     ),
     Check(
         id="driver.device-nodes",

@@ -258,7 +258,7 @@ CHECKS = (
         rule="Warns if an HCA has a verbs device that this user cannot open. A machine without verbs devices is not set"
         " up for RDMA and not judged.",
         source="open of /dev/infiniband/uverbs*",
-        remedy="set mode 0666 on /dev/infiniband/uverbs* with a udev rule (rdma-core has one)",
+        remedy=Fault.VERBS.remedy,
         judge=of_host(stack),
         blames=host("verbs device nodes"),
     ),
@@ -269,8 +269,7 @@ CHECKS = (
         " another. A line of limits.conf, limits.d or systemd's files that sets this very limit is named.",
         source="Max locked memory in /proc/self/limits and, the hard one, in those of the daemons; ib_umem_get in Linux"
         " drivers/infiniband/core/umem.c; limits.conf(5), systemd.exec(5)",
-        remedy="set memlock to unlimited in /etc/security/limits.d, LimitMEMLOCK=infinity in the units that start jobs,"
-        " and --ulimit memlock=-1 for containers",
+        remedy=Fault.MEMLOCK.remedy,
         judge=of_host(memlock),
         blames=host("memlock limit"),
     ),

@@ -101,7 +101,10 @@ _MODULES: Mapping[ModuleTrouble, tuple[FaultKind, str]] = {
     "signature": (Fault.MODULE_UNSIGNED, "its signature was refused (Secure Boot, kernel lockdown)"),
     "kernel": (Fault.MODULE_NOT_BUILT, "it was built for another kernel"),
     "symbols": (Fault.MODULE_REFUSED, "symbols that it needs are missing"),
+    "proprietary": (Fault.ADD_ON_MODULE, "it needs the open kernel modules of the driver, and others are loaded"),
 }
+_ADD_ONS = ("nvidia_fs", "gdrdrv")
+"""Of GPUDirect Storage and gdrcopy: built beside the driver, which runs without them."""
 
 
 def earlier_falls(log: KernelLog, bdf: str = "") -> list[EarlierXid]:
@@ -208,14 +211,15 @@ def _modules(box: Box, log: KernelLog) -> Judged:
     loaded = not isinstance(box.snapshot.gpu, Missing)
     now = [refused for refused in log.modules if not refused.past and (refused.module or not loaded)]
     for name in dict.fromkeys(refused.module for refused in now):
-        own = [refused for refused in now if refused.module == name]
+        own = sorted((refused for refused in now if refused.module == name), key=lambda each: each.why == "proprietary")
         peer = name in _PEER_MEMORY
         reason, text = _OTHER_STACK if peer and own[-1].why == "kernel" else _MODULES[own[-1].why]
         message = f"the kernel did not load module {name or 'of the driver'}: {text}{reach(log)}"
-        fails = bool(name) and not loaded and not peer
+        fails = bool(name) and not loaded and not peer and name not in _ADD_ONS
+        fault = Fault.PEER_MEMORY if peer else Fault.ADD_ON_MODULE if name in _ADD_ONS else reason
         yield replace(HOST, part=name or "kernel modules"), judged(
-            Fault.PEER_MEMORY if peer else reason, message, len(own), 0, "", lines(log, own), warns=True, fails=fails,
-            remedy=reason.remedy,
+            fault, message, len(own), 0, "", lines(log, own), warns=True, fails=fails,
+            remedy=fault.remedy if fault is Fault.ADD_ON_MODULE else reason.remedy,
         )  # fmt: skip
 
 
@@ -234,6 +238,8 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
         yield DRIVER
     elif judgement.fault is Fault.PEER_MEMORY:
         yield host_part("peer memory module")
+    elif judgement.fault is Fault.ADD_ON_MODULE:
+        yield host_part("add-on modules")
     elif at.kind == "host":
         yield host_part("start of a GPU")
     elif judgement.fault is Fault.BAR1_SMALL:

@@ -27,7 +27,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.host import had_carrier
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PhysState, PortState
-from dgxcheck.facts.missing import Missing, need, rows
+from dgxcheck.facts.missing import Gap, Missing, need, rows
 
 _DOWN = (PortState.DOWN, PortState.NOP)
 _LAST_LID = 0xBFFF
@@ -118,12 +118,25 @@ def _port_state(box: Box, device: IbDevice, port: IbPort, configured: bool, not_
     if not_in_use:
         return skip("not-configured", f"{message}, {not_in_use}", *evidence)
     fault = _fault(port)
+    if fault is Fault.NO_SUBNET_MANAGER and _has_no_guid(device):
+        message += ": its node GUID is all zeros, and no subnet manager configures such a port"
+        return judged(Fault.HCA_IDENTITY, message, state.name, "ACTIVE", "", evidence, warns=True, remedy=_GIVE_GUID)
     if fault is Fault.NO_SUBNET_MANAGER:
         message += ": no subnet manager configured it"
     elif any(each.trouble == "unplugged" and each.bdf == device.bdf and not each.past for each in box.log.hcas):
         message += ": no cable or transceiver is plugged in"
     now, remedy = (message, state.name, "ACTIVE", "", evidence), _remedy(fault, device, port)
     return judged(fault, *now, warns=True, fails=configured, remedy=remedy)
+
+
+_GIVE_GUID = (
+    "a virtual function gets its GUIDs on its host (ip link set PF vf N node_guid GUID; the same with port_guid), or"
+    " from the operator that made it; bind it to its driver again after that"
+)
+
+
+def _has_no_guid(device: IbDevice) -> bool:
+    return isinstance(device.node_guid, Missing) and device.node_guid.gap is Gap.UNSUPPORTED
 
 
 def _addressed(

@@ -11,6 +11,8 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.growth import (
     COUNTER_RESET,
     DAY_S,
+    HOUR_S,
+    MANY,
     MIN_EVENTS,
     NO_EARLIER_READING,
     counter_growth,
@@ -200,7 +202,8 @@ def _judgement(box: Box, growth: Growth, kind: str, count: int, message: str, ev
     limit = box.settings.limit("kernel.corrected-pcie")
     message += f" ({limit:g} per day allowed)"
     many = count >= MIN_EVENTS and rate(count, growth, DAY_S) > limit
-    return judged(Fault.AER_CORRECTABLE, message, count, limit, "errors", (evidence,), warns=many)
+    fault = Fault.AER_STORM if count > MANY * limit and growth.seconds <= HOUR_S else Fault.AER_CORRECTABLE
+    return judged(fault, message, count, limit, "errors", (evidence,), warns=many)
 
 
 def _new_events(old: AerErrors | Missing, new: AerErrors) -> dict[str, int] | Judgement:
@@ -232,11 +235,12 @@ CHECKS = (
     Check(
         id="pcie.aer",
         rule="Fails on any new fatal error, warns on any new non-fatal error, and on 3 or more new correctable errors"
-        " at more than {kernel.corrected-pcie} per day, at the GPU, HCA, switch or port that counts them, or at the"
-        " root port that receives the messages of devices that count none. Without a second reading an hour"
-        " or more later, also warns on fatal and non-fatal errors since boot (a link that a reset took down is none,"
-        " nor is a request that nobody supports, as at boot) and on correctable ones at more than that rate over the"
-        " whole time since boot; where that time is not known, on ten times the limit and the usual total.",
+        " at more than {kernel.corrected-pcie} per day (ten times that number within an hour is a storm), at the GPU,"
+        " HCA, switch or port that counts them, or at the root port that receives the messages of devices that count"
+        " none. Without a second reading an hour or more later, also warns on fatal and non-fatal errors since boot (a"
+        " link that a reset took down is none, nor is a request that nobody supports, as at boot) and on correctable"
+        " ones at more than that rate over the whole time since boot; where that time is not known, on ten times the"
+        " limit and the usual total.",
         source="aer_dev_fatal, aer_dev_nonfatal, aer_dev_correctable and aer_rootport_total_err_* of"
         " /sys/bus/pci/devices; /proc/uptime",
         remedy="cold power cycle; if errors continue, reseat the device below the link (SXM: the vendor does) and check"

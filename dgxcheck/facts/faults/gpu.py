@@ -49,6 +49,12 @@ class Gpu:
         steps=("change-setting", "load-module", "reboot"),
         remedy="build the modules for the running kernel (dkms status, dkms autoinstall) or install the package that"
         " belongs to it, with its headers; then load them (modprobe nvidia)", source=f"{README}; dkms(8)")
+    ADD_ON_MODULE = FaultKind("add-on-module",
+        "the kernel did not load a module that is built beside the driver: nvidia_fs or gdrdrv", "software",
+        about=("host", "add-on modules"), steps=("change-setting",),
+        remedy="build it again beside the loaded driver and kernel (dkms status), then load it; where the kernel speaks"
+        " of GPL-only symbols it needs the open kernel modules of the driver (modinfo -F license nvidia)",
+        source="https://github.com/NVIDIA/gds-nvidia-fs, https://github.com/NVIDIA/gdrcopy")
     GPU_REFUSED = FaultKind("gpu-refused",
         "the driver does not take a GPU: it does not support it, lacks its firmware, or another driver holds it",
         "software", steps=("change-setting", "reboot"), source=README)
@@ -88,6 +94,11 @@ class Gpu:
         "persistence mode is off on workstation boards, which is their default", "setting", warns="next-maintenance",
         fails="next-maintenance")
     DEVICE_NODE = FaultKind("device-node", "a /dev/nvidia* node is missing or cannot be opened", "software")
+    FABRIC_MANAGER_VERSION = FaultKind("fabric-manager-version",
+        "fabric manager is of another version than the driver, which refuses it", "software",
+        about=("fabric-manager", ""), steps=("change-setting", "restart-service", "reboot"),
+        remedy="install the fabric manager of the driver's own version (cat /proc/driver/nvidia/version), and pin both"
+        " packages to it", source=FM)
     FABRIC_MANAGER_DOWN = FaultKind("fabric-manager-down",
         "the NVSwitch fabric is not initialised: fabric manager not running", "software", about=("fabric-manager", ""),
         steps=("inspect", "restart-service", "reboot"),

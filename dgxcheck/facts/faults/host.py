@@ -152,6 +152,10 @@ class Host:
     TOOL_ERROR = FaultKind("tool-error", "a library or service logged an error that nothing else explains", "program",
         about=("host", "results of NCCL"),
         remedy="read the lines around it in the log, and the kernel log of the same time", source=OWN)
+    SHARED_MEMORY = FaultKind("shared-memory", "a program finds no room in /dev/shm", "setting",
+        about=("host", "shared memory"), steps=("inspect", "change-setting"),
+        remedy="df -h /dev/shm on the host or in the container of the job; a container is given more with --shm-size or"
+        " --ipc=host, a pod with an emptyDir of medium Memory at /dev/shm", source=NCCL)
     PROGRAM_ERROR = FaultKind("program-error",
         "a library refused a call or a setting of a program; the machine is not at fault", "program",
         about=("host", "results of NCCL"), steps=("inspect",), alone=True,

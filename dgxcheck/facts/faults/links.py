@@ -7,6 +7,7 @@ from dgxcheck.facts.faults.kind import (
     DEBUG,
     FM,
     LINK_STEPS,
+    NCCL,
     NVML,
     NVSWITCH_STEPS,
     OWN,
@@ -37,6 +38,8 @@ class Links:
         warns="watch")
     AER_CORRECTABLE = FaultKind("aer-correctable", "correctable PCIe errors above the threshold rate", "hardware",
         warns="watch")
+    AER_STORM = FaultKind("aer-storm", "correctable PCIe errors, ten times a day's number within an hour", "hardware",
+        about=("link", ""), steps=LINK_STEPS, source="Linux Documentation/PCI/pcieaer-howto")
     AER_UNCORRECTABLE = FaultKind("aer-uncorrectable", "non-fatal or fatal PCIe errors", "hardware",
         about=("link", ""), steps=("inspect", *LINK_STEPS), alone=True, source="Linux Documentation/PCI/pcieaer-howto")
     SWITCH_MISSING = FaultKind("switch-missing", "fewer PCIe switches above GPUs below one socket than below the other",
@@ -96,7 +99,9 @@ class Links:
     FABRIC_MISCONFIGURED = FaultKind("fabric-misconfigured",
         "the driver reports an incorrect configuration of the fabric", "setting", steps=("inspect",), source=NVML)
     P2P_BLOCKED = FaultKind("p2p-blocked", "peer access is refused by the driver or a setting", "setting",
-        about=("host", "P2P setting"))
+        about=("host", "P2P setting"),
+        remedy="nvidia-smi topo -p2p r shows what the driver says of each pair; where it says OK look at the program's"
+        " NCCL_P2P_ variables and its container, else at ACS, an IOMMU and NVreg_RegistryDwords", source=NCCL)
     # InfiniBand and Ethernet
     HCA_MISSING = FaultKind("hca-missing", "fewer HCAs than the reference machine has", "hardware")
     HCA_NOT_STARTED = FaultKind("hca-not-started", "the driver of an HCA gave up on it", "hardware",
@@ -108,6 +113,10 @@ class Links:
         steps=("inspect", "reboot"), source="Linux Documentation/ABI/testing/sysfs-bus-pci: bind, unbind")
     HCA_UNRESPONSIVE = FaultKind("hca-unresponsive", "the firmware of an HCA stopped responding", "hardware",
         steps=("inspect", *ADAPTER_STEPS), disturbs="traffic", source="NVIDIA MFT user manual")
+    HCA_FATAL = FaultKind("hca-fatal", "a program received a fatal error of an HCA", "hardware",
+        about=("host", "HCAs"), steps=("inspect", *ADAPTER_STEPS),
+        remedy="the kernel log (mlx5_core) names the HCA, and says whether its firmware recovered; compare its firmware"
+        " with that of the others", source="rdma-core, ibv_get_async_event(3)")
     HCA_LOST = FaultKind("hca-lost", "an HCA does not respond on PCIe", "hardware",
         steps=("inspect", *ADAPTER_STEPS),
         remedy="look for PCIe errors and link changes of the port above it in the kernel log; lspci -x shows nothing"
@@ -168,9 +177,12 @@ class Links:
         remedy="build the driver's modules again beside the RDMA stack that is installed (MLNX_OFED or DOCA first, then"
         " the NVIDIA driver: dkms status), then modprobe nvidia_peermem",
         source="https://docs.nvidia.com/cuda/gpudirect-rdma")
-    VERBS = FaultKind("verbs", "verbs devices cannot be opened", "software")
+    VERBS = FaultKind("verbs", "verbs devices cannot be opened", "software",
+        remedy="set mode 0666 on /dev/infiniband/uverbs* with a udev rule (rdma-core has one)", source="rdma-core")
     MEMLOCK = FaultKind("memlock", "the limit of locked memory is too low for RDMA", "setting",
-        about=("host", "memlock limit"))
+        about=("host", "memlock limit"),
+        remedy="set memlock to unlimited in /etc/security/limits.d, LimitMEMLOCK=infinity in the units that start jobs,"
+        " and --ulimit memlock=-1 for containers", source="limits.conf(5), systemd.exec(5), docker run")
     BAR1_FULL = FaultKind("bar1-full", "BAR1 has too little free space", "program", steps=("stop-jobs",), source=OWN)
     ACS = FaultKind("acs", "ACS is not set as peer-to-peer traffic needs it", "setting")
     ATS = FaultKind("ats", "an adapter translates addresses (ATS) where GPUs reach it without", "setting",

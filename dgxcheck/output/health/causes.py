@@ -107,7 +107,7 @@ def _support(causes: Sequence[Cause], found: Mapping[str, Finding], verbose: boo
 
 _COUNTED = frozenset({
     Fault.PAGES_MANY, Fault.ROWS_LOW, Fault.ECC_CORRECTED, Fault.NVLINK_ERRORS, Fault.PCIE_REPLAYS,
-    Fault.AER_CORRECTABLE, Fault.TRANSPORT_ERRORS,
+    Fault.AER_CORRECTABLE, Fault.AER_STORM, Fault.TRANSPORT_ERRORS,
 })  # fmt: skip
 """Retired pages and totals: what is counted never goes away."""
 _LOGGED = frozenset({Fault.GPU_LOST_BEFORE, Fault.XID_NOTICE, Fault.NVSWITCH_WATCHED, Fault.GPU_STARTED_LATE})

@@ -68,12 +68,12 @@ _NAMED = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, words
 ))  # fmt: skip
 """How such a sensor is named."""
 _FREEIPMI = LazyPattern(
-    r"\d{1,6} {0,6}\| (?P<date>[A-Z][a-z]{2}-\d\d-\d{4}) {0,2}\| (?P<time>\d\d:\d\d:\d\d) {0,2}\| [^|]{1,40}"
+    r"\d{1,6} {0,6}\| (?P<date>[A-Z][a-z]{2}-\d\d-\d{4}) {0,2}\| (?P<time>\d\d:\d\d:\d\d) {0,2}\| [^|]{1,80}"
     r"\| (?P<sensor>[^|]{1,40}?) {0,30}\| (?:(?:Nominal|Warning|Critical|N/A) {1,8}\| )?"
     r"(?:(?P<way>Assertion|Deassertion) Event {1,8}\| )?(?P<event>[^|]{1,200}?)"
 )
 """Of ``ipmi-sel``, which names the kind of a sensor beside it, and only if asked whether an event is over."""
-_HEAD = LazyPattern(r"ID {1,6}\| Date {1,12}\| Time {1,12}\| Name {1,40}\|.{1,120}", "| Date ")
+_HEAD = LazyPattern(r"ID {1,6}\| Date {1,12}\| Time {1,12}\| Name {1,80}\|.{1,120}", "| Date ")
 _FIELD = LazyPattern(r"(?P<name>[A-Z][\w ()]{2,30}?) {0,20}: {0,4}(?P<value>.{0,200})")
 """Of ``sel get``, and of ``sel list -v``."""
 _SENTENCES = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, words in (

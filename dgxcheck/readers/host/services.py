@@ -84,7 +84,7 @@ _FORMS: tuple[tuple[LazyPattern, str, Outcome, FaultKind | None], ...] = (
      "nvlink", "fail", Fault.NVLINK_DOWN),
     (LazyPattern(r"is ib_umad module loaded", "ib_umad"), _UMAD, "fail", Fault.UMAD_MISSING),
     (LazyPattern(r"version.{0,80}(?:mismatch|(?:don['’]t|does not|do not) match)", flags=IGNORECASE), "version", "fail",
-     Fault.FABRIC_MANAGER_DOWN),
+     Fault.FABRIC_MANAGER_VERSION),
     (LazyPattern(r"fail|error|abort|not supported|invalid", flags=IGNORECASE), "error", "warn",
      Fault.FABRIC_MANAGER_ERROR),
 )  # fmt: skip
@@ -127,16 +127,17 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         _take(part, level, text)
     down = Fault.FABRIC_MANAGER_DOWN
     bad = [text for text in unit if text.lower() == "fail" or UNIT_STOPPED.search(text)]
-    if bad and not part.has_fault(down):
+    explained = part.has_fault(down) or part.has_fault(Fault.FABRIC_MANAGER_VERSION)
+    if bad and not explained:
         text = next((each for each in bad if each.lower() != "fail"), "")
         part.add(HOST, "service", "fail", down, f"the service failed: {text}".rstrip(": "))
     last = next((text.lower() for text in reversed(unit) if text.lower() in ("start", "stopp", "fail")), "")
-    if any(text.startswith("Job for ") for text in unit) and not part.has_fault(down):
+    if any(text.startswith("Job for ") for text in unit) and not (explained or part.has_fault(down)):
         configured, again = any(_CONFIGURED.search(text) for _, text in entries), last == "start"
         how: Outcome = "fail" if configured and not again else "unknown"
         topic = "service" if again else _NOT_STARTED
         part.add(HOST, topic, how, down, "systemctl could not start the service")
-    elif last == "stopp" and not part.has_fault(down):
+    elif last == "stopp" and not (explained or part.has_fault(down)):
         part.add(HOST, "service", "unknown", down, "the service was stopped and not started again")
     return part.imported(sound="log")
 

@@ -28,6 +28,8 @@ _STATE = LazyPattern(r"(?:.* )?State=(?P<state>[A-Z_+*]{2,80})(?: .*)?", "State=
 _REASON = LazyPattern(
     r"Reason=(?P<reason>.{1,400}?)(?: \[(?P<user>[^\[\]@]{1,40})@(?P<when>[\dT:-]{10,25})\])?", "Reason="
 )
+_CUT = ("Reason=gres/", "Reason=Not responding", "Reason=Low ", "Reason=Node unexpectedly ", "Reason=Kill task failed")
+"""What Slurm itself writes (slurmctld, node_mgr.c), where the rows of its node above it are cut off."""
 _LOGGED = LazyPattern(
     r".{0,400}(?:Setting node (?P<node>\S{1,255}) state to \w{2,20} with reason: ?"
     r"|\bnode (?P<other>\S{1,255}) reason set to: ?)(?P<reason>\S.{0,400})"
@@ -75,6 +77,8 @@ def _reasons(lines: tuple[str, ...]) -> Iterator[Entry]:
             whose = f" ({match['user']}, {match['when']})" if match["user"] else ""
             yield Entry(node, tuple(range(since, number + 1)), "reason", f"{state}: {match['reason']}{whose}")
             node = ""
+        elif not node and not state and text.startswith(_CUT) and (match := _REASON.fullmatch(text)):
+            yield Entry("", (number,), "reason", match["reason"])
         elif logged := _LOGGED.fullmatch(text):
             yield Entry(logged["node"] or logged["other"] or "", (number,), "reason",
                        logged["reason"] or logged["missing"])  # fmt: skip

@@ -24,15 +24,16 @@ from dgxcheck.readers.network.files import NAME, listed, port_files
 from dgxcheck.readers.values import bounded, gpu
 
 _LINE = LazyPattern(
-    r"(?<![\w.-])(?P<host>[\w.-]{1,255}|<[\w .-]{1,80}>|\*[\w .-]{1,80}\*):\d{1,10}:\d{1,10} \[(?P<dev>\d{1,3})\] "
+    r"(?<![\w.-])(?P<host>[\w.-]{1,255}|<[\w .-]{1,80}>|\*[\w .-]{1,80}\*)(?::(?:\d{1,10}|X{2,12})){1,2}"
+    r" \[(?P<dev>\d{1,3})\] "
     r"(?:(?P<where>[\w./-]{1,120}:\d{1,6}) (?:\(\w{1,80}\) )?)?NCCL (?P<level>INFO|WARN|TRACE|VERSION)"
     r" ?(?P<text>.{0,16000})",
     "NCCL",
 )
 _BARE = LazyPattern(
     r"\s{0,40}(?:[\w.-]{1,64}: )?(?:\[(?P<dev>\d{1,3})\] )?(?:(?P<where>[\w./-]{1,120}:\d{1,6}) )?"
-    r"NCCL (?P<level>INFO|WARN) (?P<text>(?:NET/|GPU Direct|Channel |Ring |NCCL_|Call to |Cuda failure|comm |Using "
-    r"|(?:socket|bootstrap|nccl)\w{2,60}: ).{1,16000})",
+    r"NCCL (?P<level>INFO|WARN) (?P<text>(?:NET/|GPU Direct|Error:? |Channel |Ring |NCCL_|Call to |Cuda failure|comm "
+    r"|Using |(?:socket|bootstrap|nccl)\w{2,60}: ).{1,16000})",
     "NCCL",
 )
 """A line that lost who wrote it, as ``grep -o`` leaves it."""
