@@ -21,9 +21,9 @@ from dgxcheck.components.component import (
     host_part,
 )
 from dgxcheck.facts.bdf import gpu_at, nameless
-from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults import MODULES_REFUSED, Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.missing import rows
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.tool_outputs import CONFIGURED, NOT_STARTED, OF_SERVICE, ToolReport
 
@@ -44,6 +44,7 @@ _ASK_NVSWITCHES = (
     " read why it does not run (journalctl -u nvidia-fabricmanager)"
 )
 _NO_NVLINKS = "NVLinks reported as down of a GPU that has none, as DCGM does"
+_IS_LOADED = "the driver is loaded, so that this was in a container or of another kernel"
 _OF_CHASSIS = ("cooling", "power supply")
 """Parts that both GPUs and the host have."""
 _OF_PORTS = (Fault.PORT_DOWN, Fault.PORT_SLOW, Fault.PORT_ERRORS, Fault.PORT_MODULE)
@@ -64,6 +65,8 @@ def _reports(box: Box) -> Judged:
             device = box.topology.device(subject)
             refuted = fault is Fault.NVLINK_REPORTED and device is not None and device.nvlink_positions == 0
             judgement = skip("not-supported", _NO_NVLINKS, *map(_evidence, of_fault)) if refuted else _bad(of_fault)
+            if fault in MODULES_REFUSED and not isinstance(box.nvml, Missing):
+                refuted, judgement = True, skip("no-history", f"{_IS_LOADED}: {judgement.message}")
             if fault is Fault.FABRIC_MANAGER_DOWN and any(result.topic in OF_SERVICE for result in of_fault):
                 judgement = _of_service(box, of_fault, judgement)
             about = _subject(box, _whose(subject, fault), fault.word if fault else "")

@@ -97,6 +97,8 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
     dead = [finding for finding in failed if finding.judgement.fault in DEVICE_DEAD]
     gone = {finding.subject.bdf for finding in dead}
     for together in _moments([finding for finding in dead if _times(finding, "device")], "device"):
+        if not _are_several(together):
+            continue
         lost = sorted({finding.subject.bdf or "" for finding in together})
         yield [finding for finding in dead if finding.subject.bdf in lost], _shared(box, lost, gone)
 
@@ -235,14 +237,15 @@ def _set_in_several(judged: Sequence[Finding]) -> Iterator[tuple[list[Finding], 
 
 
 def _of_adapters(judged: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
-    """Findings of an adapter whose functions all have the same fault, and what its first function's comes from: the
-    functions share slot, chip and firmware.
+    """Findings of an adapter whose functions all have one fault or are dead, and what that of the first comes from:
+    they share slot, chip and firmware.
     """
     functions = gathered((str(each.subject.bdf).rpartition(".")[0], each) for each in judged
                          if each.subject.kind == "hca")  # fmt: skip
     for those in functions.values():
         first = min(those, key=lambda each: str(each.subject.bdf))
-        if first.blames and _all_bad(those) and len({each.judgement.fault for each in those}) == 1:
+        dead = all(each.judgement.fault in DEVICE_DEAD for each in those)
+        if first.blames and _all_bad(those) and (dead or len({each.judgement.fault for each in those}) == 1):
             yield those, replace(first.blames[0], shared_by=tuple(sorted(each.subject.name for each in those)))
 
 

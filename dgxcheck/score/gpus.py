@@ -54,7 +54,7 @@ def _unlisted(box: Box, gpu: Device) -> int | Missing:
     """0 or Missing for a GPU on the PCI tree that NVML does not list, consistent with gpu.lost, gpu.count and
     kernel.gpu-start.
     """
-    if unlisted(box, gpu).status is Status.FAIL or _did_not_start(box, gpu):
+    if unlisted(box, gpu).status is Status.FAIL or (_did_not_start(box, gpu) and not host_limits.gpus_hidden(box)):
         return 0
     hidden = _not_on_pci(box)
     if not isinstance(hidden, Missing) and bound(gpu) not in _UNUSED:

@@ -37,6 +37,10 @@ def of_functions(slot: str, name: str, value: str) -> dict[str, Json]:
     return {f"text {PCI}/{slot}.{function}/{name}": f"{value}\n" for function in (0, 1)}
 
 
+def links_down(links: int, bdfs: list[str]) -> dict[str, Json]:
+    return {f"nvml nvmlDeviceGetNvLinkState {bdf} {link}": 0 for bdf in bdfs for link in range(links)}
+
+
 DIED = ("poll_health:835:(pid 0): device's health compromised - reached miss count",
         "mlx5_health_try_recover:343:(pid 9): health recovery flow aborted, PCI reads still not working")  # fmt: skip
 
@@ -47,6 +51,8 @@ DIED = ("poll_health:835:(pid 0): device's health compromised - reached miss cou
      f"text {PCI}/0000:28:01.0/current_link_width": "8\n"}, (), "link/0000:29:00.0"),
     ("dgx-h100", {}, tuple(f"mlx5_core 0000:29:00.{function}: {line}" for function in (0, 1) for line in DIED),
      "hca/0000:29:00.0"),
+    ("dgx-h100", {}, tuple(f"mlx5_core 0000:29:00.{function}: {line}" for function, line in
+     ((0, DIED[0]), (1, DIED[0]), (0, DIED[1]))), "hca/0000:29:00.0"),
 ])  # fmt: skip
 def test_the_functions_of_an_adapter_are_one(
     base: str, facts: dict[str, Json], log: tuple[str, ...], component: str, tmp_path: Path
@@ -115,6 +121,7 @@ def test_a_fabric_manager_of_another_version_is_replaced(tmp_path: Path) -> None
     (cause,) = causes(tmp_path, "dgx-h200", facts, (line,))
     assert cause["id"] == "host/host/Fabric Manager"
     assert cause["action"]["action"] == "change-setting"
+    assert not causes(tmp_path, "dgx-h200", {}, (line,))  # the right one runs since
     assert "driver's own version" in cause["action"]["text"]
 
 
@@ -125,12 +132,12 @@ def test_a_guest_whose_partition_is_off_has_one_cause(tmp_path: Path) -> None:
     for bus in buses:
         bdf = f"0000:{bus}:00.0"
         facts[f"nvml nvmlDeviceGetGpuFabricInfo {bdf}"] = {"state": 1, "status": 0}
-        facts |= {f"nvml nvmlDeviceGetNvLinkState {bdf} {link}": 0 for link in range(18)}
+    facts |= links_down(18, [f"0000:{bus}:00.0" for bus in buses])
     (cause,) = causes(tmp_path, "vm-h100-x8", facts)
     assert cause["id"] == "host/host/Fabric Manager"
 
 
-@pytest.mark.parametrize(("errors", "due"), [(152, "watch"), (2110, "power-cycle")])
+@pytest.mark.parametrize(("errors", "due"), [(152, "watch"), (2110, "power-cycle"), (5_000_000, "power-cycle")])
 def test_a_storm_of_corrected_errors_is_acted_upon(errors: int, due: str, tmp_path: Path) -> None:
     counts = f"RxErr {errors}\nBadTLP 0\nBadDLLP 0\nRollover 0\nTimeout 0\nNonFatalErr 0\nTOTAL_ERR_COR {errors}\n"
     later: dict[str, Json] = {f"{PCI}/0000:09:08.0": {"text": {"aer_dev_correctable": counts}}}

@@ -33,12 +33,13 @@ MODULES = [
     ("insmod: ERROR: could not insert module nvidia.ko: Invalid module format", "fail", Fault.MODULE_NOT_BUILT),
     ("Jul 05 12:58:21 gpu1 systemd-modules-load[580]: Failed to insert module 'nvidia': Exec format error", "fail",
      Fault.MODULE_NOT_BUILT),
-    ("Consult /var/lib/dkms/nvidia/525.89.02/build/make.log for more information.", "fail", Fault.MODULE_NOT_BUILT),
-    ("==> ERROR: Missing 6.2.1-zen1-1-zen kernel headers for module nvidia/525.89.02.", "fail",
+    ("Consult /var/lib/dkms/nvidia/525.89.02/build/make.log for more information.", "warn", Fault.MODULE_NOT_BUILT),
+    ("==> ERROR: Missing 6.2.1-zen1-1-zen kernel headers for module nvidia/525.89.02.", "warn",
      Fault.MODULE_NOT_BUILT),
 ]  # fmt: skip
 HARMLESS = [
     NOT_INSERTED.format("nvidia", "File exists"),
+    NOT_INSERTED.format("nvidia", "Operation not permitted"),
     "modprobe: FATAL: Module vmmon not found in directory /lib/modules/6.8.0-45-generic",
     NOT_INSERTED.format("evdi", "Required key not available"),
     "Consult /var/lib/dkms/hid-nx/v1.14/build/make.log for more information.",
@@ -69,6 +70,16 @@ def test_a_line_that_is_cut_or_has_anything_behind_it_makes_no_other_fault(more:
         found = [*read_modprobe((text,)), *read_reset((text,))]
         words = {fact["fault"] for part in found for fact in part.facts.values() if isinstance(fact, dict)}
         assert words <= {fault.word, Fault.DRIVER_FAILED.word, Fault.PEER_MEMORY.word}
+
+
+def test_a_container_without_modules_is_no_fault_of_a_driver_that_runs(tmp_path: Path) -> None:
+    path = tmp_path / "container.txt"
+    gpu = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-00000000-0000-0000-0000-000000000000)\n"
+    missing = "modprobe: FATAL: Module nvidia not found in directory /lib/modules/6.8.0-45-generic\n"
+    path.write_text(missing, encoding="utf-8")
+    assert judged(str(path))[1]["causes"]
+    path.write_text(f"{gpu}{missing}", encoding="utf-8")
+    assert not judged(str(path))[1]["causes"]
 
 
 HELD = """The following GPUs could not be reset:

@@ -30,7 +30,7 @@ from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.kernel_log import Refused
 from dgxcheck.facts.missing import Gap, Missing, need, rows
-from dgxcheck.facts.nvml.gpu import Nvml
+from dgxcheck.facts.nvml.gpu import REGISTERED, Fabric, Nvml
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.topology.model import Device
@@ -79,9 +79,6 @@ def _refused_clients(box: Box, version: str) -> Judgement | None:
     client = refused[-1].version
     message = f"{f'driver {version}' if version else 'the driver'} refused programs with library version {client}"
     evidence = tuple(Evidence(box.log.where, event.line) for event in refused[-10:])
-    if refused[-1].fabric:
-        text = message.replace("programs with library version", "a fabric manager of version")
-        return Judgement(Status.FAIL, text, client, version, "", evidence, fault=Fault.FABRIC_MANAGER_VERSION)
     remedy = "restart these programs; in containers use the library that the container toolkit mounts, not the image's"
     fault = Fault.CLIENT_MISMATCH
     return Judgement(Status.WARN, message, client, version, "", evidence, remedy=remedy, fault=fault)
@@ -89,7 +86,26 @@ def _refused_clients(box: Box, version: str) -> Judgement | None:
 
 def _refused(box: Box, version: str) -> list[Refused]:
     """Programs with another version of the library that the loaded module sent away."""
-    return [other for other in box.log.refused if not other.past and other.version != version]
+    return [other for other in box.log.refused if not (other.past or other.fabric) and other.version != version]
+
+
+def _of_driver(box: Box) -> Judged:
+    yield from per_host(_versions_match)(box)
+    if (refused := _refused_fabric_manager(box)) is not None:
+        yield replace(HOST, part="Fabric Manager"), refused
+
+
+def _refused_fabric_manager(box: Box) -> Judgement | None:
+    """A Fabric Manager that the driver of the NVSwitches sent away; not where GPUs are in a fabric since, or joined."""
+    refused = [each for each in box.log.refused if each.fabric and not each.past]
+    fabrics = [row.fabric for row in rows(box.snapshot.gpu_modes)]
+    states = [fabric.state for fabric in fabrics if isinstance(fabric, Fabric) and fabric.state != 0]
+    joined = REGISTERED in states if states else any(link.up is True for link in rows(box.snapshot.nvlink))
+    if not refused or joined:
+        return None
+    message = f"the driver refused a fabric manager of version {refused[-1].version}"
+    evidence = tuple(Evidence(box.log.where, each.line) for each in refused[-10:])
+    return judged(Fault.FABRIC_MANAGER_VERSION, message, refused[-1].version, evidence=evidence, fails=True)
 
 
 def _module_versions(modules: Modules | Missing) -> dict[str, str | Missing]:
@@ -212,11 +228,11 @@ INSTALLATION = (
         id="driver.version-match",
         rule="Fails if NVML's library and the loaded kernel module have different versions, also if NVML cannot be"
         " initialised because of that. Warns if the kernel module has refused programs with another library version"
-        " since it was loaded, and fails if that was fabric manager.",
+        " since it was loaded, and fails if that was fabric manager and no GPU is in a fabric since.",
         source="NVML_ERROR_LIB_RM_VERSION_MISMATCH; API mismatch in the kernel log; nvmlSystemGetNVMLVersion against"
         " /proc/driver/nvidia/version and /sys/module/nvidia/version",
         remedy=RELOAD,
-        judge=per_host(_versions_match),
+        judge=_of_driver,
         blames=lambda box, at, judgement: (_CLIENT_OF.get(judgement.fault, DRIVER),),
     ),
     Check(

@@ -79,10 +79,13 @@ def _margin(box: Box, thermal: GpuThermal) -> Judgement:
     near = margin - at < box.settings.limit("thermal.margin")
     # some boards report margins of 0 and less while they are cool: the slowdown itself decides
     clocks = box.gpu(thermal.bdf).clocks
-    reasons = None if isinstance(clocks, Missing) else clocks.reasons
-    slow = isinstance(reasons, EventReasons) and is_by_heat(reasons.mask)
+    slow = not isinstance(clocks, Missing) and _is_slowed(clocks.reasons)
     message = f"temperature margin {margin} °C (slowdown at {at} °C)"
     return judged(Fault.OVERHEATING, message, margin, at, "°C", evidence, warns=near, fails=margin <= at and slow)
+
+
+def _is_slowed(reasons: EventReasons | Missing) -> bool:
+    return isinstance(reasons, EventReasons) and is_by_heat(reasons.mask)
 
 
 def _memory(box: Box) -> Judged:
@@ -116,6 +119,8 @@ class _State(Record):
     pstate: int
     power_mw: int
     temperature_c: int
+    slowed: bool
+    """By its heat; one that is not may only have ended its job."""
 
 
 def _against_siblings(box: Box, sensor: Sensor) -> Judged:
@@ -132,33 +137,36 @@ def _state(box: Box, gpu: Device, sensor: Sensor) -> _State | Judgement:
         thermal = need(view.thermal)
         temperature_c, pstate = need(getattr(thermal, sensor)), need(need(view.clocks).performance_state)
         power_mw = need(need(view.power).usage_mw)
+        reasons = need(view.clocks).reasons
     except NeededFact as needed:
         return unjudged(needed.gap)
     if has_problem(ruled(temperature, box, thermal)):
         return skip("dependency-failed", "see thermal.temperature")
     if _is_impossible(temperature_c):
         return _IMPOSSIBLE
-    return _State(bdf=thermal.bdf, pstate=pstate, power_mw=power_mw, temperature_c=temperature_c)
+    slowed = _is_slowed(reasons)
+    return _State(bdf=thermal.bdf, pstate=pstate, power_mw=power_mw, temperature_c=temperature_c, slowed=slowed)
 
 
 def _compare(box: Box, sensor: Sensor, own: _State, others: list[_State]) -> Judgement:
     tolerance = box.settings.limit("thermal.like-power") / 100
+    beside = [other for other in others if other.pstate == own.pstate]
     alike = [
-        other for other in others
-        if other.pstate == own.pstate
-        and own.power_mw - other.power_mw <= tolerance * own.power_mw
+        other for other in beside
+        if abs(other.power_mw - own.power_mw) <= tolerance * max(other.power_mw, own.power_mw)
+        or (own.slowed and other.power_mw > own.power_mw)
     ]  # fmt: skip
     name, function, argument = _SENSORS[sensor]
     evidence = tuple(answered(state.temperature_c, function, state.bdf, argument) for state in (own, *alike))
     if len(alike) < _MIN_SIBLINGS:
-        message = f"only {counted(len(alike), 'other GPU')} in P{own.pstate} at similar power or more"
+        message = f"only {counted(len(alike), 'other GPU')} in P{own.pstate} at similar power"
         return skip("no-reference", message, *evidence)
     usual = median(state.temperature_c for state in alike)
     warm = own.temperature_c >= box.settings.limit("thermal.warm")
     hotter = warm and own.temperature_c - usual > box.settings.limit("thermal.outlier")
     more = " or more" if max(other.power_mw for other in alike) * (1 - tolerance) > own.power_mw else ""
-    beside = f"{len(alike)} other GPUs in P{own.pstate} at similar power{more}"
-    message = f"{name}{own.temperature_c} °C, median {usual:g} °C of {beside}"
+    which = f"{len(alike)} other GPUs in P{own.pstate} at similar power{more}"
+    message = f"{name}{own.temperature_c} °C, median {usual:g} °C of {which}"
     return judged(Fault.HOTTER, message, own.temperature_c, usual, "°C", evidence, warns=hotter, remedy=_ALONE)
 
 
@@ -188,7 +196,7 @@ CHECKS = (
         rule="Warns if the memory is less than {thermal.margin} below its highest operating temperature, fails at it;"
         " below it, or where the board reports none, warns if it is at {thermal.warm} or more, and more than"
         " {thermal.outlier} above the median of the other GPUs of its model that are in the same P-state and draw the"
-        " same power within {thermal.like-power}, or more.",
+        " same power within {thermal.like-power}, or more than one that its heat has slowed.",
         source="NVML_FI_DEV_MEMORY_TEMP against NVML_TEMPERATURE_THRESHOLD_MEM_MAX, and among the GPUs of a model",
         remedy=COOLING,
         judge=_memory,
@@ -199,7 +207,7 @@ CHECKS = (
         id="thermal.outlier",
         rule="Warns if a GPU is at {thermal.warm} or more, and more than {thermal.outlier} above the median of the"
         " other GPUs of its model that are in the same P-state and draw the same power within {thermal.like-power}, or"
-        " more.",
+        " more than one that its heat has slowed.",
         source="nvmlDeviceGetTemperature, GetPerformanceState and GetPowerUsage of all GPUs",
         remedy=_ALONE,
         judge=lambda box: _against_siblings(box, "gpu_c"),

@@ -93,7 +93,8 @@ def _with_cable(box: Box) -> list[NetInterface] | Missing:
 def _is_unplugged(box: Box, interface: NetInterface) -> bool:
     """Has it no carrier, and had one? A port of an RDMA device is network.port-state's."""
     own = interface.bdf not in {device.bdf for device in rows(box.snapshot.infiniband)}
-    return own and interface.carrier is False and had_carrier(interface)
+    alone = sum(each.bdf == interface.bdf for each in rows(box.snapshot.network)) == 1  # representors share a function
+    return own and alone and interface.carrier is False and had_carrier(interface)
 
 
 def _lost(interface: NetInterface) -> int:

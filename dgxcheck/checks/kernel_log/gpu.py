@@ -101,7 +101,7 @@ _MODULES: Mapping[ModuleTrouble, tuple[FaultKind, str]] = {
     "signature": (Fault.MODULE_UNSIGNED, "its signature was refused (Secure Boot, kernel lockdown)"),
     "kernel": (Fault.MODULE_NOT_BUILT, "it was built for another kernel"),
     "symbols": (Fault.MODULE_REFUSED, "symbols that it needs are missing"),
-    "proprietary": (Fault.ADD_ON_MODULE, "it needs the open kernel modules of the driver, and others are loaded"),
+    "proprietary": (Fault.MODULE_REFUSED, "the kernel gives it no symbols of a proprietary module"),
 }
 _ADD_ONS = ("nvidia_fs", "gdrdrv")
 """Of GPUDirect Storage and gdrcopy: built beside the driver, which runs without them."""
@@ -219,10 +219,18 @@ def _modules(box: Box, log: KernelLog) -> Judged:
         fault = Fault.PEER_MEMORY if peer else Fault.ADD_ON_MODULE if name in _ADD_ONS else reason
         yield replace(HOST, part=name or "kernel modules"), judged(
             fault, message, len(own), 0, "", lines(log, own), warns=True, fails=fails,
-            remedy=fault.remedy if fault is Fault.ADD_ON_MODULE else reason.remedy,
+            remedy=_remedy(fault, own[-1].why, reason),
         )  # fmt: skip
 
 
+def _remedy(fault: FaultKind, why: ModuleTrouble, reason: FaultKind) -> str:
+    return fault.remedy if fault is Fault.ADD_ON_MODULE else _OPEN if why == "proprietary" else reason.remedy
+
+
+_OPEN = (
+    "install the driver's open kernel modules, or a release whose README lists this kernel: since 5.9 a module gets"
+    " GPL-only symbols from no module that took symbols of a proprietary one"
+)
 _PEER_MEMORY = ("nvidia_peermem", "nv_peer_mem")
 _OTHER_STACK = Fault.PEER_MEMORY, "it was built against another RDMA stack (ib_core)"
 _PER_GPU = per_device(

@@ -59,8 +59,7 @@ def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbD
         return ""
     kind = "an Ethernet port" if port.link_layer == "Ethernet" else "a port of unknown link layer"
     if idle:
-        polls = port.phys_state is PhysState.POLLING  # one that somebody switched off does not
-        return "" if polls and _was_up(box, device, port) else f"{kind} that no configuration lists"
+        return "" if _was_up(box, device, port) else f"{kind} that no configuration lists"
     up = sum(each.state in UP for _, each in others)  # a port without a cable polls; somebody switched this one off
     off = port.phys_state is PhysState.DISABLED and box.number("network.rate") is None
     return "switched off, and no configuration lists it" if off and 2 * up <= len(others) else ""
@@ -70,13 +69,16 @@ def _was_up(box: Box, device: IbDevice, port: IbPort) -> bool:
     """An InfiniBand port keeps the LID that a subnet manager gave it when its link goes down, without one it has 0, or
     0xffff since firmware of ConnectX-6; and any port keeps the count of what it received since its driver was loaded.
     """
+    if port.link_layer != "InfiniBand" and port.phys_state is PhysState.DISABLED:
+        return False  # somebody switched it off
     counters = {} if isinstance(port.counters, Missing) else port.counters
     received = counters.get("port_rcv_data", 0)
     if not isinstance(received, Missing) and received > 0:
         return True
     if port.link_layer == "InfiniBand":
         return not isinstance(port.lid, Missing) and 0 < port.lid <= _LAST_LID
-    return any(had_carrier(each) for each in rows(box.snapshot.network) if each.bdf == device.bdf)
+    own = [each for each in rows(box.snapshot.network) if each.bdf == device.bdf]
+    return len(own) == 1 and had_carrier(own[0])  # of several nobody knows whose port it is
 
 
 def _is_asked_about(box: Box, port: IbPort) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from math import inf
 
 from dgxcheck.checks.engine.blame import itself, own_link
 from dgxcheck.checks.engine.box import HOST, Box, Growth
@@ -19,11 +20,13 @@ from dgxcheck.checks.engine.growth import (
     flood,
     is_short,
     rate,
+    uptime,
 )
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import links_at, links_below
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.pci import AerDevice, AerErrors, counter_row
 from dgxcheck.facts.sysfs import PCI_DEVICES
@@ -113,7 +116,8 @@ def _many(box: Box, count: int, others: Collection[int], evidence: Evidence, ori
     if since is None:
         return None
     message = f"{counted(count, KINDS['correctable'])} {origin}{since} ({limit:g} per day allowed)"
-    return Judgement(Status.WARN, message, count, limit, "errors", (evidence,), fault=Fault.AER_CORRECTABLE)
+    fault = _fault(count, uptime(box) or inf, limit)
+    return Judgement(Status.WARN, message, count, limit, "errors", (evidence,), fault=fault)
 
 
 def counters(row: AerDevice, kind: str, errors: AerErrors | Missing) -> Evidence:
@@ -202,8 +206,13 @@ def _judgement(box: Box, growth: Growth, kind: str, count: int, message: str, ev
     limit = box.settings.limit("kernel.corrected-pcie")
     message += f" ({limit:g} per day allowed)"
     many = count >= MIN_EVENTS and rate(count, growth, DAY_S) > limit
-    fault = Fault.AER_STORM if count > MANY * limit and growth.seconds <= HOUR_S else Fault.AER_CORRECTABLE
-    return judged(fault, message, count, limit, "errors", (evidence,), warns=many)
+    return judged(_fault(count, growth.seconds, limit), message, count, limit, "errors", (evidence,), warns=many)
+
+
+def _fault(count: int, seconds: float, limit: float) -> FaultKind:
+    """A storm at more than ten times the limit of a day in each hour, however long the time; never for less in all."""
+    storm = MANY * limit
+    return Fault.AER_STORM if count > storm and count * HOUR_S > storm * seconds else Fault.AER_CORRECTABLE
 
 
 def _new_events(old: AerErrors | Missing, new: AerErrors) -> dict[str, int] | Judgement:
@@ -235,7 +244,7 @@ CHECKS = (
     Check(
         id="pcie.aer",
         rule="Fails on any new fatal error, warns on any new non-fatal error, and on 3 or more new correctable errors"
-        " at more than {kernel.corrected-pcie} per day (ten times that number within an hour is a storm), at the GPU,"
+        " at more than {kernel.corrected-pcie} per day (ten times that number an hour is a storm), at the GPU,"
         " HCA, switch or port that counts them, or at the root port that receives the messages of devices that count"
         " none. Without a second reading an hour or more later, also warns on fatal and non-fatal errors since boot (a"
         " link that a reset took down is none, nor is a request that nobody supports, as at boot) and on correctable"

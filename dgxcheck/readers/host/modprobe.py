@@ -15,9 +15,10 @@ from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
 
 TOOL = "modprobe"
-_DRIVER = r"nvidia(?:[-_]current)?(?:[-_](?:uvm|drm|modeset))?"
+_DRIVER = r"nvidia(?:[-_]current)?(?:[-_]uvm)?"
+_OTHERS = r"nvidia(?:[-_]current)?[-_](?:fs|drm|modeset)|gdrdrv"
 _PEER = r"nvidia[-_]peermem|nv_peer_mem"
-_NAME = rf"(?:/\S{{1,200}}/)?(?P<module>{_PEER}|{_DRIVER}|nvidia[-_]fs|gdrdrv)(?:\.ko(?:\.\w{{2,4}})?)?"
+_NAME = rf"(?:/\S{{1,200}}/)?(?P<module>{_PEER}|{_OTHERS}|{_DRIVER})(?:\.ko(?:\.\w{{2,4}})?)?"
 _NOT_FOUND = LazyPattern(
     rf"(?:.{{0,80}}: )?FATAL: Module {_NAME} not found(?: in directory (?P<where>/\S{{1,120}}?))?\.?", "FATAL: Module "
 )
@@ -33,7 +34,8 @@ _NOT_BUILT = LazyPattern(
     "/var/lib/dkms/nvidia", " kernel headers for module nvidia",
 )  # fmt: skip
 _OF_DKMS = LazyPattern(
-    r"Error! Bad return status for module build on kernel: .{1,120}|Error! Your kernel headers for kernel .{1,300}"
+    r"Error! Bad return status for module build on kernel: (?P<kernel>\S{1,80}).{0,60}"
+    r"|Error! Your kernel headers for kernel .{1,300}"
     r"|Please install the (?:linux-headers|kernel-devel)-\S{1,80} package.{0,200}",
     "Error! ", "Please install the",
 )  # fmt: skip
@@ -44,29 +46,33 @@ _WHY: Mapping[str, FaultKind] = {
     "Invalid module format": Fault.MODULE_NOT_BUILT,
     "Unknown symbol in module, or unknown parameter": Fault.MODULE_REFUSED,
 }
-_LOADED = "File exists"
+_NOTHING = ("File exists", "Operation not permitted")
+"""It is loaded already; who asked is not root of the host, or the kernel is locked down, which its log says."""
 _IS_PEER = LazyPattern(_PEER)
 _IS_DRIVER = LazyPattern(_DRIVER)
 
 
 def read_modprobe(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Modules of the NVIDIA driver: those that are not there, and those that the kernel refused; others are no matter
-    of this machine's GPUs. The driver's own fail; without the rest some traffic takes a longer way.
+    of this machine's GPUs. Those that CUDA needs fail; without the rest some traffic takes a longer way. What dkms
+    could not build may be for a kernel that does not run.
     """
-    part = ToolPart(TOOL)
+    part, kernel = ToolPart(TOOL), ""
     for number, text in numbered(lines):
         if match := _NOT_FOUND.fullmatch(text):
             where = f" in {match['where']}" if match["where"] else " of this kernel"
             _add(part, match["module"], Fault.MODULE_NOT_BUILT, f"no module {match['module']}{where}")
         elif match := _NOT_INSERTED.fullmatch(text):
-            if match["why"] != _LOADED:
+            if match["why"] not in _NOTHING:
                 fault = _WHY.get(match["why"], Fault.DRIVER_FAILED)
                 _add(part, match["module"], fault, f"could not load {match['module']}: {match['why']}")
         elif match := _NOT_BUILT.fullmatch(text):
             what = f"{match['module']} {match['version']}" if match["module"] else match["of"]
             lacks = f": headers of kernel {match['kernel']} are missing" if match["kernel"] else ""
-            part.add(HOST, "dkms", "fail", Fault.MODULE_NOT_BUILT, f"dkms could not build {what}{lacks}")
-        elif _OF_DKMS.fullmatch(text):
+            lacks = lacks or (f" for kernel {kernel}" if kernel else "")
+            part.add(HOST, "dkms", "warn", Fault.MODULE_NOT_BUILT, f"dkms could not build {what}{lacks}")
+        elif match := _OF_DKMS.fullmatch(text):
+            kernel = match["kernel"] or kernel
             part.beside.add(number)
             continue
         else:

@@ -83,8 +83,10 @@ _FORMS: tuple[tuple[LazyPattern, str, Outcome, FaultKind | None], ...] = (
     (LazyPattern(r"GPU.{0,80}NVLink.{0,80}(?:fail|error|down)|NVLink.{0,60}train\w* (?:fail|error)", flags=IGNORECASE),
      "nvlink", "fail", Fault.NVLINK_DOWN),
     (LazyPattern(r"is ib_umad module loaded", "ib_umad"), _UMAD, "fail", Fault.UMAD_MISSING),
+    (LazyPattern(r"driver.{0,40} version.{0,80}(?:mismatch|(?:don['’]t|does not|do not) match)", flags=IGNORECASE),
+     "version", "fail", Fault.FABRIC_MANAGER_VERSION),
     (LazyPattern(r"version.{0,80}(?:mismatch|(?:don['’]t|does not|do not) match)", flags=IGNORECASE), "version", "fail",
-     Fault.FABRIC_MANAGER_VERSION),
+     Fault.FABRIC_MANAGER_DOWN),
     (LazyPattern(r"fail|error|abort|not supported|invalid", flags=IGNORECASE), "error", "warn",
      Fault.FABRIC_MANAGER_ERROR),
 )  # fmt: skip
