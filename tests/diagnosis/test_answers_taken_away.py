@@ -154,13 +154,13 @@ def test_without_a_layer_nothing_passes(name: str, gap: str) -> None:
 
 
 @pytest.mark.parametrize("name", swept(BOXES, 7))
-def test_a_gpu_of_which_half_is_not_recorded_is_unknown(name: str) -> None:
+def test_a_gpu_of_which_most_is_not_recorded_is_unknown(name: str) -> None:
     """By questions, whatever the others answer; by answers, whichever they are."""
     dice, bdf = Random(name), gpus(name)[-1]
     own = [key for key in keys(name) if bdf in key[0].split()]
     lines = sorted({line for line, _ in own})
-    by_question = [key for line in dice.sample(lines, len(lines)) for key in own if key[0] == line]
-    for taken in (by_question[: 2 * len(own) // 3], dice.sample(own, 2 * len(own) // 3)):
+    gone = {*dice.sample(lines, 4 * len(lines) // 5)}
+    for taken in ([key for key in own if key[0] in gone], dice.sample(own, 4 * len(own) // 5)):
         findings = not_better(name, {key: {"missing": "unrecorded"} for key in taken})
         assert verdict(findings, LEAST_CHECKS) is Status.UNKNOWN
 
