@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.expected import model_of
 from dgxcheck.checks.engine.finding import BAD, Finding, Status, Subject
+from dgxcheck.checks.network.ports import same_cards
 from dgxcheck.components.component import Component, Key, host_part
 from dgxcheck.components.containment import NVSWITCHES, above, board, containing
 from dgxcheck.components.locate import far_ends
@@ -153,7 +154,7 @@ def _shared(box: Box, lost: Sequence[str], gone: Collection[str | None]) -> Comp
 _AIR_AND_POWER = ("cooling", "power supply")
 """Of the host: fans and supplies serve a part of it each."""
 _FEWEST_PORTS = 3
-"""So many ports of a machine, if also half of all, point to the fabric rather than to a bad cable each."""
+"""So many ports, if also half of all on cards like theirs, point to the fabric rather than to a bad cable each."""
 _AT_LEAST = {"power supply": 0.0, "cooling": 0.5}
 """Share of the GPUs, wherever they are, from which the host is blamed: the power brake is a signal of the system, not
 of a board, and fans cool rows of cards that the PCI tree does not show."""
@@ -204,14 +205,14 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
                 add([*inside, *(other for other in others if other.key not in own)], whole)
         scattered = [each for each in judged if each.status in BAD and each.shared is not None
                      and (each.shared.kind == "fabric" or each.shared == NVSWITCHES or _is_air_or_power(each.shared))]
-        if (shared := _environment_of_many(box, scattered, len(judged))) is not None:
+        if (shared := _environment_of_many(box, scattered, judged)) is not None:
             add(scattered, shared)
     for together, component in same_moment(box, findings):
         add(together, component)
     return {key: tuple(components) for key, components in common.items()}
 
 
-def _environment_of_many(box: Box, bad: Sequence[Finding], judged: int) -> Component | None:
+def _environment_of_many(box: Box, bad: Sequence[Finding], judged: Sequence[Finding]) -> Component | None:
     """The shared cooling, power supply, fabric or NVSwitches, if so many devices are affected that it is the likelier
     cause.
     """
@@ -223,8 +224,10 @@ def _environment_of_many(box: Box, bad: Sequence[Finding], judged: int) -> Compo
         gpus = {finding.subject.bdf for finding in bad}
         return whole if len(gpus) >= _FEWEST and 2 * len(gpus) >= len(box.topology.gpus) else None
     if whole.kind == "fabric":
-        return whole if len(bad) >= _FEWEST_PORTS and 2 * len(bad) >= judged else None
-    return whole if _boards(box, bad) > 1 and len(bad) >= _AT_LEAST[whole.part] * judged else None
+        cards = same_cards(box, {finding.subject.bdf for finding in bad})
+        like = sum(finding.subject.bdf in cards for finding in judged) or len(judged)
+        return whole if len(bad) >= _FEWEST_PORTS and 2 * len(bad) >= like else None
+    return whole if _boards(box, bad) > 1 and len(bad) >= _AT_LEAST[whole.part] * len(judged) else None
 
 
 def _set_in_several(judged: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:

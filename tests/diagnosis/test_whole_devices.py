@@ -145,3 +145,27 @@ def test_a_storm_of_corrected_errors_is_acted_upon(errors: int, due: str, tmp_pa
     (bad,) = [each for each in found["findings"] if each["id"] == "pcie.aer" and each["status"] == "warn"]
     assert bad["fault"] == ("aer-correctable" if due == "watch" else "aer-storm")
     assert found["causes"][0]["action"]["action"] == due
+
+
+IB = "/sys/class/infiniband"
+
+
+@pytest.mark.parametrize(("base", "names", "name", "value", "component"), [
+    ("dgx-h100", ("mlx5_1", "mlx5_2", "mlx5_7", "mlx5_8"), "state", "2: INIT", "subnet-manager/of the fabric"),
+    ("dgx-h200", ("mlx5_0", "mlx5_3", "mlx5_4", "mlx5_5"), "rate", "200 Gb/sec (4X HDR)", "fabric/InfiniBand fabric"),
+])  # fmt: skip
+def test_what_the_ports_of_one_fabric_share(
+    base: str, names: tuple[str, ...], name: str, value: str, component: str, tmp_path: Path
+) -> None:
+    """Cards for storage have a fabric of their own, and a leaf switch joins a half of those for computing."""
+    (cause,) = causes(tmp_path, base, {f"text {IB}/{hca}/ports/1/{name}": f"{value}\n" for hca in names})
+    assert cause["id"] == component
+
+
+def test_a_gpu_loses_its_fabric_with_its_nvlinks(tmp_path: Path) -> None:
+    own: dict[str, Json] = {"cliqueId": 0, "clusterUuid": "00000000-0000-0000-0000-000000000000", "healthMask": 0,
+                            "healthSummary": 0, "state": 2, "status": 0}  # fmt: skip
+    facts = {f"nvml nvmlDeviceGetGpuFabricInfo {HOT}": own, **links_down(18, [HOT])}
+    (cause,) = causes(tmp_path, "dgx-h200", facts)
+    assert cause["id"] == f"gpu/{HOT}/NVLink"
+    assert "reset-gpu" in [each["action"] for each in cause["actions"]]

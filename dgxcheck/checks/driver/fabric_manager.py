@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.blame import component_of, driver, part
+from dgxcheck.checks.engine.blame import component_of, driver
 from dgxcheck.checks.engine.box import HOST, Box, guest, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check, per_listed_gpu, ruled
 from dgxcheck.checks.engine.expected import is_coherent, siblings
@@ -142,13 +142,21 @@ def _before_hopper(box: Box) -> Judgement:
 
 
 def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    """What one GPU reports is about its own place in the fabric; what all report, about fabric manager and driver."""
+    """What one GPU reports is about its place in the fabric, which it loses with its NVLinks; what all report, about
+    fabric manager and driver.
+    """
     if subject.kind == "gpu":
-        yield component_of(box, subject, "fabric")
+        yield from _of_one(box, subject, judgement)
     if judgement.fault is Fault.FABRIC_MANAGER_DOWN:
         yield FABRIC_MANAGER
     else:
         yield from driver(box, subject, judgement)
+
+
+def _of_one(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    if any(link.bdf == subject.bdf and link.up is False for link in rows(box.snapshot.nvlink)):
+        yield component_of(box, subject, "NVLink")
+    yield component_of(box, subject, "fabric")
 
 
 _WARNINGS = {
@@ -267,7 +275,7 @@ CHECKS = (
         remedy=f"{_LOG}, and the state of the NVLinks (nvidia-smi nvlink -s); what only recovers needs no action unless"
         " it lasts",
         judge=per_listed_gpu(_of_gpu),
-        blames=part("fabric"),
+        blames=_of_one,
         shared=lambda box, subject, judgement: all_nvlinks(box),
     ),
 )

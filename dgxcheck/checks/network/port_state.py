@@ -20,6 +20,7 @@ from dgxcheck.checks.network.ports import (
     odd_link_layer,
     port_subject,
     ports,
+    same_cards,
     twins,
 )
 from dgxcheck.components.component import SUBNET_MANAGER, Component
@@ -187,15 +188,21 @@ def port_or_subnet_manager(box: Box, at: Subject, judgement: Judgement) -> Itera
     """The port, its cable included; the subnet manager where the port waits for one."""
     if judgement.fault is Fault.NO_SUBNET_MANAGER:
         yield Component(kind="subnet-manager", name=f"at port {at.name}", bdf=at.bdf)
-        if _without_subnet_manager(box):
+        if _without_subnet_manager(box, at):
             yield SUBNET_MANAGER
     else:
         yield from itself(box, at, judgement)
 
 
-def _without_subnet_manager(box: Box) -> bool:
-    """Do most InfiniBand ports with a link lack one? Adapters for storage may be in a fabric of their own."""
+def _without_subnet_manager(box: Box, at: Subject) -> bool:
+    """Do most InfiniBand ports with a link lack one, of all, or of cards like this, which may have their own fabric?"""
     every = listed_ports(box)
+    cards = same_cards(box, [at.bdf])
+    like = [(device, port) for device, port in every if device.bdf in cards]
+    return _most_lack(every) or _most_lack(like)
+
+
+def _most_lack(every: list[tuple[IbDevice, IbPort]]) -> bool:
     linked = [port for _, port in every if port.link_layer == "InfiniBand" and port.state not in _DOWN]
     with_state = [port for port in linked if isinstance(port.state, PortState)]
     lacking = [port for port in with_state if port.state not in UP or port.sm_lid == 0]

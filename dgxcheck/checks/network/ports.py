@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Judge, ruled
@@ -113,6 +113,13 @@ def role(box: Box, device: IbDevice) -> tuple[Hashable, ...] | None:
     nic = box.topology.device(device.bdf)
     near = nic is not None and any(box.topology.link(gpu, nic).pci in NEAR for gpu in box.topology.gpus)
     return device.hca_type, board, function, functions, near
+
+
+def same_cards(box: Box, bdfs: Collection[str | None]) -> set[str]:
+    """Bdfs of all adapters on cards like these: what one fabric joins; another may be for storage."""
+    kinds = {device.bdf: role(box, device) for device in rows(hcas(box)) if isinstance(device.bdf, str)}
+    cards = {bdf: kind and (*kind[:2], *kind[3:]) for bdf, kind in kinds.items()}  # whichever function
+    return {bdf for bdf, card in cards.items() if card in [cards.get(each or "") for each in bdfs]}
 
 
 def twins(
