@@ -44,7 +44,7 @@ _ASK_NVSWITCHES = (
     " read why it does not run (journalctl -u nvidia-fabricmanager)"
 )
 _NO_NVLINKS = "NVLinks reported as down of a GPU that has none, as DCGM does"
-_IS_LOADED = "the driver is loaded, so that this was in a container or of another kernel"
+_IS_LOADED = "a module was refused in a container, or of another kernel: the driver is loaded"
 _OF_CHASSIS = ("cooling", "power supply")
 """Parts that both GPUs and the host have."""
 _OF_PORTS = (Fault.PORT_DOWN, Fault.PORT_SLOW, Fault.PORT_ERRORS, Fault.PORT_MODULE)
@@ -66,7 +66,7 @@ def _reports(box: Box) -> Judged:
             refuted = fault is Fault.NVLINK_REPORTED and device is not None and device.nvlink_positions == 0
             judgement = skip("not-supported", _NO_NVLINKS, *map(_evidence, of_fault)) if refuted else _bad(of_fault)
             if fault in MODULES_REFUSED and not isinstance(box.nvml, Missing):
-                refuted, judgement = True, skip("no-history", f"{_IS_LOADED}: {judgement.message}")
+                refuted, judgement = True, skip("no-history", _IS_LOADED, *map(_evidence, of_fault))
             if fault is Fault.FABRIC_MANAGER_DOWN and any(result.topic in OF_SERVICE for result in of_fault):
                 judgement = _of_service(box, of_fault, judgement)
             about = _subject(box, _whose(subject, fault), fault.word if fault else "")

@@ -44,7 +44,7 @@ def test_headlines_are_short() -> None:
 
 def test_a_tools_text_about_fabric_manager_is_looked_into_first(tmp_path: Path) -> None:
     path = tmp_path / "log.txt"
-    path.write_text("fabric manager NVIDIA GPU driver interface version 590 don't match with driver version 580.\n")
+    path.write_text("[ERROR] fabric manager error handler is called for unhandled config error type 8\n")
     (cause,) = judged(str(path))[1]["causes"]
     assert cause["headline"].endswith(" -> systemctl status nvidia-fabricmanager")
 

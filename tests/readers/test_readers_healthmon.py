@@ -137,7 +137,8 @@ Sep 18 03:19:01 gpu01 systemd[1]: Failed to start NVIDIA fabric manager service.
     ("entry", "faults"),
     [
         ("Connected to 1 node.", ["fabric-manager-down"]),
-        ("driver interface version 535.54.03 don't match with driver version 535.104.05.", ["fabric-manager-down"]),
+        ("driver interface version 535.54.03 don't match with driver version 535.104.05.",
+         ["fabric-manager-version"]),
         (f"{NONE} [NV_WARN_NOTHING_TO_DO]", []),
         ("failed to open the configuration file", ["fabric-manager-error", "fabric-manager-down"]),
     ],

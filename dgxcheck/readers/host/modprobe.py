@@ -15,18 +15,18 @@ from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
 
 TOOL = "modprobe"
-_DRIVER = r"nvidia(?:[-_]current)?(?:[-_]uvm)?"
-_OTHERS = r"nvidia(?:[-_]current)?[-_](?:fs|drm|modeset)|gdrdrv"
-_PEER = r"nvidia[-_]peermem|nv_peer_mem"
-_NAME = rf"(?:/\S{{1,200}}/)?(?P<module>{_PEER}|{_OTHERS}|{_DRIVER})(?:\.ko(?:\.\w{{2,4}})?)?"
+_PEER = LazyPattern(r"nvidia[-_]peermem|nv_peer_mem", "nv")
+_OTHERS = LazyPattern(r"nvidia(?:[-_]current)?[-_](?:fs|drm|modeset)|gdrdrv", "nvidia", "gdrdrv")
+_DRIVER = LazyPattern(r"nvidia(?:[-_]current)?(?:[-_]uvm)?", "nvidia")
+_NAME = r"(?:/\S{1,200}/)?(?P<module>[\w-]{2,40})(?:\.ko(?:\.\w{2,4})?)?"
 _NOT_FOUND = LazyPattern(
     rf"(?:.{{0,80}}: )?FATAL: Module {_NAME} not found(?: in directory (?P<where>/\S{{1,120}}?))?\.?", "FATAL: Module "
 )
 _NOT_INSERTED = LazyPattern(
-    rf"(?:(?:.{{0,80}}: )?ERROR: could not insert (?:module )?|(?:.{{0,120}}: )?Failed to insert (?:module )?)"
-    rf"'?{_NAME}'?: (?P<why>[A-Z][\w ,]{{4,80}})(?: \(see dmesg\))?",
-    "ot insert ", "to insert ",
-)  # fmt: skip
+    rf"(?:.{{0,120}}: )?(?:ERROR: could not|Failed to) insert (?:module )?'?{_NAME}'?: (?P<why>[A-Z][\w ,]{{4,80}})"
+    r"(?: \(see dmesg\))?",
+    " insert ",
+)
 _NOT_BUILT = LazyPattern(
     r"Consult /var/lib/dkms/(?P<module>nvidia[\w-]{0,20})/(?P<version>[\w.+~-]{1,40})/\S{0,160}make\.log for more"
     r" information\.?"
@@ -48,8 +48,6 @@ _WHY: Mapping[str, FaultKind] = {
 }
 _NOTHING = ("File exists", "Operation not permitted")
 """It is loaded already; who asked is not root of the host, or the kernel is locked down, which its log says."""
-_IS_PEER = LazyPattern(_PEER)
-_IS_DRIVER = LazyPattern(_DRIVER)
 
 
 def read_modprobe(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -83,9 +81,9 @@ def read_modprobe(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _add(part: ToolPart, module: str, fault: FaultKind, text: str) -> None:
     topic = f"module-{module.replace('_', '-')}"
-    if _IS_DRIVER.fullmatch(module):
+    if _DRIVER.fullmatch(module):
         part.add(HOST, topic, "fail", fault, text)
-    elif _IS_PEER.fullmatch(module):
+    elif _PEER.fullmatch(module):
         part.add(HOST, topic, "warn", Fault.PEER_MEMORY, text)
-    else:
+    elif _OTHERS.fullmatch(module):
         part.add(HOST, topic, "note", None, text)
