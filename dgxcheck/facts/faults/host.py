@@ -153,7 +153,7 @@ class Host:
         about=("host", "results of NCCL"),
         remedy="read the lines around it in the log, and the kernel log of the same time", source=OWN)
     SHARED_MEMORY = FaultKind("shared-memory", "a program finds no room in /dev/shm", "setting",
-        about=("host", "shared memory"), steps=("inspect", "change-setting"),
+        about=("host", "shared memory"), steps=("inspect",),
         remedy="df -h /dev/shm on the host or in the container of the job; a container is given more with --shm-size or"
         " --ipc=host, a pod with an emptyDir of medium Memory at /dev/shm", source=NCCL)
     PROGRAM_ERROR = FaultKind("program-error",

@@ -38,7 +38,7 @@ class Links:
         warns="watch")
     AER_CORRECTABLE = FaultKind("aer-correctable", "correctable PCIe errors above the threshold rate", "hardware",
         warns="watch")
-    AER_STORM = FaultKind("aer-storm", "correctable PCIe errors, ten times a day's number within an hour", "hardware",
+    AER_STORM = FaultKind("aer-storm", "correctable PCIe errors, ten times a day's number in each hour", "hardware",
         about=("link", ""), steps=LINK_STEPS, source="Linux Documentation/PCI/pcieaer-howto")
     AER_UNCORRECTABLE = FaultKind("aer-uncorrectable", "non-fatal or fatal PCIe errors", "hardware",
         about=("link", ""), steps=("inspect", *LINK_STEPS), alone=True, source="Linux Documentation/PCI/pcieaer-howto")
