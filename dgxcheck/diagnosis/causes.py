@@ -12,10 +12,11 @@ from dgxcheck.components.containment import containers, frus
 from dgxcheck.diagnosis.action import ORDER, urgency_of
 from dgxcheck.diagnosis.actions import actions
 from dgxcheck.diagnosis.collateral import collateral
-from dgxcheck.diagnosis.common_cause import common_causes, set_cover
+from dgxcheck.diagnosis.common_cause import common_causes
 from dgxcheck.diagnosis.confidence import Confidence, by_agreement, by_elimination
 from dgxcheck.diagnosis.model import Cause, Diagnosis
 from dgxcheck.diagnosis.preserve import preserve_evidence
+from dgxcheck.diagnosis.set_cover import set_cover
 from dgxcheck.facts.faults import DEVICE_ABSENT, DEVICE_DEAD, GPU_DEAD, Fault
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
@@ -218,5 +219,5 @@ def refused_clients(
 def _is_of_client(finding: Finding) -> bool:
     """Of a container runtime only the errors that it got: that it does not know NVIDIA's GPUs fails by itself."""
     fault = finding.judgement.fault
-    refused = fault is Fault.CONTAINER_RUNTIME and finding.status is Status.WARN
+    refused = fault is Fault.CONTAINER_ERROR and finding.status is Status.WARN
     return finding.subject.kind == "host" and (fault in _DRIVER or refused)
