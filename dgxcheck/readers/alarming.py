@@ -5,25 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from dgxcheck.kernel_messages.alarm import ALARM, mentions_error
 from dgxcheck.lazy_pattern import LazyPattern
 
-_ALARM = LazyPattern(
-    r"\b(?:errors?|err!|fail(?:ed|ing|ure|ures|s)?|fatal|critical|panic|uncorrect(?:ed|able)|corrupt(?:ed|ion)?"
-    r"|fallen off|is lost|unhealthy|degraded|timed ?out|abort(?:ed|ing)?|unable to|denied|not responding"
-    r"|unresponsive)\b"
-    r"|Fehler|错误|失败|故障|에러|오류|エラー",
-    flags=re.IGNORECASE,
-)
-_NONE = LazyPattern(
-    r"(?<!gpu )(?<!device )(?<!port )(?<!link )\b(?:no|0|zero|without(?: any)?|free of)"
-    r" (?:[\w-]{1,20} ){0,2}(?:errors?|failures?|failed)\b"
-    r"|\b(?:errors?|failures?|failed|corrected|uncorrect(?:ed|able)|timeouts?)\b[\w .()/-]{0,30}?[:=|\t]\s{0,40}"
-    r"(?:0x)?(?:0+|n/?a|none|no|disabled|supported|not supported|pass(?:ed)?)\b"
-    r"|\b(?:errors?|failures?) {1,8}0\b"
-    r"|\bpass(?:ed)?\b.{0,60}\b(?:failed|failures?)\W{1,3}0\b",
-    flags=re.IGNORECASE,
-)
-"""Counts of zero."""
 _EXPLAINS = LazyPattern(
     r"\s{0,80}(?:-{1,2}[A-Za-z]|#|(?:If|When|This|That|These|The|Typically|It|In|For|To|Only|Reset|Note)\b)"
 )
@@ -49,9 +33,9 @@ def alarming(lines: Sequence[str], numbers: Iterable[int]) -> tuple[int, ...]:
 def _is_alarm(line: str) -> bool:
     if _EXPLAINS.match(line) or not _EVENT.search(line):
         return False
-    return _ALARM.search(_NONE.sub("", line)) is not None
+    return mentions_error(line)
 
 
 def mentions_trouble(lines: Iterable[str]) -> bool:
     """Is there a word of trouble in any of the lines, even one that counts none?"""
-    return any(_ALARM.search(line[:LONGEST]) or _TROUBLE.search(line[:LONGEST]) for line in lines)
+    return any(ALARM.search(line[:LONGEST]) or _TROUBLE.search(line[:LONGEST]) for line in lines)

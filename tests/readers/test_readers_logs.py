@@ -72,10 +72,10 @@ def test_an_error_of_the_host_or_of_the_program(line: str, outcome: str, fault: 
 
 
 ERRORS = {
-    2: "MemoryAllocation", 35: "InsufficientDriver", 46: "DevicesUnavailable", 98: "InvalidDeviceFunction",
-    100: "NoDevice", 101: "InvalidDevice", 200: "InvalidKernelImage", 209: "NoKernelImageForDevice",
-    214: "ECCUncorrectable", 220: "NvlinkUncorrectable", 222: "UnsupportedPtxVersion", 226: "Contained",
-    700: "IllegalAddress", 701: "LaunchOutOfResources", 710: "Assert", 715: "IllegalInstruction",
+    2: "MemoryAllocation", 3: "InitializationError", 35: "InsufficientDriver", 46: "DevicesUnavailable",
+    98: "InvalidDeviceFunction", 100: "NoDevice", 101: "InvalidDevice", 200: "InvalidKernelImage",
+    209: "NoKernelImageForDevice", 214: "ECCUncorrectable", 220: "NvlinkUncorrectable", 222: "UnsupportedPtxVersion",
+    226: "Contained", 700: "IllegalAddress", 701: "LaunchOutOfResources", 710: "Assert", 715: "IllegalInstruction",
     716: "MisalignedAddress", 719: "LaunchFailure", 802: "SystemNotReady", 803: "SystemDriverMismatch",
     804: "CompatNotSupportedOnDevice", 999: "Unknown",
 }  # fmt: skip
@@ -136,7 +136,7 @@ def test_other_lines_are_no_errors_of_cuda(line: str) -> None:
          "warn", "driver-mismatch"),
         ("nvidia-container-cli: initialization error: driver rpc error: timed out: unknown", "fail",
          "driver-unresponsive"),
-        ("nvidia-container-cli: device error: 9: unknown device", "warn", "container-runtime"),
+        ("nvidia-container-cli: device error: 9: unknown device", "warn", "container-error"),
         ('Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox runtime: no runtime for'
          ' "nvidia" is configured', "fail", "container-runtime"),
         ("nvidia-container-cli: initialization error: cuda error: no cuda-capable device is detected", "warn",

@@ -197,3 +197,59 @@ def test_a_message_of_several_lines_goes_on_without_a_time(tmp_path: Path) -> No
     assert bad["fault"] == Fault.GPU_REFUSED.word
     path.write_text(LEGACY.replace("The NVIDIA Tesla", "loading a Tesla"), encoding="utf-8")
     assert not [each for each in judged(str(path))[1]["findings"] if each["status"] in ("warn", "fail")]
+
+
+PROGRAMS = [
+    # ggml-org/llama.cpp issues 13059, 7218; ollama/ollama issues 12136, 1083
+    ("ggml_cuda_init: failed to initialize CUDA: system not yet initialized", Fault.FABRIC_MANAGER_DOWN),
+    ("ggml_cuda_init: failed to initialize CUDA: no CUDA-capable device is detected", Fault.NOT_READY),
+    ("ggml_cuda_init: failed to initialize CUDA: unknown error", Fault.DRIVER_FAILED),
+    ("CUDA error 3 at /src/llama.cpp/ggml-cuda.cu:5661: initialization error", Fault.DRIVER_FAILED),
+    # tensorflow/tensorflow issue 5473
+    ("I tensorflow/stream_executor/cuda/cuda_diagnostics.cc:145] kernel driver does not appear to be running on this"
+     " host (box): /proc/driver/nvidia/version does not exist", Fault.DRIVER_NOT_LOADED),
+    ("modprobe: ERROR: could not insert 'nvidia_367_uvm': Unknown symbol in module, or unknown parameter (see dmesg)",
+     Fault.MODULE_REFUSED),
+    # kubernetes-sigs/dra-driver-nvidia-gpu issues 1272, 65; NVIDIA/k8s-device-plugin issue 1371
+    ("Error: error creating driver: error initializing NVML: ERROR_LIBRARY_NOT_FOUND", Fault.LIBRARY_MISSING),
+    ('Error: failed to locate driver libraries: error locating "libnvidia-ml.so.1"', Fault.LIBRARY_MISSING),
+    ("NVML not detected: could not load NVML library: libnvidia-ml.so.1: cannot open shared object file: No such file"
+     " or directory", Fault.LIBRARY_MISSING),
+    # NVIDIA/libnvidia-container issue 313, NVIDIA/enroot issue 138, NVIDIA/pyxis issue 110
+    ("nvidia-container-cli: mount error: failed to add device rules: open /sys/fs/cgroup/devices/slurm/devices.allow:"
+     " permission denied", Fault.CONTAINER_ERROR),
+    ("slurmstepd: error: pyxis:     nvidia-container-cli: mount error: file creation failed: /raid/run/nvidia-persisten"
+     "ced/socket: no such device or address", Fault.CONTAINER_ERROR),
+    ("slurmstepd: error: pyxis:     [ERROR] Command not found: nvidia-container-cli, see https://github.com/NVIDIA",
+     Fault.CONTAINER_RUNTIME),
+    # aws-samples/awsome-distributed-ai issue 203, NVIDIA/nccl issue 563
+    ("NCCL WARN NET/OFI Unable to register memory (type = 2) for device 4. RC: -22, Error: Invalid argument",
+     Fault.RDMA_ACCESS),
+    ("ip-10-0-87-143:149:298 [5] NCCL WARN NET/OFI Unable to register memory (type = 1) for device 0. RC: 12, Error:"
+     " Cannot allocate memory", Fault.MEMLOCK),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "fault"), PROGRAMS)
+def test_what_programs_and_containers_lack(line: str, fault: FaultKind) -> None:
+    assert {found["fault"] for found in reports(line)} == {fault.word}
+
+
+def test_a_pair_below_a_limit_of_the_site_blames_neither_of_its_gpus(tmp_path: Path) -> None:
+    """Azure/azurehpc-health-checks issue 162: the limit was that of another model."""
+    path = tmp_path / "nhc.txt"
+    path.write_text(
+        "ERROR:  nhc:  Health check failed:  check_gpu_bw: P2P test on GPU 1 to GPU 0 failed. Bandwidth 256.63 is less"
+        " than 335. FaultCode: NHC2020\n", encoding="utf-8",
+    )  # fmt: skip
+    (cause,) = judged(str(path))[1]["causes"]
+    assert not cause["id"].startswith("gpu/")
+    assert [step["action"] for step in (cause["action"],)] == ["inspect"]
+
+
+def test_a_service_that_the_journal_shows_as_failed(tmp_path: Path) -> None:
+    """ollama/ollama issue 11932."""
+    line = "Aug 16 00:02:53 box systemd[1]: nvidia-persistenced.service: Failed with result 'exit-code'."
+    (found,) = reports(line)
+    assert found["outcome"] == "note"
+    assert "nvidia-persistenced failed" in found["text"]

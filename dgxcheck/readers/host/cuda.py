@@ -111,6 +111,7 @@ class CudaError(Record, kw_only=False):
 
 ERRORS = (
     CudaError(2, "OUT_OF_MEMORY|MemoryAllocation", "out of memory", "note", None),
+    CudaError(3, "NOT_INITIALIZED|InitializationError", "initialization error", "warn", Fault.DRIVER_FAILED),
     CudaError(35, "InsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version", "warn",
               Fault.DRIVER_MISMATCH),
     CudaError(46, "DevicesUnavailable|DEVICE_UNAVAILABLE",
@@ -150,7 +151,8 @@ _SIGN = LazyPattern(r"cuda|-> ", flags=re.IGNORECASE)
 _ERROR_LINE = LazyPattern(
     r"(?:CUDA(?: driver| runtime)? (?:error|failure)|cuda\w{3,60}\(?\)? (?:returned|failed)"
     r"|Unexpected error from cuda\w{3,40}|Error \d{3}|-> |CUDA Error|cudaError|CUDA_ERROR_|CUDA out of memory"
-    r"|CUDA unknown error|cuda driver library init failure: \d{3}|does not match DSO version)",
+    r"|CUDA unknown error|failed to initialize CUDA: |cuda driver library init failure: \d{3}"
+    r"|does not match DSO version)",
     flags=re.IGNORECASE,
 )
 _BY_TEXT = tuple((error, LazyPattern(rf"\b{re.escape(error.text)}\b", flags=re.IGNORECASE)) for error in ERRORS)
@@ -173,6 +175,16 @@ _AROUND = LazyPattern(
 _FILE = LazyPattern(r"\s{0,40}File \"", 'File "')
 """Before a line of code."""
 _OWN_READER = LazyPattern(r"NCCL |nvidia-container-cli")
+_NOT_RUNNING = LazyPattern(
+    r"kernel driver does not appear to be running on this host", "kernel driver does not appear to be running"
+)
+"""Of TensorFlow and XLA: there is no /proc/driver/nvidia."""
+_NO_LIBRARY = LazyPattern(
+    r"ERROR_LIBRARY_NOT_FOUND|libnvidia-ml\.so[.\d]{0,4}\"?(?:\.{3}|:) (?:cannot open|not found)"
+    r"|(?:locating|could not (?:load|find)|cannot (?:open|find)) \"?libnvidia-ml",
+    "LIBRARY_NOT_FOUND", "libnvidia-ml",
+)  # fmt: skip
+"""Of go-nvml, and so of device plugin, DRA driver and DCGM exporter; of the dynamic linker."""
 
 
 def read_cuda_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -180,6 +192,14 @@ def read_cuda_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart(CUDA_ERRORS_TOOL)
     for number, text in numbered(lines):
         if not text:
+            continue
+        if _NO_LIBRARY.search(text) and not _OWN_READER.search(text):
+            part.add(HOST, "library", "fail", Fault.LIBRARY_MISSING, "a program finds no libnvidia-ml.so.1")
+            part.lines.add(number)
+            continue
+        if _NOT_RUNNING.search(text):
+            part.add(HOST, "driver", "warn", Fault.DRIVER_NOT_LOADED, "CUDA finds no NVIDIA driver that runs here")
+            part.lines.add(number)
             continue
         error = _error(text) if not _OWN_READER.search(text) and _SIGN.search(text) else None
         if error is not None:
@@ -226,10 +246,9 @@ _NO_TOOLKIT = LazyPattern(
 )
 _NO_RUNTIME = LazyPattern(
     r"[Uu]nknown (?:or invalid )?runtime(?: name)?:? \"?nvidia\"?|no runtime for \"nvidia\" is configured"
-    r"|unresolvable CDI devices .{0,100}nvidia\.com/",
-    "runtime",
-    "unresolvable CDI",
-)
+    r"|unresolvable CDI devices .{0,100}nvidia\.com/|Command not found: nvidia-container-cli",
+    "runtime", "unresolvable CDI", "Command not found: nvidia-container-cli",
+)  # fmt: skip
 _OF_DOCKER = LazyPattern(r"docker: Error response from daemon: |ERRO\[\d{4}\] error waiting for container")
 _MEANINGS: tuple[tuple[LazyPattern, Outcome, FaultKind], ...] = (
     (LazyPattern(r"driver/library version mismatch", "driver/library version"), "fail", Fault.DRIVER_MISMATCH),
@@ -243,7 +262,7 @@ _MEANINGS: tuple[tuple[LazyPattern, Outcome, FaultKind], ...] = (
         "fail",
         Fault.DRIVER_FAILED,
     ),
-    (LazyPattern(r""), "warn", Fault.CONTAINER_RUNTIME),
+    (LazyPattern(r""), "warn", Fault.CONTAINER_ERROR),
 )
 _FIELD = LazyPattern(
     r"(?P<name>NVRM version|CUDA version|Device Index|Device Minor|Model|Brand|GPU UUID|Bus Location|Architecture):"
@@ -259,7 +278,7 @@ def read_containers(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if match := _ERROR.search(line):
             text = match["text"].strip().rstrip(":")
             outcome, fault = next((how, kind) for form, how, kind in _MEANINGS if form.search(text))
-            if fault is Fault.CONTAINER_RUNTIME and (passed_on := error_of_host(text)) is not None:
+            if fault is Fault.CONTAINER_ERROR and (passed_on := error_of_host(text)) is not None:
                 outcome, fault = passed_on.outcome, passed_on.fault or fault
             part.add(HOST, match["kind"], outcome, fault, f"{match['kind']} error: {text}")
         elif _NO_TOOLKIT.search(line) or _NO_RUNTIME.search(line):

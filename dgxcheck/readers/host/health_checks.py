@@ -156,6 +156,8 @@ _FAILED = LazyPattern(
 )
 _OTHER = LazyPattern(r"Healthy|ERROR: {1,2}No results reported", "No results reported", "Healthy")
 _NODE_HEALTH_GPU = LazyPattern(r"\b(?:GPU (?:id )?|device )(?P<gpu>\d{1,2})\b(?!:\d)", flags=re.IGNORECASE)
+_PAIR = LazyPattern(r"\bGPU \d{1,2} (?:to|and|from) GPU \d{1,2}\b", "GPU ")
+"""Neither of the two is to blame by that."""
 _NODE_HEALTH_COPIES = LazyPattern(
     r"Device (?P<gpu>\d{1,3}) (?P<way>Host to Device|Device to Host) reported bandwidth is (?P<rate>[\d.]{1,12}) GB/s",
     "bandwidth",
@@ -205,7 +207,7 @@ def _node_health_add(reports: Reports, check: str, text: str) -> None:
     if port := _PORT.search(text):
         reports.add(f"{port['device']}/{port['port']}", check, "fail", Fault.PORT_DOWN, f"{check}: {text}")
         return
-    named = _NODE_HEALTH_GPU.search(text)
+    named = None if _PAIR.search(text) else _NODE_HEALTH_GPU.search(text)
     message = f"{check}: {text}"
     reports.add(f"GPU{int(named['gpu'])}" if named else HOST, check, "fail", fault_of(message), message)
 

@@ -17,7 +17,7 @@ from dgxcheck.readers.values import numbered
 TOOL = "modprobe"
 _PEER = LazyPattern(r"nvidia[-_]peermem|nv_peer_mem", "nv")
 _OTHERS = LazyPattern(r"nvidia(?:[-_]current)?[-_](?:fs|drm|modeset)|gdrdrv", "nvidia", "gdrdrv")
-_DRIVER = LazyPattern(r"nvidia(?:[-_]current)?(?:[-_]uvm)?", "nvidia")
+_DRIVER = LazyPattern(r"nvidia(?:[-_](?:current|\d{3}))?(?:[-_]uvm)?", "nvidia")
 _NAME = r"(?:/\S{1,200}/)?(?P<module>[\w-]{2,40})(?:\.ko(?:\.\w{2,4})?)?"
 _NOT_FOUND = LazyPattern(
     rf"(?:.{{0,80}}: )?FATAL: Module {_NAME} not found(?: in directory (?P<where>/\S{{1,120}}?))?\.?", "FATAL: Module "

@@ -26,6 +26,12 @@ _SHOWN = LazyPattern(rf"(?:[●×○✗*x] )?(?P<name>{_NAMES})\.service - .{{1,
 _MESSAGE = LazyPattern(
     rf"(?:(?:.{{0,120}} )?(?:{_NAMES})\[\d{{1,9}}\]: ?)?(?P<text>(?:(?<=: )|Failed to query NVIDIA devices).{{1,400}})"
 )
+_ENDED = LazyPattern(
+    rf".{{0,120}}systemd\[1\]: (?:(?P<name>{_NAMES})\.service: Failed with result '[\w-]{{2,30}}'\.?"
+    rf"|Failed to start (?P<unit>{_NAMES})\.service\b.{{0,160}})",
+    "systemd[1]: ",
+)
+"""In the journal."""
 _UNIT = LazyPattern(rf"(?:.{{0,120}} )?systemd\[1\]: (?:.{{0,40}} )?(?:{_NAMES})\.service\b.{{0,300}}", "systemd[1]: ")
 
 
@@ -47,13 +53,15 @@ def read_units(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif shown and (active := ACTIVE.fullmatch(text)):
             if active["state"] == "failed":
                 failed.setdefault(shown, "")
+        elif ended := _ENDED.fullmatch(text):
+            failed.setdefault(ended["name"] or ended["unit"], "")
         elif shown and (message := _MESSAGE.fullmatch(text)):
             if shown in failed:
                 failed[shown] = failed[shown] or message["text"]
         elif _HEAD.fullmatch(text):
             part.beside.add(number)
             continue
-        elif not (shown and (ASIDE.fullmatch(text) or _UNIT.fullmatch(text))):
+        elif not (_UNIT.fullmatch(text) or (shown and ASIDE.fullmatch(text))):
             continue
         part.lines.add(number)
     for name, why in failed.items():

@@ -157,6 +157,11 @@ _HCA = (
           "the HCA gives no more events", True),
     _host(r"Call to (?P<call>ibv_\w{1,40})(?:\(\))? (?:failed|returned)(?: with error (?P<why>[\w ]{1,60}))?",
           "ib-call", "fail", Fault.TRANSFER_FAILED, "{call} failed: {why}"),
+    _host(r"NET/OFI Unable to register memory .{0,60}RC: -?12\b", "memlock", "fail", Fault.MEMLOCK,
+          "the network plug-in cannot register memory (ENOMEM), as where the limit of locked memory is low"),
+    _host(r"NET/OFI Unable to register memory .{0,60}RC: -?22\b", "ib-register", "fail", Fault.RDMA_ACCESS,
+          "the network plug-in cannot register memory of a GPU (EINVAL): see that plug-in, libfabric and the adapter's"
+          " driver are of releases that belong together"),
     _host(r"NET/(?:OFI|AWS Libfabric|gIB|FastSocket)\b.{0,200}(?:fail|error|[Uu]nable)", "plug-in", "warn",
           Fault.TRANSFER_FAILED, "the network plug-in reports an error, see the log"),
     _host(r"Failed to initialize any NET plugin", "plug-in", "fail", Fault.TCP_FALLBACK,
