@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -16,11 +15,12 @@ from dgxcheck.facts.kernel_log import (
     MARK,
     NO_TIMES,
     OFF_BUS,
-    EarlierXid,
+    DriverError,
     HcaEvent,
     HostEvent,
     KernelLog,
     ModuleRefused,
+    NoStart,
     NotStarted,
     OffBus,
     PcieError,
@@ -31,9 +31,10 @@ from dgxcheck.facts.kernel_log import (
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.kernel_messages import gpu, hca, host, memory, pcie, storage
+from dgxcheck.kernel_messages.driver_errors import driver_error
 from dgxcheck.kernel_messages.form import Lines, host_event
 from dgxcheck.kernel_messages.forms import by_subject
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.kernel_messages.own import LEFT_OUT, earlier
 from dgxcheck.limits import LOG_GPUS
 from dgxcheck.source.protocol import Source
 
@@ -41,19 +42,6 @@ DEVICE = "/dev/kmsg"
 _NEAR_S = 30.0
 LOAD_S = 2.0
 """Within this time the driver tries the GPUs and logs its version."""
-_EARLIER = LazyPattern(
-    r"dgxcheck: earlier: boot (?P<boot>[\w-]{1,64}), begun (?P<begun_s>\d{1,12}(?:\.\d{1,6})?)"
-    r"(?:, at (?P<date>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ))?(?:, (?P<uuid>GPU-[\w-]{1,64}))?: (?P<message>NVRM: .*)",
-    "dgxcheck: earlier: boot ",
-    flags=re.ASCII | re.DOTALL,
-)
-"""dgxcheck's own line beside those of the log: an Xid of an earlier boot, or one that the log no longer has.
-
-``dgxcheck: earlier: boot ID, begun 7202, at 2026-11-20T10:00:00Z, GPU-..: NVRM: Xid ..``,
-of which only boot, begun and what follows the last colon are required.
-"""
-_LEFT_OUT = LazyPattern(r"dgxcheck: left out: (\d{1,9}): (.*)", "dgxcheck: left out: ", flags=re.ASCII | re.DOTALL)
-"""dgxcheck's own line on messages of which only the last are kept: how many more there were, and one of them."""
 T = TypeVar("T")
 D = TypeVar("D", Xid, SXid)
 E = TypeVar("E", Xid, SXid, OffBus, NotStarted, HcaEvent, HostEvent)
@@ -84,7 +72,7 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
     )  # fmt: skip
     errors = sorted((*pcie.errors(of[pcie]), *memory.pcie_errors(of[memory])), key=lambda error: error.seconds)
     off_bus = _once(_off_bus(of_driver, begins))
-    left_out = [(int(match[1]), match[2]) for _, message in with_time if (match := _LEFT_OUT.fullmatch(message))]
+    left_out = [(int(match[1]), match[2]) for _, message in with_time if (match := LEFT_OUT.fullmatch(message))]
     all_xids, all_sxids = _once(_xids(of_driver, begins)), _once(_sxids(of_driver, begins))
     judged, sxids = _of_last_named(all_xids), _of_last_named(all_sxids)
     are_all = len(judged) + len(sxids) == len(all_xids) + len(all_sxids)
@@ -102,8 +90,11 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
         ),
         pcie=_errors_with_more(errors, left_out), not_started=_once(_not_started(of_driver, begins)),
         refused=tuple(
-            Refused(version=version, fabric=fabric, seconds=seconds, line=message, past=_past(number, "", begins))
-            for number, seconds, message, (version, fabric) in _found(of_driver, gpu.refused)
+            Refused(
+                version=version, module=module or gpu.module_version(of_driver[number + 1 :]), fabric=fabric,
+                seconds=seconds, line=message, past=_past(number, "", begins),
+            )
+            for number, seconds, message, (version, module, fabric) in _found(of_driver, gpu.refused)
         ),
         modules=tuple(
             ModuleRefused(module=module, why=why, seconds=seconds, line=message, past=_past(number, "", begins))
@@ -112,6 +103,11 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
         hcas=_once(hca.events(of[hca])),
         host=_once(sorted(chain(*events), key=lambda event: event.seconds)),
         iommu=tuple(pcie.iommu_faults(of[pcie])),
+        driver_errors=tuple(
+            DriverError(driver=driver, bdf=bdf, seconds=seconds, line=message, past=_past(number, bdf, places))
+            for lines, places in ((of_driver, begins), (of[hca], {}))
+            for number, seconds, message, (driver, bdf) in _found(lines, driver_error)
+        ),
         earlier=tuple(each for _, message in with_time if (each := earlier(message)) is not None),
         timed=mark != NO_TIMES,
         cut="" if are_all else f"Xids of more than {LOG_GPUS} GPUs or NVSwitches",
@@ -245,7 +241,8 @@ def _off_bus(lines: Lines, begins: Begins) -> list[OffBus]:
     named: str | None = None
     for number, (seconds, message) in enumerate(lines):
         xid = gpu.xid(message)
-        named = gpu.named(message) or named
+        if (device := gpu.named(message)) is not None:
+            named = device[0]
         if xid is not None and xid.number == OFF_BUS:
             bdf: str | None = xid.bdf
         elif gpu.GOES_ON_OFF_BUS.match(message):
@@ -263,18 +260,31 @@ def _off_bus(lines: Lines, begins: Begins) -> list[OffBus]:
 def _not_started(lines: Lines, begins: Begins) -> list[NotStarted]:
     """The driver says why in one line, or in those after one that names the GPU."""
     events = []
-    named: str | None = None
+    named: tuple[str | None, int] = None, 0
     for number, (seconds, message) in enumerate(lines):
         named = gpu.named(message) or named
-        if (why := gpu.goes_on_not_started(message)) is not None:
-            bdf, named = named, None
+        after = lines[number + 1][1] if number + 1 < len(lines) else ""
+        if (why := gpu.goes_on_not_started(message, named[1], after)) is not None:
+            (bdf, _), named = named, (None, 0)
         elif (found := gpu.not_started(message)) is not None:
             bdf, why = found
         else:
             continue
         past, code = _past(number, bdf or "", begins), gpu.start_code(message)
         events.append(NotStarted(bdf=bdf, why=why, code=code, seconds=seconds, line=message, past=past))
-    return events
+    return [*_of_next_named(events)]
+
+
+def _of_next_named(events: Sequence[NotStarted]) -> Iterator[NotStarted]:
+    """What a line without a GPU gives as the reason is that of the GPU that fails to start at once after it."""
+    why: NoStart = ""
+    for number, event in enumerate(events):
+        after = events[number + 1] if number + 1 < len(events) else event
+        if event.bdf is None and after.bdf and after.seconds - event.seconds < LOAD_S:
+            why = event.why
+            continue
+        yield replace(event, why=event.why or why) if event.bdf else event
+        why = ""
 
 
 def _without_bars(lines: Lines, begins: Begins) -> Iterator[HostEvent]:
@@ -284,17 +294,3 @@ def _without_bars(lines: Lines, begins: Begins) -> Iterator[HostEvent]:
     for number, seconds, message, (bdf, bar) in _found(lines, pcie.without_bar):
         past = given.get((bdf, bar), -1) > number or any(seconds <= begun_s for _, begun_s in begins.get(bdf, ()))
         yield host_event("no BAR", bdf, seconds, message, f"GPU {bar}" if bdf in gpus else bar, past=past)
-
-
-def earlier(message: str) -> EarlierXid | None:
-    """dgxcheck's own line on one; None for any other, and for one without an Xid or a GPU that fell off the bus."""
-    if (match := _EARLIER.fullmatch(message)) is None:
-        return None
-    xid = gpu.xid(match["message"])
-    bdf = xid.bdf if xid is not None else gpu.off_bus(match["message"])
-    if bdf is None:
-        return None
-    return EarlierXid(
-        bdf=bdf, number=OFF_BUS if xid is None else xid.number, boot=match["boot"], begun_s=float(match["begun_s"]),
-        text="" if xid is None else xid.text, date=match["date"] or "", uuid=match["uuid"] or "",
-    )  # fmt: skip

@@ -14,6 +14,7 @@ _X = "NVRM: Xid (PCI:0000:0a:00): "
 _MLX5 = f"mlx5_core {HCA}: "
 _HE = "[Hardware Error]: "
 _NAMED = f"NVRM: The NVIDIA GPU {NOWHERE} (PCI ID: 10de:2b85)"
+_OLD = f"NVRM: The NVIDIA GPU {NOWHERE} (PCI ID: 10de:1b06)"
 _FRAME = " os_acquire_rwlock_write+0x30/0x40 [nvidia]"
 _HUNG = "INFO: task python3:4711 blocked for more than 120 seconds."
 Lines = tuple[str, ...]
@@ -52,7 +53,24 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     # OE4T/tegra-demo-distro issue 342, balena-os/balena-jetson-orin issue 464
     (("nvgpu: 17000000.gpu  nvgpu_set_err_notifier_locked:143  [ERR]  error notifier set to 62 for ch 3 owned by a",),
      "kernel.xid", Fault.XID),
+    ((f"NVRM: GPU {GPU}: frobnicator failed (0x24)",), "kernel.driver-errors", Fault.DRIVER_ERROR),
+    ((f"mlx5_core {HCA}: mlx5_frob:12:(pid 7): frob failed with error -5",), "kernel.driver-errors",
+     Fault.DRIVER_ERROR),
+    (("nvidia-uvm: unable to frob the page tables",), "kernel.driver-errors", Fault.DRIVER_ERROR),
+    # open-gpu-kernel-modules issue 1358
+    (("NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory [NV_ERR_NO_MEMORY] (0x00000051) returned from x",),
+     "kernel.driver-errors", Fault.DRIVER_ERROR),
     # why it takes no GPU
+    # NVIDIA/aicr issue 1858, nvtrust issue 55; open-gpu-kernel-modules issues 587, 892, 876; nvtrust issue 19
+    ((f"NVRM: The NVIDIA GPU {NOWHERE} (PCI ID: 10de:2330)", "NVRM: installed in this system is not supported by the",
+      "NVRM: NVIDIA 580.126.09 driver release."), "kernel.gpu-start", Fault.GPU_UNRECOGNISED),
+    ((f"NVRM: The NVIDIA GPU {NOWHERE} (PCI ID: 10de:2331)", "NVRM: installed in this system is not supported by open",
+      "NVRM: nvidia.ko because it does not include the required GPU"), "kernel.gpu-start", Fault.GPU_UNRECOGNISED),
+    ((f"NVRM: GPU {NOWHERE}: RmInitAdapter failed! (0x62:0x51:1941)",), "kernel.gpu-start", Fault.START_MEMORY),
+    (("NVRM: _kgspBootGspRm: (the GPU is likely in a bad state and may need to be reset)",
+      f"NVRM: GPU {NOWHERE}: RmInitAdapter failed! (0x62:0x40:1941)"), "kernel.gpu-start", Fault.GPU_NOT_STARTED),
+    (("NVRM kfspSendBootCommands_GH100: FSP boot cmds failed. RM cannot boot.",), "kernel.gpu-start",
+     Fault.GPU_NOT_STARTED),
     (("nvgpu: 17000000.gpu nvgpu_gr_falcon_load_ctxsw:7 [ERR]  Unable to recover GR falcon",), "kernel.gpu-start",
      Fault.GPU_NOT_STARTED),
     ((f"NVRM: GPU {NOWHERE}: RmInitAdapter failed! (0x26:0xffff:1290)",
@@ -73,11 +91,11 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     # NVIDIA/open-gpu-kernel-modules discussions; workspace notes of RTX PRO 6000 and RTX 5060 hosts
     ((_NAMED, "NVRM: installed in this system requires use of the NVIDIA open kernel modules.",
       f"NVRM: GPU {NOWHERE}: RmInitAdapter failed! (0x22:0x56:884)"), "kernel.gpu-start", Fault.GPU_REFUSED),
-    ((_NAMED, "NVRM: installed in this system is not supported by open",
+    ((_OLD, "NVRM: installed in this system is not supported by open",
       "NVRM: nvidia.ko because it does not include the required GPU"), "kernel.gpu-start", Fault.GPU_REFUSED),
     ((_NAMED, "NVRM: installed in this vGPU host system is not supported by", "NVRM: open nvidia.ko."),
      "kernel.gpu-start", Fault.GPU_REFUSED),
-    ((_NAMED, "NVRM: installed in this system is not supported by the", "NVRM: NVIDIA 595.45.04 driver release."),
+    ((_OLD, "NVRM: installed in this system is not supported by the", "NVRM: NVIDIA 595.45.04 driver release."),
      "kernel.gpu-start", Fault.GPU_REFUSED),
     (("NVRM: The NVIDIA Tesla K80 GPU installed in this system is",
       "NVRM:  supported through the NVIDIA 470.xx Legacy drivers. Please"), "kernel.gpu-start", Fault.GPU_REFUSED),

@@ -14,6 +14,7 @@ from dgxcheck.checks.gpu import clocks, ecc, grace, inventory, power, presence, 
 from dgxcheck.checks.gpudirect import bar1_and_port, iommu_groups, isolation, software, transfer_sizes
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.host import command_line, cpu, disks, edac, ethernet, memory
+from dgxcheck.checks.kernel_log import drivers as driver_log
 from dgxcheck.checks.kernel_log import gpu as gpu_log
 from dgxcheck.checks.kernel_log import hca as hca_log
 from dgxcheck.checks.kernel_log import host as host_log
@@ -100,6 +101,7 @@ CHECKS: tuple[Check, ...] = (
     *memory_log.CHECKS,
     *storage_log.CHECKS,
     *host_log.CHECKS,
+    *driver_log.CHECKS,
     *imported_reports.CHECKS,
     *versions.SITE_VERSIONS,
     *baseline.CHECKS,

@@ -174,6 +174,15 @@ def far_ends(machine: Surveyed, gpu: Device) -> Mapping[int, str]:
     return remotes | (dict.fromkeys(unknown, lacking[0]) if len(lacking) == 1 else {})
 
 
+def lost_nvswitches(machine: Surveyed) -> Iterator[Component]:
+    """Those on PCI that fell off the bus: their config space reads all ones."""
+    for row in rows(machine.snapshot.config_space):
+        function = machine.topology.functions.get(row.bdf)
+        lost = isinstance(row.control, Missing) and row.control.gap is Gap.LOST
+        if lost and function is not None and is_nvswitch(function):
+            yield Component(kind="nvswitch", name=row.bdf, bdf=row.bdf)
+
+
 def missing_nvswitches(machine: Surveyed) -> tuple[str, ...]:
     """Bus ids of NVSwitches to which NVLinks lead and that are not on PCI; empty where no NVSwitch is on PCI.
 

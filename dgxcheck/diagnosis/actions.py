@@ -140,8 +140,8 @@ def _outside(component: Component, planned: list[Action]) -> list[Action]:
 
 
 _SAY_WHY = frozenset(
-    {Fault.UNPLUGGED, *MODULES_REFUSED, Fault.GPU_REFUSED, Fault.GPU_UNPOWERED, Fault.XID_LINK_OFF,
-     Fault.DRIVER_UNBOUND, Fault.HOTTER}
+    {Fault.UNPLUGGED, *MODULES_REFUSED, Fault.GPU_REFUSED, Fault.GPU_UNRECOGNISED, Fault.START_MEMORY,
+     Fault.GPU_UNPOWERED, Fault.XID_LINK_OFF, Fault.DRIVER_UNBOUND, Fault.HOTTER}
 )  # fmt: skip
 """A device left its slot, software switched a link off, one GPU is hot among cool ones; the kernel or the driver gives
 its reason: the rest follows."""

@@ -45,7 +45,9 @@ def setting(box: Box, component: Component, explained: Collection[Finding]) -> S
     if Fault.PORT_DISABLED in faults and component.bdf is not None:
         return (("mlxlink", "-d", component.bdf, "--port_state", "UP"),), Instruction(code="enable-port")
     if Fault.LIBRARY_MISSING in faults:
-        return (("ldconfig",),), Instruction(code="driver-library", values={"version": _driver_version(box)})
+        loaded = _driver_version(box)
+        library = (("ldconfig",),), Instruction(code="driver-library", values={"version": loaded})
+        return library if loaded else None
     if faults & _BY_ITS_REMEDY:
         return None
     if component.kind in ("bridge", "switch") and component.part == "ACS setting":

@@ -136,7 +136,9 @@ def for_a_warning(component: Component, steps: Steps, watched: bool) -> Steps:
 def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
     causing = {fault for fault in faults if fault is not None and fault not in _SYMPTOMS}
     if causing & GPU_DEAD and component.kind == "gpu":
-        causing -= {Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_FAILED, Fault.CONTAINER_RUNTIME}  # follows from it
+        causing -= {
+            Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_FAILED, Fault.CONTAINER_RUNTIME, Fault.CONTAINER_ERROR,
+        }  # fmt: skip  # they follow from it
     if Fault.XID_LINK_OFF in causing:
         causing -= {Fault.NVLINK_DOWN}  # switched off by software, which is no fault of the link
     ordered = sorted(causing, key=EVERY_FAULT.index)

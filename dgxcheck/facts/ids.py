@@ -15,6 +15,29 @@ DISPLAY = 0x03
 OTHER_BRIDGE = 0x0680
 """PCI base class and subclass of an NVSwitch, where the vendor is NVIDIA."""
 
+_TURING = 0x1E00
+"""The first PCI device of the first architecture with a GSP, which the open kernel modules need."""
+_BRANCHES = (
+    (0x1E00, 0x1FFF, 430), (0x2080, 0x20FF, 450), (0x2180, 0x21FF, 430), (0x2200, 0x22FF, 510), (0x2330, 0x2331, 525),
+    (0x2300, 0x23FF, 570), (0x2400, 0x25FF, 510), (0x2600, 0x28FF, 535), (0x2900, 0x29FF, 570), (0x2B00, 0x2DFF, 580),
+)  # fmt: skip
+"""First and last PCI device of an architecture, and a driver branch that supports every GPU of it (appendix A of the
+driver README; its first branch supports most)."""
+
+
+def is_supported(device: int, branch: int) -> bool:
+    """Does the driver of that branch, ``570`` of 570.86.15, surely support the GPU with this PCI device?
+
+    False for all before Turing.
+    """
+    return next((branch >= first for low, high, first in _BRANCHES if low <= device <= high), False)
+
+
+def has_gsp(device: int) -> bool:
+    """Do the open kernel modules support the GPU with this PCI device?"""
+    return device >= _TURING
+
+
 MIB = 1 << 20
 MOST_GPUS = 256  # far above what a driver takes (NV_MAX_DEVICES); a garbled count must not become that many questions
 NVLINK_MAX_LINKS = 36  # NVML_NVLINK_MAX_LINKS of R610; older drivers answer InvalidArgument beyond their own

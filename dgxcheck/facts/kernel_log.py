@@ -41,13 +41,14 @@ interface whose transmit queue timed out, a PCIe port whose link does not train,
 
 
 NoStart = Literal[
-    "", "power", "bars", "interrupt", "firmware", "unsupported", "not-open", "needs-open", "claimed",
-    "unsupported-call",
+    "", "power", "bars", "interrupt", "firmware", "unsupported", "supported", "not-open", "needs-open", "claimed",
+    "unsupported-call", "no-memory", "to-reset",
 ]  # fmt: skip
 """Why the driver could not start a GPU: power cables are not connected, firmware gave a BAR no or a wrong address, it
-has no interrupt, the image of the GPU's own firmware is missing, this release does not support it, the open modules do
-not, only the open ones do, another driver holds it, a part of this driver answered that it does not support the call
-(NV_ERR_NOT_SUPPORTED 0x56 in nvstatuscodes.h)."""
+has no interrupt, the image of the GPU's own firmware is missing, this release does not support it, it says so though
+this release supports the model, the open modules do not, only the open ones do, another driver holds it; of the status
+of its call (nvstatuscodes.h): NV_ERR_NOT_SUPPORTED 0x56, NV_ERR_NO_MEMORY 0x51, or the GPU is left in a state from
+which a reset leads (NV_ERR_INVALID_STATE 0x40 while the region of its firmware is still protected)."""
 ModuleTrouble = Literal["kernel", "symbols", "signature", "proprietary"]
 """Why the kernel did not load a module: it was built for another kernel, lacks another module, is not signed."""
 
@@ -124,6 +125,8 @@ class Refused(Record, nature="event"):
     """The driver refused a program of another version: ``NVRM: API mismatch: the client has the version ..``."""
 
     version: str
+    module: str
+    """The version of the loaded module; empty where the line has none."""
     fabric: bool
     """By the driver of the NVSwitches: the program is Fabric Manager."""
     seconds: float
@@ -222,6 +225,18 @@ class IommuFault(Record, nature="event"):
     line: str
 
 
+class DriverError(Record, nature="event"):
+    """An error in words that no other event here stands for: ``nvidia-uvm: .. failed ..``."""
+
+    driver: str
+    """``nvidia`` or ``mlx5_core``, whichever of its modules says it."""
+    bdf: str
+    """Empty where the line names no device."""
+    seconds: float
+    line: str
+    past: bool
+
+
 class KernelLog(Record, nature="event"):
     """The log of this boot, as far back as it goes."""
 
@@ -239,6 +254,7 @@ class KernelLog(Record, nature="event"):
     hcas: tuple[HcaEvent, ...] = ()
     host: tuple[HostEvent, ...] = ()
     iommu: tuple[IommuFault, ...] = ()
+    driver_errors: tuple[DriverError, ...] = ()
     earlier: tuple[EarlierXid, ...] = ()
     timed: bool = True
     """False where the seconds say nothing but the order of the lines."""
@@ -248,7 +264,8 @@ class KernelLog(Record, nature="event"):
     """Rows of syslog, to which any user can write as ``kernel``, and not those of the kernel itself."""
 
 
-_EVENTS = ("xids", "sxids", "off_bus", "pcie", "not_started", "refused", "modules", "hcas", "host", "iommu")
+_EVENTS = ("xids", "sxids", "off_bus", "pcie", "not_started", "refused", "modules", "hcas", "host", "iommu",
+           "driver_errors")  # fmt: skip
 _MOST_EVENTS = 4096
 """Of a kind, that are kept of earlier readings."""
 

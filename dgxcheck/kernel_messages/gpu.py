@@ -13,9 +13,10 @@ from functools import lru_cache
 from typing import Literal
 
 from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.ids import has_gsp, is_supported
 from dgxcheck.facts.kernel_log import ModuleTrouble, NoStart
 from dgxcheck.facts.record import Record
-from dgxcheck.kernel_messages.form import Form, first_match
+from dgxcheck.kernel_messages.form import Form, Lines, first_match
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.xid.table import from_ampere
 
@@ -30,7 +31,7 @@ _SXID = Form(
     rf"\d+: SXid \((?:PCI:)?{_GPU}\): (?P<number>\d{{1,6}})(?=[,:;\s]|$)(?:, *(?P<text>.*))?",
 )
 _FATAL = LazyPattern(r"(?P<not>non-?)?fatal\b", flags=re.IGNORECASE)
-_PCI_ID = r"(?: \(PCI ID: [^)]{1,24}\))?"
+_PCI_ID = r"(?: \(PCI ID: (?:10de:(?P<device>[0-9a-f]{4})|[^)]{1,24})\))?"
 _OFF = (
     Form("NVRM: GPU ", rf"{_AT}:? (?:GPU )?has fallen off the bus"),
     Form("NVRM: The NVIDIA GPU ", rf"{_GPU}{_PCI_ID} installed in this system has fallen off the bus"),
@@ -50,6 +51,7 @@ _INVALID_BAR = Form(
 )  # fmt: skip
 _CODE = LazyPattern(r"failed! \((0x[0-9a-f]{1,8}:0x[0-9a-f]{1,8})\b", "failed! (")
 _SAYS = rf"NVRM: (?:GPU {_AT}: )?"
+_IN_CODE = r"NVRM:? (?:GPU\d{1,2} )?\w{1,60}: "
 _TEGRA = r"nvgpu: [\w.]{1,40} {1,40}\w{1,80}:\d{1,5} {1,9}\[ERR\] {1,4}"
 _NOT_STARTED: Mapping[Form, NoStart] = {
     _INVALID_BAR: "bars",
@@ -57,6 +59,9 @@ _NOT_STARTED: Mapping[Form, NoStart] = {
     Form("GPU does not have the necessary power cables connected", before=_SAYS): "power",
     Form("No firmware image found", before=_SAYS): "firmware",
     Form("RmInitAdapter failed! (", "0x[0-9a-f]{1,8}:0x56:", before=_SAYS): "unsupported-call",
+    Form("RmInitAdapter failed! (", "0x[0-9a-f]{1,8}:0x51:", before=_SAYS): "no-memory",
+    Form("FSP boot cmds failed. RM cannot boot", before=_IN_CODE): "",
+    Form("(the GPU is likely in a bad state and may need to be reset", before=_IN_CODE): "to-reset",
     Form("RmInitAdapter failed!", before=_SAYS): "",
     Form("rm_init_adapter", r"(?:\(\d+\))? failed", before=_SAYS): "",
     Form("Unable to recover GR falcon", before=_TEGRA): "",
@@ -75,9 +80,11 @@ _GOES_ON: Mapping[Form, NoStart] = {
     Form("supported through the NVIDIA ", r"\S{1,16} Legacy drivers", before="NVRM:  ?"): "unsupported",
 }
 """Lines that go on from one that names the GPU: ``NVRM: The NVIDIA GPU 0000:06:00.0 (PCI ID: 10de:1b06)``."""
+_RELEASE = LazyPattern(r"\b(\d{3})\.\d{2,3}(?:\.\d{2})? driver release", " driver release")
 _OF_DRIVER = Form("NVRM: ", context=True)
 SEVERAL_LINES = {
     Form("NVRM: The NVIDIA ", context=True): _OF_DRIVER,
+    Form("NVRM: API mismatch: ", context=True): _OF_DRIVER,
     Form("NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:", context=True): _OF_DRIVER,
 }
 """How messages of several lines begin, and the lines that go on with them."""
@@ -104,11 +111,16 @@ refused because the GPU is lost (https://github.com/NVIDIA/open-gpu-kernel-modul
 (https://github.com/scitix/sichek/issues/51; the codes: nvstatuscodes.h). The notifiers of the driver of a Tegra's GPU
 have the numbers of Xids (nvgpu, include/uapi/linux/nvgpu.h: NVGPU_CHANNEL_FIFO_ERROR_MMU_ERR_FLT 31).
 """
+_MODULE_HAS = r"this kernel module has the version (?P<module>[\w.-]{1,40}?)[,.]?(?:\s|$)"
+_OF_MODULE = LazyPattern(rf"NVRM: {_MODULE_HAS}", "this kernel module has the version")
 _REFUSED = Form(
-    "NVRM: API mismatch: the client ", r".{0,80}?has (?:the )?version (?P<version>[\w.-]{1,40}?)[,.]?(?:\s|$)"
+    "NVRM: API mismatch: the client ",
+    r".{0,80}?has (?:the )?version (?P<version>[\w.-]{1,40}?)[,.]?(?:\s|$)"
+    rf"(?:.{{0,40}}{_MODULE_HAS})?",
 )
 _FABRIC_REFUSED = Form(
-    "nvidia-nvswitch: Version mismatch, kernel version ", r"[\w.-]{1,40} user version (?P<version>[\w.-]{1,40})"
+    "nvidia-nvswitch: Version mismatch, kernel version ",
+    r"(?P<module>[\w.-]{1,40}) user version (?P<version>[\w.-]{1,40})",
 )
 _MODULES = r"(?P<module>nvidia(?:_uvm|_modeset|_drm|_peermem|_fs)?|nv_peer_mem|gdrdrv): "
 _MODULE_REFUSED: Mapping[Form, ModuleTrouble] = {
@@ -199,14 +211,25 @@ def fallen_serial(message: str) -> tuple[str | None, str] | None:
     return None if match is None else (_bdf(match), match["serial"])
 
 
-def named(message: str) -> str | None:
-    """``NVRM: The NVIDIA GPU 0000:06:00.0``, continued in the next lines: the bdf."""
-    return _bdf(_NAMED.match(message))
+def named(message: str) -> tuple[str, int] | None:
+    """``NVRM: The NVIDIA GPU 0000:06:00.0 (PCI ID: 10de:26b9)``, continued in the next lines: the bdf and the PCI
+    device, 0 where the line has none."""
+    match = _NAMED.match(message)
+    bdf = _bdf(match)
+    return None if match is None or bdf is None else (bdf, int(match["device"] or "0", 16))
 
 
-def goes_on_not_started(message: str) -> NoStart | None:
-    """The line after one that names the GPU, and why this driver takes no such GPU."""
-    return next((why for form, why in _GOES_ON.items() if form.match(message)), None)
+def goes_on_not_started(message: str, device: int, after: str) -> NoStart | None:
+    """The line after one that names the GPU, and why this driver takes no such GPU; ``after`` is the next line.
+
+    A GPU whose registers read wrongly is taken for an unknown one too, and so is a vGPU by a driver that is not its
+    guest's (https://github.com/NVIDIA/aicr/issues/1858, https://github.com/NVIDIA/gpu-operator/issues/1371).
+    """
+    why = next((why for form, why in _GOES_ON.items() if form.match(message)), None)
+    release = _RELEASE.search(message) or _RELEASE.search(after)
+    if why == "unsupported" and release is not None and is_supported(device, int(release[1])):
+        return "supported"
+    return "supported" if why == "not-open" and "vGPU" not in message and has_gsp(device) else why
 
 
 def start_code(message: str) -> str:
@@ -253,14 +276,21 @@ def module_refused(message: str) -> tuple[str, ModuleTrouble] | None:
     return None
 
 
-def refused(message: str) -> tuple[str, bool] | None:
-    """``NVRM: API mismatch: the client has the version 550.54.14, but this kernel module ..``: the client's version,
-    and whether the driver of the NVSwitches says it, whose client is Fabric Manager.
+def refused(message: str) -> tuple[str, str, bool] | None:
+    """``NVRM: API mismatch: the client has the version 550.54.14, but this kernel module ..``: the versions of client
+    and module, the latter empty where another line has it, and whether the driver of the NVSwitches says it, whose
+    client is Fabric Manager.
     """
     for form, fabric in ((_REFUSED, False), (_FABRIC_REFUSED, True)):
         if match := form.match(message):
-            return match["version"], fabric
+            return match["version"], match["module"] or "", fabric
     return None
+
+
+def module_version(after: Lines) -> str:
+    """The version of the loaded module, where the first of these lines goes on with such a message; else empty."""
+    match = _OF_MODULE.match(after[0][1]) if after else None
+    return "" if match is None else match["module"]
 
 
 def probed(message: str) -> str | None:

@@ -140,6 +140,7 @@ CAUSES = {
     "dgx-1-v100-xid-48-again": ("gpu/0000:0a:00.0/memory", "field-diagnostic"),
     "dgx-1-v100-xid-62-again": ("gpu/0000:0a:00.0", "reboot"),
     "dgx-1-v100-xid-79-again": ("gpu/0000:0a:00.0", "power-cycle"),
+    "dgx-a100-driver-error": ("gpu/0000:47:00.0", "inspect"),
     "dgx-1-v100-xid-62": ("gpu/0000:0a:00.0", "reset-gpu"),
     "dgx-1-v100-xid-63": ("gpu/0000:0a:00.0/memory", "reset-gpu"),
     "dgx-1-v100-xid-74": ("gpu/0000:0a:00.0/NVLink", "reset-gpu"),

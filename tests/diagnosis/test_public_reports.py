@@ -95,6 +95,17 @@ REPORTS: list[tuple[str, Facts, list[str], str, set[str], set[str]]] = [
     ("dgx-h100", {}, ["NVRM: nvAssertOkFailedNoLog: Assertion failed: GPU lost from the bus [NV_ERR_GPU_IS_LOST]"
       " (0x0000000F) returned from rmStatus @ kernel_ce_gv100.c:106"],  # open-gpu-kernel-modules issue 688
       "gpu/f[0-9a-f:.]+", {"reboot"}, {"reset-gpu"}),
+    ("dgx-h100", {}, ["NVRM: API mismatch: the client has the version 580.126.09, but",  # upgraded and not loaded:
+      "NVRM: this kernel module has the version 580.105.08.  Please"],  # stackhpc/ansible-slurm-appliance issue 287
+      "driver/NVIDIA driver", {"inspect"}, {"stop-jobs", "reset-gpu"}),
+    ("dgx-h100", {}, ["NVRM: API mismatch: the client has the version 580.65.06, but",
+      "NVRM: this kernel module has the version 580.105.08.  Please"],
+      "host/host/programs with another driver library", {"stop-jobs"}, {"reboot", "reset-gpu"}),
+    ("dgx-h100", lost("61", 3), ["nvidia 0000:61:00.0: Unable to change power state from D3cold to D0, device"
+      " inaccessible", "NVRM: GPU 0000:61:00.0: RmInitAdapter failed! (0x22:0x56:667)"],
+      "gpu/0000:61:00.0", {"reboot"}, {"change-setting", "reset-gpu"}),
+    ("dgx-h100", unlisted("df"), ["NVRM: GPU 0000:df:00.0: RmInitAdapter failed! (0x62:0x51:1941)"],
+      "gpu/0000:df:00.0", {"inspect"}, {"replace", "reset-gpu"}),  # open-gpu-kernel-modules issue 892
     ("dgx-h100", {**unlisted("c3", "d1", "df")}, ["NVRM: The NVIDIA GPU 0000:c3:00.0 (PCI ID: 10de:2330)",
       "NVRM: installed in this system is not supported by the", "NVRM: NVIDIA 580.105.08 driver release."],
       "gpu/0000:c3:00.0", {"reboot"}, {"change-setting", "reset-gpu"}),  # NVIDIA/aicr issue 1858: one of eight

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from judging import judged
+from sample import BY_NAME
 
 from dgxcheck.facts.missing import Json
 
@@ -169,3 +170,22 @@ def test_a_gpu_loses_its_fabric_with_its_nvlinks(tmp_path: Path) -> None:
     (cause,) = causes(tmp_path, "dgx-h200", facts)
     assert cause["id"] == f"gpu/{HOT}/NVLink"
     assert "reset-gpu" in [each["action"] for each in cause["actions"]]
+
+
+def test_an_nvswitch_that_fell_off_the_bus_is_the_one_cause(tmp_path: Path) -> None:
+    """The fatal error of its PCIe link, its NVLinks and the fabric that no GPU joins any more are its work."""
+    dead = "0000:06:00.0"
+    facts = json.loads(Path(BY_NAME["dgx-h100"]).read_text(encoding="utf-8"))["facts"]
+    fabric = "nvml nvmlDeviceGetGpuFabricInfo"
+    changed: dict[str, Json] = {
+        f"data {PCI}/{dead}/config": {"size": 64, "rows": {f"0{row}0": "f" * 32 for row in range(4)}},
+        f"text {PCI}/{dead}/current_link_speed": "Unknown\n",
+        f"text {PCI}/{dead}/current_link_width": "63\n",
+        **{f"{key} ": {**value[""], "state": 2} for key, value in facts.items() if key.startswith(fabric)},
+        **{f"nvml nvmlDeviceGetNvLinkState {key.split()[2]} {link}": 0 for key, ends in facts.items()
+           if key.startswith("nvml nvmlDeviceGetNvLinkRemotePciInfo") for link, end in ends.items()
+           if isinstance(end, dict) and end.get("busIdLegacy") == dead},
+    }  # fmt: skip
+    line = f"pcieport 0000:04:01.0: AER: Uncorrected (Fatal) error message received from {dead}"
+    (cause,) = causes(tmp_path, "dgx-h100", changed, (line,))
+    assert cause["id"] == f"nvswitch/{dead}"

@@ -202,11 +202,12 @@ def test_a_silent_system_processor_is_an_xid_119_of_a_numbered_gpu() -> None:
 @pytest.mark.parametrize(
     ("message", "due"),
     [
-        ("NVRM: API mismatch: the client has the version 550.54.14, but", ("550.54.14", False)),
-        ("NVRM: API mismatch: the client has the version 1.0-7184, but", ("1.0-7184", False)),
+        ("NVRM: API mismatch: the client has the version 550.54.14, but", ("550.54.14", "", False)),
+        ("NVRM: API mismatch: the client has the version 1.0-7184, but", ("1.0-7184", "", False)),
         ("NVRM: API mismatch: the client 'x' (pid 7) has the version 1.2.3, but this kernel module has the version 2.",
-         ("1.2.3", False)),
-        ("nvidia-nvswitch: Version mismatch, kernel version 580.105.08 user version 580.95.05", ("580.95.05", True)),
+         ("1.2.3", "2", False)),
+        ("nvidia-nvswitch: Version mismatch, kernel version 580.105.08 user version 580.95.05",
+         ("580.95.05", "580.105.08", True)),
         ("NVRM: API mismatch: the client has the version", None),
         ("NVRM: this kernel module has the version 545.23.08.  Please", None),
     ],

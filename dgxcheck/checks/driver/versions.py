@@ -79,9 +79,15 @@ def _refused_clients(box: Box, version: str) -> Judgement | None:
     client = refused[-1].version
     message = f"{f'driver {version}' if version else 'the driver'} refused programs with library version {client}"
     evidence = tuple(Evidence(box.log.where, event.line) for event in refused[-10:])
-    remedy = "restart these programs; in containers use the library that the container toolkit mounts, not the image's"
-    fault = Fault.CLIENT_MISMATCH
+    upgraded = _is_newer(client, version or refused[-1].module)
+    fault, remedy = (Fault.DRIVER_MISMATCH, RELOAD) if upgraded else (Fault.CLIENT_MISMATCH, "")
     return Judgement(Status.WARN, message, client, version, "", evidence, remedy=remedy, fault=fault)
+
+
+def _is_newer(client: str, module: str) -> bool:
+    """Is the library of a later release? An upgrade leaves that until its module is loaded."""
+    first, second = ([int(part) for part in version.split(".") if part.isdecimal()] for version in (client, module))
+    return bool(second) and first > second
 
 
 def _refused(box: Box, version: str) -> list[Refused]:

@@ -15,6 +15,7 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.components.component import Component
 from dgxcheck.facts.bdf import gpu_at, is_unplaced
 from dgxcheck.facts.kernel_log import (
+    DriverError,
     EarlierXid,
     HcaEvent,
     HostEvent,
@@ -41,7 +42,7 @@ LEAST_FREE = 3
 _BEFORE = LazyPattern(r"-[1-9]\d{0,3}", "-", flags=re.ASCII)
 
 E = TypeVar("E")
-Event = Xid | SXid | OffBus | PcieError | NotStarted | HcaEvent | HostEvent | IommuFault | ModuleRefused
+Event = Xid | SXid | OffBus | PcieError | NotStarted | HcaEvent | HostEvent | IommuFault | ModuleRefused | DriverError
 EventRule = Callable[[Box, KernelLog, str, "Device | None"], "Judgement | None"]
 """From the log to the judgement of the device of that bdf; None where the log has nothing about it."""
 
@@ -67,12 +68,25 @@ def per_device(rule: EventRule, bdfs: Callable[[KernelLog], Iterable[str]], noth
     return judge
 
 
+def subject_at(box: Box, bdf: str) -> Subject:
+    """Whatever is at that bdf."""
+    gpu = next((gpu for gpu in box.topology.gpus if gpu.bdf == bdf), None)
+    return _subject(box, bdf) if gpu is None else box.subject(gpu)
+
+
 def _subject(box: Box, bdf: str) -> Subject:
     """A device that is none of the GPUs."""
     hca = next((device.name for device in box.topology.devices if device.bdf == bdf), None)
     if is_unplaced(bdf):
         return Subject(kind="gpu", name=gpu_at(bdf), bdf=bdf)
+    if hca is None and bdf in _gpus_of(box.log):
+        return Subject(kind="gpu", name=gpu_at(bdf), bdf=bdf)
     return Subject(kind="hca" if hca else "pci", name=hca or bdf, bdf=bdf)
+
+
+def _gpus_of(log: KernelLog) -> set[str | None]:
+    """Those that the driver names, for a text that has nothing but a log."""
+    return {event.bdf for events in (log.xids, log.off_bus, log.not_started) for event in events}
 
 
 def _not_logged(log: KernelLog, gpu: Device, nothing: str) -> Judgement:

@@ -74,6 +74,14 @@ _REASONS: Mapping[NoStart, _Reason] = {
         "install a release that supports this GPU: appendix A of each README lists its GPUs; older boards need a legacy"
         " release, newer ones a later release; the board is not at fault",
     ),
+    "supported": _Reason(
+        Fault.GPU_UNRECOGNISED, ": it does not recognise it, though this release supports its model",
+        Fault.GPU_UNRECOGNISED.remedy,
+    ),
+    "no-memory": _Reason(
+        Fault.START_MEMORY, ": the host had no memory left for it (NV_ERR_NO_MEMORY)", Fault.START_MEMORY.remedy
+    ),
+    "to-reset": _Reason(Fault.GPU_NOT_STARTED, ": it has to be reset first (WPR2 is up from an earlier start)", ""),
     "firmware": _Reason(
         Fault.GPU_REFUSED, ": no image of its GSP firmware",
         "install the GSP firmware of the module's release (/lib/firmware/nvidia/VERSION/gsp_*.bin against"
@@ -95,7 +103,9 @@ _ALONE = _Reason(
     fault=Fault.GPU_NOT_STARTED, text=": it takes this one alone of its model for a GPU that it does not support",
     remedy="",
 )  # fmt: skip
-_OF_A_MODEL = frozenset({"needs-open", "not-open", "unsupported", "unsupported-call"})
+_LOST = _Reason(fault=Fault.GPU_NOT_STARTED, text=": it does not respond", remedy="")
+"""It fell off the bus; what the driver says of its start follows from that."""
+_OF_A_MODEL = frozenset({"supported", "needs-open", "not-open", "unsupported", "unsupported-call"})
 _LATE = "watch it: if it happens again, cold power cycle, then check the GPU's power cables and seating"
 _MODULES: Mapping[ModuleTrouble, tuple[FaultKind, str]] = {
     "signature": (Fault.MODULE_UNSIGNED, "its signature was refused (Secure Boot, kernel lockdown)"),
@@ -167,7 +177,8 @@ def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement 
     if not now and (listed or not no_bar or (gpu is None and not any(event.group[:3] == "GPU" for event in no_bar))):
         before = f"the driver could not start it before it was last loaded{reach(log)}"
         return Judgement(Status.PASS, before) if all_times else None
-    reason = _reason(now) if now else _REASONS["bars"]
+    lost = any(event.bdf == bdf and not event.past for event in log.off_bus)
+    reason = _LOST if lost else _reason(now) if now else _REASONS["bars"]
     if reason is _REASONS["claimed"] and gpu is not None and (listed or bound(gpu) not in (None, "nvidia")):
         return None
     if _OF_A_MODEL & {event.why for event in now} and gpu is not None and _runs_others(box, gpu):
@@ -253,8 +264,8 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     elif judgement.fault is Fault.BAR1_SMALL:
         yield from (replace(gpu, part="BAR1") for gpu in gpu_itself(box, at, judgement))
     else:
-        if judgement.fault is Fault.GPU_REFUSED:
-            yield DRIVER
+        if judgement.fault in (Fault.GPU_REFUSED, Fault.START_MEMORY):
+            yield DRIVER if judgement.fault is Fault.GPU_REFUSED else host_part("free memory")
         yield from gpu_itself(box, at, judgement)
 
 

@@ -27,6 +27,10 @@ _SERVICES = ("nvidia-", "nv-hostengine", "nv-fabricmanage", "nvsm", "dcgm")
 _BY_LIMIT = "cgroup"
 _BESIDE_S = 60.0
 _BOUNCE = "bounce buffers"
+_LOCKED = (
+    "read RIP and call trace below these lines: they name the code in which the CPU ran, its module in brackets; look"
+    " for a later release of that driver or of the kernel; where a CPU does not come back, drain and reboot"
+)
 _OPEN_FILES = (
     "find which program holds them (/proc/sys/fs/file-nr, lsof) and restart it; raise fs.file-max only where that many"
     " are meant"
@@ -75,8 +79,10 @@ def _blame_panic(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compon
 
 def _hung(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     names = first_of([*dict.fromkeys(event.part for event in events if event.part)] or ["CPUs"])
-    message = f"tasks or CPUs hung {counted(len(events), 'time')}: {names}{reach(log)}"
-    return _warning(Fault.TASKS_HUNG, message, log, events)
+    locked = [event for event in events if "lockup" in event.line.lower()]
+    what = "CPUs locked up" if len(locked) == len(events) else "tasks or CPUs hung"
+    message = f"{what} {counted(len(events), 'time')}: {names}{reach(log)}"
+    return _warning(Fault.TASKS_HUNG, message, log, events, _LOCKED if locked else "")
 
 
 def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:

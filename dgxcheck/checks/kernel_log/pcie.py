@@ -22,7 +22,7 @@ from dgxcheck.checks.kernel_log.device_log import (
 )
 from dgxcheck.checks.placement.missing import missing, place_of
 from dgxcheck.components.component import Component
-from dgxcheck.components.locate import links_at
+from dgxcheck.components.locate import links_at, lost_nvswitches
 from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -80,9 +80,13 @@ def _in_a_day(seconds: Sequence[float]) -> int:
 
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The PCIe link above a GPU, or above an HCA and then the HCA; the links at both sides of a bridge."""
+    """The PCIe link above a GPU, or above an HCA and then the HCA; the links at both sides of a bridge.
+
+    Of an NVSwitch that fell off the bus first itself.
+    """
     device = device_of(box, at)
     if device is None:
+        yield from (switch for switch in lost_nvswitches(box) if switch.bdf == at.bdf)
         yield from _blame_slot(box, at, judgement)
         return
     yield from own_link(box, at, judgement)

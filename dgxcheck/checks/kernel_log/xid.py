@@ -141,7 +141,8 @@ def _primary(xids: Sequence[Xid], entries: Mapping[int, XidEntry], timed: bool) 
 
 
 def _words(numbers: Sequence[int], events: Sequence[Xid], entries: Mapping[int, XidEntry]) -> str:
-    """``Xid 48 (double-bit ECC error), Xid 45 (channel removed after another error) 3 times``"""
+    """``Xid 48 (double-bit ECC error), Xid 45 (channel removed after another error) 3 times``; ``GPU reset required (no
+    Xid)`` where the driver says it in other words alone."""
     times: Counter[int] = Counter()
     links: dict[int, set[int]] = defaultdict(set)
     texts = {number: entries[number].text for number in numbers}
@@ -151,9 +152,11 @@ def _words(numbers: Sequence[int], events: Sequence[Xid], entries: Mapping[int, 
             texts[xid.number] = asked
         if entries[xid.number].about == "NVLink" and (link := link_of(xid.text)) is not None:
             links[xid.number].add(link)
+    logged = {xid.number for xid in events if "Xid" in xid.line}
     return ", ".join(
-        f"Xid {number} ({texts[number]}){f' {times[number]} times' if times[number] > 1 else ''}"
-        f"{_of_links(sorted(links[number]))}"
+        (f"Xid {number} ({texts[number]})" if number in logged else f"{texts[number]} (no Xid)")
+        + (f" {times[number]} times" if times[number] > 1 else "")
+        + _of_links(sorted(links[number]))
         for number in numbers
     )
 

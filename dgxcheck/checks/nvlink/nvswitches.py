@@ -10,9 +10,9 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
-from dgxcheck.components.locate import missing_nvswitches
+from dgxcheck.components.locate import lost_nvswitches, missing_nvswitches
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Gap, Missing, need, rows
+from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.topology.nvlinks import is_nvswitch
@@ -49,12 +49,11 @@ def _judge(box: Box) -> Judged:
     yield HOST, ruled(_number, box)
     if in_container(box) or guest(box) is not None:
         return
-    present = {function.bdf for function in nvswitches(box)}
-    for row in rows(box.snapshot.config_space):
-        if isinstance(row.control, Missing) and row.control.gap is Gap.LOST and row.bdf in present:
-            message, evidence = "fell off the bus: its config space reads all ones", of_gaps([row.control])
-            judgement = Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.NVSWITCH_MISSING)
-            yield Subject(kind="pci", name=row.bdf, bdf=row.bdf), judgement
+    gaps = {row.bdf: row.control for row in rows(box.snapshot.config_space) if isinstance(row.control, Missing)}
+    for lost in lost_nvswitches(box):
+        message, evidence = "fell off the bus: its config space reads all ones", of_gaps([gaps[lost.name]])
+        judgement = Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.NVSWITCH_MISSING)
+        yield Subject(kind="pci", name=lost.name, bdf=lost.bdf), judgement
 
 
 def _blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:

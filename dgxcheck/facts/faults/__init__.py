@@ -22,7 +22,10 @@ BY_WORD: Mapping[str, FaultKind] = {kind.word: kind for kind in EVERY_FAULT}
 
 MODULES_REFUSED = frozenset({Fault.MODULE_REFUSED, Fault.MODULE_UNSIGNED, Fault.MODULE_NOT_BUILT})
 """The driver is not loaded, and the kernel says why."""
-GPU_DEAD = frozenset({Fault.GPU_LOST, Fault.GPU_NOT_STARTED, Fault.GPU_UNPOWERED, Fault.GPU_REFUSED})
+GPU_DEAD = frozenset({
+    Fault.GPU_LOST, Fault.GPU_NOT_STARTED, Fault.GPU_UNPOWERED, Fault.GPU_REFUSED, Fault.GPU_UNRECOGNISED,
+    Fault.START_MEMORY,
+})  # fmt: skip
 DEVICE_DEAD = GPU_DEAD | {Fault.HCA_NOT_STARTED, Fault.HCA_UNRESPONSIVE, Fault.HCA_LOST}
 """The device as a whole does not work: nothing resets it, and what else is wrong with it follows from that."""
 DEVICE_ABSENT = frozenset({Fault.GPU_MISSING, Fault.HCA_MISSING})

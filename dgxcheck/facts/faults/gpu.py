@@ -28,8 +28,9 @@ class Gpu:
     # the driver and its library
     LIBRARY_MISSING = FaultKind("library-missing", "libnvidia-ml.so.1 is not installed or not found", "software",
         steps=("change-setting",),
-        remedy="install the driver's libraries in the version that /proc/driver/nvidia/version shows, then run"
-        " ldconfig", source="ldconfig(8); NVIDIA driver README")
+        remedy="of a program in a container see first whether that was given the driver (--gpus all, runtime class"
+        " nvidia, the driver root of a device plugin); on the host run ldconfig, then install the driver's libraries in"
+        " the version that /proc/driver/nvidia/version shows", source="ldconfig(8); NVIDIA driver README")
     LIBRARY_BROKEN = FaultKind("library-broken", "libnvidia-ml.so.1 is there and cannot be loaded", "software",
         steps=("change-setting",),
         remedy="check LD_LIBRARY_PATH and ldconfig -p for another libnvidia-ml.so.1; reinstall the driver's libraries"
@@ -58,6 +59,16 @@ class Gpu:
     GPU_REFUSED = FaultKind("gpu-refused",
         "the driver does not take a GPU: it does not support it, lacks its firmware, or another driver holds it",
         "software", steps=("change-setting", "reboot"), source=README)
+    GPU_UNRECOGNISED = FaultKind("gpu-unrecognised",
+        "the driver does not support a GPU, by its own words, of a model that this release supports", "hardware",
+        steps=("inspect", "power-cycle", "contact-vendor"),
+        remedy="in a virtual machine see first whether it is a vGPU, which needs the guest driver of the host's vGPU"
+        " software, or in confidential computing, whose mode the host sets (with NVSwitches of all GPUs at once); on"
+        " bare metal see whether the other GPUs of its model start", source=README)
+    START_MEMORY = FaultKind("start-memory", "the host had no memory left for the start of a GPU", "program",
+        steps=("inspect", "load-module", "reboot"),
+        remedy="look at the free memory of the host (free -m; /proc/buddyinfo, for it may be in pieces) and which"
+        " programs hold it", source="NVIDIA open-gpu-kernel-modules issue 892")
     DRIVER_NOT_LOADED = FaultKind("driver-not-loaded", "NVIDIA GPUs are present and no NVIDIA kernel module is loaded",
         "software", steps=("load-module", "reboot"),
         remedy="run modprobe nvidia; if it fails, check dmesg for the reason (module not built for this kernel: dkms"
@@ -76,7 +87,9 @@ class Gpu:
         " version nvidia), in containers those inside too; then reload the driver or update the older one",
         source="modprobe(8); NVIDIA driver README")
     CLIENT_MISMATCH = FaultKind("client-mismatch",
-        "the driver refused programs that use another version of its library", "software")
+        "the driver refused programs that use another version of its library", "software",
+        remedy="restart these programs; in containers use the library that the container toolkit mounts, not the"
+        " image's", source=README)
     NOUVEAU = FaultKind("nouveau", "a driver of the kernel (nouveau, nova) is bound to an NVIDIA GPU", "software",
         steps=("change-setting", "reboot"), source=README)
     DRIVER_UNBOUND = FaultKind("driver-unbound", "no driver is bound to a GPU, HCA or NVMe disk", "software",

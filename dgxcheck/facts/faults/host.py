@@ -95,6 +95,12 @@ class Host:
     NUMA_BALANCING = FaultKind("numa-balancing", "the kernel moves pages that GPUs use between NUMA nodes", "setting")
     GOVERNOR = FaultKind("governor", "the CPU frequency governor lowers the clock", "setting")
     # the kernel log
+    DRIVER_ERROR = FaultKind("driver-error",
+        "the driver of GPUs or HCAs logged an error in words that no other check reads", "software", warns="watch",
+        steps=("inspect", "contact-vendor"), alone=True,
+        remedy="read the lines around it (dmesg -T), look whether a program failed at that time, and search its words"
+        " in the driver's release notes and issues; if it recurs or programs fail, send them with the file of"
+        " nvidia-bug-report.sh (of an HCA sysinfo-snapshot) to the vendor", source=OWN)
     XID = FaultKind("xid", "the driver logged an Xid error that asks for a reset of the GPU", "hardware",
         about=("gpu", ""))
     XID_APPLICATION = FaultKind("xid-application", "the driver logged an Xid error that a program causes by itself",
@@ -135,6 +141,13 @@ class Host:
         remedy="install nvidia-container-toolkit, run nvidia-ctk runtime configure (CDI: nvidia-ctk cdi generate) and"
         " restart the container runtime; then check the output of nvidia-container-cli -k -d /dev/tty info",
         source="NVIDIA Container Toolkit documentation")
+    CONTAINER_ERROR = FaultKind("container-error", "NVIDIA's container runtime could not set up a container",
+        "software", about=("host", "container runtime"), steps=("inspect",),
+        remedy="read its text: it names the file, right or library that it lacks; nvidia-container-cli -k -d /dev/tty"
+        " info on the host shows whether the driver is at fault; else compare what was upgraded last (its toolkit, the"
+        " kernel, the driver), the rights of the container (cgroups, user namespaces, a root file system over the"
+        " network), and whether nvidia-persistenced runs where its socket is meant",
+        source="https://github.com/NVIDIA/libnvidia-container")
     GPUS_NOT_OFFERED = FaultKind("gpus-not-offered", "a scheduler has fewer GPUs of the host than it should have",
         "software", about=("host", "GPUs for the scheduler"), steps=("inspect",),
         remedy="on that host run dgxcheck health for a GPU that is lost, and compare nvidia-smi -L with what the"
