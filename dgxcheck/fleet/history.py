@@ -238,11 +238,11 @@ class _Open:
     def __init__(self, first: Visit, fault: NodeFault) -> None:
         self._first = self.last = first
         self._results = 0
-        self.fault = OpenFault(fault, first.result.level, first.result.generated_at)
+        self.fault = OpenFault(fault, first.result.level, first.result.generated_at, first.result.machine)
 
     def add(self, visit: Visit, fault: NodeFault) -> None:
         level = max(self.fault.level, visit.result.level, key=LEVELS.index)
-        self.fault = OpenFault(fault, level, visit.result.generated_at)
+        self.fault = OpenFault(fault, level, visit.result.generated_at, visit.result.machine)
         self.last, self._results = visit, self._results + 1
 
     def spell(self) -> Spell:

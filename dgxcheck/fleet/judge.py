@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from calendar import timegm
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import groupby, pairwise
-from time import gmtime, strftime, strptime, time
+from time import gmtime, strftime, time
 
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
-from dgxcheck.fleet.node import VERDICTS, Node, NodeVerdict, OpenFault, Result, node_of
+from dgxcheck.fleet.node import VERDICTS, Node, NodeVerdict, OpenFault, Result
 from dgxcheck.fleet.outliers import FigureColumns, FleetFigure, Outlier, farthest
 from dgxcheck.fleet.reading import Unread, documents
+from dgxcheck.fleet.same_name import node_by_machine, one_name, same_node
 from dgxcheck.source.state_file import DATE
 
 MAX_AGE_S = 86400.0
 """A result that is older proves nothing: what broke since is not in it."""
 _CLOCK_SKEW_S = 300
 """By which clocks of hosts may differ."""
-_EXCHANGE_S = 3600
-"""In which no machine is exchanged for another."""
 COMMON_SHARE = 0.1
 """A fault on more than a tenth of the nodes has a common reason: a profile, an image, a driver, a fabric."""
 _COMMON_LEAST = 3
@@ -107,7 +104,7 @@ def judge(
         except NotAResult as error:
             unread.append(Unread(where, str(error)))
             continue
-        if wanted and (owner := _called_after(where, wanted)) and not _same_node(owner, result.node):
+        if wanted and (owner := _called_after(where, wanted)) and not same_node(owner, result.node):
             unread.append(Unread(where, f"a result of {result.node} in a file of {owner}"))
             continue
         columns.add(len(results), result.group, figures)
@@ -135,34 +132,6 @@ def _called_after(where: str, nodes: Collection[str]) -> str:
     return name
 
 
-def _same_node(a: str, b: str) -> bool:
-    """With or without their domain."""
-    return a == b or (a.partition(".")[0] == b.partition(".")[0] and ("." in a) != ("." in b))
-
-
-def _one_name(found: Iterable[str], expected: Collection[str]) -> Mapping[str, str]:
-    """Another name of a host that is called with its domain here and without it there: the expected or short one."""
-    of_host = gathered((name.partition(".")[0], name) for name in sorted({*found, *expected}))
-    pairs = ((short, names[0]) for short, *names in of_host.values() if len(names) == 1 and short in of_host)
-    return {
-        short if whole in expected else whole: whole if whole in expected else short
-        for short, whole in pairs
-        if not (short in expected and whole in expected)
-    }
-
-
-def _at_once(results: Iterable[Result]) -> list[str]:
-    """Serial numbers of machines that share a host name: of one that was exchanged no later result is to be expected,
-    nor one of its successor within an hour.
-    """
-    dated = sorted((each.generated_at, each.machine) for each in results if each.machine)
-    turns = [(serial, [timegm(strptime(date, DATE)) for date, _ in those]) for serial, those in
-             groupby(dated, key=lambda each: each[1])]  # fmt: skip
-    serials = {serial for serial, _ in turns}
-    soon = any(later[0] - earlier[-1] < _EXCHANGE_S for (_, earlier), (_, later) in pairwise(turns))
-    return sorted(serials) if soon or len(turns) > len(serials) else []
-
-
 def fleet_of(
     results: Sequence[Result], columns: FigureColumns, unread: Sequence[Unread], expected: Sequence[str] = (),
     oldest: str = "",
@@ -171,7 +140,7 @@ def fleet_of(
 
     Beside a result of the machine itself none of a recording counts; those from before ``oldest`` are stale.
     """
-    names = _one_name({result.node for result in results}, expected)
+    names = one_name({result.node for result in results}, expected)
     results = [replace(each, node=names[each.node]) if each.node in names else each for each in results]
     of_node = gathered((result.node, number) for number, result in enumerate(results))
     left_out: list[Unread] = []
@@ -181,11 +150,9 @@ def fleet_of(
             recorded = counted(len(numbers) - len(live), "result")
             left_out.append(Unread(name, f"{recorded} of recordings not counted beside those of the machine itself"))
             of_node[name] = live
-        fresh = (results[number] for number in of_node[name] if results[number].generated_at >= oldest)
-        if machines := _at_once(fresh):
-            left_out.append(Unread(name, f"results of {len(machines)} machines, serial numbers {', '.join(machines)};"
-                                         " give each a host name of its own"))  # fmt: skip
-    nodes = {name: node_of([results[number] for number in of_node[name]], oldest) for name in sorted(of_node)}
+    nodes = {name: node_by_machine([results[number] for number in of_node[name]], oldest) for name in sorted(of_node)}
+    left_out += [Unread(name, f"{node.shared}; give each a host name of its own")
+                 for name, node in nodes.items() if node.shared]  # fmt: skip
     # of each node those of the newest that measured, else of the newest
     current = {
         max(numbers, key=lambda number: (results[number].level == "extended", results[number].generated_at)): name

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from calendar import timegm
 from collections.abc import Collection, Mapping, Sequence
+from time import strptime
 from typing import Literal
 
 from dgxcheck.facts.record import Record
+from dgxcheck.source.state_file import DATE
 
 Level = Literal["quick", "default", "extended"]
 LEVELS: tuple[Level, ...] = ("quick", "default", "extended")
@@ -15,8 +18,8 @@ VERDICTS: tuple[NodeVerdict, ...] = ("fail", "unknown", "warn", "pass")
 """The worst first."""
 COMPARED = ("GB/s", "Gb/s", "us", "TFLOP/s", "W", "MHz", "MiB")
 """Units of what machines alike have alike; temperatures depend on the load, and counters on the age."""
-
-
+EXCHANGE_S = 3600
+"""In which no machine is exchanged for another."""
 INVENTORY = "host.inventory"
 """The check that compares with the last run on the node itself."""
 
@@ -97,6 +100,8 @@ class OpenFault(Record, kw_only=False):
     fault: NodeFault
     level: Level
     found_at: str
+    machine: str = ""
+    """The serial number of the machine that has it; empty where it is not known."""
 
 
 class Node(Record, kw_only=False):
@@ -110,6 +115,14 @@ class Node(Record, kw_only=False):
     """The worst of the newest result and of what is still open; at least unknown where that result is stale."""
     stale: bool
     """Its newest result is too old to prove anything."""
+    machines: tuple[str, ...] = ()
+    """Serial numbers of the machines that share its name; empty for a name of one machine."""
+
+    @property
+    def shared(self) -> str:
+        """Which machines share its name; empty for a name of one machine."""
+        numbers = ", ".join(self.machines)
+        return f"results of {len(self.machines)} machines, serial numbers {numbers}" if numbers else ""
 
     @property
     def current(self) -> bool:
@@ -137,7 +150,7 @@ def node_of(results: Sequence[Result], oldest: str = "") -> Node:
         for fault in result.faults:
             before = found.get(fault.key)
             level = result.level if before is None else max(before.level, result.level, key=LEVELS.index)
-            found[fault.key] = OpenFault(fault, level, result.generated_at)
+            found[fault.key] = OpenFault(fault, level, result.generated_at, result.machine)
         _count(result, most, found)
     newest = ordered[-1]
     worst = sorted(found.values(), key=lambda each: VERDICTS.index(each.fault.status))
@@ -163,7 +176,7 @@ def _count(result: Result, most: dict[str, tuple[int, str]], found: dict[str, Op
                 action="look for the missing device in the kernel log of the node; if it was removed on purpose,"
                 f" acknowledge {INVENTORY} there",
             )  # fmt: skip
-            found[key] = OpenFault(lost, result.level, result.generated_at)
+            found[key] = OpenFault(lost, result.level, result.generated_at, result.machine)
 
 
 def proven(found: OpenFault, result: Result) -> bool:
@@ -171,8 +184,13 @@ def proven(found: OpenFault, result: Result) -> bool:
 
     It has to come from the level that found the fault, or a higher one, and the check has to have judged there: the
     same finding passes, or the check judged everything and reports this no more (a line of the kernel log, a device
-    that was exchanged for another at the same place).
+    that was exchanged for another at the same place). Another machine of that name proves nothing before it can have
+    been put in the place of the one that has the fault.
     """
+    if found.machine and result.machine not in ("", found.machine):
+        found_s, result_s = (timegm(strptime(date, DATE)) for date in (found.found_at, result.generated_at))
+        if result_s - found_s < EXCHANGE_S:
+            return False
     if LEVELS.index(result.level) < LEVELS.index(found.level):
         return False
     if found.fault.key in result.passed:

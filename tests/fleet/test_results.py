@@ -42,7 +42,7 @@ def dated(seconds: float) -> str:
     return strftime(DATE, gmtime(seconds))
 
 
-def at(hour: int, spec: str = "dgx-1-v100", **members: Any) -> Document:
+def at(hour: float, spec: str = "dgx-1-v100", **members: Any) -> Document:
     """Of the machine itself, at an hour of the half day before NOW."""
     members = {"host": "dgx001", "generated_at": dated(NOW - 3600 * (12 - hour)), "source": LIVE, **members}
     return result(spec, **members)
@@ -329,12 +329,50 @@ def test_hosts_of_two_domains_are_two_nodes(tmp_path: Path) -> None:
     assert judge([there], ["dgx001"], now_s=NOW).silent == ("dgx001",)
 
 
+OTHER_MACHINE: Document = {"parts": [{"kind": "machine", "serial": "MADEUP", "at": ""}]}
+UNNUMBERED: Document = {"parts": []}
+
+
 @pytest.mark.parametrize(("hours", "shared"), [((1, 1), True), ((1, 3), False), ((1, 3, 5), True)])
 def test_two_machines_that_share_a_name_are_no_exchange(hours: tuple[int, ...], shared: bool, tmp_path: Path) -> None:
-    other: Document = {"parts": [{"kind": "machine", "serial": "MADEUP", "at": ""}]}
-    results = [at(hour, **other) if turn % 2 else at(hour) for turn, hour in enumerate(hours)]
-    unread = judge([written(tmp_path, *results)], now_s=NOW).unread
-    assert ["results of 2 machines" in each.why for each in unread] == [True] * shared
+    results = [at(hour, **OTHER_MACHINE) if turn % 2 else at(hour) for turn, hour in enumerate(hours)]
+    fleet = judge([written(tmp_path, *results)], now_s=NOW)
+    assert ["results of 2 machines" in each.why for each in fleet.unread] == [True] * shared
+    assert fleet.nodes["dgx001"].verdict == ("unknown" if shared else "pass")
+    assert may_return(fleet) is not shared
+
+
+@pytest.mark.parametrize(("results", "verdict"), [
+    ([at(3, SICK), at(3.5, **OTHER_MACHINE)], "fail"),
+    ([at(3, SICK), at(3.5, **OTHER_MACHINE), at(8, **OTHER_MACHINE)], "fail"),
+    ([at(3, SICK), at(3.5, **OTHER_MACHINE), at(4)], "unknown"),
+    ([at(3, SICK), at(3.5, **OTHER_MACHINE), at(4, **UNNUMBERED)], "fail"),
+    ([at(3), at(3.5, SICK, **OTHER_MACHINE), at(4)], "fail"),
+    ([at(1, SICK, **UNNUMBERED), at(3), at(3.5, **OTHER_MACHINE)], "fail"),
+    ([at(-40, SICK, parts=[{"kind": "machine", "serial": "SOLD", "at": ""}]), at(3), at(3.5, **OTHER_MACHINE)],
+     "unknown"),
+    ([at(-40, **OTHER_MACHINE), at(-39.5, SICK), at(3, **OTHER_MACHINE)], "pass"),
+    ([at(1, SICK), at(3, **OTHER_MACHINE)], "pass"),
+    ([at(1, gpus={"A": 8}), at(1.5, gpus={"A": 4}, **OTHER_MACHINE)], "unknown"),
+])  # fmt: skip
+def test_a_fault_of_one_machine_is_not_proven_right_by_another_of_its_name(
+    results: list[Document], verdict: str, tmp_path: Path
+) -> None:
+    fleet = judge([written(tmp_path, *results)], now_s=NOW)
+    assert fleet.nodes["dgx001"].verdict == verdict
+    word = reason_of(fleet.nodes["dgx001"]).removeprefix("dgxcheck: ").split("; ")[0]
+    assert (word == verdict) is (verdict != "fail")
+
+
+def test_the_gate_names_the_machines_that_share_a_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dates = [dated(time() - 60 * minutes) for minutes in (30, 10)]
+    sick, well = ({"host": "dgx001", "source": LIVE, "generated_at": date} for date in dates)
+    folder = written(tmp_path, result(SICK, **sick), result("dgx-1-v100", **{**OTHER_MACHINE, **well}))
+    assert main(["fleet", "--gate", "-n", "dgx001", folder]) == 2
+    held = capsys.readouterr().out
+    assert held.startswith("dgx001: hold: results of 2 machines, serial numbers ")
+    assert f"{KEY} found by level default at {dates[0]} on " in held
+    assert main(["fleet", "--history", folder]) == 2
 
 
 @pytest.mark.parametrize(("fault", "words"), [

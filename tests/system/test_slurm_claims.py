@@ -45,11 +45,12 @@ def slurm(tmp_path: Path) -> Path:
     return folder
 
 
-def result(host: str, verdict: str = "pass", age_h: float = 0, kind: str = "live") -> str:
+def result(host: str, verdict: str = "pass", age_h: float = 0, kind: str = "live", serial: str = "") -> str:
     at = datetime.now(timezone.utc) - timedelta(hours=age_h)
     return json.dumps({
         "schema": "dgxcheck/result/1", "host": host, "generated_at": at.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "level": "quick", "verdict": verdict, "source": {"kind": kind}, "passed": {} if verdict == "fail" else {
+        "level": "quick", "verdict": verdict, "source": {"kind": kind},
+        "parts": [{"kind": "machine", "serial": serial}] if serial else [], "passed": {} if verdict == "fail" else {
             FAULT["key"]: 0}, "found": [FAULT] if verdict == "fail" else [],
     })  # fmt: skip
 
@@ -102,6 +103,14 @@ def test_a_pass_under_one_name_does_not_return_what_fails_under_another(
     short: str, long: str, other: str, slurm: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert told(slurm, {"a.json": result("dgx003", short), "b.json": result(other, long)}, capsys) == []
+
+
+@pytest.mark.parametrize("verdict", ["pass", "fail"])
+def test_machines_that_share_a_name_return_no_node(
+    verdict: str, slurm: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = {"a.json": result("dgx001", verdict, 0.5, serial="A"), "b.json": result("dgx001", serial="B")}
+    assert told(slurm, results, capsys) == []
 
 
 def test_the_sweep_names_the_nodes_of_its_job() -> None:

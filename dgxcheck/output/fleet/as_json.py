@@ -37,6 +37,7 @@ def _node(node: Node) -> Json:
         **members(node, "name verdict"),
         "newest": members(newest, "verdict level generated_at live"),
         "stale": node.stale,
+        "machines": [*node.machines],
         "score": newest.score,
         **members(newest.group, "profile? gpus driver?"),
         "faults": [_fault(fault) for fault in node.faults],

@@ -58,9 +58,11 @@ def _held_or_returned(node: Node) -> str:
         warned = f", {len(node.faults)} warn" if node.faults else ""
         return f"{node.name}: return: level {newest.level}, {newest.generated_at}{warned}"
     held = [] if newest.live else ["its newest result is not of the machine itself"]
+    held += [node.shared] if node.shared else []
     held += [f"its newest result is too old: {newest.generated_at}"] if node.stale else []
     held += [
         f"{each.fault.key} found by level {each.level} at {each.found_at}"
+        + (f" on {each.machine or 'a machine without a serial number'}" if node.shared else "")
         + ("" if each.fault.key in {fault.key for fault in newest.faults} else f"; no {each.level} result since")
         for each in node.faults
         if each.fault.status in ("fail", "unknown")
