@@ -13,6 +13,7 @@ from dgxcheck.checks.engine.box import NO_GROWTH, Box
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
+from dgxcheck.diagnosis.causes import diagnose
 from dgxcheck.difference import findings
 from dgxcheck.difference.compare import compare as compare_facts
 from dgxcheck.difference.compare import verdict, worst_first
@@ -155,10 +156,11 @@ def _summary_of(source: Source, side: Side, profile: str) -> HealthSummary:
         boards={} if profile == "none" else library.boards_for(choice),
     )
     box = with_growth(box, NO_GROWTH if source.origin.kind == "live" else within(source, side.snapshot, inf))
-    score = score_of(box)
+    found = run(box, CHECKS)
+    score = score_of(box, diagnose(box, found).causes, found)
     return HealthSummary(
-        findings={finding.key: _finding_summary(finding) for finding in run(box, CHECKS)},
-        score=None if score is None else score.measured,
+        findings={finding.key: _finding_summary(finding) for finding in found},
+        score=None if score is None else score.total,
         against=choice.profile.name if choice else "",
     )
 

@@ -24,10 +24,7 @@ class FindingSummary(Record):
 
 
 class HealthSummary(Record):
-    """The findings of one run by key, and its score; None without a reference machine.
-
-    The score is the one that no verdict caps: what caps it are findings, which are compared themselves.
-    """
+    """The findings of one run by key, and its score as ``health`` prints it; None without a reference machine."""
 
     findings: Mapping[str, FindingSummary]
     score: float | None
@@ -36,17 +33,21 @@ class HealthSummary(Record):
 
 
 def differences(old: HealthSummary, new: HealthSummary) -> Iterator[Difference]:
-    """Findings that are not a pass on both sides, then the score."""
+    """Findings that are not a pass on both sides, then the score: what is no longer checked makes it no better."""
     bdfs = {finding.bdf for finding in new.findings.values()}
     passed = {_check(key) for key, finding in old.findings.items() if finding.status == "pass"}
     ran = _checks_run(new)
+    unchecked = False
     for key in (*new.findings, *(key for key in old.findings if key not in new.findings)):
         was, now = old.findings.get(key), new.findings.get(key)
         cured = now is None and was is not None and was.bdf in bdfs and _check(key) in ran
-        yield from _finding(key, was, now, cured, was is None and _check(key) in passed)
+        for difference in _finding(key, was, now, cured, was is None and _check(key) in passed):
+            unchecked |= difference.kind == "neutral"
+            yield difference
     if old.score is not None and new.score is not None and old.score != new.score and old.against == new.against:
+        rise: Trend = "neutral" if unchecked else "better"
         yield Difference(
-            kind="better" if new.score > old.score else "worse", area="score", change="changed", device="score",
+            kind=rise if new.score > old.score else "worse", area="score", change="changed", device="score",
             bdf=None, what="score", old=old.score, new=new.score,
             message=f"{old.score:g} -> {new.score:g} of 100 against {new.against}",
         )  # fmt: skip

@@ -26,9 +26,7 @@ def report_of(document: Mapping[str, Json], path: str) -> HealthSummary:
     """Findings and score of the report; BadInput names the member that is not valid."""
     if not isinstance(findings := document.get("findings"), list):
         raise BadInput(f"{path}: 'findings' is not a list; expected a report of 'dgxcheck health --format json'")
-    members = (("score", "total"), ("score", "measured"), ("profile", "name"))
-    total, measured, name = (_member(document, *member, path) for member in members)
-    total = total if total is None or measured is None else measured
+    total, name = (_member(document, *member, path) for member in (("score", "total"), ("profile", "name")))
     if not (total is None or (isinstance(total, int | float) and not isinstance(total, bool) and 0 <= total <= 100)):
         raise BadInput(f"{path}: 'score' has no total between 0 and 100")
     if not (name is None or isinstance(name, str)):

@@ -100,6 +100,20 @@ def test_two_health_reports(tmp_path: Path, capsys: Capture) -> None:
     assert said(capsys, old, "dgx-1-v100")[1]["differences"] == []
 
 
+@pytest.mark.parametrize(("base", "spec"), [
+    ("dgx-a100", "dgx-a100-remap-failed"), ("dgx-1-v100", "dgx-1-v100-switch-x8"),
+])  # fmt: skip
+def test_the_score_is_the_one_that_health_prints(base: str, spec: str, tmp_path: Path, capsys: Capture) -> None:
+    sound, sick = (report(tmp_path, name) for name in (base, spec))
+    totals = [json.loads(Path(path).read_text())["score"]["total"] for path in (sound, sick)]
+    capsys.readouterr()
+    for old, new in ((sound, sick), (base, spec), (base, sick), (sound, spec)):
+        _, document = said(capsys, old, new)
+        (score,) = (each for each in document["differences"] if each["area"] == "score")
+        assert [score["old"], score["new"]] == [document[side]["score"] for side in ("old", "new")] == totals
+        assert score["kind"] == "worse"
+
+
 def test_a_finding_that_was_not_judged_again_is_no_cure(tmp_path: Path, capsys: Capture) -> None:
     old = report(tmp_path, "dgx-1-v100-xid-62")
     new = tmp_path / "quick.json"
@@ -112,7 +126,7 @@ def test_a_finding_that_was_not_judged_again_is_no_cure(tmp_path: Path, capsys: 
 def test_what_passed_once_for_all_was_judged(capsys: Capture) -> None:
     for old, new, words in (("dgx-1-v100", "dgx-1-v100-acs-redirect", "gdr.acs pass -> warn"),
                             ("dgx-1-v100-acs-redirect", "dgx-1-v100", "gdr.acs warn -> pass")):  # fmt: skip
-        judged, control = said(capsys, old, new)[1]["differences"]
+        judged, control = (each for each in said(capsys, old, new)[1]["differences"] if each["area"] != "score")
         assert judged["message"].startswith(words)
         assert (control["what"], control["kind"]) == ("acs-control", "neutral")
 
