@@ -9,6 +9,7 @@ from time import gmtime, strftime, time
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.typical import gathered
+from dgxcheck.fleet.device_counts import CountDifference, count_differences
 from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.node import VERDICTS, Node, NodeVerdict, OpenFault, Result
 from dgxcheck.fleet.outliers import FigureColumns, FleetFigure, Outlier, farthest
@@ -62,11 +63,16 @@ class Fleet(Record):
     unread: tuple[Unread, ...]
     results: int
     """How many were read: a node can have several."""
+    device_counts: tuple[CountDifference, ...] = ()
+    """Numbers of GPUs and HCAs that few of the nodes alike have."""
 
     @property
     def verdict(self) -> NodeVerdict:
-        """The worst of all nodes; at least unknown where a node or a file has no result."""
+        """The worst of all nodes; at least unknown where a node or a file has no result, and warn where counts of
+        devices differ.
+        """
         words = {node.verdict for node in self.nodes.values()}
+        words |= {"warn"} if self.device_counts else set()
         words |= {"unknown"} if self.silent or self.unread or not self.nodes else set()
         return next(word for word in VERDICTS if word in words)
 
@@ -166,6 +172,7 @@ def fleet_of(
         differences=_differences(nodes.values()),
         unread=(*unread, *left_out),
         results=len(results),
+        device_counts=count_differences(nodes.values()),
     )
 
 

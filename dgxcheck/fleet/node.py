@@ -52,6 +52,11 @@ class LikeMachines(Record, kw_only=False):
     """``8 x Tesla V100-SXM2-16GB``."""
     driver: str
 
+    @property
+    def model(self) -> str:
+        """``Tesla V100-SXM2-16GB``, however many."""
+        return ", ".join(each.partition(" x ")[2] for each in self.gpus.split(", "))
+
 
 class GpuLinks(Record, kw_only=False):
     """NVLinks of one GPU of a machine that shares its NVLink domain."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from dgxcheck.facts.missing import Json
 from dgxcheck.fleet.judge import KindOfFault, VersionDifference
 from dgxcheck.fleet.node import VERDICTS, Node, OpenFault
@@ -26,6 +28,8 @@ def render(report: FleetReport) -> str:
         "outliers": [
             {**members(each, "node key value median nodes"), "off": round(each.off, 4)} for each in fleet.outliers
         ],
+        "counts": [{**members(each, "kind profile? model"), "values": _values(each.nodes)}
+                   for each in fleet.device_counts],
         "versions": [_difference(difference) for difference in fleet.differences],
         "unread": [members(unreadable, "where why") for unreadable in fleet.unread],
     })  # fmt: skip
@@ -66,7 +70,8 @@ def _kind(kind: KindOfFault) -> Json:
 
 
 def _difference(difference: VersionDifference) -> Json:
-    values: list[Json] = [
-        {"value": value, "count": len(nodes), "nodes": folded(nodes)} for value, nodes in difference.nodes.items()
-    ]
-    return {"name": difference.name, "gpus": difference.gpus, "values": values}
+    return {"name": difference.name, "gpus": difference.gpus, "values": _values(difference.nodes)}
+
+
+def _values(nodes: Mapping[str, Sequence[str]] | Mapping[int, Sequence[str]]) -> list[Json]:
+    return [{"value": value, "count": len(names), "nodes": folded(names)} for value, names in nodes.items()]

@@ -54,6 +54,7 @@ def _page(report: FleetReport) -> Page:
         ("Found earlier, and not shown to be gone since",
          _rows(("Node", "Finding", "Found", "Newest result"), _unproven(fleet))),
         ("Off the median of the fleet", [*_figures(fleet.figures)]),
+        ("Counts that differ", _rows(("Of", "Number", "Nodes", "Which"), _device_counts(fleet))),
         ("Versions that differ", _rows(("Of", "Version", "Nodes", "Which"), _versions(fleet))),
         ("Lowest scores", _rows(("Node", "Score", "Reference"), scores)),
     )  # fmt: skip
@@ -164,6 +165,14 @@ def _figure(figure: FleetFigure) -> tuple[Cell, ...]:
     nodes += [f"and {len(figure.outliers) - _MOST_NODES} more"] if figure.outliers[_MOST_NODES:] else []
     figures = f"{low} to {high}, median {middle} of {sum(figure.counts)} nodes"
     return Cell(figure.key), Cell(figures, note=group, spread=drawn), Cell(", ".join(nodes))
+
+
+def _device_counts(fleet: Fleet) -> Iterator[tuple[Cell, ...]]:
+    return (
+        (Cell(text.counted_devices(difference)), Cell(str(number)), Cell(str(len(names))), Cell(folded(names)))
+        for difference in fleet.device_counts
+        for number, names in difference.nodes.items()
+    )
 
 
 def _versions(fleet: Fleet) -> Iterator[tuple[Cell, ...]]:

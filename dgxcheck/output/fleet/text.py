@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults import BY_WORD
+from dgxcheck.fleet.device_counts import CountDifference
 from dgxcheck.fleet.judge import Fleet, KindOfFault, VersionDifference
 from dgxcheck.fleet.node import VERDICTS, Node, OpenFault
 from dgxcheck.fleet.node_names import folded
@@ -20,11 +21,13 @@ _SHARED = ("so many nodes have one reason: look first at the switches, power and
 
 
 def counts(fleet: Fleet) -> str:
-    """``16 nodes: 1 fail, 15 pass``."""
+    """``16 nodes: 1 fail, 15 pass; 1 with another number of devices``."""
     found = [(len(fleet.with_verdict(word)), word) for word in VERDICTS]
     lines = [f"{count} {word}" for count, word in found if count]
     lines += [f"{len(fleet.silent)} without a result"] if fleet.silent else []
-    return f"{counted(len(fleet.nodes) + len(fleet.silent), 'node')}: {', '.join(lines) or 'no result'}"
+    odd = {name for difference in fleet.device_counts for name in difference.rare}
+    also = f"; {len(odd)} with another number of devices" if odd else ""
+    return f"{counted(len(fleet.nodes) + len(fleet.silent), 'node')}: {', '.join(lines) or 'no result'}{also}"
 
 
 def example(kind: KindOfFault) -> str:
@@ -91,6 +94,8 @@ def render(report: FleetReport) -> str:
         *section("Off the median of the fleet",
                   [f"{outlier.node} {outlier.key}: {off(outlier)}" for outlier in fleet.outliers], most),
         *section("NVLink domains", nvlink_racks.section(report), most),
+        *section("Counts that differ",
+                  [f"{counted_devices(each)}: {by_value(each.nodes)}" for each in fleet.device_counts], None),
         *section("Versions that differ", [_difference(difference) for difference in fleet.differences], None),
         *section("Lowest scores", [
             f"{node.name}: {score:g} of 100 against {node.newest.group.profile}"
@@ -135,5 +140,15 @@ def _unproven(node: Node, found: OpenFault) -> str:
 
 
 def _difference(difference: VersionDifference) -> str:
-    lines = [f"{value or 'none'}: {folded(nodes)} ({len(nodes)})" for value, nodes in difference.nodes.items()]
-    return f"{difference.name}: {'; '.join(lines)}"
+    return f"{difference.name}: {by_value(difference.nodes)}"
+
+
+def by_value(nodes: Mapping[str, Sequence[str]] | Mapping[int, Sequence[str]]) -> str:
+    """``4: ws[001-020] (20); 3: ws021 (1)``."""
+    found = ((str(value), names) for value, names in nodes.items())
+    return "; ".join(f"{value or 'none'}: {folded(names)} ({len(names)})" for value, names in found)
+
+
+def counted_devices(difference: CountDifference) -> str:
+    """What is counted, on which machines."""
+    return f"{difference.kind}s of nodes with {difference.model}"
