@@ -73,6 +73,7 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
         devices=_devices(document),
         accepted=shared.one(frozenset(str(finding.get("key")) for finding in findings if finding.get("acknowledged"))),
         machine=next((part.serial for part in parts_of(document) if part.kind == "machine"), ""),
+        gpus_at=shared.one(_gpus_at(document)),
     ), figures
 
 
@@ -204,6 +205,11 @@ def _group(document: Mapping[str, Json], versions: Mapping[str, Sequence[str]]) 
 def _versions(document: Mapping[str, Json]) -> dict[str, tuple[str, ...]]:
     found = _members(document.get("versions")).items()
     return {name: tuple(map(str, each)) for name, each in found if isinstance(each, list)}
+
+
+def _gpus_at(document: Mapping[str, Json]) -> frozenset[str]:
+    parts = map(_members, _all(document.get("parts")))
+    return frozenset(str(part.get("at"))[:_PART_CHARACTERS] for part in parts if part.get("kind") == "gpu")
 
 
 def _devices(document: Mapping[str, Json]) -> dict[str, int]:

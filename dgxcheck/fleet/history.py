@@ -173,7 +173,7 @@ class _Shortened:
             accepted=self._one(result.accepted),
             faults=tuple(map(self._one, short)),
             versions=self._one(result.versions, tuple(sorted(result.versions.items()))),
-            nvlinks=_NOTHING, nvlink_domains=(), devices=_NOTHING, score=None,
+            nvlinks=_NOTHING, nvlink_domains=(), devices=_NOTHING, score=None, gpus_at=frozenset(),
         )  # fmt: skip
         bare = tuple(replace(part, gauges={}) for part in parts_of(document))
         parts = self._one(bare, tuple((part.kind, part.serial, part.at) for part in bare))

@@ -69,10 +69,10 @@ class Fleet(Record):
     @property
     def verdict(self) -> NodeVerdict:
         """The worst of all nodes; at least unknown where a node or a file has no result, and warn where counts of
-        devices differ.
+        devices differ or figures are off.
         """
         words = {node.verdict for node in self.nodes.values()}
-        words |= {"warn"} if self.device_counts else set()
+        words |= {"warn"} if self.device_counts or self.figures else set()
         words |= {"unknown"} if self.silent or self.unread or not self.nodes else set()
         return next(word for word in VERDICTS if word in words)
 

@@ -97,6 +97,8 @@ class Result(Record):
     """Keys of findings that the site acknowledges."""
     machine: str = ""
     """Its serial number; empty where it is not known."""
+    gpus_at: frozenset[str] = frozenset()
+    """Bus ids of the GPUs that have a serial number."""
 
 
 class OpenFault(Record, kw_only=False):

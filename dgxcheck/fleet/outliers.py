@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from dgxcheck.facts.record import Record
-from dgxcheck.facts.typical import median
+from dgxcheck.facts.record import Record, replace
+from dgxcheck.facts.typical import gathered, median
 from dgxcheck.fleet.node import LikeMachines
 
 MADS, SHARE, LEAST = 8.0, 0.05, 8
@@ -28,6 +28,8 @@ class Outlier(Record, kw_only=False):
     median: float
     nodes: int
     """How many nodes the median is of."""
+    another_driver: bool = False
+    """Is the median one of nodes with all drivers, as too few have its own?"""
 
     @property
     def off(self) -> float:
@@ -35,11 +37,20 @@ class Outlier(Record, kw_only=False):
         return (self.value - self.median) / abs(self.median)
 
 
+class NodeOutliers(Record, kw_only=False):
+    """The figures of one check that are off at one node, the farthest off first."""
+
+    node: str
+    check: str
+    figures: tuple[Outlier, ...]
+
+
 class FleetFigure(Record, kw_only=False):
     """One figure of all alike nodes, of which some are off."""
 
     key: str
     group: LikeMachines
+    """With the drivers of all nodes that are compared."""
     median: float
     bound: float
     """How far off the median a node may be."""
@@ -69,13 +80,25 @@ class FigureColumns:
 
     def figures(self, nodes: Mapping[int, str]) -> tuple[FleetFigure, ...]:
         """Those in which a node is off, of the results named in ``nodes``; the farthest off first."""
-        found = []
-        for group, columns in self._columns.items():
-            for key, column in columns.items():
-                kept = [(nodes[number], value) for number, value in zip(*column, strict=True) if number in nodes]
-                if (figure := _figure(key, group, kept)) is not None:
-                    found.append(figure)
+        alike = gathered(((group.profile, group.gpus), group) for group in self._columns)
+        found = [figure for groups in alike.values() for figure in self._of_alike(groups, nodes)]
         return tuple(sorted(found, key=lambda each: (_by_distance(each.outliers[0]), each.group.gpus)))
+
+    def _of_alike(self, groups: Sequence[LikeMachines], nodes: Mapping[int, str]) -> Iterator[FleetFigure]:
+        """Of machines that differ in their driver at most."""
+        for key, with_it in gathered((key, group) for group in groups for key in self._columns[group]).items():
+            of_nodes = {group: self._kept(group, key, nodes) for group in with_it}
+            few = {node for kept in of_nodes.values() if len(kept) < LEAST for node, _ in kept}
+            figures = [_figure(key, group, kept) for group, kept in of_nodes.items()]
+            if few and len(with_it) > 1:
+                drivers = ", ".join(sorted(group.driver for group, kept in of_nodes.items() if kept))
+                everyone = [each for kept in of_nodes.values() for each in kept]
+                figures.append(_figure(key, replace(with_it[0], driver=drivers), everyone, few))
+            yield from (figure for figure in figures if figure is not None)
+
+    def _kept(self, group: LikeMachines, key: str, nodes: Mapping[int, str]) -> list[tuple[str, float]]:
+        column = self._columns[group][key]
+        return [(nodes[number], value) for number, value in zip(*column, strict=True) if number in nodes]
 
 
 def _by_distance(outlier: Outlier) -> tuple[float, str, str]:
@@ -87,20 +110,30 @@ def farthest(figures: Iterable[FleetFigure]) -> tuple[Outlier, ...]:
     return tuple(sorted((outlier for figure in figures for outlier in figure.outliers), key=_by_distance))
 
 
-def _figure(key: str, group: LikeMachines, of_nodes: Sequence[tuple[str, float]]) -> FleetFigure | None:
-    """None where no node is off."""
+def by_node_and_check(outliers: Iterable[Outlier]) -> list[NodeOutliers]:
+    """In the order of ``farthest``, but what is farthest off at each node before all else: no node hides another."""
+    found = gathered(((each.node, each.key.partition("/")[0]), each) for each in outliers)
+    rows = [NodeOutliers(node, check, tuple(figures)) for (node, check), figures in found.items()]
+    own = gathered((row.node, row) for row in rows)
+    return sorted(rows, key=lambda row: row is not own[row.node][0])
+
+
+def _figure(
+    key: str, group: LikeMachines, of_nodes: Sequence[tuple[str, float]], few: Collection[str] = ()
+) -> FleetFigure | None:
+    """None where no node is off, of ``few`` where it names some: those with a driver that too few have."""
     values = [value for _, value in of_nodes]
     if len(values) < LEAST or abs(middle := median(values)) < _LEAST_MEDIAN:
         return None
     off = [abs(value - middle) for value in values]
     bound = max(MADS * _SIGMA * median(off), SHARE * abs(middle))
-    if max(off) <= bound:
-        return None
     outliers = [
-        Outlier(node, key, value, middle, len(values))
+        Outlier(node, key, value, middle, len(values), bool(few))
         for (node, value), distance in zip(of_nodes, off, strict=True)
-        if distance > bound
+        if distance > bound and (not few or node in few)
     ]
+    if not outliers:
+        return None
     low, high = min(values), max(values)
     return FleetFigure(key, group, middle, bound, low, high, _counts(values, low, high),
                   tuple(sorted(outliers, key=_by_distance)))  # fmt: skip

@@ -71,3 +71,60 @@ def test_versions_that_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert (only.name, [len(nodes) for nodes in only.nodes.values()]) == ("vbios", [15, 1])
     main(["fleet", str(tmp_path)])
     assert "88.00.43.00.04: dgx007 (1)" in capsys.readouterr().out
+
+
+NOW = "570.148.08"
+
+
+def measured(folder: Path, slow: dict[int, tuple[float, int, str]], nodes: int = 30) -> str:
+    """Nodes of which some have a share of the memory bandwidth, on so many of their GPUs, and with a driver."""
+    lines = []
+    for number in range(nodes):
+        share, gpus, driver = slow.get(number, (1.0, 0, NOW))
+        document = result("dgx-a100", host=f"dgx{number:03}")
+        document["versions"]["driver"] = [driver]
+        places = [part["at"] for part in document["parts"] if part["kind"] == "gpu"]
+        for turn, at in enumerate(places):
+            value = (1300 + number % 5 + turn / 10) * (share if turn < gpus else 1)
+            document["passed"][f"measure.memory-bandwidth/{at}"] = value
+        lines.append(json.dumps(document) + "\n")
+    (folder / "all.jsonl").write_text("".join(lines))
+    return str(folder)
+
+
+def test_no_node_that_is_off_hides_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    slow = dict.fromkeys((3, 4), (0.7, 8, NOW)) | {20: (0.8, 1, NOW), 21: (0.9, 3, NOW)}
+    assert main(["fleet", measured(tmp_path, slow)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "WARN: 30 nodes: 30 pass; 4 off the median"
+    rows = [line.strip() for line in lines if " measure.memory-bandwidth" in line]
+    assert rows[:2] == [f"dgx00{number} measure.memory-bandwidth, 8 GPUs, -30 %" for number in (3, 4)]
+    assert rows[2].startswith("dgx020 measure.memory-bandwidth/0000:07:00.0: ")
+    assert rows[3:] == ["dgx021 measure.memory-bandwidth, 3 GPUs, -10 %"]
+
+
+@pytest.mark.parametrize(("slow", "off"), [
+    ({6: (0.6, 8, "550")}, {6}), ({6: (1, 0, "550")}, set()), ({6: (0.6, 8, "550"), 7: (0.6, 8, NOW)}, {6, 7}),
+    (dict.fromkeys(range(8), (0.6, 8, "550")), set()),
+    ({number: (0.6 if number == 2 else 1, 8, f"55{number % 4}") for number in range(12)}, {2}),
+])  # fmt: skip
+def test_few_nodes_with_a_driver_are_compared_with_all_drivers(
+    slow: dict[int, tuple[float, int, str]], off: set[int], tmp_path: Path
+) -> None:
+    found = judge([measured(tmp_path, slow)]).outliers
+    assert {each.node for each in found} == {f"dgx{number:03}" for number in off}
+    assert {each.node for each in found if each.another_driver} == {
+        f"dgx{number:03}" for number in off if slow[number][2] != NOW
+    }
+
+
+def test_a_driver_that_few_have_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = measured(tmp_path, {6: (0.6, 8, "550")})
+    main(["fleet", folder])
+    assert "dgx006 measure.memory-bandwidth, 8 GPUs, -40 % (another driver)" in capsys.readouterr().out
+    main(["fleet", "--format", "json", folder])
+    document = json.loads(capsys.readouterr().out)
+    assert complaints("fleet", document) == []
+    assert [each["another_driver"] for each in document["outliers"]] == [True] * 8
+    main(["fleet", "--format", "html", folder])
+    assert "-40 %, another driver" in capsys.readouterr().out

@@ -26,7 +26,8 @@ def render(report: FleetReport) -> str:
         "nodes": [_node(node) for node in fleet.nodes.values()],
         "faults": [_kind(kind) for kind in fleet.kinds],
         "outliers": [
-            {**members(each, "node key value median nodes"), "off": round(each.off, 4)} for each in fleet.outliers
+            {**members(each, "node key value median nodes another_driver"), "off": round(each.off, 4)}
+            for each in fleet.outliers
         ],
         "counts": [{**members(each, "kind profile? model"), "values": _values(each.nodes)}
                    for each in fleet.device_counts],

@@ -160,7 +160,8 @@ def _figure(figure: FleetFigure) -> tuple[Cell, ...]:
                    off=tuple(outlier.value for outlier in figure.outliers))  # fmt: skip
     low, high, middle = map(text.number, (figure.low, figure.high, figure.median))
     nodes = [
-        f"{each.node} {text.number(each.value)} ({100 * each.off:+.0f} %)" for each in figure.outliers[:_MOST_NODES]
+        f"{each.node} {text.number(each.value)} ({text.percent(each.off)}{', another driver' * each.another_driver})"
+        for each in figure.outliers[:_MOST_NODES]
     ]
     nodes += [f"and {len(figure.outliers) - _MOST_NODES} more"] if figure.outliers[_MOST_NODES:] else []
     figures = f"{low} to {high}, median {middle} of {sum(figure.counts)} nodes"

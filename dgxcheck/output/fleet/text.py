@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults import BY_WORD
@@ -10,7 +10,7 @@ from dgxcheck.fleet.device_counts import CountDifference
 from dgxcheck.fleet.judge import Fleet, KindOfFault, VersionDifference
 from dgxcheck.fleet.node import VERDICTS, Node, OpenFault
 from dgxcheck.fleet.node_names import folded
-from dgxcheck.fleet.outliers import Outlier
+from dgxcheck.fleet.outliers import NodeOutliers, by_node_and_check
 from dgxcheck.output.fleet import nvlink_racks
 from dgxcheck.output.plain_text import at_most, lines, visible
 from dgxcheck.output.report import FleetReport
@@ -21,12 +21,14 @@ _SHARED = ("so many nodes have one reason: look first at the switches, power and
 
 
 def counts(fleet: Fleet) -> str:
-    """``16 nodes: 1 fail, 15 pass; 1 with another number of devices``."""
+    """``16 nodes: 1 fail, 15 pass; 1 with another number of devices; 2 off the median``."""
     found = [(len(fleet.with_verdict(word)), word) for word in VERDICTS]
     lines = [f"{count} {word}" for count, word in found if count]
     lines += [f"{len(fleet.silent)} without a result"] if fleet.silent else []
     odd = {name for difference in fleet.device_counts for name in difference.rare}
+    far = {outlier.node for outlier in fleet.outliers}
     also = f"; {len(odd)} with another number of devices" if odd else ""
+    also += f"; {len(far)} off the median" if far else ""
     return f"{counted(len(fleet.nodes) + len(fleet.silent), 'node')}: {', '.join(lines) or 'no result'}{also}"
 
 
@@ -53,10 +55,23 @@ def unproven(fleet: Fleet) -> Iterator[tuple[Node, OpenFault]]:
     return ((node, fault) for node in fleet.nodes.values() for fault in node.unproven)
 
 
-def off(outlier: Outlier) -> str:
-    """A value, and how far it is from the median."""
-    value, middle = number(outlier.value), number(outlier.median)
-    return f"{value}, median {middle} of {outlier.nodes} nodes ({100 * outlier.off:+.0f} %)"
+def off(found: NodeOutliers, gpus_at: Collection[str]) -> str:
+    """One figure with its value, or how many GPUs or figures there are, and how far they are from the median."""
+    first, *more = found.figures
+    note = " (another driver)" if any(each.another_driver for each in found.figures) else ""
+    if not more:
+        value, middle = number(first.value), number(first.median)
+        return f"{first.node} {first.key}: {value}, median {middle} of {first.nodes} nodes ({percent(first.off)}){note}"
+    shares = sorted((each.off for each in found.figures), key=abs, reverse=True)
+    span = " to ".join(dict.fromkeys(f"{100 * share:+.0f}" for share in (shares[0], shares[-1])))
+    of_gpus = all(each.key.partition("/")[2] in gpus_at for each in found.figures)
+    what = counted(len(found.figures), "GPU" if of_gpus else "figure")
+    return f"{found.node} {found.check}, {what}, {span} %{note}"
+
+
+def percent(share: float) -> str:
+    """``-20 %``"""
+    return f"{100 * share:+.0f} %"
 
 
 def number(value: float) -> str:
@@ -92,7 +107,7 @@ def render(report: FleetReport) -> str:
         *section("Found earlier, and not shown to be gone since",
                   [_unproven(*each) for each in unproven(fleet)], most),
         *section("Off the median of the fleet",
-                  [f"{outlier.node} {outlier.key}: {off(outlier)}" for outlier in fleet.outliers], most),
+                  [off(row, fleet.nodes[row.node].newest.gpus_at) for row in by_node_and_check(fleet.outliers)], most),
         *section("NVLink domains", nvlink_racks.section(report), most),
         *section("Counts that differ",
                   [f"{counted_devices(each)}: {by_value(each.nodes)}" for each in fleet.device_counts], None),
