@@ -7,6 +7,7 @@ are all slow in every round may be innocent, and needs another.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from dgxcheck.fleet.reading import Unread
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.limits import PAIR_BYTES, PAIR_FILES
 from dgxcheck.readers.benchmarks import nccl_tests, perftest
+from dgxcheck.readers.values import MOST_GBS
 from dgxcheck.rootfs import decode
 
 ALL = "-"
@@ -27,9 +29,9 @@ LEAST_SHARE = 0.9
 """Of the median of all nodes; less is slow."""
 _LEAST = 4
 """Nodes; the median of fewer is no measure."""
-_JSON = LazyPattern(r'"?BW_average"?\s{0,4}:\s{0,4}(\d{1,9}(?:\.\d{1,9})?)', "BW_average")
+_JSON = LazyPattern(r'"?BW_average"?\s{0,4}:\s{0,4}([^\s,}\]]{1,400})', "BW_average")
 """perftest's --out_json; releases before 2023 leave out the quotes (linux-rdma/perftest issue 216)."""
-_MULTINODE = LazyPattern(r"^SUM multinode_\w{1,80} (\d{1,9}(?:\.\d{1,9})?)\s*$", "SUM multinode", flags=re.MULTILINE)
+_MULTINODE = LazyPattern(r"^SUM multinode_\w{1,80} (\S{1,400})", "SUM multinode", flags=re.MULTILINE)
 _NAME = LazyPattern(
     r"(?P<round>\d{1,6}),(?P<a>[\w.-]{1,255}),(?P<b>[\w.-]{1,255}),(?P<adapter>[\w.-]{1,64})\.(?:txt|json)",
     flags=re.ASCII,
@@ -130,24 +132,45 @@ def read(folder: str) -> tuple[list[Measured], list[Unread]]:
         except OSError as error:
             unread.append(Unread(name, f"cannot be read: {error.strerror}"))
             continue
+        try:
+            rate = figure(text)
+        except ValueError as error:
+            unread.append(Unread(name, str(error)))
+            continue
         found.append(Measured(round=int(match["round"]), nodes=(match["a"], match["b"]), adapter=match["adapter"],
-                              figure=figure(text)))  # fmt: skip
+                              figure=rate))  # fmt: skip
+    if not found and unread and all(map(_NAME.fullmatch, names)):
+        raise BadInput(f"{folder}: no output can be read: {unread[0].where}: {unread[0].why}")
     if not found:
         raise BadInput(f"{folder}: no output of a pair, named ROUND,NODE,NODE,ADAPTER.txt")
     return found, unread
 
 
 def figure(text: str) -> float:
-    """The rate of ib_write_bw, nccl-tests or nvbandwidth in GB/s, the lowest of several; 0 where there is none."""
+    """The rate of ib_write_bw, nccl-tests or nvbandwidth in GB/s, the lowest of several; 0 where there is none.
+
+    Raises ValueError for one that no machine has.
+    """
     if match := _JSON.search(text):
-        return float(match[1]) / 8
+        return _rate(match[1]) / 8
     if sums := _MULTINODE.findall(text):
-        return min(map(float, sums))
+        return min(map(_rate, sums))
     lines = tuple(text.splitlines())
     facts = (fact for read_ in (perftest.read_perftest, nccl_tests.read) for part in read_(lines)
              for fact in part.facts.values())  # fmt: skip
     values = [value for fact in facts if isinstance(fact, dict) and isinstance(value := fact.get("value"), int | float)]
     return float(min(values, default=0.0))
+
+
+def _rate(text: str) -> float:
+    """A number as JSON has it. Raises ValueError for a negative or infinite one, and for what is none."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 8 * MOST_GBS:
+        return float(value)
+    raise ValueError(f"{text[:40]} is no rate")
 
 
 def judge(

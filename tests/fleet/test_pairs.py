@@ -121,11 +121,36 @@ NCCL = """\
          700.0),
         ("", 0.0),
         ("Unable to init the socket connection\n", 0.0),
-        ("BW_average: " + "9" * 4000, 999999999 / 8),
+        ('{"BW_average": 9.7e+01}', 97 / 8), ('{"BW_average":970E-1}', 97 / 8), ('{"BW_average": 0}', 0.0),
+        ("SUM multinode_device_to_device_memcpy_read_ce 7.9508e2\n", 795.08),
     ],
 )  # fmt: skip
 def test_figures(text: str, gbs: float) -> None:
     assert figure(text) == pytest.approx(gbs, rel=1e-3)
+
+
+@pytest.mark.parametrize("number", [
+    "-5", "1e400", "-0.1", "NaN", "Infinity", "inf", "true", '"97"', "null", "9" * 4000, "1e300", "97x", "{", "0x10",
+])  # fmt: skip
+@pytest.mark.parametrize("form", ['{{"BW_average": {}}}', "BW_average: {},", "SUM multinode_copy {}"])
+def test_a_figure_that_no_machine_has_is_unreadable(form: str, number: str) -> None:
+    with pytest.raises(ValueError, match="is no rate"):
+        figure(form.format(number))
+
+
+def test_an_unreadable_figure_is_no_slow_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for turn, pairs in enumerate(rounds(["n1", "n2", "n3", "n4"]), 1):
+        for a, b in pairs:
+            number = "-5" if (turn, a) == (1, "n1") else "97"
+            (tmp_path / f"{turn},{a},{b},-.txt").write_text(f'{{"BW_average": {number}}}')
+    assert main(["fleet", "pairs", str(tmp_path)]) == 3
+    printed = capsys.readouterr().out
+    assert printed.startswith("UNKNOWN: 4 nodes, 5 measurements in 3 rounds: all alike\n")
+    assert "-5 is no rate" in printed
+    for path in tmp_path.iterdir():
+        path.write_text('{"BW_average": -5}')
+    assert main(["fleet", "pairs", str(tmp_path)]) == 3
+    assert "no output can be read" in capsys.readouterr().err
 
 
 def outputs(folder: Path, slow: str, adapter: str) -> None:
