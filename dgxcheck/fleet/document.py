@@ -54,15 +54,13 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
     if verdict == "pass" and (not passed or any(_counts(each) and not each.get("acknowledged") for each in findings)):
         raise NotAResult("'verdict' is pass, and what was judged does not say so")
     versions = _versions(document)
-    score = document.get("score")
-    total = score.get("total") if isinstance(score, dict) else score
     return Result(
         node=_text(document, "host", "the host's name"),
         live=_members(document.get("source")).get("kind") == "live",
         generated_at=_date(document),
         level=_word(document, "level", LEVELS),
         verdict=verdict,
-        score=float(total) if _is_figure(total) else None,
+        score=_score(document),
         group=shared.one(_group(document, versions)),
         versions=versions,
         nvlink_domains=tuple(each for each in _all(document.get("nvlink_domains")) if isinstance(each, str)),
@@ -106,6 +104,16 @@ def _word(document: Mapping[str, Json], name: str, words: tuple[Word, ...]) -> W
     if value not in words:
         raise NotAResult(f"{name!r} is none of {', '.join(words)}")
     return words[words.index(value)]
+
+
+def _score(document: Mapping[str, Json]) -> float | None:
+    score = document.get("score")
+    total = score.get("total", "") if isinstance(score, dict) else score
+    if total is None:
+        return None
+    if not _is_figure(total) or not 0 <= total <= 100:
+        raise NotAResult("'score' is no number from 0 to 100")
+    return float(total)
 
 
 _STATUSES = (*VERDICTS, "skip")

@@ -30,6 +30,7 @@ from dgxcheck.fleet.node import (
 )  # fmt: skip
 from dgxcheck.fleet.part_history import DAY_S, PartHistory, PartsOverTime
 from dgxcheck.fleet.reading import Unread, documents
+from dgxcheck.fleet.same_name import one_name
 from dgxcheck.fleet.trends import Gauges, Trend
 from dgxcheck.limits import HISTORY_RESULTS
 
@@ -186,6 +187,10 @@ def history_of(visits: Iterable[Visit], gauges: Gauges | None = None, unread: Se
     """Results in the order of time, at one date in that of ``in_order``."""
     nodes: dict[str, _Node] = {}
     parts = PartsOverTime()
+    visits = [*visits]
+    names = one_name({visit.result.node for visit in visits}, ())
+    visits = [replace(visit, result=replace(visit.result, node=names[name])) if (name := visit.result.node) in names
+              else visit for visit in visits]  # fmt: skip
     for visit in sorted(visits, key=lambda visit: (visit.at_s, *in_order(visit.result))):
         nodes.setdefault(visit.result.node, _Node(visit)).add(visit)
         parts.add(visit.at_s, visit.result.node, visit.parts, visit.result.faults)

@@ -94,7 +94,7 @@ def judge(
     A result is a claim: one that is dated in the future does not count, for it would outlive every newer one, nor does
     one of another node in a file that is called after an expected node.
     """
-    wanted = frozenset(expected)
+    wanted = frozenset(name.lower() for name in expected)
     now_s = time() if now_s is None else now_s
     shared, columns = SharedStrings(), FigureColumns()
     results: list[Result] = []
@@ -131,8 +131,8 @@ def refuse_future(result: Result, now_s: float) -> None:
 
 
 def _called_after(where: str, nodes: Collection[str]) -> str:
-    """The node after which a file is called: ``dgx001-0.json``; empty where it is none of these."""
-    name = where.rpartition("/")[2]
+    """The node after which a file is called: ``dgx001-0.json``; empty where it is none of these, in small letters."""
+    name = where.rpartition("/")[2].lower()
     while name and name not in nodes:
         name = name[: max(name.rfind("-"), name.rfind("."), 0)]
     return name
@@ -166,7 +166,7 @@ def fleet_of(
     }
     return Fleet(
         nodes=nodes,
-        silent=tuple(name for name in expected if name not in nodes),
+        silent=tuple(name for name in expected if names.get(name, name) not in nodes),
         kinds=_kinds(nodes),
         figures=columns.figures(current),
         differences=_differences(nodes.values()),

@@ -17,19 +17,32 @@ _DAY_S = 86400
 
 
 def same_node(a: str, b: str) -> bool:
-    """With or without their domain."""
+    """With or without their domain, in capitals or not."""
+    a, b = a.lower(), b.lower()
     return a == b or (a.partition(".")[0] == b.partition(".")[0] and ("." in a) != ("." in b))
 
 
 def one_name(found: Iterable[str], expected: Collection[str]) -> Mapping[str, str]:
-    """Another name of a host that is called with its domain here and without it there: the expected or short one."""
-    of_host = gathered((name.partition(".")[0], name) for name in sorted({*found, *expected}))
-    pairs = ((short, names[0]) for short, *names in of_host.values() if len(names) == 1 and short in of_host)
+    """Other names of a host that is called with its domain here and without it there, or in capitals: the expected one,
+    else the short one, else that in small letters.
+    """
+    named = {name.lower() for name in expected}
+    of_host = gathered((name.lower().partition(".")[0], name) for name in sorted({*found, *expected}))
     return {
-        short if whole in expected else whole: whole if whole in expected else short
-        for short, whole in pairs
-        if not (short in expected and whole in expected)
+        name: one
+        for host, names in of_host.items()
+        for alike in _alike(host, names, named)
+        for one in [min(alike, key=lambda name: (name not in expected, "." in name, name != name.lower(), name))]
+        for name in alike
+        if name != one
     }
+
+
+def _alike(host: str, names: Sequence[str], named: Collection[str]) -> Iterable[list[str]]:
+    """Names of one host each: with several domains, or expected under both names, they are several hosts."""
+    spelled = gathered((name.lower(), name) for name in names)
+    apart = len(spelled) > 2 or host not in spelled or all(name in named for name in spelled)
+    return spelled.values() if apart else [[*names]]
 
 
 def node_by_machine(results: Sequence[Result], oldest: str = "") -> Node:

@@ -17,6 +17,7 @@ from sample import swept
 from seam import judge_once
 
 from dgxcheck.cli import main
+from dgxcheck.fleet import history
 from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.judge import Fleet, KindOfFault, judge
 from dgxcheck.fleet.reading import Unread, documents
@@ -241,6 +242,9 @@ def test_of_a_file_with_more_results_than_a_fleet_has_the_first_are_read(tmp_pat
     assert [each.why for each in found if isinstance(each, Unread)] == ["more than 3 results; not read from line 5 on"]
 
 
+SCORES: list[Any] = [-1, 100.5, 1e308, True, "90", [], {}, {"total": -1}, {"total": "x"}]
+
+
 def _without(name: str) -> Document:
     return {key: value for key, value in at(1).items() if key != name}
 
@@ -249,6 +253,7 @@ def _without(name: str) -> Document:
     "document",
     [
         *map(_without, ("host", "generated_at", "level", "verdict", "passed", "found")),
+        *(at(1, score=score) for score in SCORES),
         at(1, verdict="fine"), at(1, passed=[]), at(1, found=[1]), at(1, found=[{"status": "fail"}]), at(1, host=None),
     ],
 )  # fmt: skip
@@ -322,6 +327,29 @@ def test_a_domain_behind_its_name_makes_no_other_node(tmp_path: Path) -> None:
     assert (*fleet.nodes, *fleet.silent) == ("dgx001", "dgx002")
     assert fleet.verdict == "pass"
     assert [*judge([there], ["dgx001.site"], now_s=NOW).nodes] == ["dgx001.site", "dgx002.site"]
+
+
+@pytest.mark.parametrize(("found", "expected", "named", "in_history"), [
+    (["DGX001.site", "dgx001"], [], "dgx001", "dgx001"), (["DGX001.site", "dgx001"], ["DGX001"], "DGX001", "dgx001"),
+    (["DGX001", "dgx001"], [], "dgx001", "dgx001"), (["DGX1", "Dgx1"], ["dgx1.site"], "dgx1.site", "DGX1"),
+    (["DGX001.site", "dgx001.SITE"], ["dgx001"], "dgx001", "DGX001.site"),
+])  # fmt: skip
+def test_capitals_make_no_other_node(
+    found: list[str], expected: list[str], named: str, in_history: str, tmp_path: Path
+) -> None:
+    there = written(tmp_path, at(1, SICK, host=found[0]), at(2, host=found[1]))
+    fleet = judge([there], expected, now_s=NOW)
+    assert (*fleet.nodes, *fleet.silent) == (named,)
+    assert fleet.verdict == "pass"
+    assert [*history.read([there], NOW).nodes] == [in_history]
+
+
+def test_a_file_is_called_after_a_node_in_capitals_or_not(tmp_path: Path) -> None:
+    for name, host in (("DGX001-0.json", "dgx001"), ("dgx002-0.json", "DGX001")):
+        (tmp_path / name).write_text(json.dumps(at(1, host=host)))
+    fleet = judge([str(tmp_path)], ["dgx001", "dgx002"], now_s=NOW)
+    assert ([*fleet.nodes], fleet.silent) == (["dgx001"], ("dgx002",))
+    assert [each.why for each in fleet.unread] == ["a result of DGX001 in a file of dgx002"]
 
 
 def test_hosts_of_two_domains_are_two_nodes(tmp_path: Path) -> None:
