@@ -57,7 +57,7 @@ def _is_explained(log: KernelLog, driver: str) -> bool:
 def _error(log: KernelLog, errors: Sequence[DriverError]) -> Judgement:
     other = len({error.line for error in errors}) - 1
     more = f", and {counted(other, 'other line')}" if other else ""
-    message = f"an error that no other check reads: {errors[0].line[:_LONGEST]}{more}{reach(log)}"
+    message = f"an error that no other check reads: {errors[0].line[:_LONGEST].rstrip(' .')}{more}{reach(log)}"
     return judged(Fault.DRIVER_ERROR, message, len(errors), 0, "lines", lines(log, errors), warns=True)
 
 
