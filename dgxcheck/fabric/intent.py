@@ -33,7 +33,7 @@ class Scheme(Record):
 
     systems: tuple[str, ...]
     adapters: tuple[str, ...]
-    """Those that most of the systems have."""
+    """Those that most of the systems have, or would have if no leaf were down."""
     blocks: tuple[tuple[str, ...], ...]
     """Adapters of a system that share a leaf; empty where fewer than half of the systems agree."""
     steps: Mapping[tuple[str, str], int]
@@ -66,9 +66,9 @@ def inferred(places: Places) -> Intent:
     schemes = []
     for systems in _kinds(places):
         own = {host: places[host] for host in systems}
-        scheme = _scheme(own)
-        schemes.append(scheme)
         beside = _beside(own)
+        scheme = _scheme(own, beside)
+        schemes.append(scheme)
         found = {(host, name): home for host in systems for name, home in _homes(host, own, scheme, beside).items()}
         kept = sum(home[0] == own[host][name][0] for (host, name), home in found.items() if name in own[host])
         if 2 * kept > sum(map(len, own.values())):  # else chance agrees here and there, and no rule
@@ -86,13 +86,40 @@ def _kinds(places: Places) -> list[list[str]]:
     return [sorted(hosts) for hosts in found.values() if len(hosts) > 1] + ([sorted(single)] if single else [])
 
 
-def _scheme(own: Places) -> Scheme:
+def _scheme(own: Places, beside: Mapping[str, Mapping[str, Counter[str]]]) -> Scheme:
     held = Counter(name for adapters in own.values() for name in adapters)
-    adapters = tuple(sorted((name for name, count in held.items() if 2 * count > len(own)), key=counted_order))
-    partitions = Counter(_partition(places, adapters) for places in own.values())
-    common, count = partitions.most_common(1)[0]
+    found = [name for name, count in held.items()
+             if 2 * count > len(own) or (count >= LEAST_SYSTEMS and _lacks_its_leaf(name, own, beside))]  # fmt: skip
+    adapters = tuple(sorted(found, key=counted_order))
+    whole = [places for places in own.values() if all(name in places for name in adapters)]
+    voters = whole if len(whole) >= LEAST_SYSTEMS else [*own.values()]
+    common, count = Counter(_partition(places, adapters) for places in voters).most_common(1)[0]
     steps = {(a, b): step for a, b in permutations(adapters, 2) if (step := _step(own, a, b)) is not None}
-    return Scheme(systems=tuple(own), adapters=adapters, blocks=common if 2 * count > len(own) else (), steps=steps)
+    return Scheme(systems=tuple(own), adapters=adapters, blocks=common if 2 * count > len(voters) else (), steps=steps)
+
+
+def _lacks_its_leaf(name: str, own: Places, beside: Mapping[str, Mapping[str, Counter[str]]]) -> bool:
+    """Is a leaf down, so that all who share the other leaves lack just the adapters that they would have on it?
+
+    Of less than half of the systems it must be one between two others (mlx5_3), as a few can have one more (mlx5_8).
+    """
+    having = [places for places in own.values() if name in places]
+    without = [places for places in own.values() if name not in places]
+    names, left = _of_most(having), _of_most(without)
+    on_leaf = Counter(frozenset(other for other, place in places.items() if place[0] == places[name][0])
+                      for places in having)  # fmt: skip
+    if not left < names or names - left != on_leaf.most_common(1)[0][0]:
+        return False
+    order = sorted((*left, name), key=counted_order)
+    if 2 * len(having) < len(own) and name in (order[0], order[-1]):
+        return False
+    return all(2 * sum(name in beside[leaf] for leaf, _ in places.values()) < len(places) for places in without)
+
+
+def _of_most(systems: Sequence[Mapping[str, Port]]) -> set[str]:
+    """Adapters that more than half of these have."""
+    held = Counter(name for adapters in systems for name in adapters)
+    return {name for name, count in held.items() if 2 * count > len(systems)}
 
 
 def _partition(places: Mapping[str, Port], adapters: Sequence[str]) -> tuple[tuple[str, ...], ...]:

@@ -192,6 +192,34 @@ def test_a_leaf_that_is_gone_is_one_finding() -> None:
     )
 
 
+@pytest.mark.parametrize(("systems", "gone", "words"), [
+    (32, ("leaf001r3",), "mlx5_3 of dgx016, dgx017, dgx018, dgx019 and 12 more is not in the fabric, as it is of 16"),
+    (48, ("leaf000r3", "leaf001r3"), "mlx5_3 of dgx000, dgx001, dgx002, dgx003 and 28 more is not in the fabric, as"),
+    (32, ("leaf000r7",), "mlx5_7 of dgx000, dgx001, dgx002, dgx003 and 12 more is not in the fabric, as it is of 16"),
+])  # fmt: skip
+def test_a_leaf_of_half_of_the_systems_or_more_is_gone(systems: int, gone: tuple[str, ...], words: str) -> None:
+    """Those who share the other leaves lack what was on it, and no other adapter."""
+    fabric = Fabric("rails", systems)
+    for end, far in [*fabric.up.items()]:
+        if end[0] in gone or far[0] in gone:
+            del fabric.up[end]
+    found = judged(fabric)
+    assert [each.message[: len(words)] for each in found.findings] == [words]
+    assert [len(scheme.blocks) for scheme in found.intent.schemes] == [8]
+
+
+def test_systems_with_more_or_other_adapters_lack_no_leaf() -> None:
+    """Storage adapters of one row of three; a row of machines with four adapters; half that call one otherwise."""
+    for systems, rails in ((48, (7,)), (48, (4, 5, 6, 7))):
+        fabric = Fabric("rails", systems)
+        for host in range(16, systems):
+            for rail in rails:
+                del fabric.up[f"dgx{host:03} mlx5_{rail}", 1]
+        assert judged(fabric).findings == ()
+    text = re.sub(r"(dgx0(?:0\d|1[0-5])) mlx5_7", r"\1 mlx5_9", Fabric("rails", 32).discovered())
+    assert judge(fabric_of([read(text)])).findings == ()
+
+
 def test_of_two_adapters_one_is_moved() -> None:
     """Each of the two would do; both would be one move too many."""
     fabric = Fabric("fat", 0)
