@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.fabric.cabling import as_most_have, as_planned, slow
+from dgxcheck.fabric.cabling import as_most_have, as_planned
 from dgxcheck.fabric.finding import FabricFinding, Verdict
 from dgxcheck.fabric.intent import Intent, Places, inferred, places_of
-from dgxcheck.fabric.model import Cable, Fabric, Port
+from dgxcheck.fabric.model import Fabric, Port, kind_of
 from dgxcheck.fabric.plan import compared
+from dgxcheck.fabric.rates import slow_links
 from dgxcheck.fabric.tiers import Tiers, tiers_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import OF_THE_LINK
@@ -19,11 +19,6 @@ from dgxcheck.facts.typical import gathered
 from dgxcheck.readers.fabric.plan import PlannedCable
 from dgxcheck.settings import Settings
 
-_SHARE = 0.5
-"""More than this share of the links of one kind run at the usual rate."""
-_FEW = 3
-"""More slow links of one switch or host, and most of its own, have a reason there."""
-_LINKS = {"host": "links", "below": "links to adapters", "switch": "links to other switches"}
 _VERDICTS: tuple[Verdict, ...] = ("fail", "unknown", "warn", "pass")
 
 
@@ -58,7 +53,7 @@ def judge(fabric: Fabric, plan: Sequence[PlannedCable] | None = None, unread: Se
         planned = compared(fabric, tiers, plan)
         intent = Intent(planned=True, schemes=intent.schemes, homes=planned.of_adapters)
         found += as_planned(fabric, tiers, places, planned)
-    found += [*_islands(fabric, tiers, intent, places), *_rates(fabric), *_errors(fabric)]
+    found += [*_islands(fabric, tiers, intent, places), *slow_links(fabric, tiers), *_errors(fabric)]
     found.sort(key=lambda finding: _VERDICTS.index(finding.status))
     return Judged(fabric=fabric, tiers=tiers, places=places, intent=intent, findings=tuple(found),
                   unread=tuple(unread))  # fmt: skip
@@ -97,7 +92,7 @@ def _islands(fabric: Fabric, tiers: Tiers, intent: Intent, places: Places) -> It
     for host, adapters in places.items():
         for name, place in adapters.items():
             switch = intent.homes.get((host, name), place)[0]
-            systems.setdefault(_kind(host, name), {}).setdefault(tiers.island[switch], []).append(host)
+            systems.setdefault(kind_of(host, name), {}).setdefault(tiers.island[switch], []).append(host)
     reported: set[frozenset[str]] = set()
     for (_, name), islands in systems.items():
         largest = max(islands.values(), key=len)
@@ -112,55 +107,6 @@ def _islands(fabric: Fabric, tiers: Tiers, intent: Intent, places: Places) -> It
                 f" {name} of the other {counted(len(largest), 'system')}",
                 action=f"look at the uplinks of {first_of(switches)}: cables, ports and power of the switches above",
             )  # fmt: skip
-
-
-def _rates(fabric: Fabric) -> Iterator[FabricFinding]:
-    """Links below the rate of most of their kind: one adapter of alike systems; between switches the links of both
-    that lead to switches, or those to adapters where these are faster."""
-    kinds: dict[Cable, list[list[tuple[str, ...]]]] = {}
-    parts: dict[Cable, list[tuple[str, str]]] = {}
-    seen: dict[tuple[str, ...], Counter[tuple[int, str]]] = {}
-    for cable in fabric.cables:
-        if not cable.gbit:
-            continue
-        ends = cable.end[0], cable.peer[0]
-        adapters = [fabric.adapters[guid] for guid in ends if guid in fabric.adapters]
-        own: list[tuple[str, ...]] = [("adapter", *_kind(each.host, each.name)) for each in adapters[:1]]
-        kinds[cable] = [own] if own else [[("switch", guid), ("below", guid)] for guid in ends]
-        parts[cable] = [("host", each.host) for each in adapters if each.host]
-        parts[cable] += [("below" if own else "switch", guid) for guid in ends if guid not in fabric.adapters]
-        for group in [*own, *parts[cable]]:
-            seen.setdefault(group, Counter())[cable.lanes, cable.speed] += 1
-    usual = {group: rate for group, rates in seen.items() for rate, count in rates.most_common(1)
-             if count > _SHARE * rates.total()}  # fmt: skip
-    slower: dict[Cable, str] = {}
-    for cable, both in kinds.items():
-        rates = [[Cable(cable.end, cable.peer, *usual[group]) for group in groups if group in usual] for groups in both]
-        common = [max(each, key=lambda rate: rate.gbit) for each in rates if each]
-        if common and all(rate.gbit > cable.gbit for rate in common):
-            slower[cable] = f"{common[0].rate} at most others"
-    shared = gathered((part, cable) for cable in slower for part in parts[cable])
-    for part, cables in sorted(shared.items(), key=lambda each: -len(each[1])):
-        left = [cable for cable in cables if cable in slower]
-        if len(left) > max(_FEW, _SHARE * seen[part].total()):
-            name = part[1] if part[0] == "host" else fabric.switch(part[1])
-            at = [end for cable in left for end in (cable.end, cable.peer) if part[0] == "host"]
-            found = " and ".join(dict.fromkeys(cable.rate for cable in left))
-            yield FabricFinding(
-                fault=Fault.PORT_SLOW, status="warn", moves=(),
-                ends=(name, *(fabric.shown(end) for end in at if end[0] in fabric.adapters)),
-                message=f"{name}: {len(left)} {_LINKS[part[0]]} at {found}, {slower[left[0]]}",
-                action="compare the speeds that its ports enable (ibportstate) and the kind of its cables and firmware"
-                " with those of its neighbours, before any cable is moved",
-            )  # fmt: skip
-            for cable in left:
-                del slower[cable]
-    for cable, most in slower.items():
-        yield slow(fabric, cable, most)
-
-
-def _kind(host: str, name: str) -> tuple[str, str]:
-    return "".join(character for character in host if not character.isdecimal()), name
 
 
 def _errors(fabric: Fabric) -> Iterator[FabricFinding]:

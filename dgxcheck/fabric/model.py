@@ -99,6 +99,11 @@ class Fabric(Record):
         return self.switches[guid].name if guid in self.switches else guid
 
 
+def kind_of(host: str, name: str) -> tuple[str, str]:
+    """The same for an adapter of that name in all systems whose names differ in digits alone."""
+    return "".join(character for character in host if not character.isdecimal()), name
+
+
 _OF_HOST = re.compile(r"(?P<host>\S{1,100})\s{1,8}(?P<name>[A-Za-z]\S{0,40}\d)", flags=re.ASCII)
 _SWITCH = re.compile(r"(?:MF\d{1,3};)?(?P<name>.+?)(?::[\w.-]+(?:/[A-Z]{1,2}\d{1,3}){1,3})?")
 _INSIDE = "Aggregation Node"

@@ -1,0 +1,211 @@
+"""Links below the rate of their kind: each alone, and those that one switch or system slows as one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from dgxcheck.checks.engine.wording import first_of
+from dgxcheck.fabric.cabling import slow
+from dgxcheck.fabric.finding import FabricFinding
+from dgxcheck.fabric.model import Adapter, Cable, Fabric, Port, kind_of
+from dgxcheck.fabric.tiers import Tiers
+from dgxcheck.facts.cpulist import cpulist, runs_of
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.infiniband import LANE_GBIT
+from dgxcheck.facts.typical import gathered, median
+
+_MANY = 1 / 3
+"""Of two rates that are about as common, the faster is that of at least this share."""
+_FEW = 3
+"""More slow links of one switch or host have a reason there, if they are most of its own or the others have few."""
+_APART = 4
+"""Times as many as the others have on average."""
+_LINKS = {"host": "links", "below": "links to adapters", "switch": "links to other switches"}
+Rate = tuple[int, str]
+"""Lanes and speed."""
+Group = tuple[str, ...]
+"""Links that are compared: ``("adapter", "dgx", "mlx5_3")``, ``("below", GUID)``, ``("between", "0", "dgx", "4x NDR")``
+of those from leaves with such adapters."""
+Usual = tuple[Rate, str]
+"""The rate of a group, and where it is found: ``at most others``."""
+
+
+def slow_links(fabric: Fabric, tiers: Tiers) -> Iterator[FabricFinding]:
+    """Below the rate of the same adapter in alike systems; between switches below that of the other links of both, or
+    of those from switches like the lower one."""
+    cables = [cable for cable in fabric.cables if cable.gbit]
+    kinds = {cable: adapter for cable in cables if (adapter := _adapter(cable, fabric)) is not None}
+    usual = _of_adapters(kinds)
+    between = _between(cables, kinds, usual, tiers)
+    parts = {cable: _parts(cable, kinds.get(cable)) for cable in cables}
+    seen = _counted((part, cable) for cable in cables for part in parts[cable])
+    usual |= _of_tiers(between) | {part: (most, "at most others") for part, rates in seen.items()
+                                   if (most := _majority(rates)) is not None}  # fmt: skip
+    slower: dict[Cable, str] = {}
+    for cable in cables:
+        own = kinds.get(cable)
+        rates = [usual.get(_group(own) if own is not None else between.get(cable, ()))]
+        if own is None:
+            rates.insert(0, _of_both(cable, usual))
+        for rate in rates:
+            if rate is not None and _gbit(rate[0]) > cable.gbit:
+                slower.setdefault(cable, f"{_name(rate[0])} {rate[1]}")
+    return _findings(slower, parts, seen, fabric)
+
+
+def _adapter(cable: Cable, fabric: Fabric) -> Adapter | None:
+    return next((fabric.adapters[guid] for guid, _ in (cable.end, cable.peer) if guid in fabric.adapters), None)
+
+
+def _group(adapter: Adapter) -> Group:
+    return "adapter", *kind_of(adapter.host, adapter.name)
+
+
+def _parts(cable: Cable, adapter: Adapter | None) -> list[Group]:
+    """The host and switches that may be why it is slow."""
+    kind = "switch" if adapter is None else "below"
+    ends = [(kind, guid) for guid, _ in (cable.end, cable.peer) if adapter is None or guid != adapter.guid]
+    return [*ends, *([("host", adapter.host)] if adapter is not None and adapter.host else [])]
+
+
+def _rate(cable: Cable) -> Rate:
+    return cable.lanes, cable.speed
+
+
+def _gbit(rate: Rate) -> float:
+    return rate[0] * LANE_GBIT.get(rate[1], 0.0)
+
+
+def _name(rate: Rate) -> str:
+    return f"{rate[0]}x {rate[1]}"
+
+
+def _counted(pairs: Iterable[tuple[Group, Cable]]) -> dict[Group, Counter[Rate]]:
+    return {group: Counter(map(_rate, cables)) for group, cables in gathered(pairs).items()}
+
+
+def _majority(rates: Counter[Rate]) -> Rate | None:
+    most, count = rates.most_common(1)[0]
+    return most if 2 * count > rates.total() else None
+
+
+def _fastest(rates: Counter[Rate]) -> Rate | None:
+    """Of those that no few have."""
+    return max((rate for rate, count in rates.items() if count >= _MANY * rates.total()), key=_gbit, default=None)
+
+
+def _of_adapters(kinds: Mapping[Cable, Adapter]) -> dict[Group, Usual]:
+    """What most have; the faster of two rates where the other adapters of the slower systems run at it: a switch slows
+    half of the systems where they are on two."""
+    hosts = _counted((("host", adapter.host), cable) for cable, adapter in kinds.items() if adapter.host)
+    found: dict[Group, Usual] = {}
+    for group, cables in gathered((_group(adapter), cable) for cable, adapter in kinds.items()).items():
+        rates = Counter(map(_rate, cables))
+        most, fast = _majority(rates), _fastest(rates)
+        if most is not None:
+            found[group] = most, "at most others"
+        if fast is None or fast == most:
+            continue
+        others: Counter[Rate] = Counter()
+        for cable in cables:
+            if cable.gbit < _gbit(fast):
+                others += hosts.get(("host", kinds[cable].host), Counter()) - Counter([_rate(cable)])
+        if others and _majority(others) == fast:
+            found[group] = fast, "at most other adapters of these systems"
+    return found
+
+
+def _between(
+    cables: Sequence[Cable], kinds: Mapping[Cable, Adapter], usual: Mapping[Group, Usual], tiers: Tiers
+) -> dict[Cable, Group]:
+    """Links to switches a tier up by what is below the lower one; without those to a switch that has far fewer links
+    than the others, as it may be of another kind."""
+    below: dict[str, Counter[Group]] = {}
+    for cable, adapter in kinds.items():
+        group = _group(adapter)
+        for _, guid in _parts(cable, adapter)[:1]:
+            rate = _name(usual[group][0]) if group in usual else ""
+            below.setdefault(guid, Counter())[group[1], rate] += 1
+    found: dict[Cable, tuple[Group, str]] = {}
+    for cable in cables:
+        lower, upper = sorted((cable.end[0], cable.peer[0]), key=lambda guid: tiers.of.get(guid, -1))
+        tier = tiers.of.get(lower, -1)
+        if cable not in kinds and tier >= 0 and tiers.of.get(upper) == tier + 1:
+            carried = below[lower].most_common(1)[0][0] if lower in below else ("", "")
+            found[cable] = ("between", str(tier), *carried), upper
+    links = Counter(found.values())
+    usually = {group: median(counts) for group, counts in
+               gathered((group, count) for (group, _), count in links.items()).items()}  # fmt: skip
+    return {cable: group for cable, (group, upper) in found.items() if 2 * links[group, upper] >= usually[group]}
+
+
+def _of_tiers(between: Mapping[Cable, Group]) -> dict[Group, Usual]:
+    found: dict[Group, Usual] = {}
+    for group, rates in _counted((group, cable) for cable, group in between.items()).items():
+        most, fast = _majority(rates), _fastest(rates)
+        if most is not None:
+            found[group] = most, "at most others"
+        elif fast is not None and _name(fast) == group[-1]:
+            found[group] = fast, "at the adapters below"
+    return found
+
+
+def _of_both(cable: Cable, usual: Mapping[Group, Usual]) -> Usual | None:
+    """The slower of what its two switches have: each the faster of its links to switches and of those to adapters."""
+    ends = [[usual[part, guid] for part in ("switch", "below") if (part, guid) in usual]
+            for guid, _ in (cable.end, cable.peer)]  # fmt: skip
+    found = [max(each, key=lambda rate: _gbit(rate[0])) for each in ends if each]
+    return min(found, key=lambda rate: _gbit(rate[0]), default=None)
+
+
+def _findings(
+    slower: dict[Cable, str], parts: Mapping[Cable, Sequence[Group]], seen: Mapping[Group, Counter[Rate]],
+    fabric: Fabric,
+) -> Iterator[FabricFinding]:  # fmt: skip
+    shared = gathered((part, cable) for cable in slower for part in parts[cable])
+    everywhere = {kind: sum(len(cables) for part, cables in shared.items() if part[0] == kind) for kind in _LINKS}
+    number = Counter(part[0] for part in seen)
+    left = dict(slower)
+    odd: dict[str, list[tuple[Group, list[Cable]]]] = {}
+    for part, cables in sorted(shared.items(), key=lambda each: -len(each[1])):
+        own = [cable for cable in cables if cable in left]
+        elsewhere = (everywhere[part[0]] - len(cables)) / max(1, number[part[0]] - 1)
+        if len(own) > _FEW and (2 * len(own) > seen[part].total() or len(own) >= _APART * elsewhere):
+            odd.setdefault(part[1], []).append((part, own))
+            for cable in own:
+                del left[cable]
+    for found in odd.values():
+        yield _of_one(found, slower, seen, fabric)
+    for cable, usual in left.items():
+        yield slow(fabric, cable, usual)
+
+
+def _of_one(
+    found: Sequence[tuple[Group, Sequence[Cable]]], slower: Mapping[Cable, str], seen: Mapping[Group, Counter[Rate]],
+    fabric: Fabric,
+) -> FabricFinding:  # fmt: skip
+    """Many links of one switch or host; where they are not most of its own, with the numbers of their ports."""
+    (kind, own), cables = found[0][0], [cable for _, each in found for cable in each]
+    name = own if kind == "host" else fabric.switch(own)
+    ends = [end for cable in cables for end in (cable.end, cable.peer)]
+    counts = []
+    for part, each in found:
+        total = seen[part].total()
+        some = "" if 2 * len(each) > total else f" of {total}"
+        at = _ports([end for end in ends if end[0] == own], fabric) if some and kind != "host" else ""
+        counts.append(f"{len(each)}{some} {_LINKS[part[0]]}{at}")
+    rates = " and ".join(dict.fromkeys(cable.rate for cable in cables))
+    adapters = [fabric.shown(end) for end in ends if kind == "host" and end[0] in fabric.adapters]
+    return FabricFinding(
+        fault=Fault.PORT_SLOW, status="warn", ends=(name, *adapters), moves=(),
+        message=f"{name}: {' and '.join(counts)} at {rates}, {slower[cables[0]]}",
+        action="compare the speeds that its ports enable (ibportstate) and the kind of its cables and firmware with"
+        " those of its neighbours, before any cable is moved",
+    )  # fmt: skip
+
+
+def _ports(ports: Sequence[Port], fabric: Fabric) -> str:
+    """`` (ports 1-8)``"""
+    labels = [fabric.labels[port] for port in ports if port in fabric.labels]
+    return f" (ports {first_of(labels) if labels else cpulist(runs_of(sorted(number for _, number in ports)))})"
