@@ -11,6 +11,7 @@ from dgxcheck.fabric.intent import Intent, Places, inferred, places_of
 from dgxcheck.fabric.model import Fabric, Port, kind_of
 from dgxcheck.fabric.plan import compared
 from dgxcheck.fabric.rates import slow_links
+from dgxcheck.fabric.subnet import unmanaged
 from dgxcheck.fabric.tiers import Tiers, tiers_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import OF_THE_LINK
@@ -53,7 +54,8 @@ def judge(fabric: Fabric, plan: Sequence[PlannedCable] | None = None, unread: Se
         planned = compared(fabric, tiers, plan)
         intent = Intent(planned=True, schemes=intent.schemes, homes=planned.of_adapters)
         found += as_planned(fabric, tiers, places, planned)
-    found += [*_islands(fabric, tiers, intent, places), *slow_links(fabric, tiers), *_errors(fabric)]
+    found += [*unmanaged(fabric, tiers), *_islands(fabric, tiers, intent, places), *slow_links(fabric, tiers)]
+    found += [*_errors(fabric)]
     found.sort(key=lambda finding: _VERDICTS.index(finding.status))
     return Judged(fabric=fabric, tiers=tiers, places=places, intent=intent, findings=tuple(found),
                   unread=tuple(unread))  # fmt: skip

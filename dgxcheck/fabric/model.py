@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from dgxcheck.facts.infiniband import LANE_GBIT
+from dgxcheck.facts.infiniband import LANE_GBIT, PortState
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.fabric.any_fabric import Errors, FabricText
 from dgxcheck.readers.fabric.rows import End
@@ -75,6 +75,10 @@ class Fabric(Record):
     """Descriptions of a GUID that has several."""
     errors: Mapping[Port, Errors]
     labels: Mapping[Port, str]
+    lids: Mapping[Port, int]
+    """0 where no subnet manager gave one; without ports whose LID is not told."""
+    states: Mapping[Port, PortState]
+    """Where they are told."""
 
     @property
     def nameless(self) -> tuple[Adapter, ...]:
@@ -111,12 +115,14 @@ _INSIDE = "Aggregation Node"
 
 
 def fabric_of(texts: Iterable[FabricText]) -> Fabric:
-    """What all of them say together."""
+    """What all of them say together; of a port that a subnet manager configured in between, the later state."""
     ends: dict[Port, End] = {}
     described: dict[str, set[str]] = {}
     joined: dict[Port, dict[Port, tuple[int, str]]] = {}
     errors: dict[tuple[str, int], Errors] = {}
     labels: dict[Port, str] = {}
+    lids: dict[Port, int] = {}
+    states: dict[Port, PortState] = {}
     for text in texts:
         errors |= text.errors
         for row in text.rows:
@@ -127,8 +133,13 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
                         ends[port] = end
                     if end.label:
                         labels[port] = end.label
+                    if end.lid is not None:
+                        lids[port] = max(end.lid, lids.get(port, 0))
                     if end.description:
                         described.setdefault(end.guid, set()).add(end.description)
+            if row.state:
+                port = (row.end.guid, row.end.port)
+                states[port] = max(PortState[row.state], states.get(port, PortState.NOP))
             if row.peer is not None:
                 a, b = (row.end.guid, row.end.port), (row.peer.guid, row.peer.port)
                 joined.setdefault(a, {})[b] = joined.setdefault(b, {})[a] = row.lanes, row.speed
@@ -142,7 +153,7 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
         for b, how in peers.items()
         if a < b and not {a[0], b[0]} & inside and a not in claimed and b not in claimed
     ]
-    lids = {f"lid:{end.lid}": end.guid for end in ends.values() if end.lid}
+    by_lid = {f"lid:{end.lid}": end.guid for end in ends.values() if end.lid}
     return Fabric(
         switches=switches,
         adapters=adapters,
@@ -150,8 +161,10 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
         at={port: cable for cable in cables for port in (cable.end, cable.peer)},
         claimed=claimed,
         described={guid: tuple(sorted(names)) for guid, names in described.items() if len(names) > 1},
-        errors={(lids.get(where, where), port): counts for (where, port), counts in errors.items()},
+        errors={(by_lid.get(where, where), port): counts for (where, port), counts in errors.items()},
         labels=labels,
+        lids=lids,
+        states=states,
     )
 
 

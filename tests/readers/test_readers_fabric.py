@@ -41,7 +41,18 @@ def test_net_dump() -> None:
         "pod1-leaf1 1/32/1 - pod1-spine1 1/7/2": "4x NDR",
     }
     ends = [row.peer and row.peer.lid for row in read(NET_DUMP.replace(": 21  ", ": N/A ")).rows]
-    assert ends == [0, None, 22, 6, 5]
+    assert ends == [None, None, 22, 6, 5]
+
+
+def test_the_states_of_ports() -> None:
+    """As health names them; of a port that has no link too."""
+    text = NET_DUMP.replace("3    : ACT", "3    : INI").replace("63   : ACT", "63   : ARM")
+    found = fabric_of([read(text), read(WHOLE.replace("Active", "ActDefer", 1).replace("Active", "Initialize", 1))])
+    assert {found.shown(port): state.name for port, state in found.states.items()} == {
+        "pod1-leaf1 1/1/1": "ACTIVE", "pod1-leaf1 1/1/2": "DOWN", "pod1-leaf1 1/2/1": "INIT",
+        "pod1-leaf1 1/32/1": "ARMED", "pod1-spine1 1/7/2": "ACTIVE",
+        "leaf1 port 1": "DOWN", "leaf1 port 17": "INIT", "leaf1 port 18": "ACTIVE", "n01 HCA-1": "ACTIVE",
+    }  # fmt: skip
 
 
 def test_iblinkinfo_of_unmanaged_switches() -> None:

@@ -24,12 +24,13 @@ from used import used
 from dgxcheck.cli import main
 
 KINDS = [*ADAPTERS]
+FORMS = (("ibnetdiscover", "-p"), ("ibnetdiscover",), ("iblinkinfo",), ("iblinkinfo", "-l"))
 Asked = Callable[..., str]
 
 
 @contextmanager
-def simulated(fabric: Fabric, folder: Path) -> Iterator[Asked]:
-    """ibsim with this fabric; asks one of the diagnostics, which runs on the first system."""
+def simulated(fabric: Fabric, folder: Path, managed: bool = True) -> Iterator[Asked]:
+    """ibsim with this fabric, swept by opensm; asks one of the diagnostics, which runs on the first system."""
     (folder / "net").write_text(fabric.net())
     name = f"sim{os.getpid()}-{time.monotonic_ns()}"
     first = f"{fabric.hosts[0]} mlx5_0"
@@ -53,6 +54,8 @@ def simulated(fabric: Fabric, folder: Path) -> Iterator[Asked]:
             assert server.poll() is None, "ibsim refuses the fabric"
             assert time.monotonic() < ends, "ibsim does not answer"
             time.sleep(0.05)
+        if managed:
+            asked("opensm", "-o", "-f", str(folder / "opensm.log"))
         yield asked
     finally:
         os.killpg(server.pid, signal.SIGKILL)
@@ -76,9 +79,7 @@ def test_the_real_tools_tell_the_same(
     (tmp_path / "plan.csv").write_text(fabric.plan())
     files = {}
     with simulated(fabric, tmp_path) as asked:
-        for number, words in enumerate(
-            (("ibnetdiscover", "-p"), ("ibnetdiscover",), ("iblinkinfo",), ("iblinkinfo", "-l"))
-        ):
+        for number, words in enumerate(FORMS):
             files[words] = tmp_path / f"{number}.txt"
             files[words].write_text(asked(*words))
     said = {}
@@ -101,13 +102,18 @@ def test_a_sound_fabric_of_124_systems(tmp_path: Path, capsys: pytest.CaptureFix
     assert "124 systems, 496 adapters, 31 leaves, 16 spines: nothing found" in capsys.readouterr().out
 
 
-def test_counters_of_the_real_tools(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_subnet_manager_and_counters_of_the_real_tools(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fabric = Fabric("fat", 8)
-    with simulated(fabric, tmp_path) as asked:
+    with simulated(fabric, tmp_path, managed=False) as asked:
+        for number, words in enumerate(FORMS):
+            (tmp_path / f"{number}.txt").write_text(asked(*words))
         (tmp_path / "p.txt").write_text(asked("ibnetdiscover", "-p"))
         asked("opensm", "-o", "-f", str(tmp_path / "opensm.log"))
         (tmp_path / "q.txt").write_text(asked("ibnetdiscover", "-p"))
         (tmp_path / "c.txt").write_text(asked("perfquery", "2", "1"))
+    for number, _ in enumerate(FORMS):
+        (finding,) = findings(capsys, str(tmp_path / f"{number}.txt"))
+        assert (finding["fault"], len(finding["ends"])) == ("no-subnet-manager", 18)
     assert findings(capsys, str(tmp_path / "q.txt"), str(tmp_path / "p.txt")) == []
     assert "Port counters" in (tmp_path / "c.txt").read_text()
     assert findings(capsys, str(tmp_path / "q.txt"), str(tmp_path / "c.txt")) == []

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dgxcheck.facts.record import replace
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.fabric.rows import End, EndKind, PortRow, digits, speed_of_lane
+from dgxcheck.readers.network.files import state
 
 _HEAD = LazyPattern(
     r"(?P<kind>CA|Switch|Router): (?:0x(?P<guid>[0-9a-f]{1,16}) )?(?P<description>.{1,120}):", flags=re.ASCII
@@ -16,7 +17,7 @@ _LINK = LazyPattern(
     r"(?:0x(?P<guid>[0-9a-f]{1,16}) {1,12})?(?:\"(?P<description>[^\"]{0,100})\" {1,12})?"
     r"(?P<lid>\d{1,5}) {1,12}(?P<port>\d{1,3})\[.{0,8}\] {0,4}"
     r"==\( {0,16}(?:(?P<lanes>\d{1,2})X {1,16}(?P<speed>[\d.]{1,12} Gbps(?: or FDR10)?) {1,8})?"
-    r"[A-Za-z]{2,12} {0,8}/ {0,8}[A-Za-z ]{4,20}? {0,4}\)==> {0,20}"
+    r"(?P<state>[A-Za-z]{2,12}) {0,8}/ {0,8}[A-Za-z ]{4,20}? {0,4}\)==> {0,20}"
     r"(?:0x(?P<peer_guid>[0-9a-f]{1,16}) {1,12})?(?:(?P<peer_lid>\d{1,5}) {1,12}(?P<peer_port>\d{1,3}))? {0,12}"
     r"\[.{0,8}\] \"(?P<peer>[^\"]{0,100})\" {0,4}\(.{0,100}\)",
     "==(",
@@ -44,7 +45,7 @@ def links(lines: Iterable[str]) -> Iterator[PortRow]:
     switches = _switches(found)
     found = [(match, replace(end, kind="switch" if end.guid in switches else "adapter")) for match, end in found]
     for match, end in found:
-        yield PortRow(end, None, int(match["lanes"] or 0), speed_of_lane(match["speed"] or ""))
+        yield _row(match, end, None)
     by_place = _by_place([end for _, end in found])
     own = {end.guid for _, end in found}
     for match, end in found:
@@ -55,7 +56,12 @@ def links(lines: Iterable[str]) -> Iterator[PortRow]:
             if guid:
                 beyond = guid in switches or (guid not in own and end.kind == "adapter")
                 peer = End("switch" if beyond else "adapter", guid, port, name, lid)
-                yield PortRow(end, peer, int(match["lanes"] or 0), speed_of_lane(match["speed"] or ""))
+                yield _row(match, end, peer)
+
+
+def _row(match: re.Match[str], end: End, peer: End | None) -> PortRow:
+    named = (state(match["state"]) or "").rpartition(" ")[2]
+    return PortRow(end, peer, int(match["lanes"] or 0), speed_of_lane(match["speed"] or ""), named)
 
 
 def _switches(found: list[tuple[re.Match[str], End]]) -> frozenset[str]:
@@ -67,9 +73,9 @@ def _switches(found: list[tuple[re.Match[str], End]]) -> frozenset[str]:
                      | {end.guid for _, end in found if end.kind == "switch"})  # fmt: skip
 
 
-def _by_place(ends: list[End]) -> Mapping[tuple[int, str, int], str]:
+def _by_place(ends: list[End]) -> Mapping[tuple[int | None, str, int], str]:
     """GUIDs by LID, description and port, and by LID alone; empty for those of two nodes."""
-    guids: dict[tuple[int, str, int], set[str]] = {}
+    guids: dict[tuple[int | None, str, int], set[str]] = {}
     for end in ends:
         for place in ((end.lid, end.description, end.port), (end.lid, "", 0)):
             guids.setdefault(place, set()).add(end.guid)

@@ -66,7 +66,8 @@ def nodes(lines: Iterable[str]) -> Iterator[PortRow]:
             continue
         kind: EndKind = "switch" if node["kind"] == "Switch" else "adapter"
         guid = digits(link["guid"]) if kind == "adapter" and link["guid"] else node["guid"]
-        end = End(kind, guid, int(link["port"]), node["description"], _lid(node["lid"] or link["lid"]))
+        end = End(kind, guid, int(link["port"]), node["description"],
+                  _lid(link["lid"] if node["lid"] is None else node["lid"]))  # fmt: skip
         peer_kind = _KINDS[link["peer_kind"]]
         peer_guid = digits(link["peer_guid"]) if peer_kind == "adapter" and link["peer_guid"] else link["peer_node"]
         peer = End(peer_kind, peer_guid, int(link["peer_port"]), link["peer"], _lid(link["peer_lid"]))
@@ -74,6 +75,6 @@ def nodes(lines: Iterable[str]) -> Iterator[PortRow]:
         yield PortRow(end, peer, int(link["lanes"] or 0), speed if speed in LANE_GBIT else "")
 
 
-def _lid(text: str | None) -> int:
-    """0 where no subnet manager has given one."""
-    return int(text) if text and text.isdecimal() else 0
+def _lid(text: str | None) -> int | None:
+    """0 where no subnet manager has given one: nothing is printed, or -1."""
+    return None if text is None else int(text) if text.isdecimal() else 0

@@ -38,7 +38,7 @@ def _end(kind: EndKind, machine: str, label: str) -> End:
     """An adapter of a host is named as InfiniBand names it: host and device."""
     if kind == "adapter":
         return End(kind, f"lldp:{machine} {label}", 1, f"{machine} {label}")
-    return End(kind, f"lldp:{machine}", number_of(label), machine, 0, label)
+    return End(kind, f"lldp:{machine}", number_of(label), machine, None, label)
 
 
 def _one(value: Json) -> Json:

@@ -14,6 +14,7 @@ _SWITCH = LazyPattern(
     "LID",
 )
 _COLUMNS = 13
+_STATES = {"DOWN": "DOWN", "INI": "INIT", "ARM": "ARMED", "ACT": "ACTIVE"}
 _LANES = re.compile(r"(\d{1,2})x", flags=re.ASCII)
 
 
@@ -42,7 +43,7 @@ def switches(lines: Iterable[str]) -> Iterator[PortRow]:
             number = int(far) if far.isdecimal() and len(far) < 5 else other
             name = columns[12].strip().strip('"').strip()
             peer = End("switch" if there in guids else "adapter", there, number, name,
-                       int(columns[11]) if columns[11].isdecimal() else 0)  # fmt: skip
+                       int(columns[11]) if columns[11].isdecimal() else None)  # fmt: skip
         lanes = _LANES.fullmatch(columns[5])
         yield PortRow(end, peer if peer is None or peer.port else None, int(lanes[1]) if lanes else 0,
-                      speed_of_lane(columns[6]))  # fmt: skip
+                      speed_of_lane(columns[6]), _STATES.get(columns[2], ""))  # fmt: skip

@@ -18,7 +18,8 @@ class End(Record, kw_only=False):
     """16 hexadecimal digits; of a machine that LLDP names ``lldp:NAME``."""
     port: int
     description: str
-    lid: int = 0
+    lid: int | None = None
+    """0 where no subnet manager gave one; None where it is not told."""
     label: str = ""
     """What is printed on the port, where it has more than a number: ``swp5s1``."""
 
@@ -32,6 +33,8 @@ class PortRow(Record, kw_only=False):
     """0 where it is not told."""
     speed: str
     """``EDR``; empty where it is not told."""
+    state: str = ""
+    """Of the first of both ports: ``ACTIVE``, ``INIT``; empty where it is not told."""
 
 
 _SIGNALLED = {

@@ -1,0 +1,85 @@
+"""Links that no subnet manager configured: of a whole subnet, of one switch, or each alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.fabric.finding import FabricFinding
+from dgxcheck.fabric.model import Cable, Fabric, Port
+from dgxcheck.fabric.tiers import Tiers
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.infiniband import PortState
+from dgxcheck.facts.typical import gathered
+
+_FEW = 3
+"""More links of one switch are one finding."""
+_WAITING = (PortState.INIT, PortState.ARMED)
+_NO_LID = "no LID"
+_READ = "then read the log of the subnet manager (opensm, UFM)"
+
+
+def unmanaged(fabric: Fabric, tiers: Tiers) -> Iterator[FabricFinding]:
+    """By the states of the ports; where these are not known, by LIDs: an active port has one."""
+    waiting: dict[Cable, tuple[Port, str]] = {}
+    subnets: dict[int, list[Cable]] = {}
+    for cable in fabric.cables:
+        ends = cable.end, cable.peer
+        states = {end: fabric.states[end] for end in ends if end in fabric.states}
+        lids = {end: fabric.lids[end] for end in ends if end in fabric.lids}
+        if not states and not lids:
+            continue
+        subnets.setdefault(next((tiers.island[guid] for guid, _ in ends if guid in tiers.island), -1), []).append(cable)
+        found = [(end, state.name) for end, state in states.items() if state in _WAITING]
+        if not states:
+            found = [(end, _NO_LID) for end, lid in lids.items() if lid == 0]
+        if found:
+            waiting[cable] = found[0]
+    for cables in subnets.values():
+        own = [cable for cable in cables if cable in waiting]
+        if 2 * len(own) > len(cables):
+            some = "all" if len(own) == len(cables) else f"{len(own)} of"
+            yield _of_subnet(own, f"{some} {counted(len(cables), 'link')}", waiting[own[0]][1], fabric)
+        else:
+            yield from _of_ports({cable: waiting[cable] for cable in own}, fabric)
+
+
+def _of_subnet(cables: Sequence[Cable], links: str, state: str, fabric: Fabric) -> FabricFinding:
+    switches = {fabric.switch(guid) for cable in cables for guid, _ in (cable.end, cable.peer)
+                if guid in fabric.switches}  # fmt: skip
+    ends = sorted(switches) or [fabric.shown(end) for end in (cables[0].end, cables[0].peer)]
+    return FabricFinding(
+        fault=Fault.NO_SUBNET_MANAGER, status="fail", ends=(*ends,), moves=(),
+        message=f"{first_of(ends)}: {_ports(state)} at {links}: no subnet manager configured them",
+        action="run sminfo on a node of this subnet; where no subnet manager answers, look whether opensm, UFM or that"
+        " of a switch runs, and at its log, before any cable is moved",
+    )  # fmt: skip
+
+
+def _ports(state: str) -> str:
+    return state if state == _NO_LID else f"ports are {state} (link up)"
+
+
+def _of_ports(waiting: dict[Cable, tuple[Port, str]], fabric: Fabric) -> Iterator[FabricFinding]:
+    by_switch = gathered((guid, cable) for cable in waiting for guid, _ in (cable.end, cable.peer)
+                         if guid in fabric.switches)  # fmt: skip
+    left = dict(waiting)
+    for guid, cables in sorted(by_switch.items(), key=lambda each: -len(each[1])):
+        own = [cable for cable in cables if cable in left]
+        if len(own) > _FEW:
+            name, state = fabric.switch(guid), left[own[0]][1]
+            yield FabricFinding(
+                fault=Fault.NO_SUBNET_MANAGER, status="fail", ends=(name,), moves=(),
+                message=f"{name}: {_ports(state)} at {counted(len(own), 'link')}: no subnet manager configured them",
+                action=f"run sminfo on a node of this subnet, {_READ} for {name}",
+            )  # fmt: skip
+            for cable in own:
+                del left[cable]
+    for cable, (end, state) in left.items():
+        ends = fabric.shown(end), fabric.shown(cable.peer if end == cable.end else cable.end)
+        lacks = "port has no LID" if state == _NO_LID else f"port is {state} (link up)"
+        yield FabricFinding(
+            fault=Fault.NO_SUBNET_MANAGER, status="fail", ends=ends, moves=(),
+            message=f"{ends[0]} - {ends[1]}: {lacks}: no subnet manager configured it",
+            action=f"run sminfo on a node of this subnet, {_READ} for this port",
+        )  # fmt: skip

@@ -1,0 +1,52 @@
+"""Links that no subnet manager configured, by LIDs and by the states of ports."""
+
+from __future__ import annotations
+
+import re
+
+from fabrics import Fabric
+from wording_rules import broken_rules
+
+from dgxcheck.fabric.judge import judge
+from dgxcheck.fabric.model import fabric_of
+from dgxcheck.readers.fabric.any_fabric import read
+
+NET_DUMP = """\
+"leaf1", Mellanox, 0xfc6a1c0300aa0001, LID 5
+1 : 1 : {} : LINK UP : 5 : 4x : 100 : NO-FEC : NO-RTR : 0xa088c20300000011 : 1 : 0 : "dgx001 mlx5_0"
+2 : 2 : ACT : LINK UP : 5 : 4x : 100 : NO-FEC : NO-RTR : 0xa088c20300000012 : 1 : 0 : "dgx002 mlx5_0"
+3 : 3 : DOWN : POLLING : : : : : : : : : ""
+"""
+
+
+def test_a_subnet_without_a_subnet_manager_is_one_finding() -> None:
+    """By LIDs alone; a second output in which they have been given is the later one."""
+    fabric = Fabric("planes", 24)
+    text = re.sub(r"^.*'b-.*\n", lambda match: match[0].replace("    7 ", "    0 "), fabric.discovered(), flags=re.M)
+    (finding,) = judge(fabric_of([read(text)])).findings
+    assert (finding.fault.word, finding.status) == ("no-subnet-manager", "fail")
+    assert finding.message == (
+        "b-leaf000, b-leaf001, b-leaf002, b-spine00 and 15 more: no LID at all 96 links: no subnet manager configured"
+        " them"
+    )
+    assert finding.action.startswith("run sminfo on a node of this subnet")
+    assert broken_rules(finding.message) == []
+    assert judge(fabric_of([read(text), read(fabric.discovered())])).findings == ()
+
+
+def test_ports_that_are_not_active() -> None:
+    fabric = Fabric("fat", 8)
+    lines = fabric.discovered().splitlines()
+    lines = [line.replace("CA     7", "CA     0") if "dgx003 mlx5_1" in line else line for line in lines]
+    (finding,) = judge(fabric_of([read("\n".join(lines))])).findings
+    assert finding.ends == ("dgx003 mlx5_1", "leaf000 port 14")
+    assert finding.message == "dgx003 mlx5_1 - leaf000 port 14: port has no LID: no subnet manager configured it"
+    lines = [line.replace("CA     7", "CA     0") if "leaf000'" in line else line for line in lines]
+    (finding,) = judge(fabric_of([read("\n".join(lines))])).findings
+    assert finding.message == "leaf000: no LID at 16 links: no subnet manager configured them"
+    text = NET_DUMP.format("INI")
+    (finding,) = judge(fabric_of([read(text)])).findings
+    assert finding.message == (
+        "leaf1 port 1 - dgx001 mlx5_0: port is INIT (link up): no subnet manager configured it"
+    )
+    assert judge(fabric_of([read(NET_DUMP.format("ACT"))])).findings == ()
