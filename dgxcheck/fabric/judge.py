@@ -18,6 +18,7 @@ from dgxcheck.facts.infiniband import OF_THE_LINK
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered
 from dgxcheck.readers.fabric.plan import PlannedCable
+from dgxcheck.readers.fabric.rows import is_guid
 from dgxcheck.settings import Settings
 
 _VERDICTS: tuple[Verdict, ...] = ("fail", "unknown", "warn", "pass")
@@ -66,6 +67,8 @@ def _guids(fabric: Fabric) -> Iterator[FabricFinding]:
     guids = gathered((port[0], peer) for port, peers in fabric.claimed.items() for peer in peers)
     doubled = {guid for guid in guids if not all(peer[0] in guids and len(guids[peer[0]]) > 1 for peer in guids[guid])}
     for guid in doubled | {guid for guid, names in fabric.described.items() if _several(names)}:
+        if not is_guid(guid):
+            continue
         names = fabric.described.get(guid, ())
         at = [fabric.shown(port) for port in guids.get(guid, ())]
         what = fabric.adapters[guid].shown if guid in fabric.adapters else fabric.switch(guid)

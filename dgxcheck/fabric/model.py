@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from dgxcheck.fabric.nodes import identified, shown_node
 from dgxcheck.facts.infiniband import LANE_GBIT, PortState
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.fabric.any_fabric import Errors, FabricText
@@ -32,7 +33,7 @@ class Adapter(Record):
     @property
     def shown(self) -> str:
         """``dgx005 mlx5_1``"""
-        return f"{self.host} {self.name}" if self.name else f"{self.description or 'adapter'} {self.guid}"
+        return f"{self.host} {self.name}" if self.name else f"{self.description or 'adapter'} {shown_node(self.guid)}"
 
 
 class Switch(Record):
@@ -123,9 +124,10 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
     labels: dict[Port, str] = {}
     lids: dict[Port, int] = {}
     states: dict[Port, PortState] = {}
-    for text in texts:
+    read = [*texts]
+    for text, rows in zip(read, identified([text.rows for text in read]), strict=True):
         errors |= text.errors
-        for row in text.rows:
+        for row in rows:
             for end in (row.end, row.peer):
                 if end is not None:
                     port = (end.guid, end.port)
@@ -153,7 +155,11 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
         for b, how in peers.items()
         if a < b and not {a[0], b[0]} & inside and a not in claimed and b not in claimed
     ]
-    by_lid = {f"lid:{end.lid}": end.guid for end in ends.values() if end.lid}
+    by_lid: dict[str, set[str]] = {}
+    for end in ends.values():
+        if end.lid:
+            by_lid.setdefault(f"lid:{end.lid}", set()).add(end.guid)
+    unique = {lid: min(guids) for lid, guids in by_lid.items() if len(guids) == 1}
     return Fabric(
         switches=switches,
         adapters=adapters,
@@ -161,7 +167,7 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
         at={port: cable for cable in cables for port in (cable.end, cable.peer)},
         claimed=claimed,
         described={guid: tuple(sorted(names)) for guid, names in described.items() if len(names) > 1},
-        errors={(by_lid.get(where, where), port): counts for (where, port), counts in errors.items()},
+        errors={(unique.get(where, where), port): counts for (where, port), counts in errors.items()},
         labels=labels,
         lids=lids,
         states=states,
@@ -174,9 +180,10 @@ def _switches(descriptions: Mapping[str, str]) -> dict[str, Switch]:
     times = Counter(short.values())
     full = Counter(descriptions.values())
     names = {
-        guid: name if times[name] == 1 else descriptions[guid] if full[descriptions[guid]] == 1 else f"{name} {guid}"
+        guid: name if times[name] == 1 else descriptions[guid] if full[descriptions[guid]] == 1
+        else f"{name} {shown_node(guid)}"
         for guid, name in short.items()
-    }
+    }  # fmt: skip
     return {guid: Switch(guid=guid, name=names[guid], description=text) for guid, text in descriptions.items()}
 
 

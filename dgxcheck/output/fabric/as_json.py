@@ -11,6 +11,7 @@ from dgxcheck.fabric.model import Port
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.json_values import compact, head, members
 from dgxcheck.output.report import FabricReport
+from dgxcheck.readers.fabric.rows import is_guid
 
 
 def render(report: FabricReport) -> str:
@@ -34,7 +35,8 @@ def render(report: FabricReport) -> str:
         "planned": judged.intent.planned,
         "schemes": [members(scheme, "systems adapters blocks") for scheme in judged.intent.schemes],
         "findings": [_finding(finding, judged) for finding in judged.findings],
-        "leaves": [members(leaf, "guid name systems adapters uplinks down_gbit up_gbit") for leaf in leaves],
+        "leaves": [{"guid": _guid(leaf.guid), **members(leaf, "name systems adapters uplinks down_gbit up_gbit")}
+                   for leaf in leaves],
         "unread": [*judged.unread],
     })  # fmt: skip
 
@@ -51,9 +53,14 @@ def _finding(finding: FabricFinding, judged: Judged) -> Json:
     }
 
 
+def _guid(node: str) -> str:
+    """Empty of a node that was named without one (lldpctl, iblinkinfo of the nodes on the other side)."""
+    return node if is_guid(node) else ""
+
+
 def _port(port: Port, judged: Judged) -> Json:
     """0 for any port of that switch."""
     adapter = judged.fabric.adapters.get(port[0])
     if adapter is not None:
-        return {"guid": port[0], "host": adapter.host, "adapter": adapter.name}
-    return {"guid": port[0], "switch": judged.fabric.switch(port[0]), "port": port[1]}
+        return {"guid": _guid(port[0]), "host": adapter.host, "adapter": adapter.name}
+    return {"guid": _guid(port[0]), "switch": judged.fabric.switch(port[0]), "port": port[1]}

@@ -28,7 +28,8 @@ _LINK = LazyPattern(
 def links(lines: Iterable[str]) -> Iterator[PortRow]:
     """Both forms. The short one names a port at the other end by LID and description alone: by its own block. Where
     that is not there (--cas-only, --switches-only, the last lines of a page), or its head was filtered out, the node is
-    known by its LID; what an adapter is joined with is a switch then."""
+    known by its LID; what an adapter is joined with is a switch then. Nodes that have LID 0, as no subnet manager gave
+    one, are told apart by their descriptions, adapters by the port that they are joined with."""
     found: list[tuple[re.Match[str], End]] = []
     kind: EndKind = "adapter"
     head: re.Match[str] | None = None
@@ -40,8 +41,11 @@ def links(lines: Iterable[str]) -> Iterator[PortRow]:
         elif match := _LINK.fullmatch(line):
             description = match["description"].strip() if match["description"] else head["description"] if head else ""
             guid = match["guid"] or (head["guid"] if head else "") or ""
-            node = digits(guid) if guid else f"lid:{match['lid']}"
-            found.append((match, End(kind, node, int(match["port"]), description, int(match["lid"]))))
+            lid = int(match["lid"])
+            if not guid and not lid and not description:
+                continue
+            node = digits(guid) if guid else f"lid:{lid}" if lid else f"lid:0 {description}"
+            found.append((match, End(kind, node, int(match["port"]), description, lid)))
     switches = _switches(found)
     found = [(match, replace(end, kind="switch" if end.guid in switches else "adapter")) for match, end in found]
     for match, end in found:
@@ -51,12 +55,20 @@ def links(lines: Iterable[str]) -> Iterator[PortRow]:
     for match, end in found:
         if match["peer_port"]:
             lid, port, name = int(match["peer_lid"]), int(match["peer_port"]), match["peer"].strip()
-            by_lid = by_place.get((lid, name, port)) or by_place.get((lid, "", port)) or by_place.get((lid, "", 0))
-            guid = digits(match["peer_guid"]) if match["peer_guid"] else f"lid:{lid}" if by_lid is None else by_lid
+            known = by_place.get((lid, name, port)) if lid or name else None
+            if lid:
+                known = known or by_place.get((lid, "", port)) or by_place.get((lid, "", 0))
+            known = _alone(end, lid, name) if known is None else known
+            guid = digits(match["peer_guid"]) if match["peer_guid"] else known
             if guid:
                 beyond = guid in switches or (guid not in own and end.kind == "adapter")
                 peer = End("switch" if beyond else "adapter", guid, port, name, lid)
                 yield _row(match, end, peer)
+
+
+def _alone(near: End, lid: int, name: str) -> str:
+    """Stands for the GUID of what this port is joined with."""
+    return f"lid:{lid}" if lid else f"lid:0 {name if near.kind == 'adapter' else f'{near.guid} {near.port}'}"
 
 
 def _row(match: re.Match[str], end: End, peer: End | None) -> PortRow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from dgxcheck.facts.record import Record
@@ -15,7 +16,8 @@ class End(Record, kw_only=False):
 
     kind: EndKind
     guid: str
-    """16 hexadecimal digits; of a machine that LLDP names ``lldp:NAME``."""
+    """16 hexadecimal digits; of a machine that LLDP names ``lldp:NAME``, of a node that iblinkinfo names by its LID
+    ``lid:NUMBER``, in this text alone."""
     port: int
     description: str
     lid: int | None = None
@@ -51,6 +53,14 @@ def speed_of_lane(gbit: str) -> str:
         return "FDR10"
     value = number(gbit.removesuffix(" Gbps").strip(), 1000.0) or 0.0
     return next((name for lane, name in _SIGNALLED.items() if abs(value - lane) <= _ROUNDED * lane), "")
+
+
+_GUID = re.compile(r"[0-9a-f]{16}", flags=re.ASCII)
+
+
+def is_guid(node: str) -> bool:
+    """Else it stands for a node whose GUID is not printed."""
+    return _GUID.fullmatch(node) is not None
 
 
 def digits(guid: str) -> str:
