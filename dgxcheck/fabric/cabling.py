@@ -8,7 +8,7 @@ from itertools import chain
 
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.fabric.finding import FabricFinding
-from dgxcheck.fabric.intent import LEAST_SYSTEMS, Intent, Places
+from dgxcheck.fabric.intent import LEAST_SYSTEMS, Dispute, Intent, Places
 from dgxcheck.fabric.model import ANY, Cable, Fabric, Port
 from dgxcheck.fabric.moves import Move, exchanges
 from dgxcheck.fabric.plan import Planned
@@ -16,9 +16,12 @@ from dgxcheck.fabric.tiers import Tiers
 from dgxcheck.fabric.uplinks import Lack, uneven
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.typical import gathered
+from dgxcheck.fleet.node_names import folded
 
 _FEW = 2
 """More links than these that one switch lacks are one finding."""
+_LONG = 60
+"""Characters of a list of systems."""
 
 
 def as_most_have(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -> Iterator[FabricFinding]:
@@ -39,6 +42,7 @@ def as_most_have(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -
         elif home not in hidden and here[plug[0], home[0]] < belong[plug[0], home[0]]:  # else one of another name is
             yield _missing(f"{plug[0]} {plug[1]}", home, fabric, plug in named)
     yield from _unplaced(fabric, intent, places)
+    yield from map(_disputed, intent.disputes)
     homes |= uplinks.homes
     current = {end: place for end in homes if (place := fabric.far(end)) is not None}
     for moves in exchanges(current, {end: home for end, home in homes.items() if end in current}):
@@ -72,6 +76,18 @@ def _unplaced(fabric: Fabric, intent: Intent, places: Places) -> Iterator[Fabric
                     f" {counted(others, 'other system')}",
                     action="look whether the switch of these adapters is powered on, then at their cables",
                 )  # fmt: skip
+
+
+def _disputed(dispute: Dispute) -> FabricFinding:
+    """Nothing is moved: each of the ways may be the right one."""
+    shown = [names if len(names := folded(hosts)) < _LONG else first_of(hosts, 2) for hosts in dispute.ways]
+    ways = " and ".join(shown) if len(shown) <= _FEW else first_of(shown, _FEW)
+    return FabricFinding(
+        fault=Fault.CABLE_SWAPPED, status="warn", moves=(),
+        ends=tuple(f"{host} {name}" for hosts in dispute.ways for host in hosts for name in dispute.adapters),
+        message=f"{ways} cable {'/'.join(dispute.adapters)} differently, and no way is that of most systems",
+        action="look up which is right, or give the plan of this fabric (--plan), before any plug is moved",
+    )  # fmt: skip
 
 
 def as_planned(fabric: Fabric, tiers: Tiers, places: Places, planned: Planned) -> Iterator[FabricFinding]:

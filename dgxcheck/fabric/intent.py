@@ -2,7 +2,8 @@
 
 Without a plan each adapter has a place by vote. The other adapters of its system vote: where have the systems beside
 them, on the same switch, this adapter? And at which port, counted from theirs? So whatever most systems do is the
-scheme, be it all adapters on one leaf, a rail each, or planes.
+scheme, be it all adapters on one leaf, a rail each, or planes. Of two systems that differ either can be right: it takes
+most of three.
 """
 
 from __future__ import annotations
@@ -40,6 +41,14 @@ class Scheme(Record):
     """From the port of the first adapter to that of the second, where nearly all systems agree."""
 
 
+class Dispute(Record, kw_only=False):
+    """Systems on the same leaves that have some adapters on each other's, and none of the ways is that of most."""
+
+    ways: tuple[tuple[str, ...], ...]
+    """The systems of each."""
+    adapters: tuple[str, ...]
+
+
 class Intent(Record):
     """Where each plug belongs."""
 
@@ -47,6 +56,7 @@ class Intent(Record):
     schemes: tuple[Scheme, ...]
     homes: Mapping[Plug, Port]
     """Also of adapters that are in no link."""
+    disputes: tuple[Dispute, ...] = ()
 
 
 def places_of(fabric: Fabric) -> Places:
@@ -64,6 +74,7 @@ def inferred(places: Places) -> Intent:
     """What most systems do, and where each adapter belongs if all did."""
     homes: dict[Plug, Port] = {}
     schemes = []
+    disputes: list[Dispute] = []
     for systems in _kinds(places):
         own = {host: places[host] for host in systems}
         beside = _beside(own)
@@ -73,7 +84,8 @@ def inferred(places: Places) -> Intent:
         kept = sum(home[0] == own[host][name][0] for (host, name), home in found.items() if name in own[host])
         if 2 * kept > sum(map(len, own.values())):  # else chance agrees here and there, and no rule
             homes |= found
-    return Intent(planned=False, schemes=tuple(schemes), homes=homes)
+        disputes += _disputes(own, scheme, homes)
+    return Intent(planned=False, schemes=tuple(schemes), homes=homes, disputes=tuple(disputes))
 
 
 def _kinds(places: Places) -> list[list[str]]:
@@ -160,10 +172,8 @@ def _homes(
             if other == name:
                 continue
             seen = beside[leaf].get(name, Counter())
-            mine = places[name][0] if name in places else None
-            counts = {at: count - (at == mine) for at, count in seen.items()}
-            best = max(counts, key=lambda at: counts[at], default="")
-            if best and 2 * counts[best] > sum(counts.values()):
+            best = _majority(seen)
+            if best is not None and (name not in places or seen.total() >= LEAST_SYSTEMS):
                 leaves[best] += 1
             elif other in fellows.get(name, ()):
                 leaves[leaf] += 1
@@ -176,6 +186,19 @@ def _homes(
             )  # fmt: skip
             homes[name] = home, _majority(ports) or ANY
     return homes | _one_of_two(places, homes, beside) | _own_order(places, homes, scheme)
+
+
+def _disputes(own: Places, scheme: Scheme, homes: Mapping[Plug, Port]) -> Iterable[Dispute]:
+    """Where they have at least half of their adapters on the same leaves, and most do not say where the others belong.
+    """
+    mates = gathered((frozenset(leaf for leaf, _ in places.values()), host) for host, places in own.items())
+    for hosts in mates.values():
+        names = [name for name in scheme.adapters if all(name in own[host] for host in hosts)]
+        found = [name for name in names if len({own[host][name][0] for host in hosts}) > 1
+                 and not any((host, name) in homes for host in hosts)]  # fmt: skip
+        if found and 2 * len(found) <= len(names):
+            ways = gathered((tuple(own[host][name][0] for name in found), host) for host in hosts)
+            yield Dispute(tuple(map(tuple, ways.values())), tuple(found))
 
 
 def _majority(votes: Counter[Choice]) -> Choice | None:
