@@ -66,7 +66,7 @@ def _guids(fabric: Fabric) -> Iterator[FabricFinding]:
     """One that two devices have: both answer as the same end of two cables, or under two descriptions."""
     guids = gathered((port[0], peer) for port, peers in fabric.claimed.items() for peer in peers)
     doubled = {guid for guid in guids if not all(peer[0] in guids and len(guids[peer[0]]) > 1 for peer in guids[guid])}
-    for guid in doubled | {guid for guid, names in fabric.described.items() if _several(names)}:
+    for guid in sorted(doubled | {guid for guid, names in fabric.described.items() if _several(names)}):
         if not is_guid(guid):
             continue
         names = fabric.described.get(guid, ())

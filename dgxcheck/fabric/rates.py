@@ -168,7 +168,8 @@ def _findings(
     number = Counter(part[0] for part in seen)
     left = dict(slower)
     odd: dict[str, list[tuple[Group, list[Cable]]]] = {}
-    for part, cables in sorted(shared.items(), key=lambda each: -len(each[1])):
+    most = {part: 2 * len(cables) > seen[part].total() for part, cables in shared.items()}
+    for part, cables in sorted(shared.items(), key=lambda each: (not most[each[0]], -len(each[1]))):
         own = [cable for cable in cables if cable in left]
         elsewhere = (everywhere[part[0]] - len(cables)) / max(1, number[part[0]] - 1)
         if len(own) > _FEW and (2 * len(own) > seen[part].total() or len(own) >= _APART * elsewhere):

@@ -10,6 +10,7 @@ from fabrics import Fabric, Kind, judged
     ("rails", "leaf000r2", "leaf000r2: 16 links to other switches at 4x HDR, 4x NDR at most others"),
     ("fat", "leaf001", "leaf001: 16 links to other switches at 4x HDR, 4x NDR at most others"),
     ("rails", "dgx007 mlx5_", "dgx007: 8 links at 4x HDR, 4x NDR at most others"),
+    ("fat", "dgx007 mlx5_", "dgx007: 4 links at 4x HDR, 4x NDR at most others"),
     ("fat", "dgx007 mlx5_3", "dgx007 mlx5_3 - leaf001 port 16: 4x HDR, 4x NDR at most others"),
 ])  # fmt: skip
 def test_links_that_one_switch_or_system_slows_are_one_finding(kind: Kind, slow: str, words: str) -> None:
