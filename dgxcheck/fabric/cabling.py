@@ -9,7 +9,7 @@ from itertools import chain
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.fabric.finding import FabricFinding
 from dgxcheck.fabric.intent import LEAST_SYSTEMS, Dispute, Intent, Places
-from dgxcheck.fabric.model import ANY, Cable, Fabric, Port
+from dgxcheck.fabric.model import ANY, Fabric, Port
 from dgxcheck.fabric.moves import Move, exchanges
 from dgxcheck.fabric.plan import Planned
 from dgxcheck.fabric.tiers import Tiers
@@ -91,7 +91,7 @@ def _disputed(dispute: Dispute) -> FabricFinding:
 
 
 def as_planned(fabric: Fabric, tiers: Tiers, places: Places, planned: Planned) -> Iterator[FabricFinding]:
-    """Against the plan: devices, plugs and rates."""
+    """Against the plan: devices and plugs."""
     for name, count in planned.absent:
         yield FabricFinding(
             fault=Fault.CABLE_MISSING, status="fail", ends=(name,), moves=(),
@@ -108,8 +108,6 @@ def as_planned(fabric: Fabric, tiers: Tiers, places: Places, planned: Planned) -
             yield _missing(fabric.shown(end), home, fabric, True)
     for name, home in planned.unseen.items():
         yield _missing(name, home, fabric, False)
-    for cable, rate in planned.slower:
-        yield slow(fabric, cable, f"{rate:g} Gbit/s planned")
 
 
 def _missing(what: str, home: Port, fabric: Fabric, seen: bool) -> FabricFinding:
@@ -199,13 +197,3 @@ def _lacking(lacks: Sequence[Lack], fabric: Fabric, tiers: Tiers) -> Iterator[Fa
                 action=f"look at the {'cables' if len(those) > 1 else 'cable'} {where}: reseat both ends, then replace"
                 f" {'them' if len(those) > 1 else 'it'}",
             )  # fmt: skip
-
-
-def slow(fabric: Fabric, cable: Cable, usual: str) -> FabricFinding:
-    """A cable below the rate that ``usual`` tells."""
-    ends = fabric.shown(cable.end), fabric.shown(cable.peer)
-    return FabricFinding(
-        fault=Fault.PORT_SLOW, status="warn", ends=ends, moves=(),
-        message=f"{ends[0]} - {ends[1]}: {cable.rate}, {usual}",
-        action="reseat and clean both ends of this cable, then replace it; ibportstate shows what each end enables",
-    )  # fmt: skip

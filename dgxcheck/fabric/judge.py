@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.fabric.cabling import as_most_have, as_planned
 from dgxcheck.fabric.finding import FabricFinding, Verdict
 from dgxcheck.fabric.intent import Intent, Places, inferred, places_of
-from dgxcheck.fabric.model import Fabric, Port, kind_of
+from dgxcheck.fabric.model import Cable, Fabric, Port, kind_of
 from dgxcheck.fabric.plan import compared
 from dgxcheck.fabric.rates import slow_links
 from dgxcheck.fabric.subnet import unmanaged
@@ -49,13 +49,15 @@ def judge(fabric: Fabric, plan: Sequence[PlannedCable] | None = None, unread: Se
     places = places_of(fabric)
     intent = inferred(places)
     found = [*_guids(fabric)]
+    slower: Mapping[Cable, float] = {}
     if plan is None:
         found += as_most_have(fabric, tiers, places, intent)
     else:
         planned = compared(fabric, tiers, plan)
         intent = Intent(planned=True, schemes=intent.schemes, homes=planned.of_adapters)
+        slower = planned.slower
         found += as_planned(fabric, tiers, places, planned)
-    found += [*unmanaged(fabric, tiers), *_islands(fabric, tiers, intent, places), *slow_links(fabric, tiers)]
+    found += [*unmanaged(fabric, tiers), *_islands(fabric, tiers, intent, places), *slow_links(fabric, tiers, slower)]
     found += [*_errors(fabric)]
     found.sort(key=lambda finding: _VERDICTS.index(finding.status))
     return Judged(fabric=fabric, tiers=tiers, places=places, intent=intent, findings=tuple(found),

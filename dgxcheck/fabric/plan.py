@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.fabric.model import Cable, Fabric, Plug, Port
 from dgxcheck.fabric.tiers import Tiers
+from dgxcheck.facts.infiniband import LANE_GBIT
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.fabric.plan import PlannedCable, PlannedEnd
@@ -27,7 +28,7 @@ class Planned(Record):
     """Switches and systems that are not in the fabric, and how many cables they should have."""
     unseen: Mapping[str, Port]
     """Adapters that are not, of systems that are."""
-    slower: tuple[tuple[Cable, float], ...]
+    slower: Mapping[Cable, float]
     """Cables below the Gbit/s that are planned."""
 
 
@@ -41,7 +42,7 @@ def compared(fabric: Fabric, tiers: Tiers, plan: Sequence[PlannedCable]) -> Plan
     homes: dict[Port, Port] = {}
     of_adapters: dict[Plug, Port] = {}
     unseen: dict[str, Port] = {}
-    slower: list[tuple[Cable, float]] = []
+    slower: dict[Cable, float] = {}
     absent: Counter[str] = Counter()
     for cable in plan:
         found = [_found(end, switches, hosts) for end in (cable.end, cable.peer)]
@@ -60,11 +61,25 @@ def compared(fabric: Fabric, tiers: Tiers, plan: Sequence[PlannedCable]) -> Plan
         homes[near] = far
         here, gbit = fabric.at.get(near), cable.lanes * cable.lane_gbit
         if here is not None and 0 < here.gbit < gbit * 0.9:
-            slower.append((here, gbit))
+            slower[here] = gbit
     if not homes:
         raise BadInput("the plan names no switch and system of this fabric")
     return Planned(homes=homes, of_adapters=of_adapters, absent=tuple(sorted(absent.items())), unseen=unseen,
-                   slower=tuple(slower))  # fmt: skip
+                   slower=slower)  # fmt: skip
+
+
+def as_it_was(fabric: Fabric) -> tuple[PlannedCable, ...]:
+    """The cables of an earlier output, with their rates; without those of adapters whose description names no host."""
+    found = [(_end(cable.end, fabric), _end(cable.peer, fabric), cable) for cable in fabric.cables]
+    return tuple(PlannedCable(end, peer, cable.lanes, LANE_GBIT.get(cable.speed, 0.0))
+                 for end, peer, cable in found if end is not None and peer is not None)  # fmt: skip
+
+
+def _end(port: Port, fabric: Fabric) -> PlannedEnd | None:
+    adapter = fabric.adapters.get(port[0])
+    if adapter is None:
+        return PlannedEnd(fabric.switch(port[0]), "", port[1])
+    return PlannedEnd(adapter.host, adapter.name, 0) if adapter.name else None
 
 
 def _switches(fabric: Fabric) -> dict[str, str]:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.wording import first_of
-from dgxcheck.fabric.cabling import slow
 from dgxcheck.fabric.finding import FabricFinding
 from dgxcheck.fabric.model import Adapter, Cable, Fabric, Port, kind_of
 from dgxcheck.fabric.tiers import Tiers
@@ -31,9 +30,9 @@ Usual = tuple[Rate, str]
 """The rate of a group, and where it is found: ``at most others``."""
 
 
-def slow_links(fabric: Fabric, tiers: Tiers) -> Iterator[FabricFinding]:
-    """Below the rate of the same adapter in alike systems; between switches below that of the other links of both, or
-    of those from switches like the lower one."""
+def slow_links(fabric: Fabric, tiers: Tiers, planned: Mapping[Cable, float]) -> Iterator[FabricFinding]:
+    """Below the Gbit/s that are planned, or the rate of the same adapter in alike systems; between switches below that
+    of the other links of both, or of those from switches like the lower one."""
     cables = [cable for cable in fabric.cables if cable.gbit]
     kinds = {cable: adapter for cable in cables if (adapter := _adapter(cable, fabric)) is not None}
     usual = _of_adapters(kinds)
@@ -42,7 +41,7 @@ def slow_links(fabric: Fabric, tiers: Tiers) -> Iterator[FabricFinding]:
     seen = _counted((part, cable) for cable in cables for part in parts[cable])
     usual |= _of_tiers(between) | {part: (most, "at most others") for part, rates in seen.items()
                                    if (most := _majority(rates)) is not None}  # fmt: skip
-    slower: dict[Cable, str] = {}
+    slower = {cable: f"{gbit:g} Gbit/s planned" for cable, gbit in planned.items()}
     for cable in cables:
         own = kinds.get(cable)
         rates = [usual.get(_group(own) if own is not None else between.get(cable, ()))]
@@ -179,7 +178,17 @@ def _findings(
     for found in odd.values():
         yield _of_one(found, slower, seen, fabric)
     for cable, usual in left.items():
-        yield slow(fabric, cable, usual)
+        yield _slow(fabric, cable, usual)
+
+
+def _slow(fabric: Fabric, cable: Cable, usual: str) -> FabricFinding:
+    """A cable below the rate that ``usual`` tells."""
+    ends = fabric.shown(cable.end), fabric.shown(cable.peer)
+    return FabricFinding(
+        fault=Fault.PORT_SLOW, status="warn", ends=ends, moves=(),
+        message=f"{ends[0]} - {ends[1]}: {cable.rate}, {usual}",
+        action="reseat and clean both ends of this cable, then replace it; ibportstate shows what each end enables",
+    )  # fmt: skip
 
 
 def _of_one(

@@ -7,6 +7,8 @@ import zlib
 from collections.abc import Sequence
 from functools import partial
 
+from dgxcheck.fabric.model import fabric_of
+from dgxcheck.fabric.plan import as_it_was
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import CpuTime, opened, too_large
@@ -33,9 +35,8 @@ def outputs(specs: Sequence[str]) -> Outputs:
     unread: list[str] = []
     for spec in specs:
         name = "stdin" if spec == STDIN else spec
-        # the machine whose output of lldpctl it is: dgx001 of lldp/dgx001.json.gz
         written = _text(spec)
-        text = CpuTime().whole(spec, partial(read, written, os.path.basename(name).partition(".")[0]))
+        text = CpuTime().whole(spec, partial(read, written, _machine(name)))
         if _is_cut(written):
             unread.append(f"{name}: ends within a row, so the cables behind it are not known; read the whole output")
         if text.rows or text.errors:
@@ -43,6 +44,11 @@ def outputs(specs: Sequence[str]) -> Outputs:
         else:
             unread.append(f"{name}: no output of {_WANTED}")
     return Outputs(texts=tuple(texts), unread=tuple(unread))
+
+
+def _machine(path: str) -> str:
+    """Whose output of lldpctl it is: dgx001 of lldp/dgx001.json.gz."""
+    return os.path.basename(path).partition(".")[0]
 
 
 def _is_cut(text: str) -> bool:
@@ -54,8 +60,14 @@ def _is_cut(text: str) -> bool:
 
 
 def plan(path: str) -> tuple[PlannedCable, ...]:
-    """The cables of a plan; BadInput where it is none."""
-    return planned(_text(path), path)
+    """The cables of a plan, or of an earlier output of a tool; BadInput where it is neither, or is cut off."""
+    text = _text(path)
+    earlier = CpuTime().whole(path, partial(read, text, _machine(path)))
+    if not any(row.peer for row in earlier.rows):
+        return planned(text, path)
+    if _is_cut(text):
+        raise BadInput(f"{path}: ends within a row, so the cables behind it are not planned; give the whole output")
+    return as_it_was(fabric_of([earlier]))
 
 
 def live(timeout_s: float) -> Outputs:

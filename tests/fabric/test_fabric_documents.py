@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from fabrics import KINDS, Fabric, Kind, another_leaf, judged, within
+from fabrics import FAULTS, KINDS, Fabric, Kind, another_leaf, judged, within
 
 from dgxcheck.cli import main
 from dgxcheck.fabric.judge import judge
@@ -31,6 +31,32 @@ def test_a_plan_of_more_than_is_there(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_earlier_output_is_a_plan(kind: Kind, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As the csv is, with rates: also of a fabric that is slow as a whole now."""
+    fabric = Fabric(kind, 20)
+    (tmp_path / "earlier.txt").write_text(fabric.discovered())
+    (tmp_path / "plan.csv").write_text(fabric.plan())
+    chance = random.Random(3)
+    for fault in FAULTS:
+        fault(fabric, chance)
+    (tmp_path / "ib.txt").write_text(fabric.discovered())
+    said = []
+    for name in ("earlier.txt", "plan.csv"):
+        main(["fabric", "--format", "json", "--plan", str(tmp_path / name), str(tmp_path / "ib.txt")])
+        document = json.loads(capsys.readouterr().out)
+        said.append({each["message"] for each in document["findings"] if each["fault"] != "port-slow"})
+    assert said[0] == said[1]
+    assert len(said[0]) == len(FAULTS) - 2
+    fabric = Fabric(kind, 20, "4xQDR")
+    (tmp_path / "ib.txt").write_text(fabric.discovered())
+    assert main(["fabric", "--plan", str(tmp_path / "earlier.txt"), str(tmp_path / "ib.txt")]) == 1
+    assert "4x QDR, 100 Gbit/s planned" in capsys.readouterr().out
+    (tmp_path / "earlier.txt").write_text(fabric.discovered()[:-30])
+    assert main(["fabric", "--plan", str(tmp_path / "earlier.txt"), str(tmp_path / "ib.txt")]) == 3
+    assert "ends within a row" in capsys.readouterr().err
+
+
 def test_a_topology_file_is_a_plan_with_rates() -> None:
     fabric = Fabric("fat", 8)
     fabric.rates = dict.fromkeys(fabric.up, "4xQDR")
@@ -40,9 +66,12 @@ def test_a_topology_file_is_a_plan_with_rates() -> None:
             host, name = node.split()
             lines.setdefault(switch, []).append(f"   P{port} -4x-25G-> HCA_mlx5_3 {host} {name}/P1")
     text = "\n".join(line for switch, rows in lines.items() for line in (f"MQM8700 {switch}", *rows))
-    findings = judged(fabric, planned(text, "topo")).findings
-    assert {finding.fault.word for finding in findings} == {"port-slow"}
-    assert len(findings) == 32
+    assert [finding.message for finding in judged(fabric, planned(text, "topo")).findings] == [
+        f"leaf00{leaf}: 16 links to adapters at 4x QDR, 100 Gbit/s planned" for leaf in range(2)
+    ]
+    fabric.rates = {("dgx003 mlx5_1", 1): "4xQDR"}
+    (finding,) = judged(fabric, planned(text, "topo")).findings
+    assert finding.message == "dgx003 mlx5_1 - leaf000 port 14: 4x QDR, 100 Gbit/s planned"
 
 
 def test_the_second_port_of_an_adapter_is_named() -> None:

@@ -22,7 +22,8 @@ RENDERERS = {
 
 @click.command("fabric")
 @click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())
-@option("--plan", "FILE", "How it was meant: a topo file of ibdiagnet, or csv host,adapter,switch,port.")
+@option("--plan", "FILE", "How it was meant: a topo file of ibdiagnet, csv host,adapter,switch,port, or an earlier"
+        " FILE.")  # fmt: skip
 @option("--boxes", "SOURCE", "Recordings of machines of the fabric, or of one like them: where each adapter sits"
         " (repeatable).", multiple=True)  # fmt: skip
 @option("--timeout", ("SECONDS", 1, 3600), "Without FILE: time limit for ibnetdiscover.", default=60)
