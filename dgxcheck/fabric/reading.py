@@ -30,9 +30,10 @@ class Outputs(Record):
 
 
 def outputs(specs: Sequence[str]) -> Outputs:
-    """Of all files together."""
+    """Of all files together; error counters say something of a cable, which another output has to name."""
     texts: list[FabricText] = []
     unread: list[str] = []
+    counters: list[str] = []
     for spec in specs:
         name = "stdin" if spec == STDIN else spec
         written = _text(spec)
@@ -41,8 +42,12 @@ def outputs(specs: Sequence[str]) -> Outputs:
             unread.append(f"{name}: ends within a row, so the cables behind it are not known; read the whole output")
         if text.rows or text.errors:
             texts.append(text)
+            counters += [] if text.rows else [name]
         else:
             unread.append(f"{name}: no output of {_WANTED}")
+    if not any(text.rows for text in texts):
+        more = "error counters, but no cable; give the output of ibnetdiscover -p too"
+        unread += [f"{name}: {more}" for name in counters]
     return Outputs(texts=tuple(texts), unread=tuple(unread))
 
 

@@ -114,6 +114,26 @@ def test_the_papers_arithmetic(tmp_path: Path, capsys: pytest.CaptureFixture[str
     )
 
 
+def test_the_table_of_many_rails_fits_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "ib.txt").write_text(Fabric("rails", 240).discovered())
+    assert main(["fabric", str(tmp_path / "ib.txt")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].split("  ")[0] == "leaf000r0 and 119 more"
+    assert max(map(len, lines)) <= 80
+    assert main(["fabric", "-v", str(tmp_path / "ib.txt")]) == 0
+    assert capsys.readouterr().out.count("\nleaf0") == 120
+
+
+def test_counters_without_cables_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    guid = f"{Fabric('fat', 8).guids()['leaf001']:#x}"
+    (tmp_path / "errors").write_text(f'Errors for 0x1 "leaf001"\n   GUID {guid} port 20: [SymbolErrorCounter == 990]\n')
+    assert main(["fabric", str(tmp_path / "errors")]) == 3
+    assert "errors: error counters, but no cable; give the output of ibnetdiscover -p too" in capsys.readouterr().out
+    (tmp_path / "ib.txt").write_text(Fabric("fat", 8).discovered())
+    assert main(["fabric", str(tmp_path / "errors"), str(tmp_path / "ib.txt")]) == 1
+    assert "Not read" not in capsys.readouterr().out
+
+
 def test_a_file_of_something_else_is_unknown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

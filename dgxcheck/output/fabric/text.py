@@ -16,6 +16,8 @@ from dgxcheck.output.report import FabricReport
 _TIERS = (("leaf", "leaves"), ("spine",), ("core switch", "core switches"))
 _MOST = 20
 """Findings without -v."""
+_WIDE = 33
+"""Columns for the names of leaves: with the others of the table 80."""
 
 
 def render(report: FabricReport) -> str:
@@ -96,9 +98,15 @@ def table(leaves: Sequence[Leaf], verbose: bool) -> list[str]:
     head = ("Leaf", "Systems", "Adapters", "Uplinks", "Over-subscription")
     return columns([
         head,
-        *((visible(folded([leaf.name for leaf in alike])),
+        *((visible(_leaves([leaf.name for leaf in alike])),
            visible(folded(alike[0].systems)) if verbose else key[-4], *key[-3:]) for key, alike in rows.items()),
     ])  # fmt: skip
+
+
+def _leaves(names: Sequence[str]) -> str:
+    """``leaf[00-14]``; of names that are too long so ``leaf00-r0 and 119 more``."""
+    every = folded(names)
+    return every if len(every) <= _WIDE or len(names) == 1 else first_of(names, 1)
 
 
 def ratio(leaf: Leaf) -> str:
