@@ -172,8 +172,11 @@ def _homes(
             if other == name:
                 continue
             seen = beside[leaf].get(name, Counter())
+            mine = places[name][0] if name in places else None
             best = _majority(seen)
-            if best is not None and (name not in places or seen.total() >= LEAST_SYSTEMS):
+            if best is None or (mine not in (None, best) and seen.total() < LEAST_SYSTEMS):
+                best = _of_their_own(seen, name, beside)
+            if best is not None:
                 leaves[best] += 1
             elif other in fellows.get(name, ()):
                 leaves[leaf] += 1
@@ -199,6 +202,14 @@ def _disputes(own: Places, scheme: Scheme, homes: Mapping[Plug, Port]) -> Iterab
         if found and 2 * len(found) <= len(names):
             ways = gathered((tuple(own[host][name][0] for name in found), host) for host in hosts)
             yield Dispute(tuple(map(tuple, ways.values())), tuple(found))
+
+
+def _of_their_own(
+    seen: Counter[str], name: str, beside: Mapping[str, Mapping[str, Counter[str]]]
+) -> str | None:
+    """Of two places, where no majority decides, the one that is not that of many systems elsewhere."""
+    own = Counter({leaf: count for leaf, count in seen.items() if 2 * count >= beside[leaf][name][leaf]})
+    return _majority(own) if len(own) < len(seen) else None
 
 
 def _majority(votes: Counter[Choice]) -> Choice | None:

@@ -1,0 +1,43 @@
+"""Few systems: where either of two that differ can be right nothing is moved, unless other units decide."""
+
+from __future__ import annotations
+
+import pytest
+from fabrics import Fabric, judged
+
+from dgxcheck.readers.fabric.plan import planned
+
+
+@pytest.mark.parametrize(("systems", "wrong", "ways"), [
+    (2, (1,), "dgx000 and dgx001"), (4, (0, 2), "dgx[000,002] and dgx[001,003]"),
+    (18, (17,), "dgx016 and dgx017"),
+])  # fmt: skip
+def test_of_two_systems_that_differ_either_can_be_right(systems: int, wrong: tuple[int, ...], ways: str) -> None:
+    """Nor does the half of them decide; three of which two agree do."""
+    fabric = Fabric("rails", systems)
+    for host in wrong:
+        fabric.swap((f"dgx{host:03} mlx5_1", 1), (f"dgx{host:03} mlx5_2", 1))
+    (finding,) = judged(fabric).findings
+    assert (finding.fault.word, finding.moves) == ("cable-swapped", ())
+    assert finding.message == f"{ways} cable mlx5_1/mlx5_2 differently, and no way is that of most systems"
+    assert "--plan" in finding.action
+    (finding, *others) = judged(fabric, planned(fabric.plan(), "plan")).findings
+    assert len(finding.moves) == 2
+    assert len(others) == len(wrong) - 1
+    fabric = Fabric("rails", 3)
+    fabric.swap(("dgx001 mlx5_1", 1), ("dgx001 mlx5_2", 1))
+    (finding,) = judged(fabric).findings
+    assert finding.ends[:2] == ("dgx001 mlx5_1", "dgx001 mlx5_2")
+    assert len(finding.moves) == 2
+
+
+def test_two_systems_of_a_unit_of_their_own_are_enough_where_the_others_decide() -> None:
+    """A missing cable belongs where the other has it; of two places one is that of another unit."""
+    fabric = Fabric("rails", 18)
+    del fabric.up["dgx016 mlx5_3", 1]
+    (finding,) = judged(fabric).findings
+    assert finding.ends == ("dgx016 mlx5_3", "leaf001r3 port 1")
+    fabric = Fabric("rails", 18)
+    fabric.swap(("dgx016 mlx5_1", 1), ("dgx004 mlx5_1", 1))
+    (finding,) = judged(fabric).findings
+    assert finding.action == "exchange the two plugs at leaf001r1 port 1 and leaf000r1 port 5"
