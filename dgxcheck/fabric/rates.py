@@ -154,7 +154,7 @@ def _of_both(cable: Cable, usual: Mapping[Group, Usual]) -> Usual | None:
     """The slower of what its two switches have: each the faster of its links to switches and of those to adapters."""
     ends = [[usual[part, guid] for part in ("switch", "below") if (part, guid) in usual]
             for guid, _ in (cable.end, cable.peer)]  # fmt: skip
-    found = [max(each, key=lambda rate: _gbit(rate[0])) for each in ends if each]
+    found = [max(rates, key=lambda rate: _gbit(rate[0])) for rates in ends if rates]
     return min(found, key=lambda rate: _gbit(rate[0]), default=None)
 
 
@@ -168,7 +168,7 @@ def _findings(
     left = dict(slower)
     odd: dict[str, list[tuple[Group, list[Cable]]]] = {}
     most = {part: 2 * len(cables) > seen[part].total() for part, cables in shared.items()}
-    for part, cables in sorted(shared.items(), key=lambda each: (not most[each[0]], -len(each[1]))):
+    for part, cables in sorted(shared.items(), key=lambda pair: (not most[pair[0]], -len(pair[1]))):
         own = [cable for cable in cables if cable in left]
         elsewhere = (everywhere[part[0]] - len(cables)) / max(1, number[part[0]] - 1)
         if len(own) > _FEW and (2 * len(own) > seen[part].total() or len(own) >= _APART * elsewhere):
@@ -196,15 +196,15 @@ def _of_one(
     fabric: Fabric,
 ) -> FabricFinding:  # fmt: skip
     """Many links of one switch or host; where they are not most of its own, with the numbers of their ports."""
-    (kind, own), cables = found[0][0], [cable for _, each in found for cable in each]
+    (kind, own), cables = found[0][0], [cable for _, links in found for cable in links]
     name = own if kind == "host" else fabric.switch(own)
     ends = [end for cable in cables for end in (cable.end, cable.peer)]
     counts = []
-    for part, each in found:
+    for part, links in found:
         total = seen[part].total()
-        some = "" if 2 * len(each) > total else f" of {total}"
+        some = "" if 2 * len(links) > total else f" of {total}"
         at = _ports([end for end in ends if end[0] == own], fabric) if some and kind != "host" else ""
-        counts.append(f"{len(each)}{some} {_LINKS[part[0]]}{at}")
+        counts.append(f"{len(links)}{some} {_LINKS[part[0]]}{at}")
     rates = " and ".join(dict.fromkeys(cable.rate for cable in cables))
     adapters = [fabric.shown(end) for end in ends if kind == "host" and end[0] in fabric.adapters]
     return FabricFinding(

@@ -64,7 +64,7 @@ def _of_ports(waiting: dict[Cable, tuple[Port, str]], fabric: Fabric) -> Iterato
     by_switch = gathered((guid, cable) for cable in waiting for guid, _ in (cable.end, cable.peer)
                          if guid in fabric.switches)  # fmt: skip
     left = dict(waiting)
-    for guid, cables in sorted(by_switch.items(), key=lambda each: -len(each[1])):
+    for guid, cables in sorted(by_switch.items(), key=lambda pair: -len(pair[1])):
         own = [cable for cable in cables if cable in left]
         if len(own) > _FEW:
             name, state = fabric.switch(guid), left[own[0]][1]

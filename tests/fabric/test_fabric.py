@@ -204,7 +204,7 @@ def test_a_leaf_of_half_of_the_systems_or_more_is_gone(systems: int, gone: tuple
         if end[0] in gone or far[0] in gone:
             del fabric.up[end]
     found = judged(fabric)
-    assert [each.message[: len(words)] for each in found.findings] == [words]
+    assert [finding.message[: len(words)] for finding in found.findings] == [words]
     assert [len(scheme.blocks) for scheme in found.intent.schemes] == [8]
 
 

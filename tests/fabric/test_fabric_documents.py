@@ -41,13 +41,13 @@ def test_an_earlier_output_is_a_plan(kind: Kind, tmp_path: Path, capsys: pytest.
     for fault in FAULTS:
         fault(fabric, chance)
     (tmp_path / "ib.txt").write_text(fabric.discovered())
-    said = []
+    messages = []
     for name in ("earlier.txt", "plan.csv"):
         main(["fabric", "--format", "json", "--plan", str(tmp_path / name), str(tmp_path / "ib.txt")])
         document = json.loads(capsys.readouterr().out)
-        said.append({each["message"] for each in document["findings"] if each["fault"] != "port-slow"})
-    assert said[0] == said[1]
-    assert len(said[0]) == len(FAULTS) - 2
+        messages.append({found["message"] for found in document["findings"] if found["fault"] != "port-slow"})
+    assert messages[0] == messages[1]
+    assert len(messages[0]) == len(FAULTS) - 2
     fabric = Fabric(kind, 20, "4xQDR")
     (tmp_path / "ib.txt").write_text(fabric.discovered())
     assert main(["fabric", "--plan", str(tmp_path / "earlier.txt"), str(tmp_path / "ib.txt")]) == 1

@@ -16,7 +16,7 @@ from fabrics import Fabric, Kind, judged
 def test_links_that_one_switch_or_system_slows_are_one_finding(kind: Kind, slow: str, words: str) -> None:
     fabric = Fabric(kind, 32, "4xNDR")
     fabric.rates = {end: "4xHDR" for end in fabric.up if end[0].startswith(slow)}
-    assert [each.message for each in judged(fabric).findings] == [words]
+    assert [finding.message for finding in judged(fabric).findings] == [words]
 
 
 @pytest.mark.parametrize(("ends", "words"), [
@@ -30,7 +30,7 @@ def test_a_switch_of_half_the_rate_is_one_finding(ends: tuple[str, str], words: 
     none."""
     fabric = Fabric("rails", 32, "4xNDR")
     fabric.rates = {end: "4xHDR" for end, far in fabric.up.items() if far[0] == ends[0] or end[0] == ends[1]}
-    assert [each.message for each in judged(fabric).findings] == [words]
+    assert [finding.message for finding in judged(fabric).findings] == [words]
     fabric.rates = {end: "4xHDR" for end in fabric.up if end[0].endswith("mlx5_3")}
     assert judged(fabric).findings == ()
 
@@ -44,7 +44,7 @@ def test_many_slow_links_of_one_switch_are_one_finding_with_their_ports(systems:
     assert finding.message.startswith(f"leaf000r3: {len(ports)} of 16 links to adapters {at} at 4x HDR, 4x NDR at most")
     assert finding.action.endswith("before any cable is moved")
     fabric.rates["dgx003 mlx5_6", 1] = "4xHDR"
-    assert [each.ends[0] for each in judged(fabric).findings] == ["leaf000r3", "dgx003 mlx5_6"]
+    assert [finding.ends[0] for finding in judged(fabric).findings] == ["leaf000r3", "dgx003 mlx5_6"]
     fabric.rates = {(f"dgx{host:03} mlx5_{rail}", 1): "4xHDR"
                     for rail in range(8) for host in range(rail % 4, systems, 4)}  # fmt: skip
     assert len(judged(fabric).findings) == 2 * systems
@@ -68,4 +68,4 @@ def test_switches_of_another_generation_are_not_slow() -> None:
         fabric.up[f"leaf00{unit}r0", 60] = "gateway", unit + 1
         fabric.rates[f"leaf00{unit}r0", 60] = "4xHDR"
     fabric.planned = dict(fabric.up)
-    assert [each for each in judged(fabric).findings if each.fault.word == "port-slow"] == []
+    assert [finding for finding in judged(fabric).findings if finding.fault.word == "port-slow"] == []
