@@ -30,6 +30,7 @@ from dgxcheck.facts.kernel_log import (
 )
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.typical import gathered
 from dgxcheck.kernel_messages import gpu, hca, host, memory, pcie, storage
 from dgxcheck.kernel_messages.driver_errors import driver_error
 from dgxcheck.kernel_messages.form import Lines, host_event
@@ -105,7 +106,7 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
         iommu=tuple(pcie.iommu_faults(of[pcie])),
         driver_errors=tuple(
             DriverError(driver=driver, bdf=bdf, seconds=seconds, line=message, past=_past(number, bdf, places))
-            for lines, places in ((of_driver, begins), (of[hca], {}))
+            for lines, places in ((of_driver, begins), (of[hca], _taken_over(of[hca])))
             for number, seconds, message, (driver, bdf) in _found(lines, driver_error)
         ),
         earlier=tuple(each for _, message in with_time if (each := earlier(message)) is not None),
@@ -148,6 +149,11 @@ def _begins(lines: Lines) -> Begins:
         if name is not None:
             begins.setdefault(name, []).append((first, seconds))
     return begins
+
+
+def _taken_over(lines: Lines) -> Begins:
+    """As of GPUs, when its driver took over each HCA."""
+    return gathered((bdf, (number, seconds)) for number, seconds, _, bdf in _found(lines, hca.begins))
 
 
 def _same_load(lines: Lines, number: int) -> int:

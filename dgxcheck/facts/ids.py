@@ -18,11 +18,11 @@ OTHER_BRIDGE = 0x0680
 _TURING = 0x1E00
 """The first PCI device of the first architecture with a GSP, which the open kernel modules need."""
 _BRANCHES = (
-    (0x1E00, 0x1FFF, 430), (0x2080, 0x20FF, 450), (0x2180, 0x21FF, 430), (0x2200, 0x22FF, 510), (0x2330, 0x2331, 525),
-    (0x2300, 0x23FF, 570), (0x2400, 0x25FF, 510), (0x2600, 0x28FF, 535), (0x2900, 0x29FF, 570), (0x2B00, 0x2DFF, 580),
+    (0x1E00, 0x1FFF, 535), (0x2080, 0x20FF, 550), (0x2180, 0x21FF, 535), (0x2200, 0x22FF, 535), (0x2330, 0x2331, 525),
+    (0x2300, 0x23FF, 570), (0x2400, 0x25FF, 570), (0x2600, 0x28FF, 570), (0x2900, 0x29FF, 570), (0x2B00, 0x2DFF, 590),
 )  # fmt: skip
-"""First and last PCI device of an architecture, and a driver branch that supports every GPU of it (appendix A of the
-driver README; its first branch supports most)."""
+"""First and last PCI device of an architecture, and a driver branch that supports every GPU of it, the later models
+included (appendix A of the driver README)."""
 
 
 def is_supported(device: int, branch: int) -> bool:

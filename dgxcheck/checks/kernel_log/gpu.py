@@ -75,7 +75,7 @@ _REASONS: Mapping[NoStart, _Reason] = {
         " release, newer ones a later release; the board is not at fault",
     ),
     "supported": _Reason(
-        Fault.GPU_UNRECOGNISED, ": it does not recognise it, though this release supports its model",
+        Fault.GPU_UNRECOGNISED, ": not recognised, though this release supports its model",
         Fault.GPU_UNRECOGNISED.remedy,
     ),
     "no-memory": _Reason(

@@ -1,0 +1,70 @@
+"""What the drivers log as an error in words that no check reads: when it counts, and of what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from judging import judged
+
+from dgxcheck.kernel_messages.driver_errors import driver_error
+from probes.kernel_log import facts
+
+HCA = "mlx5_core 0000:4b:00.0: "
+UNKNOWN = "NVRM: GPU 0000:8f:00.0: frobnicator failed (0x24)"
+
+
+def of_driver(*lines: str, folder: Path) -> list[Any]:
+    """Findings of the check in a log of these lines, a second apart."""
+    path = folder / "dmesg.txt"
+    path.write_text("".join(f"[{at:5}.000000] {line}\n" for at, line in enumerate(lines, 100)), encoding="utf-8")
+    return [each for each in judged(str(path))[1]["findings"] if each["id"] == "kernel.driver-errors"]
+
+
+@pytest.mark.parametrize(("message", "due"), [
+    (UNKNOWN, ("nvidia", "0000:8f:00.0")),
+    ("NVRM: GPU6 kfrob_GH100: timed out", ("nvidia", "ffff0006:00:00.0")),
+    ("nvidia-uvm: unable to frob the page tables", ("nvidia", "")),
+    (f"{HCA}mlx5_frob:12:(pid 7): frob failed with error -5", ("mlx5_core", "0000:4b:00.0")),
+    ("NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory [NV_ERR_NO_MEMORY] (0x00000051) returned from x",
+     ("nvidia", "")),
+    ("nvidia: module verification failed: signature and/or required key missing - tainting kernel", None),
+    ("NVRM nvAssertFailedNoLog: Assertion failed: 0 @ osapi.c:1688", None),  # open-gpu-kernel-modules issue 402
+    (f"{HCA}mlx5_cmd_out_err:838:(pid 1): ACCESS_REG(0x805) op_mod(0x1) failed, status bad parameter(0x3)", None),
+    ("NVRM: failed to evaluate the ACPI method WMMX", None),
+    ("NVRM: Xid (PCI:[4711]: segfault at 0 ip 0 sp 0 error 4 in libc.so[4000+1000]", None),  # a program's name
+    ("NVRM: Xid (PCI:0000:06:00): 79, pid=1, GPU has failed", None),  # kernel.xid
+    ("nvme nvme0: I/O error", None),
+    ("NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.86.15", None),
+])  # fmt: skip
+def test_which_lines_count(message: str, due: tuple[str, str] | None) -> None:
+    assert driver_error(message) == due
+
+
+def test_a_line_of_a_gpu_is_a_warning_about_it(tmp_path: Path) -> None:
+    (found,) = of_driver(UNKNOWN, UNKNOWN, folder=tmp_path)
+    assert (found["status"], found["subject"]["bdf"], found["measured"]) == ("warn", "0000:8f:00.0", 2)
+
+
+@pytest.mark.parametrize("after", [
+    "NVRM: Xid (PCI:0000:8f:00): 62, pid=1, name=x, 0000(0000)",
+    "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.86.15",
+])  # fmt: skip
+def test_what_another_check_reads_explains_it_and_a_load_ends_it(after: str, tmp_path: Path) -> None:
+    found = of_driver(UNKNOWN, after, folder=tmp_path)
+    assert "warn" not in {each["status"] for each in found}
+
+
+def test_an_error_before_an_hca_was_taken_over_again_is_past() -> None:
+    error, taken = f"{HCA}mlx5_frob: frob failed", f"{HCA}firmware version: 28.39.1002"
+    log = facts([f"1.0;{error}", f"2.0;{taken}", f"3.0;{error}"], "/dev/kmsg")
+    assert [each.past for each in log.driver_errors] == [True, False]  # type: ignore[union-attr]
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=400))
+def test_any_text_names_a_driver_or_none(text: str) -> None:
+    found = driver_error(f"NVRM: {text}")
+    assert found is None or found[0] == "nvidia"
