@@ -35,7 +35,10 @@ SUBJECT = Subject(kind="gpu", name=GPU.name, bdf=GPU.bdf)
 def sleeper(monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[bytes]]:
     """A process of ours, in what passes for the host's pid namespace."""
     monkeypatch.setattr(host_use, "_INIT_PID_NAMESPACE", os.readlink("/proc/self/ns/pid"))
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", "an argument"]) as process:
+    script = "import time; print(flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", script, "an argument"], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # while it begins, its command line can be empty
         yield process
         process.kill()
 
