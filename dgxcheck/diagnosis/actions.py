@@ -87,7 +87,7 @@ def actions(
     planned = [action for n, action in enumerate(planned) if action.step != "contact-host" or action not in planned[:n]]
     if steps != ("stop-jobs",):
         acute = due == "now" and any(finding.status is Status.FAIL for finding in explained)
-        planned = _drained(box, component, planned, faults, acute)
+        planned = _drained(box, component, planned, explained, acute)
     drained = next((n for n, action in enumerate(planned) if action.step == "drain"), len(planned))
     at_once = drained if _BY_HAND.isdisjoint(faults) else 0
     planned = _outside(component, planned) if in_container(box) else planned
@@ -96,14 +96,15 @@ def actions(
 
 
 def _drained(
-    box: Box, component: Component, planned: list[Action], faults: Collection[FaultKind | None], acute: bool
+    box: Box, component: Component, planned: list[Action], explained: Sequence[Finding], acute: bool
 ) -> list[Action]:
     """With the drain before the first step that disturbs jobs or traffic, and before a change that the reboot after it
     brings into effect; what only looks comes first. ``acute``: a failure that is due now, which is drained before the
     vendor too; what overheats then has its load stopped before anybody looks.
     """
-    if acute and not _OVERHEATING.isdisjoint(faults) and planned[0].step in ("inspect", "contact-host"):
-        return [drain(box), stop_load(box, component), *planned]
+    hot = [finding.subject for finding in explained if finding.judgement.fault in _OVERHEATING]
+    if acute and hot and planned[0].step in ("inspect", "contact-host"):
+        return [drain(box), stop_load(box, component, {at.name for at in hot if at.kind == "gpu"}), *planned]
     at = next((n for n, action in enumerate(planned) if action.scope in _DRAINED), None)
     if acute and at is None:
         at = next((n for n, action in enumerate(planned) if action.step in _ELSEWHERE), None)

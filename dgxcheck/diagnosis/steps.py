@@ -7,7 +7,7 @@ client, ``--query-compute-apps`` compute programs alone.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
 from dgxcheck.checks.engine.host_limits import hypervisor
@@ -115,9 +115,11 @@ def stop_programs(box: Box, component: Component) -> Action:
     )  # fmt: skip
 
 
-def stop_load(box: Box, component: Component) -> Action:
-    """Programs on a GPU that overheats; on all GPUs where the host's cooling is to blame."""
-    stop = stop_programs(box, component if gpus_of(box, component) else all_gpus(box, ""))
+def stop_load(box: Box, component: Component, hot: Collection[str]) -> Action:
+    """Programs on a GPU that overheats; on those with these names where the host's cooling is to blame, or on all."""
+    gpus = all_gpus(box, "")
+    gpus = replace(gpus, shared_by=tuple(name for name in gpus.shared_by if name in hot) or gpus.shared_by)
+    stop = stop_programs(box, component if gpus_of(box, component) else gpus)
     evict = _evict(box)
     disturbs = tuple(gpu.name for gpu in box.topology.gpus) if evict else stop.disturbs
     commands = (*evict, *stop.commands)

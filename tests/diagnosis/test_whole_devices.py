@@ -189,3 +189,17 @@ def test_an_nvswitch_that_fell_off_the_bus_is_the_one_cause(tmp_path: Path) -> N
     line = f"pcieport 0000:04:01.0: AER: Uncorrected (Fatal) error message received from {dead}"
     (cause,) = causes(tmp_path, "dgx-h100", changed, (line,))
     assert cause["id"] == f"nvswitch/{dead}"
+
+
+def test_only_jobs_on_the_gpus_that_overheat_are_stopped(tmp_path: Path) -> None:
+    """Half of them behind a fan that is lost: those that are cool work on."""
+    hot = OF_H200[4:]
+    facts: dict[str, Json] = {}
+    for bdf in OF_H200:
+        facts |= {f"nvml nvmlDeviceGetUtilizationRates {bdf} ": {"gpu": 99, "memory": 40},
+                  f"nvml nvmlDeviceGetCurrentClocksEventReasons {bdf} ": 0x20 if bdf in hot else 0,
+                  f"nvml nvmlDeviceGetTemperature {bdf} 0": 88 if bdf in hot else 55}  # fmt: skip
+    (cause,) = causes(tmp_path, "dgx-h200", facts)
+    (stop,) = [step for step in cause["actions"] if step["action"] == "stop-jobs"]
+    assert stop["disturbs"] == [f"GPU{number}" for number in range(4, 8)]
+    assert not any(bdf in str(stop) for bdf in OF_H200[:4])
