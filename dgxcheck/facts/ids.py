@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 NVIDIA = 0x10DE
 """PCI vendor."""
 MELLANOX = 0x15B3
@@ -17,20 +19,20 @@ OTHER_BRIDGE = 0x0680
 
 _TURING = 0x1E00
 """The first PCI device of the first architecture with a GSP, which the open kernel modules need."""
-_BRANCHES = (
-    (0x1E00, 0x1FFF, 535), (0x2080, 0x20FF, 550), (0x2180, 0x21FF, 535), (0x2200, 0x22FF, 535), (0x2330, 0x2331, 525),
-    (0x2300, 0x23FF, 570), (0x2400, 0x25FF, 570), (0x2600, 0x28FF, 570), (0x2900, 0x29FF, 570), (0x2B00, 0x2DFF, 590),
-)  # fmt: skip
-"""First and last PCI device of an architecture, and a driver branch that supports every GPU of it, the later models
-included (appendix A of the driver README)."""
+_BRANCHES: Mapping[int, int] = {
+    0x1EB8: 535, 0x20B0: 535, 0x20B2: 535, 0x20B5: 535, 0x20B7: 535, 0x2235: 535, 0x2236: 535, 0x2237: 535, 0x25B6: 550,
+    0x2322: 570, 0x2324: 570, 0x2329: 570, 0x2330: 535, 0x2331: 535, 0x2335: 570, 0x233B: 580, 0x2342: 570,
+    0x26B5: 550, 0x26B9: 550, 0x27B8: 550, 0x2901: 575, 0x2941: 575, 0x3182: 590, 0x31C2: 590,
+}  # fmt: skip
+"""PCI devices of boards of servers (T4, A100, A30, A40, A10, A2, H800, H20, H100, H200, GH200, L40, L40S, L4, B200,
+GB200, B300, GB300), and a driver branch of which every release lists them: not their first one, as the first releases
+of a branch can be older than later ones of the branch before it (lists in README.md of
+https://github.com/NVIDIA/open-gpu-kernel-modules by release)."""
 
 
 def is_supported(device: int, branch: int) -> bool:
-    """Does the driver of that branch, ``570`` of 570.86.15, surely support the GPU with this PCI device?
-
-    False for all before Turing.
-    """
-    return next((branch >= first for low, high, first in _BRANCHES if low <= device <= high), False)
+    """Does every driver of that branch, ``570`` of 570.86.15, support the GPU with this PCI device?"""
+    return branch >= _BRANCHES.get(device, branch + 1)
 
 
 def has_gsp(device: int) -> bool:

@@ -16,22 +16,32 @@ _NVIDIA = LazyPattern(
 )
 _MLX5 = LazyPattern("mlx5_(?:core|ib)[ :]")
 _BDF = LazyPattern(PATTERN)
-_HARMLESS = LazyPattern(
-    r"^.{1,15}[\[(]\d{1,10}[\])]: |nv(?:Assert|Check)\w{0,24}:(?!.*NO_MEMORY)|: module verification failed: "
-    r"|\bACPI\b|_DSM\b|corruption and stability problems|ACCESS_REG|_cmd_|Port module event"
-)
-"""What begins with the name of a program, which its user chooses; assertions, which a driver that works logs too
-(https://github.com/NVIDIA/open-gpu-kernel-modules/issues/402); a module without a signature, which is loaded all the
-same (kernel/module/signing.c); methods of a laptop's firmware; the console of a machine with a VGA driver; commands of
-an HCA that a restricted function may not run."""
-_LONGEST = 400
+_HARMLESS = {
+    r"^.{1,15}[\[(]\d{1,10}[\])]: ": "begins with the name of a program, which its user chooses",
+    r"nv(?:Assert|Check)\w{0,24}:(?!.*NO_MEMORY)": "an assertion: some are of no account (open-gpu-kernel-modules 402)",
+    r"status[= ](?:0x)?0{0,6}56\b": "a control that this GPU does not support (nvstatuscodes.h)",
+    ": module verification failed: ": "loaded all the same (kernel/module/signing.c)",
+    "Direct firmware load for": "tried at the next path (drivers/base/firmware_loader/main.c)",
+    r"\bACPI\b|_DSM\b": "methods of a laptop's firmware",
+    "corruption and stability problems": "the console of a machine with a VGA driver",
+    r"MSI-X; falling back to MSI\b": "works the same",
+    r"\bAER: |PCIe Bus Error|error status/mask=": "read by kernel.aer",
+    r"\bBAR \d": "of the PCI core; read where a GPU lacks it",
+    "ACCESS_REG|_cmd_": "a command that a restricted function may not run",
+    "query_mcia|module_eeprom|Port module event": "a module that cannot be asked; read by kernel.port-module",
+}
+"""Expressions, and why such a line is no error of the driver, or is read elsewhere."""
+_NO_ERROR = LazyPattern("|".join(_HARMLESS))
+_ASKS_FOR_REBOOT = LazyPattern(r"fatal error .{0,40}requiring (?:os )?reboot", "requiring")
+"""nvGpuOpsReportFatalError (nv_gpu_ops.c): managed memory is unusable until then."""
+_SEARCHED = 400
 
 
 def driver_error(message: str) -> tuple[str, str] | None:
     """``nvidia-uvm: .. failed ..``: the driver, and the bdf of its device, empty where it names none."""
     of_gpus = _NVIDIA.match(message)
-    shown = message[:_LONGEST]
-    if not (of_gpus or _MLX5.match(message)) or not mentions_error(shown) or _HARMLESS.search(shown):
+    shown = message[:_SEARCHED]
+    if not (of_gpus or _MLX5.match(message)) or not mentions_error(shown) or _NO_ERROR.search(shown):
         return None
     found = form_of(message)
     if found is not None and not found[0].context:
@@ -39,3 +49,8 @@ def driver_error(message: str) -> tuple[str, str] | None:
     number, bdf = of_gpus["number"] if of_gpus else None, _BDF.search(shown)
     named = as_bdf(bdf[0]) if bdf is not None else unplaced(int(number)) if number else ""
     return NVIDIA if of_gpus else MLX5, named or ""
+
+
+def asks_for_reboot(message: str) -> bool:
+    """``NVRM: nvGpuOpsReportFatalError: uvm encountered global fatal error 0x60, requiring os reboot to recover.``"""
+    return _ASKS_FOR_REBOOT.search(message[:_SEARCHED]) is not None

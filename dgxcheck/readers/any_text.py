@@ -20,6 +20,7 @@ from dgxcheck.readers.benchmarks import (
 )
 from dgxcheck.readers.dcgm import devices, diag, fields, health, preflight
 from dgxcheck.readers.host import (
+    containers,
     cuda,
     dmidecode,
     event_log,
@@ -143,8 +144,9 @@ _NCCL: Mapping[Reader, Signs] = {
 }
 _LOGS: Mapping[Reader, Signs] = {
     cuda.read_cuda_errors: ("cuda", "-> ", "libnvidia-ml", "library_not_found", "kernel driver does not"),
-    cuda.read_containers: ("nvidia-container-cli", "select device driver", "nknown", "device index",
-                           "no runtime for", "unresolvable cdi"),
+    containers.read_containers: (
+        "nvidia-container-cli", "select device driver", "nknown", "device index", "no runtime for", "unresolvable cdi",
+    ),
     health.read_log: (" [",),
     fabric.read_carrier: ("systemd-networkd[", "networkmanager[", "mlx5_core "),
 }

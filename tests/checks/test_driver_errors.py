@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judging import judged
 
+from dgxcheck.facts.missing import need
 from dgxcheck.kernel_messages.driver_errors import driver_error
 from probes.kernel_log import facts
 
@@ -34,6 +35,11 @@ def of_driver(*lines: str, folder: Path) -> list[Any]:
     ("nvidia: module verification failed: signature and/or required key missing - tainting kernel", None),
     ("NVRM nvAssertFailedNoLog: Assertion failed: 0 @ osapi.c:1688", None),  # open-gpu-kernel-modules issue 402
     (f"{HCA}mlx5_cmd_out_err:838:(pid 1): ACCESS_REG(0x805) op_mod(0x1) failed, status bad parameter(0x3)", None),
+    ("nvidia 0000:06:00.0:   device [10de:2330] error status/mask=00001000/0000a000", None),
+    (f"{HCA}mlx5_query_mcia:312:(pid 4242): query_mcia_reg failed: status: 0x3", None),
+    ("nvidia 0000:06:00.0: VF BAR 0 [mem size 0x1000 64bit pref]: failed to assign", None),
+    ("nvidia 0000:06:00.0: Direct firmware load for nvidia/570.86.15/gsp_ga10x.bin failed with error -2", None),
+    ("NVRM: rpcRmApiControl_GSP: GspRmControl failed: hClient=0x1; status=0x00000056", None),
     ("NVRM: failed to evaluate the ACPI method WMMX", None),
     ("NVRM: Xid (PCI:[4711]: segfault at 0 ip 0 sp 0 error 4 in libc.so[4000+1000]", None),  # a program's name
     ("NVRM: Xid (PCI:0000:06:00): 79, pid=1, GPU has failed", None),  # kernel.xid
@@ -60,8 +66,24 @@ def test_what_another_check_reads_explains_it_and_a_load_ends_it(after: str, tmp
 
 def test_an_error_before_an_hca_was_taken_over_again_is_past() -> None:
     error, taken = f"{HCA}mlx5_frob: frob failed", f"{HCA}firmware version: 28.39.1002"
-    log = facts([f"1.0;{error}", f"2.0;{taken}", f"3.0;{error}"], "/dev/kmsg")
-    assert [each.past for each in log.driver_errors] == [True, False]  # type: ignore[union-attr]
+    log = need(facts([f"1.0;{error}", f"2.0;{taken}", f"3.0;{error}"], "/dev/kmsg"))
+    assert [each.past for each in log.driver_errors] == [True, False]
+
+
+FATAL = "NVRM: nvGpuOpsReportFatalError: uvm encountered global fatal error 0x60, requiring os reboot to recover."
+OF_PROGRAM = "NVRM: Xid (PCI:0000:07:00): 31, pid=1, name=python3, MMU Fault: ENGINE GRAPHICS"
+
+
+def test_a_program_s_xid_explains_nothing_and_a_reboot_is_asked_for(tmp_path: Path) -> None:
+    found = of_driver(OF_PROGRAM, UNKNOWN, FATAL, folder=tmp_path)
+    assert {each["status"]: each["fault"] for each in found} == {"warn": "driver-error", "fail": "reboot-required"}
+
+
+def test_an_xid_of_another_gpu_hours_ago_explains_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "dmesg.txt"
+    path.write_text(f"[  100.000000] NVRM: Xid (PCI:0000:07:00): 62, pid=1, name=x, 0\n[ 9000.000000] {UNKNOWN}\n")
+    (found,) = [each for each in judged(str(path))[1]["findings"] if each["id"] == "kernel.driver-errors"]
+    assert found["status"] == "warn"
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=400))

@@ -9,12 +9,12 @@ from readers_text import one, unread
 
 from dgxcheck.facts.faults import EVERY_FAULT
 from dgxcheck.readers.dcgm import health
-from dgxcheck.readers.host import cuda, services
+from dgxcheck.readers.host import containers, cuda, services
 from dgxcheck.readers.layout.undo import undone
 from dgxcheck.readers.model import Imported, Reader
 from dgxcheck.readers.network import fabric
 
-READERS = (cuda.read_cuda_errors, cuda.read_containers, health.read_log, fabric.read_carrier)
+READERS = (cuda.read_cuda_errors, containers.read_containers, health.read_log, fabric.read_carrier)
 TRAINING = """\
 Traceback (most recent call last):
   File "/srv/job/train.py", line 41, in <module>
@@ -147,16 +147,16 @@ def test_other_lines_are_no_errors_of_cuda(line: str) -> None:
     ],
 )  # fmt: skip
 def test_errors_of_containers(line: str, outcome: str, fault: str) -> None:
-    assert results(one(cuda.read_containers, line)) == [("host", outcome, fault)]
+    assert results(one(containers.read_containers, line)) == [("host", outcome, fault)]
 
 
 def test_the_gpus_that_a_container_would_get() -> None:
-    found = one(cuda.read_containers, INFO)
+    found = one(containers.read_containers, INFO)
     assert found.facts["nvml nvmlDeviceGetHandleByIndex 0"] == "0000:0f:00.0"
     assert found.facts["nvml nvmlDeviceGetName 0000:0f:00.0"] == "NVIDIA A100-SXM4-80GB"
     assert found.facts["nvml nvmlSystemGetDriverVersion"] == "550.54.14"
     assert unread([found], INFO) == []
-    assert cuda.read_containers(("Model: something else",)) == ()
+    assert containers.read_containers(("Model: something else",)) == ()
 
 
 def test_of_dcgm_s_logs_only_what_names_a_fault_of_a_gpu_counts() -> None:

@@ -204,7 +204,6 @@ PROGRAMS = [
     ("ggml_cuda_init: failed to initialize CUDA: system not yet initialized", Fault.FABRIC_MANAGER_DOWN),
     ("ggml_cuda_init: failed to initialize CUDA: no CUDA-capable device is detected", Fault.NOT_READY),
     ("ggml_cuda_init: failed to initialize CUDA: unknown error", Fault.DRIVER_FAILED),
-    ("CUDA error 3 at /src/llama.cpp/ggml-cuda.cu:5661: initialization error", Fault.DRIVER_FAILED),
     # tensorflow/tensorflow issue 5473
     ("I tensorflow/stream_executor/cuda/cuda_diagnostics.cc:145] kernel driver does not appear to be running on this"
      " host (box): /proc/driver/nvidia/version does not exist", Fault.DRIVER_NOT_LOADED),

@@ -1,4 +1,4 @@
-"""Errors of the drivers of GPUs and HCAs that no other check reads."""
+"""Errors that the drivers of GPUs and HCAs log in words that dgxcheck does not know."""
 
 from __future__ import annotations
 
@@ -9,61 +9,76 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.kernel_log.device_log import grouped, lines, nothing_logged, reach, subject_at
+from dgxcheck.checks.kernel_log.device_log import Event, events_of, grouped, lines, nothing_logged, reach, subject_at
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.kernel_log import DriverError, KernelLog
+from dgxcheck.facts.kernel_log import DriverError, HostTrouble, KernelLog, Xid
 from dgxcheck.facts.missing import need
 from dgxcheck.facts.record import replace
+from dgxcheck.kernel_messages.driver_errors import NVIDIA, asks_for_reboot
+from dgxcheck.xid.table import meaning
 
-_NVIDIA = "nvidia"
-_OF_NVIDIA = ("xids", "sxids", "off_bus", "not_started", "refused", "modules")
-_OF_HOST = ("nvlink", "fabric", "no BAR")
-_LONGEST = 160
+_OF_GPUS = ("xids", "sxids", "off_bus", "not_started", "modules")
+_OF_HOST: tuple[HostTrouble, ...] = ("nvlink", "fabric", "no BAR")
+_BESIDE_S = 60.0
+_QUOTED = 160
 
 
 def _driver_errors(box: Box) -> Judged:
-    """Of a driver whose log holds an event that other checks judge they are its details."""
+    """By driver and device; details of an event that another check reads pass."""
     log = need(box.snapshot.kernel_log)
     now = [error for error in log.driver_errors if not error.past]
     if not now:
-        yield HOST, nothing_logged(log, "no error in words that no other check reads")
+        yield HOST, nothing_logged(log, "no unknown driver error")
     for place, own in grouped((f"{error.driver} {error.bdf}", error) for error in now).items():
         driver, _, bdf = place.partition(" ")
         at = _subject(box, driver, bdf) if bdf else replace(HOST, part=f"{driver} driver")
-        if _is_explained(log, driver):
+        fatal = [error for error in own if asks_for_reboot(error.line)]
+        if left := fatal or [error for error in own if not _is_detail(log, error)]:
+            yield at, _error(log, left, bool(fatal))
+        else:
             message = f"{counted(len(own), 'line')} beside what other checks read of this driver{reach(log)}"
             yield at, Judgement(Status.PASS, message, len(own), 0, "lines", lines(log, own))
-        else:
-            yield at, _error(log, own)
 
 
 def _subject(box: Box, driver: str, bdf: str) -> Subject:
     at = subject_at(box, bdf)
     if at.kind != "pci" or bdf in box.topology.functions:
         return at
-    return Subject(kind="gpu", name=gpu_at(bdf), bdf=bdf) if driver == _NVIDIA else replace(at, kind="hca")
+    return Subject(kind="gpu", name=gpu_at(bdf), bdf=bdf) if driver == NVIDIA else replace(at, kind="hca")
 
 
-def _is_explained(log: KernelLog, driver: str) -> bool:
-    if driver != _NVIDIA:
-        return any(not event.past for event in log.hcas)
-    return any(not event.past for name in _OF_NVIDIA for event in getattr(log, name)) or any(
-        event.trouble in _OF_HOST and not event.past for event in log.host
-    )
+def _is_detail(log: KernelLog, error: DriverError) -> bool:
+    """Of an event of its device, or one that this driver logged within a minute; a program's own Xid has none."""
+    events: list[Event] = [*log.hcas] if error.driver != NVIDIA else [*events_of(log, *_OF_HOST)]
+    for name in _OF_GPUS if error.driver == NVIDIA else ():
+        events += getattr(log, name)
+    return any(
+        not getattr(event, "past", False) and not _is_of_program(event)
+        and (getattr(event, "bdf", "") == (error.bdf or None) or not log.timed
+             or abs(event.seconds - error.seconds) <= _BESIDE_S)
+        for event in events
+    )  # fmt: skip
 
 
-def _error(log: KernelLog, errors: Sequence[DriverError]) -> Judgement:
+def _is_of_program(event: Event) -> bool:
+    return isinstance(event, Xid) and meaning(event.number, None).severity == "application"
+
+
+def _error(log: KernelLog, errors: Sequence[DriverError], fatal: bool) -> Judgement:
     other = len({error.line for error in errors}) - 1
     more = f", and {counted(other, 'other line')}" if other else ""
-    message = f"an error that no other check reads: {errors[0].line[:_LONGEST].rstrip(' .')}{more}{reach(log)}"
-    return judged(Fault.DRIVER_ERROR, message, len(errors), 0, "lines", lines(log, errors), warns=True)
+    what = "its driver asks for a reboot" if fatal else "unknown driver error"
+    message = f"{what}: {errors[0].line[:_QUOTED].rstrip(' .')}{more}{reach(log)}"
+    fault = Fault.REBOOT_REQUIRED if fatal else Fault.DRIVER_ERROR
+    remedy = fault.remedy or "drain, then reboot: programs that use managed memory fail until then"
+    return judged(fault, message, len(errors), 0, "lines", lines(log, errors), warns=True, fails=fatal, remedy=remedy)
 
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     if at.kind == "host":
-        yield DRIVER if at.part.startswith(_NVIDIA) else host_part("HCA driver")
+        yield DRIVER if at.part.startswith(NVIDIA) else host_part("HCA driver")
     else:
         yield component_of(box, at)
 
@@ -72,9 +87,10 @@ CHECKS = (
     Check(
         id="kernel.driver-errors",
         rule="Warns if the driver of the GPUs (NVRM, nvidia, nvidia-uvm, nvidia-nvlink, nvidia-nvswitch, nvidia-fs,"
-        " nvidia_peermem) or of the HCAs (mlx5_core, mlx5_ib) logged an error, since it was last loaded, in words that"
-        " no other check reads, and nothing that one reads. Assertions, a module without a signature and refused"
-        " commands of an HCA are no such errors.",
+        " nvidia_peermem) or of the HCAs (mlx5_core, mlx5_ib) logged, since it was last loaded, an error that dgxcheck"
+        " does not know, unless another check reports an event of that device or of the same minute; fails if such a"
+        " line asks for a reboot. Assertions, a module without a signature and refused commands of an HCA are no such"
+        " errors.",
         source="the kernel log; NVIDIA open-gpu-kernel-modules, Linux drivers/net/ethernet/mellanox/mlx5",
         remedy=Fault.DRIVER_ERROR.remedy,
         judge=_driver_errors,

@@ -74,13 +74,8 @@ _REASONS: Mapping[NoStart, _Reason] = {
         "install a release that supports this GPU: appendix A of each README lists its GPUs; older boards need a legacy"
         " release, newer ones a later release; the board is not at fault",
     ),
-    "supported": _Reason(
-        Fault.GPU_UNRECOGNISED, ": not recognised, though this release supports its model",
-        Fault.GPU_UNRECOGNISED.remedy,
-    ),
-    "no-memory": _Reason(
-        Fault.START_MEMORY, ": the host had no memory left for it (NV_ERR_NO_MEMORY)", Fault.START_MEMORY.remedy
-    ),
+    "supported": _Reason(Fault.GPU_UNRECOGNISED, ": not recognised, though this release supports its model", ""),
+    "no-memory": _Reason(Fault.START_MEMORY, ": the host had no memory left for it (NV_ERR_NO_MEMORY)", ""),
     "to-reset": _Reason(Fault.GPU_NOT_STARTED, ": it has to be reset first (WPR2 is up from an earlier start)", ""),
     "firmware": _Reason(
         Fault.GPU_REFUSED, ": no image of its GSP firmware",

@@ -96,7 +96,7 @@ class Host:
     GOVERNOR = FaultKind("governor", "the CPU frequency governor lowers the clock", "setting")
     # the kernel log
     DRIVER_ERROR = FaultKind("driver-error",
-        "the driver of GPUs or HCAs logged an error in words that no other check reads", "software", warns="watch",
+        "the driver of GPUs or HCAs logged an error that dgxcheck does not know", "software", warns="watch",
         steps=("inspect", "contact-vendor"), alone=True,
         remedy="read the lines around it (dmesg -T), look whether a program failed at that time, and search its words"
         " in the driver's release notes and issues; if it recurs or programs fail, send them with the file of"

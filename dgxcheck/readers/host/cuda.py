@@ -1,4 +1,4 @@
-"""What programs and containers say of CUDA: collect_env, errors of PyTorch and others, NVIDIA's container toolkit.
+"""What programs say of CUDA: collect_env, errors of PyTorch and others.
 
 PyTorch's and vLLM's ``collect_env``: the driver and the GPUs; lscpu and the matrix in it have readers of their own.
 
@@ -8,20 +8,15 @@ Errors of CUDA as PyTorch, JAX, TensorFlow, vLLM and NVIDIA's samples print them
 
 Numbers, names and texts: CUresult of the CUDA driver API
 (https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html) and cudaError of the runtime API.
-
-NVIDIA's container toolkit: errors of nvidia-container-cli and of Docker, and ``nvidia-container-cli info``.
-
-Messages: libnvidia-container (https://github.com/NVIDIA/libnvidia-container), src/error.c and src/cli.
 """
 
 from __future__ import annotations
 
 import re
 
-from dgxcheck.facts.bdf import as_bdf, nameless, unplaced
+from dgxcheck.facts.bdf import nameless, unplaced
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
@@ -111,7 +106,7 @@ class CudaError(Record, kw_only=False):
 
 ERRORS = (
     CudaError(2, "OUT_OF_MEMORY|MemoryAllocation", "out of memory", "note", None),
-    CudaError(3, "NOT_INITIALIZED|InitializationError", "initialization error", "warn", Fault.DRIVER_FAILED),
+    CudaError(3, "NOT_INITIALIZED|InitializationError", "initialization error", "note", None),
     CudaError(35, "InsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version", "warn",
               Fault.DRIVER_MISMATCH),
     CudaError(46, "DevicesUnavailable|DEVICE_UNAVAILABLE",
@@ -232,86 +227,3 @@ def error_of_host(text: str) -> CudaError | None:
     error = _error(text)
     of_others = error is None or error.of_gpu or error.outcome == "note" or error.fault is Fault.PROGRAM_CRASHED
     return None if of_others else error
-
-
-CONTAINERS_TOOL = "nvidia-container-cli"
-_ERROR = LazyPattern(
-    r"nvidia-container-cli(?:\.real)?: (?P<kind>initialization|requirement|device|detection|mount|ldcache|container)"
-    r" error: (?P<text>[^\"\\]{1,300})",
-    "nvidia-container-cli",
-)
-_NO_TOOLKIT = LazyPattern(
-    r"could not select device driver [\"'\\]{0,4}(?:nvidia)?[\"'\\]{0,4} with capabilities: \[\[.{0,40}gpu",
-    "capabilities",
-)
-_NO_RUNTIME = LazyPattern(
-    r"[Uu]nknown (?:or invalid )?runtime(?: name)?:? \"?nvidia\"?|no runtime for \"nvidia\" is configured"
-    r"|unresolvable CDI devices .{0,100}nvidia\.com/|Command not found: nvidia-container-cli",
-    "runtime", "unresolvable CDI", "Command not found: nvidia-container-cli",
-)  # fmt: skip
-_OF_DOCKER = LazyPattern(r"docker: Error response from daemon: |ERRO\[\d{4}\] error waiting for container")
-_MEANINGS: tuple[tuple[LazyPattern, Outcome, FaultKind], ...] = (
-    (LazyPattern(r"driver/library version mismatch", "driver/library version"), "fail", Fault.DRIVER_MISMATCH),
-    (LazyPattern(r"driver not loaded|nvidia-driver.{0,40}not loaded", "not loaded"), "fail", Fault.DRIVER_NOT_LOADED),
-    (LazyPattern(r"load library failed: libnvidia-ml", "libnvidia-ml"), "fail", Fault.LIBRARY_MISSING),
-    (LazyPattern(r"unsatisfied condition: (?:cuda|driver)", "unsatisfied condition:"), "warn", Fault.DRIVER_MISMATCH),
-    (LazyPattern(r"GPU is lost|nvml error: gpu is lost", flags=re.IGNORECASE), "fail", Fault.DRIVER_UNRESPONSIVE),
-    (LazyPattern(r"driver rpc error: timed out", "driver rpc error: timed"), "fail", Fault.DRIVER_UNRESPONSIVE),
-    (
-        LazyPattern(r"(?:nvml|cuda|driver) error: unknown error|driver (?:rpc )?error", "error"),
-        "fail",
-        Fault.DRIVER_FAILED,
-    ),
-    (LazyPattern(r""), "warn", Fault.CONTAINER_ERROR),
-)
-_FIELD = LazyPattern(
-    r"(?P<name>NVRM version|CUDA version|Device Index|Device Minor|Model|Brand|GPU UUID|Bus Location|Architecture):"
-    r" {1,12}(?P<value>\S.{0,100})"
-)
-
-
-def read_containers(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """The errors as results, and the GPUs that ``info`` lists."""
-    part, info = ToolPart(CONTAINERS_TOOL), ToolPart(f"{CONTAINERS_TOOL} info")
-    rows: list[tuple[str, str]] = []
-    for number, line in numbered(lines):
-        if match := _ERROR.search(line):
-            text = match["text"].strip().rstrip(":")
-            outcome, fault = next((how, kind) for form, how, kind in _MEANINGS if form.search(text))
-            if fault is Fault.CONTAINER_ERROR and (passed_on := error_of_host(text)) is not None:
-                outcome, fault = passed_on.outcome, passed_on.fault or fault
-            part.add(HOST, match["kind"], outcome, fault, f"{match['kind']} error: {text}")
-        elif _NO_TOOLKIT.search(line) or _NO_RUNTIME.search(line):
-            text = "the container runtime does not know NVIDIA's GPUs"
-            part.add(HOST, "runtime", "fail", Fault.CONTAINER_RUNTIME, text)
-        else:
-            if field := _FIELD.fullmatch(line):
-                rows.append((field["name"], field["value"].strip()))
-                info.lines.add(number)
-            elif _OF_DOCKER.match(line):
-                part.beside.add(number)
-            continue
-        part.lines.add(number)
-    info.found = _info(rows)
-    return (*part.imported(), *(info.imported() if info.found else ()))
-
-
-def _info(rows: list[tuple[str, str]]) -> dict[str, Json]:
-    """Driver and GPUs; nothing where the line of the driver or a GPU's bus id is not there."""
-    facts: dict[str, Json] = {}
-    index: int | None = None
-    name = uuid = ""
-    for field, value in rows:
-        if field == "NVRM version":
-            facts["nvml nvmlSystemGetDriverVersion"] = value
-        elif field == "Device Index":
-            index, name, uuid = gpu(value), "", ""
-        elif field == "Model":
-            name = value
-        elif field == "GPU UUID":
-            uuid = value
-        elif field == "Bus Location" and index is not None and (bdf := as_bdf(value)) is not None:
-            facts[f"{INDEX} {index}"] = bdf
-            facts |= {f"nvml nvmlDeviceGetName {bdf}": name} if name else {}
-            facts |= {f"nvml nvmlDeviceGetUUID {bdf}": uuid} if uuid.startswith("GPU-") else {}
-    return facts if any(key.startswith(INDEX) for key in facts) else {}
