@@ -77,9 +77,9 @@ class Fabric(Record):
     errors: Mapping[Port, Errors]
     labels: Mapping[Port, str]
     lids: Mapping[Port, int]
-    """0 where no subnet manager gave one; without ports whose LID is not told."""
+    """0 where no subnet manager gave one; without ports of which no text has the LID."""
     states: Mapping[Port, PortState]
-    """Where they are told."""
+    """Of the ports whose state a text has."""
 
     @property
     def nameless(self) -> tuple[Adapter, ...]:

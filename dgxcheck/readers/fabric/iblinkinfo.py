@@ -29,7 +29,7 @@ def links(lines: Iterable[str]) -> Iterator[PortRow]:
     """Both forms. The short one names a port at the other end by LID and description alone: by its own block. Where
     that is not there (--cas-only, --switches-only, the last lines of a page), or its head was filtered out, the node is
     known by its LID; what an adapter is joined with is a switch then. Nodes that have LID 0, as no subnet manager gave
-    one, are told apart by their descriptions, adapters by the port that they are joined with."""
+    one, differ by their descriptions, adapters by the port that they are joined with."""
     found: list[tuple[re.Match[str], End]] = []
     kind: EndKind = "adapter"
     head: re.Match[str] | None = None
