@@ -76,7 +76,7 @@ OF_PROGRAM = "NVRM: Xid (PCI:0000:07:00): 31, pid=1, name=python3, MMU Fault: EN
 
 def test_a_program_s_xid_explains_nothing_and_a_reboot_is_asked_for(tmp_path: Path) -> None:
     found = of_driver(OF_PROGRAM, UNKNOWN, FATAL, folder=tmp_path)
-    assert {each["status"]: each["fault"] for each in found} == {"warn": "driver-error", "fail": "reboot-required"}
+    assert {each["status"]: each["fault"] for each in found} == {"warn": "driver-error", "fail": "driver-reboot"}
 
 
 def test_an_xid_of_another_gpu_hours_ago_explains_nothing(tmp_path: Path) -> None:

@@ -71,9 +71,8 @@ def _error(log: KernelLog, errors: Sequence[DriverError], fatal: bool) -> Judgem
     more = f", and {counted(other, 'other line')}" if other else ""
     what = "its driver asks for a reboot" if fatal else "unknown driver error"
     message = f"{what}: {errors[0].line[:_QUOTED].rstrip(' .')}{more}{reach(log)}"
-    fault = Fault.REBOOT_REQUIRED if fatal else Fault.DRIVER_ERROR
-    remedy = fault.remedy or "drain, then reboot: programs that use managed memory fail until then"
-    return judged(fault, message, len(errors), 0, "lines", lines(log, errors), warns=True, fails=fatal, remedy=remedy)
+    fault = Fault.DRIVER_REBOOT if fatal else Fault.DRIVER_ERROR
+    return judged(fault, message, len(errors), 0, "lines", lines(log, errors), warns=True, fails=fatal)
 
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:

@@ -101,6 +101,10 @@ class Host:
         remedy="read the lines around it (dmesg -T), look whether a program failed at that time, and search its words"
         " in the driver's release notes and issues; if it recurs or programs fail, send them with the file of"
         " nvidia-bug-report.sh (of an HCA sysinfo-snapshot) to the vendor", source=OWN)
+    DRIVER_REBOOT = FaultKind("driver-reboot", "the NVIDIA driver asks for a reboot of the host", "software",
+        steps=("reboot", "power-cycle", "contact-vendor"),
+        remedy="drain, then reboot: programs that use managed memory fail until then",
+        source="NVIDIA open-gpu-kernel-modules, nv_gpu_ops.c: nvGpuOpsReportFatalError")
     XID = FaultKind("xid", "the driver logged an Xid error that asks for a reset of the GPU", "hardware",
         about=("gpu", ""))
     XID_APPLICATION = FaultKind("xid-application", "the driver logged an Xid error that a program causes by itself",
