@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import probes
 from dgxcheck.facts.missing import Gap, Json, Missing
-from dgxcheck.facts.record import Record, fields
+from dgxcheck.facts.record import Record
 
 if TYPE_CHECKING:
     from dgxcheck.facts.host import DeviceNodes, Host, Imex, Memlock, Modules, NetInterface, Storage, Unit
@@ -94,10 +94,6 @@ def log_facts(lines: Iterable[str]) -> KernelLog | Missing:
     return survey(RecordedSource({"kmsg": kept}, Origin("recording")), ("kernel_log",)).kernel_log
 
 
-def gaps(snapshot: Snapshot) -> tuple[Missing, ...]:
-    """The probes of a snapshot that were asked and have nothing to show, by their reason."""
-    values = (getattr(snapshot, name) for name in fields(snapshot))
-    return tuple(value for value in values if isinstance(value, Missing) and value.gap is not Gap.UNASKED)
 
 
 def _probed(source: Source, name: str) -> Any:

@@ -49,10 +49,10 @@ class Expected(Record):
 def to_host(machine: Surveyed, device: Device, line: LineRate = as_supported) -> Expected:
     """Copies between the device and memory of its NUMA node, with links at ``line``'s rate."""
     if isinstance(device.path, Missing):
-        return _nothing(device.path, "PCI path")
+        return _nothing(device.path)
     hops = hops_above(device.path, machine.topology.functions)
     if not physical(hops):
-        return _nothing(_no_link(hops), "PCI path")
+        return _nothing(_no_link(hops))
     links = _links(machine, hops, line)
     root = to_memory(_host(machine), least_of(links, "read").rate, least_of(links, "write").rate)
     return _pci(machine, hops, (*links, root), line)
@@ -64,13 +64,13 @@ def between(machine: Surveyed, a: Device, b: Device, line: LineRate = as_support
     if link.nvlinks:
         return _nvlink(link.nvlinks, link.nvlink_generation)
     if isinstance(hops := hops_between(a, b, machine.topology.functions), Missing):
-        return _nothing(hops, "PCI path")
+        return _nothing(hops)
     notes = () if link.nvlinks is not None else ("NVLink is unknown: this is the PCI path.",)
     meeting = meeting_point(a, b, link, machine.topology.functions)
     if link.pci is None or isinstance(meeting, Missing):
-        return _nothing(Missing(Gap.ABSENT, f"{a.name} {b.name}", link.pci_reason), "PCI path", notes)
+        return _nothing(Missing(Gap.ABSENT, f"{a.name} {b.name}", link.pci_reason), notes)
     if not physical(hops):
-        return _nothing(_no_link(hops), "PCI path", notes)
+        return _nothing(_no_link(hops), notes)
     host = _host(machine)
     splits_at = None if host is None or link.pci in NEAR else host.splits_at
     top = between_devices(meeting, link.pci, host, _line(hops, line))
@@ -134,8 +134,8 @@ def _nvlink(links: int, generation: int | None) -> Expected:
     return Expected(medium="nvlink", line_gbs=line, read=total, write=total, limits=(limit,), notes=())
 
 
-def _nothing(gap: Missing, what: str, notes: tuple[str, ...] = ()) -> Expected:
-    limit = Limit(name=what, read=unknown(gap), write=unknown(gap), basis="", source="")
+def _nothing(gap: Missing, notes: tuple[str, ...] = ()) -> Expected:
+    limit = Limit(name="PCI path", read=unknown(gap), write=unknown(gap), basis="", source="")
     total = least_of((limit,), "read")
     return Expected(medium="pci", line_gbs=gap, read=total, write=total, limits=(limit,), notes=notes)
 

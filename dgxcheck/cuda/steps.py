@@ -88,6 +88,5 @@ _HOW: Mapping[str, Callable[..., Fact]] = {
     "p2p-shared": _shared,
     "ring": _ring,
 }
-KINDS = (*_HOW, "under-load")
 _OF_PAIRS = ("p2p-integrity", "p2p", "p2p-both", "latency", "latency-sm", "p2p-shared")
 """Kinds that need peer access in both directions."""

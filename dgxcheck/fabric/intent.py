@@ -188,7 +188,7 @@ def _homes(
                 and (places[other][0] == home) is (other in fellows.get(name, ()))  # else it is cabled otherwise
             )  # fmt: skip
             homes[name] = home, _majority(ports) or ANY
-    return homes | _one_of_two(places, homes, beside) | _own_order(places, homes, scheme)
+    return homes | _one_of_two(places, homes, beside) | _own_order(places, scheme)
 
 
 def _disputes(own: Places, scheme: Scheme, homes: Mapping[Plug, Port]) -> Iterable[Dispute]:
@@ -232,7 +232,7 @@ def _one_of_two(
     return {right: places[right]}
 
 
-def _own_order(places: Mapping[str, Port], homes: Mapping[str, Port], scheme: Scheme) -> dict[str, Port]:
+def _own_order(places: Mapping[str, Port], scheme: Scheme) -> dict[str, Port]:
     """Of two or three adapters on one leaf no majority votes: the only order of their own ports that fits the rule."""
     names = [name for name in scheme.adapters if name in places]
     if not 2 <= len(names) <= 3 or len({places[name][0] for name in names}) > 1 or _fits(places, names, scheme):

@@ -17,8 +17,6 @@ from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.topology.nvlinks import is_nvswitch
 
-DRIVER = "nvidia-nvswitch"
-
 
 def nvswitches(box: Box) -> list[PciFunction]:
     """The NVSwitches that are on PCI."""

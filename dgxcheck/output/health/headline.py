@@ -94,7 +94,7 @@ def problem(assessment: Assessment, cause: Cause, beside: str = "") -> str:
     if who.startswith("PCIe"):
         what = what.removeprefix("PCIe ")
     what = _of_all(what, lead, worst, cause.component)
-    return visible(what if _names(what, lead, cause.component, who) else f"{who}: {what}")
+    return visible(what if _names(what, lead, who) else f"{who}: {what}")
 
 
 def _gone(assessment: Assessment, component: Component, worst: Sequence[Finding]) -> list[Finding]:
@@ -113,7 +113,7 @@ def _whose(component: Component, gone: Sequence[Finding]) -> str:
     return f"missing {' and '.join(known[:2])}{' ..' if known[2:] else ''}" if known else ""
 
 
-def _names(what: str, lead: Finding, component: Component, who: str) -> bool:
+def _names(what: str, lead: Finding, who: str) -> bool:
     """Does the message say itself what it is about?"""
     ends = [subject.name for subject in (lead.subject, lead.subject.peer) if subject is not None]
     if len(ends) > 1 and all(name in what for name in ends):

@@ -33,7 +33,6 @@ from dgxcheck.topology.nvlinks import is_nvswitch
 
 MARGIN = 16.0
 _LEAST = 560.0
-_HEAD = 26.0
 WIDEST, TALL = 1280.0, 380.0
 """Of one row, where that is possible: wider pictures are unreadable in a page; the same for a telephone."""
 
