@@ -163,17 +163,19 @@ def _data_end(device: Device, other: Device) -> Device:
     return replace(device, bdf=dma.bdf, path=dma.path, function=dma, dma=None) if beside else device
 
 
+def data_paths(a: Device, b: Device) -> tuple[tuple[str, ...], tuple[str, ...]] | Missing:
+    """The paths of both data ends; Missing where one is not known."""
+    up, down = (end.path for end in data_ends(a, b))
+    return up if isinstance(up, Missing) else down if isinstance(down, Missing) else (up, down)
+
+
 def hops_between(a: Device, b: Device, functions: Mapping[str, PciFunction]) -> tuple[Hop, ...] | Missing:
     """The links that traffic from ``a`` to ``b`` crosses, in order: up to the nearest common bridge, then down."""
-    a, b = data_ends(a, b)
-    if isinstance(a.path, Missing):
-        return a.path
-    if isinstance(b.path, Missing):
-        return b.path
-    shared: set[str] = set()
-    if a.path[:1] == b.path[:1]:
-        shared = set(a.path[1 : 1 + shared_bridges(a.path, b.path)])
-    up, down = ([hop for hop in hops_above(path, functions) if hop.device not in shared] for path in (a.path, b.path))
+    if isinstance(paths := data_paths(a, b), Missing):
+        return paths
+    ours, theirs = paths
+    shared = set(ours[1 : 1 + shared_bridges(ours, theirs)]) if ours[:1] == theirs[:1] else ()
+    up, down = ([hop for hop in hops_above(path, functions) if hop.device not in shared] for path in paths)
     both = {hop.port for hop in up} & {hop.port for hop in down}  # two functions of one card are on the same link
     return tuple(hop for hop in (*reversed(up), *down) if hop.port not in both)
 
@@ -185,23 +187,21 @@ def sharers(hop: Hop, topology: Topology) -> tuple[str, ...]:
 
 def meeting_point(a: Device, b: Device, link: Link, functions: Mapping[str, PciFunction]) -> str | Missing:
     """What joins the PCI paths of two devices: ``PCIe switch 0000:04:00.0 (10b5:8796)``; Missing where unknown."""
-    a, b = data_ends(a, b)
-    if isinstance(a.path, Missing):
-        return a.path
-    if isinstance(b.path, Missing):
-        return b.path
+    if isinstance(paths := data_paths(a, b), Missing):
+        return paths
+    ours, theirs = paths
     if link.pci in ("PIX", "PXB"):
-        if not (shared := shared_bridges(a.path, b.path)):
-            return f"both are functions of {a.bdf}"
-        bridge = a.path[shared]
+        if not (shared := shared_bridges(ours, theirs)):
+            return f"both are functions of {ours[-1]}"
+        bridge = ours[shared]
         kind = "switch" if shared % 2 == 0 else "port"  # root port, upstream port, downstream port, upstream port ...
         return f"PCIe {kind} {bridge}{_ids(functions.get(bridge))}"
     if link.pci == "PHB":
-        return f"host bridge {a.path[0]}"
+        return f"host bridge {ours[0]}"
     if link.pci == "NODE":
-        return f"host bridges {a.path[0]} and {b.path[0]} of NUMA node {a.numa_node}"
+        return f"host bridges {ours[0]} and {theirs[0]} of NUMA node {a.numa_node}"
     if link.pci == "SOC":
-        return f"socket interconnect between NUMA nodes {a.numa_node} ({a.path[0]}) and {b.numa_node} ({b.path[0]})"
+        return f"socket interconnect between NUMA nodes {a.numa_node} ({ours[0]}) and {b.numa_node} ({theirs[0]})"
     return Missing(Gap.ABSENT, f"{a.name} {b.name}", link.pci_reason)
 
 

@@ -19,7 +19,7 @@ from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.pci import Acs, ConfigSpace, PortType
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
-from dgxcheck.topology.paths import data_ends, shared_bridges
+from dgxcheck.topology.paths import data_paths, shared_bridges
 
 PASS_THROUGH = "identity"
 _BOOTED = frozenset({"iommu=pt", "iommu.passthrough=1"})
@@ -98,14 +98,12 @@ def ports_between(box: Box, a: Device, b: Device) -> list[str] | Missing:
     """Bdfs of the bridges whose ACS affects a pair: all below the nearest common one, and that one where it is not a
     root port.
     """
-    a, b = data_ends(a, b)
-    if isinstance(a.path, Missing):
-        return a.path
-    if isinstance(b.path, Missing):
-        return b.path
-    shared = shared_bridges(a.path, b.path)
-    common = [a.path[shared]] if shared and not _is_root_port(box, a.path[shared]) else []
-    return [*common, *a.path[1 + shared : -1], *b.path[1 + shared : -1]]
+    if isinstance(paths := data_paths(a, b), Missing):
+        return paths
+    ours, theirs = paths
+    shared = shared_bridges(ours, theirs)
+    common = [ours[shared]] if shared and not _is_root_port(box, ours[shared]) else []
+    return [*common, *ours[1 + shared : -1], *theirs[1 + shared : -1]]
 
 
 def redirecting_ports(box: Box, a: Device, b: Device) -> list[str] | Missing:
