@@ -7,7 +7,7 @@ from itertools import groupby
 
 from dgxcheck.checks.driver.fabric_manager import needed
 from dgxcheck.checks.engine.blame import component_of, own_link
-from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.box import HOST, Box, unlisted_gpu
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
@@ -20,7 +20,7 @@ from dgxcheck.components.component import (
     Component,
     host_part,
 )
-from dgxcheck.facts.bdf import gpu_at, nameless
+from dgxcheck.facts.bdf import nameless
 from dgxcheck.facts.faults import MODULES_REFUSED, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Missing, rows
@@ -133,17 +133,13 @@ def _evidence(report: ToolReport) -> Evidence:
 
 def _subject(box: Box, name: str, part: str) -> Subject:
     device = box.topology.device(name)
-    if device is not None and device.kind == "gpu":
+    if device is not None:
         found = box.subject(device)
-    elif device is not None:
-        found = Subject(kind="hca", name=device.name, bdf=device.bdf)
     elif "/" in name:
         hca = box.topology.device(name.partition("/")[0])
         found = Subject(kind="port", name=name, bdf=None if hca is None else hca.bdf)
-    elif name.startswith("GPU"):
-        found = Subject(kind="gpu", name=name, bdf=None)
-    elif ":" in name:
-        found = Subject(kind="gpu", name=gpu_at(name), bdf=name)
+    elif name.startswith("GPU") or ":" in name:
+        found = unlisted_gpu(name)
     else:
         of_port = part.startswith("port-")  # an interface, or an adapter that the text does not name: its cable
         found = HOST if name == HOST.name else Subject(kind="port" if of_port else "hca", name=name, bdf=None)

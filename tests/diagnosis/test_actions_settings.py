@@ -9,8 +9,8 @@ import pytest
 from hand_made import box_of, ecc, finding, gpu_part, planned, steps, with_facts
 from sample import FAULTS
 
+from dgxcheck.checks.engine.box import pci_subject
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.checks.pcie.isolation import bridge
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import all_gpus, device_part, switch_setting
 from dgxcheck.diagnosis.action import PREPARATORY, first_remedy
@@ -133,6 +133,6 @@ def test_of_a_switch_only_the_ports_that_were_found_have_acs_cleared() -> None:
     switch = switch_setting(box, "0000:51:00.0", "ACS setting")
     assert switch is not None
     assert switch.bdf == "0000:4b:00.0"
-    found = replace(finding(switch, Fault.ACS, Status.WARN), subject=bridge("0000:4c:04.0"))
+    found = replace(finding(switch, Fault.ACS, Status.WARN), subject=pci_subject("0000:4c:04.0"))
     (act,) = actions(box, switch, [found], frozenset())[0]
     assert act.commands == (("setpci", "-s", "0000:4c:04.0", "ECAP_ACS+0x6.w=0:3c"),)

@@ -9,6 +9,7 @@ from dgxcheck.checks.engine.finding import Finding, Judgement, Subject, skip
 from dgxcheck.checks.engine.gaps import missing_in, unjudged
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.components.locate import serial_of
+from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.host import Module, Modules
 from dgxcheck.facts.kernel_log import NO_LOG, KernelLog
 from dgxcheck.facts.missing import Gap, Missing
@@ -27,6 +28,17 @@ if TYPE_CHECKING:
 DEFAULTS = Settings()
 HOST = Subject(kind="host", name="host", bdf=None)
 NO_GROWTH = skip("not-in-level", "counters were read once")
+
+
+def pci_subject(bdf: str) -> Subject:
+    """A PCI function that is neither a GPU nor an HCA, as a port of a root complex or switch."""
+    return Subject(kind="pci", name=bdf, bdf=bdf)
+
+
+def unlisted_gpu(name: str) -> Subject:
+    """A GPU that the topology does not have, by its bus id or as a text names it."""
+    is_name = name.startswith("GPU") or ":" not in name
+    return Subject(kind="gpu", name=name, bdf=None) if is_name else Subject(kind="gpu", name=gpu_at(name), bdf=name)
 
 
 class Growth(Record):
@@ -142,16 +154,15 @@ class Box(Record):
             return None
         return next((board for board in self.boards.values() if board.name == name.removeprefix("NVIDIA ")), None)
 
-    def subject(self, gpu: Device) -> Subject:
-        """The subject of a finding about a GPU."""
-        return _subject(self, gpu)
+    def subject(self, device: Device) -> Subject:
+        """The subject of a finding about a GPU or an HCA."""
+        is_gpu = device.kind == "gpu"
+        return _subject(self, device) if is_gpu else Subject(kind="hca", name=device.name, bdf=device.bdf)
 
     def subject_at(self, bdf: str) -> Subject:
         """The subject of a finding about a PCI function: a GPU, an HCA, or any other."""
         device = self.topology.device(bdf)
-        if device is None:
-            return Subject(kind="pci", name=bdf, bdf=bdf)
-        return self.subject(device) if device.kind == "gpu" else Subject(kind="hca", name=device.name, bdf=device.bdf)
+        return pci_subject(bdf) if device is None else self.subject(device)
 
     def pair(self, a: Device, b: Device) -> Subject:
         """The subject of a finding about what joins two GPUs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dgxcheck.checks.engine.blame import host
-from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.box import HOST, Box, pci_subject
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import is_coherent
 from dgxcheck.checks.engine.finding import Evidence, Instead, Judged, Judgement, Status, judged, of_gaps, skip, unless
@@ -20,7 +20,6 @@ from dgxcheck.checks.pcie.isolation import (
     PASS_THROUGH,
     REDIRECT,
     acs_of,
-    bridge,
     disable_acs,
     disable_translation,
     group_type,
@@ -118,7 +117,7 @@ def _of_ports(box: Box, ports: Mapping[str, Precondition], ruled: bool) -> Judge
     if len(wrong) == len(ports) > 1:
         yield HOST, _all_ports(box, wrong, ruled)
     else:
-        yield from ((bridge(port), judgement) for port, judgement in wrong.items())
+        yield from ((pci_subject(port), judgement) for port, judgement in wrong.items())
     if unknown is not None:
         yield HOST, unknown.judgement
     elif not wrong:

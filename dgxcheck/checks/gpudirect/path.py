@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.blame import host, host_if_all
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.expected import is_coherent
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip, unless
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, judged, skip, unless
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.gpudirect.bar1_and_port import port_gbs
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
@@ -110,7 +110,7 @@ def _without_rdma_device(box: Box, gpu: Device) -> str:
 def _link(box: Box) -> Judged:
     unless(no_rdma(box))
     for nic in nics(box):
-        subject = Subject(kind="hca", name=nic.name, bdf=nic.bdf)
+        subject = box.subject(nic)
         hop = own_hop(box, nic.path)
         yield subject, hop if isinstance(hop, Judgement) else ruled(_trained, box, hop, port_gbs(box, nic))
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, unless
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, judged, unless
 from dgxcheck.checks.engine.precondition import Precondition, in_guest, needs_facts
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpudirect.preconditions import near_pairs, not_judged
@@ -84,7 +84,7 @@ def _read_requests(box: Box) -> Judged:
     unless(not_judged(box, True))
     odd = compared(box, ["hca"], Express.max_read_request).odd
     for nic in nics(box):
-        at = Subject(kind="hca", name=nic.name, bdf=nic.bdf)
+        at = box.subject(nic)
         yield at, ruled(_read_request, box, nic, next(iter(odd.get(at, ())), None))
 
 

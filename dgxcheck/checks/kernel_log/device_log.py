@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine.blame import device_of, itself
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.box import Box, unlisted_gpu
 from dgxcheck.checks.engine.finding import EventKind, Evidence, Judged, Judgement, LogEvent, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.components.component import Component
@@ -77,10 +77,8 @@ def subject_at(box: Box, bdf: str) -> Subject:
 def _subject(box: Box, bdf: str) -> Subject:
     """A device that is none of the GPUs."""
     hca = next((device.name for device in box.topology.devices if device.bdf == bdf), None)
-    if is_unplaced(bdf):
-        return Subject(kind="gpu", name=gpu_at(bdf), bdf=bdf)
-    if hca is None and bdf in _gpus_of(box.log):
-        return Subject(kind="gpu", name=gpu_at(bdf), bdf=bdf)
+    if is_unplaced(bdf) or (hca is None and bdf in _gpus_of(box.log)):
+        return unlisted_gpu(bdf)
     return Subject(kind="hca" if hca else "pci", name=hca or bdf, bdf=bdf)
 
 

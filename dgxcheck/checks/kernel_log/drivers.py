@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine.blame import component_of
-from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.box import HOST, Box, unlisted_gpu
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import Event, events_of, grouped, lines, nothing_logged, reach, subject_at
 from dgxcheck.components.component import DRIVER, Component, host_part
-from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import DriverError, HostTrouble, KernelLog, Xid
 from dgxcheck.facts.missing import need
@@ -46,7 +45,7 @@ def _subject(box: Box, driver: str, bdf: str) -> Subject:
     at = subject_at(box, bdf)
     if at.kind != "pci" or bdf in box.topology.functions:
         return at
-    return Subject(kind="gpu", name=gpu_at(bdf), bdf=bdf) if driver == NVIDIA else replace(at, kind="hca")
+    return unlisted_gpu(bdf) if driver == NVIDIA else replace(at, kind="hca")
 
 
 def _is_detail(log: KernelLog, error: DriverError) -> bool:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine.blame import device_of, host, itself, own_link
-from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.box import HOST, Box, pci_subject, unlisted_gpu
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.wording import counted
@@ -97,18 +97,17 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 def _slots(box: Box) -> Judged:
     log = need(box.snapshot.kernel_log)
     gone = {event.part: event for event in events_of(log, "unplugged") if not event.past}
-    for port, event in sorted(gone.items()):
-        message = f"slot {event.group} below this port lost its device while the system was running{reach(log)}"
-        evidence, events = lines(log, [event]), happened([event], "pcie")
-        judgement = Judgement(Status.WARN, message, evidence=evidence, fault=Fault.UNPLUGGED, events=events)
-        yield Subject(kind="pci", name=port, bdf=port), judgement
     untrained = {event.part: event for event in events_of(log, "untrained") if event.part not in gone}
     leads = {port: event for port, event in untrained.items() if _leads_to_a_device(box, port)}
-    for port, event in sorted(leads.items()):
-        message = f"the link below this port did not train, not even at 2.5 GT/s{reach(log)}"
+    for port, event in (*sorted(gone.items()), *sorted(leads.items())):
+        fault, message = (
+            (Fault.UNPLUGGED, f"slot {event.group} below this port lost its device while the system was running")
+            if port in gone else (Fault.LINK_UNTRAINED, "the link below this port did not train, not even at 2.5 GT/s")
+        )  # fmt: skip
         evidence, events = lines(log, [event]), happened([event], "pcie")
-        judgement = Judgement(Status.WARN, message, evidence=evidence, fault=Fault.LINK_UNTRAINED, events=events)
-        yield Subject(kind="pci", name=port, bdf=port), judgement
+        yield pci_subject(port), Judgement(
+            Status.WARN, f"{message}{reach(log)}", evidence=evidence, fault=fault, events=events
+        )  # fmt: skip
     if not gone and not leads:
         yield HOST, Judgement(Status.PASS, f"no slot lost its device{reach(log)}")
 
@@ -183,8 +182,8 @@ def _is_at(bdf: str | None, fault: IommuFault) -> bool:
 def _device(box: Box, bdf: str) -> Subject:
     device = box.topology.device(bdf)
     if device is None:
-        return Subject(kind="gpu", name=gpu_at(bdf), bdf=bdf) if bdf else HOST
-    return box.subject(device) if device.kind == "gpu" else Subject(kind="hca", name=device.name, bdf=bdf)
+        return unlisted_gpu(bdf) if bdf else HOST
+    return box.subject(device)
 
 
 CHECKS = (

@@ -186,7 +186,7 @@ def _placement(box: Box) -> Judged:
         yield HOST, Judgement(Status.WARN, message, evidence=(*evidence.values(),), fault=Fault.MISPLACED)
         return
     for nic in adapters:
-        place, classes_text = Subject(kind="hca", name=nic.name, bdf=nic.bdf), reached[nic]
+        place, classes_text = box.subject(nic), reached[nic]
         wrong_one = nic in wrong_hcas.devices
         message = f"misplaced: {classes_text} to GPUs; unlike {profile.title}{other(wrong_hcas)}"
         message = message if wrong_one else f"to GPUs: {classes_text}"
@@ -230,7 +230,7 @@ def _models(box: Box) -> Judged:
         evidence = Evidence(f"{INFINIBAND}/{nic.name}/hca_type", as_evidence(types[nic.name]))
         message = f"{own}, unlike {usually} behind the switches of the other GPUs"
         judgement = Judgement(Status.WARN, message, own, usually, "", (evidence,), fault=Fault.WRONG_MODEL)
-        yield Subject(kind="hca", name=nic.name, bdf=nic.bdf), judgement
+        yield box.subject(nic), judgement
     if not odd:
         yield HOST, Judgement(Status.PASS, f"{usually} behind the switches of {counted(holders, 'GPU')}")
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from dgxcheck.checks.engine.blame import component_of
-from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.box import HOST, Box, unlisted_gpu
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.nvlink.links import nvlinks
 from dgxcheck.components.component import Component
-from dgxcheck.facts.bdf import IdPair, gpu_at
+from dgxcheck.facts.bdf import IdPair
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.missing import Missing
@@ -89,7 +89,7 @@ def _odd(gpus: list[str], counts: Mapping[frozenset[str], int]) -> Judged:
         evidence = (Evidence(WHERE, {gpu: sum(peers[gpu]) for gpu in gpus}),)
         text = f"no NVLink, {counted(len(meshed), 'other GPU has', 'other GPUs have')} some"
         for gpu in without:
-            yield _subject(gpu), judged(fault, text, 0, None, "links", evidence, fails=True, remedy=_TO_ASK)
+            yield unlisted_gpu(gpu), judged(fault, text, 0, None, "links", evidence, fails=True, remedy=_TO_ASK)
         return
     pairs = {(a, b): counts[frozenset((a, b))] for a, b in combinations(gpus, 2)}
     (usual, often), *_ = Counter(pairs.values()).most_common(1)
@@ -99,15 +99,10 @@ def _odd(gpus: list[str], counts: Mapping[frozenset[str], int]) -> Judged:
         text = f"fewer NVLinks than the {usual} between most GPUs: {', '.join(shown)}"
         evidence = (Evidence(WHERE, ", ".join(shown)),)
         alone = [gpu for gpu in gpus if all(gpu in pair for pair in fewer)]
-        at = _subject(alone[0]) if len(alone) == 1 else HOST
+        at = unlisted_gpu(alone[0]) if len(alone) == 1 else HOST
         yield at, judged(fault, text, min(fewer.values()), usual, "links", evidence, warns=True, remedy=_TO_ASK)
         return
     yield HOST, Judgement(Status.PASS, "every GPU of the imported matrix has the NVLinks that the others have")
-
-
-def _subject(gpu: str) -> Subject:
-    """As the matrix names it."""
-    return Subject(kind="gpu", name=gpu_at(gpu), bdf=gpu) if ":" in gpu else Subject(kind="gpu", name=gpu, bdf=None)
 
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:

@@ -8,7 +8,6 @@ from itertools import combinations
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.expected import is_coherent
-from dgxcheck.checks.engine.finding import Subject
 from dgxcheck.checks.engine.host_limits import hypervisor_gaps
 from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.pcie.acs_rules import acs_rules
@@ -28,11 +27,6 @@ BOOT_WITH_PASS_THROUGH = (
     " has more than 255 CPUs, which need its interrupt remapping; the IOMMU then no longer protects host memory from"
     " these devices"
 )
-
-
-def bridge(bdf: str) -> Subject:
-    """A port of a root complex or switch."""
-    return Subject(kind="pci", name=bdf, bdf=bdf)
 
 
 def group_type(box: Box, bdf: str | None) -> str | Missing | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from dgxcheck.checks.engine.blame import component_of, host_if_all
-from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.box import HOST, Box, pci_subject
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.expected import model_of
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
@@ -22,7 +22,6 @@ from dgxcheck.checks.pcie.gpu_link import (
     target_evidence,
     trained_width,
 )
-from dgxcheck.checks.pcie.isolation import bridge
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import link_of
 from dgxcheck.facts.faults import Fault
@@ -63,7 +62,7 @@ def _path(box: Box) -> Judged:
     yield from ((box.subject(gpu), unjudged(gpu.path)) for gpu in box.gpus if isinstance(gpu.path, Missing))
     found = links(box)
     for hop in found.values():
-        yield bridge(hop.device), ruled(_trained, box, hop)
+        yield pci_subject(hop.device), ruled(_trained, box, hop)
     if not found:
         yield HOST, skip("not-visible", "no link is visible above those of the GPUs themselves")
 

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from dgxcheck.checks.driver import fabric_manager
 from dgxcheck.checks.engine.blame import device_of, host_if_all
-from dgxcheck.checks.engine.box import Box, guest, mig_enabled, nvml_unavailable
+from dgxcheck.checks.engine.box import Box, guest, mig_enabled, nvml_unavailable, pci_subject
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import (
     Evidence,
@@ -22,7 +22,7 @@ from dgxcheck.checks.engine.finding import (
     skip,
 )
 from dgxcheck.checks.engine.gaps import unjudged, unread
-from dgxcheck.checks.pcie.isolation import between, bridge, most_blocking_settings
+from dgxcheck.checks.pcie.isolation import between, most_blocking_settings
 from dgxcheck.checks.peer_access import cuda
 from dgxcheck.checks.peer_access.cuda import DISABLE_BOTH, DRIVER_KEYS, Blocker, blocker
 from dgxcheck.components.component import Component, host_part
@@ -91,7 +91,7 @@ def _status(box: Box) -> Judged:
         where = next((name for name, below in at_bridges.items() if pair in below), None)
         yield box.pair(*pair), judgement if where is None else skip("dependency-failed", f"reported at {where}")
     for name, below in at_bridges.items():
-        yield bridge(name), _below_bridge(box, {pair: pairs[pair] for pair in below})
+        yield pci_subject(name), _below_bridge(box, {pair: pairs[pair] for pair in below})
 
 
 def _judged(box: Box, a: Device, b: Device, there: P2pStatus | None, back: P2pStatus | None) -> Judgement:

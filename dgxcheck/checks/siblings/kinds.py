@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from typing import Literal
 
-from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.box import HOST, Box, pci_subject
 from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.finding import Subject
 from dgxcheck.components.locate import serial_of
@@ -160,7 +160,7 @@ def _bridges(box: Box, rows: Rows) -> Iterator[Sibling]:
             model = port.vendor if depth.get(bdf) == 0 else (port.vendor, port.device)
             role = (model, depth.get(bdf), frozenset(below.get(bdf, Counter()).items()))
             yield Sibling(
-                kind="bridge", subject=_pci(bdf), role=role, rows=rows.get((bdf, None), ()),
+                kind="bridge", subject=pci_subject(bdf), role=role, rows=rows.get((bdf, None), ()),
                 below=frozenset(next_below.get(bdf, ())),
             )  # fmt: skip
 
@@ -174,7 +174,7 @@ def _functions(box: Box, rows: Rows) -> Iterator[Sibling]:
         dma = function.vendor == MELLANOX and function.device == DATA_DIRECT
         if function.bdf not in bdfs and (base in (STORAGE, NETWORK) or is_nvswitch(function) or dma):
             place = _place(box, function.path)
-            subject, own = _pci(function.bdf), rows.get((function.bdf, None), ())
+            subject, own = pci_subject(function.bdf), rows.get((function.bdf, None), ())
             yield Sibling(kind="function", subject=subject, role=_model(function), place=place, rows=own)
 
 
@@ -200,10 +200,6 @@ def _nodes(box: Box, _: Rows) -> Iterator[Sibling]:
         if isinstance(node.cpulist, str) and node.cpulist:
             own = [row for row in rows(box.snapshot.numa_memory) if row.node == node.node]
             yield Sibling(kind="node", subject=replace(HOST, part=f"node{node.node}"), role="", rows=(node, *own))
-
-
-def _pci(bdf: str) -> Subject:
-    return Subject(kind="pci", name=bdf, bdf=bdf)
 
 
 def _model(function: PciFunction) -> Hashable:
