@@ -16,6 +16,7 @@ from dgxcheck.facts.missing import BadInput
 from dgxcheck.output import watch
 from dgxcheck.output.watch import json_line
 from dgxcheck.source.state_file import now
+from dgxcheck.watch.dispatcher import Sink
 from dgxcheck.watch.event import ReportedEvent
 from dgxcheck.watch.hook import Hook
 from dgxcheck.watch.memory import Memory
@@ -26,7 +27,7 @@ TABLE_S = 1.0
 _HOME, _CLEAR_BELOW = "\x1b[H\x1b[2J", "\x1b[J"
 
 
-class LineSink:
+class LineSink(Sink):
     """A line on stdout for each event."""
 
     def __init__(self, form: Callable[[ReportedEvent], str]) -> None:
@@ -37,11 +38,8 @@ class LineSink:
             sys.stdout.write(f"{self._form(reported)}\n")
             sys.stdout.flush()
 
-    def show(self, memory: Memory) -> None:
-        return
 
-
-class TableSink:
+class TableSink(Sink):
     """The state of the machine as a table, drawn every second."""
 
     def __init__(self) -> None:
@@ -59,7 +57,7 @@ class TableSink:
         sys.stdout.flush()
 
 
-class JournalSink:
+class JournalSink(Sink):
     """Entries with fields, in place of lines on a stdout that is the journal."""
 
     def __init__(self, address: str = JOURNAL) -> None:
@@ -74,11 +72,8 @@ class JournalSink:
             sys.stdout.write(f"{json_line(reported)}\n")
             sys.stdout.flush()
 
-    def show(self, memory: Memory) -> None:
-        return
 
-
-class MetricsSink:
+class MetricsSink(Sink):
     """A file for the textfile collector of node_exporter."""
 
     def __init__(self, file: str) -> None:
@@ -102,7 +97,7 @@ class MetricsSink:
                 click.echo(f"dgxcheck: {error}", err=True)
 
 
-class ProgramSink:
+class ProgramSink(Sink):
     """The site's own program, given each event as a line of JSON."""
 
     def __init__(self, program: str) -> None:

@@ -27,7 +27,8 @@ class Sink(Protocol):
         """One event that is news."""
 
     def show(self, memory: Memory) -> None:
-        """All that is known, once per turn of the loop."""
+        """All that is known, once per turn of the loop; what tells events alone leaves this as it is."""
+        return
 
 
 class Dispatcher:
