@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.blame import component_of, device_of
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject
 from dgxcheck.checks.measurement.comparisons import over_network
-from dgxcheck.checks.pcie.isolation import blocking_settings, most_blocking_settings
+from dgxcheck.checks.pcie.isolation import between, blocking_settings, most_blocking_settings
 from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, PEER_TRAFFIC, Component, host_part
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.components.locate import (
@@ -153,16 +153,7 @@ def between_pair(box: Box, subject: Subject, judgement: Judgement) -> Iterator[C
     No PCIe link: one that fails rather than is slow shows in the counters of the link.
     """
     pair = _pair(box, subject)
-    if pair is None:
-        yield component_of(box, subject)
-        return
-    if box.topology.link(*pair).nvlinks:
-        yield nvlinks_between(box, *pair)
-    else:
-        yield from blocking_settings(box, *pair)
-        yield peer_path(*pair)
-    for gpu in pair:
-        yield device_part(box, gpu)
+    yield from (component_of(box, subject),) if pair is None else between(box, *pair)
 
 
 _PARTS: Mapping[FaultKind | None, str] = {
