@@ -53,17 +53,9 @@ if TYPE_CHECKING:
         not named as the field."""
 
     def identity(
-        label: str = "",
-        unit: str = "",
-        *,
-        shared: str = "",
-        any: str = "",
-        file: str = "",
-        kept: bool = ...,
-        zero: bool = ...,
-        card: bool = ...,
-        default: Any = ...,
-    ) -> Any:
+        label: str = "", unit: str = "", *, shared: str = "", any: str = "", file: str = "", kept: bool = ...,
+        zero: bool = ..., card: bool = ..., default: Any = ...,
+    ) -> Any:  # fmt: skip
         """No two devices of a kind have the same. ``shared``: who may; then two that share it among others that do
         not are a finding, and all of them are none. ``card``: the functions of one card do; ``zero``: 0 is a value."""
 
