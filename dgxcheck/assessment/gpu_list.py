@@ -69,11 +69,9 @@ def _row(device: Device, facts: Snapshot) -> ListedGpu:
 def _pci_name(device: Device, facts: Snapshot) -> str | Missing:
     """What pci.ids calls a GPU that NVML does not name."""
     function = device.function
-    if function is None or isinstance(function.vendor, Missing) or isinstance(function.device, Missing):
+    if function is None or not function.ids:
         return function.device if function and isinstance(function.device, Missing) else Missing(Gap.ABSENT, "pci.ids")
-    if isinstance(facts.pci_names, Missing):
-        return facts.pci_names
-    return facts.pci_names[f"{function.vendor:04x}:{function.device:04x}"]
+    return facts.pci_names if isinstance(facts.pci_names, Missing) else facts.pci_names[function.ids]
 
 
 def _gaps(rows: Sequence[ListedGpu]) -> list[Missing]:

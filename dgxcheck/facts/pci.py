@@ -48,6 +48,13 @@ class PciFunction(Record, where="/sys/bus/pci/devices/{bdf}"):
     )  # fmt: skip
     """Name of the bound driver, None where none is bound."""
 
+    @property
+    def ids(self) -> str:
+        """``10de:1db1``, vendor and device, as pci.ids has them; empty where one of the two is not known."""
+        if isinstance(self.vendor, Missing) or isinstance(self.device, Missing):
+            return ""
+        return f"{self.vendor:04x}:{self.device:04x}"
+
 
 class Slot(Record):
     """One ``/sys/bus/pci/slots/<name>``."""

@@ -117,7 +117,4 @@ def _shipped(name: str) -> Profile:
 
 def board_id(gpu: Device) -> str:
     """``vendor:device`` of a GPU on the PCI tree (``10de:1db1``); empty where unknown."""
-    function = gpu.function
-    if function is None or isinstance(function.vendor, Missing) or isinstance(function.device, Missing):
-        return ""
-    return f"{function.vendor:04x}:{function.device:04x}"
+    return "" if gpu.function is None else gpu.function.ids

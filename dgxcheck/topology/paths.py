@@ -206,9 +206,7 @@ def meeting_point(a: Device, b: Device, link: Link, functions: Mapping[str, PciF
 
 
 def _ids(function: PciFunction | None) -> str:
-    if function is None or isinstance(function.vendor, Missing) or isinstance(function.device, Missing):
-        return ""
-    return f" ({function.vendor:04x}:{function.device:04x})"
+    return f" ({function.ids})" if function is not None and function.ids else ""
 
 
 def _hop(port: str, device: str, functions: Mapping[str, PciFunction]) -> Hop:

@@ -76,9 +76,7 @@ def pci_names(source: Source) -> Mapping[str, str | Missing] | Missing:
     """pci.ids by ``vendor:device``, four hexadecimal digits each."""
     if isinstance(functions := pci(source), Missing):
         return functions
-    ids = {f"{function.vendor:04x}:{function.device:04x}" for function in functions
-           if isinstance(function.vendor, int) and isinstance(function.device, int)}  # fmt: skip
-    return {key: source.name("pci", key) for key in sorted(ids)}
+    return {ids: source.name("pci", ids) for ids in sorted({function.ids for function in functions} - {""})}
 
 
 def slots(source: Source) -> tuple[Slot, ...] | Missing:

@@ -25,6 +25,7 @@ from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
 from dgxcheck.facts.nvml.gpu import GpuBoard
 from dgxcheck.facts.nvml.readings import GpuMemory
 from dgxcheck.facts.sysfs import PCI_DEVICES, pci_file
+from dgxcheck.profiles.library import board_id
 from dgxcheck.topology.model import Device
 
 NO_REFERENCE = skip("no-reference", "no matching reference machine")
@@ -88,9 +89,9 @@ def _of_others(box: Box) -> str:
     """Accelerators of other vendors: processing accelerators, 3D and display controllers; VGA, stands for a
     host's own display too, is left out."""
     ids = Counter(
-        f"{row.vendor:04x}:{row.device:04x}" for row in rows(box.snapshot.pci)
+        row.ids for row in rows(box.snapshot.pci)
         if isinstance(row.class_code, int) and (row.class_code >> 16 == 0x12 or row.class_code >> 8 in (0x0302, 0x0380))
-        and isinstance(row.vendor, int) and isinstance(row.device, int) and row.vendor != NVIDIA
+        and row.ids and row.vendor != NVIDIA
     )  # fmt: skip
     named = ", ".join(f"{number} x {name}" for name, number in ids.items())
     return f"; boards of other vendors are not judged: {named}" if named else ""
@@ -118,9 +119,8 @@ def _model(box: Box, gpu: Device) -> Judgement:
 def _pci_id(box: Box, gpu: Device) -> Evidence:
     """``10de:1db1``, from sysfs, else from NVML."""
     where = pci_file(gpu.bdf, "device")
-    function = gpu.function
-    if function is not None and not isinstance(function.vendor, Missing) and not isinstance(function.device, Missing):
-        return Evidence(where, f"{function.vendor:04x}:{function.device:04x}")
+    if ids := board_id(gpu):
+        return Evidence(where, ids)
     boards = need(box.snapshot.gpu_board)
     number = need(next((row.pci_device_id for row in boards if row.bdf == gpu.bdf), Missing(Gap.ABSENT, where)))
     return answered(f"{number & 0xFFFF:04x}:{number >> 16:04x}", "nvmlDeviceGetPciInfo", gpu.bdf or "")

@@ -205,7 +205,7 @@ def _nodes(box: Box, _: Rows) -> Iterator[Sibling]:
 def _model(function: PciFunction) -> Hashable:
     """Ids that are equal for one model; of a function whose ids are not known its own address, so that it has none."""
     ids = (function.vendor, function.device, function.subsystem_vendor, function.subsystem_device)
-    if isinstance(function.vendor, Missing) or isinstance(function.device, Missing):
+    if not function.ids:
         return function.bdf
     return tuple(each if isinstance(each, int) else None for each in ids)
 

@@ -106,11 +106,9 @@ def _what(function: PciFunction, names: PciNames) -> str:
     code = function.class_code
     kind = "?" if isinstance(code, Missing) else _CLASSES.get(code >> 8, _KINDS.get(code >> 16, f"{code:06x}"))
     kind = "NVSwitch" if is_nvswitch(function) else kind
-    if isinstance(function.vendor, Missing) or isinstance(function.device, Missing):
-        return kind
-    ids = f"{function.vendor:04x}:{function.device:04x}"
-    name = None if isinstance(names, Missing) else names.get(ids)
-    return f"{kind} {name if isinstance(name, str) else ids}"
+    name = None if isinstance(names, Missing) else names.get(function.ids)
+    named = name if isinstance(name, str) else function.ids
+    return f"{kind} {named}" if named else kind
 
 
 def _node(topology: Topology, root: str) -> str:
