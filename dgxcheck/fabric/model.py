@@ -6,11 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from dgxcheck.fabric.nodes import identified, shown_node
 from dgxcheck.facts.infiniband import LANE_GBIT, PortState
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.readers.fabric.any_fabric import Errors, FabricText
-from dgxcheck.readers.fabric.rows import End
+from dgxcheck.readers.fabric.rows import End, PortRow, is_guid
 
 Port = tuple[str, int]
 """GUID of a switch, or of the port of an adapter, and the number of the port."""
@@ -33,7 +32,7 @@ class Adapter(Record):
     @property
     def shown(self) -> str:
         """``dgx005 mlx5_1``"""
-        return f"{self.host} {self.name}" if self.name else f"{self.description or 'adapter'} {shown_node(self.guid)}"
+        return f"{self.host} {self.name}" if self.name else f"{self.description or 'adapter'} {_shown_node(self.guid)}"
 
 
 class Switch(Record):
@@ -125,7 +124,7 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
     lids: dict[Port, int] = {}
     states: dict[Port, PortState] = {}
     read = [*texts]
-    for text, rows in zip(read, identified([text.rows for text in read]), strict=True):
+    for text, rows in zip(read, _identified([text.rows for text in read]), strict=True):
         errors |= text.errors
         for row in rows:
             for end in (row.end, row.peer):
@@ -181,7 +180,7 @@ def _switches(descriptions: Mapping[str, str]) -> dict[str, Switch]:
     full = Counter(descriptions.values())
     names = {
         guid: name if times[name] == 1 else descriptions[guid] if full[descriptions[guid]] == 1
-        else f"{name} {shown_node(guid)}"
+        else f"{name} {_shown_node(guid)}"
         for guid, name in short.items()
     }  # fmt: skip
     return {guid: Switch(guid=guid, name=names[guid], description=text) for guid, text in descriptions.items()}
@@ -204,3 +203,38 @@ def _named(end: End) -> tuple[str, str]:
     if match is None:
         return "", ""
     return match["host"].strip("'"), match["name"] + (f" port {end.port}" if end.port > 1 else "")
+
+
+_BY_LID = "lid:"
+"""Begins the GUID of a node that a text names by LID alone."""
+
+
+def _identified(texts: Sequence[Sequence[PortRow]]) -> list[Sequence[PortRow]]:
+    """The rows of each text. Two subnets give the same LIDs, so that one alone names a node of its text; where another
+    text has a GUID for this LID and description it is the same node."""
+    if not any(end.guid.startswith(_BY_LID) for rows in texts for row in rows for end in _ends(row)):
+        return [*texts]
+    guids: dict[tuple[int, str], set[str]] = {}
+    for rows in texts:
+        for row in rows:
+            for end in _ends(row):
+                if end.lid and end.description and is_guid(end.guid):
+                    guids.setdefault((end.lid, end.description), set()).add(end.guid)
+
+    def named(end: End, number: int) -> End:
+        if not end.guid.startswith(_BY_LID):
+            return end
+        found = guids.get((end.lid or 0, end.description), set())
+        return replace(end, guid=min(found) if len(found) == 1 else f"{end.guid} of text {number}")
+
+    return [[replace(row, end=named(row.end, number), peer=row.peer and named(row.peer, number)) for row in rows]
+            for number, rows in enumerate(texts)]  # fmt: skip
+
+
+def _ends(row: PortRow) -> tuple[End, ...]:
+    return (row.end,) if row.peer is None else (row.end, row.peer)
+
+
+def _shown_node(node: str) -> str:
+    """A GUID; ``LID 5`` of a node that has none."""
+    return f"LID {node.removeprefix(_BY_LID).split()[0]}" if node.startswith(_BY_LID) else node
