@@ -11,7 +11,7 @@ from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import Record
 
 if TYPE_CHECKING:
-    from dgxcheck.facts.host import DeviceNodes, Host, Imex, Memlock, Modules, NetInterface, Storage, Unit
+    from dgxcheck.facts.host import BlockDevice, DeviceNodes, Host, Imex, Memlock, Modules, NetInterface, Storage, Unit
     from dgxcheck.facts.infiniband import IbDevice, IbDevicePorts
     from dgxcheck.facts.kernel_log import KernelLog
     from dgxcheck.facts.measurement import Measurement
@@ -78,6 +78,10 @@ class Snapshot(Record):
     measurement: tuple[Measurement, ...] | Missing = _UNASKED
     stated: NvidiaSmiTopo | Missing = _UNASKED
     tool_reports: tuple[ToolReport, ...] | Missing = _UNASKED
+
+    @property
+    def disks(self) -> tuple[BlockDevice, ...] | Missing:
+        return self.storage if isinstance(self.storage, Missing) else self.storage.disks
 
 
 def survey(source: Source, names: Iterable[str]) -> Snapshot:

@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.finding import Judgement, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import DAY_S, duration
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.facts.host import Host, Storage
+from dgxcheck.facts.host import Host
 from dgxcheck.facts.inventory import Count, Remembered
 from dgxcheck.facts.missing import BadInput, Gap, Missing
 from dgxcheck.facts.nvml.gpu import Nvml
@@ -187,10 +187,9 @@ def counts(facts: Snapshot, topology: Topology) -> dict[str, int]:
         found["GPU"] = len(topology.gpus)
     if not isinstance(facts.infiniband, Missing):
         found["HCA"] = sum(device.kind == "nic" and device.is_vf is not True for device in topology.devices)
-    host, storage = facts.host, facts.storage
+    host, disks = facts.host, facts.disks
     if isinstance(host, Host) and isinstance(host.memory_kb, int):
         found["memory"] = round(host.memory_kb / _KB_IN_GIB)
-    disks = storage.disks if isinstance(storage, Storage) else storage
     if not isinstance(disks, Missing):
         # what has a model is a device; device mapper, RAID and virtual disks have none
         found["disk"] = sum(isinstance(disk.model, str) and disk.removable is not True for disk in disks)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Change, Counterparts, Difference, Side, Trend, in_container
-from dgxcheck.facts.host import Storage
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.pci import PciFunction
@@ -153,10 +152,10 @@ def _surplus(names: Sequence[str], others: Sequence[str]) -> list[str]:
 
 
 def _disks_by_kind(side: Side) -> dict[tuple[str, str], list[str]] | None:
-    if not isinstance(storage := side.snapshot.storage, Storage) or isinstance(storage.disks, Missing):
+    if isinstance(listed := side.snapshot.disks, Missing):
         return None
     disks: dict[tuple[str, str], list[str]] = {}
-    for disk in storage.disks:
+    for disk in listed:
         if disk.removable is not True and not disk.name.startswith(("md", "dm-")):
             model = "" if isinstance(disk.model, Missing) else disk.model.strip()
             size = "" if isinstance(disk.size_bytes, Missing) else f"{disk.size_bytes / 1e9:.0f} GB"

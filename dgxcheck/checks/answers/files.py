@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.device_facts import facts_of
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, of_gaps, skip
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.facts.host import Host, Storage
+from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import replace
@@ -91,15 +91,11 @@ def _host(facts: Snapshot, name: str) -> object:
     return getattr(facts.host, name) if isinstance(facts.host, Host) else facts.host
 
 
-def _disks(facts: Snapshot) -> object:
-    return facts.storage.disks if isinstance(facts.storage, Storage) else facts.storage
-
-
 LAYERS: tuple[tuple[str, str, Layer], ...] = (
     ("CPUs", "host.cores", lambda facts: _host(facts, "cpu")),
     ("memory", "host.memory", lambda facts: _host(facts, "memory_kb")),
     ("NUMA nodes", "host.sockets", lambda facts: facts.numa),
-    ("disks", "host.data", _disks),
+    ("disks", "host.data", lambda facts: facts.disks),
     ("network interfaces", "host.ethernet", lambda facts: facts.network),
     ("HCAs", "network.hcas", lambda facts: facts.infiniband),
 )

@@ -36,7 +36,7 @@ _NVME = LazyPattern(r"nvme\d+", "nvme")
 
 
 def _disks(box: Box) -> Judged:
-    disks = need(need(box.snapshot.storage).disks)
+    disks = need(box.snapshot.disks)
     arrays = arrays_of(box)
     of_arrays = [(Subject(kind="disk", name=array.name, bdf=None), ruled(_array, box, array)) for array in arrays]
     reference = expected(box, "host.data")
@@ -120,8 +120,7 @@ def smallest_data_volume(box: Box, reference: float) -> float:
 
 
 def _volumes(box: Box) -> dict[str, int] | Missing:
-    storage = box.snapshot.storage
-    disks = storage if isinstance(storage, Missing) else storage.disks
+    disks = box.snapshot.disks
     return disks if isinstance(disks, Missing) else volumes(disks, arrays_of(box))
 
 
@@ -191,8 +190,7 @@ def _of_controller(name: str, disks: Iterable[str]) -> str:
 
 def own_disks(box: Box) -> set[str] | None:
     """The host's disks without removable ones (virtual media of a BMC, card readers); None where they are not known."""
-    storage = box.snapshot.storage
-    disks: Missing | tuple[BlockDevice, ...] = storage if isinstance(storage, Missing) else storage.disks
+    disks = box.snapshot.disks
     return None if isinstance(disks, Missing) else {row.name for row in disks if row.removable is not True}
 
 

@@ -180,9 +180,7 @@ def _functions(box: Box, rows: Rows) -> Iterator[Sibling]:
 
 def _disks(box: Box, _: Rows) -> Iterator[Sibling]:
     """Drives; the volumes of a RAID controller or hypervisor bear its model and have the sizes that a site chose."""
-    storage = box.snapshot.storage
-    disks = () if isinstance(storage, Missing) else storage.disks
-    for row in rows(disks):
+    for row in rows(box.snapshot.disks):
         if isinstance(row.model, str) and is_drive(row):
             subject = Subject(kind="disk", name=row.name, bdf=None)
             vendor = row.vendor if isinstance(row.vendor, str) else None
