@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dgxcheck.facts.infiniband import IbDevice, IbDevicePorts, IbPort, IbRate, PhysState, PortState
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES
@@ -14,16 +16,14 @@ from probes.pci.tree import function_behind
 
 def infiniband(source: Source) -> tuple[IbDevice, ...] | Missing:
     """``/sys/class/infiniband``, ``mlx5_10`` after ``mlx5_9``."""
-    if isinstance(names := _names(source), Missing):
-        return names
-    return tuple(_device(source, name) for name in sorted(names, key=natural))
+    return mapped(_names(source), lambda name: _device(source, name))
 
 
-def _names(source: Source) -> tuple[str, ...] | Missing:
+def _names(source: Source) -> Sequence[str] | Missing:
     names = source.names(INFINIBAND)
     if isinstance(names, tuple) and len(names) > HCAS:
         return Missing(Gap.GARBLED, INFINIBAND, f"{len(names)} devices, more than {HCAS}")
-    return names
+    return names if isinstance(names, Missing) else sorted(names, key=natural)
 
 
 def _device(source: Source, name: str) -> IbDevice:
@@ -54,9 +54,7 @@ _NO_COUNTER = "lifespan"  # how long the driver caches hw_counters, in ms
 
 def ib_ports(source: Source) -> tuple[IbDevicePorts, ...] | Missing:
     """``/sys/class/infiniband/<device>/ports`` of every device, in natural order."""
-    if isinstance(devices := _names(source), Missing):
-        return devices
-    return tuple(IbDevicePorts(device=name, ports=_ports(source, name)) for name in sorted(devices, key=natural))
+    return mapped(_names(source), lambda name: IbDevicePorts(device=name, ports=_ports(source, name)))
 
 
 def _ports(source: Source, device: str) -> tuple[IbPort, ...] | Missing:
