@@ -64,6 +64,8 @@ def ruled(rule: Callable[..., Judgement | Missing], *args: Any) -> Judgement:
         judgement = rule(*args)
     except NeededFact as needed:
         judgement = needed.gap
+    except Instead as instead:
+        judgement = instead.judgement
     return unjudged(judgement) if isinstance(judgement, Missing) else judgement
 
 

@@ -150,7 +150,7 @@ Judged = Iterator[tuple[Subject, Judgement]]
 
 
 class Instead(Exception):
-    """A judge ends with the judgement that stands in place of what it would look at."""
+    """A rule or judge ends with the judgement that stands in place of what it would look at."""
 
     def __init__(self, judgement: Judgement) -> None:
         super().__init__(judgement)
@@ -158,14 +158,14 @@ class Instead(Exception):
 
 
 def given(value: T | Judgement) -> T:
-    """The value; where a judgement stands in its place the judge ends with that one, of the host."""
+    """The value; where a judgement stands in its place the rule ends with that one, or the judge, of the host."""
     if isinstance(value, Judgement):
         raise Instead(value)
     return value
 
 
 def unless(judgement: Judgement | None) -> None:
-    """Where there is a judgement the judge ends with that one, of the host."""
+    """Where there is a judgement the rule ends with that one, or the judge, of the host."""
     if judgement is not None:
         raise Instead(judgement)
 

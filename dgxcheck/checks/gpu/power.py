@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.checks.engine.blame import component_of, host_if_all, part
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check, per_gpu, per_listed_gpu
-from dgxcheck.checks.engine.finding import Judgement, Status, answered, as_evidence, judged, skip
+from dgxcheck.checks.engine.finding import Judgement, Status, answered, as_evidence, given, judged, skip
 from dgxcheck.checks.engine.growth import COUNTER_RESET, NO_EARLIER_READING, counter_growth
 from dgxcheck.checks.gpu.clocks import BRAKE, POWER_CAP, percent_of_time
 from dgxcheck.components.gpu_view import GpuView
@@ -67,9 +67,7 @@ def _limited_by(judgement: Judgement) -> str:
 
 def violation(box: Box, gpu: Device) -> Judgement:
     """The time that NVML counts for the power cap, which is no fault by itself: did the GPU draw its limit?"""
-    growth = box.growth
-    if isinstance(growth, Judgement):
-        return growth
+    growth = given(box.growth)
     new, old = need(GpuView(growth.new, gpu.bdf).counters), GpuView(growth.old, gpu.bdf).counters
     if isinstance(old, Missing):
         return NO_EARLIER_READING

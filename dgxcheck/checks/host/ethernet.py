@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, Judge, ruled
 from dgxcheck.checks.engine.expected import expected
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, given, judged, skip
 from dgxcheck.checks.engine.growth import DAY_S, flood, uptime
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults import Fault
@@ -62,9 +62,7 @@ def _physical(box: Box, interface: NetInterface) -> bool:
 
 
 def _speed(box: Box, interface: NetInterface, interfaces: list[NetInterface]) -> Judgement:
-    mbit, reference = need(interface.speed_mbit), expected(box, "host.ethernet")
-    if isinstance(reference, Judgement):
-        return reference
+    mbit, reference = need(interface.speed_mbit), given(expected(box, "host.ethernet"))
     evidence = (Evidence(f"/sys/class/net/{interface.name}/speed", mbit),)
     speeds = {each.name: each.speed_mbit for each in interfaces if not isinstance(each.speed_mbit, Missing)}
     fastest = max(speeds, key=lambda name: speeds[name])

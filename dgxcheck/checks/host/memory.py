@@ -10,7 +10,17 @@ from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check, per_host
 from dgxcheck.checks.engine.expected import expected
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, as_evidence, judged, skip
+from dgxcheck.checks.engine.finding import (
+    Evidence,
+    Judged,
+    Judgement,
+    Status,
+    Subject,
+    as_evidence,
+    given,
+    judged,
+    skip,
+)
 from dgxcheck.checks.engine.host_limits import (
     MEMORY_PARAMETERS,
     NUMA_PARAMETERS,
@@ -56,9 +66,7 @@ def is_short(box: Box, gib: float, reference: float) -> bool:
 
 
 def _total(box: Box) -> Judgement:
-    kb, reference = need(_kb(box)), expected(box, "host.memory")
-    if isinstance(reference, Judgement):
-        return reference
+    kb, reference = need(_kb(box)), given(expected(box, "host.memory"))
     low = is_short(box, kb / _KB, reference.value)
     gib = round(kb / _KB, 1)
     evidence = (Evidence("/proc/meminfo", f"MemTotal: {kb} kB"), *_sizes(box))

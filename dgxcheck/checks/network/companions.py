@@ -78,14 +78,10 @@ def _switch_ports(box: Box) -> Judged:
 
 
 def _port(box: Box, port: IbPort) -> Judgement:
-    if isinstance(box.growth, Judgement):
-        return box.growth
-    grown = grown_of(box.growth, port, of_any)
-    if isinstance(grown, Judgement):
-        return grown
-    events, counts = grown
+    growth = given(box.growth)
+    events, counts = given(grown_of(growth, port, of_any))
     many = {file: more for file, more in events.items() if more >= MIN_EVENTS}
-    total, how = sum(many.values()), box.growth.how
+    total, how = sum(many.values()), growth.how
     if not many:
         return Judgement(Status.PASS, f"no new errors {how}", 0, 0, "errors")
     by_name = ", ".join(f"{file.partition('/')[2]} {more}" for file, more in many.items())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, as_evidence, judged, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, as_evidence, given, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import COUNTER_RESET, HOUR_S, MIN_EVENTS, counter_growth, flood, rate
 from dgxcheck.checks.engine.wording import counted
@@ -110,10 +110,7 @@ def grown_of(growth: Growth, port: IbPort, picked: Picked) -> tuple[dict[str, in
 
 
 def _of_link(box: Box, growth: Growth, port: IbPort) -> Judgement:
-    grown = grown_of(growth, port, of_cable)
-    if isinstance(grown, Judgement):
-        return grown
-    events, new = grown
+    events, new = given(grown_of(growth, port, of_cable))
     if not events:
         return Judgement(Status.PASS, f"no new errors {growth.how}", 0, 0, "errors")
     most = max((more for file, more in events.items() if _name(file) != DOWNED), default=0)
@@ -134,10 +131,7 @@ def evidence_of(port: IbPort, files: Iterable[str], new: Counts) -> tuple[Eviden
 
 
 def _of_transport(box: Box, growth: Growth, port: IbPort) -> Judgement:
-    grown = grown_of(growth, port, of_others)
-    if isinstance(grown, Judgement):
-        return grown
-    events, new = grown
+    events, new = given(grown_of(growth, port, of_others))
     if not events:
         return Judgement(Status.PASS, f"no new retransmissions, timeouts or discards {growth.how}", 0, 0, "errors")
     limits = {file: box.settings.limit(str(_row(file).more["limit"])) for file in events}
