@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import ruled
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.measurement import rdma_ports
 from dgxcheck.checks.measurement.collectives import judge_collective, judge_ring
@@ -87,5 +88,5 @@ def _figure(box: Box, figures: Figures, row: Measurement) -> Figure:
 def _judge(box: Box, figures: Figures, row: Measurement) -> Judgement | None:
     """None for what is not judged. The diagonal of a matrix is no pair."""
     if row.kind in RULES and row.a != row.b:
-        return RULES[row.kind](box, figures, row)
+        return ruled(RULES[row.kind], box, figures, row)
     return without_figure(box, row)

@@ -6,7 +6,8 @@ from typing import TypeGuard
 
 from dgxcheck.bandwidth.links import copies_gbs
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, judged, skip
+from dgxcheck.checks.engine.check import ruled
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, judged, skip, unless
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import over_network, runs_differ
@@ -35,8 +36,7 @@ NETWORK = (
 
 def judge_collective(box: Box, figures: Figures, row: Measurement) -> Judgement:
     """Bus bandwidth of one operation of NCCL over a number of GPUs."""
-    if (failure := without_figure(box, row)) is not None:
-        return failure
+    unless(without_figure(box, row))
     wrong = row.more.get("wrong")
     if isinstance(wrong, int) and wrong is not True and wrong > 0:
         message = f"{label(box, row)}: {counted(wrong, 'wrong value')}"
@@ -133,9 +133,9 @@ def judge_collectives(box: Box) -> Judged:
     for row in rows:
         for run in _runs(row):
             part = " ".join(filter(None, (row.a or "?", row.b, _names(box, run, len(_runs(row)) > 1))))
-            yield replace(HOST, part=part), judge_collective(box, figures, run)
+            yield replace(HOST, part=part), ruled(judge_collective, box, figures, run)
     rings = figures.of_kinds("ring")
     if rings:
-        yield replace(HOST, part=paths.RINGS), judge_ring(box, figures, rings[0])
+        yield replace(HOST, part=paths.RINGS), ruled(judge_ring, box, figures, rings[0])
     if not rows and not rings:
         yield HOST, skip("not-recorded", "no traffic of all GPUs was measured")

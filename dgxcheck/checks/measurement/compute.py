@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip, unless
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpu.clocks import HELD_BACK, POWER_CAP, can_lock_clocks, slowdown
 from dgxcheck.checks.measurement.comparisons import FEWEST, gpus_alike
@@ -48,8 +48,7 @@ _UNIT = "TFLOP/s"
 
 def judge_compute(box: Box, figures: Figures, row: Measurement) -> Judgement:
     """One GPU's multiplications and additions against those of its siblings."""
-    if (failure := without_figure(box, row)) is not None:
-        return failure
+    unless(without_figure(box, row))
     if row.number is None:
         return skip("not-recorded", "no figure", evidence(row))
     if wrong := number(row.more.get("wrong")):

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, skip
+from dgxcheck.checks.engine.check import ruled
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, skip, unless
 from dgxcheck.checks.engine.wording import extended
 from dgxcheck.checks.measurement.comparisons import (
     below_class,
@@ -44,6 +45,7 @@ from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import median
 
 FigureRule = Callable[[Box, Figures, Measurement], Judgement]
+"""Of one measurement; ``ruled`` calls it, for where there is no figure it ends early."""
 COPIES = {"host-to-device": "device-to-host", "device-to-host": "host-to-device"}
 """Pinned copies, each with its other direction."""
 BY_KERNEL = ("host-to-device-sm", "device-to-host-sm", "device-copy-sm")
@@ -57,8 +59,7 @@ _TAKE_LITTLE = ("access", "compute", "latency", "latency-off", "latency-sm")
 
 def judge_host_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
     """One direction of pinned host copies."""
-    if (failure := no_figure(box, row)) is not None:
-        return failure
+    unless(no_figure(box, row))
     limit = box.settings.limit("measure.pinned")
     other_way = figures.get(COPIES[row.kind], row.a)
     by_reference = unless_link_explains(box, row, against_expected(box, row))
@@ -75,8 +76,7 @@ def judge_host_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
 
 def judge_device_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
     """Copies within a GPU's memory, and those that a kernel makes."""
-    if (failure := no_figure(box, row)) is not None:
-        return failure
+    unless(no_figure(box, row))
     alike = gpus_alike(box, figures, row)
     by_reference = against_expected(box, row)
     if by_reference is not None and by_reference.status is not Status.PASS:
@@ -89,8 +89,7 @@ def judge_device_copy(box: Box, figures: Figures, row: Measurement) -> Judgement
 
 def judge_own_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
     """A GPU's copies to itself against those of other GPUs of its model: no figures of this kind are published."""
-    if (failure := no_figure(box, row)) is not None:
-        return failure
+    unless(no_figure(box, row))
     others = [other for other in gpus_alike(box, figures, row) if other.a != row.a and other.number]
     if len(others) < 2:
         message = f"{figure_text(box, row)}, too few GPUs of its model to compare it with"
@@ -117,7 +116,7 @@ def per_gpu(box: Box, check: str, rules: Mapping[str, FigureRule], nothing: str)
     rows = [row for row in figures.of_kinds(*rules) if is_requested(box, row.a)]
     for id in matrix_order(box, (row.a for row in rows)):
         own = [row for kind in rules for row in rows if (row.kind, row.a) == (kind, id)]
-        judged = [(row, rules[row.kind](box, figures, row)) for row in own]
+        judged = [(row, ruled(rules[row.kind], box, figures, row)) for row in own]
         yield gpu_subject(box, id), unless_reported(figures, check, combined(box, judged), id)
     if not rows and stopped is None:
         yield HOST, skip("not-recorded", nothing)

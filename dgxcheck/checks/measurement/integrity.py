@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, judged, skip
+from dgxcheck.checks.engine.check import ruled
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, judged, skip, unless
 from dgxcheck.checks.engine.wording import counted, extended
 from dgxcheck.checks.measurement.checks import BY_NVLINK, BY_PCIE, UNUSED
 from dgxcheck.checks.measurement.failures import measured_figures, unless_reported, without_figure
@@ -31,8 +32,7 @@ _METHODS = {"ce": "copy engine", "sm": "stores of a kernel", "ping-pong": "two k
 
 def judge_integrity(box: Box, figures: Figures, row: Measurement) -> Judgement:
     """Patterns in a GPU's memory, or data from one GPU in the memory of another, read back by the owner."""
-    if (failure := without_figure(box, row)) is not None:
-        return failure
+    unless(without_figure(box, row))
     wrong = row.number
     if wrong is None:
         return skip("not-recorded", f"{label(box, row)}: no figure", evidence(row))
@@ -89,10 +89,10 @@ def judge_p2p(box: Box) -> Judged:
     tried = pairs(box, figures, ("p2p-integrity",))
     unnamed = figures.get("p2p-integrity", ALL)
     if unnamed is not None:  # nvbandwidth stops at the first wrong pattern and does not say between which GPUs
-        yield HOST, judge_integrity(box, figures, unnamed)
+        yield HOST, ruled(judge_integrity, box, figures, unnamed)
     for a, b in tried:
         rows = figures.each_way("p2p-integrity", a, b)
-        judgement = combined(box, [(row, judge_integrity(box, figures, row)) for row in rows])
+        judgement = combined(box, [(row, ruled(judge_integrity, box, figures, row)) for row in rows])
         if judgement.status is Status.PASS and len(rows) > 1:
             checked = _checked(rows[0])
             judgement = replace(judgement, message=f"no wrong words either way{checked and f' in {checked}'}")

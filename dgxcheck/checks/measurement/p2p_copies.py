@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, judged, skip
+from dgxcheck.checks.engine.check import ruled
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, judged, skip, unless
 from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.checks.measurement.comparisons import (
     below_class,
@@ -51,8 +52,7 @@ def judge_p2p_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
     p2p_on = row.kind in P2P
     if p2p_on and figures.access_refused(row.a, row.b):
         return skip("not-supported", "the driver refuses peer access between the two", evidence(row))
-    if (failure := no_figure(box, row)) is not None:
-        return failure
+    unless(no_figure(box, row))
     expected = against_expected(box, row)
     expected = unless_link_explains(box, row, expected) if p2p_on else expected
     low = None if expected is None or expected.status is Status.PASS else expected
@@ -96,7 +96,7 @@ def judge_bandwidth(box: Box) -> Judged:
 
 def _judge_pair(box: Box, figures: Figures, a: str, b: str) -> Judgement:
     rows = [row for kind in PAIRS[BANDWIDTH] for row in figures.each_way(kind, a, b)]
-    judged = [(row, judge_p2p_copy(box, figures, row)) for row in rows]
+    judged = [(row, ruled(judge_p2p_copy, box, figures, row)) for row in rows]
     if worst([judgement for _, judgement in judged]).status is not Status.PASS:
         return unless_reported(figures, BANDWIDTH, combined(box, judged), a, b)
     withheld = [each for row, each in judged if row.kind in P2P and each.reason not in ("", "not-supported")]
@@ -160,8 +160,7 @@ def judge_latency(box: Box, figures: Figures, row: Measurement) -> Judgement:
     access = figures.get("access", row.a, row.b)
     if access is not None and access.value is False:
         return skip("not-supported", "the driver refuses peer access between the two", evidence(row))
-    if (failure := without_figure(box, row)) is not None:
-        return failure
+    unless(without_figure(box, row))
     off = figures.get("latency-off", row.a, row.b)
     if access is None or access.value is not True:
         return skip("not-recorded", "not recorded whether P2P was offered and enabled", evidence(row))
@@ -188,7 +187,7 @@ def judge_latencies(box: Box) -> Judged:
     tried = pairs(box, figures, ("latency",))
     for a, b in tried:
         rows = figures.each_way("latency", a, b)
-        judgement = combined(box, [(row, judge_latency(box, figures, row)) for row in rows])
+        judgement = combined(box, [(row, ruled(judge_latency, box, figures, row)) for row in rows])
         link = link_between(box, a, b)
         if judgement.status is Status.WARN and link is not None and link.nvlinks:
             judgement = replace(judgement, remedy=_BY_NVLINK)

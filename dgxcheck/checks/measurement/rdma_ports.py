@@ -8,7 +8,8 @@ from dgxcheck.bandwidth.expected import to_host
 from dgxcheck.bandwidth.links import LineRate, as_it_is, as_supported
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, given, skip
+from dgxcheck.checks.engine.check import ruled
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, given, skip, unless
 from dgxcheck.checks.measurement.comparisons import below_class, runs_differ
 from dgxcheck.checks.measurement.expectations import figure_text, plain_pass, quantity, slow
 from dgxcheck.checks.measurement.failures import measured_figures, no_figure
@@ -29,8 +30,7 @@ def judge_rdma(box: Box, figures: Figures, row: Measurement) -> Judgement:
 
     Of the memory of a GPU nothing is expected: it may be sockets away from the HCA.
     """
-    if (failure := no_figure(box, row)) is not None:
-        return failure
+    unless(no_figure(box, row))
     if row.more.get("memory") is not None:
         return runs_differ(box, row) or plain_pass(box, row)
     directions = 2 if row.kind.endswith("-both") else 1
@@ -87,7 +87,7 @@ def judge_hcas(box: Box) -> Judged:
     figures = given(measured_figures(box, ID))
     rows = figures.of_kinds(*KINDS)
     for name in dict.fromkeys(row.a for row in rows):
-        judged = [judge_rdma(box, figures, row) for row in rows if row.a == name]
+        judged = [ruled(judge_rdma, box, figures, row) for row in rows if row.a == name]
         yield _subject(box, name), next((each for each in judged if each.status is Status.WARN), judged[0])
     if not rows:
         yield HOST, skip("not-recorded", "no traffic of an HCA was measured")
