@@ -19,6 +19,7 @@ from dgxcheck.checks.engine.finding import (
     as_evidence,
     judged,
     skip,
+    unless,
 )
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
@@ -37,9 +38,7 @@ _STATES = ("not supported", "not started", "in progress", "completed")  # nvmlGp
 
 
 def _fabric(box: Box) -> Judged:
-    if (unavailable := nvml_unavailable(box)) is not None:
-        yield HOST, unavailable
-        return
+    unless(nvml_unavailable(box))
     registrations = [
         (gpu, ruled(_registration, modes))
         for gpu in box.gpus

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, per_host
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, judged
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.host.edac import REPLACE_DIMM, memory_modules, slots
@@ -75,22 +75,20 @@ def _parts(events: Sequence[HostEvent]) -> str:
     return f" of {first_of(names)}" if names else ""
 
 
-def _throttled(box: Box) -> Judged:
+def _throttled(box: Box) -> Judgement:
     log = need(box.snapshot.kernel_log)
     if hot := events_of(log, "overheated"):
         message = f"the machine reached its critical temperature{reach(log)}"
-        yield HOST, Judgement(Status.FAIL, message, evidence=lines(log, hot), fault=Fault.OVERHEATING)
-        return
+        return Judgement(Status.FAIL, message, evidence=lines(log, hot), fault=Fault.OVERHEATING)
     events = events_of(log, "throttled")
     counts: dict[str, int] = {}
     for event in events:
         counts[event.part] = max(event.count, counts.get(event.part, 0))
     most, limit = max(counts.values(), default=0), box.settings.limit("kernel.cpu-throttled")
     if not events:
-        yield HOST, Judgement(Status.PASS, f"no CPU was throttled by temperature{reach(log)}")
-        return
+        return Judgement(Status.PASS, f"no CPU was throttled by temperature{reach(log)}")
     message = f"{counted(len(counts), 'CPU')} throttled by temperature, up to {most} times{reach(log)}"
-    yield HOST, judged(Fault.CPU_THROTTLED, message, most, limit, "events", lines(log, events), warns=most > limit)
+    return judged(Fault.CPU_THROTTLED, message, most, limit, "events", lines(log, events), warns=most > limit)
 
 
 _MEMORY = _errors("memory errors", "host.edac-corrected", Fault.DIMM_ERRORS, REPLACE_DIMM)
@@ -123,7 +121,7 @@ CHECKS = (
         " machine reached the temperature at which the kernel shuts it down.",
         source="Linux drivers/thermal/intel/therm_throt.c, drivers/thermal/thermal_core.c",
         remedy="check fans and inlet air; check the CPUs' heat sinks at the next maintenance",
-        judge=_throttled,
+        judge=per_host(_throttled),
         blames=host("cooling"),
     ),
 )  # fmt: skip

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import Check, per_host, ruled
 from dgxcheck.checks.engine.expected import model_of
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.host_limits import gpus_hidden
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
@@ -22,17 +22,16 @@ _TWO = 2
 """Sockets whose halves of the tree are compared."""
 
 
-def _switches(box: Box) -> Judged:
+def _switches(box: Box) -> Judgement:
     if why := gpus_hidden(box):
-        yield HOST, skip("not-visible", why)
-        return
+        return skip("not-visible", why)
     judgement = ruled(_halves, box)
     counted_by = "gpu.count" if box.number("gpu.count") is not None else ""
     seen_by = counted_by or ("kernel.off-bus" if fallen(box).keys() - box.topology.functions.keys() else "")
     if judgement.status is Status.WARN and seen_by:
         words = f"the sockets' halves of the PCI tree are not alike: see {seen_by}"
-        judgement = skip("dependency-failed", words, *judgement.evidence)
-    yield HOST, judgement
+        return skip("dependency-failed", words, *judgement.evidence)
+    return judgement
 
 
 def _halves(box: Box) -> Judgement | Missing:
@@ -108,7 +107,7 @@ CHECKS = (
         remedy="compare with an earlier recording (dgxcheck diff) and the machine's manual; if a switch is missing"
         " look for its root port in the kernel log, and at the next maintenance in the firmware setup (slot disabled,"
         " bifurcation)",
-        judge=_switches,
+        judge=per_host(_switches),
         blames=_blames,
     ),
 )
