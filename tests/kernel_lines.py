@@ -54,6 +54,10 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("nvgpu: 17000000.gpu  nvgpu_set_err_notifier_locked:143  [ERR]  error notifier set to 62 for ch 3 owned by a",),
      "kernel.xid", Fault.XID),
     ((f"NVRM: GPU {GPU}: frobnicator failed (0x24)",), "kernel.driver-errors", Fault.DRIVER_ERROR),
+    # Linux en/reporter_tx.c; NVIDIA/gdrcopy issues 1 and 30
+    ((f"mlx5_core {HCA} eth1: ERR CQE on SQ: 0x1dbb",), "kernel.driver-errors", Fault.DRIVER_ERROR),
+    (("gdrdrv:gdrdrv_pin_buffer:nvidia_p2p_get_pages(va=704fe0000 len=327680 p2p_token=0 va_space=0) failed"
+      " [ret = -22]",), "kernel.driver-errors", Fault.DRIVER_ERROR),
     ((f"mlx5_core {HCA}: mlx5_frob:12:(pid 7): frob failed with error -5",), "kernel.driver-errors",
      Fault.DRIVER_ERROR),
     (("nvidia-uvm: unable to frob the page tables",), "kernel.driver-errors", Fault.DRIVER_ERROR),
@@ -86,6 +90,9 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
      "kernel.gpu-start", Fault.BAR1_SMALL),
     # kata-containers/kata-containers issue 1142
     (("NVRM: Can't find an IRQ for your NVIDIA card!",), "kernel.gpu-start", Fault.GPU_REFUSED),
+    # of a GPU that the driver has not got: secboot, gr and fifo of nouveau
+    ((f"nouveau {NOWHERE}: secboot: error during falcon reset: -110", f"nouveau {NOWHERE}: gr: init failed, -110"),
+     "kernel.gpu-start", Fault.GPU_REFUSED),
     ((f"NVRM: GPU {NOWHERE}: No firmware image found",
       f"NVRM: GPU {NOWHERE}: RmInitAdapter failed! (0x61:0x56:1697)"), "kernel.gpu-start", Fault.GPU_REFUSED),
     # NVIDIA/open-gpu-kernel-modules discussions; workspace notes of RTX PRO 6000 and RTX 5060 hosts
@@ -138,6 +145,8 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("BERT: Error records from previous boot:", f"{_HE}event severity: fatal", f"{_HE} Error 0, type: fatal",
       f"{_HE}  section_type: PCIe error", f"{_HE}  device_id: {GPU}"), "kernel.aer", Fault.AER_LOGGED),
     (("pcieport 0000:00:02.0: pciehp: Slot(5): Link Down",), "kernel.hot-plug", Fault.UNPLUGGED),
+    # Linux before 4.19
+    (("pciehp 0000:00:02.0:pcie24: slot(6): Link Down event",), "kernel.hot-plug", Fault.UNPLUGGED),
     (("pciehp 0000:00:02.0:pcie004: Slot(5): Card not present",), "kernel.hot-plug", Fault.UNPLUGGED),
     (("pcieport 0000:00:02.0: broken device, retraining non-functional downstream link at 2.5GT/s",
       "pcieport 0000:00:02.0: retraining failed",
@@ -294,6 +303,8 @@ UNJUDGED: tuple[Lines, ...] = (
      "ipmi_si IPI0001:00: interfacing existing BMC (man_id: 0x00b3d1, prod_id: 0x0001, dev_id: 0x20)"),
     (f"{_MLX5}Port module event: module 0, Cable unplugged",),
     (f"NVRM: GPU {GPU} is already bound to NovaCore.",),  # and NVML lists it now
+    (f"nouveau {GPU}: gr: init failed, -110",),
+    ("pcieport 0000:00:02.0: pciehp: Slot(5): Link Down/Up ignored (recovered by DPC)",),
     ("NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.127.05",),
     ("nvidia-nvlink: Nvlink Core is being initialized, major device number 234",),
     ("NVRM: The NVIDIA probe routine failed for 1 device(s).",),

@@ -11,7 +11,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 
 NVIDIA, MLX5 = "nvidia", "mlx5_core"
 _NVIDIA = LazyPattern(
-    r"(?:NVRM:?(?: GPU(?P<number>\d{1,2})\b)?|nvidia(?:-uvm|-nvlink|-nvswitch\d{0,3}|-fs|_peermem)?)[ :]",
+    r"(?:NVRM:?(?: GPU(?P<number>\d{1,2})\b)?|nvidia(?:-uvm|-nvlink|-nvswitch\d{0,3}|-fs|_peermem)?|gdrdrv)[ :]",
     flags=re.ASCII,
 )
 _MLX5 = LazyPattern("mlx5_(?:core|ib)[ :]")
@@ -34,6 +34,8 @@ _HARMLESS = {
 _NO_ERROR = LazyPattern("|".join(_HARMLESS))
 _ASKS_FOR_REBOOT = LazyPattern(r"fatal error .{0,40}requiring (?:os )?reboot", "requiring")
 """nvGpuOpsReportFatalError (nv_gpu_ops.c): managed memory is unusable until then."""
+_QUEUE = LazyPattern(r"\bERR CQE on SQ\b", "ERR CQE on SQ")
+"""Of mlx5 (en/reporter_tx.c): a send queue got an error instead of a completion."""
 _SEARCHED = 400
 
 
@@ -41,7 +43,8 @@ def driver_error(message: str) -> tuple[str, str] | None:
     """``nvidia-uvm: .. failed ..``: the driver, and the bdf of its device, empty where it names none."""
     of_gpus = _NVIDIA.match(message)
     shown = message[:_SEARCHED]
-    if not (of_gpus or _MLX5.match(message)) or not mentions_error(shown) or _NO_ERROR.search(shown):
+    of_driver = of_gpus or _MLX5.match(message)
+    if not of_driver or not (mentions_error(shown) or _QUEUE.search(shown)) or _NO_ERROR.search(shown):
         return None
     found = form_of(message)
     if found is not None and not found[0].context:

@@ -69,6 +69,8 @@ _NOT_STARTED: Mapping[Form, NoStart] = {
     Form(": probe with driver nvidia failed with error -", before=rf"nvidia {_GPU}"): "",
     Form("NVRM: The NVIDIA probe routine was not called for "): "claimed",
     Form("NVRM: GPU ", rf"{_GPU} is already bound to \w"): "claimed",
+    Form("nouveau ", rf"{_GPU}: (?:\w{{2,12}}: )?(?:fifo: fault|SCHED_ERROR|error during falcon reset|init failed, -"
+         r"|failed to create kernel channel)"): "claimed",
     Form("NVRM: request_mem_region failed for ", r"\d{1,9}M @ 0x"): "claimed",
 }
 """Lines that name their GPU, or none."""
@@ -150,6 +152,7 @@ CONTEXT = (
     Form("NVRM: GPU ", context=True),
     Form("NVRM", "[:( ]", context=True),
     Form("nvidia", r"[-\w]{0,32}[:( ]", context=True),
+    Form("gdrdrv:", context=True),
 )
 """Everything else that the driver logs."""
 RECOVERED = "to 0x0 (None)"

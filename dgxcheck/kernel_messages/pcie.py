@@ -32,9 +32,9 @@ _ANNOUNCED = Form(
 )
 _SLOT = (
     Form(": pciehp: Slot(", before=rf"pcieport (?P<port>{PATTERN})",
-         after=r"(?P<slot>[\w-]{1,20})\): (?P<what>Link Down|Card not present|Link Up|Card present"
+         after=r"(?P<slot>[\w-]{1,20})\): (?P<what>Link Down(?!/)|Card not present|Link Up|Card present"
          r"|Attention button pressed|Button pressed|Powering off due to button press)"),
-    Form("pciehp ", rf"(?P<port>{PATTERN}):pcie\d{{1,4}}: Slot\((?P<slot>[\w-]{{1,20}})\): (?P<what>Link Down"
+    Form("pciehp ", rf"(?P<port>{PATTERN}):pcie\d{{1,4}}: [Ss]lot\((?P<slot>[\w-]{{1,20}})\): (?P<what>Link Down"
          "|Card not present|Link Up|Card present|Attention button pressed|Button pressed"
          "|Powering off due to button press)"),
 )  # fmt: skip
