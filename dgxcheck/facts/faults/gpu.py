@@ -91,7 +91,9 @@ class Gpu:
         remedy="restart these programs; in containers use the library that the container toolkit mounts, not the"
         " image's", source=README)
     NOUVEAU = FaultKind("nouveau", "a driver of the kernel (nouveau, nova) is bound to an NVIDIA GPU", "software",
-        steps=("change-setting", "reboot"), source=README)
+        steps=("change-setting", "reboot"),
+        remedy="see with lspci -k -d 10de: what it is bound to; deny it in /etc/modprobe.d (blacklist nouveau), rebuild"
+        " the initramfs and reboot", source=README)
     DRIVER_UNBOUND = FaultKind("driver-unbound", "no driver is bound to a GPU, HCA or NVMe disk", "software",
         steps=("inspect", "reboot"), source="Linux Documentation/ABI/testing/sysfs-bus-pci: bind, driver_override")
     DRIVER_OTHER = FaultKind("driver-other",

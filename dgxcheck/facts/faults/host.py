@@ -155,7 +155,8 @@ class Host:
     GPUS_NOT_OFFERED = FaultKind("gpus-not-offered", "a scheduler has fewer GPUs of the host than it should have",
         "software", about=("host", "GPUs for the scheduler"), steps=("inspect",),
         remedy="on that host run dgxcheck health for a GPU that is lost, and compare nvidia-smi -L with what the"
-        " scheduler expects (Slurm: slurmd -G, gres.conf; Kubernetes: the log of the pod nvidia-device-plugin)",
+        " scheduler expects (Slurm: slurmd -G, gres.conf; Kubernetes: the log of the pod nvidia-device-plugin,"
+        " with DRA of nvidia-dra-driver-gpu)",
         source="Slurm, gres.conf(5); NVIDIA k8s-device-plugin, README")
     CONTAINER_DEVICES = FaultKind("container-devices", "a container may no longer use its GPUs", "software",
         about=("host", "container runtime"), disturbs="programs",

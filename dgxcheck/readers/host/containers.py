@@ -34,6 +34,19 @@ _NO_RUNTIME = LazyPattern(
     "runtime", "unresolvable CDI", "Command not found: nvidia-container-cli",
 )  # fmt: skip
 _OF_DOCKER = LazyPattern(r"docker: Error response from daemon: |ERRO\[\d{4}\] error waiting for container")
+_HOOK = LazyPattern(
+    r"(?:^|\s)(?P<said>/\S{1,200}/98-nvidia\.sh exited with return code \d{1,3})", "/98-nvidia.sh exited"
+)
+"""Enroot's, which calls nvidia-container-cli: of interest where that says nothing."""
+_PYXIS = LazyPattern(r"pyxis: (?:.{0,40} )?failed to import docker image", "to import docker image")
+_OF_PYXIS = LazyPattern(
+    r"(?:.{0,80} )?error: (?:pyxis: (?:container start failed|printing |couldn't start container).{0,120}"
+    r"|spank: required plugin spank_pyxis\.so: .{1,80})", "pyxis",
+)
+_IMPORT = (
+    "pyxis could not import an image: the lines of enroot below say why (registry, ~/.config/enroot/.credentials, room"
+    " in ENROOT_CACHE_PATH)"
+)
 _MEANINGS: tuple[tuple[LazyPattern, Outcome, FaultKind], ...] = (
     (LazyPattern(r"driver/library version mismatch", "driver/library version"), "fail", Fault.DRIVER_MISMATCH),
     (LazyPattern(r"driver not loaded|nvidia-driver.{0,40}not loaded", "not loaded"), "fail", Fault.DRIVER_NOT_LOADED),
@@ -58,6 +71,7 @@ def read_containers(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The errors as results, and the GPUs that ``info`` lists."""
     part, info = ToolPart(TOOL), ToolPart(f"{TOOL} info")
     rows: list[tuple[str, str]] = []
+    hook = ""
     for number, line in numbered(lines):
         if match := _ERROR.search(line):
             text = match["text"].strip().rstrip(":")
@@ -68,14 +82,20 @@ def read_containers(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif _NO_TOOLKIT.search(line) or _NO_RUNTIME.search(line):
             text = "the container runtime does not know NVIDIA's GPUs"
             part.add(HOST, "runtime", "fail", Fault.CONTAINER_RUNTIME, text)
+        elif _PYXIS.search(line):
+            part.add(HOST, "image", "note", None, _IMPORT)
+        elif failed := _HOOK.search(line):
+            hook = failed["said"]
         else:
             if field := _FIELD.fullmatch(line):
                 rows.append((field["name"], field["value"].strip()))
                 info.lines.add(number)
-            elif _OF_DOCKER.match(line):
+            elif _OF_DOCKER.match(line) or _OF_PYXIS.fullmatch(line):
                 part.beside.add(number)
             continue
         part.lines.add(number)
+    if hook and not part:
+        part.add(HOST, "hook", "warn", Fault.CONTAINER_ERROR, hook)
     info.found = _info(rows)
     return (*part.imported(), *(info.imported() if info.found else ()))
 

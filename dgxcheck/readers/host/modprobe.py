@@ -1,7 +1,8 @@
-"""Modules that could not be loaded or built: what modprobe, insmod, systemd-modules-load and dkms print.
+"""Modules that could not be loaded or built: modprobe, insmod, systemd-modules-load, dkms and nvidia-installer.
 
 Messages: kmod, tools/modprobe.c and tools/insmod.c (the words behind are those of strerror(3)); dkms(8);
-systemd, src/modules-load/modules-load.c.
+systemd, src/modules-load/modules-load.c; https://github.com/NVIDIA/nvidia-installer, kernel.c and
+conflicting-kernel-modules.c; the driver containers of https://github.com/NVIDIA/gpu-driver-container.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
@@ -48,6 +50,60 @@ _WHY: Mapping[str, FaultKind] = {
 }
 _NOTHING = ("File exists", "Operation not permitted")
 """It is loaded already; who asked is not root of the host, or the kernel is locked down, which its log says."""
+INSTALLER = "nvidia-installer"
+_NOT_LOADED = LazyPattern(
+    rf"ERROR: Unable to load the kernel module '{_NAME}'\..{{0,900}}", "Unable to load the kernel modu"
+)
+_REASON = LazyPattern(r"(?:-> )?Kernel module load error: (?P<why>[A-Z][\w ,]{4,80})", "Kernel module load error: ")
+_INSTALLED = LazyPattern(
+    r"(?:-> )?Installation of the (?:kernel module for the )?NVIDIA .{1,80} is now complete\..{0,300}",
+    "is now complete",
+)
+"""What failed before that does not count."""
+_FAILED: tuple[tuple[LazyPattern, str, Outcome, FaultKind | None, str], ...] = (
+    (LazyPattern(r"The Nouveau kernel driver is currently in use", "The Nouveau kernel driver"), "nouveau", "warn",
+     Fault.NOUVEAU, "nouveau is bound to a GPU, so that the driver was not installed"),
+    (LazyPattern(r"An NVIDIA kernel module '[\w-]{2,40}' appears to already be loaded", "An NVIDIA kernel module '"),
+     "in-use", "note", None, "the driver was not installed because modules of another one are in use: lsmod and fuser"
+     " -v /dev/nvidia* list what holds them"),
+    (LazyPattern(r"Unable to find the kernel source tree", "Unable to find the kernel sour"), "headers", "warn",
+     Fault.MODULE_NOT_BUILT, "the driver was not installed: headers of the running kernel are missing"),
+    (LazyPattern(r"Could not resolve Linux kernel version", "Could not resolve Linux kernel"), "headers", "warn",
+     Fault.MODULE_NOT_BUILT, "a driver container found no headers of the running kernel"),
+    (LazyPattern(r"The kernel module failed to load.{0,80} not signed by a key", "not signed by a key"), "signature",
+     "fail", Fault.MODULE_UNSIGNED, "the kernel refused the signature of a module"),
+    (LazyPattern(r"The kernel module failed to load\. Secure boot is enabled", "Secure boot is enabled"), "signature",
+     "fail", Fault.MODULE_UNSIGNED, "the kernel refused the signature of a module"),
+    (LazyPattern(r"error occurred while performing the step: \"Building", "while performing the step"), "build", "warn",
+     Fault.MODULE_NOT_BUILT, "modules were not built: /var/log/nvidia-installer.log says why"),
+    (LazyPattern(r"(?:compiler|CC|gcc) version check failed", "version check failed"), "compiler", "note", None,
+     "the kernel was built with another version of the compiler than is installed: /proc/version shows which"),
+)
+
+
+def read_installer(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Why the driver was not installed; nothing of that where it was in the end."""
+    part = ToolPart(INSTALLER)
+    module = why = ""
+    failed: dict[str, tuple[Outcome, FaultKind | None, str]] = {}
+    for number, text in numbered(lines):
+        if match := _NOT_LOADED.fullmatch(text):
+            module = match["module"]
+        elif module and (match := _REASON.fullmatch(text)):
+            why = match["why"]
+        elif _INSTALLED.fullmatch(text):
+            module, failed = "", {}
+        elif row := next((row for row in _FAILED if row[0].search(text)), None):
+            failed[row[1]] = row[2:]
+        else:
+            continue
+        part.lines.add(number)
+    if module:
+        reason = f": {why}" if why else ""
+        failed["module"] = "warn", _WHY.get(why, Fault.DRIVER_NOT_LOADED), f"could not load {module}{reason}"
+    for topic, (outcome, fault, shown) in failed.items():
+        part.add(HOST, topic, outcome, fault, shown)
+    return part.imported(sound="installation")
 
 
 def read_modprobe(lines: tuple[str, ...]) -> tuple[Imported, ...]:

@@ -40,9 +40,19 @@ _EVENT = LazyPattern(
 )
 _CODE = LazyPattern(r"(?:.{0,300} )?ErrorCode:(?P<message>(?P<code>[A-Z]\w{3,60}) .{0,600})", "ErrorCode:")
 """In NVSentinel's messages, wherever they stand."""
+_KUBELET = LazyPattern(
+    r"(?:.{0,2000}[^\w.-])?(?P<message>DRA driver [\w.-]{0,60}nvidia\.com is not registered"
+    r"|plugin(?: name)? \"?[\w.-]{0,60}nvidia\.com\"? not found in the list of registered DRA plugins"
+    r"|Allocate failed due to [\w; ]{10,120} nvidia\.com/[\w-]{1,60}"
+    r"|\d{1,5} (?P<few>Insufficient) nvidia\.com/[\w-]{1,60})"
+    r"(?:[^\w-].{0,2000})?",
+    "nvidia.com is not registered", "registered DRA plugins", "Allocate failed due to", "Insufficient nvidia.com/",
+)
+"""In events of pods, and in the log of kubelet: pkg/kubelet/cm/dra/plugin, cm/devicemanager/manager.go."""
 _XID = LazyPattern(r"\bX[Ii][Dd](?:[ :=_#]{0,3}|\w{0,20} is True \(\{\"| \([\w:. ]{7,40}\): )(?P<number>\d{1,3})\b")
 """The second form is that of GKE, ``XidCriticalError`` with the reason ``{"48":true}``, the third the driver's."""
 _AT = LazyPattern(r"\bPCI:(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})\b", "PCI:")
+_TAKEN = ": nodes have too few that are free; kubectl describe node shows how many are allocatable and how many taken"
 _RESOURCES = LazyPattern(r"\"?(?P<which>[Cc]apacity|[Aa]llocatable)\"?: ?\{?")
 _COUNT = LazyPattern(r"\"?nvidia\.com/gpu\"?:? {1,60}\"?(?P<count>\d{1,3})\b.*", "nvidia.com/gpu")
 """Of ``kubectl describe node``, and of ``kubectl get node`` as YAML or JSON, which begins with what is allocatable."""
@@ -135,6 +145,8 @@ def _conditions(lines: tuple[str, ...]) -> Iterator[Entry]:
             message = f"{event['reason']}: {event['message']}"
             found = Entry(event["node"] or "", (number,), event["reason"].lower(), message)
             (of_nodes_named if found.node else of_pods).append(found)
+        elif lacks := _KUBELET.fullmatch(text):
+            yield Entry("", (number,), "devices", f"{lacks['message']}{_TAKEN if lacks['few'] else ''}")
         elif code := _CODE.fullmatch(text):
             yield Entry("", (number,), code["code"].lower(), code["message"])
     yield from (*of_nodes_named, *of_pods)

@@ -33,10 +33,19 @@ _CUT = ("Reason=gres/", "Reason=Not responding", "Reason=Low ", "Reason=Node une
 _LOGGED = LazyPattern(
     r".{0,400}(?:Setting node (?P<node>\S{1,255}) state to \w{2,20} with reason: ?"
     r"|\bnode (?P<other>\S{1,255}) reason set to: ?)(?P<reason>\S.{0,400})"
-    r"|.{0,400}(?P<missing>can't stat gres\.conf file .{1,400})",
-    "with reason:", "reason set to:", "can't stat gres.conf file ",
+    r"|.{0,400}(?P<waits>Waiting for gres\.conf file .{1,400})"
+    r"|.{0,400}(?P<missing>can't stat gres\.conf file .{1,400}"
+    r"|gres\.conf (?:duplicate records for|for \w{1,20}, some records have) .{1,200}"
+    r"|We were configured to autodetect nvml functionality, .{1,200})"
+    r"|.{0,400}(?P<killed>Detected \d{1,6} oom[_-]kill event(?:\(?s\)?)?(?: in StepId=\d{1,12}(?:\.\w{1,12})?)?)"
+    r".{0,300}",
+    "with reason:", "reason set to:", " gres.conf file ", "gres.conf duplicate records", "some records have ",
+    "configured to autodetect nvml", " oom_kill event", " oom-kill event",
 )
-"""Lines of slurmctld's and slurmd's logs."""
+"""Lines of the logs of slurmctld, slurmd and slurmstepd."""
+_APPEARED = LazyPattern(r"(?:.{0,200} )?gres\.conf file \S{1,255} now exists", " now exists")
+"""What it waited for."""
+_LIMIT = ": the limit of the job, which sacct -o ReqMem,MaxRSS shows, was reached"
 
 
 def read_slurm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -50,6 +59,7 @@ def _reasons(lines: tuple[str, ...]) -> Iterator[Entry]:
     titles: list[str] = []
     node = state = ""
     since = 0
+    waits: Entry | None = None
     for number, line in enumerate(lines):
         text = line.strip()
         if _HEAD.fullmatch(text):
@@ -79,12 +89,20 @@ def _reasons(lines: tuple[str, ...]) -> Iterator[Entry]:
             node = ""
         elif not node and not state and text.startswith(_CUT) and (match := _REASON.fullmatch(text)):
             yield Entry("", (number,), "reason", match["reason"])
+        elif waits and _APPEARED.fullmatch(text):
+            waits = Entry("", (*waits.lines, number), "reason", "")
         elif logged := _LOGGED.fullmatch(text):
+            if logged["waits"]:
+                waits = Entry("", (number,), "reason", logged["waits"])
+                continue
+            waits = None if logged["missing"] else waits
             yield Entry(logged["node"] or logged["other"] or "", (number,), "reason",
-                       logged["reason"] or logged["missing"])  # fmt: skip
+                       logged["reason"] or logged["missing"] or f"{logged['killed']}{_LIMIT}")  # fmt: skip
         else:
             below = below and bool(text)
             columns, titles = (columns, titles) if text else ({}, [])
+    if waits:
+        yield waits
 
 
 def _titles(head: str) -> list[str]:

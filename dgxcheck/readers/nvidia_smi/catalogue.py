@@ -97,9 +97,11 @@ def read_drain(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 _HELD = LazyPattern(
     rf"(?:Warning: MIG mode is in pending \w{{6,8}} state for GPU )?(?:GPU )?(?P<bus>{_BUS_ID})"
-    r"(?:: ?In use by another client| is currently in use by another process\.)"
+    rf"(?:: ?In use by another client(?: ?{_BUS_ID} is currently being used.{{0,400}})?"
+    r"| is currently in use by another process\.)"
     r"|Unable to destroy .{0,40}instance id {1,3}\d{1,3} from GPU {1,3}(?P<gpu>\d{1,2})\b.{0,40}"
-    r": In use by another client",
+    r": In use by another client"
+    r"|.{0,300}error destroying \w{2,8} instance for profile .{1,40}: In use by another client.{0,80}",
     flags=re.IGNORECASE,
 )
 _FREED = LazyPattern(rf"GPU (?P<bus>{_BUS_ID}) was successfully reset\.", " was successfully reset")
@@ -115,12 +117,15 @@ _ENDS = "All done."
 
 
 def read_reset(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """``nvidia-smi -r``, ``-mig`` and ``mig -dci``: GPUs that programs keep from a reset or from another MIG mode."""
+    """``nvidia-smi -r``, ``-mig`` and ``mig -dci``: GPUs that programs keep from a reset or from another MIG mode.
+
+    The MIG manager logs all of its lines in one, with ``\\n`` between them.
+    """
     part = ToolPart("nvidia-smi -r")
     held: dict[str, str] = {}
-    for number, text in numbered(lines):
+    for number, text in ((at, each.strip()) for at, line in numbered(lines) for each in line.split("\\n")):
         if match := _HELD.fullmatch(text):
-            held[as_bdf(match["bus"] or "") or unplaced(int(match["gpu"] or 0))] = text
+            held[as_bdf(match["bus"] or "") or (unplaced(int(match["gpu"])) if match["gpu"] else HOST)] = text
         elif match := _FREED.fullmatch(text):
             held.pop(as_bdf(match["bus"]) or "", None)
         elif text == _ENDS:

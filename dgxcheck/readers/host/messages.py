@@ -1,0 +1,127 @@
+"""Single lines in which programs around the driver say why they failed: vGPU Manager and licences, QEMU, mig-parted,
+gdscheck, clients of DCGM, the validator of the GPU operator.
+
+Messages: https://docs.nvidia.com/vgpu/latest/grid-vgpu-user-guide, troubleshooting; QEMU hw/vfio/container.c;
+https://github.com/NVIDIA/mig-parted; https://docs.nvidia.com/gpudirect-storage/troubleshooting-guide;
+https://github.com/NVIDIA/DCGM; https://github.com/NVIDIA/gpu-operator, validator.
+"""
+
+from __future__ import annotations
+
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.record import Record
+from dgxcheck.facts.tool_outputs import Outcome
+from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.readers.model import HOST, Imported, ToolPart
+from dgxcheck.readers.values import numbered
+
+VGPU, LICENCE, QEMU, MIG = "vGPU Manager", "vGPU licence", "QEMU", "mig-parted"
+GDS, DCGM, OPERATOR = "gdscheck", "DCGM", "GPU operator"
+_LOG = r"vmiop_(?:env_)?log: (?:error: )?(?:\(0x[0-9a-f]{1,3}\): )?"
+_STATE = rf"notice: {_LOG}vGPU license state: "
+
+
+class _Row(Record, kw_only=False):
+    """What a line of a form says of a topic."""
+
+    tool: str
+    topic: str
+    form: LazyPattern
+    outcome: Outcome
+    fault: FaultKind | None = None
+    text: str = "{said}"
+    """``{said}`` stands for that group of the form."""
+
+
+_ROWS = (
+    _Row(VGPU, "start", LazyPattern(
+        rf"error: {_LOG}(?P<said>(?!Failed to get (?:c2c|C2C) info|Assertion Failed)"
+        r"(?=.{0,200}(?:[Ff]ail|only on|[Ii]ncompatible|not supported|[Uu]nable))[A-Za-z_].{1,240})", "vmiop_"),
+        "warn", Fault.DRIVER_ERROR),
+    _Row(VGPU, "start", LazyPattern(
+        r"nvidia-vgpu-vfio\] [0-9a-f-]{36}: (?P<said>start failed\. status: 0x[0-9a-f]{1,4}\b.{0,40})",
+        "nvidia-vgpu-vfio]"), "warn", Fault.DRIVER_ERROR),
+    _Row(VGPU, "configuration", LazyPattern(
+        r"(?P<said>failed to send vGPU configuration info to RM: \d{1,4})", "failed to send vGPU"),
+        "warn", Fault.DRIVER_ERROR, "nvidia-vgpud: {said}"),
+    _Row(VGPU, "licence", LazyPattern(rf"{_STATE}Licensed", "license state: "), "pass"),
+    _Row(VGPU, "licence", LazyPattern(rf"{_STATE}Unlicensed \(Restricted\)", "license state: "),
+        "warn", Fault.VGPU_UNLICENSED, "a guest's vGPU is slowed down for lack of a licence"),
+    _Row(VGPU, "licence", LazyPattern(rf"{_STATE}Unlicensed \(Unrestricted\)", "license state: "),
+        "note", None, "a guest's vGPU has no licence yet, as until its driver asked for one"),
+    _Row(LICENCE, "licence", LazyPattern(r"License acquired successfully", "License acquired success"), "pass"),
+    _Row(LICENCE, "licence", LazyPattern(
+        r"(?P<said>Failed to (?:acquire|renew) license from .{1,160})", "Failed to "), "warn", Fault.VGPU_UNLICENSED),
+    _Row(QEMU, "group", LazyPattern(r"vfio:? .{0,40}\bgroup (?P<said>\d{1,5}) is not viable", " is not viable"),
+        "note", None, "a device was not given to a guest: others of its IOMMU group, which"
+        " ls /sys/kernel/iommu_groups/{said}/devices lists, are not bound to vfio-pci"),
+    _Row(QEMU, "busy", LazyPattern(
+        r"vfio:? .{0,40}\bfailed to open /dev/vfio/(?P<said>\d{1,5}): Device or resource busy", "failed to open /dev"),
+        "note", None, "a device was not given to a guest: another one has it, which fuser -v /dev/vfio/{said} shows"),
+    _Row(QEMU, "iommu", LazyPattern(
+        r"failed to setup container for group \d{1,5}: No available IOMMU models", "No available IOMMU model"),
+        "note", None, "a device was not given to a guest: see whether an IOMMU is on (ls /sys/class/iommu) and"
+        " vfio_iommu_type1 is loaded"),
+    _Row(MIG, "rights", LazyPattern(
+        r"(?P<said>[Ee]rror (?:setting|getting|clearing) MIG[^\"]{1,200}: Insufficient Permissions)",
+        "Insufficient Permissions"), "note", None, "{said}: only root may, in a container that is privileged"),
+    _Row(MIG, "configuration", LazyPattern(
+        r"(?P<said>error (?:setting MIG(?:Config| mode)|resetting all GPUs|attempting multiple config orderings)"
+        r"|unable to apply MIG config with MIG mode disabled)", "error ", "unable to apply MIG conf"),
+        "note", None, "{said}: nvidia-smi --query-gpu=index,mig.mode.current,mig.mode.pending --format=csv shows which"
+        " GPU waits for a reset, and its log what uses it"),
+    _Row(MIG, "configuration", LazyPattern(
+        r"MIG configuration applied successfully", "MIG configuration applie"), "pass"),
+    _Row(GDS, "nvidia-fs", LazyPattern(r"^libcufile version: \d", "libcufile version: "),
+        "note", None, "it shows no version of nvidia_fs: see with lsmod whether that is loaded, and with modinfo"
+        " nvidia_fs whether it is installed; without it GPUDirect Storage copies through the host or uses P2PDMA"),
+    _Row(GDS, "platform", LazyPattern(
+        r"Platform verification succeeded|GDS release version ?: \d.{0,40}", "Platform verification su", "GDS release"),
+        "pass"),
+    _Row(GDS, "verification", LazyPattern(
+        r"(?P<said>Platform verification error.{0,200})", "Platform verification er"), "note"),
+    _Row(GDS, "iommu", LazyPattern(r"^IOMMU: (?:enabled|Pass-through or enabled)$", "IOMMU: "),
+        "note", None, "an IOMMU is on, in passthrough or not, with which GPUDirect Storage is not sure to work or to be"
+        " fast"),
+    _Row(GDS, "acs", LazyPattern(r"(?P<said>Found ACS enabled for switch .{1,40})", "Found ACS enabled"),
+        "unknown", Fault.ACS),
+    _Row(DCGM, "hostengine", LazyPattern(
+        r"unable to establish a connection to the specified host: (?P<said>[\w.:-]{1,100})", "to the specified host"),
+        "note", None, "no nv-hostengine answers at {said}: systemctl status nvidia-dcgm says whether it runs"),
+    _Row(DCGM, "hostengine", LazyPattern(
+        r"(?:Error (?:connecting to|starting) nv-hostengine|Failed to initialize DCGM): (?P<said>.{1,160}?)\"?$",
+        "nv-hostengine: ", "Failed to initialize DCG"),
+        "note", None, "no nv-hostengine: {said}; nvidia-smi on the host shows whether the driver works,"
+        " systemctl status nvidia-dcgm whether it runs"),
+    _Row(DCGM, "library", LazyPattern(r"libdcgm\.so(?:\.\d)? not [Ff]ound", "libdcgm.so"),
+        "note", None, "libdcgm.so is not installed where its client runs"),
+    _Row(DCGM, "profiling", LazyPattern(
+        r"third-party Profiling module returned an unrecoverable error", "third-party Profiling mo"),
+        "note", None, "its profiling module failed: nv-hostengine.log says why; another profiler may hold the counters,"
+        " or a newer driver or DCGM is needed"),
+    _Row(OPERATOR, "validator", LazyPattern(
+        r"failed to validate the driver, retrying|command failed, retrying after", "failed to validate the d",
+        "command failed, retrying"),
+        "note", None, "its validator waits for the driver: see nvidia-smi on the host, or the log of the pod"
+        " nvidia-driver-daemonset"),
+)  # fmt: skip
+
+
+def read_messages(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """One result for each topic of each program: of its lines the first since the last good one."""
+    parts: dict[str, ToolPart] = {}
+    found: dict[tuple[str, str], tuple[_Row, str]] = {}
+    for number, text in numbered(lines):
+        for row in _ROWS:
+            if (match := row.form.search(text)) is None:
+                continue
+            parts.setdefault(row.tool, ToolPart(row.tool)).lines.add(number)
+            before = found.get((row.tool, row.topic))
+            if before is None or "pass" in (row.outcome, before[0].outcome):
+                said = match.groupdict().get("said") or ""
+                found[row.tool, row.topic] = row, row.text.format(said=said.strip())
+            break
+    for (tool, topic), (row, text) in found.items():
+        parts[tool].add(HOST, topic, row.outcome, row.fault, "" if row.outcome == "pass" else text)
+    return tuple(each for part in parts.values() for each in part.imported())
