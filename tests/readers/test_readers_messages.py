@@ -69,6 +69,15 @@ FAULTS = [
      " for nvidia.com/gpu. Requested: 1, Available: 0, which is unexpected", Fault.GPUS_NOT_OFFERED),
     ("nvidia-operator-validator-h862j   0/1   Init:RunContainerError   3 (2m4s ago)   4m51s", Fault.GPUS_NOT_OFFERED),
     ("nvidia-driver-daemonset-abcde     0/1   CreateContainerError     0              10m", Fault.GPUS_NOT_OFFERED),
+    ("nvidia-vgpu-manager-daemonset-x   0/1   CrashLoopBackOff         5              10m", Fault.GPUS_NOT_OFFERED),
+    ("slurmd: error: Ignoring file-less GPU gpu:model_a from final GRES list", Fault.GPUS_NOT_OFFERED),
+    # NVIDIA/dcgm-exporter: nv-hostengine's words
+    ("Error: Failed to initialize NVML\ntime=\"2022-05-24T08:06:48Z\" level=fatal msg=\"Error starting nv-hostengine:"
+     ' DCGM initialization error"', Fault.DRIVER_FAILED),
+    ("slurmd: error: Failed to initialize NVML: Driver Not Loaded", Fault.DRIVER_NOT_LOADED),
+    ('level=error msg="Failed to initialize NVML: Driver/library version mismatch"', Fault.DRIVER_MISMATCH),
+    ("[  145.699297] cloud-init[3620]: NVRM: API mismatch: the client has the version 535.161.08, but",
+     Fault.DRIVER_MISMATCH),
     # NVIDIA/pyxis issue 110, where nothing else says why
     ("slurmstepd: error: pyxis:     [ERROR] /etc/enroot/hooks.d/98-nvidia.sh exited with return code 1",
      Fault.CONTAINER_ERROR),
@@ -91,6 +100,8 @@ NOTES = [
      "kubectl describe node"),
     ("slurmstepd: error: Detected 1 oom_kill event in StepId=11.0. Some of the step tasks have been OOM Killed.",
      "MaxRSS"),
+    ('E0114 22:32:39.849988 14067 remote_image.go:171] "PullImage from image service failed" err="write /var/lib/'
+     'containerd/tmp: no space left on device"', "df -h"),
     # NVIDIA/dcgm-exporter issue 148, NVIDIA/DCGM issue 62
     ("Error: unable to establish a connection to the specified host: localhost", "systemctl status nvidia-dcgm"),
     ('level=fatal msg="Error connecting to nv-hostengine: Host engine connection invalid/disconnected"',

@@ -17,7 +17,7 @@ from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
 
 VGPU, LICENCE, QEMU, MIG = "vGPU Manager", "vGPU licence", "QEMU", "mig-parted"
-GDS, DCGM, OPERATOR = "gdscheck", "DCGM", "GPU operator"
+GDS, DCGM, OPERATOR, DRIVER, DISK = "gdscheck", "DCGM", "GPU operator", "NVIDIA driver", "disk"
 _LOG = r"vmiop_(?:env_)?log: (?:error: )?(?:\(0x[0-9a-f]{1,3}\): )?"
 _STATE = rf"notice: {_LOG}vGPU license state: "
 
@@ -100,6 +100,21 @@ _ROWS = (
         r"third-party Profiling module returned an unrecoverable error", "third-party Profiling mo"),
         "note", None, "its profiling module failed: nv-hostengine.log says why; another profiler may hold the counters,"
         " or a newer driver or DCGM is needed"),
+    _Row(DCGM, "nvml", LazyPattern(r"^Error: Failed to initialize NVML$", "Failed to initialize NVM"),
+        "warn", Fault.DRIVER_FAILED, "it cannot initialise NVML"),
+    _Row(DRIVER, "absent", LazyPattern(
+        r"\w(?:: |=\")Failed to initialize NVML: Driver Not Loaded", "Failed to initialize NVM"),
+        "warn", Fault.DRIVER_NOT_LOADED, "a program found it not loaded"),
+    _Row(DRIVER, "client", LazyPattern(
+        r"\w(?:: |=\")Failed to initialize NVML: Driver/library version mismatch", "Failed to initialize NVM"),
+        "warn", Fault.DRIVER_MISMATCH, "a program with another version of its library was refused"),
+    _Row(DRIVER, "client", LazyPattern(
+        r"\w\[\d{1,9}\]: NVRM: API mismatch: the client .{0,80}?has (?:the )?version (?P<said>\d[\d.]{2,20}\d)",
+        "NVRM: API mismatch: "),
+        "warn", Fault.DRIVER_MISMATCH, "it refused a program with library version {said}, as another program logged"),
+    _Row(DISK, "space", LazyPattern(
+        r"^(?!.{0,2000}(?:NCCL|nccl-|/dev/shm)).{0,2000}[Nn]o space left on device", "o space left on device"),
+        "note", None, "a program found no space on a disk: df -h and df -i of the file system that the line names"),
     _Row(OPERATOR, "validator", LazyPattern(
         r"failed to validate the driver, retrying|command failed, retrying after", "failed to validate the d",
         "command failed, retrying"),

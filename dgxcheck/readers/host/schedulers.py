@@ -72,7 +72,8 @@ _GPU = LazyPattern(r"\bGPU[ :=_]{0,2}(?P<gpu>\d{1,2})\b(?![.:]\d)")
 
 _POD = LazyPattern(
     r"(?:\S{1,63} {1,40})?(?P<pod>(?:nvidia-(?:driver|container-toolkit|device-plugin|cuda-validator"
-    r"|operator-validator|mig-manager|dcgm)"
+    r"|operator-validator|mig-manager|dcgm|vgpu-(?:manager|device-manager)|vfio-manager|sandbox-\w{1,20}|cc-manager"
+    r"|dra-driver)"
     r"|gpu-(?:operator|feature-discovery)|dcgm-exporter)[\w.-]{0,120}) {1,60}\d{1,2}/\d{1,2} {1,20}"
     r"(?P<state>[A-Z][\w:/]{3,40}) {1,40}\d{1,6}(?: \(.{1,30}\))? {1,30}\d.{0,200}"
 )

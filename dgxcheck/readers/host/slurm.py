@@ -36,11 +36,11 @@ _LOGGED = LazyPattern(
     r"|.{0,400}(?P<waits>Waiting for gres\.conf file .{1,400})"
     r"|.{0,400}(?P<missing>can't stat gres\.conf file .{1,400}"
     r"|gres\.conf (?:duplicate records for|for \w{1,20}, some records have) .{1,200}"
-    r"|We were configured to autodetect nvml functionality, .{1,200})"
+    r"|Ignoring file-less GPU .{1,200}|We were configured to autodetect nvml functionality, .{1,200})"
     r"|.{0,400}(?P<killed>Detected \d{1,6} oom[_-]kill event(?:\(?s\)?)?(?: in StepId=\d{1,12}(?:\.\w{1,12})?)?)"
     r".{0,300}",
     "with reason:", "reason set to:", " gres.conf file ", "gres.conf duplicate records", "some records have ",
-    "configured to autodetect nvml", " oom_kill event", " oom-kill event",
+    "configured to autodetect nvml", "Ignoring file-less GPU", " oom_kill event", " oom-kill event",
 )
 """Lines of the logs of slurmctld, slurmd and slurmstepd."""
 _APPEARED = LazyPattern(r"(?:.{0,200} )?gres\.conf file \S{1,255} now exists", " now exists")
