@@ -112,6 +112,13 @@ REPORTS: list[tuple[str, Facts, list[str], str, set[str], set[str]]] = [
     ("dgx-h100", {}, ["mlx5_core 0000:29:00.0 ens6f0np0: TX timeout detected",  # NVIDIA/NVSentinel issue 1334
       "watchdog: BUG: soft lockup - CPU#14 stuck for 26s! [swapper/14:0]",
       "RIP: 0010:mlx5e_poll_ico_cq+0x5c/0x2a0 [mlx5_core]"], "hca/0000:29:00.0", {"inspect"}, {"reset-gpu", "replace"}),
+    ("dgx-h100", {}, ["mlx5_core 0000:29:00.0 ens6f0np0: ERR CQE on SQ: 0x1dbb"],  # Linux en/reporter_tx.c
+      "hca/0000:29:00.0", {"inspect"}, {"reset-gpu", *REPLACING}),
+    ("dgx-h100", {}, ["gdrdrv:gdrdrv_pin_buffer:nvidia_p2p_get_pages(va=704fe0000 len=327680 p2p_token=0 va_space=0)"
+      " failed [ret = -22]"], "driver/NVIDIA driver", {"inspect"}, {"reset-gpu", "reboot"}),  # NVIDIA/gdrcopy issue 30
+    ("dgx-h100", unlisted("df"), ["nouveau 0000:df:00.0: secboot: error during falcon reset: -110",
+      "nouveau 0000:df:00.0: gr: init failed, -110"], "(driver/NVIDIA driver|gpu/0000:df:00.0)", {"change-setting"},
+      {"reset-gpu", *REPLACING}),  # nouveau: secboot, gr
     ("gb300-nvl72", {}, ["nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -22)"],
       "host/host/peer memory module", {"load-module"}, {"reboot"}),  # NVIDIA/gpu-operator issue 2868
     # NVIDIA driver README: NVreg_NvLinkDisable; NVIDIA fabric manager user guide: registered, and the links lost since

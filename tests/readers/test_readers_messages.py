@@ -35,7 +35,7 @@ FAULTS = [
     ("Jun 01 10:00:00 vm nvidia-gridd[812]: Failed to acquire license from 10.0.0.1 (Error: Generic communications"
      " error)", Fault.VGPU_UNLICENSED),
     ("Found ACS enabled for switch 86:10.0", Fault.ACS),
-    # NVIDIA/open-gpu-kernel-modules: nvidia-installer.log
+    # NVIDIA/nvidia-installer: kernel.c
     (NOT_LOADED.format("nvidia", "No such device"), Fault.DRIVER_NOT_LOADED),
     (NOT_LOADED.format("nvidia-modeset", "Device or resource busy"), Fault.DRIVER_NOT_LOADED),
     (NOT_LOADED.format("nvidia", "Required key not available"), Fault.MODULE_UNSIGNED),
@@ -49,7 +49,7 @@ FAULTS = [
     # NVIDIA/gpu-operator: a driver container of CentOS 7
     ("Unable to open the file '/lib/modules/3.10.0-862.el7.x86_64/proc/version' (No such file or directory).Could not"
      " resolve Linux kernel version", Fault.MODULE_NOT_BUILT),
-    # NVIDIA/mig-parted: pkg/mig/reset, internal/nvml
+    # NVIDIA/mig-parted, as in issue 181
     ('time="2023-01-01T10:00:00Z" level=error msg="\\nThe following GPUs could not be reset:\\n  GPU 00000000:07:00.0:'
      ' In use by another client\\n\\n1 device is currently being used by one or more other processes"',
      Fault.GPU_IN_USE),
@@ -112,6 +112,13 @@ NOTES = [
     ("slurmstepd: error: pyxis: failed to import docker image\nslurmstepd: error: pyxis: printing enroot log file:",
      "enroot"),
 ]  # fmt: skip
+WHOSE = {
+    Fault.GPUS_NOT_OFFERED: "host/host/GPUs for the scheduler",
+    Fault.VGPU_UNLICENSED: "host/host/vGPU licence",
+    Fault.CONTAINER_ERROR: "host/host/container runtime",
+    Fault.GPU_IN_USE: "gpu/",
+}
+"""Beginning of the component; the others are the driver's."""
 SOUND = [
     f"{VGPU}notice: vmiop_log: (0x0): vGPU license state: Unlicensed (Restricted)\n"
     f"{VGPU}notice: vmiop_log: (0x0): vGPU license state: Licensed",
@@ -140,6 +147,16 @@ def reports(text: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(("line", "fault"), FAULTS)
 def test_what_a_line_is_about(line: str, fault: FaultKind) -> None:
     assert {found["fault"] for found in reports(line)} - {""} == {fault.word}
+
+
+@pytest.mark.parametrize(("line", "fault"), FAULTS)
+def test_whose_it_is_and_that_the_first_step_disturbs_nothing(line: str, fault: FaultKind, tmp_path: Path) -> None:
+    path = tmp_path / "line.txt"
+    path.write_text(line, encoding="utf-8")
+    for cause in judged(str(path))[1]["causes"]:
+        assert cause["id"].startswith(WHOSE.get(fault, "driver/"))
+        assert cause["action"]["action"] in ("inspect", "change-setting", "load-module")
+        assert not cause["action"]["disturbs"]
 
 
 @pytest.mark.parametrize(("line", "step"), NOTES)
