@@ -86,6 +86,7 @@ NOTES = [
     # kubevirt/kubevirt: QEMU's words behind libvirt's
     ("qemu-kvm: -device vfio-pci,host=0000:01:00.0,id=ua-gpu1: vfio 0000:01:00.0: group 1 is not viable",
      "ls /sys/kernel/iommu_groups/1/devices"),
+    ("Please ensure all devices within the iommu_group are bound to their vfio bus driver.", "IOMMU group"),
     ("kvm: -device vfio-pci: vfio 0000:01:00.0: failed to open /dev/vfio/11: Device or resource busy",
      "fuser -v /dev/vfio/11"),
     ("vfio 0000:06:00.0: failed to setup container for group 1: No available IOMMU models", "vfio_iommu_type1"),
@@ -103,7 +104,9 @@ NOTES = [
     ('E0114 22:32:39.849988 14067 remote_image.go:171] "PullImage from image service failed" err="write /var/lib/'
      'containerd/tmp: no space left on device"', "df -h"),
     # NVIDIA/dcgm-exporter issue 148, NVIDIA/DCGM issue 62
-    ("Error: unable to establish a connection to the specified host: localhost", "systemctl status nvidia-dcgm"),
+    ("Error: unable to establish a connection to the specified host: localhost\nError: Unable to connect to host"
+     " engine. Host engine connection invalid/disconnected.", "at localhost: systemctl status nvidia-dcgm"),
+    ("Error: Unable to connect to host engine. Host engine connection invalid/disconnected.", "systemctl status"),
     ('level=fatal msg="Error connecting to nv-hostengine: Host engine connection invalid/disconnected"',
      "nv-hostengine"),
     ('level=fatal msg="Error watching fields: The third-party Profiling module returned an unrecoverable error"',

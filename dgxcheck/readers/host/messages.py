@@ -56,6 +56,10 @@ _ROWS = (
     _Row(QEMU, "group", LazyPattern(r"vfio:? .{0,40}\bgroup (?P<said>\d{1,5}) is not viable", " is not viable"),
         "note", None, "a device was not given to a guest: others of its IOMMU group, which"
         " ls /sys/kernel/iommu_groups/{said}/devices lists, are not bound to vfio-pci"),
+    _Row(QEMU, "group", LazyPattern(
+        r"[Pp]lease ensure all devices within the iommu_group are bound to their vfio bus driver",
+        "iommu_group are bound"),
+        "note", None, "a device was not given to a guest: others of its IOMMU group are not bound to vfio-pci"),
     _Row(QEMU, "busy", LazyPattern(
         r"vfio:? .{0,40}\bfailed to open /dev/vfio/(?P<said>\d{1,5}): Device or resource busy", "failed to open /dev"),
         "note", None, "a device was not given to a guest: another one has it, which fuser -v /dev/vfio/{said} shows"),
@@ -89,6 +93,8 @@ _ROWS = (
     _Row(DCGM, "hostengine", LazyPattern(
         r"unable to establish a connection to the specified host: (?P<said>[\w.:-]{1,100})", "to the specified host"),
         "note", None, "no nv-hostengine answers at {said}: systemctl status nvidia-dcgm says whether it runs"),
+    _Row(DCGM, "hostengine", LazyPattern(r"Unable to connect to host engine\.", "Unable to connect to host"),
+        "note", None, "no nv-hostengine answers: systemctl status nvidia-dcgm says whether it runs"),
     _Row(DCGM, "hostengine", LazyPattern(
         r"(?:Error (?:connecting to|starting) nv-hostengine|Failed to initialize DCGM): (?P<said>.{1,160}?)\"?$",
         "nv-hostengine: ", "Failed to initialize DCG"),
