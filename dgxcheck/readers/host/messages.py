@@ -39,7 +39,7 @@ _ROWS = (
         rf"error: {_LOG}(?P<said>(?!Failed to get (?:c2c|C2C) info|Assertion Failed)"
         r"(?=.{0,200}(?:[Ff]ail|only on|[Ii]ncompatible|not supported|[Uu]nable))[A-Za-z_].{1,240})", "vmiop_"),
         "warn", Fault.DRIVER_ERROR),
-    _Row(VGPU, "start", LazyPattern(
+    _Row(VGPU, "guest", LazyPattern(
         r"nvidia-vgpu-vfio\] [0-9a-f-]{36}: (?P<said>start failed\. status: 0x[0-9a-f]{1,4}\b.{0,40})",
         "nvidia-vgpu-vfio]"), "warn", Fault.DRIVER_ERROR),
     _Row(VGPU, "configuration", LazyPattern(
