@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
-from dgxcheck.checks.engine.finding import BAD, Finding, Status
+from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import NVSWITCHES
@@ -16,6 +16,7 @@ from dgxcheck.diagnosis.escalation import escalation, for_a_warning, without_res
 from dgxcheck.diagnosis.form_factor import has_no_diagnostic, is_tray_of_a_rack
 from dgxcheck.diagnosis.recurrence import Recurrence, recurrence_of, remaining_steps
 from dgxcheck.diagnosis.reset_domain import can_reset, gpus_of, is_nvswitch_part, reset_domain
+from dgxcheck.diagnosis.source_of_remedy import remedy_finding
 from dgxcheck.diagnosis.steps import (
     ask_subnet_manager,
     drain,
@@ -30,7 +31,7 @@ from dgxcheck.diagnosis.steps import (
     stop_programs,
 )
 from dgxcheck.facts.bdf import place_of
-from dgxcheck.facts.faults import DEVICE_DEAD, GPU_DEAD, MODULES_REFUSED, Fault
+from dgxcheck.facts.faults import GPU_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind, Scope, Step, Urgency
 from dgxcheck.facts.record import replace
 
@@ -140,26 +141,6 @@ def _outside(component: Component, planned: list[Action]) -> list[Action]:
     return planned
 
 
-_SAY_WHY = frozenset(
-    {Fault.UNPLUGGED, *MODULES_REFUSED, Fault.GPU_REFUSED, Fault.GPU_UNRECOGNISED, Fault.START_MEMORY,
-     Fault.GPU_UNPOWERED, Fault.XID_LINK_OFF, Fault.DRIVER_UNBOUND, Fault.HOTTER}
-)  # fmt: skip
-"""A device left its slot, software switched a link off, one GPU is hot among cool ones; the kernel or the driver gives
-its reason: the rest follows."""
-
-
-def remedy_finding(component: Component, explained: Sequence[Finding]) -> Finding:
-    """The finding whose remedy is about the component: one that blames it first, of a state rather than of the log."""
-
-    def rank(finding: Finding) -> tuple[bool, bool, bool, bool, int]:
-        says_why = finding.judgement.fault in _SAY_WHY
-        indirect = finding.judgement.fault in DEVICE_DEAD or finding.witness == "log"
-        elsewhere = not finding.blames or finding.blames[0].key != component.key
-        return not says_why, finding.status is Status.UNKNOWN, indirect, elsewhere, BAD.index(finding.status)
-
-    return min(explained, key=rank)
-
-
 def _urgency(action: Action, due: Urgency, faults: Collection[FaultKind | None], before_drain: bool) -> Urgency:
     """A GPU that is to be drained takes no new job from now on; the jobs that it has go on to their end."""
     if action.step == "drain" and Fault.DRAIN_AND_RESET in faults:
@@ -206,7 +187,7 @@ _PLAIN: Mapping[Step, Code] = {
 def _action(box: Box, component: Component, step: Step, explained: Sequence[Finding]) -> Action:
     code: Code
     faults = {finding.judgement.fault for finding in explained}
-    source = remedy_finding(component, explained)
+    source = remedy_finding(component, explained, looks=step == "inspect")
     scope: Scope = "none" if source.judgement.fault is None else source.judgement.fault.disturbs
     finding_remedy = Action(
         step=step, instruction=Instruction(code="finding-remedy"), remedy_of=source.key, scope=scope,

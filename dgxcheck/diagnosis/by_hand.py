@@ -127,7 +127,8 @@ def _in_a_guest(box: Box, component: Component, steps: tuple[Step, ...]) -> tupl
     if not has_own_fabric(box) and component.part == "fabric":
         steps = tuple(step for step in steps if step != "restart-service")
     beyond = ("power-cycle",) if component.kind == "driver" else _OF_THE_HOST
-    beyond = (*beyond, "field-diagnostic") if is_vgpu(box, component) else beyond
+    if is_vgpu(box, component) or component.kind in _CARRIERS:  # of a link a diagnostic says no more than its registers
+        beyond = (*beyond, "field-diagnostic")
     own = tuple(step for step in steps if step not in beyond)
     done = own == steps or component.kind == "driver"
     return own if own and done else (*own, "contact-host")
@@ -154,11 +155,13 @@ def inspection(
 ) -> tuple[tuple[tuple[str, ...], ...], Instruction | None]:
     """Commands and instruction of the step ``inspect``; None where the finding's remedy says what to look at."""
     code = _INSPECT.get((component.kind, component.part))
-    own = [fault for fault in faults if fault is not None and "inspect" in fault.steps]
+    own = [fault for fault in faults if fault is not None and fault.steps[:1] == ("inspect",)]
     if component.kind == "gpu" and code == "inspect-airflow" and _has_fans(box, component):
         return (), Instruction(code="inspect-own-fans")
     if component.kind == "gpu" and Fault.HOTTER in faults and not (is_station(box) or is_tray_of_a_rack(box)):
         return (), None  # its siblings are cool
+    if Fault.GPU_UNPOWERED in faults:
+        return (), None  # the cables of these cards before the supplies of the host
     if Fault.DRIVER_MISMATCH in faults:
         code = "inspect-driver-versions"
     elif code == "inspect-dimms" and is_coherent(box):

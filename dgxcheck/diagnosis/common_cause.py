@@ -12,7 +12,7 @@ from dgxcheck.checks.network.ports import same_cards
 from dgxcheck.components.component import Component, Key, host_part
 from dgxcheck.components.containment import NVSWITCHES, above, board, containing
 from dgxcheck.components.locate import far_ends
-from dgxcheck.facts.faults import DEVICE_DEAD
+from dgxcheck.facts.faults import DEVICE_DEAD, Fault
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.xid.relations import WINDOW_S
@@ -34,12 +34,13 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
         yield together, NVSWITCHES
     yield from _through_switches(box, findings)
     dead = [finding for finding in failed if finding.judgement.fault in DEVICE_DEAD]
-    gone = {finding.subject.bdf for finding in dead}
+    gone, unpowered = {finding.subject.bdf for finding in dead}, _unpowered(findings)
     for together in _moments([finding for finding in dead if _times(finding, "device")], "device"):
         if not _are_several(together):
             continue
         lost = sorted({finding.subject.bdf or "" for finding in together})
-        yield [finding for finding in dead if finding.subject.bdf in lost], _shared(box, lost, gone)
+        whole = _shared(box, lost, gone) if {*lost} - unpowered else _POWER
+        yield [finding for finding in dead if finding.subject.bdf in lost], whole
 
 
 def _through_switches(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
@@ -73,6 +74,11 @@ def _moments(findings: Sequence[Finding], kind: str) -> Iterator[list[Finding]]:
         if len({finding.subject.bdf for finding in together}) > 1:
             yield together
         ordered = ordered[len(together) :]
+
+
+def _unpowered(findings: Sequence[Finding]) -> set[str | None]:
+    """Bus ids of the GPUs of which the driver says that they have no auxiliary power, which no slot or switch gives."""
+    return {each.subject.bdf for each in findings if each.judgement.fault is Fault.GPU_UNPOWERED}
 
 
 def _times(finding: Finding, kind: str) -> list[float]:
@@ -111,6 +117,7 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
         for finding in those:
             common.setdefault(finding.key, []).append(component)
 
+    unpowered = _unpowered(findings)
     all_asked = len(box.gpus) == len(box.topology.gpus)
     by_check = gathered(((finding.id, finding.subject.peer is not None), finding) for finding in findings
                         if finding.subject.bdf and finding.status in (Status.PASS, *BAD))  # fmt: skip
@@ -140,7 +147,8 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
             elif whole.kind != "board":
                 own = {each.key for each in inside}
                 others = dead_around.get(whole.key, ()) if inside[0].key in dead else ()
-                add([*inside, *(other for other in others if other.key not in own)], whole)
+                those = [*inside, *(other for other in others if other.key not in own)]
+                add(those, whole if {each.subject.bdf for each in those} - unpowered else _POWER)
         scattered = [each for each in judged if each.status in BAD and each.shared is not None
                      and (each.shared.kind == "fabric" or each.shared == NVSWITCHES or _is_air_or_power(each.shared))]
         if (shared := _environment_of_many(box, scattered, judged)) is not None:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dgxcheck.components.component import FABRIC_MANAGER, PEER_TRAFFIC, Component, Kind
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.facts.faults import DEVICE_ABSENT, DEVICE_DEAD, EVERY_FAULT, GPU_DEAD, MODULES_REFUSED, Fault
-from dgxcheck.facts.faults.kind import LINK_STEPS, NVSWITCH_STEPS, RESET_STEPS, RMA_STEPS, FaultKind, Steps
+from dgxcheck.facts.faults.kind import LINK_STEPS, NVSWITCH_STEPS, RESET_STEPS, RMA_STEPS, FaultKind, Step, Steps
 
 _GPU: Steps = (*RESET_STEPS, *LINK_STEPS)
 _MISSING: Steps = ("inspect", "reboot", "power-cycle", "reseat", "contact-vendor")
@@ -95,6 +95,8 @@ OF_SEVERAL_DEAD: Mapping[tuple[Kind, str], Steps] = {
 }
 """Of what several devices share that are dead: a restart brings them back, or the vendor is needed."""
 _OF_HARDWARE = ("restart-service", "reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "replace")
+_ASK_FOR_RESET = frozenset({Fault.RESET_REQUIRED, Fault.DRAIN_AND_RESET})
+_BRING_BACK: frozenset[Step] = frozenset({"reset-gpu", "reboot", "power-cycle"})
 _SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT})
 """What another fault of the component shows as."""
 
@@ -108,7 +110,11 @@ def escalation(component: Component, faults: Collection[FaultKind | None]) -> St
         return refused.steps  # the kernel or the driver says why: loading it again ends like before
     if {*faults} & (DEVICE_DEAD | DEVICE_ABSENT):
         return without_reset(OF_SEVERAL_DEAD.get((component.kind, component.part)) or _steps(component, faults))
-    return _steps(component, faults)
+    steps = _steps(component, faults)
+    if {*faults} & _ASK_FOR_RESET and _BRING_BACK.isdisjoint(steps):
+        at = int(steps[0] == "inspect")
+        return (*steps[:at], *RESET_STEPS, *steps[at:])
+    return steps
 
 
 def without_reset(steps: Steps) -> Steps:
@@ -139,6 +145,11 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
         causing -= {
             Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_FAILED, Fault.CONTAINER_RUNTIME, Fault.CONTAINER_ERROR,
         }  # fmt: skip  # they follow from it
+    if causing & GPU_DEAD:
+        causing -= {Fault.REBOOT_REQUIRED}  # what brings a lost GPU back begins with it
+    others = causing - _ASK_FOR_RESET
+    if any("reset-gpu" in fault.steps for fault in others):
+        causing = others
     if Fault.XID_LINK_OFF in causing:
         causing -= {Fault.NVLINK_DOWN}  # switched off by software, which is no fault of the link
     ordered = sorted(causing, key=EVERY_FAULT.index)

@@ -24,8 +24,8 @@ _DISK = (
     Form("Buffer I/O error on dev", rf"(?:ice)? {_NAME}, logical block \d"),
     Form(
         "nvme nvme", r"(?P<disk>\d{1,4}): (?:controller is down; will reset"
-        r"|I/O \d{1,6} (?:\([^)]{1,40}\) )?QID \d{1,5} timeout"
-        r"|I/O tag \d{1,6} \([0-9a-f]{1,8}\) .{0,60}QID \d{1,5} timeout|Removing after probe failure"
+        r"|I/O (?:\d{1,6} (?:\([^)]{1,40}\) )?|tag \d{1,6} \([0-9a-f]{1,8}\) .{0,60})"
+        r"QID \d{1,5} timeout(?!, completion polled)|Removing after probe failure"
         r"|Device not ready; aborting|Disabling device after reset failure)",
     ),
     Form(": no available path - failing I/O", before=rf"block {_NAME}"),

@@ -124,6 +124,7 @@ BACK = "pcieport 0000:3a:00.0: pciehp: Slot(5): Card present"
         (["nvme nvme3: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0xffff"],
          [("disk", "nvme3", 1, False)]),
         (["nvme nvme3: I/O 5 QID 12 timeout, aborting"], [("disk", "nvme3", 1, False)]),
+        (["nvme nvme3: I/O tag 5 (1005) opcode 0x2 (I/O Cmd) QID 12 timeout, completion polled"], []),
         (["nvme nvme3: 16/0/0 default/read/poll queues"], []),
         (["sd 0:2:1:0: [sdb] tag#0 Sense Key : Medium Error [current]"], [("disk", "sdb", 1, False)]),
         (["sd 0:2:1:0: [sdb] Attached SCSI disk"], []),

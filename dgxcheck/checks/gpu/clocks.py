@@ -21,7 +21,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import THROTTLE_TIMES
 from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.facts.nvml.gpu import GpuBoard
-from dgxcheck.facts.nvml.readings import ClockPair, Clocks, GpuClocks
+from dgxcheck.facts.nvml.readings import ClockPair, Clocks, GpuClocks, GpuThermal
 
 _VOLTA = 5
 """``nvmlDeviceArchitecture_t``"""
@@ -52,6 +52,7 @@ HELD_BACK = {
 0x40 and 0x80."""
 _NEARBY_S = 600.0
 """Two readings of the slowdown reasons further apart say nothing about the time between."""
+_FAR_C = 20
 _THERMAL = 1  # nvmlPerfPolicyType_t
 _KINDS = ((0, "graphics"), (2, "memory"))  # nvmlClockType_t
 
@@ -73,9 +74,28 @@ def _throttle(box: Box, clocks: GpuClocks) -> Judgement:
     if not bit:
         return _before(box, clocks.bdf) or Judgement(Status.PASS, "no slowdown", evidence=(evidence,))
     name, fault = HELD_BACK[bit]
+    if bit == SLOWDOWN and (cool := _cool(box.gpu(clocks.bdf).thermal)):
+        name, fault = f"{name} {cool}", Fault.POWER_VIOLATION
     if (lasting := _lasting(box, clocks.bdf, bit)) is None:
         return judged(fault, f"clocks are held down: {name}", name, evidence=(evidence,), warns=True)
     return judged(fault, f"clocks held down: {name}", name, evidence=(evidence, lasting), fails=True)
+
+
+def _cool(thermal: GpuThermal | Missing) -> str:
+    """``at 45 °C, far from 82 °C``; empty where heat may be the reason. nvml.h names two more of a hardware slowdown:
+    the power brake, and protection against power that is drawn too fast.
+    """
+    if isinstance(thermal, Missing):
+        return ""
+    now, margin, memory = thermal.gpu_c, thermal.margin_c, (thermal.memory_c, thermal.memory_max_c)
+    if isinstance(memory[0], int) and (not isinstance(memory[1], int) or memory[0] > memory[1] - _FAR_C):
+        return ""
+    if isinstance(now, int) and isinstance(thermal.slowdown_c, int):
+        return f"at {now} °C, far from {thermal.slowdown_c} °C" if now <= thermal.slowdown_c - _FAR_C else ""
+    if isinstance(margin, int) and isinstance(thermal.slowdown_tlimit_c, int):
+        left = margin - thermal.slowdown_tlimit_c
+        return f"{left} °C below the temperature for it" if left >= _FAR_C else ""
+    return ""
 
 
 def _before(box: Box, bdf: str) -> Judgement | None:
@@ -112,7 +132,7 @@ def _lasting(box: Box, bdf: str, bit: int) -> Evidence | None:
 
 
 def _throttled_by(judgement: Judgement) -> str:
-    return "power supply" if judgement.fault is Fault.POWER_BRAKE else "cooling"
+    return "power supply" if judgement.fault in (Fault.POWER_BRAKE, Fault.POWER_VIOLATION) else "cooling"
 
 
 _BY_SETTING = 0x2

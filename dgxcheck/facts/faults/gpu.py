@@ -247,7 +247,7 @@ class Gpu:
         source="https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/cmdservice.html")
     DRAIN_AND_RESET = FaultKind("drain-and-reset",
         "the driver asks to drain the GPU, which works on at reduced capacity, and then to reset it", "hardware",
-        about=("gpu", ""), fails="next-drain", steps=RESET_STEPS, alone=True, source=SMI)
+        about=("gpu", ""), fails="next-drain", steps=(*RESET_STEPS, *RMA_STEPS), alone=True, source=SMI)
     DRAIN_REQUIRED = FaultKind("drain-required", "the driver asks to drain peer-to-peer traffic of the GPU", "hardware",
         fails="next-drain", steps=("inspect", *RESET_STEPS), alone=True, disturbs="jobs", source=SMI)
     MEMORY_SIZE = FaultKind("memory-size", "less memory than the model has", "hardware")

@@ -1,0 +1,98 @@
+"""Several faults at once: one cause, and first what only looks, in the order that the worst of them asks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_whole_devices import PCI, causes, document
+
+from dgxcheck.facts.missing import Json
+
+RESET = "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
+DRAIN = "GPU recovery action changed from 0x0 (None) to 0x4 (Drain and Reset)"
+REBOOT = "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)"
+SIGNAL = "NETIR_LINK_DOWN Fatal XC0 i0 Link 03 (0x004001c6 0x00000000 0x00000000 0x00000000 0x00000000 0x00000000)"
+TRAY, HGX, CARD = "0009:06:00.0", "0000:61:00.0", "0000:3d:00.0"
+GONE: dict[str, Json] = {"missing": "unsupported", "detail": "NVML 2: Invalid Argument"}
+TWO_LESS: dict[str, Json] = {
+    "nvml nvmlDeviceGetCount": 6, **{f"nvml nvmlDeviceGetHandleByIndex {index}": GONE for index in (6, 7)},
+}  # fmt: skip
+OF_A100 = [f"0000:{bus}:00.0" for bus in ("07", "0f", "47", "4e", "87", "90", "b7", "bd")]
+
+
+def xid(bdf: str, number: int, text: str) -> str:
+    return f"NVRM: Xid (PCI:{bdf[:-2]}): {number}, {text}"
+
+
+def asked(bdf: str, action: int) -> dict[str, Json]:
+    return {f"nvml nvmlDeviceGetFieldValues {bdf} 230": action}
+
+
+def unpowered(bdf: str) -> tuple[str, str]:
+    return (f"NVRM: GPU {bdf}: GPU does not have the necessary power cables connected.",
+            f"NVRM: GPU {bdf}: RmInitAdapter failed! (0x24:0x1c:1568)")  # fmt: skip
+
+
+LINK_DOWN: dict[str, Json] = {f"nvml nvmlDeviceGetNvLinkState {TRAY} 3": 0}
+FAILED_ROW: dict[str, Json] = {f"nvml nvmlDeviceGetRemappedRows {HGX}": [0, 2, 0, 1]}
+NO_ROW = xid(HGX, 64, "Failed to add row to remap table")
+
+
+@pytest.mark.parametrize(("base", "facts", "log", "component", "steps"), [
+    ("gb300-nvl72", asked(TRAY, 1), (xid(TRAY, 149, SIGNAL), xid(TRAY, 154, RESET)), f"gpu/{TRAY}/NVLink",
+     ["drain", "stop-jobs", "reset-gpu", "reboot", "inspect", "contact-vendor"]),
+    ("gb300-nvl72", LINK_DOWN, (xid(TRAY, 149, SIGNAL),), f"gpu/{TRAY}/NVLink", ["inspect", "drain"]),
+    ("dgx-b200", {**FAILED_ROW, **asked(HGX, 4)}, (NO_ROW, xid(HGX, 154, DRAIN)), f"gpu/{HGX}/memory",
+     ["drain", "stop-jobs", "reset-gpu", "reboot", "field-diagnostic", "contact-vendor"]),
+    ("dgx-b200", {}, (NO_ROW, xid(HGX, 154, DRAIN)), f"gpu/{HGX}/memory",
+     ["drain", "stop-jobs", "reset-gpu", "reboot", "field-diagnostic", "contact-vendor"]),
+    ("l40s-x8", {}, (xid(CARD, 79, "GPU has fallen off the bus."), xid(CARD, 154, REBOOT)), f"gpu/{CARD}",
+     ["drain", "reboot", "power-cycle", "reseat", "field-diagnostic"]),
+    ("l40s-x8", TWO_LESS, (*unpowered("0000:ba:00.0"), *unpowered("0000:bb:00.0")),
+     "host/host/power supply", ["inspect", "drain"]),
+    ("vm-h100-x8", {f"text {PCI}/0000:75:00.0/current_link_width": "8\n"}, (), "link/0000:75:00.0",
+     ["drain", "contact-host"]),
+])  # fmt: skip
+def test_the_steps_of_one_cause(
+    base: str, facts: dict[str, Json], log: tuple[str, ...], component: str, steps: list[str], tmp_path: Path
+) -> None:
+    (cause,) = causes(tmp_path, base, facts, log)
+    assert cause["id"] == component
+    assert [each["action"] for each in cause["actions"]][: len(steps)] == steps
+
+
+def test_what_is_looked_at_behind_an_nvlink_of_a_rack(tmp_path: Path) -> None:
+    """A log line with a link that is down does not take away that the other end is on a switch tray."""
+    (cause,) = causes(tmp_path, "gb300-nvl72", LINK_DOWN, (xid(TRAY, 149, SIGNAL),))
+    assert "NVLink switch tray" in cause["actions"][0]["text"]
+
+
+def test_a_dead_adapter_is_not_burned_first(tmp_path: Path) -> None:
+    """Its older firmware is a matter for the time when it responds again."""
+    dead = "mlx5_core 0000:9a:00.0: poll_health:1008:(pid 0): Fatal error 3 detected"
+    versions: dict[str, Json] = {}
+    for number in (0, 3, 4, 5, 6, 9, 10, 11):
+        adapter = f"text /sys/class/infiniband/mlx5_{number}"
+        versions |= {f"{adapter}/board_id": "MT_0000000838\n", f"{adapter}/fw_ver": f"28.{45 + (number != 6)}.3048\n"}
+    (cause,) = causes(tmp_path, "dgx-h200", versions, (dead,))
+    assert {key.split("/")[0] for key in cause["explains"]} == {"kernel.hca", "network.firmware"}
+    assert "mstdump" in next(each["text"] for each in cause["actions"] if each["action"] == "inspect")
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_firmware_that_fails_on_every_gpu_is_the_driver(announced: bool, tmp_path: Path) -> None:
+    """From R570 on the driver logs what each GPU needs beside the error that it comes from."""
+    text = "Timeout after 6s of waiting for RPC response from GPU0 GSP! Expected function 10"
+    log = [line for bdf in OF_A100 for line in (xid(bdf, 119, text), xid(bdf, 154, RESET))]
+    (cause,) = causes(tmp_path, "dgx-a100", {}, tuple(log if announced else log[::2]))
+    assert cause["id"].startswith("driver")
+
+
+@pytest.mark.parametrize(("degrees", "part"), [(45, "power supply"), (80, "cooling")])
+def test_a_hardware_slowdown_of_a_cool_gpu_is_no_heat(degrees: int, part: str, tmp_path: Path) -> None:
+    bdf = "0000:08:00.0"
+    slowed: dict[str, Json] = {f"nvml nvmlDeviceGetCurrentClocksEventReasons {bdf}": 8}
+    facts = {**slowed, f"nvml nvmlDeviceGetTemperature {bdf} 0": degrees}
+    found = document(tmp_path, "pcie-x4", facts, later={key: {"": 8} for key in slowed})["causes"]
+    assert f"gpu/{bdf}/{part}" in {cause["id"] for cause in found}
