@@ -97,6 +97,7 @@ OF_SEVERAL_DEAD: Mapping[tuple[Kind, str], Steps] = {
 _OF_HARDWARE = ("restart-service", "reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "replace")
 _ASK_FOR_RESET = frozenset({Fault.RESET_REQUIRED, Fault.DRAIN_AND_RESET})
 _BRING_BACK: frozenset[Step] = frozenset({"reset-gpu", "reboot", "power-cycle"})
+"""Each of them is the reset that is asked for."""
 _SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT})
 """What another fault of the component shows as."""
 

@@ -89,10 +89,16 @@ def test_firmware_that_fails_on_every_gpu_is_the_driver(announced: bool, tmp_pat
     assert cause["id"].startswith("driver")
 
 
-@pytest.mark.parametrize(("degrees", "part"), [(45, "power supply"), (80, "cooling")])
-def test_a_hardware_slowdown_of_a_cool_gpu_is_no_heat(degrees: int, part: str, tmp_path: Path) -> None:
-    bdf = "0000:08:00.0"
-    slowed: dict[str, Json] = {f"nvml nvmlDeviceGetCurrentClocksEventReasons {bdf}": 8}
-    facts = {**slowed, f"nvml nvmlDeviceGetTemperature {bdf} 0": degrees}
-    found = document(tmp_path, "pcie-x4", facts, later={key: {"": 8} for key in slowed})["causes"]
+@pytest.mark.parametrize(("base", "bdf", "query", "value", "part"), [
+    ("pcie-x4", "0000:08:00.0", "Temperature", 45, "power supply"),
+    ("pcie-x4", "0000:08:00.0", "Temperature", 80, "cooling"),
+    ("dgx-h200", "0000:9d:00.0", "MarginTemperature", 30, "power supply"),
+    ("dgx-h200", "0000:9d:00.0", "MarginTemperature", 5, "cooling"),
+])  # fmt: skip
+def test_a_hardware_slowdown_of_a_cool_gpu_is_no_heat(
+    base: str, bdf: str, query: str, value: int, part: str, tmp_path: Path
+) -> None:
+    slowed = f"nvml nvmlDeviceGetCurrentClocksEventReasons {bdf}"
+    measured = f"nvml nvmlDeviceGet{query} {bdf}" + (" 0" if query == "Temperature" else "")
+    found = document(tmp_path, base, {slowed: 8, measured: value}, later={slowed: {"": 8}})["causes"]
     assert f"gpu/{bdf}/{part}" in {cause["id"] for cause in found}

@@ -53,6 +53,7 @@ HELD_BACK = {
 _NEARBY_S = 600.0
 """Two readings of the slowdown reasons further apart say nothing about the time between."""
 _FAR_C = 20
+"""So much below a threshold no part of the GPU is taken to be at it. Ours."""
 _THERMAL = 1  # nvmlPerfPolicyType_t
 _KINDS = ((0, "graphics"), (2, "memory"))  # nvmlClockType_t
 
@@ -83,19 +84,22 @@ def _throttle(box: Box, clocks: GpuClocks) -> Judgement:
 
 def _cool(thermal: GpuThermal | Missing) -> str:
     """``at 45 °C, far from 82 °C``; empty where heat may be the reason. nvml.h names two more of a hardware slowdown:
-    the power brake, and protection against power that is drawn too fast.
+    the power brake, and protection against power that is drawn too fast. T.Limit counts from the hottest sensor.
     """
     if isinstance(thermal, Missing):
         return ""
-    now, margin, memory = thermal.gpu_c, thermal.margin_c, (thermal.memory_c, thermal.memory_max_c)
-    if isinstance(memory[0], int) and (not isinstance(memory[1], int) or memory[0] > memory[1] - _FAR_C):
+    margin, limit = thermal.margin_c, thermal.slowdown_tlimit_c
+    if isinstance(margin, int) and isinstance(limit, int):
+        return f"at {margin - limit} °C below its threshold" if margin - limit >= _FAR_C else ""
+    sensors = ((thermal.gpu_c, thermal.slowdown_c), (thermal.memory_c, thermal.memory_max_c))
+    if isinstance(thermal.gpu_c, Missing) or not all(_is_far(*sensor) for sensor in sensors):
         return ""
-    if isinstance(now, int) and isinstance(thermal.slowdown_c, int):
-        return f"at {now} °C, far from {thermal.slowdown_c} °C" if now <= thermal.slowdown_c - _FAR_C else ""
-    if isinstance(margin, int) and isinstance(thermal.slowdown_tlimit_c, int):
-        left = margin - thermal.slowdown_tlimit_c
-        return f"{left} °C below the temperature for it" if left >= _FAR_C else ""
-    return ""
+    return f"at {thermal.gpu_c} °C, far from {thermal.slowdown_c} °C"
+
+
+def _is_far(now: int | Missing, limit: int | Missing) -> bool:
+    """Is it so, or is there no such sensor, as no memory temperature of a P100?"""
+    return isinstance(now, Missing) or (isinstance(limit, int) and now <= limit - _FAR_C)
 
 
 def _before(box: Box, bdf: str) -> Judgement | None:

@@ -46,7 +46,7 @@ from dgxcheck.xid.table import REMEDIES, Part, Severity, XidEntry, meaning
 _CLEANED_UP = 45
 """Follows other errors, and the end of every process of a job that is killed: it counts for no process."""
 _SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-_RESETS = (Fault.RESET_REQUIRED, Fault.DRAIN_AND_RESET, Fault.REBOOT_REQUIRED)
+_RESETS = (Fault.XID, Fault.RESET_REQUIRED, Fault.DRAIN_AND_RESET, Fault.REBOOT_REQUIRED)
 _PARTS: tuple[Part, ...] = get_args(Part)
 """Of several that Xids name, the first."""
 
@@ -207,11 +207,10 @@ def _named(log: KernelLog) -> list[str]:
 
 
 def _shared(box: Box, at: Subject, judgement: Judgement) -> Component | None:
-    """The driver, with the firmware that it loads, where every GPU needs a reset and no Xid names a part of one, nor
-    the driver alone asks for it (154), which follows from another error."""
-    asks = judgement.fault in (Fault.XID, *_RESETS)
-    asks = asks and any(event.number != ANNOUNCES_RECOVERY for event in judgement.events)
-    return DRIVER if asks and not _part(box, at.bdf or "") else None
+    """The driver, with the firmware that it loads, where every GPU needs a reset after an Xid that names no part of
+    one; a reset that is announced without the error which it follows says of nothing whose it is."""
+    fails = any(event.number != ANNOUNCES_RECOVERY for event in judgement.events)
+    return DRIVER if judgement.fault in _RESETS and fails and not _part(box, at.bdf or "") else None
 
 
 CHECKS = (
