@@ -30,12 +30,12 @@ from checkout import ROOT
 from sample import FAULTS, expected
 
 ROOMS = ("checks", "diagnosis", "readers")
-SECONDS = 200
+SECONDS = 400
 """Of a CPU, for the tests of one mutant: one that never ends is noticed, too; on a machine with much else to do none
 else is taken for that."""
 LONGEST = 1200
 """Seconds of one that waits for ever."""
-MOST_FILES = 8
+MOST_FILES = 14
 MOST_FAULTS = 16
 WHOLE = {
     "readers": "tests/readers/test_whole_outputs.py",

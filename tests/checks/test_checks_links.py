@@ -68,6 +68,13 @@ def test_links_that_keep_their_speed(
     assert faults(changed(tmp_path, facts, base), check, base) == [due]
 
 
+@pytest.mark.parametrize(("gen", "due"), [(1, "fail"), (2, "warn")])
+def test_a_link_above_a_gpu_is_held_to_the_profile(gen: int, due: str, tmp_path: Path) -> None:
+    profile = replace(V100, numbers={"pcie.link_gen": Number(value=2, source="test")})
+    spec = changed(tmp_path, at_gen(SWITCH, {1: GEN1, 2: GEN2}[gen]))
+    assert bad(box(spec, profile), "pcie.path") == {("pcie.path", SWITCH, due)}
+
+
 def test_an_idle_gpu_may_run_slower(tmp_path: Path) -> None:
     assert faults(changed(tmp_path, at_gen(GPU2, GEN1)), "pcie.path", "dgx-1-v100") == []
 

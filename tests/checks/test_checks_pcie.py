@@ -227,7 +227,8 @@ def test_aer_before_and_without_history(tmp_path: Path) -> None:
 
 
 TOTALS = "text /sys/bus/pci/devices/{}/aer_dev_{}"
-TOLD = "text /sys/bus/pci/devices/{}/aer_rootport_total_err_cor"
+TOLD, NONFATAL, FATAL = (f"text /sys/bus/pci/devices/{{}}/aer_rootport_total_err_{kind}"
+                         for kind in ("cor", "nonfatal", "fatal"))  # fmt: skip
 UP: dict[str, Json] = {"text /proc/uptime": GONE}
 
 
@@ -244,6 +245,9 @@ UP: dict[str, Json] = {"text /proc/uptime": GONE}
         ({TOTALS.format(GPU2, "nonfatal"): "UnsupReq 40\n"}, GPU2, []),
         ({TOTALS.format(GPU2, "nonfatal"): "UnsupReq 40\nCmpltTO 1\n"}, GPU2, ["warn"]),
         ({TOLD.format(ROOT): "5000\n"}, ROOT, ["warn"]),
+        ({FATAL.format(ROOT): "1\n"}, ROOT, ["warn"]),
+        ({FATAL.format(ROOT): "1\n", TOTALS.format(GPU2, "fatal"): "SDES 1\n"}, ROOT, []),
+        ({NONFATAL.format(ROOT): "9\n"}, ROOT, []),
         ({TOLD.format(ROOT): "5000\n", TOTALS.format(GPU2, "correctable"): "RxErr 5000\n"}, ROOT, []),
     ],
 )

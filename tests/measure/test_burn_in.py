@@ -116,7 +116,7 @@ def test_the_usual_report_goes_to_its_file_beside_the_lines(tmp_path: Path, stan
         ("wrong 0 1 100", {GPU0}, "wrong words under load"),
         ("wrong-compute 1 639", {GPU1}, "wrong words under load, in turn power"),
         ("crash dgx_fma 1", {GPU1}, "load ended: died: SIGSEGV in turn power"),
-        ("error cuMemcpyDtoHAsync 214 0", {GPU0}, "CUDA_ERROR_ECC_UNCORRECTABLE: cuMemcpyDtoHAsync_v2 in turn "),
+        ("error cuMemcpyDtoHAsync 214 0", {GPU0}, "CUDA_ERROR_ECC_UNCORRECTABLE: cuMemcpyDtoHAsync_v2"),
         ("error cuMemcpyDtoDAsync 220 0 1", {GPU0, GPU1}, "CUDA_ERROR_NVLINK_UNCORRECTABLE"),
     ], 5),
 )  # fmt: skip

@@ -85,16 +85,24 @@ _SUFFIXES: Mapping[str, str] = {"correctable": "cor", "nonfatal": "nonfatal", "f
 
 
 def totals_of(box: Box, rows: Sequence[AerDevice]) -> Iterator[tuple[str, Judgement]]:
-    """By bus id: uncorrected errors, and corrected ones at more than the daily rate over all the time since boot."""
+    """By bus id: uncorrected errors, and corrected ones at more than the daily rate over all the time since boot.
+
+    Of what a root port received no name tells the non-fatal ones of probing at boot.
+    """
     counts = {row.bdf: total(row.correctable) for row in rows}
-    by_port = dict(messages_from(box.topology, rows, kinds=("correctable",)))
+    by_port = dict(messages_from(box.topology, rows, kinds=("fatal", "correctable")))
     for row in rows:
         others = counts.values()
         own = counters(row, "correctable", row.correctable)
         judgement = _uncorrected(row) or _many(box, counts[row.bdf], others, own)
         if judgement is None and row.bdf in by_port:
             kind, messages = by_port[row.bdf]
-            judgement = _many(box, messages, others, received(row, kind), "from below ")
+            evidence = received(row, kind)
+            if kind == "correctable":
+                judgement = _many(box, messages, others, evidence, "from below ")
+            else:
+                message = f"{counted(messages, KINDS[kind])} from below since boot, which no device there counts"
+                judgement = judged(Fault.AER_UNCORRECTABLE, message, messages, 0, "errors", (evidence,), warns=True)
         if judgement is not None:
             yield row.bdf, judgement
 
