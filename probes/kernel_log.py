@@ -20,7 +20,6 @@ from dgxcheck.facts.kernel_log import (
     HostEvent,
     KernelLog,
     ModuleRefused,
-    NoStart,
     NotStarted,
     OffBus,
     PcieError,
@@ -43,6 +42,8 @@ DEVICE = "/dev/kmsg"
 _NEAR_S = 30.0
 LOAD_S = 2.0
 """Within this time the driver tries the GPUs and logs its version."""
+_FEW_LINES_S = 4 * 3600.0
+"""As near as that where the lines have no times: they are an hour apart."""
 T = TypeVar("T")
 D = TypeVar("D", Xid, SXid)
 E = TypeVar("E", Xid, SXid, OffBus, NotStarted, HcaEvent, HostEvent)
@@ -78,7 +79,8 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
     judged, sxids = _of_last_named(all_xids), _of_last_named(all_sxids)
     are_all = len(judged) + len(sxids) == len(all_xids) + len(all_sxids)
     xids = _with_causes(_with_more(judged, left_out))
-    unnumbered = _unnumbered(xids, of_driver, begins)
+    timed = mark != NO_TIMES
+    unnumbered = _unnumbered(xids, of_driver, begins, _NEAR_S if timed else _FEW_LINES_S)
     gpu.xid.cache_clear()  # who watches for months keeps none of them
     return KernelLog(
         where=where,
@@ -89,7 +91,8 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
             OffBus(bdf=xid.bdf, seconds=xid.seconds, xid=False, line=xid.line, past=xid.past)
             for xid in unnumbered if xid.number == OFF_BUS
         ),
-        pcie=_errors_with_more(errors, left_out), not_started=_once(_not_started(of_driver, begins)),
+        pcie=_errors_with_more(errors, left_out),
+        not_started=_once(_not_started(of_driver, begins, LOAD_S if timed else _FEW_LINES_S)),
         refused=tuple(
             Refused(
                 version=version, module=module or gpu.module_version(of_driver[number + 1 :]), fabric=fabric,
@@ -110,7 +113,7 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
             for number, seconds, message, (driver, bdf) in _found(lines, driver_error)
         ),
         earlier=tuple(each for _, message in with_time if (each := earlier(message)) is not None),
-        timed=mark != NO_TIMES,
+        timed=timed,
         cut="" if are_all else f"Xids of more than {LOG_GPUS} GPUs or NVSwitches",
         forgeable=any(message == FORGEABLE for _, message in with_time),
     )
@@ -217,16 +220,16 @@ def _with_causes(xids: tuple[Xid, ...]) -> tuple[Xid, ...]:
     return (*ended, *causes)
 
 
-def _unnumbered(xids: tuple[Xid, ...], lines: Lines, begins: Begins) -> list[Xid]:
+def _unnumbered(xids: tuple[Xid, ...], lines: Lines, begins: Begins, near_s: float) -> list[Xid]:
     """What the driver says without an Xid, as one, where the log has no Xid, of any GPU, that says it.
 
-    A line without the number of its GPU is of the GPU that alone has an Xid within seconds.
+    A line without the number of its GPU is of the GPU that alone has an Xid so near.
     """
     logged = {xid.number for xid in xids}
     found: dict[tuple[int, int], Xid] = {}
     for number, seconds, message, (place, counts_as, text) in _found(lines, gpu.unnumbered):
         if gpu.is_news(counts_as, logged):
-            near = {xid.bdf for xid in xids if abs(xid.seconds - seconds) <= _NEAR_S} if place < 0 else set()
+            near = {xid.bdf for xid in xids if abs(xid.seconds - seconds) <= near_s} if place < 0 else set()
             bdf = near.pop() if len(near) == 1 else nameless(0) if place < 0 else unplaced(place)
             found[place, counts_as] = Xid(
                 bdf=bdf, number=counts_as, seconds=seconds, pid=None, process="", part="", text=text, line=message,
@@ -263,7 +266,7 @@ def _off_bus(lines: Lines, begins: Begins) -> list[OffBus]:
     return events
 
 
-def _not_started(lines: Lines, begins: Begins) -> list[NotStarted]:
+def _not_started(lines: Lines, begins: Begins, near_s: float) -> list[NotStarted]:
     """The driver says why in one line, or in those after one that names the GPU."""
     events = []
     named: tuple[str | None, int] = None, 0
@@ -278,19 +281,22 @@ def _not_started(lines: Lines, begins: Begins) -> list[NotStarted]:
             continue
         past, code = _past(number, bdf or "", begins), gpu.start_code(message)
         events.append(NotStarted(bdf=bdf, why=why, code=code, seconds=seconds, line=message, past=past))
-    return [*_of_next_named(events)]
+    return [*_of_next_named(events, near_s)]
 
 
-def _of_next_named(events: Sequence[NotStarted]) -> Iterator[NotStarted]:
-    """What a line without a GPU gives as the reason is that of the GPU that fails to start at once after it."""
-    why: NoStart = ""
-    for number, event in enumerate(events):
-        after = events[number + 1] if number + 1 < len(events) else event
-        if event.bdf is None and after.bdf and after.seconds - event.seconds < LOAD_S:
-            why = event.why
+def _of_next_named(events: Sequence[NotStarted], near_s: float) -> Iterator[NotStarted]:
+    """What lines without a GPU give as the reason is that of the GPU that fails to start at once after them."""
+    waiting: list[NotStarted] = []
+    for event in events:
+        if waiting and event.seconds - waiting[-1].seconds >= near_s:
+            yield from waiting
+            waiting = []
+        if event.bdf is None:
+            waiting.append(event)
             continue
-        yield replace(event, why=event.why or why) if event.bdf else event
-        why = ""
+        yield replace(event, why=event.why or next((each.why for each in waiting if each.why), ""))
+        waiting = []
+    yield from waiting
 
 
 def _without_bars(lines: Lines, begins: Begins) -> Iterator[HostEvent]:

@@ -18,6 +18,7 @@ from dgxcheck.diagnosis.model import Cause, Diagnosis
 from dgxcheck.diagnosis.preserve import preserve_evidence
 from dgxcheck.diagnosis.set_cover import set_cover
 from dgxcheck.facts.faults import DEVICE_ABSENT, DEVICE_DEAD, GPU_DEAD, Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
 
@@ -39,7 +40,7 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     common = common_causes(box, findings)
     others = {key: finding for key, finding in bad.items() if finding not in slow and finding not in unread}
     blamed = {key: (*finding.blames, *common.get(key, ())) for key, finding in others.items()}
-    for followed in (collateral(box, bad, blamed), refused_clients(bad, blamed)):
+    for followed in (collateral(box, bad, blamed), refused_clients(box, bad, blamed)):
         blamed = {key: (*components, *followed.get(key, ())) for key, components in blamed.items()}
     causes = explain(box, bad, blamed)
     for finding in unread:
@@ -199,25 +200,29 @@ _LEADING = GPU_DEAD | {
     Fault.LIBRARY_MISSING, Fault.LIBRARY_BROKEN, Fault.DRIVER_NOT_LOADED, Fault.DRIVER_MISMATCH, Fault.NOUVEAU,
 }  # fmt: skip
 _DRIVER = frozenset({Fault.DRIVER_FAILED, Fault.DRIVER_UNRESPONSIVE})
+_UNSTARTED = GPU_DEAD - {Fault.GPU_LOST}
 
 
 def refused_clients(
-    bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[Component]]
+    box: Box, bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[Component]]
 ) -> Mapping[str, tuple[Component, ...]]:
     """By key of a finding of the host: the dead GPUs and the driver that it follows from.
 
     A client of NVML or CUDA enumerates all GPUs when it starts: one that fell off the bus makes it fail or time out,
-    and nothing can be started while no driver is there (https://docs.nvidia.com/deploy/xid-errors/, Xid 79).
+    and nothing can be started while no driver is there (https://docs.nvidia.com/deploy/xid-errors/, Xid 79). The
+    module does not stay loaded if it can start no GPU ("None of the NVIDIA devices were initialized").
     """
     failed = [key for key, components in blamed.items() if components and bad[key].status is Status.FAIL]
-    leading = [key for key in failed if bad[key].judgement.fault in _LEADING]
+    unstarted = {bad[key].subject.bdf for key in failed if bad[key].judgement.fault in _UNSTARTED}
+    of_start = {Fault.DRIVER_NOT_LOADED} if unstarted >= {gpu.bdf for gpu in box.topology.gpus} and unstarted else set()
+    leading = [key for key in failed if bad[key].judgement.fault in _LEADING - of_start]
     components = tuple(dict.fromkeys(blamed[key][0] for key in leading))
-    following = [key for key in blamed if key not in leading and _is_of_client(bad[key])] if components else []
-    return dict.fromkeys(following, components)
+    others = [key for key in blamed if key not in leading] if components else []
+    return {key: components for key in others if _is_of_client(bad[key], of_start)}
 
 
-def _is_of_client(finding: Finding) -> bool:
+def _is_of_client(finding: Finding, more: Collection[FaultKind]) -> bool:
     """Of a container runtime only the errors that it got: that it does not know NVIDIA's GPUs fails by itself."""
     fault = finding.judgement.fault
     refused = fault is Fault.CONTAINER_ERROR and finding.status is Status.WARN
-    return finding.subject.kind == "host" and (fault in _DRIVER or refused)
+    return finding.subject.kind == "host" and (fault in _DRIVER or fault in more or refused)

@@ -144,7 +144,8 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
     causing = {fault for fault in faults if fault is not None and fault not in _SYMPTOMS}
     if causing & GPU_DEAD and component.kind == "gpu":
         causing -= {
-            Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_FAILED, Fault.CONTAINER_RUNTIME, Fault.CONTAINER_ERROR,
+            Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_FAILED, Fault.DRIVER_NOT_LOADED, Fault.CONTAINER_RUNTIME,
+            Fault.CONTAINER_ERROR,
         }  # fmt: skip  # they follow from it
     if causing & GPU_DEAD:
         causing -= {Fault.REBOOT_REQUIRED}  # what brings a lost GPU back begins with it

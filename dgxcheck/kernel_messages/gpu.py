@@ -62,6 +62,8 @@ _NOT_STARTED: Mapping[Form, NoStart] = {
     Form("RmInitAdapter failed! (", "0x[0-9a-f]{1,8}:0x51:", before=_SAYS): "no-memory",
     Form("FSP boot cmds failed. RM cannot boot", before=_IN_CODE): "",
     Form("(the GPU is likely in a bad state and may need to be reset", before=_IN_CODE): "to-reset",
+    Form("unexpected WPR2 already up, cannot proceed with booting GSP", before=_IN_CODE): "to-reset",
+    Form("Cannot initialize GSP firmware RM", before=_IN_CODE): "",
     Form("RmInitAdapter failed!", before=_SAYS): "",
     Form("rm_init_adapter", r"(?:\(\d+\))? failed", before=_SAYS): "",
     Form("Unable to recover GR falcon", before=_TEGRA): "",
@@ -87,7 +89,7 @@ _OF_DRIVER = Form("NVRM: ", context=True)
 SEVERAL_LINES = {
     Form("NVRM: The NVIDIA ", context=True): _OF_DRIVER,
     Form("NVRM: API mismatch: ", context=True): _OF_DRIVER,
-    Form("NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:", context=True): _OF_DRIVER,
+    Form("NVRM: This PCI I/O region assigned to your NVIDIA device is invalid", context=True): _OF_DRIVER,
 }
 """How messages of several lines begin, and the lines that go on with them."""
 _SILENT, _LOST, _TO_RESET = (119, ""), (79, ""), (154, "to 0x1 (GPU Reset Required)")

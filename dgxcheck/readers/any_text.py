@@ -157,7 +157,9 @@ _NCCL: Mapping[Reader, Signs] = {
     programs.read_ras: ("incomplete", "dead", "error", "mismatch", "timeout", "ok"),
 }
 _LOGS: Mapping[Reader, Signs] = {
-    cuda.read_cuda_errors: ("cuda", "-> ", "libnvidia-ml", "library_not_found", "kernel driver does not"),
+    cuda.read_cuda_errors: (
+        "cuda", "cuinit", "burn-drv", "-> ", "libnvidia-ml", "library_not_found", "kernel driver does not",
+    ),
     containers.read_containers: (
         "nvidia-container-cli", "select device driver", "nknown", "device index", "no runtime for", "unresolvable cdi",
         "98-nvidia.sh", "docker image",

@@ -21,7 +21,7 @@ _TO = LazyPattern(r"\bto 0x[0-9a-fA-F]+ \(([^)]*)\)", "to 0x")
 _RECOVERIES: dict[str, Recovery] = {
     "none": "none", "gpu reset required": "gpu-reset", "node reboot required": "node-reboot",
     "drain p2p": "drain-p2p", "drain and reset": "drain-and-reset", "recover imex domain": "imex",
-    "bus reset": "gpu-reset", "system reboot": "node-reboot",
+    "bus reset": "gpu-reset", "system reboot": "node-reboot", "pf flr": "gpu-reset",
 }  # fmt: skip
 """By the names of nvmlDeviceGpuRecoveryAction_t in nvml.h."""
 _LINK = LazyPattern(r"\blink (\d+)\b", flags=re.IGNORECASE)

@@ -68,6 +68,14 @@ def test_links_that_keep_their_speed(
     assert faults(changed(tmp_path, facts, base), check, base) == [due]
 
 
+def test_the_setting_that_holds_a_link_is_evidence(tmp_path: Path) -> None:
+    spec = changed(tmp_path, at_gen(SWITCH, GEN1) | target("dgx-1-v100", SWITCH_PORT, 1))
+    (finding,) = [each for each in findings(box(spec, V100), "pcie.path") if each.status in BAD]
+    assert (f"/sys/bus/pci/devices/{SWITCH_PORT}/config", "Target Link Speed gen1") in {
+        (each.where, each.value) for each in finding.judgement.evidence
+    }
+
+
 @pytest.mark.parametrize(("gen", "due"), [(1, "fail"), (2, "warn")])
 def test_a_link_above_a_gpu_is_held_to_the_profile(gen: int, due: str, tmp_path: Path) -> None:
     profile = replace(V100, numbers={"pcie.link_gen": Number(value=2, source="test")})

@@ -62,6 +62,8 @@ ALONE = both_ways(*((4, other) for other in range(4)))
 def test_access_is_judged(text: str, due: dict[str, str], file: Callable[[str], Path]) -> None:
     found = [each for each in assess(file(text)).findings if each.id == "p2p.status" and each.subject.peer]
     assert found
+    bad = [each.judgement for each in found if each.status in (Status.WARN, Status.FAIL)]
+    assert all((each.measured, each.expected) == (False, True) for each in bad)
     assert {
         f"{each.subject.name}-{each.subject.peer.name}": each.status.value
         for each in found

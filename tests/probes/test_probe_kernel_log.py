@@ -163,7 +163,8 @@ def test_pcie_error_announced(message: str, due: object) -> None:
         ("nvidia: probe of 0000:06:00.0 failed with error -1", (GPU, "")),
         ("nvidia 0000:06:00.0: probe with driver nvidia failed with error -1", (GPU, "")),
         ("nvidia 0000:06:00.0: enabling device (0140 -> 0142)", None),
-        ("NVRM: RmInitAdapter: Cannot initialize GSP firmware RM", None),
+        ("NVRM: RmInitAdapter: Cannot initialize GSP firmware RM", (None, "")),
+        ("NVRM: _kgspBootGspRm: unexpected WPR2 already up, cannot proceed with booting GSP", (None, "to-reset")),
         (f"NVRM: GPU {GPU}: RmFetchGspRmImages: No firmware image found", None),
     ],
 )

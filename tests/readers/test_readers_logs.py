@@ -58,13 +58,21 @@ def results(found: Imported) -> list[tuple[str, str, str]]:
          "fabric-manager-down"),
         ("-> system not yet initialized", "fail", "fabric-manager-down"),
         ("Unexpected error from cudaGetDeviceCount(). Error 804: forward compatibility was attempted on non",
-         "fail", "driver-mismatch"),
+         "warn", "cuda-too-new"),
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 8.00 GiB.", "note", ""),
         ("failed call to cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected", "warn", "not-ready"),
         ("CUDA error: no kernel image is available for execution on the device", "warn", "program-crashed"),
         ("RuntimeError: CUDA error: the provided PTX was compiled with an unsupported toolchain.", "warn",
-         "driver-mismatch"),
-        ("torch.AcceleratorError: CUDA error: all CUDA-capable devices are busy or unavailable", "unknown", ""),
+         "cuda-too-new"),
+        ("torch.AcceleratorError: CUDA error: all CUDA-capable devices are busy or unavailable", "warn", "gpu-busy"),
+        ("RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable", "warn", "gpu-busy"),
+        ("THCudaCheck FAIL file=torch/csrc/cuda/Module.cpp line=59 error=46 : all CUDA-capable devices are busy or"
+         " unavailable", "warn", "gpu-busy"),
+        ("Couldn't init CUDA: Error (gpu_burn-drv.cpp:304): system not yet initialized", "fail",
+         "fabric-manager-down"),
+        ("cuInit failed: system not yet initialized", "fail", "fabric-manager-down"),
+        ("CUDA: Check failed: e == cudaSuccess (803 vs. 0) : system has unsupported display driver / cuda driver"
+         " combination", "fail", "driver-mismatch"),
     ],
 )  # fmt: skip
 def test_an_error_of_the_host_or_of_the_program(line: str, outcome: str, fault: str) -> None:
@@ -75,9 +83,10 @@ ERRORS = {
     2: "MemoryAllocation", 3: "InitializationError", 35: "InsufficientDriver", 46: "DevicesUnavailable",
     98: "InvalidDeviceFunction", 100: "NoDevice", 101: "InvalidDevice", 200: "InvalidKernelImage",
     209: "NoKernelImageForDevice", 214: "ECCUncorrectable", 220: "NvlinkUncorrectable", 222: "UnsupportedPtxVersion",
-    226: "Contained", 700: "IllegalAddress", 701: "LaunchOutOfResources", 710: "Assert", 715: "IllegalInstruction",
-    716: "MisalignedAddress", 719: "LaunchFailure", 802: "SystemNotReady", 803: "SystemDriverMismatch",
-    804: "CompatNotSupportedOnDevice", 999: "Unknown",
+    226: "Contained", 304: "OperatingSystem", 700: "IllegalAddress", 701: "LaunchOutOfResources", 702: "LaunchTimeout",
+    710: "Assert", 714: "HardwareStackError", 715: "IllegalInstruction", 716: "MisalignedAddress", 718: "InvalidPc",
+    719: "LaunchFailure", 721: "TensorMemoryLeak", 801: "NotSupported", 802: "SystemNotReady",
+    803: "SystemDriverMismatch", 804: "CompatNotSupportedOnDevice", 805: "MpsConnectionFailed", 999: "Unknown",
 }  # fmt: skip
 """Of cudaError_t, in driver_types.h."""
 
@@ -102,7 +111,7 @@ def test_the_log_of_vllm() -> None:
     [
         ("uncorrectable ECC error encountered", ("fail", "ecc-uncorrected")),
         ("uncorrectable NVLink error detected during the execution", ("fail", "nvlink-errors")),
-        ("Invalid access of peer GPU memory over nvlink or a hardware error", ("warn", "xid-contained")),
+        ("Invalid access of peer GPU memory over nvlink or a hardware error", ("warn", "peer-contained")),
     ],
 )
 def test_an_error_of_a_gpu_is_of_the_one_that_the_line_names(
@@ -133,7 +142,7 @@ def test_other_lines_are_no_errors_of_cuda(line: str) -> None:
         ("nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open", "fail",
          "library-missing"),
         ("nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please update your driver",
-         "warn", "driver-mismatch"),
+         "warn", "cuda-too-new"),
         ("nvidia-container-cli: initialization error: driver rpc error: timed out: unknown", "fail",
          "driver-unresponsive"),
         ("nvidia-container-cli: device error: 9: unknown device", "warn", "container-error"),

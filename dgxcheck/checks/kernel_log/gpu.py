@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.driver.loaded import bound
-from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.blame import component_of
+from dgxcheck.checks.engine.box import HOST, Box, unlisted_gpu
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
 from dgxcheck.checks.engine.gaps import is_about
@@ -22,7 +23,8 @@ from dgxcheck.checks.kernel_log.device_log import (
 )
 from dgxcheck.checks.placement.missing import place_of
 from dgxcheck.components.component import DRIVER, Component, host_part
-from dgxcheck.facts.faults import MODULES_REFUSED, Fault
+from dgxcheck.facts.bdf import nameless
+from dgxcheck.facts.faults import GPU_DEAD, MODULES_REFUSED, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import NVIDIA, OF_THE_KERNEL
 from dgxcheck.facts.kernel_log import OFF_BUS, EarlierXid, KernelLog, ModuleTrouble, NoStart, NotStarted
@@ -255,7 +257,8 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     elif judgement.fault is Fault.ADD_ON_MODULE:
         yield host_part("add-on modules")
     elif at.kind == "host":
-        yield host_part("start of a GPU")
+        dead = judgement.fault in GPU_DEAD
+        yield component_of(box, unlisted_gpu(nameless(0))) if dead else host_part("start of a GPU")
     elif judgement.fault is Fault.BAR1_SMALL:
         yield from (replace(gpu, part="BAR1") for gpu in gpu_itself(box, at, judgement))
     else:

@@ -23,6 +23,13 @@ _SCSI = LazyPattern("sd[a-z]+", "sd")
 """Disks of SATA ports among others."""
 _GONE = LazyPattern(r"nvme.*(?:controller is down|timeout|after probe failure|after reset failure)", "nvme")
 """An NVMe controller or the link to it was lost; a medium error is the disk's own."""
+_ONES = "CSTS=0xffffffff"
+"""What is read of a device that is not there any more (drivers/nvme/host/pci.c, nvme_warn_reset)."""
+_OF_SILENCE = (
+    "read what its PCIe port logged at that time (AER, link down); check slot, backplane and temperature and update its"
+    " firmware; where it comes back after idle times, try what the kernel suggests, with the next boot"
+    " nvme_core.default_ps_max_latency_us=0 pcie_aspm=off"
+)
 _RECOVERY_S = 60.0
 """A port is reset several times before its disk is given up: libata's error handler."""
 
@@ -62,7 +69,10 @@ def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     facts = (len(events), 0, "errors", lines(log, events))
     gone = any(_GONE.search(event.line) for event in events) and all("medium" not in event.line for event in events)
     on_pcie = happened(events, "nvme") if gone else ()
-    return Judgement(status, f"{message}{reach(log)}", *facts, fault=fault, events=on_pcie)
+    silent = gone and any(_ONES in event.line for event in events)
+    message += ", and its controller no longer answered on PCIe" if silent else ""
+    remedy = _OF_SILENCE if silent else ""
+    return Judgement(status, f"{message}{reach(log)}", *facts, fault=fault, events=on_pcie, remedy=remedy)
 
 
 def _blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:

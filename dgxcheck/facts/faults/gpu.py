@@ -90,6 +90,18 @@ class Gpu:
         "the driver refused programs that use another version of its library", "software",
         remedy="restart these programs; in containers use the library that the container toolkit mounts, not the"
         " image's", source=README)
+    CUDA_TOO_NEW = FaultKind("cuda-too-new",
+        "a program uses a CUDA that the driver is too old for, or cuda-compat on a GPU without it", "program",
+        about=("host", "CUDA of programs"), steps=("inspect",),
+        remedy="compare the program's CUDA with that in the head of nvidia-smi; take a build or image of an older CUDA,"
+        " or install a newer driver once the host is drained; cuda-compat inside the image spans major versions on"
+        " data center GPUs only: elsewhere take it out of LD_LIBRARY_PATH",
+        source="https://docs.nvidia.com/deploy/cuda-compatibility/index.html")
+    GPU_BUSY = FaultKind("gpu-busy", "a program was refused a GPU as busy or unavailable", "program",
+        about=("host", "programs"), warns="watch", steps=("inspect",),
+        remedy="see nvidia-smi -q: in exclusive compute mode the program that holds the GPU is listed; with MIG mode on"
+        " it needs an instance; with GPU Recovery Action other than None the GPU takes no work until then",
+        source="CUDA driver API, CUresult: CUDA_ERROR_DEVICE_UNAVAILABLE")
     NOUVEAU = FaultKind("nouveau", "a driver of the kernel (nouveau, nova) is bound to an NVIDIA GPU", "software",
         steps=("change-setting", "reboot"),
         remedy="see with lspci -k -d 10de: what it is bound to; deny it in /etc/modprobe.d (blacklist nouveau), rebuild"

@@ -8,6 +8,7 @@ from dgxcheck.facts.faults.kind import (
     FM,
     LINK_STEPS,
     NCCL,
+    NVLINK_XIDS,
     NVML,
     NVSWITCH_STEPS,
     OWN,
@@ -64,6 +65,12 @@ class Links:
     NVLINK_SLOW = FaultKind("nvlink-slow", "an NVLink runs at a lower generation or rate than it should", "hardware")
     NVLINK_ERRORS = FaultKind("nvlink-errors", "NVLink error counters grow", "hardware", about=("gpu", "NVLink"),
         warns="watch")
+    PEER_CONTAINED = FaultKind("peer-contained",
+        "an access to the memory of another GPU over NVLink ended in an error that was contained", "hardware",
+        about=("gpu", "NVLink"), warns="now", steps=("inspect", "restart-program", "reset-gpu"),
+        remedy=f"the GPU that reports it may be sound: look for {NVLINK_XIDS}, 94 and 95 and for SXids at that time on"
+        " every GPU of the job, in a rack on all trays, and at Fabric in nvidia-smi -q; with none, check the program",
+        source="CUDA driver API, CUresult: CUDA_ERROR_CONTAINED")
     NVSWITCH = FaultKind("nvswitch", "an NVSwitch reported an error (SXid) that takes NVLinks down", "hardware",
         steps=("reset-gpu", *NVSWITCH_STEPS), source=FM)
     NVSWITCH_FATAL = FaultKind("nvswitch-fatal",

@@ -109,8 +109,9 @@ SENTENCES: Mapping[Code, str] = {
     "inspect-port": "compare with the switch port: what speed, width and FEC it is set to, and its error counters;"
     " look at temperature and received power of the module",
     "inspect-driver-versions": "a reload takes the module that is on disk: it helps only where modinfo shows the"
-    " version of the library (the file that libnvidia-ml.so.1 leads to; in a container that inside); else the driver's"
-    " packages are made whole first, once the host is drained",
+    " version of the library (the file that libcuda.so.1 and libnvidia-ml.so.1 lead to); else the driver's packages are"
+    " made whole first, once the host is drained. Where only a container fails, the image has its own libcuda.so.1"
+    " (there ldconfig -p, LD_LIBRARY_PATH, /usr/local/cuda/compat): then the host needs nothing",
     "inspect-soldered-memory": SOLDERED,
     "inspect-dimms": "find the label of the DIMM that is missing or has errors (ras-mc-ctl --errors, the BMC's event"
     " log)",

@@ -111,7 +111,8 @@ def _judged(gpus: dict[int, _Gpu], why: str) -> Reports:
     because = f" ({why})" if why else ""
     if not any(one.done or one.errors for one in gpus.values()) and (error := error_of_host(why)) is not None:
         text = f"nothing was computed on any GPU{because}, whatever is called OK"
-        reports.add(HOST, "run", "fail" if error.fault else "unknown", error.fault, text)
+        fault = error.fault if error.fault is not None and error.fault.category != "program" else None
+        reports.add(HOST, "run", "unknown" if fault is None else "fail", fault, text)
         return reports
     computed = any(one.done for one in gpus.values())
     if len(gpus) > 1 and not computed and all(one.died and not one.errors for one in gpus.values()):

@@ -51,7 +51,7 @@ _MEANINGS: tuple[tuple[LazyPattern, Outcome, FaultKind], ...] = (
     (LazyPattern(r"driver/library version mismatch", "driver/library version"), "fail", Fault.DRIVER_MISMATCH),
     (LazyPattern(r"driver not loaded|nvidia-driver.{0,40}not loaded", "not loaded"), "fail", Fault.DRIVER_NOT_LOADED),
     (LazyPattern(r"load library failed: libnvidia-ml", "libnvidia-ml"), "fail", Fault.LIBRARY_MISSING),
-    (LazyPattern(r"unsatisfied condition: (?:cuda|driver)", "unsatisfied condition:"), "warn", Fault.DRIVER_MISMATCH),
+    (LazyPattern(r"unsatisfied condition: (?:cuda|driver)", "unsatisfied condition:"), "warn", Fault.CUDA_TOO_NEW),
     (LazyPattern(r"GPU is lost|nvml error: gpu is lost", flags=re.IGNORECASE), "fail", Fault.DRIVER_UNRESPONSIVE),
     (LazyPattern(r"driver rpc error: timed out", "driver rpc error: timed"), "fail", Fault.DRIVER_UNRESPONSIVE),
     (

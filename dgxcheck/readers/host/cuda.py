@@ -108,9 +108,9 @@ ERRORS = (
     CudaError(2, "OUT_OF_MEMORY|MemoryAllocation", "out of memory", "note", None),
     CudaError(3, "NOT_INITIALIZED|InitializationError", "initialization error", "note", None),
     CudaError(35, "InsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version", "warn",
-              Fault.DRIVER_MISMATCH),
+              Fault.CUDA_TOO_NEW),
     CudaError(46, "DevicesUnavailable|DEVICE_UNAVAILABLE",
-              "all CUDA-capable devices are busy or unavailable", "unknown", None),
+              "CUDA-capable device(s) is/are busy or unavailable", "warn", Fault.GPU_BUSY),
     CudaError(98, "InvalidDeviceFunction", "invalid device function", "warn", Fault.PROGRAM_CRASHED),
     CudaError(100, "NO_DEVICE|NoDevice", "no CUDA-capable device is detected", "warn", Fault.NOT_READY),
     CudaError(101, "INVALID_DEVICE|InvalidDevice", "invalid device ordinal", "warn", Fault.PROGRAM_CRASHED),
@@ -122,35 +122,50 @@ ERRORS = (
     CudaError(220, "NVLINK_UNCORRECTABLE|NvlinkUncorrectable",
               "uncorrectable NVLink error detected during the execution", "fail", Fault.NVLINK_ERRORS, True),
     CudaError(222, "UNSUPPORTED_PTX_VERSION|UnsupportedPtxVersion",
-              "the provided PTX was compiled with an unsupported toolchain", "warn", Fault.DRIVER_MISMATCH),
+              "the provided PTX was compiled with an unsupported toolchain", "warn", Fault.CUDA_TOO_NEW),
     CudaError(226, "CONTAINED|Contained", "Invalid access of peer GPU memory over nvlink or a hardware error", "warn",
-              Fault.XID_CONTAINED, True),
+              Fault.PEER_CONTAINED, True),
+    CudaError(304, "OPERATING_SYSTEM|OperatingSystem",
+              "OS call failed or operation not supported on this OS", "note", None),
     CudaError(700, "ILLEGAL_ADDRESS|IllegalAddress", "an illegal memory access was encountered", "warn",
               Fault.PROGRAM_CRASHED),
     CudaError(701, "LAUNCH_OUT_OF_RESOURCES|LaunchOutOfResources", "too many resources requested for launch", "warn",
               Fault.PROGRAM_CRASHED),
+    CudaError(702, "LAUNCH_TIMEOUT|LaunchTimeout", "the launch timed out and was terminated", "note", None),
     CudaError(710, "ASSERT|Assert", "device-side assert triggered", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(714, "HARDWARE_STACK_ERROR|HardwareStackError", "hardware stack error", "warn", Fault.PROGRAM_CRASHED),
     CudaError(715, "ILLEGAL_INSTRUCTION|IllegalInstruction", "an illegal instruction was encountered", "warn",
               Fault.PROGRAM_CRASHED),
     CudaError(716, "MISALIGNED_ADDRESS|MisalignedAddress", "misaligned address", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(718, "INVALID_PC|InvalidPc", "invalid program counter", "warn", Fault.PROGRAM_CRASHED),
     CudaError(719, "LAUNCH_FAILED|LaunchFailure", "unspecified launch failure", "warn", Fault.PROGRAM_CRASHED),
+    CudaError(721, "TENSOR_MEMORY_LEAK|TensorMemoryLeak", "Tensor Memory not completely freed", "warn",
+              Fault.PROGRAM_CRASHED),
+    CudaError(801, "NOT_SUPPORTED|NotSupported", "operation not supported", "note", None),
     CudaError(802, "SYSTEM_NOT_READY|SystemNotReady", "system not yet initialized", "fail", Fault.FABRIC_MANAGER_DOWN),
     CudaError(803, "SYSTEM_DRIVER_MISMATCH|SystemDriverMismatch",
               "system has unsupported display driver / cuda driver combination", "fail", Fault.DRIVER_MISMATCH),
     CudaError(804, "COMPAT_NOT_SUPPORTED_ON_DEVICE|CompatNotSupportedOnDevice",
-              "forward compatibility was attempted on non supported HW", "fail", Fault.DRIVER_MISMATCH),
+              "forward compatibility was attempted on non supported HW", "warn", Fault.CUDA_TOO_NEW),
+    CudaError(805, "MPS_CONNECTION_FAILED|MpsConnectionFailed",
+              "MPS client failed to connect to the MPS control daemon or the MPS server", "note", None),
     CudaError(999, "UNKNOWN|Unknown", "unknown error", "warn", Fault.DRIVER_FAILED),
 )  # fmt: skip
-_SIGN = LazyPattern(r"cuda|-> ", flags=re.IGNORECASE)
+_SIGN = LazyPattern(r"cuda|cuInit|-> |burn-drv", flags=re.IGNORECASE)
 """In every line about a CUDA error; searched for first, because it is cheap."""
 _ERROR_LINE = LazyPattern(
     r"(?:CUDA(?: driver| runtime)? (?:error|failure)|cuda\w{3,60}\(?\)? (?:returned|failed)"
     r"|Unexpected error from cuda\w{3,40}|Error \d{3}|-> |CUDA Error|cudaError|CUDA_ERROR_|CUDA out of memory"
     r"|CUDA unknown error|failed to initialize CUDA: |cuda driver library init failure: \d{3}"
-    r"|does not match DSO version)",
+    r"|does not match DSO version|cuInit failed: |init CUDA: |burn-drv\.cpp:\d{1,5}\): |== cudaSuccess"
+    r"|THCudaCheck FAIL|CUDA error in cu\w{3,60}:)",
     flags=re.IGNORECASE,
 )
-_BY_TEXT = tuple((error, LazyPattern(rf"\b{re.escape(error.text)}\b", flags=re.IGNORECASE)) for error in ERRORS)
+_BUSY = r"CUDA-capable device(?:s are|\(s\) is/are) busy or unavailable"
+_BY_TEXT = tuple(
+    (error, LazyPattern(_BUSY if error.number == 46 else rf"\b{re.escape(error.text)}\b", flags=re.IGNORECASE))
+    for error in ERRORS
+)
 _BY_NAME = tuple((error, LazyPattern(rf"\b(?:CUDA_ERROR_|cudaError)(?:{error.names})\b")) for error in ERRORS)
 _DSO = LazyPattern(r"does not match DSO version", "does not match DSO version")
 """Of TensorFlow and XLA: the module that is loaded is of another version than libcuda."""
@@ -220,7 +235,7 @@ def _error(text: str) -> CudaError | None:
 
 
 def error_of_host(text: str) -> CudaError | None:
-    """What an error of CUDA says of the host when nothing ran on any GPU, without a fault for a busy GPU.
+    """What an error of CUDA says of the host when nothing ran on any GPU.
 
     None for an error of a GPU itself, of memory or program, and where the text names none that is known.
     """

@@ -200,8 +200,8 @@ _ENVIRONMENT = (
              "a kernel of the program failed: {words}"),
     _program(r"Cuda failure (?:\d{1,4} )?'(?P<words>invalid device ordinal|no CUDA-capable device is detected)",
              "devices", "{words}: compare ranks per host and CUDA_VISIBLE_DEVICES with the GPUs of the host"),
-    _program(r"Cuda failure (?:\d{1,4} )?'all CUDA-capable devices are busy or unavailable", "busy",
-             "the GPU is in exclusive use by another program (nvidia-smi -q -d COMPUTE)"),
+    _program(r"Cuda failure (?:\d{1,4} )?'(?:all )?CUDA-capable device(?:s are|\(s\) is/are) busy or unavailable",
+             "busy", "the GPU is in exclusive use by another program (nvidia-smi -q -d COMPUTE)"),
     _program(r"CUDA [Dd]river version .{0,60}(?:[Mm]inimum|insufficient)|Cuda failure (?:\d{1,4} )?'(?:CUDA driver"
              r" version is insufficient|API call is not supported|no kernel image|device kernel image)", "cuda-version",
              "driver, CUDA and NCCL of the program do not fit together"),
