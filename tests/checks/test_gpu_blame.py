@@ -17,7 +17,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD as BAD_STATUSES
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
-from dgxcheck.checks.gpu.clocks import POWER_CAP
+from dgxcheck.checks.gpu.beside_siblings import POWER_CAP
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.components.component import Component
 from dgxcheck.difference.compare import compare

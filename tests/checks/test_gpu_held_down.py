@@ -11,7 +11,7 @@ from test_checks_gpu import said, word
 from test_health_checks import GPU2, NVML, box, changed
 
 from dgxcheck.checks.engine.box import Box, Growth
-from dgxcheck.checks.gpu.clocks import POWER_CAP
+from dgxcheck.checks.gpu.beside_siblings import POWER_CAP
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 

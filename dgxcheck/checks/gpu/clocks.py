@@ -15,6 +15,7 @@ from dgxcheck.checks.engine.finding import (
     skip,
 )
 from dgxcheck.checks.engine.growth import counter_growth
+from dgxcheck.checks.gpu.beside_siblings import BY_SETTING, capped, kept_idle
 from dgxcheck.components.component import host_part
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.faults import Fault
@@ -40,8 +41,6 @@ def can_lock_clocks(box: Box, bdf: str) -> bool:
 
 
 BRAKE, THERMAL, SLOWDOWN, SOFTWARE = 0x80, 0x40, 0x8, 0x20
-POWER_CAP = 0x4
-"""``nvmlClocksEventReasonSwPowerCap``: no fault by itself."""
 HELD_BACK = {
     BRAKE: ("power brake", Fault.POWER_BRAKE),
     THERMAL: ("hardware thermal slowdown", Fault.THERMAL_SLOWDOWN),
@@ -73,7 +72,8 @@ def _throttle(box: Box, clocks: GpuClocks) -> Judgement:
     evidence = answered(mask, "nvmlDeviceGetCurrentClocksEventReasons", clocks.bdf)
     bit = slowdown(mask)
     if not bit:
-        return _before(box, clocks.bdf) or Judgement(Status.PASS, "no slowdown", evidence=(evidence,))
+        slower = kept_idle(box, clocks.bdf) or capped(box, clocks.bdf)
+        return slower or _before(box, clocks.bdf) or Judgement(Status.PASS, "no slowdown", evidence=(evidence,))
     name, fault = HELD_BACK[bit]
     if bit == SLOWDOWN and (cool := _cool(box.gpu(clocks.bdf).thermal)):
         name, fault = f"{name} {cool}", Fault.POWER_VIOLATION
@@ -136,11 +136,11 @@ def _lasting(box: Box, bdf: str, bit: int) -> Evidence | None:
 
 
 def _throttled_by(judgement: Judgement) -> str:
+    if judgement.fault is Fault.CLOCKS_STUCK:
+        return ""
     return "power supply" if judgement.fault in (Fault.POWER_BRAKE, Fault.POWER_VIOLATION) else "cooling"
 
 
-_BY_SETTING = 0x2
-"""``nvmlClocksEventReasonApplicationsClocksSetting``: application or locked clocks, nothing else."""
 _LOCKED = 0.9
 
 
@@ -202,7 +202,7 @@ def _locked(box: Box, clocks: GpuClocks, application_mhz: int) -> int | Missing 
     reasons, now = clocks.reasons, clocks.current.graphics
     if isinstance(reasons, Missing) or isinstance(now, Missing) or clocks.performance_state != 0:
         return None
-    if reasons.mask != _BY_SETTING or now >= application_mhz * _LOCKED:
+    if reasons.mask != BY_SETTING or now >= application_mhz * _LOCKED:
         return None
     activity = box.gpu(clocks.bdf).processes
     busy = activity if isinstance(activity, Missing) else activity.gpu_percent
@@ -240,7 +240,9 @@ CHECKS = (
         rule="Warns if clocks are held down by the power brake (0x80), a hardware slowdown (0x8, 0x40) or a software"
         " thermal slowdown (0x20); fails if two readings within 10 minutes have the same reason, or if more than"
         " {clock.throttle} of the time between two readings was lost to heat or the power brake; a slowdown that took"
-        " so much and is over warns. Idle clocks, the power cap and clocks that were set are not faults.",
+        " so much and is over warns. Idle clocks, the power cap and clocks that were set are not faults, unless a fully"
+        " used GPU has idle clocks, or its cap at less than 70 % of its power limit, while one of its model beside it"
+        " is fully used, faster and draws more.",
         source="nvmlClocksEventReasons in nvml.h; nvmlDeviceGetViolationStatus",
         remedy="check temperature, fans and airflow, then power supplies; if the fault persists, run"
         " nvidia-bug-report.sh and call the vendor",

@@ -7,7 +7,8 @@ from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check, per_gpu, per_listed_gpu
 from dgxcheck.checks.engine.finding import Judgement, Status, answered, as_evidence, given, judged, skip
 from dgxcheck.checks.engine.growth import COUNTER_RESET, NO_EARLIER_READING, counter_growth
-from dgxcheck.checks.gpu.clocks import BRAKE, POWER_CAP, percent_of_time
+from dgxcheck.checks.gpu.beside_siblings import POWER_CAP
+from dgxcheck.checks.gpu.clocks import BRAKE, percent_of_time
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.components.locate import all_gpus
 from dgxcheck.facts.faults import Fault

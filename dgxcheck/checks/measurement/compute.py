@@ -6,7 +6,8 @@ from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip, unless
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.gpu.clocks import HELD_BACK, POWER_CAP, can_lock_clocks, slowdown
+from dgxcheck.checks.gpu.beside_siblings import POWER_CAP
+from dgxcheck.checks.gpu.clocks import HELD_BACK, can_lock_clocks, slowdown
 from dgxcheck.checks.measurement.comparisons import FEWEST, gpus_alike
 from dgxcheck.checks.measurement.expectations import far_below, quantity
 from dgxcheck.checks.measurement.failures import without_figure

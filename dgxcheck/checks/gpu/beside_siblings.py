@@ -1,0 +1,133 @@
+"""A busy GPU that is slower than those of its model beside it: left in its idle clocks, or capped below its limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.expected import siblings
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, answered
+from dgxcheck.components.gpu_view import GpuView
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.record import Record
+
+POWER_CAP = 0x4
+"""``nvmlClocksEventReasonSwPowerCap``: no fault by itself."""
+BY_SETTING = 0x2
+"""``nvmlClocksEventReasonApplicationsClocksSetting``: application or locked clocks."""
+BUSY = 99
+"""Percent utilisation. Ours, as the shares below."""
+LOW_STATE = 8
+_WELL_BELOW, _NEAR = 0.7, 0.8
+"""Of the power limit: a cap there has another reason; a sibling there has the power that this one lacks."""
+_SLOWER = 0.75
+"""Of a sibling's SM clock: draw is a mean over a second, and lags behind a load that begins or ends."""
+_ELSEWHERE = (
+    "look for a limit beside the GPU's own: power supplies and power cables, a cap that the BMC set, on a Grace"
+    " superchip that of the module (nvidia-smi -q -i BDF -d POWER)"
+)
+_KEPT_IDLE = (
+    "look whether somebody locked its clocks (nvidia-smi -lgc, -lmc or -ac in scripts and services of the site), then"
+    " at the power cables of a card, and at what the driver logged at its start (dmesg: NVRM)"
+)
+
+
+class _Load(Record):
+    """A busy GPU: its state, clock in MHz, the share of its power limit that it draws, and what holds its clocks."""
+
+    name: str
+    bdf: str
+    state: int
+    clock: int
+    share: float
+    power_mw: int
+    limit_mw: int
+    mask: int
+    programs: bool | None
+    """Does any compute process run? None where that is not known."""
+
+
+def _load(view: GpuView, name: str) -> _Load | None:
+    """None for one that is not fully used, and where a figure is missing, as under MIG and in a vGPU."""
+    clocks, power, activity = view.clocks, view.power, view.processes
+    if isinstance(clocks, Missing) or isinstance(power, Missing) or isinstance(activity, Missing):
+        return None
+    state, clock, reasons = clocks.performance_state, clocks.current.sm, clocks.reasons
+    draw, limit, busy = power.usage_mw, power.enforced_limit_mw, activity.gpu_percent
+    if isinstance(state, Missing) or isinstance(clock, Missing) or isinstance(reasons, Missing):
+        return None
+    if isinstance(draw, Missing) or isinstance(limit, Missing) or isinstance(busy, Missing):
+        return None
+    if busy < BUSY or limit <= 0:
+        return None
+    programs = None if isinstance(activity.compute, Missing) else bool(activity.compute)
+    return _Load(name=name, bdf=clocks.bdf, state=state, clock=clock, share=draw / limit, power_mw=draw, limit_mw=limit,
+                 mask=reasons.mask, programs=programs)  # fmt: skip
+
+
+def _beside(box: Box, bdf: str) -> tuple[_Load, list[_Load]] | None:
+    """A fully used GPU and those of its model, as fully used; None without."""
+    gpu = box.topology.device(bdf)
+    if gpu is None or (own := _load(box.gpu(gpu), gpu.name)) is None:
+        return None
+    loads = (_load(box.gpu(other), other.name) for other in siblings(box, gpu))
+    return own, [load for load in loads if load is not None]
+
+
+def capped(box: Box, bdf: str) -> Judgement | None:
+    """A GPU that its power cap holds far below its own limit, while one of its model draws near its own and is faster.
+    """
+    if (found := _beside(box, bdf)) is None:
+        return None
+    own, others = found
+    if not own.mask & POWER_CAP or own.mask & BY_SETTING or own.share >= _WELL_BELOW:
+        return None
+    free = [other for other in others if other.share >= _NEAR and own.clock < other.clock * _SLOWER]
+    if not free:
+        return None
+    most = max(free, key=lambda load: load.share)
+    message = (
+        f"clocks are held down: power cap at {_watts(own)}; {most.name} draws {_watts(most)} at the same utilisation"
+    )
+    evidence = (answered(own.mask, "nvmlDeviceGetCurrentClocksEventReasons", own.bdf), *_evidence((own, most)))
+    return Judgement(
+        Status.WARN, message, own.power_mw / 1000, own.limit_mw / 1000, "W", evidence, remedy=_ELSEWHERE,
+        fault=Fault.POWER_VIOLATION,
+    )  # fmt: skip
+
+
+def kept_idle(box: Box, bdf: str) -> Judgement | None:
+    """A fully used GPU in an idle performance state, while those of its model are in a high one and draw more.
+
+    Utilisation without a program may be wrong itself, and so says nothing where only the siblings run programs.
+    """
+    if (found := _beside(box, bdf)) is None:
+        return None
+    own, others = found
+    if own.state < LOW_STATE or own.mask & BY_SETTING:
+        return None
+    fast = [other for other in others
+            if other.state < LOW_STATE and own.clock < other.clock * _SLOWER and own.share < other.share * _SLOWER
+            and (own.programs is None or own.programs >= bool(other.programs))]  # fmt: skip
+    if not fast or len(fast) < len(others):
+        return None
+    best = max(fast, key=lambda load: load.clock)
+    message = (
+        f"clocks are held down: SM clock {own.clock} MHz in P{own.state} at full utilisation; {best.name} has"
+        f" {best.clock} MHz in P{best.state}"
+    )
+    evidence = (answered(own.state, "nvmlDeviceGetPerformanceState", own.bdf), *_evidence((own, best)))
+    return Judgement(
+        Status.WARN, message, own.clock, best.clock, "MHz", evidence, fault=Fault.CLOCKS_STUCK, remedy=_KEPT_IDLE
+    )
+
+
+def _watts(load: _Load) -> str:
+    return f"{load.power_mw / 1000:g} of {load.limit_mw / 1000:g} W"
+
+
+def _evidence(loads: tuple[_Load, ...]) -> Iterator[Evidence]:
+    for load in loads:
+        yield answered(load.power_mw, "nvmlDeviceGetPowerUsage", load.bdf)
+        yield answered(load.clock, "nvmlDeviceGetClockInfo", load.bdf, 1)

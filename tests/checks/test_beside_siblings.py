@@ -1,0 +1,97 @@
+"""A fully used GPU that is slower than those of its model beside it, by its power cap or in idle clocks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from judging import judged
+from test_whole_devices import document
+
+from dgxcheck.facts.missing import Json
+
+OF_H200 = [f"0000:{bus}:00.0" for bus in ("1b", "43", "52", "61", "9d", "c3", "d1", "df")]
+SLOW = OF_H200[5]
+GEFORCE = [f"0000:{bus}:00.0" for bus in (21, 22, 23, 24)]
+
+
+def load(bdf: str, percent: int, mask: int, clock: int, draw: int, state: int) -> dict[str, Json]:
+    """What NVML answers about a GPU with this load: percent, MHz, W."""
+    values: dict[str, Json] = {
+        "UtilizationRates {} ": {"gpu": percent, "memory": 40}, "CurrentClocksEventReasons {} ": mask,
+        "ClockInfo {} 0": clock, "ClockInfo {} 1": clock, "PowerUsage {} ": draw * 1000, "PerformanceState {} ": state,
+    }  # fmt: skip
+    return {f"nvml nvmlDeviceGet{key.format(bdf)}": value for key, value in values.items()}
+
+
+def throttled(folder: Path, base: str, facts: dict[str, Json]) -> list[Any]:
+    found = document(folder, base, facts)["findings"]
+    return [each for each in found if each["id"] in ("clock.throttle", "consistency.readings")
+            and each["status"] in ("warn", "fail", "unknown")]  # fmt: skip
+
+
+def of_h200(own: tuple[int, int, int, int], others: tuple[int, int, int, int]) -> dict[str, Json]:
+    return {key: value for bdf in OF_H200 for key, value in load(bdf, *(own if bdf == SLOW else others), 0).items()}
+
+
+@pytest.mark.parametrize(("own", "others", "due"), [
+    ((100, 0x4, 700, 300), (100, 0x4, 1700, 690), ["power-violation"]),
+    ((100, 0x4, 700, 300), (100, 0, 1900, 600), ["power-violation"]),
+    ((60, 0x4, 700, 300), (100, 0x4, 1700, 690), []),  # another load
+    ((100, 0, 700, 300), (100, 0x4, 1700, 690), []),  # no cap: a program that draws less
+    ((100, 0x6, 700, 300), (100, 0x4, 1700, 690), []),  # clocks that were set
+    ((100, 0x4, 1650, 300), (100, 0x4, 1700, 690), []),  # as fast as the others: the mean of its draw lags behind
+    ((100, 0x4, 700, 300), (100, 0x4, 700, 300), []),  # all alike
+    ((0, 0x1, 345, 75), (0, 0x1, 345, 75), []),
+])  # fmt: skip
+def test_a_cap_far_below_the_limit(
+    own: tuple[int, int, int, int], others: tuple[int, int, int, int], due: list[str], tmp_path: Path
+) -> None:
+    found = throttled(tmp_path, "dgx-h200", of_h200(own, others))
+    assert [each["fault"] for each in found] == due
+    assert all(each["subject"]["bdf"] == SLOW for each in found)
+
+
+def test_utilisation_of_mig_is_not_compared(tmp_path: Path) -> None:
+    gap: dict[str, Json] = {"missing": "unsupported", "detail": "NVML 3: Not Supported"}
+    facts = of_h200((100, 0x4, 700, 300), (100, 0x4, 1700, 690))
+    assert not throttled(tmp_path, "dgx-h200", facts | {f"nvml nvmlDeviceGetUtilizationRates {SLOW} ": gap})
+
+
+def of_geforce(own: tuple[int, int, int, int, int], others: tuple[int, int, int, int, int]) -> dict[str, Json]:
+    return {key: value for bdf in GEFORCE
+            for key, value in load(bdf, *(own if bdf == GEFORCE[1] else others)).items()}  # fmt: skip
+
+
+PROGRAM: list[Json] = [{"pid": 4242, "usedGpuMemory": 1 << 30, "gpuInstanceId": 0xFFFFFFFF, "computeInstanceId": 0}]
+
+
+@pytest.mark.parametrize(("own", "others", "due"), [
+    ((100, 0, 180, 40, 8), (99, 0, 2600, 500, 1), ["clocks-stuck"]),
+    ((100, 0x2, 180, 40, 8), (99, 0, 2600, 500, 1), [None]),  # locked: the readings alone say nothing
+    ((100, 0, 180, 40, 8), (0, 0x1, 180, 24, 8), [None]),  # nothing to compare with
+    ((0, 0x1, 180, 24, 8), (99, 0, 2600, 500, 1), []),  # idle beside busy ones
+])  # fmt: skip
+def test_idle_clocks_at_full_use(
+    own: tuple[int, int, int, int, int], others: tuple[int, int, int, int, int], due: list[str | None], tmp_path: Path
+) -> None:
+    assert [each["fault"] for each in throttled(tmp_path, "geforce-x4", of_geforce(own, others))] == due
+
+
+def test_utilisation_without_a_program_may_itself_be_wrong(tmp_path: Path) -> None:
+    facts = of_geforce((100, 0, 180, 40, 8), (99, 0, 2600, 500, 1))
+    facts |= {f"nvml nvmlDeviceGetComputeRunningProcesses {bdf} ": PROGRAM for bdf in GEFORCE if bdf != GEFORCE[1]}
+    assert [each["status"] for each in throttled(tmp_path, "geforce-x4", facts)] == ["unknown"]
+
+
+def test_what_is_done_about_a_gpu_in_idle_clocks(tmp_path: Path) -> None:
+    found = document(tmp_path, "geforce-x4", of_geforce((100, 0, 180, 40, 8), (99, 0, 2600, 500, 1)))["causes"]
+    cause = next(each for each in found if each["id"] == f"gpu/{GEFORCE[1]}")
+    assert [each["action"] for each in cause["actions"]][:4] == ["inspect", "drain", "stop-jobs", "reset-gpu"]
+
+
+@pytest.mark.parametrize("base", ["dgx-h200", "geforce-x4"])
+def test_idle_boxes_are_quiet(base: str) -> None:
+    assert not [each for each in judged(base)[1]["findings"]
+                if each["id"] == "clock.throttle" and each["status"] in ("warn", "fail")]  # fmt: skip
