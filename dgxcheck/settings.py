@@ -36,6 +36,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "thermal.margin": Threshold(5, "°C", 0, 50, "a slowdown is near"),
     "thermal.outlier": _own(15, "°C", 1, 100, "no vendor gives one"),
     "thermal.warm": Threshold(50, "°C", 0, 100, "idle boards lie up to 22 apart at 22 to 44 (eight A100, driver 535)"),
+    "thermal.fans": _own(75, "°C", 40, 120, "fans that rest at idle turn from 50 to 65 on"),
     "thermal.like-power": _own(20, "%", 1, 100, "idle GPUs of one box draw within 15 % of each other"),
     "ecc.corrected": Threshold(50, "million corrected errors", 0, 1e9, "Meta GCM fails above 50 million"),
     "ecc.corrected-rate": _own(1000, "an hour", 0, 1e9, "no vendor gives one"),

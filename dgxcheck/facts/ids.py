@@ -78,7 +78,9 @@ class NvmlReturn:
     """Values of ``nvmlReturn_t`` (nvml.h) that something is decided by; ``Missing.code`` has them."""
 
     INVALID_ARGUMENT = 2
+    INSUFFICIENT_POWER = 8
     DRIVER_NOT_LOADED = 9
+    IRQ_ISSUE = 11
     LIBRARY_NOT_FOUND = 12
     FUNCTION_NOT_FOUND = 13
     CORRUPTED_INFOROM = 14

@@ -12,6 +12,7 @@ from dgxcheck.checks.engine.device_facts import is_only_named
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, of_gaps, skip
 from dgxcheck.checks.engine.gaps import common_gpus, failed_pairs, is_about, unjudged
 from dgxcheck.checks.engine.host_limits import in_container
+from dgxcheck.checks.gpu.not_opened import not_opened
 from dgxcheck.checks.pcie.isolation import config_space_of
 from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import DRIVER, Component, host_part
@@ -38,10 +39,6 @@ _RECOVERY = {
     7: ("a system reboot", Fault.REBOOT_REQUIRED, "drain the machine and reboot it"),
 }  # fmt: skip
 """By nvmlDeviceGpuRecoveryAction_t: in words, the fault, and the remedy where it is not the check's."""
-_TO_OPEN = (
-    "run nvidia-smi -L as root; check dmesg for NVRM messages about the GPU, and that the driver's library and kernel"
-    " module are of one version (cat /proc/driver/nvidia/version)"
-)
 _UNKNOWN_ACTION = "run nvidia-smi -q, which names the recovery action, and follow it"
 
 
@@ -60,7 +57,7 @@ def _lost(box: Box) -> Judged:
         yield HOST, _gpu_lost(f"NVML has lost a GPU that is not on PCI: {lost[0]}", lost)
     else:
         later = box.growth.new.gpu if isinstance(box.growth, Growth) else box.nvml
-        yield from ((HOST, _not_opened(gap)) for gap in (refused or _handles(later)[1])[:1])
+        yield from ((HOST, not_opened(gap)) for gap in (refused or _handles(later)[1])[:1])
 
 
 def _blamed(
@@ -113,11 +110,6 @@ def _handles(nvml: Nvml | Missing) -> tuple[list[Missing], list[Missing]]:
     return [gap for gap in gaps if gap.gap is Gap.LOST], [gap for gap in gaps if gap.gap not in elsewhere]
 
 
-def _not_opened(gap: Missing) -> Judgement:
-    message = f"NVML counts a GPU but cannot open it: {gap}"
-    return Judgement(Status.UNKNOWN, message, evidence=of_gaps([gap]), remedy=_TO_OPEN)
-
-
 def _unlisted_gpus(box: Box) -> list[Device]:
     """GPUs on PCI that NVML does not list, without those that another driver holds."""
     return [gpu for gpu in box.topology.gpus if gpu.index is None and _may_be_of_nvidia(gpu)]
@@ -155,15 +147,17 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
             return unjudged(gap)
     (lost, refused), nodes, driver = _handles(box.nvml), gpu_nodes(box), bound(gpu)
     all_open = not isinstance(nodes, Missing) and all(nodes)
+    gone: dict[str, Missing] = {}
     if refused and not in_container(box):
-        gone = {each.bdf: ones for each in _unlisted_gpus(box) if (ones := _all_ones(box, each)) is not None}
+        gone = {each.bdf or "": ones for each in _unlisted_gpus(box) if (ones := _all_ones(box, each)) is not None}
         if gpu.bdf in gone and len(gone) <= len(refused):
             return _gpu_lost(f"lost, its config space reads all ones; {refused[0]}", [refused[0], gone[gpu.bdf]])
         refused = refused[len(gone) :]
     if refused:
         # NVML counts GPUs that this user may not open, too (nvmlDeviceGetCount_v2)
         allowed = not in_container(box) and driver == "nvidia" and all_open
-        return _not_opened(refused[0]) if allowed or refused[0].gap is not Gap.DENIED else unjudged(refused[0])
+        is_this = len(_unlisted_gpus(box)) - len(gone) <= len(refused) and len({gap.code for gap in refused}) == 1
+        return not_opened(refused[0], is_this) if allowed or refused[0].gap is not Gap.DENIED else unjudged(refused[0])
     if lost and len(_unlisted_gpus(box)) <= len(lost) and _may_be_of_nvidia(gpu):
         return _gpu_lost(f"lost, NVML cannot open it; {lost[0]}", lost)
     if isinstance(driver, Missing):
@@ -253,8 +247,9 @@ CHECKS = (
         id=LOST,
         rule="Fails if a GPU stopped responding at either reading, if NVML reports it as lost in answer to queries"
         " about pairs, if it is bound to the NVIDIA driver, its device node can be opened and NVML does not list it, or"
-        " if NVML counts it, cannot open it and its config space reads all ones. Unknown if NVML counts it but cannot"
-        " open it. A GPU that a container or another driver hides is not judged.",
+        " if NVML counts it, cannot open it and its config space reads all ones or NVML says why: power cables, an"
+        " interrupt. Unknown if NVML counts it but cannot open it for another reason. A GPU that a container or another"
+        " driver hides is not judged.",
         source="NVML_ERROR_GPU_IS_LOST; /sys/bus/pci/devices against nvmlDeviceGetCount; config of sysfs",
         remedy="check the kernel log for Xid 79; run nvidia-bug-report.sh --safe-mode --extra-system-data, which may"
         " take long; reboot, and cold power cycle if it is still missing; if the fault persists, run the vendor's field"

@@ -24,14 +24,30 @@ from dgxcheck.topology.model import Device
 
 
 def temperature(box: Box, thermal: GpuThermal) -> Judgement | Missing:
-    """The temperature against the board's slowdown temperature, in °C."""
-    now, slowdown = need(thermal.gpu_c), need(thermal.slowdown_c)
+    """The temperature against the board's slowdown temperature, in °C; and whether fans that it has stand still."""
+    now = need(thermal.gpu_c)
+    still = _stalled(box, thermal, now)
+    if still is not None and isinstance(thermal.slowdown_c, Missing):
+        return still
+    slowdown = need(thermal.slowdown_c)
     evidence = (
         answered(now, "nvmlDeviceGetTemperature", thermal.bdf, 0),
         answered(slowdown, "nvmlDeviceGetTemperatureThreshold", thermal.bdf, 1),
     )
     message = f"{now} °C (slowdown at {slowdown} °C)"
-    return _against_limit(box, message, now, slowdown, evidence, "slowdown temperature")
+    by_limit = _against_limit(box, message, now, slowdown, evidence, "slowdown temperature")
+    return still if still is not None and not has_problem(by_limit) else by_limit
+
+
+def _stalled(box: Box, thermal: GpuThermal, now: int) -> Judgement | None:
+    """Fans that no speed is asked of at a temperature where those that rest at idle turn; None otherwise."""
+    most = box.settings.limit("thermal.fans")
+    if thermal.fan_percent != 0 or now < most or _is_impossible(now):
+        return None
+    evidence = (
+        answered(now, "nvmlDeviceGetTemperature", thermal.bdf, 0), answered(0, "nvmlDeviceGetFanSpeed", thermal.bdf),
+    )  # fmt: skip
+    return judged(Fault.OVERHEATING, f"{now} °C and fans at 0 %", now, most, "°C", evidence, warns=True)
 
 
 _IMPOSSIBLE = skip("dependency-failed", "an impossible temperature: see consistency.readings")
@@ -173,8 +189,9 @@ def _compare(box: Box, sensor: Sensor, own: _State, others: list[_State]) -> Jud
 CHECKS = (
     Check(
         id="thermal.temperature",
-        rule="Warns less than {thermal.margin} below the board's slowdown temperature, fails at it.",
-        source="nvmlDeviceGetTemperatureThreshold, NVML_TEMPERATURE_THRESHOLD_SLOWDOWN",
+        rule="Warns less than {thermal.margin} below the board's slowdown temperature, fails at it. Warns of fans at"
+        " 0 % from {thermal.fans} on: they rest at idle alone.",
+        source="nvmlDeviceGetTemperatureThreshold, NVML_TEMPERATURE_THRESHOLD_SLOWDOWN; nvmlDeviceGetFanSpeed",
         remedy=COOLING,
         judge=per_gpu("gpu_thermal", temperature),
         blames=part("cooling"),

@@ -10,6 +10,7 @@ from dgxcheck.checks.engine.box import HOST, Box, unlisted_gpu
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
 from dgxcheck.checks.engine.gaps import is_about
+from dgxcheck.checks.gpu.not_opened import CONNECT_POWER, GIVE_INTERRUPT
 from dgxcheck.checks.kernel_log.device_log import (
     boots_since,
     earlier_xids,
@@ -44,22 +45,14 @@ class _Reason(Record, kw_only=False):
     remedy: str
 
 
-_POWER = (
-    "check whether the GPU's auxiliary power cables are connected; if not, drain, power off and connect them; if they"
-    " are, or it is an SXM module, which has none, check the power supplies and the BMC's event log"
-)
 _REASONS: Mapping[NoStart, _Reason] = {
-    "power": _Reason(Fault.GPU_UNPOWERED, ": auxiliary power is not connected", _POWER),
+    "power": _Reason(Fault.GPU_UNPOWERED, ": auxiliary power is not connected", CONNECT_POWER),
     "bars": _Reason(
         Fault.BAR1_SMALL, ": a BAR has no valid address",
         "enable Above 4G Decoding in the firmware setup and update it, or boot with pci=realloc; in a virtual machine"
         " give it a larger 64-bit MMIO window (QEMU: pci-hole64-size, VMware: pciPassthru.64bitMMIOSizeGB)",
     ),
-    "interrupt": _Reason(
-        Fault.GPU_REFUSED, ": it was given no interrupt",
-        "in the firmware setup set Plug & Play OS to no and Assign IRQ to VGA to yes, where it has them; in a virtual"
-        " machine the host has to give the GPU INTx or MSI-X",
-    ),
+    "interrupt": _Reason(Fault.GPU_REFUSED, ": it was given no interrupt", GIVE_INTERRUPT),
     "needs-open": _Reason(
         Fault.GPU_REFUSED, ": it requires the open kernel modules",
         "install the open kernel modules of the same release instead of the proprietary ones (packages named -open;"
@@ -182,7 +175,7 @@ def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement 
         reason = _ALONE
     if listed:
         message = f"the driver could not start it at first{reason.text}; NVML lists it now{reach(log)}"
-        remedy = _POWER if reason.fault is Fault.GPU_UNPOWERED else _LATE
+        remedy = CONNECT_POWER if reason.fault is Fault.GPU_UNPOWERED else _LATE
         return judged(Fault.GPU_STARTED_LATE, message, evidence=lines(log, now), warns=True, remedy=remedy)
     what = f"the driver could not start it{reason.text}" if now else "the kernel found no room for a BAR of it"
     found = lines(log, now or no_bar)

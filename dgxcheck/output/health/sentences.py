@@ -89,7 +89,8 @@ SENTENCES: Mapping[Code, str] = {
     "restart-program": "restart the program that was stopped",
     "inspect-airflow": "check fans and inlet air",
     "inspect-own-fans": "look whether this card's fans turn (nvidia-smi shows the speed that the driver asks for, not"
-    " the real one) and whether dust or cables block them, then check the inlet air",
+    " the real one), whether a program sets that speed, and whether dust or cables block them, then check the inlet"
+    " air",
     "inspect-coolant": "check coolant flow and temperature at this tray, its leak sensors (BMC), then"
     " the rack's coolant distribution unit",
     "inspect-water-cooling": "check pump, coolant level and radiator; then call the vendor",

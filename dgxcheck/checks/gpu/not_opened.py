@@ -1,0 +1,39 @@
+"""A GPU that NVML counts and does not open: the reason that its code gives (nvmlDeviceGetHandleByIndex_v2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dgxcheck.checks.engine.finding import Judgement, Status, judged, of_gaps
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.ids import NvmlReturn
+from dgxcheck.facts.missing import Missing
+
+CONNECT_POWER = (
+    "check whether the GPU's auxiliary power cables are connected; if not, drain, power off and connect them; if they"
+    " are, or it is an SXM module, which has none, check the power supplies and the BMC's event log"
+)
+GIVE_INTERRUPT = (
+    "in the firmware setup set Plug & Play OS to no and Assign IRQ to VGA to yes, where it has them; in a virtual"
+    " machine the host has to give the GPU INTx or MSI-X"
+)
+_REASONS: Mapping[int | None, tuple[FaultKind, str, str]] = {
+    NvmlReturn.INSUFFICIENT_POWER: (Fault.GPU_UNPOWERED, "its power cables are not properly attached", CONNECT_POWER),
+    NvmlReturn.IRQ_ISSUE: (Fault.GPU_REFUSED, "the kernel detected an interrupt problem with it", GIVE_INTERRUPT),
+}
+"""What nvml.h says of the code: a fault of this GPU, and nothing else."""
+_TO_OPEN = (
+    "run nvidia-smi -L as root; check dmesg for NVRM messages about the GPU, and that the driver's library and kernel"
+    " module are of one version (cat /proc/driver/nvidia/version)"
+)
+
+
+def not_opened(gap: Missing, is_this: bool = True) -> Judgement:
+    """``is_this``: is the answer about this GPU, and not about one of several that NVML does not list?"""
+    if is_this and gap.code in _REASONS:
+        fault, reason, remedy = _REASONS[gap.code]
+        message = f"NVML cannot open it: {reason}; {gap}"
+        return judged(fault, message, evidence=of_gaps([gap]), fails=True, remedy=remedy)
+    message = f"NVML counts a GPU but cannot open it: {gap}"
+    return Judgement(Status.UNKNOWN, message, evidence=of_gaps([gap]), remedy=_TO_OPEN)
