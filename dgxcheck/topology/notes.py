@@ -15,7 +15,7 @@ from dgxcheck.facts.tool_outputs import NvidiaSmiTopo
 from dgxcheck.facts.typical import gathered
 from dgxcheck.topology.model import Device, Links
 from dgxcheck.topology.nvlinks import Count, End
-from dgxcheck.topology.paths import data_ends
+from dgxcheck.topology.paths import data_ends, is_virtual
 
 ANCESTORS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SOC"}
 """``nvmlGpuTopologyLevel_t`` to nvidia-smi's label; 0 is ``NVML_TOPOLOGY_INTERNAL``, one board with two GPUs (K80)."""
@@ -27,8 +27,6 @@ HINTS = {
     NvmlReturn.GPU_IS_LOST: "check the kernel log for Xid 79, then power-cycle the machine",
     NvmlReturn.LIB_RM_VERSION_MISMATCH: "reload the nvidia kernel modules, or reboot",
 }
-VIRTUAL_BRIDGES = {0x1B36, 0x15AD}
-"""PCI vendors of QEMU's and VMware's root ports."""
 
 
 def sources(
@@ -177,7 +175,7 @@ def virtual(gpus: Sequence[Device], functions: Mapping[str, PciFunction]) -> Ite
         yield "No GPU has a bridge above it, as in a virtual machine: the host's PCIe switches are not visible."
         return
     bridges = [functions[bdf] for path in paths for bdf in path[1:-1] if bdf in functions]
-    if any(bridge.vendor in VIRTUAL_BRIDGES for bridge in bridges):
+    if any(is_virtual(bridge) for bridge in bridges):
         yield "The bridges above the GPUs belong to a hypervisor: the host's PCIe switches are not visible."
 
 

@@ -105,7 +105,7 @@ class Hop(Record):
     gen: int | Missing
     width: int | Missing
     max_gen: int | Missing
-    """The lower of both ends' maxima, likewise ``max_width``."""
+    """The lower of both ends' maxima, likewise ``max_width``; below a hypervisor's port the device's own."""
     max_width: int | Missing
     skip_reason: str
     """Why this is not a physical link (ports inside one switch chip); empty for a real link."""
@@ -219,10 +219,19 @@ def _hop(port: str, device: str, functions: Mapping[str, PciFunction]) -> Hop:
         device=device,
         gen=upper.link_gen if isinstance(lower.link_gen, Missing) else lower.link_gen,
         width=upper.link_width if isinstance(lower.link_width, Missing) else lower.link_width,
-        max_gen=_lower(upper.max_link_gen, lower.max_link_gen),
-        max_width=_lower(upper.max_link_width, lower.max_link_width),
+        max_gen=lower.max_link_gen if is_virtual(upper) else _lower(upper.max_link_gen, lower.max_link_gen),
+        max_width=lower.max_link_width if is_virtual(upper) else _lower(upper.max_link_width, lower.max_link_width),
         skip_reason=_skip_reason(upper, lower),
     )
+
+
+VIRTUAL_BRIDGES = {0x1B36, 0x15AD}
+"""PCI vendors of QEMU's and VMware's root ports."""
+
+
+def is_virtual(port: PciFunction | None) -> bool:
+    """Is it a hypervisor's own, whose generation and lanes are made up?"""
+    return port is not None and port.vendor in VIRTUAL_BRIDGES
 
 
 def _lower(upper: int | Missing, lower: int | Missing) -> int | Missing:

@@ -32,7 +32,7 @@ from dgxcheck.facts.pci import Control
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
-from dgxcheck.topology.paths import Hop, hops_above, sharers
+from dgxcheck.topology.paths import Hop, hops_above, is_virtual, sharers
 
 
 def under_load(box: Box, bdf: str | None, member: str) -> tuple[int, Evidence] | None:
@@ -82,8 +82,8 @@ def _own(box: Box, gpu: Device, hop: Hop) -> Judgement:
         others = (own_hop(box, other.path) for other in siblings(box, gpu))
         outdone = is_outdone(hop, [other for other in others if isinstance(other, Hop)], "width")
         return trained_width(box, hop, Status.FAIL if outdone else Status.WARN)
-    both_ends = "" if isinstance(hop.max_width, Missing) else f", both ends support x{hop.max_width}"
-    message = f"{lanes(hop.width, number.value)}; link {hop}{both_ends}"
+    supported = "" if isinstance(hop.max_width, Missing) else f", {_supports(box, hop)}"
+    message = f"{lanes(hop.width, number.value)}; link {hop}{supported}"
     return _judgement(box, hop, Status.FAIL if hop.width < number.value else Status.PASS, message, number.value)
 
 
@@ -106,8 +106,22 @@ def trained_width(box: Box, hop: Hop, severity: Status) -> Judgement:
     narrow = need(hop.narrow)
     names = sharers(hop, box.topology)
     shared = f"; shared by {', '.join(names)}" if len(names) > 1 else ""
-    message = f"{lanes(need(hop.width), need(hop.max_width))}; link {hop}, both ends support x{hop.max_width}{shared}"
+    message = f"{lanes(need(hop.width), need(hop.max_width))}; link {hop}, {_supports(box, hop)}{shared}"
     return _judgement(box, hop, severity if narrow else Status.PASS, message, need(hop.max_width))
+
+
+_NO_SLOT = "what its slot supports is not shown"
+
+
+def _supports(box: Box, hop: Hop) -> str:
+    """What the ends of a link support, in words."""
+    port, device = (box.topology.functions.get(bdf) for bdf in (hop.port, hop.device))
+    if is_virtual(port):
+        return f"the device supports x{hop.max_width}; {_NO_SLOT}"
+    ends = [end.max_link_width for end in (port, device) if end is not None]
+    if len({*map(str, ends)}) < 2:
+        return f"both ends support x{hop.max_width}"
+    return f"the port supports x{ends[0]}, the device x{ends[1]}"
 
 
 def _judgement(box: Box, hop: Hop, status: Status, message: str, expected: float) -> Judgement:
@@ -174,10 +188,23 @@ def _trained(box: Box, gpu: Device) -> Judgement:
         return Judgement(Status.PASS, message, gen, supported, "generation", evidence)
     if loaded is None and not _is_loaded(box, gpu):
         return skip("not-in-level", f"{message}: not a fault while the GPU is not under load", *evidence)
-    message = f"PCIe gen{gen} instead of gen{supported} under load; GPU and slot support gen{supported}"
     hop = own_hop(box, gpu.path)
+    which = f"GPU and slot support gen{supported}"
+    if isinstance(hop, Hop) and is_virtual(box.topology.functions.get(hop.port)):
+        which, reached = "others of its model have it", _reached(box, gpu)
+        if reached <= gen:
+            return skip("not-visible", f"link at gen{gen}, the GPU supports gen{supported}; {_NO_SLOT}", *evidence)
+        supported = min(reached, supported)
+    message = f"PCIe gen{gen} instead of gen{supported} under load; {which}"
     fault = Fault.LINK_SLOW if isinstance(hop, Judgement) else slow_fault(box, replace(hop, gen=gen))
     return Judgement(Status.WARN, message, gen, supported, "generation", evidence, fault=fault)
+
+
+def _reached(box: Box, gpu: Device) -> int:
+    """The highest generation at which the link of another GPU of the model is."""
+    others = (box.gpu(other).pcie for other in siblings(box, gpu))
+    gens = (pcie.link_gen for pcie in others if not isinstance(pcie, Missing))
+    return max((gen for gen in gens if isinstance(gen, int)), default=0)
 
 
 def _supported(box: Box, gpu: Device, pcie: GpuPcie) -> int | Missing:
@@ -237,7 +264,8 @@ GENERATION = (
         id="pcie.generation",
         rule="Warns if GPU and slot together support a lower generation than the profile expects, and if the link is at"
         " a lower generation than both support while the GPU is under load: in P0 to P2, not idle, with utilisation or"
-        " a process, or while copies are measured. A lower generation on an idle GPU is not judged.",
+        " a process, or while copies are measured. A lower generation on an idle GPU is not judged. Below a"
+        " hypervisor's virtual port it is judged against other GPUs of the model alone.",
         source="nvmlDeviceGetMaxPcieLinkGeneration and max_link_speed of both ends against"
         " nvmlDeviceGetCurrPcieLinkGeneration and the profile's pcie.link_gen; nvidia-smi(1) on idle links",
         remedy="set slot speed to auto in the firmware",

@@ -19,15 +19,16 @@ from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import links_at, switch_setting
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import BlockDevice
+from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nvml.readings import GpuPcie
 from dgxcheck.facts.pci import ConfigSpace, PciFunction
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
-from dgxcheck.facts.values import UNREAD, described, is_of, label, option, text
+from dgxcheck.facts.values import UNREAD, is_of, label, option, text
 
 MOST = 3
-"""Facts of one device that its message names; all of them are evidence."""
+"""Differences of one device that its message names; all of them are evidence."""
 PART = "versions and settings"
 NOUNS: Mapping[str, str] = {
     "gpu": "GPU", "nvlink": "NVLink", "hca": "HCA", "port": "port", "interface": "interface", "bridge": "PCIe port",
@@ -46,11 +47,11 @@ def _gpus(box: Box) -> Judged:
     found = compared(box, ["gpu"])
     for gpu in box.gpus:
         subject = box.subject(gpu)
-        yield subject, gpu_unavailable(box, gpu) or _judgement(found, subject)
+        yield subject, gpu_unavailable(box, gpu) or _judgement(box, found, subject)
     links = compared(box, ["nvlink"])
     asked = {gpu.bdf for gpu in box.gpus}
-    yield from ((at, _judgement(links, at)) for at in links.odd if _alone(links, at) and at.bdf in asked)
-    yield from _without_majority({**found.odd, **links.odd})
+    yield from ((at, _judgement(box, links, at)) for at in links.odd if _alone(links, at) and at.bdf in asked)
+    yield from _without_majority(box, {**found.odd, **links.odd})
 
 
 def _devices(*kinds: Kind) -> Judge:
@@ -60,8 +61,8 @@ def _devices(*kinds: Kind) -> Judge:
         found = compared(box, kinds)
         others = {gpu.bdf for gpu in box.topology.gpus} - {gpu.bdf for gpu in box.gpus}
         alone = [subject for subject in found.odd if _alone(found, subject) and subject.bdf not in others]
-        split = [*_without_majority(found.odd, is_coherent(box))]
-        yield from ((subject, _judgement(found, subject)) for subject in alone)
+        split = [*_without_majority(box, found.odd)]
+        yield from ((subject, _judgement(box, found, subject)) for subject in alone)
         yield from split
         if not alone and not split:
             yield HOST, _unread(box, kinds, bool(found.alike)) or _all_alike(found)
@@ -86,22 +87,29 @@ def _alone(found: Comparison, subject: Subject) -> list[Odd]:
     return [each for each in found.odd.get(subject, ()) if each.majority]
 
 
-def _judgement(found: Comparison, subject: Subject) -> Judgement:
+def _judgement(box: Box, found: Comparison, subject: Subject) -> Judgement:
     """Of the facts of one device."""
     odd = _alone(found, subject)
     if odd:
-        shown = [f"{described(each.rows, each.value)}, others {text(each.rows, each.usual)}" for each in odd[:MOST]]
-        more = [f"and {counted(len(odd) - MOST, 'other fact')}"] if len(odd) > MOST else []
+        alike = gathered((f"{text(each.rows, each.value)}, others {text(each.rows, each.usual)}", each) for each in odd)
+        labels = {values: [*dict.fromkeys(label(each.rows) for each in those)] for values, those in alike.items()}
+        shown = [f"{_named(labels[values])} {values}" for values in [*alike][:MOST]]
+        left = sum(len(labels[values]) for values in [*alike][MOST:])
+        more = [f"and {counted(left, 'other fact')}"] if left else []
         kind = odd[0].sibling.kind
         prefix = f"NVLink {subject.part}: " if kind == "nvlink" else f"{subject.part}: " if kind in _OF_MEMORY else ""
         unread = all(each.value == UNREAD for each in odd)
         status, fault = (Status.UNKNOWN, None) if unread else (Status.WARN, Fault.UNEQUAL)
         evidence = tuple(each.evidence for each in odd)
-        message = prefix + "; ".join((*shown, *more))
+        message = prefix + "; ".join((*shown, *more)) + _below(box, odd)
         return Judgement(status, message, evidence=evidence, fault=fault, remedy=remedy(odd))
     if subject not in found.alike:
         return skip("no-reference", "no other device of its kind reports comparable values")
     return Judgement(Status.PASS, "the same as the others of its kind")
+
+
+def _named(labels: list[str]) -> str:
+    return " and ".join(labels) if len(labels) < MOST else first_of(labels, MOST)
 
 
 def _all_alike(found: Comparison) -> Judgement:
@@ -112,11 +120,11 @@ def _all_alike(found: Comparison) -> Judgement:
     return Judgement(Status.PASS, f"{numbers}: each the same as the others of its kind")
 
 
-def _without_majority(odd: Mapping[Subject, Iterable[Odd]], coherent: bool = False) -> Judged:
-    """Values that differ while none is that of more than half: every device is named, none is blamed.
-
-    ``coherent``: memory that is soldered differs by no choice of modules.
+def _without_majority(box: Box, odd: Mapping[Subject, Iterable[Odd]]) -> Judged:
+    """Values that differ while none is that of more than half: every device is named, none is blamed. Memory that is
+    soldered differs by no choice of modules.
     """
+    coherent = is_coherent(box)
     undecided = [each for each in chain.from_iterable(odd.values()) if not each.majority]
     for kind, same in gathered((each.sibling.kind, each) for each in undecided).items():
         facts = gathered((each.leaf[0], each) for each in same)
@@ -125,6 +133,7 @@ def _without_majority(odd: Mapping[Subject, Iterable[Odd]], coherent: bool = Fal
         values = first_of([f"{value} ({first_of(names)})" for value, names in holders.items()])
         names = first_of([*dict.fromkeys(label(fact[0].rows) for fact in facts.values())])
         message = f"{_plural(kind)} of one kind differ in {names}, and no value has a majority: {values}"
+        message += _below(box, same)
         evidence = tuple(each.evidence for differing in facts.values() for each in differing)
         subject = HOST if kind == "gpu" else replace(HOST, part=kind)
         advice = _advice([*chain.from_iterable(facts.values())])
@@ -142,10 +151,41 @@ _ADVICE = (
     (frozenset((ConfigSpace.control, ConfigSpace.express)),
      "compare with the others (lspci -vvv -s BDF), its control words first; look for a script that sets them (setpci,"
      " udev), for pcie_aspm and pci= on the kernel command line, and at the next maintenance in the firmware setup"),
+    (frozenset((IbDevice.board_id,)),
+     "compare part numbers (lspci -vv -s BDF, Vital Product Data): another PSID is another board or another maker's"
+     " firmware, and takes other firmware images; burn none of the others' on it"),
     (frozenset((BlockDevice.size_bytes, BlockDevice.rotational)),
      "compare it with the others (smartctl -i, hdparm -N, which shows a hidden area); leave it while it holds data"),
 )  # fmt: skip
 """What to do where all facts that differ are of these: lspci(8), hdparm(8)."""
+
+
+_OF_SLOT = frozenset((PciFunction.link_width, PciFunction.max_link_width))
+_SLOT = (
+    "look up the lanes of the slot in the manual of the board, at the next maintenance its bifurcation (x8x8) in the"
+    " firmware setup; a GPU that needs more lanes belongs into another slot"
+)
+
+
+def _has_own_width(odd: Collection[Odd]) -> bool:
+    """Are these ports whose links have all the lanes that the ports support?"""
+    widths = gathered((each.sibling.subject, each.value) for each in odd)
+    ports = all(each.sibling.kind == "bridge" and is_of(each.rows, _OF_SLOT) for each in odd)
+    return ports and all(len(own) == len(_OF_SLOT) and len({*own}) == 1 for own in widths.values())
+
+
+def _below(box: Box, odd: Collection[Odd]) -> str:
+    """Of ports with fewer lanes than the GPUs below them: what those support; empty for all else."""
+    if not _has_own_width(odd):
+        return ""
+    lanes: dict[int, list[str]] = {}
+    for gpu in box.topology.gpus:
+        most = gpu.function.max_link_width if gpu.function is not None else None
+        own = (each.value for each in odd if gpu.bdf in each.sibling.below)
+        if isinstance(most, int) and any(isinstance(value, int) and value < most for value in own):
+            lanes.setdefault(most, []).append(gpu.name)
+    verbs = {most: "supports" if len(names) == 1 else "support" for most, names in lanes.items()}
+    return "".join(f"; {first_of(names)} below {verbs[most]} x{most}" for most, names in lanes.items())
 
 
 def remedy(odd: Collection[Odd]) -> str:
@@ -159,6 +199,8 @@ def remedy(odd: Collection[Odd]) -> str:
 
 
 def _advice(odd: Collection[Odd]) -> str:
+    if _has_own_width(odd):
+        return _SLOT
     return next((words for facts, words in _ADVICE if all(is_of(each.rows, facts) for each in odd)), "")
 
 
