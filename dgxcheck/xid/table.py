@@ -188,13 +188,16 @@ def is_listed(number: int) -> bool:
 
 
 def meaning(number: int, architecture: int | None) -> XidEntry:
-    """What an Xid means on a GPU of this ``nvmlDeviceArchitecture_t``.
+    """What an Xid means on a GPU of this ``nvmlDeviceArchitecture_t``. One that is logged though NVIDIA's catalogue of
+    data-center GPUs calls it unused, as by a display, means what it meant before.
 
     Where the architecture is not known, the worse of its two meanings, with the texts of both.
     """
     before, later = before_ampere().get(number), from_ampere().get(number)
     if before is None or later is None:
         return before or later or XidEntry(number, "", "not in the catalogue", "warn", "report", "")
+    if architecture is not None and architecture >= AMPERE and later.text == UNUSED:
+        return replace(later, text=f"{before.text}; NVIDIA calls it unused from Ampere on")
     if architecture is not None:
         return later if architecture >= AMPERE else before
     if before.text == later.text or later.text == UNUSED:
