@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.host_limits import in_container
-from dgxcheck.components.component import Component
+from dgxcheck.components.component import EVERY_GPU, Component
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.diagnosis import by_hand
 from dgxcheck.diagnosis.action import Action, Code, Instruction, Value, urgency_of
@@ -57,6 +57,10 @@ _DOWN = frozenset({Fault.PORT_DOWN, Fault.PORT_DISABLED})
 """Of a port that carries no traffic."""
 
 
+_CHOSEN = frozenset({Fault.POWER_CAPPED, Fault.CLOCKS_LOWERED})
+"""Set alike on every GPU, by who runs them: as rack power and noise ask for."""
+
+
 def actions(
     box: Box, component: Component, explained: Sequence[Finding], dead: Collection[str | None]
 ) -> tuple[tuple[Action, ...], Recurrence | None]:
@@ -75,7 +79,9 @@ def actions(
         steps = tuple(step for step in steps if step != "restart-service")
     elif "restart-service" in steps and resets_all and component.kind == "host":
         steps = tuple(step for step in steps if step != "reset-gpu")
-    due = urgency_of(explained)
+    due: Urgency = urgency_of(explained)
+    if component.kind == "gpus" and component.name == EVERY_GPU and faults <= _CHOSEN:
+        due = "next-maintenance"
     if all(finding.status is Status.WARN for finding in explained):
         steps = for_a_warning(component, steps, due == "watch")
         by_words = place_of(component.bdf) is not None and {each.id for each in explained} == {"tools.reports"}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from sample import BY_NAME
 from test_whole_devices import PCI, causes, document
 
 from dgxcheck.facts.missing import Json
@@ -102,3 +104,72 @@ def test_a_hardware_slowdown_of_a_cool_gpu_is_no_heat(
     measured = f"nvml nvmlDeviceGet{query} {bdf}" + (" 0" if query == "Temperature" else "")
     found = document(tmp_path, base, {slowed: 8, measured: value}, later={slowed: {"": 8}})["causes"]
     assert f"gpu/{bdf}/{part}" in {cause["id"] for cause in found}
+
+
+@pytest.mark.parametrize(("capped", "due"), [(4, "next-maintenance"), (1, "now")])
+def test_a_limit_set_on_every_gpu_is_not_urgent(capped: int, due: str, tmp_path: Path) -> None:
+    """It is who runs them that chose it, until somebody says otherwise."""
+    facts: dict[str, Json] = {}
+    for bus in (21, 22, 23, 24)[:capped]:
+        for name in ("PowerManagementLimit", "EnforcedPowerLimit"):
+            facts[f"nvml nvmlDeviceGet{name} 0000:{bus}:00.0 "] = 450_000
+    (cause,) = causes(tmp_path, "geforce-x4", facts)
+    assert cause["action"]["urgency"] == due
+
+
+SRAM: dict[str, Json] = {
+    "aggregateUncBucketL2": 0, "aggregateUncBucketMcu": 0, "aggregateUncBucketOther": 0, "aggregateUncBucketPcie": 0,
+    "aggregateUncBucketSm": 6, "aggregateUncParity": 6, "aggregateUncSecDed": 0, "bThresholdExceeded": 1,
+}  # fmt: skip
+
+
+def test_an_rma_stands_in_the_first_line(tmp_path: Path) -> None:
+    """Beside the one error since the driver was loaded, which asks for less."""
+    facts: dict[str, Json] = {
+        f"nvml nvmlDeviceGetSramEccErrorStatus {HGX} ": SRAM, f"nvml nvmlDeviceGetTotalEccErrors {HGX} 1 0": 1,
+        f"nvml nvmlDeviceGetTotalEccErrors {HGX} 1 1": 6, f"nvml nvmlDeviceGetMemoryErrorCounter {HGX} 1 0 7": 1,
+        f"nvml nvmlDeviceGetMemoryErrorCounter {HGX} 1 1 7": 6,
+    }  # fmt: skip
+    (cause,) = causes(tmp_path, "dgx-b200", facts)
+    assert "RMA threshold" in cause["headline"]
+
+
+def test_another_psid_is_not_burned_over(tmp_path: Path) -> None:
+    """It is another board, or another maker's."""
+    adapters = "text /sys/class/infiniband"
+    facts: dict[str, Json] = {f"{adapters}/mlx5_{number}/board_id": "NVD0000000077\n" for number in range(4)}
+    (cause,) = causes(tmp_path, "gb300-nvl72", {**facts, f"{adapters}/mlx5_2/board_id": "MT_0000001222\n"})
+    assert "part numbers" in cause["action"]["text"]
+    assert "query" not in cause["action"]["text"]
+
+
+def test_what_differs_alike_is_named_once(tmp_path: Path) -> None:
+    """A small BAR1 is read of NVML and twice of sysfs."""
+    folder = f"{PCI}/0000:23:00.0"
+    resource = json.loads(Path(BY_NAME["geforce-x4"]).read_text(encoding="utf-8"))["facts"][folder]["text"]["resource"]
+    rows = resource.split("\n")
+    start, _, flags = rows[1].split()
+    rows[1] = f"{start} {int(start, 16) + (256 << 20) - 1:#018x} {flags}"
+    facts: dict[str, Json] = {
+        f"text {folder}/resource": "\n".join(rows),
+        "nvml nvmlDeviceGetBAR1MemoryInfo 0000:23:00.0 ": {
+            "bar1Free": 266338304, "bar1Total": 268435456, "bar1Used": 2097152},
+    }  # fmt: skip
+    (cause,) = causes(tmp_path, "geforce-x4", facts)
+    assert cause["headline"].count("256 MiB") == 1
+
+
+def test_a_board_of_a_legacy_release_is_no_second_cause(tmp_path: Path) -> None:
+    """The driver says why it is not loaded, and names no bus id."""
+    facts = json.loads(Path(BY_NAME["k80-x8"]).read_text(encoding="utf-8"))["facts"]
+    gone: dict[str, Json] = {"missing": "absent", "detail": "NVML 9: Driver Not Loaded", "code": 9}
+    changed: dict[str, Json] = {f"{key} {argument}": {**gone} for key, value in facts.items()
+                                if key.startswith("nvml nvml") for argument in value}  # fmt: skip
+    lines = ("NVRM: The NVIDIA Tesla K80 GPU installed in this system is",
+             "NVRM:  supported through the NVIDIA 470.xx Legacy drivers. Please",
+             "NVRM:  visit http://www.nvidia.com/object/unix.html for more")  # fmt: skip
+    found = document(tmp_path, "k80-x8", changed, lines)
+    cause = found["causes"][0]
+    assert {key.split("/")[0] for key in cause["explains"]} >= {"driver.library", "kernel.gpu-start"}
+    assert [each["action"] for each in cause["actions"]][:2] == ["drain", "change-setting"]
+    assert any("470.xx" in each["message"] for each in found["findings"] if each["id"] == "kernel.gpu-start")

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.box import HOST, Box, unlisted_gpu
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
 from dgxcheck.checks.engine.gaps import is_about
-from dgxcheck.checks.gpu.not_opened import CONNECT_POWER, GIVE_INTERRUPT
+from dgxcheck.checks.gpu.not_opened import CONNECT_POWER, GIVE_INTERRUPT, legacy_release
 from dgxcheck.checks.kernel_log.device_log import (
     boots_since,
     earlier_xids,
@@ -203,7 +203,8 @@ def _starts(box: Box) -> Judged:
         now = [] if others else now  # a GPU that was given away on purpose (vfio-pci) is not missed
     if now and _only_unlisted(box) is None:
         reason = _reason(now)
-        text = f"the driver could not start a GPU{reason.text}; its log line does not name which{reach(log)}"
+        what = f"{reason.text}{legacy_release(now)}"
+        text = f"the driver could not start a GPU{what}; its log line does not name which{reach(log)}"
         yield HOST, judged(reason.fault, text, evidence=lines(log, now), warns=True, remedy=reason.remedy)
 
 
@@ -250,7 +251,10 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     elif judgement.fault is Fault.ADD_ON_MODULE:
         yield host_part("add-on modules")
     elif at.kind == "host":
-        dead = judgement.fault in GPU_DEAD
+        refused = judgement.fault is Fault.GPU_REFUSED
+        if refused and isinstance(box.nvml, Missing):
+            yield DRIVER
+        dead = judgement.fault in GPU_DEAD and not refused
         yield component_of(box, unlisted_gpu(nameless(0))) if dead else host_part("start of a GPU")
     elif judgement.fault is Fault.BAR1_SMALL:
         yield from (replace(gpu, part="BAR1") for gpu in gpu_itself(box, at, judgement))

@@ -19,6 +19,7 @@ from dgxcheck.diagnosis.action import Action, Code, first_remedy
 from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import RMA_STEPS
 from dgxcheck.output.health.finding_lines import component_name
 from dgxcheck.output.health.instructions import STEPS, action_text
 from dgxcheck.output.health.sentences import device_list
@@ -155,11 +156,12 @@ def _worst(assessment: Assessment, cause: Cause) -> list[Finding]:
 
 
 def _lead(component: Component, worst: Sequence[Finding]) -> Finding:
-    """One about the component itself; of those that blame it alike, one with a figure and a limit."""
+    """One about the component itself; of those that blame it alike, one of an RMA, or with a figure and a limit."""
     lead = next((finding for finding in worst if is_about(finding, component)), worst[0])
     alike = [finding for finding in worst if finding.subject == lead.subject and finding.blames[:1] == lead.blames[:1]]
+    rma = [each for each in alike if each.judgement.fault is not None and each.judgement.fault.steps == RMA_STEPS]
     measured = lead.judgement.fault is None or lead.judgement.fault.category != "environment" or _figure(lead)
-    return lead if measured else next(filter(_figure, alike), lead)
+    return rma[0] if rma else lead if measured else next(filter(_figure, alike), lead)
 
 
 def _figure(finding: Finding) -> str:
