@@ -183,18 +183,18 @@ def _trained(box: Box, gpu: Device) -> Judgement:
     loaded = under_load(box, pcie.bdf, "link_gen")
     gen = need(pcie.link_gen) if loaded is None else loaded[0]
     evidence = evidence if loaded is None else (*evidence, loaded[1])
-    message = f"link at gen{gen}, GPU and slot support gen{supported}"
+    hop = own_hop(box, gpu.path)
+    is_seen = isinstance(hop, Judgement) or not is_virtual(box.topology.functions.get(hop.port))
+    which = f"GPU and slot support gen{supported}" if is_seen else f"the GPU supports gen{supported}"
+    message = f"link at gen{gen}, {which}"
     if gen >= supported:
         return Judgement(Status.PASS, message, gen, supported, "generation", evidence)
     if loaded is None and not _is_loaded(box, gpu):
         return skip("not-in-level", f"{message}: not a fault while the GPU is not under load", *evidence)
-    hop = own_hop(box, gpu.path)
-    which = f"GPU and slot support gen{supported}"
-    if isinstance(hop, Hop) and is_virtual(box.topology.functions.get(hop.port)):
-        which, reached = "others of its model have it", _reached(box, gpu)
-        if reached <= gen:
-            return skip("not-visible", f"link at gen{gen}, the GPU supports gen{supported}; {_NO_SLOT}", *evidence)
-        supported = min(reached, supported)
+    if not is_seen:
+        if (reached := _reached(box, gpu)) <= gen:
+            return skip("not-visible", f"{message}; {_NO_SLOT}", *evidence)
+        which, supported = "others of its model have it", min(reached, supported)
     message = f"PCIe gen{gen} instead of gen{supported} under load; {which}"
     fault = Fault.LINK_SLOW if isinstance(hop, Judgement) else slow_fault(box, replace(hop, gen=gen))
     return Judgement(Status.WARN, message, gen, supported, "generation", evidence, fault=fault)

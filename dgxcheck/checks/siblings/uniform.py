@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from dgxcheck.checks.engine.blame import component_of
@@ -93,7 +93,7 @@ def _judgement(box: Box, found: Comparison, subject: Subject) -> Judgement:
     if odd:
         alike = gathered((f"{text(each.rows, each.value)}, others {text(each.rows, each.usual)}", each) for each in odd)
         labels = {values: [*dict.fromkeys(label(each.rows) for each in those)] for values, those in alike.items()}
-        shown = [f"{_named(labels[values])} {values}" for values in [*alike][:MOST]]
+        shown = [f"{labels[values][0]} {values}{_likewise(labels[values][1:])}" for values in [*alike][:MOST]]
         left = sum(len(labels[values]) for values in [*alike][MOST:])
         more = [f"and {counted(left, 'other fact')}"] if left else []
         kind = odd[0].sibling.kind
@@ -108,8 +108,9 @@ def _judgement(box: Box, found: Comparison, subject: Subject) -> Judgement:
     return Judgement(Status.PASS, "the same as the others of its kind")
 
 
-def _named(labels: list[str]) -> str:
-    return " and ".join(labels) if len(labels) < MOST else first_of(labels, MOST)
+def _likewise(labels: Sequence[str]) -> str:
+    """Of facts that differ in the same way as the one before: one by its name, more by their number."""
+    return f" ({labels[0] if len(labels) == 1 else counted(len(labels), 'other fact')} likewise)" if labels else ""
 
 
 def _all_alike(found: Comparison) -> Judgement:
