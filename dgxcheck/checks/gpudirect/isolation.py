@@ -1,4 +1,4 @@
-"""GPUDirect RDMA: ports that redirect the traffic between a GPU and an HCA, and an IOMMU that translates."""
+"""GPUDirect: ports that redirect what a GPU and an HCA or two GPUs send each other, and an IOMMU that translates."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ from dgxcheck.checks.engine.expected import is_coherent
 from dgxcheck.checks.engine.finding import Evidence, Instead, Judged, Judgement, Status, judged, of_gaps, skip, unless
 from dgxcheck.checks.engine.host_limits import hypervisor
 from dgxcheck.checks.engine.precondition import Precondition, fails_elsewhere, in_guest, needs_facts, undetermined
-from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.gpudirect.preconditions import near_pairs, not_judged, of_host, rdma_configured
+from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.gpudirect.preconditions import (
+    near_pairs,
+    no_gpudirect,
+    not_judged,
+    pcie_peers,
+    rdma_configured,
+)
 from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.pcie.acs_rules import AcsRule, acs_rules
 from dgxcheck.checks.pcie.isolation import (
@@ -37,6 +43,7 @@ from dgxcheck.topology.model import Device, DevicePair
 from dgxcheck.topology.paths import NEAR
 
 BITS = {0x04: "request redirect", 0x08: "completion redirect", 0x10: "upstream forwarding", 0x20: "egress control"}
+_MOST_PAIRS = 4
 
 
 @needs_facts
@@ -63,29 +70,40 @@ def port_acs(box: Box, bdf: str, pairs: Sequence[DevicePair]) -> Precondition:
     registers = need(acs_of(box, bdf))
     rule = acs_rules(box).get(bdf)
     if registers is not None and rule and not (rule.is_off and (hypervisor(box) or translated_devices(box))):
-        return _ruled(box, bdf, registers.control, rule)
+        return _ruled(box, bdf, registers.control, rule, pairs)
     if registers is None or not registers.control & REDIRECT:
         return Precondition("ready", Judgement(Status.PASS, f"{bdf} does not redirect"))
     bits = ", ".join(name for bit, name in BITS.items() if registers.control & bit)
-    names = ", ".join(f"{gpu.name}-{nic.name}" for gpu, nic in pairs)
+    concerned = _in_use(box, pairs)
+    names = first_of([f"{one.name}-{other.name}" for one, other in concerned or pairs], _MOST_PAIRS)
     message = f"ACS redirects P2P to the root complex; {names} by {bdf} ({bits})"
     evidence = Evidence(pci_file(bdf, "config"), f"ACSCtl {registers.control:#06x}")
     if reason := hypervisor(box):
         return Precondition("no", skip("not-configured", f"{message}; virtual machines need this: {reason}", evidence))
     if translated_devices(box):
         return fails_elsewhere(f"{message}; the kernel enables this where an IOMMU translates", "gdr.iommu")
-    if not rdma_configured(box):
+    if not concerned:
         return Precondition("no", skip("not-configured", message, evidence))
     return _wrong(box, bdf, message, registers.control, registers.control & ~REDIRECT)
 
 
-def _ruled(box: Box, bdf: str, control: int, rule: AcsRule) -> Precondition:
+def _in_use(box: Box, pairs: Sequence[DevicePair]) -> list[DevicePair]:
+    """Those that send each other anything: two GPUs; with an HCA only where GPUDirect RDMA is set up."""
+    configured = rdma_configured(box)
+    return [(a, b) for a, b in pairs if configured or _are_gpus(a, b)]
+
+
+def _are_gpus(a: Device, b: Device) -> bool:
+    return a.kind == b.kind == "gpu"
+
+
+def _ruled(box: Box, bdf: str, control: int, rule: AcsRule, pairs: Sequence[DevicePair]) -> Precondition:
     expected = rule.applied(control)
     evidence = Evidence(pci_file(bdf, "config"), f"ACSCtl {control:#06x}")
     if control == expected:
         return Precondition("ready", Judgement(Status.PASS, f"{bdf} is set as the platform needs it"))
     message = f"ACS control {control:07b}, not {rule.bits}; the latter lets {rule.reason}"
-    if rule.is_off and not rdma_configured(box):
+    if rule.is_off and not rdma_configured(box) and not _in_use(box, pairs):
         return Precondition("no", skip("not-configured", message, evidence))
     return _wrong(box, bdf, message, control, expected)
 
@@ -96,10 +114,11 @@ def _wrong(box: Box, bdf: str, message: str, control: int, expected: int) -> Pre
 
 
 def _acs(box: Box) -> Judged:
-    pairs, rules = near_pairs(box), acs_rules(box)
+    peers = [(a, b) for a, b in pcie_peers(box) if box.topology.link(a, b).pci in NEAR]
+    pairs, rules = [*near_pairs(box), *peers], acs_rules(box)
     ruled_ports = (row.bdf for row in rows(box.snapshot.config_space) if row.bdf in rules)
     pairs_by_port: dict[str, list[DevicePair]] = {port: [] for port in ruled_ports}
-    unless(not_judged(box, pairs or bool(rules)))
+    unless(not_judged(box, pairs or bool(rules), peers))
     for pair in pairs:
         ports = ports_between(box, *pair)
         if isinstance(ports, Missing):
@@ -107,34 +126,38 @@ def _acs(box: Box) -> Judged:
         for port in ports:
             pairs_by_port.setdefault(port, []).append(pair)
     with_acs = {port: its for port, its in pairs_by_port.items() if acs_of(box, port) is not None}
-    yield from _of_ports(box, {port: port_acs(box, port, its) for port, its in with_acs.items()}, bool(rules))
+    between = " and ".join(
+        words for words, gpus in (("GPUs", True), ("GPUs and the HCAs near them", False))
+        if any(_are_gpus(*pair) is gpus for pair in pairs)
+    )  # fmt: skip
+    yield from _of_ports(box, {port: port_acs(box, port, its) for port, its in with_acs.items()}, bool(rules), between)
 
 
-def _of_ports(box: Box, ports: Mapping[str, Precondition], ruled: bool) -> Judged:
+def _of_ports(box: Box, ports: Mapping[str, Precondition], ruled: bool, between: str) -> Judged:
     """Each port that redirects; the host where all do, which is a setting of firmware or kernel."""
     wrong = {port: each.judgement for port, each in ports.items() if each.state == "no"}
     unknown = next((precondition for precondition in ports.values() if precondition.state == "?"), None)
     if len(wrong) == len(ports) > 1:
-        yield HOST, _all_ports(box, wrong, ruled)
+        yield HOST, _all_ports(box, wrong, ruled, between)
     else:
         yield from ((pci_subject(port), judgement) for port, judgement in wrong.items())
     if unknown is not None:
         yield HOST, unknown.judgement
     elif not wrong:
         evidence = tuple(Evidence(pci_file(port, "config"), "as wanted") for port in list(ports)[:10])
-        message = f"none of {counted(len(ports), 'port')} with ACS between GPUs and the HCAs near them redirects"
+        message = f"none of {counted(len(ports), 'port')} with ACS between {between} redirects"
         if ruled:
             message = f"{counted(len(ports), 'port')} with ACS: each set as GPUs and their HCAs need it here"
         yield HOST, Judgement(Status.PASS, message, 0, 0, "ports", evidence)
 
 
-def _all_ports(box: Box, wrong: Mapping[str, Judgement], ruled: bool) -> Judgement:
+def _all_ports(box: Box, wrong: Mapping[str, Judgement], ruled: bool, between: str) -> Judgement:
     number = len(wrong)
-    message = f"ACS redirects P2P to the root complex at all {number} ports; between GPUs and the HCAs near them"
+    message = f"ACS redirects P2P to the root complex at all {number} ports; between {between}"
     if ruled:
         message = f"ACS is set otherwise than GPUs and their HCAs need it here at all {number} ports"
     evidence = tuple(each for judgement in wrong.values() for each in judgement.evidence)[:40]
-    first = next(iter(wrong.values()))
+    first = max(wrong.values(), key=lambda judgement: judgement.status is not Status.SKIP)
     if first.status is not Status.SKIP:
         remedy = disable_acs(box, *wrong)
         return Judgement(Status.WARN, message, number, 0, "ports", evidence, remedy=remedy, fault=Fault.ACS)
@@ -144,8 +167,18 @@ def _all_ports(box: Box, wrong: Mapping[str, Judgement], ruled: bool) -> Judgeme
     return skip(first.reason, f"{message}{iommu if first.reason == 'dependency-failed' else ''}", *evidence)
 
 
-def iommu(box: Box, devices: list[Device]) -> Precondition:
-    """Are the DMA addresses of any of these devices translated? Of a pair, or of all GPUs and HCAs."""
+def _iommu(box: Box) -> Judged:
+    peers = pcie_peers(box)
+    unless(None if peers else no_gpudirect(box))
+    yield HOST, iommu(box, [*box.gpus, *nics(box)], bool(peers)).judgement
+
+
+def iommu(box: Box, devices: list[Device], peers: bool = False) -> Precondition:
+    """Are the DMA addresses of any of these devices translated? Of a pair, or of all GPUs and HCAs.
+
+    ``peers``: among them are GPUs that PCIe alone joins, which NVIDIA supports only without translation, whatever else
+    is set up (CUDA C++ programming guide: IOMMU on Linux).
+    """
     if (hidden := in_guest(box)) is not None:
         return hidden
     if is_coherent(box):
@@ -154,7 +187,7 @@ def iommu(box: Box, devices: list[Device]) -> Precondition:
     types = {device: group_type(box, device.bdf) for device in devices}
     translated = {device: type_ for device, type_ in types.items() if isinstance(type_, str) and type_ != PASS_THROUGH}
     if translated:
-        return _translation(box, translated)
+        return _translation(box, translated, peers)
     gap = next((type_ for type_ in types.values() if isinstance(type_, Missing)), None)
     if gap is not None and gap.gap is Gap.ABSENT:
         message = "an IOMMU is enabled, iommu=pt is not set, and this kernel does not report whether it translates"
@@ -170,7 +203,7 @@ def iommu(box: Box, devices: list[Device]) -> Precondition:
     return Precondition("ready", Judgement(Status.PASS, message, evidence=(evidence,)))
 
 
-def _translation(box: Box, translated: Mapping[Device, str]) -> Precondition:
+def _translation(box: Box, translated: Mapping[Device, str], peers: bool) -> Precondition:
     types = ", ".join(sorted({*translated.values()}))
     summary = f"an IOMMU translates addresses (group type {types})"
     message = f"{summary} of {counted(len(translated), 'device')}; {', '.join(device.name for device in translated)}"
@@ -178,7 +211,7 @@ def _translation(box: Box, translated: Mapping[Device, str]) -> Precondition:
     if reason := hypervisor(box):
         needed = f"virtual machines need this: {reason}"
         return Precondition("no", skip("not-configured", f"{message}; {needed}", *evidence), f"{summary}; {needed}")
-    if not rdma_configured(box):
+    if not (peers or rdma_configured(box)):
         return Precondition("no", skip("not-configured", message, *evidence), summary)
     facts = (types, PASS_THROUGH, "", evidence)
     judgement = judged(Fault.IOMMU, message, *facts, warns=True, remedy=disable_translation(box))
@@ -189,11 +222,13 @@ CHECKS = (
     Check(
         id="gdr.acs",
         rule="Warns if a port below the nearest common bridge of a GPU and an HCA near it (or that bridge, unless it is"
-        " a root port) has P2P redirection enabled and a peer memory module is loaded. Where virtual machines run, the"
-        " redirection is required and not judged. On Grace, and with a ConnectX-8 beside each GPU, warns if a port has"
-        " not the bits that rdma_topo wants there. Undetermined without root.",
+        " a root port) has P2P redirection enabled and a peer memory module is loaded, or one between two GPUs without"
+        " NVLink that the driver grants P2P. Where virtual machines run, the redirection is required and not judged. On"
+        " Grace, and with a ConnectX-8 beside each GPU, warns if a port has not the bits that rdma_topo wants there."
+        " Undetermined without root.",
         source="ACS control word of /sys/bus/pci/devices/*/config, mask 0x3c as UCX pull request 11412; NCCL issues"
-        " 214, 606, 2079; https://github.com/linux-rdma/rdma-core kernel-boot/rdma_topo",
+        " 214, 606, 2079; NCCL user guide: PCI Access Control Services;"
+        " https://github.com/linux-rdma/rdma-core kernel-boot/rdma_topo",
         remedy="disable ACS in the firmware setup, after IOMMU translation is disabled",
         judge=_acs,
         blames=lambda box, at, judgement: (host_part("ACS setting") if at.bdf is None else bridge_setting(at.bdf),),
@@ -202,11 +237,12 @@ CHECKS = (
     Check(
         id="gdr.iommu",
         rule="Warns if the IOMMU group of a GPU or HCA translates (type DMA or DMA-FQ) and a peer memory module is"
-        " loaded. Where virtual machines run, translation is required and not judged; in a guest it is not visible.",
+        " loaded, or the driver grants P2P to GPUs without NVLink between them. Where virtual"
+        " machines run, translation is required and not judged; in a guest it is not visible.",
         source="type of /sys/kernel/iommu_groups/*, the kernel command line;"
-        " https://docs.nvidia.com/cuda/gpudirect-rdma on IOMMUs",
+        " https://docs.nvidia.com/cuda/gpudirect-rdma on IOMMUs; CUDA C++ programming guide: IOMMU on Linux",
         remedy=BOOT_WITH_PASS_THROUGH,
-        judge=of_host(lambda box: iommu(box, [*box.gpus, *nics(box)])),
+        judge=_iommu,
         blames=host("IOMMU setting"),
     ),
 )
