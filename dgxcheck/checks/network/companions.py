@@ -11,6 +11,7 @@ from dgxcheck.checks.engine.growth import MIN_EVENTS
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.hcas import bridges, nics
+from dgxcheck.checks.network.lacking import without_dma
 from dgxcheck.checks.network.port_counters import evidence_of, grown_of, of_any
 from dgxcheck.checks.network.ports import port_subject, ports
 from dgxcheck.components.component import Component
@@ -20,7 +21,6 @@ from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX
 from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.sysfs import PCI_DEVICES
-from dgxcheck.topology.model import Device
 
 
 def _dma(box: Box) -> list[str]:
@@ -37,12 +37,6 @@ FOUND: Mapping[str, Callable[[Box], list[str]]] = {"gpu.dma": _dma, "nvlink.brid
 """By the key of the profile: bus ids of those that are there."""
 
 
-def _alone(box: Box) -> list[Device]:
-    """HCAs of the kind that has DMA functions elsewhere, whose own is not there."""
-    having = {nic.function.device for nic in nics(box) if nic.dma is not None and nic.function is not None}
-    return [nic for nic in nics(box) if nic.dma is None and nic.function is not None and nic.function.device in having]
-
-
 def _number(box: Box, key: str, noun: str) -> Judgement:
     number, gpus = box.number(key), box.number("gpu.count")
     if number is None or gpus is None or len(box.topology.gpus) != gpus.value:
@@ -55,14 +49,14 @@ def _number(box: Box, key: str, noun: str) -> Judgement:
     if not present:
         return skip("not-configured", f"none of {expected} {noun} is there", evidence)
     message = f"{len(present)} of {expected} {noun} found on PCI"
-    if key == "gpu.dma" and (alone := _alone(box)):
+    if key == "gpu.dma" and (alone := without_dma(nics(box))):
         message += f"; {', '.join(nic.name for nic in alone)} has none"
     fails = len(present) < expected
     return judged(Fault.FUNCTION_MISSING, message, len(present), expected, "", (evidence,), fails=fails)
 
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    alone = _alone(box)
+    alone = without_dma(nics(box))
     if len(alone) == 1:
         yield Component(kind="hca", name=alone[0].name, bdf=alone[0].bdf, part="DMA function")
     else:

@@ -23,6 +23,7 @@ from dgxcheck.checks.engine.finding import (
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
 from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.network.lacking import gpus_short_of_hcas, node_short_of_hcas
 from dgxcheck.checks.placement.misplaced import misplaced
 from dgxcheck.checks.placement.missing import missing
 from dgxcheck.checks.placement.placement import (
@@ -127,42 +128,36 @@ def _not_started(box: Box) -> list[PciFunction]:
 
 def _number(box: Box) -> Judgement:
     number = box.number("network.hcas")
-    if number is None:
+    idle = in_flash_recovery(box) or _not_started(box) or without_rdma_device(box)
+    few = [] if idle else gpus_short_of_hcas(box, nics(box))
+    node = None if idle else node_short_of_hcas(box, nics(box))
+    if number is None and not few and node is None:
         return skip("no-reference", "no reference number of HCAs")
     if why := host_limits.hcas_hidden(box):
         return skip("not-visible", why)
-    present, expected = need(count(box)), number.value
+    present, expected = need(count(box)), None if number is None else number.value
     names = ", ".join(device.name for device in _listed(box)) or "none"
-    few = _gpus_short_of_hcas(box)
     on_pci = without_rdma_device(box)
     not_started = [function for function in _not_started(box) if function not in (*in_flash_recovery(box), *on_pci)]
-    more = f"{present} HCAs found, {expected:g} expected"
-    message = f"{more if present > expected else f'{present} of {expected:g} HCAs found'} ({names})"
+    message = f"{_of(present, expected)} ({names})"
     if not_started:
         message += f"; {first_of([function.bdf for function in not_started])} did not start (kernel.hca)"
     if on_pci:
         message += f"; {first_of([each.bdf for each in on_pci])} without an RDMA device (driver.bound, kernel.hca)"
     if few:
         message += f"; too few behind the PCIe switch of {', '.join(gpu.name for gpu in few)}"
-    bad = present + len(not_started) + len(on_pci) < expected or bool(few)
+    if node is not None:
+        message += f"; NUMA node {node} has fewer than GPUs, unlike the others"
+    fewer = expected is not None and present + len(not_started) + len(on_pci) < expected
+    bad = fewer or bool(few) or node is not None
     return judged(Fault.HCA_MISSING, message, present, expected, "HCAs", (Evidence(INFINIBAND, names),), fails=bad)
 
 
-def _gpus_short_of_hcas(box: Box) -> list[Device]:
-    """GPUs with fewer HCAs behind their switch than any GPU of the reference; none where a device is misplaced."""
-    profile = reference(box)
-    adapters, gpus = nics(box), box.topology.gpus
-    unknown = any(isinstance(gpu.path, Missing) for gpu in (*gpus, *adapters))
-    idle = in_flash_recovery(box) or _not_started(box) or without_rdma_device(box)
-    if isinstance(profile, Judgement) or unknown or idle:
-        return []
-    wrong_hcas = misplaced(gpus, adapters, box.topology, profile.wiring, lambda wiring: wiring.to_hcas)
-    wrong = wrong_gpus(box, profile)
-    if wrong_hcas is None or wrong_hcas.devices or wrong is None or wrong.devices:
-        return []
-    least = min(sum(wiring.to_hcas.get(pci, 0) for pci in NEAR) for wiring in profile.wiring)
-    matrix = box.topology.matrix()
-    return [gpu for gpu in gpus if sum(matrix[gpu.name, nic.name].pci in NEAR for nic in adapters) < least]
+def _of(present: int, expected: float | None) -> str:
+    if expected is None:
+        return f"{counted(present, 'HCA')} found"
+    more = present > expected
+    return f"{present} HCAs found, {expected:g} expected" if more else f"{present} of {expected:g} HCAs found"
 
 
 def _placement(box: Box) -> Judged:
@@ -258,9 +253,11 @@ CHECKS = (
     Check(
         id="network.hca-count",
         rule="Fails if there are fewer HCAs than in the profile, or if all HCAs are in their places and a GPU has fewer"
-        " behind its PCIe switch (PIX, PXB) than every GPU of the profile. Virtual functions are not counted; an HCA in"
-        " flash recovery, or one that its driver gave up (kernel.hca), counts as present. More HCAs than expected are"
-        " not a fault.",
+        " behind its PCIe switch (PIX, PXB) than every GPU of the profile. If the profile has no number, or only its"
+        " GPUs are those of the machine: if most GPUs have HCAs of their own behind their switches and others none, or"
+        " if of one model every NUMA node but one has an adapter for each of its GPUs. Virtual functions are not"
+        " counted; an HCA in flash recovery, or one that its driver gave up (kernel.hca), counts as present. More HCAs"
+        " than expected are not a fault.",
         source="/sys/class/infiniband against the profile's network.hcas",
         remedy="look for the adapter in lspci -d 15b3: and in the kernel log; if it is listed, load its driver"
         " (modprobe mlx5_ib); if not, reboot, then cold power cycle, then reseat it",
