@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.host_limits import in_container
+from dgxcheck.components.carried import gpus_behind
 from dgxcheck.components.component import EVERY_GPU, Component
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.diagnosis import by_hand
@@ -199,6 +200,8 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         step=step, instruction=Instruction(code="finding-remedy"), remedy_of=source.key, scope=scope,
         disturbs=(component.name,) if scope in ("jobs", "traffic", "device") else (),
     )  # fmt: skip
+    if scope == "traffic" and component.kind == "hca":
+        finding_remedy = _with_gpus(box, finding_remedy, [component.bdf])
     if step == "change-setting":
         change = setting(box, component, explained)
         if change is not None:
@@ -209,8 +212,10 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         if source.judgement.fault in _BY_FIRMWARE and guest(box) is not None:
             return _CONTACT_HOST
         odd = [finding for finding in explained if finding.judgement.fault is Fault.HCA_FIRMWARE]
-        hcas = tuple(each.subject.name for each in odd if each.judgement.measured != each.judgement.expected)
-        return replace(finding_remedy, scope="traffic", disturbs=hcas) if hcas else finding_remedy
+        hcas = {each.subject.name: each.subject.bdf for each in odd
+                if each.judgement.measured != each.judgement.expected}  # fmt: skip
+        change_of_all = replace(finding_remedy, scope="traffic", disturbs=(*hcas,))
+        return _with_gpus(box, change_of_all, hcas.values()) if hcas else finding_remedy
     if step == "inspect":
         commands, instruction = by_hand.inspection(box, component, faults)
         if component.kind == "subnet-manager":
@@ -250,6 +255,12 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         code = "power-cycle-tray" if is_tray_of_a_rack(box) else "power-cycle"
         return Action(step=step, instruction=Instruction(code=code), scope="host")
     return Action(step=step, instruction=Instruction(code=_PLAIN[step]))
+
+
+def _with_gpus(box: Box, action: Action, adapters: Collection[str | None]) -> Action:
+    """What resets adapters disturbs the GPUs whose PCIe switches they are."""
+    gpus = gpus_behind(box.topology, adapters)
+    return replace(action, scope="jobs", disturbs=(*action.disturbs, *gpus)) if gpus else action
 
 
 def _mig(box: Box) -> dict[str, Value]:

@@ -11,6 +11,7 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.kernel_log.device_log import grouped, happened, lines, reach
 from dgxcheck.checks.network.hcas import hcas, subject
 from dgxcheck.checks.network.ports import port_subject, ports
+from dgxcheck.components.carried import gpus_behind
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import HcaEvent, HcaTrouble, KernelLog
@@ -40,7 +41,7 @@ _MEANINGS: dict[HcaTrouble, _Meaning] = {
     ),
     "firmware": _Meaning(
         Status.FAIL, Fault.HCA_UNRESPONSIVE, "firmware stopped responding",
-        "save its state for the vendor (mstdump {bdf}), then reset it alone (mstfwreset -d {bdf} reset, of MFT"
+        "save its state for the vendor (mstdump {bdf}), then {reset} (mstfwreset -d {bdf} reset, of MFT"
         " mlxfwreset); once it responds compare its firmware with that of the other HCAs",
     ),
     "health": _Meaning(
@@ -82,12 +83,12 @@ def _hcas(box: Box) -> Judged:
         if isinstance(driver, str) and driver != _DRIVER and not own:
             yield at, skip("not-supported", f"messages of its driver, {driver}, are not read")
         else:
-            yield at, _hca(log, own)
+            yield at, _hca(box, log, own)
     if not subjects:
         yield HOST, _NO_HCAS
 
 
-def _hca(log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
+def _hca(box: Box, log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
     now = [event for event in events if not event.past]
     troubles = [trouble for trouble in _MEANINGS if any(event.trouble == trouble for event in now)]
     if not troubles:
@@ -96,10 +97,13 @@ def _hca(log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
     about = [event for event in now if event.trouble == troubles[0]]
     also = [trouble for trouble in troubles[1:] if trouble != "health" or worst.fault not in DEVICE_DEAD]
     meanings = "; ".join(_MEANINGS[each].text for each in (troubles[0], *also))
+    bdf = about[0].bdf
+    gpus = ", ".join(gpus_behind(box.topology, [bdf]))
+    reset = f"end the work on {gpus}, whose PCIe switch it is, and reset it" if gpus else "reset it alone"
     message = f"{meanings}; {about[0].text.rstrip('.')}{reach(log)}"
     return Judgement(
         worst.status, message, len(now), 0, "lines", lines(log, about), fault=worst.fault,
-        remedy=worst.remedy.format(bdf=about[0].bdf),
+        remedy=worst.remedy.format(bdf=bdf, reset=reset),
         events=happened(about, "device") if worst.fault in DEVICE_DEAD else (),
     )  # fmt: skip
 
@@ -137,7 +141,8 @@ CHECKS = (
         " of severity 3, on a transmit queue that timed out, and if it is too hot or the slot reports insufficient"
         " power. Registers that may not be read (ACCESS_REG) are not a fault.",
         source="Linux drivers/net/ethernet/mellanox/mlx5/core: main.c, health.c, events.c, en_main.c",
-        remedy="read these lines of the kernel log; reset the adapter (mlxfwreset) or cold power cycle",
+        remedy="read these lines of the kernel log; end the work on the GPUs whose PCIe switch the adapter is,"
+        " and reset it (mlxfwreset), or cold power cycle",
         judge=_hcas,
     ),
     Check(

@@ -11,6 +11,7 @@ from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.network.hcas import hcas, in_flash_recovery, none_here, subject
 from dgxcheck.checks.siblings.compare import Odd, compared
+from dgxcheck.components.carried import gpus_behind
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbDevice
@@ -40,7 +41,7 @@ def _firmware(box: Box) -> Judged:
     odd = compared(box, ["hca"], IbDevice.fw_ver).odd
     for device in rows(devices):
         at = subject(device)
-        yield at, ruled(_version, device, next(iter(odd.get(at, ())), None), rows(devices))
+        yield at, ruled(_version, box, device, next(iter(odd.get(at, ())), None), rows(devices))
 
 
 def _newest(device: IbDevice, devices: Sequence[IbDevice]) -> tuple[str, list[IbDevice]] | None:
@@ -57,7 +58,7 @@ def _model(device: IbDevice) -> tuple[str | None, ...]:
     return tuple(None if isinstance(each, Missing) else each for each in (device.board_id, device.hca_type))
 
 
-def _burn(version: str, devices: Sequence[IbDevice]) -> str:
+def _burn(box: Box, version: str, devices: Sequence[IbDevice]) -> str:
     """What to type for each device, by its name where its bus id is not known; an image is made for one PSID."""
     burned = [(device.name, device.bdf if isinstance(device.bdf, str) else device.name) for device in devices]
     checked = [device.name for device in devices if isinstance(device.board_id, Missing)]
@@ -65,10 +66,12 @@ def _burn(version: str, devices: Sequence[IbDevice]) -> str:
     burn = "; ".join(f"mstflint -d {bdf} -i IMAGE burn" for _, bdf in burned)
     reset = "; ".join(f"mstfwreset -d {bdf} reset" for _, bdf in burned)
     names = ", ".join(name for name, _ in burned)
-    return f"{first}burn {version} on {names} ({burn}), while no job uses these adapters, then reset them ({reset})"
+    gpus = ", ".join(gpus_behind(box.topology, {bdf for _, bdf in burned}))
+    unused = f"these adapters nor {gpus}, whose PCIe switches they are" if gpus else "these adapters"
+    return f"{first}burn {version} on {names} ({burn}), while no job uses {unused}, then reset them ({reset})"
 
 
-def _version(device: IbDevice, among: Odd | None, devices: Sequence[IbDevice]) -> Judgement:
+def _version(box: Box, device: IbDevice, among: Odd | None, devices: Sequence[IbDevice]) -> Judgement:
     version, files = need(device.fw_ver), f"/sys/class/infiniband/{device.name}"
     evidence: tuple[Evidence, ...] = (Evidence(f"{files}/fw_ver", version),)
     board = "this model"
@@ -83,9 +86,9 @@ def _version(device: IbDevice, among: Odd | None, devices: Sequence[IbDevice]) -
     usual = str(among.usual) if among.majority else None
     others = f"others {usual}; HCAs of {board}" if usual else f"others differ; HCAs of {board}"
     message = f"firmware {version}, {others}"
-    target, remedy = usual, _burn(usual, [device]) if usual else ""
+    target, remedy = usual, _burn(box, usual, [device]) if usual else ""
     if usual is None and newest is not None:
-        target, remedy = newest[0], _burn(*newest)
+        target, remedy = newest[0], _burn(box, *newest)
     return Judgement(Status.WARN, message, version, target, evidence=evidence, fault=Fault.HCA_FIRMWARE, remedy=remedy)
 
 
@@ -106,8 +109,8 @@ CHECKS = (
         rule="Warns on an HCA whose firmware differs from the version that most HCAs of its model and board_id run; on"
         " each but the newest where there is no majority. Fails on an adapter in flash recovery, by its PCI device id.",
         source="fw_ver and board_id of /sys/class/infiniband; pci.ids",
-        remedy="burn the version that the others run (mstflint -d BDF -i IMAGE burn) while no job uses the adapter,"
-        " then reset it (mstfwreset -d BDF reset)",
+        remedy="burn the version that the others run (mstflint -d BDF -i IMAGE burn) while no job uses the adapter"
+        " or a GPU whose PCIe switch it is, then reset it (mstfwreset -d BDF reset)",
         judge=_firmware,
         blames=_blames,
         shared=host_if_all(_OF_ALL),

@@ -1,0 +1,35 @@
+"""GPUs whose PCIe switch is part of an adapter: what resets the one takes down the links of the others.
+
+A ConnectX-8 is the switch of a GPU on HGX B300 and of a Direct NIC's (linux-rdma/rdma-core kernel-boot/rdma_topo);
+``mlxfwreset --sync 2`` resets such a switch with its adapter (MFT 4.33 release notes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from dgxcheck.facts.ids import MELLANOX
+from dgxcheck.facts.missing import Missing
+from dgxcheck.topology.model import Topology
+
+_BRIDGE = 0x0604
+"""PCI base class and subclass."""
+
+
+def gpus_behind(topology: Topology, adapters: Collection[str | None]) -> tuple[str, ...]:
+    """Names of the GPUs below a bridge that the adapter, or its DMA function, stands below too and that is its make."""
+    ends = [function for bdf, function in topology.functions.items() if bdf in adapters]
+    ends += [device.dma for device in topology.devices if device.dma is not None and device.bdf in adapters]
+    bridges = {
+        bdf for end in ends if not isinstance(end.path, Missing) and end.vendor == MELLANOX
+        for bdf in end.path[1:-1] if _is_own(topology, bdf)
+    }  # fmt: skip
+    return tuple(
+        gpu.name for gpu in topology.gpus if not isinstance(gpu.path, Missing) and not bridges.isdisjoint(gpu.path)
+    )
+
+
+def _is_own(topology: Topology, bdf: str) -> bool:
+    bridge = topology.functions.get(bdf)
+    code = None if bridge is None else bridge.class_code
+    return bridge is not None and bridge.vendor == MELLANOX and isinstance(code, int) and code >> 8 == _BRIDGE
