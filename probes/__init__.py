@@ -7,7 +7,7 @@ a driver that takes all the time there is keeps no file from being read.
 WIRING = ("pci", "vpd", "numa", "infiniband", "gpu", "nvlink", "gpu_pairs", "stated")
 """What the topology engine is built from."""
 
-COUNTERS = ("aer", "edac", "ib_ports", "nvlink", "gpu_ecc", "gpu_counters", "nvlink_errors")
+COUNTERS = ("aer", "edac", "ib_ports", "nvlink", "gpu_ecc", "gpu_counters", "nvlink_errors", "network")
 """What is worth asking again after a while."""
 
 _FIELDS = {

@@ -297,6 +297,9 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
 """Messages that follow each other within a tenth of a second."""
 
 UNJUDGED: tuple[Lines, ...] = (
+    ("mlx5_core 0000:02:00.0 enp2s0f0: Link down",),  # once
+    ("ixgbe 0000:02:00.0 enp2s0f0: NIC Link is Down",),
+    ("tg3 0000:02:00.0 enp2s0f0: Link is down",),
     ("ipmi_si IPI0001:00: There appears to be no BMC at this location",
      "ipmi_ssif i2c-IPI0001:06: IPMI message handler: Found new BMC (man_id: 0x00b3d1, prod_id: 0x0001, dev_id: 0x20)"),
     ("ipmi_ssif i2c-IPI0001:06: Unable to get the device id: -5", "ipmi_si IPI0001:00: KCS in invalid state 6",

@@ -100,6 +100,13 @@ _SENDS_NOTHING = (
         before=rf"[\w-]{{1,64}} {PATTERN} (?P<interface>[\w.@-]{{1,15}})",
     ),
 )  # fmt: skip
+_OF_INTERFACE = rf"[\w-]{{1,32}} {PATTERN} (?P<interface>[\w.@-]{{1,15}})"
+_LINK_DOWN = (
+    Form(": Link down", "$", before=_OF_INTERFACE),
+    Form(": NIC Link is Down", "$", before=_OF_INTERFACE),
+    Form(": Link is down", "$", before=_OF_INTERFACE),
+)
+"""mlx5 and mlx4 (en_main.c, en_netdev.c); Intel's and Broadcom's drivers; tg3."""
 _IPMI = r"ipmi_(?:si|ssif)(?: [\w.:-]{1,40})?"
 _NO_BMC = (
     Form(": There appears to be no BMC at this location", before=_IPMI),
@@ -133,6 +140,8 @@ def _single(lines: Lines) -> Iterator[HostEvent]:
             yield host_event("stuck", "nvidia-modeset", seconds, message)
         elif match := first_match(_SENDS_NOTHING, message):
             yield host_event("sends nothing", match["interface"], seconds, message)
+        elif match := first_match(_LINK_DOWN, message):
+            yield host_event("link down", match["interface"], seconds, message)
         elif match := _BOUNCE.match(message):
             yield host_event("bounce buffers", match["bdf"], seconds, message)
         elif match := _KILLED.match(message):

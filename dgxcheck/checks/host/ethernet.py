@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check, Judge, ruled
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, given, judged, skip
-from dgxcheck.checks.engine.growth import DAY_S, flood, uptime
+from dgxcheck.checks.engine.growth import DAY_S, counter_growth, duration, flood, rate, uptime
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import NetInterface, had_carrier
+from dgxcheck.facts.kernel_log import HostEvent
 from dgxcheck.facts.missing import Missing, need, rows
 
 _ARPHRD_ETHER = 1
@@ -85,7 +86,11 @@ def _with_cable(box: Box) -> list[NetInterface] | Missing:
     if isinstance(up, Missing):
         return up
     without = [each for each in rows(box.snapshot.network) if each not in up and _physical(box, each)]
-    return [*up, *(each for each in without if _silent(box, each) or _lost(each) > limit or _is_unplugged(box, each))]
+    return [
+        *up,
+        *(each for each in without
+          if _silent(box, each) or _lost(each) > limit or _flaps(box, each, limit) or _is_unplugged(box, each)),
+    ]  # fmt: skip
 
 
 def _is_unplugged(box: Box, interface: NetInterface) -> bool:
@@ -117,18 +122,59 @@ def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgem
         message = f"no carrier, and it had one since boot (lost {_lost(interface)} times)"
         remedy = _NO_CABLE.replace("INTERFACE", interface.name)
         return judged(Fault.ETHERNET_DOWN, message, evidence=where, warns=True, remedy=remedy)
-    lost, limit = need(interface.carrier_down_count), box.settings.limit("network.carrier")
-    evidence = (Evidence(f"/sys/class/net/{interface.name}/carrier_down_count", lost),)
+    limit = box.settings.limit("network.carrier")
+    if flaps := _flaps(box, interface, limit):
+        when = f"within {duration(flaps[-1].seconds - flaps[0].seconds)}"
+        return _often(interface, len(flaps), limit, when, Evidence("kernel log", flaps[-1].line))
+    lost = need(interface.carrier_down_count)
+    evidence = Evidence(f"/sys/class/net/{interface.name}/carrier_down_count", lost)
+    if (grown := _grown(box, interface)) is not None and rate(*grown, DAY_S) > limit:
+        number, growth = grown
+        return _often(interface, number, limit, growth.how, evidence)
     since = flood(box, lost, None, limit, DAY_S)
+    if since is not None:
+        return _often(interface, lost, limit, since, evidence)
     if lost > limit and uptime(box) is None:
-        return skip("no-history", f"lost its carrier {lost} times, and the time since boot is not known", *evidence)
-    often = f" {since} ({limit:g} a day allowed)" if since else ""
+        return skip("no-history", f"lost its carrier {lost} times, and the time since boot is not known", evidence)
+    return Judgement(Status.PASS, f"lost its carrier {counted(lost, 'time')}", lost, limit, "a day", (evidence,))
+
+
+def _often(interface: NetInterface, number: int, limit: float, when: str, evidence: Evidence) -> Judgement:
+    message = f"lost its carrier {counted(number, 'time')} {when} ({limit:g} a day allowed)"
     return judged(
-        Fault.PORT_ERRORS, f"lost its carrier {counted(lost, 'time')}{often}", lost, limit, "a day", evidence,
-        warns=since is not None, remedy=_FLAPPING.replace("INTERFACE", interface.name),
+        Fault.PORT_ERRORS, message, number, limit, "a day", (evidence,), warns=True,
+        remedy=_FLAPPING.replace("INTERFACE", interface.name),
     )  # fmt: skip
 
 
+def _grown(box: Box, interface: NetInterface) -> tuple[int, Growth] | None:
+    """How often it lost its carrier between two readings; None where it was not read twice, or its driver was loaded
+    in between.
+    """
+    growth = box.growth
+    if isinstance(growth, Judgement):
+        return None
+    old, new = (
+        next((each.carrier_down_count for each in rows(facts.network) if each.name == interface.name), None)
+        for facts in (growth.old, growth.new)
+    )
+    if old is None or new is None:
+        return None
+    grown = counter_growth(old, new)
+    return (grown, growth) if isinstance(grown, int) else None
+
+
+def _flaps(box: Box, interface: NetInterface, limit: float) -> list[HostEvent]:
+    """The most that its driver logged within a day, if more than the limit; none while it comes up after boot."""
+    own = [each for each in box.log.host if (each.trouble, each.part) == ("link down", interface.name)]
+    own = [each for each in own if each.seconds > _COMES_UP_S] if box.log.timed else []
+    days = [[each for each in own[n:] if each.seconds - first.seconds <= DAY_S] for n, first in enumerate(own)]
+    most = max(days, key=len, default=[])
+    return most if len(most) > limit else []
+
+
+_COMES_UP_S = 300.0
+"""After boot, in which drivers, NetworkManager and the modules bring links down and up."""
 _FLAPPING = (
     "look for the cause in the kernel log; if nothing on this host took the link down, compare ethtool -m INTERFACE and"
     " ethtool -S INTERFACE with the switch port: light, temperature and errors of both ends (ethtool(8))"
@@ -155,9 +201,10 @@ CHECKS = (
         rule="Warns if an Ethernet interface lost its carrier more than {network.carrier} over the whole time since"
         " boot, whether it has one now or not, which RoCE and storage feel as stalls; not judged where more were lost"
         " and that time is not known. Warns if it has none, but lost one twice, so that it had one. InfiniBand counts"
-        " the same in link_downed. Warns also if the kernel logged that its transmit queue timed out.",
+        " the same in link_downed. Warns also if so many were lost between two readings or, by the kernel log, within a"
+        " day (the first minutes after boot apart), and if that log says that its transmit queue timed out.",
         source="carrier_down_count of /sys/class/net since Linux 4.16; threshold of Azure's node checks; kernel log"
-        " (net/sched/sch_generic.c)",
+        " (net/sched/sch_generic.c; mlx5 en_main.c and others)",
         remedy=_FLAPPING,
         judge=_per_interface(_carrier, _with_cable),
     ),

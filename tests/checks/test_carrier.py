@@ -1,0 +1,50 @@
+"""An Ethernet port that flaps: between two readings, and by the kernel log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from judging import judged
+
+from dgxcheck.facts.missing import Json
+
+NET = "/sys/class/net/{}"
+MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
+E1 = "mlx5_core 0000:e1:00.0 eth0: Link down"
+
+
+def carriers(folder: Path, base: str, lines: dict[float, str], now: dict[str, str], later: dict[str, str]) -> list[str]:
+    """The warnings of host.carrier, by interface."""
+    log: dict[str, Json] = {f"kmsg {n}": f"{at:.6f};{line}" for n, (at, line) in enumerate(lines.items(), 40)}
+    facts = {f"text {NET.format(name)}/carrier_down_count": f"{count}\n" for name, count in now.items()}
+    second = {NET.format(name): {"text": {"carrier_down_count": f"{count}\n"}} for name, count in later.items()}
+    document = {"schema": "dgxcheck/overlay/1", "base": base, "facts": facts, "add": log}
+    path = folder / "flaps.json"
+    path.write_text(json.dumps(document | ({"later": [{"at_s": 60, "facts": second}]} if later else {})))
+    findings = judged(str(path))[1]["findings"]
+    return [each["subject"]["name"] for each in findings if each["id"] == "host.carrier" and each["status"] == "warn"]
+
+
+@pytest.mark.parametrize(("base", "name", "now", "later", "due"), [
+    ("gb200-nvl72", "eth4", "40", "46", ["eth4"]), ("dgx-b300", "eth0", "40", "46", ["eth0"]),
+    ("dgx-b300", "eth0", "40", "45", []),
+    ("dgx-b300", "eth0", "40", "2", []),  # its driver was loaded again
+    ("dgx-b300", "eth0", "2", "2", []),
+])  # fmt: skip
+def test_between_two_readings(
+    base: str, name: str, now: str, later: str, due: list[str], tmp_path: Path
+) -> None:
+    assert carriers(tmp_path, base, {}, {name: now}, {name: later}) == due
+
+
+@pytest.mark.parametrize(("start", "apart", "number", "due"), [
+    (HOUR_S, 10 * MINUTE_S, 12, ["eth0"]),
+    (HOUR_S, 10 * MINUTE_S, 5, []),
+    (20.0, 20.0, 12, []),  # while it comes up
+    (HOUR_S, DAY_S / 4, 12, []),  # five a day
+])  # fmt: skip
+def test_by_the_kernel_log(start: float, apart: float, number: int, due: list[str], tmp_path: Path) -> None:
+    lines = {start + n * apart: E1 for n in range(number)}
+    assert carriers(tmp_path, "dgx-b300", lines, {}, {}) == due
