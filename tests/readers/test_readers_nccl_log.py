@@ -210,15 +210,36 @@ def test_warnings(text: str, key: str, fault: str) -> None:
         "NET/IB : mlx5_1:1 Got non-fatal async event: port active(9)",
         "NET/IB : mlx5_1:1 Got non-fatal async event: client reregistration(15)",
         "Could not find real path of /sys/class/pci_bus/0000:00/../../0000:00:1e.0",
-        "MNNVL busId 0x901000 fabric UUID 1a.2b cliqueId 0x1 state 3 healthMask 0xaa",
     ],
 )
 def test_what_working_machines_log(text: str) -> None:
     """It is known, be it that the log holds nothing else."""
     line = f"box:1:2 [0] transport/net_ib.cc:1 NCCL WARN {text}"
-    found = one(log.read_log, line.replace("WARN MNNVL", "INFO MNNVL"))
+    found = one(log.read_log, line)
     assert not found.facts
     assert unread([found], line) == []
+
+
+UUID = "3143b15bc2cd192b.8cc9b5473fb5b93"
+FABRIC = (
+    "a-04:7:8 [1] NCCL INFO MNNVL busId 0x901000 fabric UUID 3143b15bc2cd192b.8cc9b5473fb5b93"
+    " cliqueId 0x7ffe state 3 healthMask 0xa9"
+)
+
+
+def test_what_nvml_answers_of_the_fabric() -> None:
+    """The UUID is two little-endian numbers."""
+    found = one(log.read_log, FABRIC).facts
+    assert found["nvml nvmlDeviceGetGpuFabricInfo 0009:01:00.0"] == {
+        "state": 3, "healthMask": 0xA9, "cliqueId": 0x7FFE, "clusterUuid": "2b19cdc2-5bb1-4331-935b-fb73549bcc08"
+    }  # fmt: skip
+    assert found["stated gpu-without-number 0009:01:00.0"] is True
+
+
+def test_a_fabric_that_the_environment_makes() -> None:
+    setting = "a-04:7:8 [1] NCCL INFO NCCL_MNNVL_UUID set by environment to 1.\n"
+    found = one(log.read_log, setting + FABRIC.replace(UUID, "1.1")).facts
+    assert found["nvml nvmlDeviceGetGpuFabricInfo 0009:01:00.0"] == {"state": 3, "healthMask": 0xA9}
 
 
 def test_the_hca_of_a_transfer_is_named() -> None:

@@ -19,6 +19,7 @@ from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.nccl.channels import GDR, Channels, Graph, Multicast
+from dgxcheck.readers.nccl.fabric import Fabrics
 from dgxcheck.readers.nccl.warnings import HARMLESS, Gpus, report
 from dgxcheck.readers.network.files import NAME, listed, port_files
 from dgxcheck.readers.values import bounded, gpu
@@ -225,9 +226,6 @@ _CHOICES = frozenset((
 _SETTING = LazyPattern(r"(?P<name>NCCL_[A-Z0-9_]{1,60}) set (?:by environment )?to (?P<value>\S{1,200}?)\.?", "NCCL_")
 
 
-_KNOWN = LazyPattern(r"MNNVL busId ", "MNNVL busId ")
-
-
 def read_log(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """One part for each host whose lines tell of the machine; of one host alone without its name."""
     hosts: dict[str, _Host] = {}
@@ -240,7 +238,7 @@ def read_log(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     versions = {at: version for at, line in enumerate(lines) if (version := version_in(line))} if every else {}
     tool = f"{TOOL} {[*versions.values()][-1]}" if versions else TOOL
     by_host = {name: facts for name, host in hosts.items() if (facts := host.facts(tool))}
-    if not by_host and any(_KNOWN.match(text) or HARMLESS.search(text) for text in texts):
+    if not by_host and any(map(HARMLESS.search, texts)):
         return (Imported(tool=tool, facts={}, understood=frozenset(every)),)
     nobodys = every.union(versions) - {number for name in by_host for number in hosts[name].numbers}
     return tuple(
@@ -260,6 +258,7 @@ class _Host:
         self._network = Network()
         self._channels = Channels(self._gpus)
         self._multicast = Multicast()
+        self._fabrics = Fabrics()
         self._settings: dict[str, str] = {}
         self._warnings: list[tuple[int | None, str]] = []
 
@@ -272,7 +271,7 @@ class _Host:
             self._settings[setting["name"]] = setting["value"]
         elif not (
             self._channels.take(line.text, line.number) or self._gpus.take(line.text)
-            or self._network.take(line.text) or self._multicast.take(line.text)
+            or self._network.take(line.text) or self._multicast.take(line.text) or self._fabrics.take(line.text)
         ):  # fmt: skip
             self._graph.take(line.text)
 
@@ -287,5 +286,6 @@ class _Host:
         chosen = [f"{name}={value}" for name, value in self._settings.items() if name in _CHOICES]
         if chosen and (reports or self._channels.sent or self._channels.received):
             reports.add(HOST, "settings", "note", text=f"set for this run: {', '.join(chosen)}")
-        parts = (self._gpus.facts(), self._graph.facts(), self._network.facts(), self._channels.facts(tool))
+        parts = (self._gpus.facts(), self._graph.facts(), self._network.facts(), self._channels.facts(tool),
+                 self._fabrics.facts(self._settings))  # fmt: skip
         return {key: fact for part in parts for key, fact in part} | reports.facts()
