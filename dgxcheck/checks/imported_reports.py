@@ -32,6 +32,7 @@ _OF_NETWORK = (
     "confirm it with ibstat and mlxlink for this port alone; then compare perfquery -x and the kernel log of that time"
 )
 """What no tool of the GPUs tells."""
+_OF_MODULE = "see whether a cable belongs into this port, and what is plugged in (mlxlink -m)"
 _OF_HOST = (
     "confirm it with that tool; then compare the BMC's event log (ipmitool sel elist) and the kernel log of that time"
 )
@@ -90,7 +91,7 @@ def _whose(subject: str, fault: FaultKind | None) -> str:
 def _remedy(about: Subject, fault: FaultKind | None) -> str:
     """Where that of the check, which is for GPUs, does not help."""
     if about.kind in ("hca", "port"):
-        return _OF_NETWORK
+        return _OF_MODULE if fault is Fault.PORT_MODULE else _OF_NETWORK
     if fault is Fault.ACS:
         return _OF_ACS
     of_part = about.kind == "host" and fault is not None and fault.about[0] in ("host", "link")

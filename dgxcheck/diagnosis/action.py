@@ -33,7 +33,7 @@ Code = Literal[
     "field-diagnostic", "field-diagnostic-cooled", "field-diagnostic-by-load",
     "field-diagnostic-by-load-cooled", "watch-counters", "check-program", "restart-program",
     # what is looked at
-    "inspect-link", "inspect-rack-fabric", "inspect-rack-links", "inspect-missing", "inspect-port",
+    "inspect-link", "inspect-rack-fabric", "inspect-rack-links", "inspect-missing", "inspect-port", "inspect-module",
     "inspect-driver-versions", "inspect-soldered-memory",
     "inspect-airflow", "inspect-own-fans", "inspect-coolant", "inspect-water-cooling", "inspect-power",
     "inspect-dimms", "inspect-cabling",
@@ -177,6 +177,7 @@ SOURCES: Mapping[Code, str] = {
     " guide",
     "inspect-missing": "lspci(8); https://docs.nvidia.com/deploy/gpu-debug-guidelines/index.html",
     "inspect-port": "NVIDIA MFT user manual: mlxlink; perfquery(8), ethtool(8)",
+    "inspect-module": "NVIDIA MFT user manual: mlxlink; NVIDIA NVOS user manual, link diagnostic per port",
     "inspect-driver-versions": f"modinfo(8), {_LIBRARY}",
     "inspect-soldered-memory": "ipmitool(1), sel; NVIDIA Grace CPU: LPDDR5X on the module",
     "inspect-link": "Linux Documentation/PCI/pcieaer-howto; lspci(8)",

@@ -171,6 +171,7 @@ def inspection(
     elif code == "inspect-port":
         adapter = component.bdf or _kernel_name(component)
         links = (("mlxlink", "-d", adapter, "-m", "-c"),) if adapter else ()
+        code = "inspect-module" if {*faults} == {Fault.PORT_MODULE} else code
         return (links, Instruction(code=code)) if _OF_CABLES & {*faults} and not own else ((), None)
     if code == "inspect-airflow" and Fault.FAN not in faults:
         code = "inspect-water-cooling" if is_station(box) else "inspect-coolant" if is_tray_of_a_rack(box) else code

@@ -131,6 +131,7 @@ def test_a_device_that_the_class_lists_and_that_is_gone(tmp_path: Path) -> None:
         ("Operational Info\nState : Active\nStatus Opcode : 15\nRecommendation : Bad signal integrity", "HCA", "warn"),
         ("Operational Info\nState : Polling\nStatus Opcode : 1024\nRecommendation : Cable is unplugged", "HCA",
          "unknown"),
+        ("Operational Info\nState : Disable\nStatus Opcode : 1\nRecommendation : closed by command", "HCA", "unknown"),
         (LINK_JSON.replace("1024", "0").partition("}\n")[0], "mt4119_pciconf0", "note"),
     ],
 )  # fmt: skip
@@ -141,6 +142,21 @@ def test_mlxlink_of_a_port_that_is_no_rdma_device(text: str, name: str, outcome:
     assert key == f"stated report {name} mlxlink-status"
     assert isinstance(report, dict)
     assert report["outcome"] == outcome
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "fault"),
+    [
+        ("Polling", 1032, "port-module"), ("Polling", 1030, "port-module"), ("Polling", 16, "port-module"),
+        ("Polling", 1034, "port-disabled"), ("Disable", 1, "port-disabled"), ("Polling", 2, "port-down"),
+        ("Active", 15, "port-errors"),
+    ],
+)  # fmt: skip
+def test_whose_a_status_of_mlxlink_is(state: str, code: int, fault: str) -> None:
+    text = f"mlxlink -d mlx5_2 -p 1\nOperational Info\nState : {state}\nStatus Opcode : {code}\nRecommendation : x"
+    report = one(adapters.read_mlxlink, text).facts["stated report mlx5_2/1 mlxlink-status"]
+    assert isinstance(report, dict)
+    assert report["fault"] == fault
 
 
 @pytest.mark.parametrize(

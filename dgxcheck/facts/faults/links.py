@@ -142,7 +142,9 @@ class Links:
     PORT_MISSING = FaultKind("port-missing", "a port that the configuration names is missing", "hardware")
     PORT_DOWN = FaultKind("port-down", "a port is down", "environment")
     PORT_DISABLED = FaultKind("port-disabled", "a port is administratively disabled", "setting",
-        steps=("change-setting", "reseat", "replace"), source="NVIDIA MFT user manual")
+        steps=("change-setting", "reseat", "replace"),
+        remedy="bring it up if a cable is plugged in and the port is to be used (mlxlink -d DEVICE --port_state UP)",
+        source="NVIDIA MFT user manual")
     NO_SUBNET_MANAGER = FaultKind("no-subnet-manager", "a port is up but no subnet manager configured it",
         "environment", about=("subnet-manager", ""))
     PORT_SLOW = FaultKind("port-slow", "a port runs below its rate or on fewer lanes", "environment",

@@ -109,6 +109,9 @@ SENTENCES: Mapping[Code, str] = {
     " errors, no space for a BAR, a link that is down)",
     "inspect-port": "compare with the switch port: what speed, width and FEC it is set to, and its error counters;"
     " look at temperature and received power of the module",
+    "inspect-module": "read the module's part number and power class and its temperature (mlxlink -m), and whether the"
+    " adapter supports it; of one that is too hot see the airflow at its cage, of one over the power budget what power"
+    " the port may give",
     "inspect-driver-versions": "a reload takes the module that is on disk: it helps only where modinfo shows the"
     " version of the library (the file that libcuda.so.1 and libnvidia-ml.so.1 lead to); else the driver's packages are"
     " made whole first, once the host is drained. Where only a container fails, the image has its own libcuda.so.1"

@@ -7,6 +7,7 @@ from collections import Counter
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.infiniband import LANE_GBIT
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
@@ -33,8 +34,13 @@ _JSON = tuple('{}[]"0123456789')
 """How the lines of a document begin."""
 _MLXLINK_HEAD = 6
 """Lines of a document by which the first group of its members has begun."""
-_UNUSED = (1, 1024)
-"""Status opcodes of a port that was switched off, and of one without a cable."""
+_CLOSED = (1, 1033, 1034)
+"""Status opcodes of a port that was switched off, or its module."""
+_UNPLUGGED = 1024
+_OF_MODULES = frozenset({16, 20, *range(24, 33), 41, *range(_UNPLUGGED, 2048)})
+"""What a cable or module is not fit for, and what the firmware that manages modules reports; others are of the link:
+https://docs.nvidia.com/networking/display/nvidianvosusermanualforinfinibandswitchesv25024014/link+diagnostic+per+port
+"""
 _SPEED = LazyPattern(r"IB-(?P<name>[A-Z]DR)", "IB-")
 _LANES = LazyPattern(r"(?P<lanes>\d{1,2})x", flags=re.IGNORECASE)
 _RULE = LazyPattern(r"[-=]{3,80}")
@@ -52,7 +58,8 @@ def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             if re.fullmatch(NAME, device):
                 ports.setdefault(device, []).append(port)
                 part.found.update(port_files(device, port, _files(members)))
-            _diagnose(part, re.sub(r"^/dev/mst/|[/:]", "", device) or "HCA", members)
+            at = f"/{port}" if re.fullmatch(NAME, device) else ""
+            _diagnose(part, (re.sub(r"^/dev/mst/|[/:]", "", device) or "HCA") + at, members)
         members.clear()
 
     for number, line in numbered(lines, bare):
@@ -126,11 +133,21 @@ def _diagnose(reports: Reports, device: str, members: dict[str, str]) -> None:
     code = integer(members.get("Status Opcode", ""), 1 << 16)
     if code:
         text = f"status {code}: {members.get('Recommendation', '')}"
-        reports.add(device, "status", "unknown" if code in _UNUSED else "warn", Fault.PORT_MODULE, text)
+        unused = code == _UNPLUGGED or code in _CLOSED
+        reports.add(device, "status", "unknown" if unused else "warn", _fault(code, members["State"]), text)
     elif members["State"] == "Active":
         reports.add(device, "status", "pass")
     else:
         reports.add(device, "status", "note", text=f"the port is {members['State']}")
+
+
+def _fault(code: int, state: str) -> FaultKind:
+    """The port's, its module's, or that of the link between two ends."""
+    if code in _CLOSED:
+        return Fault.PORT_DISABLED
+    if code in _OF_MODULES:
+        return Fault.PORT_MODULE
+    return Fault.PORT_ERRORS if state == "Active" else Fault.PORT_DOWN
 
 
 MST_TOOL = "mst"
