@@ -91,7 +91,7 @@ _MACHINE: Mapping[Reader, Signs] = {
     messages.read_messages: (
         "vmiop_", "nvidia-vgpu-vfio]", "send vgpu", "license from", "license acquired", "is not viable", "/dev/vfio/",
         "iommu models", "libcufile", "libdcgm", " mig", "resetting all gpus", "multiple config", "gds release",
-        "platform verification", "iommu: ", "acs enabled", "api mismatch", "initialize nvml", "space left",
+        "platform verification", "iommu: ", "acs enabled", "api mismatch", "initialize nvml", "init nvml", "space left",
         "nv-hostengine: ", "specified host", "to host engine", "iommu_group", "initialize dcgm",
         "profiling module", "retrying",
     ),

@@ -74,6 +74,11 @@ FAULTS = [
     # NVIDIA/dcgm-exporter: nv-hostengine's words
     ("Error: Failed to initialize NVML\ntime=\"2022-05-24T08:06:48Z\" level=fatal msg=\"Error starting nv-hostengine:"
      ' DCGM initialization error"', Fault.DRIVER_FAILED),
+    # NVIDIA/dcgm-exporter issue 46, NVIDIA/go-nvml issue 164
+    ("2022-03-03 01:22:10.481 ERROR [11:11] Cannot initialize the hostengine: Error: Failed to initialize NVML"
+     " [/workspaces/dcgmlib/src/DcgmHostEngineHandler.cpp:3677] [DcgmHostEngineHandler::Init]", Fault.DRIVER_FAILED),
+    ('level=ERROR msg="Cannot init NVML library; err: Unknown Error"', Fault.DRIVER_FAILED),
+    ('level=ERROR msg="Cannot init NVML library; err: Driver Not Loaded"', Fault.DRIVER_NOT_LOADED),
     ("slurmd: error: Failed to initialize NVML: Driver Not Loaded", Fault.DRIVER_NOT_LOADED),
     ('level=error msg="Failed to initialize NVML: Driver/library version mismatch"', Fault.DRIVER_MISMATCH),
     ("[  145.699297] cloud-init[3620]: NVRM: API mismatch: the client has the version 535.161.08, but",

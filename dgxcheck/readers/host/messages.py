@@ -19,6 +19,8 @@ from dgxcheck.readers.values import numbered
 VGPU, LICENCE, QEMU, MIG = "vGPU Manager", "vGPU licence", "QEMU", "mig-parted"
 GDS, DCGM, OPERATOR, DRIVER, DISK = "gdscheck", "DCGM", "GPU operator", "NVIDIA driver", "disk"
 _LOG = r"vmiop_(?:env_)?log: (?:error: )?(?:\(0x[0-9a-f]{1,3}\): )?"
+_NO_NVML = r"\w(?:: |=\")(?:Failed to initialize NVML|Cannot init NVML library; err): "
+_OF_NVML = ("Failed to initialize NVM", "Cannot init NVML library")
 _STATE = rf"notice: {_LOG}vGPU license state: "
 
 
@@ -106,14 +108,15 @@ _ROWS = (
         r"third-party Profiling module returned an unrecoverable error", "third-party Profiling mo"),
         "note", None, "its profiling module failed: nv-hostengine.log says why; another profiler may hold the counters,"
         " or a newer driver or DCGM is needed"),
-    _Row(DCGM, "nvml", LazyPattern(r"^Error: Failed to initialize NVML$", "Failed to initialize NVM"),
-        "warn", Fault.DRIVER_FAILED, "it cannot initialise NVML"),
-    _Row(DRIVER, "absent", LazyPattern(
-        r"\w(?:: |=\")Failed to initialize NVML: Driver Not Loaded", "Failed to initialize NVM"),
+    _Row(DRIVER, "absent", LazyPattern(rf"{_NO_NVML}Driver Not Loaded", *_OF_NVML),
         "warn", Fault.DRIVER_NOT_LOADED, "a program found it not loaded"),
-    _Row(DRIVER, "client", LazyPattern(
-        r"\w(?:: |=\")Failed to initialize NVML: Driver/library version mismatch", "Failed to initialize NVM"),
+    _Row(DRIVER, "client", LazyPattern(rf"{_NO_NVML}Driver/library version mismatch", *_OF_NVML),
         "warn", Fault.DRIVER_MISMATCH, "a program with another version of its library was refused"),
+    _Row(DCGM, "nvml", LazyPattern(
+        r"(?:^|Cannot initialize the hostengine: )Error: Failed to initialize NVML(?: \[.{1,300})?$", _OF_NVML[0]),
+        "warn", Fault.DRIVER_FAILED, "it cannot initialise NVML"),
+    _Row(DCGM, "nvml", LazyPattern(r"Cannot init NVML library; err: (?P<said>[\w ]{3,60})", _OF_NVML[1]),
+        "warn", Fault.DRIVER_FAILED, "it cannot initialise NVML: {said}"),
     _Row(DRIVER, "client", LazyPattern(
         r"\w\[\d{1,9}\]: NVRM: API mismatch: the client .{0,80}?has (?:the )?version (?P<said>\d[\d.]{2,20}\d)",
         "NVRM: API mismatch: "),
