@@ -222,6 +222,11 @@ IMEX Log initializing at: 3/18/2025 17:01:02.100
 [Mar 18 2025 17:01:02] [ERROR] [tid 77] node 3 is away
 """
 LEGEND = "Connectivity Table Legend:\nN - Never Connected\nD - Disconnected - It was lost\n!V! - Version mismatch\n"
+IMEX_TWICE = """\
+IMEX Log initializing at: 9/18/2026 06:40:33.561
+[Sep 18 2026 06:40:33] [INFO] [tid 77] IMEX version 580.159.04 is running with the following configuration options:
+[Sep 18 2026 06:40:33] [ERROR] [tid 77] Failed to allocate Imex session, NV_ERR_IN_USE
+"""
 IMEX_UNIT = """\
 Mar 18 17:01:02 node1 nvidia-imex[4711]: Failed: nothing in the list
 Mar 18 17:01:02 node1 systemd[1]: nvidia-imex.service: Failed with result 'exit-code'.
@@ -235,6 +240,7 @@ Mar 18 17:01:02 node1 systemd[1]: nvidia-imex.service: Failed with result 'exit-
         (LEGEND + CONTROL.format(state="READY", sign="C", domain="UP"), ""),
         (CONTROL.format(state="READY", sign="!V!", domain="DEGRADED"), "imex-nodes"),
         ("Domain State: DOWN", "imex-nodes"), (IMEX_LOG, "imex-nodes"), (IMEX_UNIT, "imex-down"),
+        (IMEX_TWICE, "imex-twice"),
     ],
 )  # fmt: skip
 def test_imex_is_no_fabric_manager(text: str, fault: str) -> None:

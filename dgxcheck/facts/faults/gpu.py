@@ -252,6 +252,11 @@ class Gpu:
         warns="next-maintenance", steps=("inspect",),
         remedy="journalctl -u nvidia-imex; compare its list of nodes with that of other nodes, which must be the same;"
         " systemctl start nvidia-imex, which ends no jobs on this node", source=OWN)
+    IMEX_TWICE = FaultKind("imex-twice", "a daemon of IMEX found the session of this node in use by another one",
+        "software", about=("host", "IMEX"), warns="next-maintenance", steps=("inspect",),
+        remedy="list the daemons of this node (pgrep -a nvidia-imex; systemctl status nvidia-imex; on Kubernetes the"
+        " compute domain daemons): where the DRA driver runs them nvidia-imex.service is to be disabled, as jobs allow",
+        source="https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/dra-intro-install.html")
     IMEX_NODES = FaultKind("imex-nodes", "nodes of an IMEX domain do not reach each other", "environment",
         about=("host", "IMEX"), warns="next-maintenance", steps=("inspect",),
         remedy="ask every node for nvidia-imex-ctl -N, and compare version, list of nodes and the network between them;"

@@ -24,6 +24,7 @@ _DOMAIN = LazyPattern(r"Domain State: (?P<state>[A-Z_]{2,20})", "Domain State: "
 _ROW = LazyPattern(r"\d{1,5} {2,12}(?:(?:[INRDAC]|![VM]!|\d{1,5}|\.{3}) {0,8}){1,600}|[\d/]{8,10} [\d:.]{8,12}")
 _LEGEND = LazyPattern(r"(?:[INRDAC]|![VM]!) - [A-Z].{4,120}|Nodes From.{1,4000}")
 _MISMATCH = {"!V!": "versions", "!M!": "lists"}
+_IN_USE = LazyPattern(r"Imex session, NV_ERR_IN_USE", "NV_ERR_IN_USE")
 _APART = Fault.IMEX_NODES
 
 
@@ -57,7 +58,8 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         part.lines.add(number)
     for text in errors or ended[:1]:
-        part.add(HOST, "log", "warn", Fault.IMEX_DOWN if ended else _APART, text)
+        fault = Fault.IMEX_TWICE if _IN_USE.search(text) else Fault.IMEX_DOWN if ended else _APART
+        part.add(HOST, "log", "warn", fault, text)
     if away:
         part.add(HOST, "nodes", "warn", _APART, f"nodes not ready: {len(away)} ({', '.join(away[:4])})")
     if domain != "UP" and not part:
