@@ -64,6 +64,10 @@ FAULTS = [
     ('E0114 22:32:39.849988 14067 kuberuntime_manager.go:1323] "Failed to prepare dynamic resources" err="prepare'
      ' dynamic resources: DRA driver compute-domain.nvidia.com is not registered" pod="default/worker-0"',
      Fault.GPUS_NOT_OFFERED),
+    # kubernetes-sigs/dra-driver-nvidia-gpu issue 1218
+    ("  Warning  FailedPrepareDynamicResources  22s   kubelet            Failed to prepare dynamic resources: prepare"
+     " dynamic resources: NodePrepareResources: rpc error: code = DeadlineExceeded desc = context deadline exceeded",
+     Fault.GPUS_NOT_OFFERED),
     ("plugin name gpu.nvidia.com not found in the list of registered DRA plugins", Fault.GPUS_NOT_OFFERED),
     ("Warning  UnexpectedAdmissionError  3s  kubelet  Allocate failed due to requested number of devices unavailable"
      " for nvidia.com/gpu. Requested: 1, Available: 0, which is unexpected", Fault.GPUS_NOT_OFFERED),

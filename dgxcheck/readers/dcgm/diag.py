@@ -25,7 +25,7 @@ _FORMS = (
     (Fault.GPUS_NOT_OFFERED,
      r"gres/gpu count (?:reported lower|too low)|of \d{1,3} GPUs are allocatable|(?:stat|Waiting for) gres\.conf file"
      r"|^gres\.conf |^Ignoring file-less|configured to autodetect nvml|number of devices unavailable for nvidia\.com/"
-     r"|DRA driver \S{1,60} is not registered|registered DRA plugins"
+     r"|DRA driver \S{1,60} is not registered|registered DRA plugins|^NodePrepareResources: "
      r"|device marked unhealthy|no healthy devices present|expected \d{1,3} GPUs?,? (?:but )?(?:found|got) \d"
      r"|^nvidia-(?!dcgm)\S{1,120} is (?:Init:)?(?:CrashLoopBackOff|(?:Run|Create)Container(?:Config)?Error|Error$)"),
     (Fault.CONTAINER_RUNTIME, r"Detected non-NVML platform"),

@@ -44,9 +44,11 @@ _KUBELET = LazyPattern(
     r"(?:.{0,2000}[^\w.-])?(?P<message>DRA driver [\w.-]{0,60}nvidia\.com is not registered"
     r"|plugin(?: name)? \"?[\w.-]{0,60}nvidia\.com\"? not found in the list of registered DRA plugins"
     r"|Allocate failed due to [\w; ]{10,120} nvidia\.com/[\w-]{1,60}"
+    r"|NodePrepareResources: rpc error: code = \w{2,40} desc = [\w .:-]{1,200}"
     r"|\d{1,5} (?P<few>Insufficient) nvidia\.com/[\w-]{1,60})"
     r"(?:[^\w-].{0,2000})?",
     "nvidia.com is not registered", "registered DRA plugins", "Allocate failed due to", "Insufficient nvidia.com/",
+    "NodePrepareResources: rpc error",
 )
 """In events of pods, and in the log of kubelet: pkg/kubelet/cm/dra/plugin, cm/devicemanager/manager.go."""
 _XID = LazyPattern(r"\bX[Ii][Dd](?:[ :=_#]{0,3}|\w{0,20} is True \(\{\"| \([\w:. ]{7,40}\): )(?P<number>\d{1,3})\b")
