@@ -102,6 +102,15 @@ Severity        = Critical
 Timestamp       = 2024-12-06 03:12:45
 Message         = A fatal error was detected on a component at bus 59 device 0 function 0.
 """
+ONE_LINE = """\
+2024-03-10 23:08:02 PCI1318 A fatal error was detected on a component at bus 59 device 0 function 0.
+2024-03-10 23:08:02 PSU0003 The power input for power supply 1 is lost.
+2024-03-10 23:09:02 PSU0017 The power input for power supply 1 has been restored.
+"""
+IML = """\
+Severity  Class  Last Update          Count  Description
+Critical  Power  09/26/2022 10:11:00  1  Server Critical Fault (Service Information: Power-On Fault, GPU Board (02h))
+"""
 ENTRIES = """{
  "@odata.type": "#LogEntryCollection.LogEntryCollection", "Members@odata.count": 1,
  "Members": [{"@odata.type": "#LogEntry.v1_15_0.LogEntry", "Severity": "Critical",
@@ -253,6 +262,9 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ipmitool sdr elist": (SENSORS, ("warn fan inspect", "warn power-supply inspect")),
     "racadm getsel": (IDRAC, ("warn power-supply inspect",)),
     "racadm lclog": (LIFECYCLE, ("warn aer-uncorrectable inspect",)),
+    "records of a line": (ONE_LINE, ("warn aer-uncorrectable inspect",)),
+    "the log of HPE's iLO": (IML, ("warn test-failed inspect",)),
+    "the log of HPE's iLO, repaired": (IML.replace("Critical  Power", "Repaired  Power"), ()),
     "entries by Redfish": (ENTRIES, ("warn dimm-errors inspect",)),
     "health by Redfish": (HEALTH, ("warn fan inspect",)),
     "systemctl status": (UNIT, ()),

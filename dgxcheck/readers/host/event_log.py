@@ -196,6 +196,12 @@ def _logged(part: ToolPart, severity: str, message: str) -> None:
 
 IDRAC_TOOL = "racadm"
 _BEGINS = LazyPattern(r"(?:Record: {1,12}|SeqNumber {1,12}= )(?P<number>\d{1,9})", "Record:", "SeqNumber")
+_ONE_LINE = LazyPattern(
+    r"(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,6} )?(?:PCI|CPU|MEM|PSU|FAN|TMP|VLT)\d{4}:? "
+    r"(?P<message>[A-Z].{10,300})"
+)
+"""As Dell's articles show a record: the message id and the message, without a severity."""
+_BAD = LazyPattern(r"\b(?:fatal|failed|failure|lost|uncorrectable|critical|multi-bit|outside of range)\b")
 _OVER = LazyPattern(r"(?:is|are|has been|have been) (?:restored|operating normally|within range|redundant)\b")
 _VERB = LazyPattern(r" (?:is|are|has|have) ")
 _MEMBER = LazyPattern(r"(?P<name>[A-Z][\w/ ]{1,30}?)(?: {0,12}=|:) {1,12}(?P<value>\S.{0,600})|-{20,120}")
@@ -212,6 +218,13 @@ def read_idrac(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         member = _MEMBER.fullmatch(text)
         if begins := _BEGINS.fullmatch(text):
             record = int(begins["number"])
+        elif line := _ONE_LINE.fullmatch(text):
+            part.lines.add(number)
+            of, bad = _VERB.split(line["message"])[0], _BAD.search(line["message"])
+            if _OVER.search(line["message"]):
+                over[of] = len(part.lines)
+            logged.append((len(part.lines), of, "Warning" if bad else "", line["message"]))
+            continue
         elif not (part.lines and member):
             continue
         part.lines.add(number)
@@ -229,4 +242,28 @@ def read_idrac(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for record, of, severity, message in logged:
         if record >= over.get(of, record):
             _logged(part, severity, message)
+    return part.imported(sound="log")
+
+
+IML_TOOL = "HPE IML"
+_CRITICAL = LazyPattern(
+    r"(?:.{0,200}\W)?"
+    r"(?P<message>Server Critical Fault \(Service Information: [^()]{3,160}(?:\([^()]{1,8}\))?\)).{0,80}",
+    "Server Critical Fault",
+)
+_IML_HEAD = LazyPattern(r"(?:ID {1,8})?Severity {1,12}Class {1,40}(?:Last )?\w.{0,120}", "Severity ")
+_POWER = LazyPattern(r"Power Suppl", "Power Suppl")
+
+
+def read_iml(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """HPE's Integrated Management Log: a fault that took power away, with the board that it names."""
+    part = ToolPart(IML_TOOL)
+    for number, text in numbered(lines):
+        if match := _CRITICAL.fullmatch(text):
+            part.lines.add(number)
+            fault = Fault.POWER_SUPPLY if _POWER.search(match["message"]) else Fault.TEST_FAILED
+            if not text.startswith("Repaired"):
+                part.add(HOST, "log", "warn", fault, match["message"])
+        elif _IML_HEAD.fullmatch(text):
+            part.beside.add(number)
     return part.imported(sound="log")
