@@ -6,7 +6,7 @@ import pytest
 from readers_text import one, results, unread
 
 from dgxcheck.readers.any_text import READERS
-from dgxcheck.readers.host import schedulers, slurm
+from dgxcheck.readers.host import health_agents, schedulers, slurm
 
 SINFO = """\
 REASON               USER      TIMESTAMP           NODELIST
@@ -232,3 +232,69 @@ def test_a_scan_of_gpud() -> None:
     assert {fault for outcome, fault, _ in results(output).values() if outcome == "warn"} == {"transfer-unanswered"}
     assert unread([output], text) == []
     assert schedulers.read_health_events(("✘ only 7 port(s) are active",)) == ()
+
+
+NODE = """\
+{"kind": "List", "items": [{"kind": "Node", "metadata": {"name": "gpu-1"}, "status": {"conditions": [
+  {"type": "SysLogsXIDError", "status": "True", "reason": "SysLogsXIDErrorIsNotHealthy",
+   "message": "ErrorCode:79 PCI:0000:9d:00 kernel: NVRM: Xid (PCI:0000:9d:00): 79, GPU has fallen off the bus."},
+  {"type": "Ready", "status": "True", "reason": "KubeletReady"},
+  {"type": "DiskPressure", "status": "False", "reason": "KubeletHasNoDiskPressure"}]}}]}
+"""
+POD = NODE.replace('"Node"', '"Pod"')
+
+
+def test_conditions_of_a_node_as_json() -> None:
+    found = one(schedulers.read_kubernetes, NODE)
+    assert found.host == "gpu-1"
+    assert results(found) == {
+        "0000:9d:00.0 Kubernetes-syslogsxiderror": ("fail", "gpu-lost", 1),
+        "host Kubernetes-conditions": ("pass", "", 2),
+    }  # fmt: skip
+    assert schedulers.read_kubernetes(tuple(POD.splitlines())) == ()
+
+
+AGENT = """\
+"BackgroundGPUHealthChecks": {
+  "status": "Error",
+  "description": "BackgroundGPUHealthChecks report Error count=2 subsystem=System",
+  "details": "IMEX domain status is DEGRADED (unhealthy) Check IMEX.\\nPersistence Mode not set for GPU: 0, Restart.",
+  "last_update": "2026-02-26T08:06:00 UTC",
+"""
+
+
+def test_details_of_healthagent() -> None:
+    assert results(one(health_agents.read_healthagent, AGENT)) == {
+        "host healthagent-backgroundgpuhealthchecks": ("note", "", 1),
+        "GPU0 healthagent-backgroundgpuhealthchecks": ("warn", "persistence-off", 1),
+    }
+    sound = AGENT.replace('"Error"', '"OK"')
+    assert results(one(health_agents.read_healthagent, sound)) == {"host healthagent-conditions": ("pass", "", 1)}
+
+
+FABRIC = """\
+✔ NVIDIA-GB200 checked fabric state
++-------------------------+------------------------------------------+
+| GPU UUID                | GPU-1182579c-5a69-8e8e-cb7a-e6e0b65d47c7 |
+| Clique ID               | 0                                        |
+| State                   | Completed                                |
+| Status                  | Success                                  |
+| Health Summary          | Healthy                                  |
+| Bandwidth               | Full                                     |
+| Route Recovery          | False                                    |
++-------------------------+------------------------------------------+
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("Completed", "In Progress", "fabric-failed"), ("Success", "Unknown Error", "fabric-failed"),
+        ("Healthy", "Unhealthy", "fabric-unhealthy"), ("Full", "Degraded", "fabric-degraded"),
+        ("False", "True", "fabric-degraded"), ("Completed", "Not Supported", ""), ("Full", "Full", ""),
+    ],
+)  # fmt: skip
+def test_the_fabric_in_gpuds_table(old: str, new: str, fault: str) -> None:
+    found = one(health_agents.read_gpud_fabric, FABRIC.replace(old, new))
+    assert unread([found], FABRIC) == []
+    assert results(found) == {"host gpud-fabric": ("warn" if fault else "pass", fault, 1)}

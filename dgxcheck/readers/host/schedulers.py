@@ -9,6 +9,7 @@ What is said counts as a fault only where it names one of a device. Members of t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.faults import Fault
@@ -19,7 +20,7 @@ from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.diag import fault_of
 from dgxcheck.readers.dcgm.fields import of_xid
-from dgxcheck.readers.formats import documents
+from dgxcheck.readers.formats import Document, documents
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bounded
 
@@ -111,7 +112,34 @@ class Entry(Record, kw_only=False):
 
 def read_kubernetes(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Conditions that are not as they should be, and warnings about nodes."""
-    return of_nodes(KUBERNETES, _conditions(bounded(lines)))
+    lines = bounded(lines)
+    return of_nodes(KUBERNETES, chain(_conditions(lines), _of_json(lines)))
+
+
+def _of_json(lines: tuple[str, ...]) -> Iterator[Entry]:
+    """The conditions of ``kubectl get node -o json``, of one node or a list of them."""
+    for found, where in documents(lines, lambda found: bool(_nodes(found))):
+        for node in _nodes(found):
+            status, about = node["status"], node.get("metadata")
+            listed = status.get("conditions") if isinstance(status, dict) else None
+            name = str(about.get("name", "")) if isinstance(about, dict) else ""
+            for each in listed if isinstance(listed, list) else []:
+                if isinstance(each, dict) and each.keys() >= {"type", "status"}:
+                    kind = str(each["type"])
+                    shown = _condition(kind, str(each["status"]), str(each.get("reason")), each.get("message"))
+                    yield Entry(name, tuple(where), kind.lower(), shown)
+
+
+def _nodes(found: Document) -> list[Document]:
+    listed = found.get("items")
+    every = (found, *listed) if isinstance(listed, list) else (found,)
+    return [each for each in every if isinstance(each, dict) and each.get("kind") == "Node" and "status" in each]
+
+
+def _condition(kind: str, status: str, reason: str, message: Json) -> str:
+    """Empty for one that is as it should be."""
+    good = status == _USUAL.get(kind, "False")
+    return "" if good else f"{kind} is {status} ({reason}): {message or ''}".rstrip(": ")
 
 
 def _conditions(lines: tuple[str, ...]) -> Iterator[Entry]:
@@ -140,10 +168,9 @@ def _conditions(lines: tuple[str, ...]) -> Iterator[Entry]:
             if len(counts) > 1:  # what follows is of another node, or what pods ask for
                 counts, which = {}, ""
         elif condition := _CONDITION.fullmatch(text):
-            name, status = condition["type"], condition["status"]
-            good = status == _USUAL.get(name, "False")
-            shown = f"{name} is {status} ({condition['reason']}): {condition['message'] or ''}".rstrip(": ")
-            yield Entry("", (*around, number), name.lower(), "" if good else shown)
+            name = condition["type"]
+            shown = _condition(name, condition["status"], condition["reason"], condition["message"])
+            yield Entry("", (*around, number), name.lower(), shown)
         elif event := _EVENT.fullmatch(text):
             message = f"{event['reason']}: {event['message']}"
             found = Entry(event["node"] or "", (number,), event["reason"].lower(), message)
