@@ -298,3 +298,9 @@ def test_a_row_behind_something_else(line: str) -> None:
 @pytest.mark.parametrize("line", [XID.removeprefix("NVRM: "), f'a="{"x" * 300} kernel: [16450076.435595] {XID}'])
 def test_a_line_without_its_driver_and_one_behind_a_long_one(line: str) -> None:
     assert [fact for fact in one(excerpt.read_excerpt, line).facts.values() if XID in str(fact)]
+
+
+def test_a_line_of_nvidia_fs_without_a_time() -> None:
+    """NVIDIA/gds-nvidia-fs issue 14."""
+    line = "nvidia-fs:nvfs_pin_gpu_pages:1292 Error ret -22 invoking nvidia_p2p_get_pages"
+    assert one(excerpt.read_excerpt, line).facts

@@ -101,6 +101,11 @@ NOTES = [
     ("vfio 0000:06:00.0: failed to setup container for group 1: No available IOMMU models", "vfio_iommu_type1"),
     (" IOMMU: Pass-through or enabled", "GPUDirect Storage"),
     (" GDS release version: 1.7.2.10\n libcufile version: 2.12", "nvidia_fs"),
+    # LMCache issue 2539, NVIDIA/gds-nvidia-fs issues 14 and 75
+    ("RuntimeError: cuFileHandleRegister failed (cuFile err=5008, cuda_err=0)", "gdscheck -p"),
+    ("cuFileRead returned error(ret=-1, step_size=1073741824, bytes_left=1073741824)", "cufile.log"),
+    ("26-01-2026 15:24:49:200 [pid=1 tid=1] DEBUG  cufio-drv:796 gpu attribute pci_p2pdma not supported errornum: 801"
+     " error:  CUDA_ERROR_NOT_SUPPORTED", "lsmod"),
     (f"ERROR: {BUSY}", "fuser -v /dev/nvidia*"),
     ("Compiler version check failed:\n\n-> The CC version check failed", "/proc/version"),
     ('level=fatal msg="Error applying MIG configuration with hooks: unable to apply MIG config with MIG mode disabled"',

@@ -92,6 +92,16 @@ _ROWS = (
         " fast"),
     _Row(GDS, "acs", LazyPattern(r"(?P<said>Found ACS enabled for switch .{1,40})", "Found ACS enabled"),
         "unknown", Fault.ACS),
+    _Row(GDS, "p2pdma", LazyPattern(
+        r"(?P<said>gpu attribute pci_p2pdma not supported|Failed to get cuda p2p device address)\b"
+        r".{0,120}errornum: 801", "errornum: 801"),
+        "note", None, "{said}: the driver offers no P2PDMA for this GPU; lsmod shows whether nvidia_fs is loaded,"
+        " gdscheck -p what that serves instead"),
+    _Row(GDS, "io", LazyPattern(
+        r"\b(?P<said>cuFile(?:HandleRegister|BufRegister|DriverOpen|Read|Write)\w{0,10} (?:failed|returned error)"
+        r".{0,80})", "cuFile"),
+        "note", None, "{said}: gdscheck -p shows which file systems and GPUs GPUDirect Storage serves, cufile.log why"
+        " not this one"),
     _Row(DCGM, "hostengine", LazyPattern(
         r"unable to establish a connection to the specified host: (?P<said>[\w.:-]{1,100})", "to the specified host"),
         "note", None, "no nv-hostengine answers at {said}: systemctl status nvidia-dcgm says whether it runs"),

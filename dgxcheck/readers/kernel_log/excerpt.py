@@ -53,7 +53,7 @@ _BOTH = LazyPattern(r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{6}) < {0,8}\d{1,9}\.\d{6}>
 _EVENT = r"(?:(?:Warning|Normal) {1,20}\w{1,40} {1,20}\S.{0,60}? {1,20}kernel-monitor(?:, \S{1,255})? {1,20})?"
 _BARE = LazyPattern(rf"(?:\[\.{{2,4}}\] ?)?{_EVENT}(?:kernel: ?)?(?P<text>.*)")
 """Behind an event of Kubernetes (node-problem-detector's kernel-monitor), or behind nothing."""
-_OF_DRIVER = LazyPattern(rf"NVRM: |nvidia-nvswitch\d{{1,3}}: |nvidia-nvlink: |[\w-]{{1,64}} {BDF}: ")
+_OF_DRIVER = LazyPattern(rf"NVRM: |nvidia-nvswitch\d{{1,3}}: |nvidia-nvlink: |nvidia-fs:|[\w-]{{1,64}} {BDF}: ")
 """What a line without a time begins with, unless its form is certain."""
 _ALONE = LazyPattern(r"^([ \t>]{0,12})Xid \(PCI:", "Xid (PCI:")
 """Before what lost the name of its driver."""
