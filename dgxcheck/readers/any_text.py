@@ -43,7 +43,7 @@ from dgxcheck.readers.layout.undo import Layout
 from dgxcheck.readers.lspci import text as lspci
 from dgxcheck.readers.model import Imported, Reader
 from dgxcheck.readers.nccl import log, programs, topology_xml
-from dgxcheck.readers.network import adapters, counters, fabric, hcas
+from dgxcheck.readers.network import adapters, counters, fabric, hcas, rshim
 from dgxcheck.readers.nvidia_smi import catalogue as nvidia_smi
 from dgxcheck.readers.values import LINE
 
@@ -141,6 +141,7 @@ _NETWORK: Mapping[Reader, Signs] = {
     counters.read_files: (f"{INFINIBAND}/",),
     hcas.read_ibdev2netdev: ("==>",),
     adapters.read_mlxlink: ("operational info",),
+    rshim.read_rshim: ("display_level",),
     adapters.read_mst: ("(rev:",),
     adapters.read_module: ("identifier",),
     fabric.read_iblinkinfo: ("==(",),

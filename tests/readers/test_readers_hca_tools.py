@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from readers_text import one, unread
+from readers_text import one, results, unread
 
 from dgxcheck.assessment import Request, assess
 from dgxcheck.readers.model import Reader
-from dgxcheck.readers.network import adapters, counters, fabric
+from dgxcheck.readers.network import adapters, counters, fabric, rshim
 
 STATISTIC = """\
 link mlx5_0/1 rx_write_requests 12 rx_read_requests 0 out_of_sequence 4 packet_seq_err 0 local_ack_timeout_err {}
@@ -164,3 +164,24 @@ def test_the_list_of_lshca_is_known() -> None:
     text = f" Dev | Desc       | PN    | FW  | Driver\n{'-' * 60}\n #1  | ConnectX-7 | MC1   | 28  | mlx5_core"
     text += "\n   PCI_addr     | RDMA   | Net  | Port\n   0000:18:00.0 | mlx5_0 | ib0  | 1"
     assert unread(fabric.read_known(tuple(text.splitlines())), text) == []
+
+
+RSHIM = """\
+DISPLAY_LEVEL   2 (0:basic, 1:advanced, 2:log)
+BOOT_MODE       0 (0:rshim, 1:emmc, 2:emmc-boot-swap)
+DEV_NAME        pcie-0000:65:00.1
+DEV_INFO        BlueField-3(Rev 1)
+---------------------------------------
+             Log Messages
+---------------------------------------
+ INFO[PSC]: PSC BL1 START
+ ERR[BL1]: PSC error -60
+"""
+
+
+def test_a_boot_of_a_bluefield_that_failed() -> None:
+    """NVIDIA's troubleshooting guide of BlueField."""
+    found = one(rshim.read_rshim, RSHIM)
+    assert unread([found], RSHIM) == []
+    assert results(found) == {"BlueField rshim-boot": ("warn", "hca-boot", 1)}
+    assert results(one(rshim.read_rshim, RSHIM.replace("ERR", "INFO"))) == {"host rshim-boot": ("pass", "", 1)}
