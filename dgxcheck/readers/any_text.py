@@ -94,7 +94,7 @@ _MACHINE: Mapping[Reader, Signs] = {
         "iommu models", "libcufile", "libdcgm", " mig", "resetting all gpus", "multiple config", "gds release",
         "platform verification", "iommu: ", "acs enabled", "api mismatch", "initialize nvml", "init nvml", "space left",
         "nv-hostengine: ", "specified host", "to host engine", "iommu_group", "initialize dcgm",
-        "profiling module", "retrying", "errornum: 801", "cufile",
+        "profiling module", "retrying", "errornum: 801", "cufile", "cumemimport",
     ),
     system.read_numactl: ("cpus:",),
     system.read_lscpu: ("numa node", "on-line cpu"),

@@ -101,6 +101,8 @@ NOTES = [
     ("vfio 0000:06:00.0: failed to setup container for group 1: No available IOMMU models", "vfio_iommu_type1"),
     (" IOMMU: Pass-through or enabled", "GPUDirect Storage"),
     (" GDS release version: 1.7.2.10\n libcufile version: 2.12", "nvidia_fs"),
+    # kubernetes-sigs/dra-driver-nvidia-gpu issue 1417
+    ("CUDA error in cuMemImportFromShareableHandle: invalid resource handle", "nvidia-imex-ctl -N"),
     # LMCache issue 2539, NVIDIA/gds-nvidia-fs issues 14 and 75
     ("RuntimeError: cuFileHandleRegister failed (cuFile err=5008, cuda_err=0)", "gdscheck -p"),
     ("cuFileRead returned error(ret=-1, step_size=1073741824, bytes_left=1073741824)", "cufile.log"),

@@ -18,6 +18,7 @@ from dgxcheck.readers.values import numbered
 
 VGPU, LICENCE, QEMU, MIG = "vGPU Manager", "vGPU licence", "QEMU", "mig-parted"
 GDS, DCGM, OPERATOR, DRIVER, DISK = "gdscheck", "DCGM", "GPU operator", "NVIDIA driver", "disk"
+IMEX = "imex"
 _LOG = r"vmiop_(?:env_)?log: (?:error: )?(?:\(0x[0-9a-f]{1,3}\): )?"
 _NO_NVML = r"\w(?:: |=\")(?:Failed to initialize NVML|Cannot init NVML library; err): "
 _OF_NVML = ("Failed to initialize NVM", "Cannot init NVML library")
@@ -131,6 +132,10 @@ _ROWS = (
         r"\w\[\d{1,9}\]: NVRM: API mismatch: the client .{0,80}?has (?:the )?version (?P<said>\d[\d.]{2,20}\d)",
         "NVRM: API mismatch: "),
         "warn", Fault.DRIVER_MISMATCH, "it refused a program with library version {said}, as another program logged"),
+    _Row(IMEX, "import", LazyPattern(
+        r"cuMemImportFromShareableHandle.{0,40}: (?P<said>invalid resource handle)", "cuMemImportFromShare"),
+        "note", None, "a program could not map memory of another: if that is on another node, nvidia-imex-ctl -N on"
+        " every node shows whether their domain is up, under Kubernetes in the daemons of the compute domain"),
     _Row(DISK, "space", LazyPattern(
         r"^(?!.{0,2000}(?:NCCL|nccl-|/dev/shm)).{0,2000}[Nn]o space left on device", "o space left on device"),
         "note", None, "a program found no space on a disk: df -h and df -i of the file system that the line names"),
