@@ -8,6 +8,8 @@ bridge that leads to such disks.
 Of a log alone, without the machine's topology, GPUs that log NVLink errors together count as joined, and a port that
 logs a PCIe error in the moment in which a GPU is lost as above it. Where its lines have no times their order tells
 which of two that can follow from each other came first.
+
+Where all NVLinks of one GPU have errors, or are down, those at their other ends belong to it too, whoever reports them.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ from typing import NamedTuple
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, LogEvent, Status
+from dgxcheck.checks.nvlink.links import links_down
 from dgxcheck.components.component import Component
-from dgxcheck.components.locate import far_ends, has_nvswitches, link_positions
+from dgxcheck.components.locate import device_part, far_ends, has_nvswitches, link_positions
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import NVME
 from dgxcheck.facts.missing import rows
 from dgxcheck.facts.typical import gathered
@@ -41,9 +45,48 @@ def collateral(
         if found := leaders.of_all(bad[key]):
             leading[key] = dict.fromkeys(found)
     following = {key: keys for key, keys in leading.items() if not _is_among_equals(key, leading)}
-    by_key = {key: (each for leader in keys for each in blamed.get(leader, ())) for key, keys in following.items()}
-    return {key: tuple(dict.fromkeys(each for each in components if _leads_there(box, each, bad[key])))
-            for key, components in by_key.items()}  # fmt: skip
+    at_one = dict(_at_one_gpu(box, bad))
+    by_key = {key: [each for leader in keys for each in (*blamed.get(leader, ()), *at_one.get(leader, ()))]
+              for key, keys in following.items()}  # fmt: skip
+    joined = {key: tuple(dict.fromkeys(each for each in components if _leads_there(box, each, bad[key])))
+              for key, components in by_key.items()}  # fmt: skip
+    return joined | {key: (*joined.get(key, ()), *gpu) for key, gpu in at_one.items()}
+
+
+def _at_one_gpu(box: Box, bad: Mapping[str, Finding]) -> Iterator[tuple[str, tuple[Component, ...]]]:
+    """Findings at the other ends of the NVLinks of the only GPU of which all are affected, with the NVLink part of it.
+
+    Both ends of a link count its errors. Ends that are down name no peer; then there are at most as many of them as
+    that GPU has links.
+    """
+    of_links = {key: links for key, each in bad.items() if (links := _links_of(box, each))}
+    affected = gathered((bad[key].subject.bdf or "", link) for key, links in of_links.items() for link in links)
+    gpus = {gpu.bdf: gpu for gpu in box.topology.gpus if gpu.bdf in affected}
+    whole = [gpu for bdf, gpu in gpus.items() if {*link_positions(box, gpu)} == {*affected[bdf]}]
+    if len(whole) != 1 or not any(link.nvlinks and not link.switched for link in box.topology.links):
+        return
+    (one,) = whole
+    ends = {bdf: far_ends(box, gpu) for bdf, gpu in gpus.items() if gpu != one}
+    beside = {bdf: {*affected[bdf]} for bdf, far in ends.items()
+              if all(far.get(link, one.bdf) == one.bdf for link in affected[bdf])}  # fmt: skip
+    if len(beside) >= _FEWEST_PEERS and sum(map(len, beside.values())) <= len({*affected[one.bdf or ""]}):
+        yield from ((key, (device_part(box, one, "NVLink"),)) for key in of_links if bad[key].subject.bdf in beside)
+
+
+_FEWEST_PEERS = 2
+"""Of one peer alone either end may be at fault, or the bridge between them."""
+
+
+def _links_of(box: Box, finding: Finding) -> set[int]:
+    """The NVLinks of a GPU that a finding about nothing else is about."""
+    gpu = box.topology.device(finding.subject.bdf or "")
+    if gpu is None or not any(each.kind == "nvlink" or each.part == "NVLink" for each in finding.blames[:1]):
+        return set()
+    if finding.judgement.fault == Fault.NVLINK_DOWN:
+        return links_down(box, gpu)
+    if finding.subject.part.isdecimal():
+        return {int(finding.subject.part)}
+    return {each.link for each in finding.judgement.events if each.link is not None}
 
 
 def _leads_there(box: Box, component: Component, finding: Finding) -> bool:

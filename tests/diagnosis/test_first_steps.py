@@ -173,3 +173,30 @@ def test_a_board_of_a_legacy_release_is_no_second_cause(tmp_path: Path) -> None:
     assert {key.split("/")[0] for key in cause["explains"]} >= {"driver.library", "kernel.gpu-start"}
     assert [each["action"] for each in cause["actions"]][:2] == ["drain", "change-setting"]
     assert any("470.xx" in each["message"] for each in found["findings"] if each["id"] == "kernel.gpu-start")
+OF_GPU4 = [("06", 4), ("06", 5), ("86", 2), ("89", 1), ("8a", 1), ("8a", 2)]
+"""Where the six NVLinks of GPU4 of a DGX-1 end, and the link of that GPU."""
+ENDS = [(f"0000:{bus}:00.0", link) for bus, link in [*(("85", link) for link in range(6)), *OF_GPU4]]
+
+
+def errors_at(folder: Path, ends: list[tuple[str, int]]) -> dict[str, int]:
+    """Causes, with how much each explains, where errors of these ends are counted."""
+    query = "nvml nvmlDeviceGetNvLinkErrorCounter"
+    before: dict[str, Json] = {f"{query} {bdf} {link} 2": 100 for bdf, link in ends}
+    after: dict[str, Json] = {f"{query} {bdf}": {f"{link} 2": 9000 for at, link in ends if at == bdf}
+                              for bdf, _ in ends}  # fmt: skip
+    found = document(folder, "dgx-1-v100", before, later=after)["causes"]
+    return {cause["id"]: len(cause["explains"]) for cause in found}
+
+
+@pytest.mark.parametrize("ends", [ENDS, ENDS[::-1]])
+def test_both_ends_of_all_nvlinks_of_one_gpu_are_that_gpu(ends: list[tuple[str, int]], tmp_path: Path) -> None:
+    log = [xid(bdf, 74, f"NVLink: fatal error detected on link {link}(0x10000, 0x0, 0x0)") for bdf, link in ends]
+    (cause,) = causes(tmp_path, "dgx-1-v100", {}, tuple(log))
+    assert cause["id"] == "gpu/0000:85:00.0/NVLink"
+    assert errors_at(tmp_path, ends) == {"gpu/0000:85:00.0/NVLink": len(ends)}
+
+
+def test_errors_on_a_link_that_leads_elsewhere_are_none_of_that_gpu(tmp_path: Path) -> None:
+    found = errors_at(tmp_path, [*ENDS, ("0000:0a:00.0", 0)])
+    assert found.pop("gpu/0000:85:00.0/NVLink") == len(ENDS)
+    assert len(found) == 1
