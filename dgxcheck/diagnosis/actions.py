@@ -13,8 +13,8 @@ from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.diagnosis import by_hand
 from dgxcheck.diagnosis.action import Action, Code, Instruction, Value, urgency_of
 from dgxcheck.diagnosis.change_setting import changed_by, setting
-from dgxcheck.diagnosis.escalation import escalation, for_a_warning, without_reset
-from dgxcheck.diagnosis.form_factor import has_no_diagnostic, is_tray_of_a_rack
+from dgxcheck.diagnosis.escalation import ASK_FOR_RESET, escalation, for_a_warning, without_reset
+from dgxcheck.diagnosis.form_factor import has_fabric_elsewhere, has_no_diagnostic, is_tray_of_a_rack
 from dgxcheck.diagnosis.recurrence import Recurrence, recurrence_of, remaining_steps
 from dgxcheck.diagnosis.reset_domain import can_reset, gpus_of, is_nvswitch_part, reset_domain
 from dgxcheck.diagnosis.source_of_remedy import remedy_finding
@@ -33,7 +33,7 @@ from dgxcheck.diagnosis.steps import (
 )
 from dgxcheck.facts.bdf import place_of
 from dgxcheck.facts.faults import GPU_DEAD, Fault
-from dgxcheck.facts.faults.kind import FaultKind, Scope, Step, Urgency
+from dgxcheck.facts.faults.kind import RESET_STEPS, FaultKind, Scope, Step, Urgency
 from dgxcheck.facts.record import replace
 
 _DRAINED: tuple[Scope, ...] = ("jobs", "traffic", "host")
@@ -89,6 +89,8 @@ def actions(
         if by_words and steps[0] != "watch":  # what names no GPU is confirmed before anything is disturbed
             steps = ("inspect", *(step for step in steps if step != "inspect"))
     steps = by_hand.feasible(box, component, _needed(box, component, steps))
+    if faults & ASK_FOR_RESET and steps == ("inspect", "contact-vendor"):  # NVSwitches of a rack: the GPUs are here
+        steps = ("inspect", *RESET_STEPS, "contact-vendor")
     tried = recurrence_of(box, explained)
     steps, recurrence = (steps, None) if tried is None else remaining_steps(steps, tried)
     planned = [action for step in steps for action in _with_jobs_stopped(box, component, step, explained)]
@@ -170,13 +172,18 @@ def _needed(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[St
 def _with_jobs_stopped(box: Box, component: Component, step: Step, explained: Sequence[Finding]) -> Iterator[Action]:
     """A step, and before a reset or a reload of the driver what keeps the GPUs open."""
     if step == "reset-gpu":
-        yield stop_clients(box, reset_domain(box, component), with_switches=is_nvswitch_part(component))
+        yield stop_clients(box, reset_domain(box, component), with_switches=_with_nvswitches(box, component))
     if step == "load-module" and _reload(box, component, explained) is not None:
         yield stop_clients(box, box.topology.gpus, with_switches=has_own_fabric(box))
     imex = any(finding.judgement.fault is Fault.IMEX_RECOVERY for finding in explained)
     if step == "restart-service" and not imex and restarts_with_a_reset(box, component):
         yield stop_clients(box, box.topology.gpus, with_switches=True)
     yield _action(box, component, step, explained)
+
+
+def _with_nvswitches(box: Box, component: Component) -> bool:
+    """Is it NVSwitches of this machine? Those of a rack no command here resets."""
+    return is_nvswitch_part(component) and not has_fabric_elsewhere(box)
 
 
 def _reload(box: Box, component: Component, explained: Sequence[Finding]) -> Action | None:
@@ -234,7 +241,7 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     if step == "load-module":
         return _reload(box, component, explained) or finding_remedy
     if step == "reset-gpu":
-        return reset(box, reset_domain(box, component), with_switches=is_nvswitch_part(component))
+        return reset(box, reset_domain(box, component), with_switches=_with_nvswitches(box, component))
     if step in ("reseat", "replace", "contact-vendor"):
         return _by_hand(box, component, step, explained)
     if step == "field-diagnostic":

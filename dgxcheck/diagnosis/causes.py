@@ -29,8 +29,9 @@ Causes = dict[Component, list[str]]
 def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     """Causes by severity, by when they are due, then by how much they explain.
 
-    First what the findings blame themselves, and of errors in the kernel log what they follow within seconds. What
-    could not be read blames nothing: it joins a device that is to blame anyway. Slow figures come last: they join what
+    First what the findings blame themselves, and of errors in the kernel log what they follow within seconds. A reset
+    that the driver asks for is for what else is wrong with its GPU. What could not be read blames nothing: it joins a
+    device that is to blame anyway. Slow figures come last: they join what
     is broken on their path, else what is left on it once all that good figures crossed is exonerated, or what several
     slow figures share; else they stay unexplained.
     """
@@ -38,11 +39,16 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     slow = [each for each in bad.values() if is_slow(each)]
     unread = [each for each in bad.values() if is_unread(each)]
     common = common_causes(box, findings)
-    others = {key: finding for key, finding in bad.items() if finding not in slow and finding not in unread}
+    asked = _asked_for(bad)
+    apart = {*(each.key for each in (*slow, *unread)), *asked}
+    others = {key: finding for key, finding in bad.items() if key not in apart}
     blamed = {key: (*finding.blames, *common.get(key, ())) for key, finding in others.items()}
     for followed in (collateral(box, bad, blamed), refused_clients(box, bad, blamed)):
         blamed = {key: (*components, *followed.get(key, ())) for key, components in blamed.items()}
     causes = explain(box, bad, blamed)
+    for key, reasons in asked.items():
+        first = next(reason for reason in reasons if any(reason in keys for keys in causes.values()))
+        next(keys for keys in causes.values() if first in keys).append(key)
     for finding in unread:
         around = {key for blame in finding.blames for key in (blame.key, blame.whole.key, *containers(box, blame))}
         _attribute(finding.key, around - {HOST.key}, causes, by_device=True)
@@ -63,6 +69,27 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     judged.sort(key=lambda cause: _order(cause, [bad[key] for key in cause.explains]))
     explained |= {key for keys in eliminated.values() for key in keys}
     return Diagnosis(causes=tuple(judged), unexplained=tuple(key for key in bad if key not in explained))
+
+
+def _asked_for(bad: Mapping[str, Finding]) -> Mapping[str, Sequence[str]]:
+    """By key of a finding that the driver asks for the reset of a GPU: the findings of what it asks that for, an error
+    that it logged first. Without those of which there are none, and without the link and settings of the GPU."""
+    of_gpus = gathered((each.subject.bdf, each) for each in bad.values() if each.subject.kind == "gpu" and each.blames
+                       and not is_slow(each) and not is_unread(each) and each.blames[0].part not in _SET)  # fmt: skip
+    found = {}
+    for key, finding in bad.items():
+        if finding.judgement.fault in _ACTIONS and finding.witness == "state" and finding.subject.peer is None:
+            beside = [each for each in of_gpus.get(finding.subject.bdf, ()) if _is_reason(each)]
+            if beside:
+                found[key] = [each.key for each in sorted(beside, key=lambda each: each.witness != "log")]
+    return found
+
+
+def _is_reason(finding: Finding) -> bool:
+    """Can what is found of a GPU be why the driver asks for its reset?"""
+    logged = finding.witness == "log" and finding.status is Status.FAIL
+    own = finding.blames[0].whole.bdf == finding.subject.bdf and finding.blames[0].kind == "gpu"
+    return logged or (own and finding.judgement.fault not in _ACTIONS)
 
 
 def _order(cause: Cause, explained: Sequence[Finding]) -> tuple[int, bool, int, bool, int]:
@@ -103,10 +130,11 @@ def explain(box: Box, bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[
     return set_cover(blamed, {key: explainers(key) for key in blamed}, imprecise)
 
 
-_WHOLE = DEVICE_ABSENT | {
-    Fault.DRIFT, Fault.RESET_REQUIRED, Fault.REBOOT_REQUIRED, Fault.RECOVERY_REQUIRED, Fault.DRAIN_REQUIRED,
-    Fault.DRAIN_AND_RESET,
-}  # fmt: skip
+_ACTIONS = frozenset({
+    Fault.RESET_REQUIRED, Fault.REBOOT_REQUIRED, Fault.RECOVERY_REQUIRED, Fault.DRAIN_REQUIRED, Fault.DRAIN_AND_RESET,
+})  # fmt: skip
+"""What the driver asks for, of a GPU."""
+_WHOLE = DEVICE_ABSENT | _ACTIONS | {Fault.DRIFT}
 """About a device as a whole, and silent about what of it."""
 _SET = (
     "MIG mode", "ECC mode", "clock setting", "compute mode", "persistence mode", "power limit", "firmware", "model",

@@ -29,8 +29,8 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import NVME
 from dgxcheck.facts.missing import rows
 from dgxcheck.facts.typical import gathered
-from dgxcheck.xid.relations import WINDOW_S, Place, places, window_s
-from dgxcheck.xid.table import meaning
+from dgxcheck.xid.relations import DETAILS, WINDOW_S, Place, places, window_s
+from dgxcheck.xid.table import before_ampere, meaning
 
 _SAME: tuple[Place, ...] = ("same-gpu", "same-nvswitch")
 
@@ -44,13 +44,26 @@ def collateral(
     for key in blamed:
         if found := leaders.of_all(bad[key]):
             leading[key] = dict.fromkeys(found)
-    following = {key: keys for key, keys in leading.items() if not _is_among_equals(key, leading)}
+    following = {key: keys for key, keys in leading.items() if not _is_among_equals(key, leading)} | _of_heat(bad)
     at_one = dict(_at_one_gpu(box, bad))
     by_key = {key: [each for leader in keys for each in (*blamed.get(leader, ()), *at_one.get(leader, ()))]
               for key, keys in following.items()}  # fmt: skip
     joined = {key: tuple(dict.fromkeys(each for each in components if _leads_there(box, each, bad[key])))
               for key, components in by_key.items()}  # fmt: skip
     return joined | {key: (*joined.get(key, ()), *gpu) for key, gpu in at_one.items()}
+
+
+def _of_heat(bad: Mapping[str, Finding]) -> dict[str, dict[str, None]]:
+    """Xids that NVIDIA's list puts down to heat too, of GPUs that are too hot, with the findings of that."""
+    hot = gathered((each.subject.bdf, key) for key, each in bad.items()
+                   if each.judgement.fault in _HEAT and each.status is Status.FAIL)  # fmt: skip
+    numbers = {key: {event.number for event in each.judgement.events} - {None, *DETAILS} for key, each in bad.items()}
+    by_heat = {number for number, entry in before_ampere().items() if "thermal" in entry.causes}
+    return {key: dict.fromkeys(hot[each.subject.bdf]) for key, each in bad.items()
+            if each.subject.bdf in hot and numbers[key] and numbers[key] <= by_heat}  # fmt: skip
+
+
+_HEAT = frozenset({Fault.OVERHEATING, Fault.THERMAL_SLOWDOWN})
 
 
 def _at_one_gpu(box: Box, bad: Mapping[str, Finding]) -> Iterator[tuple[str, tuple[Component, ...]]]:

@@ -95,7 +95,7 @@ OF_SEVERAL_DEAD: Mapping[tuple[Kind, str], Steps] = {
 }
 """Of what several devices share that are dead: a restart brings them back, or the vendor is needed."""
 _OF_HARDWARE = ("restart-service", "reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "replace")
-_ASK_FOR_RESET = frozenset({Fault.RESET_REQUIRED, Fault.DRAIN_AND_RESET})
+ASK_FOR_RESET = frozenset({Fault.RESET_REQUIRED, Fault.DRAIN_AND_RESET})
 _BRING_BACK: frozenset[Step] = frozenset({"reset-gpu", "reboot", "power-cycle"})
 """Each of them is the reset that is asked for."""
 _SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT})
@@ -112,7 +112,8 @@ def escalation(component: Component, faults: Collection[FaultKind | None]) -> St
     if {*faults} & (DEVICE_DEAD | DEVICE_ABSENT):
         return without_reset(OF_SEVERAL_DEAD.get((component.kind, component.part)) or _steps(component, faults))
     steps = _steps(component, faults)
-    if {*faults} & _ASK_FOR_RESET and _BRING_BACK.isdisjoint(steps):
+    halted = component.part == "cooling" and Fault.XID in faults
+    if (halted or {*faults} & ASK_FOR_RESET) and _BRING_BACK.isdisjoint(steps):
         at = int(steps[0] == "inspect")
         return (*steps[:at], *RESET_STEPS, *steps[at:])
     return steps
@@ -149,7 +150,7 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
         }  # fmt: skip  # they follow from it
     if causing & GPU_DEAD:
         causing -= {Fault.REBOOT_REQUIRED}  # what brings a lost GPU back begins with it
-    others = causing - _ASK_FOR_RESET
+    others = causing - ASK_FOR_RESET
     if any("reset-gpu" in fault.steps for fault in others):
         causing = others
     if Fault.XID_LINK_OFF in causing:

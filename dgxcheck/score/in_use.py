@@ -49,7 +49,8 @@ def left(box: Box, causes: Sequence[Cause], findings: Sequence[Finding]) -> Mapp
     """By name of a GPU or port, or ``host``: the share of each area that can be used.
 
     What is absent the expectations count. A driver that does not answer one question may still run programs; where
-    compute mode forbids it none does, though that may be meant and only warns.
+    compute mode forbids it none does, though that may be meant and only warns. A GPU that is to be reset runs none
+    either, whatever it is to be reset for.
     """
     found: dict[str, dict[Area, float]] = {}
     by_key = {finding.key: finding.judgement for finding in findings}
@@ -62,7 +63,14 @@ def left(box: Box, causes: Sequence[Cause], findings: Sequence[Finding]) -> Mapp
         for name, areas in served.items() or (("host", ("host",)),):
             own = found.setdefault(name, {})
             own.update({area: min(own.get(area, 1.0), share) for area in areas})
+    for finding in findings:
+        state = finding.witness == "state" and not finding.acknowledged
+        if state and finding.judgement.fault in _TO_BE_RESET and finding.status is Status.FAIL:
+            found[finding.subject.name] = dict.fromkeys(ALL, 0.0)
     return found
+
+
+_TO_BE_RESET = frozenset({Fault.RESET_REQUIRED, Fault.REBOOT_REQUIRED, Fault.DRAIN_AND_RESET})
 
 
 def _share(cause: Cause, judged: Sequence[Judgement]) -> float:

@@ -63,7 +63,7 @@ class Relation(Record):
     source: str
 
 
-_DETAILS = frozenset({45, 154})
+DETAILS = frozenset({45, 154})
 """They report another error and are none themselves."""
 _OF_THE_LINK, _OF_ITS_TRAFFIC = frozenset({149, 150}), frozenset({144, 145, 146, 147, 148})
 """NVLink 5: NETIR and MSE run the link itself (NVML_NVLINK_FIRMWARE_UCODE_TYPE_NETIR_UPHY); the other units report, at
@@ -81,7 +81,7 @@ def relations() -> tuple[Relation, ...]:
     """All that are known. A GPU that fails as a whole, or is reset, takes its NVLinks down."""
     tables = (from_ampere(), before_ampere())
     rows = [(number, entry) for table in tables for number, entry in table.items()]
-    others = frozenset(number for number, _ in rows) - _DETAILS
+    others = frozenset(number for number, _ in rows) - DETAILS
     nvlink = frozenset(number for number, entry in rows if entry.response == "nvlink")
     gpu_fails = frozenset(
         number

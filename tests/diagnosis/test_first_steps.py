@@ -200,3 +200,37 @@ def test_errors_on_a_link_that_leads_elsewhere_are_none_of_that_gpu(tmp_path: Pa
     found = errors_at(tmp_path, [*ENDS, ("0000:0a:00.0", 0)])
     assert found.pop("gpu/0000:85:00.0/NVLink") == len(ENDS)
     assert len(found) == 1
+
+
+def test_a_reset_that_the_driver_asks_for_stands_beside_its_reason(tmp_path: Path) -> None:
+    """Of three GPUs whose firmware fails, of an NVSwitch that stops them all, of a GPU that heat halted."""
+    bdfs = [f"0000:{bus}:00.0" for bus in ("1b", "43", "52", "61", "9d", "c3", "d1", "df")]
+    text = "Timeout after 6s of waiting for RPC response from GPU0 GSP! Expected function 10"
+    found = causes(tmp_path, "dgx-b200", {key: 1 for bdf in bdfs[:3] for key in asked(bdf, 1)},
+                   tuple(line for bdf in bdfs[:3] for line in (xid(bdf, 119, text), xid(bdf, 154, RESET))))  # fmt: skip
+    assert [cause["id"] for cause in found] == [f"gpu/{bdf}" for bdf in bdfs[:3]]
+    sxid = "nvidia-nvswitch0: SXid (PCI:0000:05:00.0): 12028, Fatal, Link 32 egress non-posted PRIV error (First)"
+    lines = [xid(bdf, 74, "NVLink: fatal error detected on link 3(0x0, 0x0)") for bdf in bdfs]
+    lines += [xid(bdf, 154, RESET) for bdf in bdfs]
+    (cause,) = causes(tmp_path, "dgx-h200", {key: 1 for bdf in bdfs for key in asked(bdf, 1)}, (sxid, *lines))
+    assert cause["id"] == "nvswitch/0000:05:00.0"
+    slowed = f"nvml nvmlDeviceGetCurrentClocksEventReasons {HGX}"
+    halted = xid(HGX, 62, "PMU Halt: 0x1 0x2 0x3")
+    (cause,) = document(tmp_path, "dgx-b200", {slowed: 0x48, **of_heat(HGX)}, (halted,),
+                        later={slowed: {"": 0x48}})["causes"]  # fmt: skip
+    assert cause["id"] == f"gpu/{HGX}/cooling"
+    assert "reset-gpu" in [each["action"] for each in cause["actions"]]
+
+
+def of_heat(bdf: str) -> dict[str, Json]:
+    return {f"nvml nvmlDeviceGetTemperature {bdf} 0": 90, f"nvml nvmlDeviceGetMarginTemperature {bdf}": -2}
+
+
+def test_a_reset_waits_for_nobody_who_looks_after_a_rack(tmp_path: Path) -> None:
+    trays = [f"{domain}:06:00.0" for domain in ("0008", "0009", "0018", "0019")]
+    facts: dict[str, Json] = {f"nvml nvmlDeviceGetNvLinkState {bdf} {link}": 0 for bdf in trays for link in (4, 5)}
+    facts |= {key: 1 for bdf in trays for key in asked(bdf, 1)}
+    (cause,) = causes(tmp_path, "gb300-nvl72", facts, tuple(xid(bdf, 149, SIGNAL) for bdf in trays))
+    steps = [each["action"] for each in cause["actions"]]
+    assert steps == ["inspect", "drain", "stop-jobs", "reset-gpu", "reboot", "contact-vendor"]
+    assert "NVSwitches" not in next(each["text"] for each in cause["actions"] if each["action"] == "reset-gpu")
