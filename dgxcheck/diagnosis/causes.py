@@ -67,6 +67,7 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
         confidence = None if only_one else by_elimination(component, keys, open_paths)
         judged.append(_cause(box, component, [bad[key] for key in keys], confidence, dead))
     judged.sort(key=lambda cause: _order(cause, [bad[key] for key in cause.explains]))
+    _dead_first(judged, {cause.component: _order(cause, [bad[key] for key in cause.explains])[:3] for cause in judged})
     explained |= {key for keys in eliminated.values() for key in keys}
     return Diagnosis(causes=tuple(judged), unexplained=tuple(key for key in bad if key not in explained))
 
@@ -98,6 +99,15 @@ def _order(cause: Cause, explained: Sequence[Finding]) -> tuple[int, bool, int, 
     urgency = ORDER.index(urgency_of(explained))
     optional = {*cause.faults} == {Fault.PERSISTENCE_UNSET}
     return BAD.index(cause.severity), optional, urgency, cause.component.part in _SET, -len(cause.explains)
+
+
+def _dead_first(causes: list[Cause], due: Mapping[Component, object]) -> None:
+    """Of GPUs that are due alike the dead before those that a reset repairs, in the places that GPUs have."""
+    of_gpus = [n for n, cause in enumerate(causes) if cause.component.kind == "gpu"]
+    for _, places in gathered((due[causes[n].component], n) for n in of_gpus).items():
+        ordered = sorted((causes[n] for n in places), key=lambda cause: GPU_DEAD.isdisjoint(cause.faults))
+        for n, cause in zip(places, ordered, strict=True):
+            causes[n] = cause
 
 
 def is_unread(finding: Finding) -> bool:

@@ -234,3 +234,11 @@ def test_a_reset_waits_for_nobody_who_looks_after_a_rack(tmp_path: Path) -> None
     steps = [each["action"] for each in cause["actions"]]
     assert steps == ["inspect", "drain", "stop-jobs", "reset-gpu", "reboot", "contact-vendor"]
     assert "NVSwitches" not in next(each["text"] for each in cause["actions"] if each["action"] == "reset-gpu")
+
+
+def test_a_lost_gpu_comes_before_one_that_a_reset_repairs(tmp_path: Path) -> None:
+    pending: dict[str, Json] = {"nvml nvmlDeviceGetRemappedRows 0000:9c:00.0": [0, 1, 1, 0]}
+    log = (xid(CARD, 79, "GPU has fallen off the bus."), xid("0000:9c:00.0", 48, "DBE (double bit error) ECC Error"),
+           xid("0000:9c:00.0", 63, "Row Remapper: New row (0x1) marked for remapping"))  # fmt: skip
+    found = causes(tmp_path, "l40s-x8", pending, log)
+    assert [cause["id"] for cause in found] == [f"gpu/{CARD}", "gpu/0000:9c:00.0/memory"]
