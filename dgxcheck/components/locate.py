@@ -91,6 +91,12 @@ def switch_at(machine: Surveyed, upstream: str) -> Component:
     return Component(kind="switch", name=upstream, bdf=upstream, shared_by=below)
 
 
+def switches_at(machine: Surveyed, end: Component) -> Iterator[Component]:
+    """The PCIe switch of which a link or bridge port is the upstream end, or to which a port leads."""
+    functions = machine.topology.functions if end.bdf is not None and end.kind in ("bridge", "link") else {}
+    yield from (switch_at(machine, bdf) for bdf, each in functions.items() if end.bdf in rows(each.path)[-2:])
+
+
 def switch_setting(machine: Surveyed, port: str | None, part: str) -> Component | None:
     """Of the PCIe switch that has this downstream port, with all levels of one chip; None where it is no such port.
 

@@ -9,6 +9,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import HOST, SETTINGS, Component, Key
 from dgxcheck.components.containment import containers, frus
+from dgxcheck.components.locate import switches_at
 from dgxcheck.diagnosis.action import ORDER, urgency_of
 from dgxcheck.diagnosis.actions import actions
 from dgxcheck.diagnosis.collateral import collateral
@@ -51,6 +52,7 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
         next(keys for keys in causes.values() if first in keys).append(key)
     for finding in unread:
         around = {key for blame in finding.blames for key in (blame.key, blame.whole.key, *containers(box, blame))}
+        around |= {switch.key for blame in finding.blames for switch in switches_at(box, blame)}
         _attribute(finding.key, around - {HOST.key}, causes, by_device=True)
     paths = candidates(findings, slow)
     for finding in slow:

@@ -122,6 +122,7 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
     by_check = gathered(((finding.id, finding.subject.peer is not None), finding) for finding in findings
                         if finding.subject.bdf and finding.status in (Status.PASS, *BAD))  # fmt: skip
     dead = {each.key: each for each in findings if each.judgement.fault in DEVICE_DEAD and each.subject.bdf}
+    lost_at = _lost_at(box, findings)
     dead_around = gathered((key, each) for each in dead.values() for key in {whole.key for whole in _around(box, each)})
     for (_, pairs), judged in by_check.items():
         everywhere = _all_bad(judged)
@@ -134,6 +135,9 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
         for of_one, first in () if pairs else _of_adapters(judged):
             add(of_one, first)
         for whole, inside in () if pairs else _by_container(box, judged):
+            at = [lost_at[each.subject.bdf] for each in inside if each.key in dead and each.subject.bdf in lost_at]
+            if at and max(at) - min(at) > _LATE_S:
+                continue
             if not _all_bad(inside) or (everywhere and whole.kind not in ("switch", "hca")):
                 continue
             if whole.kind != "hca" and not _are_several(inside):
@@ -156,6 +160,16 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
     for together, component in same_moment(box, findings):
         add(together, component)
     return {key: tuple(components) for key, components in common.items()}
+
+
+_LATE_S = 600.0
+"""A GPU that is lost is noticed when the driver next asks it; monitors do so every minute."""
+
+
+def _lost_at(box: Box, findings: Sequence[Finding]) -> Mapping[str | None, float]:
+    """By bus id when a dead device stopped, in seconds since boot; empty for a log without times."""
+    dead = [each for each in findings if each.judgement.fault in DEVICE_DEAD and _times(each, "device")]
+    return {each.subject.bdf: min(_times(each, "device")) for each in dead} if box.log.timed else {}
 
 
 def _environment_of_many(box: Box, bad: Sequence[Finding], judged: Sequence[Finding]) -> Component | None:

@@ -272,6 +272,17 @@ OFF = "NVRM: Xid (PCI:0000:{}:00): 79, GPU has fallen off the bus."
 DOWN = "nvme nvme4: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0xffff"
 
 
+@pytest.mark.parametrize(("later", "components"), [
+    (2.0, ["switch/0000:08:00.0"]), (60.0, ["switch/0000:08:00.0"]),
+    (7200.0, ["gpu/0000:0a:00.0", "gpu/0000:0b:00.0"]),
+])  # fmt: skip
+def test_gpus_of_a_switch_that_are_lost_hours_apart_are_two_causes(
+    later: float, components: list[str], tmp_path: Path
+) -> None:
+    log = [f"{3600 + n * later};{OFF.format(gpu)}" for n, gpu in enumerate(("0a", "0b"))]
+    assert [*causes(tmp_path, "dgx-1-v100", *log)] == components
+
+
 @pytest.mark.parametrize(("gpus", "first", "line"), [
     (("47", "4e"), 50000.0, "blk_update_request: critical medium error, dev nvme4n1, sector 8"),
     (("47", "4e"), 50000.0, "Buffer I/O error on dev nvme4n1, logical block 8"),

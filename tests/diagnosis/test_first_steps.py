@@ -242,3 +242,16 @@ def test_a_lost_gpu_comes_before_one_that_a_reset_repairs(tmp_path: Path) -> Non
            xid("0000:9c:00.0", 63, "Row Remapper: New row (0x1) marked for remapping"))  # fmt: skip
     found = causes(tmp_path, "l40s-x8", pending, log)
     assert [cause["id"] for cause in found] == [f"gpu/{CARD}", "gpu/0000:9c:00.0/memory"]
+
+
+def test_what_a_dead_switch_does_not_answer_belongs_to_it(tmp_path: Path) -> None:
+    """Its own ports, and the root port above it."""
+    ends = ("0000:08:00.0", "0000:09:08.0", "0000:09:10.0", "0000:00:03.0")
+    silent: dict[str, Json] = {f"text {PCI}/{bdf}/current_link_speed": "Unknown\n" for bdf in ends}
+    silent |= {f"text {PCI}/{bdf}/current_link_width": "63\n" for bdf in ends}
+    log = tuple(xid(f"0000:{bus}:00.0", 79, "GPU has fallen off the bus.") for bus in ("0a", "0b"))
+    found = document(tmp_path, "dgx-1-v100", silent, log)
+    (cause,) = found["causes"]
+    assert cause["id"] == "switch/0000:08:00.0"
+    bad = {each["key"] for each in found["findings"] if each["status"] in ("fail", "warn", "unknown")}
+    assert bad == {*cause["explains"]}
