@@ -32,7 +32,7 @@ from dgxcheck.diagnosis.steps import (
     stop_programs,
 )
 from dgxcheck.facts.bdf import place_of
-from dgxcheck.facts.faults import GPU_DEAD, Fault
+from dgxcheck.facts.faults import DEVICE_DEAD, GPU_DEAD, Fault
 from dgxcheck.facts.faults.kind import RESET_STEPS, FaultKind, Scope, Step, Urgency
 from dgxcheck.facts.record import replace
 
@@ -261,7 +261,8 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     if step == "power-cycle":
         code = "power-cycle-tray" if is_tray_of_a_rack(box) else "power-cycle"
         return Action(step=step, instruction=Instruction(code=code), scope="host")
-    return Action(step=step, instruction=Instruction(code=_PLAIN[step]))
+    asked: dict[str, Value] = {"lost": 1} if step == "contact-host" and faults & DEVICE_DEAD else {}
+    return Action(step=step, instruction=Instruction(code=_PLAIN[step], values=asked))
 
 
 def _with_gpus(box: Box, action: Action, adapters: Collection[str | None]) -> Action:

@@ -68,7 +68,7 @@ _NO_LABEL = re.compile(r"(?:mc|socket |node )\d+")
 _CABLED = ("port", "interface", "fabric")
 _OF_THE_HOST: tuple[Step, ...] = ("power-cycle", "reseat", "replace", "contact-vendor")
 """What no virtual machine does."""
-_PARTS_OF_THE_HOST = ("cooling", "power supply", "memory", "memory modules", "CPUs")
+_PARTS_OF_THE_HOST = ("cooling", "power supply", "memory", "memory modules", "CPUs", "physical host")
 _OF_THE_BOARD = ("ECC mode", "MIG mode", "power limit", "clock setting")
 """What no share of a board sets."""
 _OF_THE_GPUS = ("missing GPU", "missing PCIe switch", "missing NVSwitch", "NVSwitches", "placement of GPUs")

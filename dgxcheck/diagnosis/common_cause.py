@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.expected import model_of
 from dgxcheck.checks.engine.finding import BAD, Finding, Status, Subject
 from dgxcheck.checks.network.ports import same_cards
@@ -18,6 +18,8 @@ from dgxcheck.facts.typical import gathered
 from dgxcheck.xid.relations import WINDOW_S
 
 _POWER = host_part("power supply")
+_BELOW_A_GUEST = host_part("physical host")
+"""What devices of a virtual machine share, whatever it is: power and slots are not seen from there."""
 _FEWEST = 3
 """GPUs with NVLink errors; of two, one or the link between them is the likelier cause."""
 
@@ -27,7 +29,8 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
 
     Of NVSwitches the fabric that they make up, and of NVLinks that end at them, where half of the GPUs log errors of
     theirs. Of GPUs and adapters the nearest PCIe switch above all of them, or the
-    host bridge or socket if nothing else below it works; else the power supply, which is all that they share.
+    host bridge or socket if nothing else below it works; else the power supply, which is all that they share, of a
+    virtual machine its host.
     """
     failed = [finding for finding in findings if finding.status is Status.FAIL]
     for together in _moments([finding for finding in failed if _times(finding, "nvswitch")], "nvswitch"):
@@ -40,6 +43,7 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
             continue
         lost = sorted({finding.subject.bdf or "" for finding in together})
         whole = _shared(box, lost, gone) if {*lost} - unpowered else _POWER
+        whole = _BELOW_A_GUEST if whole == _POWER and guest(box) is not None else whole
         yield [finding for finding in dead if finding.subject.bdf in lost], whole
 
 

@@ -25,10 +25,10 @@ _OF_THE_HOST: Mapping[str, tuple[Area, ...]] = {
     "Fabric Manager": ALL, "container runtime": ALL, "NVSwitches": ("nvlink",), "NVLink rate": ("nvlink",),
     "NVLink setting": ("nvlink",), "settings of NCCL": ("nvlink",), "IMEX": ("nvlink",), "cooling": ("gpu",),
     "power supply": ("gpu",), "ACS setting": ("pcie",), "IOMMU setting": ("pcie",), "P2P setting": ("pcie",),
-    "missing NVSwitch": ("nvlink",), "missing NVSwitch bridge": ("nvlink",),
+    "physical host": ALL, "missing NVSwitch": ("nvlink",), "missing NVSwitch bridge": ("nvlink",),
 }  # fmt: skip
 """Parts of the host, and empty slots, that GPUs cannot do without; CUDA does not start without a Fabric Manager."""
-_OF_SOME = ("cooling", "power supply")
+_OF_SOME = ("cooling", "power supply", "physical host")
 """Of the GPUs that show it alone."""
 _EVERYWHERE = ("driver", "gpus", "host", "nvswitch", "slot", "socket-interconnect")
 """What all GPUs are served by."""

@@ -255,3 +255,11 @@ def test_what_a_dead_switch_does_not_answer_belongs_to_it(tmp_path: Path) -> Non
     assert cause["id"] == "switch/0000:08:00.0"
     bad = {each["key"] for each in found["findings"] if each["status"] in ("fail", "warn", "unknown")}
     assert bad == {*cause["explains"]}
+
+
+def test_a_guest_does_not_see_the_power_of_its_host(tmp_path: Path) -> None:
+    log = tuple(xid(f"0000:{bus}:00.0", 79, "GPU has fallen off the bus.") for bus in ("86", "97"))
+    (cause,) = causes(tmp_path, "vm-h100-x8", {}, log)
+    assert cause["id"] == "host/host/physical host"
+    assert [each["action"] for each in cause["actions"]] == ["drain", "contact-host"]
+    assert "vfio" in cause["actions"][-1]["text"]

@@ -20,7 +20,7 @@ _NOUNS: dict[str, str] = {
 _OWN_NAMES = {
     "network of NCCL": "NCCL's network", "results of NCCL": "NCCL's results", "settings of NCCL": "NCCL's settings",
     "results of diagnostics": "results of diagnostics", "path to other hosts": "path to other hosts",
-    "transfers to other hosts": "transfers to other hosts",
+    "transfers to other hosts": "transfers to other hosts", "physical host": "the physical host",
 }  # fmt: skip
 """Parts of the host that are named without it."""
 

@@ -162,7 +162,7 @@ SENTENCES: Mapping[Code, str] = {
     "vendor-missing-device": "have the vendor find out why the device is missing",
     "contact-host": "power, cooling, slots, NVSwitches, resets and tests of the board are out of this virtual machine's"
     " reach: give who runs its host the saved evidence; a restart on another host shows whether the fault stays with"
-    " the board",
+    " the board{ask}",
 }
 _PODS = "; kubectl drain deletes the emptyDir data of the node's pods, and leaves those of the GPU Operator: they" \
     " end with kubectl label node {node} --overwrite nvidia.com/gpu.deploy.NAME=false, NAME in turn device-plugin," \
@@ -170,6 +170,8 @@ _PODS = "; kubectl drain deletes the emptyDir data of the node's pods, and leave
 _DEFERRED = "; it takes effect when the driver is loaded again"
 _MACHINES = "; shut down the virtual machines that use them first"
 _LOST = " and the lost GPU responds again (else go on)"
+_ASK = "; ask for PCIe errors (AER) and vfio messages of that moment in the host's kernel log, and for power and" \
+    " temperature events of its BMC"
 _INSTANCES = "then create the MIG instances again (nvidia-mig-parted), which it removes"
 _WHOLE = " and MIG is off, under which DCGM tests no GPU (nvidia-smi -mig 0; on Ampere then a reset)"
 _NO_LABEL = " whose label was found, and no other: if nothing names one, call the vendor"
@@ -190,6 +192,7 @@ def instruction_text(instruction: Instruction, of: Finding | None = None) -> str
     words["machines"] = _MACHINES if values.get("machines") else ""
     words["deferred"] = _DEFERRED if values.get("deferred") else ""
     words["lost"] = _LOST if values.get("lost") else ""
+    words["ask"] = _ASK if values.get("lost") else ""
     words["again"] = _INSTANCES if values.get("mig") else ""
     words["mig"] = f"; {words['again']}" if words["again"] else ""
     words["whole"] = _WHOLE if words["again"] else ""
