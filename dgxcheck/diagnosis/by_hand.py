@@ -23,6 +23,7 @@ from dgxcheck.diagnosis.form_factor import (
     is_on_network_board,
     is_station,
     is_tray_of_a_rack,
+    may_have_bmc,
 )
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80, is_vgpu, nvlinks_of_path
 from dgxcheck.diagnosis.steps import has_own_fabric
@@ -188,7 +189,9 @@ def inspection(
         return (("lspci", "-vvv", "-s", component.bdf),), Instruction(code="inspect-link")
     if component.kind == "disk" and _is_array(box, component.name):
         return (("cat", "/proc/mdstat"), ("mdadm", "--detail", f"/dev/{component.name}")), None
-    return (_COMMANDS.get(code, ()), Instruction(code=code)) if code is not None else ((), None)
+    commands = _COMMANDS.get(code, ()) if code is not None else ()
+    asked = tuple(each for each in commands if each[0] != "ipmitool" or may_have_bmc(box))
+    return asked, Instruction(code=code) if code is not None else None
 
 
 def _has_fans(box: Box, gpu: Component) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.expected import NO_DATA_CENTER, model_family
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.ids import MELLANOX
-from dgxcheck.facts.missing import rows
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.nvml.gpu import Fabric
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.profiles.library import board_id, boards_for
@@ -51,6 +51,27 @@ def is_station(box: Box) -> bool:
     """A DGX Station: its GPUs and CPU are water-cooled, its GPUs named ``Tesla V100-DGXS-16GB``."""
     models = (model_family(box, gpu) or "" for gpu in box.topology.gpus)
     return "DGX Station" in _product(box) or any("DGXS" in model for model in models)
+
+
+def may_have_bmc(box: Box) -> bool:
+    """Can ``ipmitool`` ask a BMC here? A virtual machine has none; a workstation (a DGX Station with V100, GPUs that
+    are not for data centers) only where the display adapter of one is on PCI.
+    """
+    if guest(box) is not None:
+        return False
+    vendors = {each.vendor for each in box.topology.functions.values() if _is_display(each.class_code)}
+    desk = [_DESK.search(name) or NO_DATA_CENTER.search(name) for gpu in box.topology.gpus
+            if (name := model_family(box, gpu)) is not None]  # fmt: skip
+    return not vendors.isdisjoint(_OF_A_BMC) or not desk or not all(desk)
+
+
+_DESK = LazyPattern(r"DGXS", "DGXS")
+_OF_A_BMC = (0x1A03, 0x102B)
+"""ASPEED, and Matrox in the BMCs of Dell, HPE and others (https://pci-ids.ucw.cz)."""
+
+
+def _is_display(class_code: int | Missing) -> bool:
+    return isinstance(class_code, int) and class_code >> 8 == 0x0300
 
 
 def is_dgx(box: Box) -> bool:

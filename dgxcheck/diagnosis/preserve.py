@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import has_nvswitches
-from dgxcheck.diagnosis.form_factor import is_dgx
+from dgxcheck.diagnosis.form_factor import is_dgx, may_have_bmc
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import OFF_BUS
@@ -78,7 +78,8 @@ def _commands(box: Box, component: Component, faults: Collection[FaultKind]) -> 
         yield Preserve(("ethtool", component.name), f"ethtool-{component.name}.txt")
     if component.kind == "disk":
         yield Preserve(("cat", "/proc/mdstat"), "mdstat.txt")
-    if component.kind in _BMC_KINDS or (component.part in _BMC_PARTS and component.kind != "gpu"):
+    of_bmc = component.kind in _BMC_KINDS or (component.part in _BMC_PARTS and component.kind != "gpu")
+    if of_bmc and may_have_bmc(box):
         yield Preserve(("ipmitool", "sel", "elist"), "sel.txt")
     if is_dgx(box) and component.kind not in ("disk", "interface"):
         yield Preserve(("nvsm", "dump", "health"))

@@ -8,6 +8,7 @@ from sample import BOXES
 
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.components.locate import all_nvlinks
+from dgxcheck.diagnosis.by_hand import inspection
 from dgxcheck.diagnosis.preserve import Preserve, preserve_evidence, together
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -75,3 +76,16 @@ def test_output_goes_to_a_file() -> None:
 def test_of_one_program_the_command_that_asks_for_more_is_run() -> None:
     plain, safe, log = Preserve(PLAIN), Preserve(SAFE), Preserve(("dmesg",), "dmesg.txt")
     assert together([log, plain, safe, log]) == [log, safe]
+
+
+@pytest.mark.parametrize(("name", "bmc"), [
+    ("vm-h100-x8", False), ("geforce-x4", False), ("dgx-station-v100", False), ("dgx-1-v100", True), ("pcie-x8", True),
+    ("l40s-x8", True), ("dgx-b200", True),
+])  # fmt: skip
+def test_a_bmc_is_asked_where_there_can_be_one(name: str, bmc: bool) -> None:
+    """Of no guest and no workstation."""
+    supplies = host_part("power supply")
+    assert ("ipmitool" in programs(name, supplies)) is bmc
+    commands, instruction = inspection(box_of(name), supplies)
+    assert ("ipmitool" in [each[0] for each in commands]) is bmc
+    assert instruction is not None
