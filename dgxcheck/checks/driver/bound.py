@@ -6,7 +6,7 @@ is not loaded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine.blame import component_of, driver
 from dgxcheck.checks.engine.box import HOST, Box
@@ -15,6 +15,7 @@ from dgxcheck.checks.engine.expected import model_of
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.host_limits import guests_running, in_container
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.locate import all_gpus
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import MELLANOX, NVME, OF_THE_KERNEL
@@ -103,13 +104,22 @@ def _set_aside(
     has_left = any(gpu.bdf == function.bdf for gpu in box.log.off_bus)
     if kind is _DISK or 2 * used <= len(alike) or has_left or guests_running(box):
         return skip("not-visible", message, *evidence)
-    remedy = (
-        f"give it back (driverctl unset-override {function.bdf}), unless virtual machines or user space are to have it;"
-        f" without driverctl empty its driver_override, unbind it from {name} and echo {function.bdf} >"
-        f" /sys/bus/pci/drivers/{module}/bind"
-    )
+    remedy = _give_back([other.bdf for other in alike if other.driver == name], name, module)
     message = f"bound to {name}, {used} others of its model to {module}"
     return Judgement(Status.WARN, message, name, module, evidence=evidence, fault=Fault.DRIVER_OTHER, remedy=remedy)
+
+
+def _give_back(bdfs: Sequence[str], name: str, module: str) -> str:
+    """For all of one model that another driver holds, in one command."""
+    if len(bdfs) == 1:
+        command, it, its, which = f"driverctl unset-override {bdfs[0]}", "it", "its", bdfs[0]
+    else:
+        command, it, its = f"echo {' '.join(bdfs)} | xargs -n 1 driverctl unset-override", "them", "their"
+        which = "one bus id at a time"
+    return (
+        f"give {it} back ({command}), unless virtual machines or user space are to have {it}; without driverctl empty"
+        f" {its} driver_override, unbind {it} from {name} and echo {which} > /sys/bus/pci/drivers/{module}/bind"
+    )
 
 
 def _unbound(box: Box, kind: _Kind, function: PciFunction, evidence: tuple[Evidence, ...]) -> Judgement:
@@ -219,6 +229,12 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
         yield from driver(box, subject, judgement)
 
 
+def _shared(box: Box, subject: Subject, judgement: Judgement) -> Component | None:
+    """GPUs that were set aside alike were so by one setting."""
+    alike = subject.kind == "gpu" and judgement.fault is Fault.DRIVER_OTHER
+    return all_gpus(box, "kernel driver") if alike else None
+
+
 CHECKS = (
     Check(
         id="driver.bound",
@@ -232,5 +248,6 @@ CHECKS = (
         " read the kernel log, which says why the driver does not take it",
         judge=_judge,
         blames=_blames,
+        shared=_shared,
     ),
 )
