@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from dgxcheck.checks.engine.blame import host, part
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.check import Check, per_gpu, per_host, per_listed_gpu
 from dgxcheck.checks.engine.expected import is_coherent
-from dgxcheck.checks.engine.finding import Evidence, Judgement, answered, judged, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Subject, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.nvml.gpu import GpuBoard
@@ -61,6 +64,14 @@ def _balancing(box: Box) -> Judgement:
     return judged(Fault.NUMA_BALANCING, message, mode, 0, "", (Evidence(_BALANCING, mode),), warns=bool(mode))
 
 
+def _of_the_node(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """Memory that the CPU reaches through C2C is no node without it."""
+    boards = [row for row in rows(box.snapshot.gpu_board) if row.bdf == subject.bdf]
+    if any(row.c2c is False for row in boards):
+        yield from part("C2C")(box, subject, judgement)
+    yield from part("memory node")(box, subject, judgement)
+
+
 CHECKS = (
     Check(
         id="gpu.c2c",
@@ -79,7 +90,7 @@ CHECKS = (
         " https://developer.nvidia.com/blog/understanding-memory-management-on-hardware-coherent-platforms/",
         remedy="search dmesg for memory hot-plug and NVRM lines of this GPU",
         judge=per_listed_gpu(_memory_node),
-        blames=part("memory node"),
+        blames=_of_the_node,
     ),
     Check(
         id="host.numa-balancing",
