@@ -8,13 +8,14 @@ from itertools import chain
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import HOST, SETTINGS, Component, Key
-from dgxcheck.components.containment import containers, frus
+from dgxcheck.components.containment import NVSWITCHES, containers, frus
 from dgxcheck.components.locate import switches_at
 from dgxcheck.diagnosis.action import ORDER, urgency_of
 from dgxcheck.diagnosis.actions import actions
 from dgxcheck.diagnosis.collateral import collateral
 from dgxcheck.diagnosis.common_cause import common_causes
 from dgxcheck.diagnosis.confidence import Confidence, by_agreement, by_elimination
+from dgxcheck.diagnosis.form_factor import has_fabric_elsewhere
 from dgxcheck.diagnosis.model import Cause, Diagnosis
 from dgxcheck.diagnosis.preserve import preserve_evidence
 from dgxcheck.diagnosis.set_cover import set_cover
@@ -183,7 +184,7 @@ def _cause(
     faults = tuple(dict.fromkeys(each.judgement.fault for each in ordered if each.judgement.fault is not None))
     steps, recurrence = actions(box, component, ordered, dead)
     return Cause(
-        component=with_ports(component, ordered),
+        component=_of_the_rack(box, with_ports(component, ordered)),
         explains=tuple(finding.key for finding in ordered),
         faults=faults,
         severity=ordered[0].status,
@@ -234,6 +235,12 @@ def with_ports(component: Component, explained: Sequence[Finding]) -> Component:
     ports = sorted({event.link for event in events if event.kind == "nvswitch" and event.link is not None})
     gpus = dict.fromkeys(finding.subject.name for finding in explained if finding.subject.kind == "gpu")
     return replace(component, position=", ".join(map(str, ports)), shared_by=tuple(gpus))
+
+
+def _of_the_rack(box: Box, component: Component) -> Component:
+    """A compute tray has no NVSwitches: they are in trays of their own."""
+    elsewhere = component.key == NVSWITCHES.key and has_fabric_elsewhere(box)
+    return replace(component, position="rack") if elsewhere else component
 
 
 _LEADING = GPU_DEAD | {

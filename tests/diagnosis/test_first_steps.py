@@ -263,3 +263,24 @@ def test_a_guest_does_not_see_the_power_of_its_host(tmp_path: Path) -> None:
     assert cause["id"] == "host/host/physical host"
     assert [each["action"] for each in cause["actions"]] == ["drain", "contact-host"]
     assert "vfio" in cause["actions"][-1]["text"]
+
+
+def test_gpus_that_were_set_aside_alike_are_one_setting(tmp_path: Path) -> None:
+    aside = ("0000:ba:00.0", "0000:bb:00.0")
+    facts: dict[str, Json] = {f"link {PCI}/{bdf}/driver": "../../bus/pci/drivers/vfio-pci" for bdf in aside}
+    (cause,) = causes(tmp_path, "l40s-x8", {**facts, **TWO_LESS})
+    assert cause["component"]["part"] == "kernel driver"
+    assert "0000:ba:00.0 0000:bb:00.0 | xargs -n 1 driverctl unset-override" in cause["actions"][0]["text"]
+
+
+def test_memory_that_c2c_leads_to_is_no_node_without_it(tmp_path: Path) -> None:
+    facts: dict[str, Json] = {"nvml nvmlDeviceGetC2cModeInfo 0018:01:00.0": {"isC2cEnabled": 0},
+                              "nvml nvmlDeviceGetNumaNodeId 0018:01:00.0": GONE}  # fmt: skip
+    (cause,) = causes(tmp_path, "gb200-nvl72", facts)
+    assert cause["id"] == "gpu/0018:01:00.0/C2C"
+
+
+def test_a_tray_has_no_nvswitches(tmp_path: Path) -> None:
+    trays = [f"{domain}:06:00.0" for domain in ("0008", "0009", "0018", "0019")]
+    (cause,) = causes(tmp_path, "gb300-nvl72", {}, tuple(xid(bdf, 149, SIGNAL) for bdf in trays))
+    assert cause["id"] == "host/host/NVSwitches/rack"

@@ -184,7 +184,7 @@ def _subject(assessment: Assessment, component: Component, worst: Sequence[Findi
     if kind == "socket-interconnect":
         return f"between {component.name}"
     if kind == "host":
-        devices = "" if worst and worst[0].subject.peer else _failing(worst, component != NVSWITCHES)
+        devices = "" if worst and worst[0].subject.peer else _failing(worst, component.key != NVSWITCHES.key)
         is_named = any(word.rstrip("s") in what.lower() for word in part.lower().split() if len(word) > _LEAST_WORD)
         return devices if is_named else f"{part or 'host'} of {devices}" if devices else part
     if kind == "gpus":
