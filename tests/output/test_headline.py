@@ -101,6 +101,15 @@ def test_no_device_and_no_command_is_said_twice() -> None:
             assert " " not in action or action not in what, (name, cause["headline"])
 
 
+@pytest.mark.parametrize("name", swept(FAULTS, ("l40s-x8-unpowered", "dgx-1-v100-acs-everywhere")))
+def test_where_there_is_little_room_it_is_said_what_to_look_at(name: str) -> None:
+    assessment = assess(name)
+    for cause in assessment.causes:
+        for room in (45, 60, 80):
+            line = headline(assessment, cause, room)
+            assert line.rpartition(" -> ")[2] not in (STEPS["inspect"], STEPS["change-setting"]), line
+
+
 @pytest.mark.parametrize("name", swept(FAULTS, ("dgx-1-v100-hot", "k80-x8-board-hot", "dgx-1-v100-hca-x8")))
 def test_every_format_has_the_line_and_the_part(name: str) -> None:
     profile = "k80-x8" if name.startswith("k80") else "auto"

@@ -13,8 +13,8 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.lazy_pattern import LazyPattern
 
 CONNECT_POWER = (
-    "check whether the GPU's auxiliary power cables are connected; if not, drain, power off and connect them; if they"
-    " are, or it is an SXM module, which has none, check the power supplies and the BMC's event log"
+    "check the GPU's auxiliary power cables; where one is loose, drain, power off and connect it; if all are connected,"
+    " or it is an SXM module, which has none, check the power supplies and the BMC's event log"
 )
 GIVE_INTERRUPT = (
     "in the firmware setup set Plug & Play OS to no and Assign IRQ to VGA to yes, where it has them; in a virtual"

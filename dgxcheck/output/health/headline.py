@@ -59,7 +59,7 @@ def headline(assessment: Assessment, cause: Cause, room: int = LONGEST) -> str:
     """Problem and first action; where there is little room without asides, then with the action in fewer words."""
     action = _action(cause)
     command = action_text(action, assessment.found)
-    actions = [*dict.fromkeys(_texts(action, command, cause.component.kind == "gpus"))]
+    actions = [*dict.fromkeys(_texts(action, command, cause.component))]
     for most in (min(room, _GOOD), room):
         for text in actions:
             what = problem(assessment, cause, text)
@@ -68,9 +68,22 @@ def headline(assessment: Assessment, cause: Cause, room: int = LONGEST) -> str:
                 if len(f"{each} -> {text}") <= most:
                     return f"{each} -> {text}"
     last = min(actions, key=len)
-    last = last if len(last) <= room - _LEAST_PROBLEM - 4 else STEPS[action.step]
+    last = last if len(last) <= room - _LEAST_PROBLEM - 4 else _named_step(cause, action, last, room)
     what = _BUS_ID.sub("", problem(assessment, cause, last))
     return f"{shortened(what, max(_LEAST_PROBLEM, room - len(last) - 4))} -> {last}"
+
+
+def _named_step(cause: Cause, action: Action, text: str, room: int) -> str:
+    """The step by its name, with what is to be looked at or set; never a part of a command."""
+    if action.step not in ("inspect", "change-setting"):
+        return STEPS[action.step]
+    if not action.commands:
+        return shortened(text, room - _LEAST_PROBLEM - 4)
+    return _on(cause.component, "look at" if action.step == "inspect" else "change")
+
+
+def _on(component: Component, verb: str) -> str:
+    return f"{verb} {component.part or component_name(component)}"
 
 
 def problem(assessment: Assessment, cause: Cause, beside: str = "") -> str:
@@ -256,7 +269,7 @@ def _action(cause: Cause) -> Action:
     return restart if looks and seen and restart is not None else action
 
 
-def _texts(action: Action, text: str, every_gpu: bool) -> Iterator[str]:
+def _texts(action: Action, text: str, component: Component) -> Iterator[str]:
     """Longest first: all commands or the first clause, without its aside, what is before its commas."""
     brief = _BRIEFLY.get(action.instruction.code)
     if brief and action.step in ("inspect", "restart-service"):
@@ -265,12 +278,12 @@ def _texts(action: Action, text: str, every_gpu: bool) -> Iterator[str]:
     if action.commands:
         whole = "; ".join(map(shlex.join, action.commands))
         same = {_ONE_GPU.sub("", shlex.join(command)) for command in action.commands}
-        if every_gpu and len(same) == 1 < len(action.commands):
+        if component.kind == "gpus" and len(same) == 1 < len(action.commands):
             yield same.pop()
         yield whole
         if len(action.commands) > 1 and action.step == "change-setting":  # the first alone would change a part of it
             ports = f"clear ACS redirects at {len(action.commands)} ports"
-            yield ports if action.instruction.code == "disable-acs" else STEPS[action.step]
+            yield ports if action.instruction.code == "disable-acs" else _on(component, "change")
             return
         yield brief or _SEVERAL_GPUS.sub(" -i BDF,..", shlex.join(action.commands[0]))
         return
