@@ -6,18 +6,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import Box, mig_enabled
-from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.host import cpu, disks, ethernet, memory
 from dgxcheck.checks.network import hcas, port_state, ports
 from dgxcheck.checks.network.port_link import expected_rate
 from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record, replace
+from dgxcheck.facts.typical import gathered
 from dgxcheck.profiles.model import SelectedProfile
 from dgxcheck.score import gpus
 from dgxcheck.score.expectation import WEIGHTS, Area, Expectation, Score, score
 from dgxcheck.score.gpus import gpus_uncertain, hidden_gpus
-from dgxcheck.score.in_use import left
+from dgxcheck.score.in_use import left, takes_of
 from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
 from dgxcheck.topology.reference import matches
 
@@ -123,7 +124,10 @@ def score_of(box: Box, causes: Sequence[Cause] = (), findings: Sequence[Finding]
     usable = left(box, causes, findings)
     expectations = tuple(_usable(each, usable.get(each.subject, {}).get(each.area, 1.0)) for each in measured)
     found = score(expectations, gpus_uncertain(box), _usable_gpus(box, usable))
-    return replace(found, measured=score(measured, gpus_uncertain(box)).total)
+    scored = gathered((each.subject, each.area) for each in expectations)
+    failing = [(number, cause) for number, cause in enumerate(causes, 1) if cause.severity is Status.FAIL]
+    beside = tuple(number for number, cause in failing if not takes_of(box, cause, scored))
+    return replace(found, measured=score(measured, gpus_uncertain(box)).total, uncounted=beside)
 
 
 def _usable(each: Expectation, share: float) -> Expectation:

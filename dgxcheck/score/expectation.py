@@ -56,6 +56,8 @@ class Score(Record):
     areas: dict[Area, float]
     """0 to 100 for each area with at least one expectation that could be read."""
     expectations: tuple[Expectation, ...]
+    uncounted: tuple[int, ...] = ()
+    """Failing causes, by their number from 1, that take nothing of what the reference machine is scored by."""
 
     @property
     def floor(self) -> float | None:

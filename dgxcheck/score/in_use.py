@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding, Judgement, Status
@@ -10,7 +10,7 @@ from dgxcheck.checks.network import port_state, ports
 from dgxcheck.checks.nvlink.nvswitches import nvswitches
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.model import Cause
-from dgxcheck.facts.faults import DEVICE_ABSENT, Fault
+from dgxcheck.facts.faults import DEVICE_ABSENT, GPU_DEAD, Fault
 from dgxcheck.facts.missing import rows
 from dgxcheck.score.expectation import WEIGHTS, Area
 
@@ -68,6 +68,13 @@ def left(box: Box, causes: Sequence[Cause], findings: Sequence[Finding]) -> Mapp
         if state and finding.judgement.fault in _TO_BE_RESET and finding.status is Status.FAIL:
             found[finding.subject.name] = dict.fromkeys(ALL, 0.0)
     return found
+
+
+def takes_of(box: Box, cause: Cause, scored: Mapping[str, Collection[Area]]) -> bool:
+    """Does it take of what is scored, by subject? What is absent the expectations count."""
+    served = dict(_served(box, cause)) or {"host": ("host",)}
+    absent = {*cause.faults} <= DEVICE_ABSENT or not GPU_DEAD.isdisjoint(cause.faults)
+    return absent or any(not {*areas}.isdisjoint(scored.get(name, ())) for name, areas in served.items())
 
 
 _TO_BE_RESET = frozenset({Fault.RESET_REQUIRED, Fault.REBOOT_REQUIRED, Fault.DRAIN_AND_RESET})

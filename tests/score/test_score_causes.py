@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import measured_box
 import pytest
 from judging import judged
 from test_score import held
 
+from dgxcheck.assessment import assess
 from dgxcheck.checks.engine.box import Box
+from dgxcheck.output.health.text import score_line
 from dgxcheck.score.box import score_of
 from dgxcheck.score.expectation import WEIGHTS, Score
 from dgxcheck.source.recording.shipped import open_source
@@ -70,3 +75,17 @@ def test_what_carries_a_failing_cause_cannot_be_used(
         assert score["areas"][area[0]] == area[1]
     else:
         assert score["total"] < 100
+
+
+def test_a_failing_cause_that_is_not_scored_is_named_beside_the_score(tmp_path: Path) -> None:
+    """PCIe is not scored where only the model of the GPUs is known."""
+    narrow = {"text /sys/bus/pci/devices/0000:75:00.0/current_link_width": "8\n"}
+    path = tmp_path / "narrow.json"
+    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "vm-h100-x8", "facts": narrow}))
+    found = assess(str(path))
+    assert found.score is not None
+    assert (found.score.total, found.score.uncounted) == (100, (1,))
+    assert "; not counted: cause 1;" in score_line(found)
+    hot = assess("dgx-1-v100-hot").score
+    assert hot is not None
+    assert hot.uncounted == ()

@@ -138,7 +138,9 @@ def _reasons(score: Score) -> list[str]:
     if score.gpus_uncertain:
         return ["No score: only the GPU model is known, and the number of GPUs is not the reference machine's."]
     usable = f"{score.usable_gpus:.0%} of the GPUs can be used, and the score is no higher."
-    return [usable] if score.usable_gpus < 1 else []
+    numbers = ", ".join(map(str, score.uncounted))
+    beside = f"Not counted: cause {numbers}; of its part nothing is expected of this reference machine."
+    return [*([usable] if score.usable_gpus < 1 else []), *([beside] if numbers else [])]
 
 
 def _cells(same: list[Expectation]) -> tuple[str, ...]:

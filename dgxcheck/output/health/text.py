@@ -192,7 +192,9 @@ def score_line(assessment: Assessment) -> str:
     low = min(score.areas, key=lambda area: score.areas[area])
     weakest = "" if score.areas[low] == 100 else f"; weakest area: {low} {score.areas[low]:g}"
     usable = f"; {score.usable_gpus:.0%} of the GPUs usable" if score.usable_gpus < 1 else ""
-    return f"Score: {score.total:g} of 100 against {against}{usable}{weakest}; {coverage}."
+    numbers = ", ".join(map(str, score.uncounted))
+    beside = f"; not counted: cause{'s' * (len(score.uncounted) > 1)} {numbers}" if numbers else ""
+    return f"Score: {score.total:g} of 100 against {against}{usable}{weakest}{beside}; {coverage}."
 
 
 def _of_nothing(assessment: Assessment) -> list[str]:
