@@ -25,7 +25,7 @@ from dgxcheck.facts.faults import MODULES_REFUSED, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import replace
-from dgxcheck.facts.tool_outputs import CONFIGURED, NOT_STARTED, OF_SERVICE, ToolReport
+from dgxcheck.facts.tool_outputs import CONFIGURED, NOT_STARTED, OF_SERVICE, OF_VGPU_SERVICES, ToolReport
 
 _SERVICES = {"fabric-manager": FABRIC_MANAGER, "subnet-manager": SUBNET_MANAGER}
 _OF_NETWORK = (
@@ -44,6 +44,8 @@ _ASK_NVSWITCHES = (
     "see whether the machine has NVSwitches (lspci -d 10de::0680): without them disable nvidia-fabricmanager; with them"
     " read why it does not run (journalctl -u nvidia-fabricmanager)"
 )
+_OF_VGPU = Fault.DRIVER_ERROR.remedy.replace("dmesg -T", "journalctl -b -u nvidia-vgpu-mgr -u nvidia-vgpud")
+"""Its services log to the journal, not to the kernel log (NVIDIA vGPU software user guide)."""
 _NO_NVLINKS = "NVLinks reported as down of a GPU that has none, as DCGM does"
 _IS_LOADED = "a module was refused in a container, or of another kernel: the driver is loaded"
 _OF_CHASSIS = ("cooling", "power supply")
@@ -70,6 +72,8 @@ def _reports(box: Box) -> Judged:
                 refuted, judgement = True, skip("no-history", _IS_LOADED, *map(_evidence, of_fault))
             if fault is Fault.FABRIC_MANAGER_DOWN and any(result.topic in OF_SERVICE for result in of_fault):
                 judgement = _of_service(box, of_fault, judgement)
+            if fault is Fault.DRIVER_ERROR and OF_VGPU_SERVICES.issuperset(result.topic for result in of_fault):
+                judgement = replace(judgement, remedy=_OF_VGPU)
             about = _subject(box, _whose(subject, fault), fault.word if fault else "")
             has_remedy = judgement.remedy or (fault is not None and fault.remedy)
             if not (refuted or has_remedy):

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 Outcome = Literal["pass", "warn", "fail", "unknown", "note"]
 """``unknown``: not as it should be, but by that output alone it may be meant so. A note says what is neither good nor
 bad by itself: counts of errors without the time that they are from."""
+OF_VGPU_SERVICES = frozenset(("vGPU-Manager-start", "vGPU-Manager-configuration"))
+"""Topics of what nvidia-vgpu-mgr and nvidia-vgpud log, not the kernel."""
 ON_WINDOWS = "nvidia-smi-on-windows"
 """Topic of a note: the machine has no commands of Linux."""
 NOT_STARTED = "fabric-manager-not-started"

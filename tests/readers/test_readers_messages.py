@@ -138,6 +138,12 @@ WHOSE = {
     Fault.GPU_IN_USE: "gpu/",
 }
 """Beginning of the component; the others are the driver's."""
+ASKED = [
+    (f"{VGPU}error: vmiop_log: (0x0): vGPU is supported only on VGX capable boards", "-b -u nvidia-vgpu-mgr"),
+    ("Feb 13 15:20:08 host nvidia-vgpud[1562]: error: failed to send vGPU configuration info to RM: 6", "nvidia-vgpud"),
+    ("[ 936.327747] [nvidia-vgpu-vfio] a581675d-19eb-4f50-aa64-6aeb378c58c3: start failed. status: 0x0 Timeout Occured",
+     "dmesg -T"),
+]  # fmt: skip
 SOUND = [
     f"{VGPU}notice: vmiop_log: (0x0): vGPU license state: Unlicensed (Restricted)\n"
     f"{VGPU}notice: vmiop_log: (0x0): vGPU license state: Licensed",
@@ -176,6 +182,14 @@ def test_whose_it_is_and_that_the_first_step_disturbs_nothing(line: str, fault: 
         assert cause["id"].startswith(WHOSE.get(fault, "driver/"))
         assert cause["action"]["action"] in ("inspect", "change-setting", "load-module")
         assert not cause["action"]["disturbs"]
+
+
+@pytest.mark.parametrize(("line", "where"), ASKED)
+def test_the_log_is_read_where_the_line_came_from(line: str, where: str, tmp_path: Path) -> None:
+    path = tmp_path / "line.txt"
+    path.write_text(line, encoding="utf-8")
+    (cause,) = judged(str(path))[1]["causes"]
+    assert where in cause["action"]["text"]
 
 
 @pytest.mark.parametrize(("line", "step"), NOTES)
