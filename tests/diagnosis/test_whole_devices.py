@@ -138,7 +138,9 @@ def test_a_guest_whose_partition_is_off_has_one_cause(tmp_path: Path) -> None:
     assert cause["id"] == "host/host/Fabric Manager"
 
 
-@pytest.mark.parametrize(("errors", "due"), [(152, "watch"), (2110, "power-cycle"), (5_000_000, "power-cycle")])
+@pytest.mark.parametrize(("errors", "due"), [
+    (152, "watch"), (200, "power-cycle"), (2110, "power-cycle"), (5_000_000, "power-cycle"),
+])  # fmt: skip
 def test_a_storm_of_corrected_errors_is_acted_upon(errors: int, due: str, tmp_path: Path) -> None:
     counts = f"RxErr {errors}\nBadTLP 0\nBadDLLP 0\nRollover 0\nTimeout 0\nNonFatalErr 0\nTOTAL_ERR_COR {errors}\n"
     later: dict[str, Json] = {f"{PCI}/0000:09:08.0": {"text": {"aer_dev_correctable": counts}}}

@@ -214,11 +214,17 @@ def _judgement(box: Box, growth: Growth, kind: str, count: int, message: str, ev
     limit = box.settings.limit("kernel.corrected-pcie")
     message += f" ({limit:g} per day allowed)"
     many = count >= MIN_EVENTS and rate(count, growth, DAY_S) > limit
-    return judged(_fault(count, growth.seconds, limit), message, count, limit, "errors", (evidence,), warns=many)
+    fast = count > limit and count * HOUR_S > MANY * MANY * limit * growth.seconds
+    fault = Fault.AER_STORM if fast else _fault(count, growth.seconds, limit)
+    return judged(fault, message, count, limit, "errors", (evidence,), warns=many)
 
 
 def _fault(count: int, seconds: float, limit: float) -> FaultKind:
-    """A storm at more than ten times the limit of a day in each hour, however long the time; never for less in all."""
+    """A storm at more than ten times the limit of a day in each hour, however long the time; never for less in all.
+
+    Links count errors when they train; those that grow ten times as fast between two readings are one from a day's
+    number on.
+    """
     storm = MANY * limit
     return Fault.AER_STORM if count > storm and count * HOUR_S > storm * seconds else Fault.AER_CORRECTABLE
 
@@ -252,7 +258,8 @@ CHECKS = (
     Check(
         id="pcie.aer",
         rule="Fails on any new fatal error, warns on any new non-fatal error, and on 3 or more new correctable errors"
-        " at more than {kernel.corrected-pcie} per day (ten times that number an hour is a storm), at the GPU,"
+        " at more than {kernel.corrected-pcie} per day (ten times that number an hour is a storm, a hundred times that"
+        " number an hour at once), at the GPU,"
         " HCA, switch or port that counts them, or at the root port that receives the messages of devices that count"
         " none. Without a second reading an hour or more later, also warns on fatal and non-fatal errors since boot (a"
         " link that a reset took down is none, nor is a request that nobody supports, as at boot) and on correctable"
