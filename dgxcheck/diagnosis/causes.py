@@ -240,7 +240,7 @@ def with_ports(component: Component, explained: Sequence[Finding]) -> Component:
 def _of_the_rack(box: Box, component: Component) -> Component:
     """A compute tray has no NVSwitches: they are in trays of their own."""
     elsewhere = component.key == NVSWITCHES.key and has_fabric_elsewhere(box)
-    return replace(component, position="rack") if elsewhere else component
+    return replace(component, slot="rack") if elsewhere else component
 
 
 _LEADING = GPU_DEAD | {

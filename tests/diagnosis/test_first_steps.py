@@ -283,4 +283,4 @@ def test_memory_that_c2c_leads_to_is_no_node_without_it(tmp_path: Path) -> None:
 def test_a_tray_has_no_nvswitches(tmp_path: Path) -> None:
     trays = [f"{domain}:06:00.0" for domain in ("0008", "0009", "0018", "0019")]
     (cause,) = causes(tmp_path, "gb300-nvl72", {}, tuple(xid(bdf, 149, SIGNAL) for bdf in trays))
-    assert cause["id"] == "host/host/NVSwitches/rack"
+    assert (cause["id"], cause["component"]["slot"]) == ("host/host/NVSwitches", "rack")

@@ -178,7 +178,8 @@ def place(component: Component) -> str:
     by = f", shared by {', '.join(shared)}" if shared else ""
     if component.kind == "nvswitch" and component.shared_by:
         by = f", its NVLinks to {', '.join(component.shared_by)}"
-    return f"{component_name(component)}{f', slot {component.slot}' if component.slot else ''}{by}"
+    slot = f", slot {component.slot}" if component.slot and component.kind != "host" else ""
+    return f"{component_name(component)}{slot}{by}"
 
 
 def fru_lines(causes: Sequence[Cause]) -> Iterator[str]:

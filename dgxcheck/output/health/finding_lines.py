@@ -30,8 +30,8 @@ def component_name(component: Component) -> str:
     plain = not (bdf := shown(component.bdf)) or bdf in component.name or component.kind in ("nvlink", "path")
     name = component.name if plain else f"{component.name} {component.bdf}"
     part = f"{component.part} at {component.position}" if component.position else component.part
-    if (component.kind, component.position) == ("host", "rack"):
-        return f"{component.part} of the rack"
+    if component.kind == "host" and component.slot:
+        return f"{component.part} of the {component.slot}"
     if component.kind == "slot":
         return f"{part} {name}".strip()
     if component.kind == "host" and component.part in _OWN_NAMES:
