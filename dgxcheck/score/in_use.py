@@ -71,9 +71,10 @@ def left(box: Box, causes: Sequence[Cause], findings: Sequence[Finding]) -> Mapp
 
 
 def takes_of(box: Box, cause: Cause, scored: Mapping[str, Collection[Area]]) -> bool:
-    """Does it take of what is scored, by subject? What is absent the expectations count."""
+    """Does it take of what is scored, by subject? Absent devices and GPUs that do not run the expectations count."""
     served = dict(_served(box, cause)) or {"host": ("host",)}
     absent = {*cause.faults} <= DEVICE_ABSENT or not GPU_DEAD.isdisjoint(cause.faults)
+    absent |= cause.component.kind == "gpu" and cause.component.name not in scored
     return absent or any(not {*areas}.isdisjoint(scored.get(name, ())) for name, areas in served.items())
 
 
