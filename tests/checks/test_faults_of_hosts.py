@@ -18,6 +18,7 @@ from dgxcheck.checks.engine.finding import BAD, Finding, Judgement, Status, Subj
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.components.component import Key
+from dgxcheck.facts.bdf import nameless
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Gap, Json, Missing
@@ -75,7 +76,8 @@ def pci(bdf: str) -> Subject:
         ("kernel.off-bus", pci(NOWHERE), Fault.GPU_LOST, [("gpu", NOWHERE, "")]),
         ("kernel.gpu-start", AT_GPU, Fault.GPU_NOT_STARTED, [GPU_KEY]),
         ("kernel.gpu-start", pci(NOWHERE), Fault.GPU_UNPOWERED, [("gpu", NOWHERE, "")]),
-        ("kernel.gpu-start", HOST, Fault.GPU_NOT_STARTED, [("host", "host", "start of a GPU")]),
+        ("kernel.gpu-start", HOST, Fault.GPU_NOT_STARTED, [("gpu", nameless(0), "")]),
+        ("kernel.gpu-start", HOST, Fault.BAR1_SMALL, [("host", "host", "start of a GPU")]),
         ("kernel.aer", AT_GPU, Fault.AER_LOGGED, [("link", GPU, "")]),
         ("kernel.aer", AT_HCA, Fault.AER_LOGGED, [("link", NIC, ""), HCA_KEY]),
         ("kernel.aer", pci("0000:09:08.0"), Fault.AER_LOGGED, [("link", GPU, "")]),

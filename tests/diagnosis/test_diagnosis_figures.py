@@ -135,7 +135,7 @@ def test_slow_pairs_behind_acs_or_an_iommu_are_the_setting(iommu: bool, tmp_path
     port = {"kind": "bridge", "bdf": "0000:09:08.0", "part": "ACS setting"}
     assert cause["component"].items() >= ({"kind": "host", "part": "IOMMU setting"} if iommu else port).items()
     explained = {key.partition("/")[0] for key in cause["explains"]}
-    assert explained == {"p2p.status", "measure.p2p-bandwidth", *(["gdr.iommu"] if iommu else [])}
+    assert explained == {"p2p.status", "measure.p2p-bandwidth", "gdr.iommu" if iommu else "gdr.acs"}
     assert ("iommu=pt" if iommu else "setpci -s 0000:09:08.0 ECAP_ACS+0x6.w=0:3c") in cause["action"]["text"]
     assert ("setpci" in json.dumps(cause["action"])) is not iommu
 

@@ -251,7 +251,7 @@ CAUSES = {
     "dgx-a100-drain-p2p": ("gpu/0000:b7:00.0", "inspect"),
     "dgx-a100-fabric-clique": ("gpu/0000:0f:00.0/fabric", "inspect"),
     "dgx-a100-fabric-degraded": ("gpu/0000:4e:00.0/fabric", "inspect"),
-    "dgx-a100-fabric-left-out": ("gpu/0000:b7:00.0/fabric", "reset-gpu"),
+    "dgx-a100-fabric-left-out": ("gpu/0000:b7:00.0/fabric", "inspect"),
     "dgx-a100-fabric-no-partition": ("gpu/0000:07:00.0/fabric", "inspect"),
     "dgx-a100-fabric-unhealthy": ("gpu/0000:90:00.0/fabric", "inspect"),
     "dgx-a100-module-loading": ("host/host/kernel module/nvidia_peermem", "inspect"),

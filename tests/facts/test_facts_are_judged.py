@@ -57,7 +57,6 @@ UNJUDGED = {
     **_all("use by programs", "GpuMemory.free", "GpuMemory.reserved", "GpuPcie.bar1_free",
            "GpuProcess.used_memory", "GpuProcess.name", "GpuActivity.memory_percent"),
     **_all("a display may be connected", "GpuModes.display_mode"),
-    **_all("follows the temperature, which is judged", "GpuThermal.fan_percent"),
     **_all("evidence and words for people", "JobDaemon.name", "Setting.path", "Setting.line"),
     **_all("host.last-run and fleet --history read them; no shipped board has an SMBIOS table", "Dimm.maker",
            "Dimm.model", "Dimm.serial", "Dimm.size_mib"),

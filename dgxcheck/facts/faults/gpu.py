@@ -140,7 +140,9 @@ class Gpu:
         remedy="modprobe ib_umad, and name it in /etc/modules-load.d; then systemctl start nvidia-fabricmanager",
         source=FM)
     FABRIC_FAILED = FaultKind("fabric-failed", "a GPU failed to register with the NVSwitch fabric", "hardware",
-        about=("gpu", "fabric"), steps=("reset-gpu", "restart-service", "reboot"), source=FM)
+        about=("gpu", "fabric"), steps=("inspect", "reset-gpu", "restart-service", "reboot"),
+        remedy="read what Fabric Manager logged of this GPU (journalctl -u nvidia-fabricmanager; in a rack NMX-C's log)"
+        " and the state of its NVLinks (nvidia-smi nvlink -s)", source=FM)
     NOT_READY = FaultKind("not-ready", "CUDA is not ready on this machine, so that nothing could be measured",
         "software",
         remedy="check whether CUDA_VISIBLE_DEVICES or the container hides the GPUs, and whether nvidia-smi lists"
