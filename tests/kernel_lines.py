@@ -292,6 +292,8 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
      Fault.KERNEL_PANIC),
     (("kernel BUG at mm/slub.c:305!",), "kernel.panic", Fault.KERNEL_PANIC),
     (("Out of memory: Killed process 4711 (python3) total-vm:1kB",), "kernel.out-of-memory", Fault.OUT_OF_MEMORY),
+    (("Out of memory: Killed process 4712 (nv-fabricmanage) total-vm:1kB",), "kernel.out-of-memory",
+     Fault.SERVICE_KILLED),
     (("nv-hostengine[812]: segfault at 0 ip 00007f1d2c3e sp 00007ffd error 4 in libdcgm.so.4[7f1d2c000000+1000]",),
      "kernel.program-crash", Fault.PROGRAM_CRASHED),
     (("traps: nv-hostengine[812] general protection fault ip:7f1d2c3e sp:7ffd error:0 in libdcgm.so.4[7f1d2+1]",),

@@ -197,7 +197,7 @@ def meaning(number: int, architecture: int | None) -> XidEntry:
     if before is None or later is None:
         return before or later or XidEntry(number, "", "not in the catalogue", "warn", "report", "")
     if architecture is not None and architecture >= AMPERE and later.text == UNUSED:
-        return replace(later, text=f"{before.text}; NVIDIA calls it unused from Ampere on")
+        return replace(later, text=f"{before.text}, unused from Ampere on by NVIDIA's list")
     if architecture is not None:
         return later if architecture >= AMPERE else before
     if before.text == later.text or later.text == UNUSED:

@@ -8,6 +8,8 @@ import pytest
 from test_host_trouble import HE, Line, findings
 
 from dgxcheck.checks.engine.finding import Status
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 
 PANIC = "Kernel panic - not syncing: "
 OOPS = "BUG: kernel NULL pointer dereference, address: 0000000000000008"
@@ -48,6 +50,18 @@ def test_other_ends(check: str, message: str, status: Status, tmp_path: Path) ->
     assert found.status is status
     (none,) = findings(tmp_path, check, (100.0, "NVRM: loading NVIDIA UNIX x86_64 Kernel Module"))
     assert none.status is Status.PASS
+
+
+@pytest.mark.parametrize(("process", "fault", "unit"), [
+    ("python3", Fault.OUT_OF_MEMORY, ""), ("nv-fabricmanage", Fault.SERVICE_KILLED, "nvidia-fabricmanager"),
+    ("slurmd", Fault.SERVICE_KILLED, "slurmd"),
+])  # fmt: skip
+def test_a_service_that_was_killed_is_due_at_once(
+    process: str, fault: FaultKind, unit: str, tmp_path: Path
+) -> None:
+    line = f"O{KILLED.replace('python3', process)}"
+    (found,) = findings(tmp_path, "kernel.out-of-memory", (100.0, line))
+    assert (found.judgement.fault, unit in found.judgement.remedy) == (fault, True)
 
 
 def test_an_iommu_that_refuses_a_gpu_is_a_setting(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from math import inf
 
 from dgxcheck.checks.engine.blame import component_of, driver, host
@@ -15,7 +16,7 @@ from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
-from dgxcheck.facts.missing import need
+from dgxcheck.facts.missing import need, rows
 from dgxcheck.facts.record import replace
 
 _DRIVER = "nvidia"
@@ -24,6 +25,11 @@ _MLX5 = "mlx5"
 """Prefix of the modules of the HCAs' driver."""
 _SERVICES = ("nvidia-", "nv-hostengine", "nv-fabricmanage", "nvsm", "dcgm")
 """Prefixes of the names of NVIDIA's services; the kernel truncates names to 15 characters."""
+_UNITS = {
+    "nv-fabricmanage": "nvidia-fabricmanager", "nvlsm": "nvidia-fabricmanager", "nvidia-imex": "nvidia-imex",
+    "nvidia-persiste": "nvidia-persistenced", "nv-hostengine": "nvidia-dcgm", "opensm": "opensm", "slurmd": "slurmd",
+}  # fmt: skip
+"""By the name of a process its service: GPUs, fabric or scheduler miss it at once."""
 _BY_LIMIT = "cgroup"
 _BESIDE_S = 60.0
 _BOUNCE = "bounce buffers"
@@ -31,6 +37,7 @@ _LOCKED = (
     "read RIP and call trace below these lines: they name the code in which the CPU ran, its module in brackets; look"
     " for a later release of that driver or of the kernel; where a CPU does not come back, drain and reboot"
 )
+_LESS_MEMORY = "find what takes the memory (ps, slabtop, /dev/shm) and limit it, or give jobs less"
 _OPEN_FILES = (
     "find which program holds them (/proc/sys/fs/file-nr, lsof) and restart it; raise fs.file-max only where that many"
     " are meant"
@@ -97,19 +104,27 @@ def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
     yield host_part("kernel")
 
 
-def _memory(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
-    """A process that reached the limit of its own cgroup (job, container) passes, unless it is a service of NVIDIA."""
+def _memory(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
+    """A process that reached the limit of its own cgroup (job, container) passes, unless it is a service of NVIDIA.
+
+    A service that is not seen to run again is due at once.
+    """
     bad = [event for event in events if event.group != _BY_LIMIT or event.part.startswith(_SERVICES)]
     names = first_of([*dict.fromkeys(event.part for event in bad or events)])
     what = "host memory ran out" if any(event.group != _BY_LIMIT for event in bad) else "a memory limit was reached"
     message = f"{what} {counted(len(bad or events), 'time')}; killed: {names}{reach(log)}"
     if not bad:
         return Judgement(Status.PASS, message, evidence=lines(log, events))
+    running = {row.name for row in rows(box.snapshot.units) if row.running is True}
+    gone = [*dict.fromkeys(unit for event in bad if (unit := _UNITS.get(event.part)) and unit not in running)]
+    if gone:
+        remedy = f"systemctl status {' '.join(gone)}: start again what does not run; then {_LESS_MEMORY}"
+        return _warning(Fault.SERVICE_KILLED, message, log, bad, remedy)
     return _warning(Fault.OUT_OF_MEMORY, message, log, bad)
 
 
 def _memory_and_files(box: Box) -> Judged:
-    yield from _of_host(_memory, "no process killed for lack of memory", "out of memory")(box)
+    yield from _of_host(partial(_memory, box), "no process killed for lack of memory", "out of memory")(box)
     log = box.log
     if events := events_of(log, "out of files"):
         message, remedy = f"the limit of open files of the whole host was reached{reach(log)}", _OPEN_FILES
@@ -225,12 +240,11 @@ CHECKS = (
     Check(
         id="kernel.out-of-memory",
         rule="Warns if the kernel killed processes because host memory ran out, or a service of NVIDIA at a limit of"
-        " its own, if the limit of open files of the whole host was reached, and if a device found no bounce buffer"
-        " (swiotlb). Other processes that reach the limit"
-        " of their job or container are not a fault.",
+        " its own, due at once where a service of GPUs, fabric or scheduler is not seen to run again; if the limit of"
+        " open files of the whole host was reached, and if a device found no bounce buffer (swiotlb). Other processes"
+        " that reach the limit of their job or container are not a fault.",
         source="Linux mm/oom_kill.c, fs/file_table.c, kernel/dma/swiotlb.c; Documentation/admin-guide/mm/concepts.rst",
-        remedy="restart the services that were killed (systemctl --failed); find what takes the memory (ps, slabtop,"
-        " /dev/shm) and limit it, or give jobs less",
+        remedy=f"restart the services that were killed (systemctl --failed); {_LESS_MEMORY}",
         judge=_memory_and_files,
         blames=lambda _, at, __: (host_part(_BOUNCE) if at.part == _BOUNCE else host_part("free memory", at.part),),
     ),
