@@ -205,3 +205,9 @@ def test_only_jobs_on_the_gpus_that_overheat_are_stopped(tmp_path: Path) -> None
     (stop,) = [step for step in cause["actions"] if step["action"] == "stop-jobs"]
     assert stop["disturbs"] == [f"GPU{number}" for number in range(4, 8)]
     assert not any(bdf in str(stop) for bdf in OF_H200[:4])
+
+
+def test_an_odd_mtu_is_set_with_ip(tmp_path: Path) -> None:
+    (cause,) = causes(tmp_path, "hgx-h100", {"text /sys/class/net/ib5/mtu": "1500\n"})
+    assert "ip link set dev" in cause["action"]["text"]
+    assert "mstconfig" not in cause["action"]["text"]

@@ -18,7 +18,7 @@ from dgxcheck.checks.siblings.kinds import Kind
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import links_at, switch_setting
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.host import BlockDevice
+from dgxcheck.facts.host import BlockDevice, NetInterface
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nvml.readings import GpuPcie
@@ -155,10 +155,13 @@ _ADVICE = (
     (frozenset((IbDevice.board_id,)),
      "compare part numbers (lspci -vv -s BDF, Vital Product Data): another PSID is another board or another maker's"
      " firmware, and takes other firmware images; burn none of the others' on it"),
+    (frozenset((NetInterface.mtu,)),
+     "set it as on the others while no job uses it (ip link set dev NAME mtu NUMBER), and in what configures the network"
+     " at boot (netplan, NetworkManager, interfaces); the switch port has to carry it too"),
     (frozenset((BlockDevice.size_bytes, BlockDevice.rotational)),
      "compare it with the others (smartctl -i, hdparm -N, which shows a hidden area); leave it while it holds data"),
 )  # fmt: skip
-"""What to do where all facts that differ are of these: lspci(8), hdparm(8)."""
+"""What to do where all facts that differ are of these: lspci(8), ip-link(8), hdparm(8)."""
 
 
 _OF_SLOT = frozenset((PciFunction.link_width, PciFunction.max_link_width))
