@@ -156,8 +156,8 @@ _ADVICE = (
      "compare part numbers (lspci -vv -s BDF, Vital Product Data): another PSID is another board or another maker's"
      " firmware, and takes other firmware images; burn none of the others' on it"),
     (frozenset((NetInterface.mtu,)),
-     "set it as on the others while no job uses it (ip link set dev NAME mtu NUMBER), and in what configures the network"
-     " at boot (netplan, NetworkManager, interfaces); the switch port has to carry it too"),
+     "set it as on the others while no job uses it (ip link set dev NAME mtu NUMBER), and in what configures the"
+     " network at boot (netplan, NetworkManager, interfaces); the switch port has to carry it too"),
     (frozenset((BlockDevice.size_bytes, BlockDevice.rotational)),
      "compare it with the others (smartctl -i, hdparm -N, which shows a hidden area); leave it while it holds data"),
 )  # fmt: skip
