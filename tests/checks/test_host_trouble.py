@@ -83,6 +83,10 @@ def test_a_cpu_that_is_throttled_now_and_then_is_no_fault(tmp_path: Path) -> Non
     assert [each.status for each in findings(tmp_path, "kernel.cpu-throttled", *few)] == [Status.PASS]
     (many,) = findings(tmp_path, "kernel.cpu-throttled", *few, (200.0, text.format(3, 4711)))
     assert (many.status, many.blames[0].key) == (Status.WARN, ("host", "host", "cooling"))
+    assert "NUMA node" not in many.judgement.message
+    (one,) = findings(tmp_path, "kernel.cpu-throttled", *((100.0, text.format(n, 4711)) for n in range(20, 24)))
+    assert "4 CPUs of NUMA node 1, none of the others" in one.judgement.message
+    assert "heat sink" in one.judgement.remedy
 
 
 @pytest.mark.parametrize(

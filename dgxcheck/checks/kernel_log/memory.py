@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
@@ -11,10 +11,11 @@ from dgxcheck.checks.engine.finding import Judged, Judgement, Status, judged
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.host.edac import REPLACE_DIMM, memory_modules, slots
 from dgxcheck.checks.kernel_log.device_log import DAY_S, events_of, grouped, lines, reach
+from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
-from dgxcheck.facts.missing import need
+from dgxcheck.facts.missing import need, rows
 from dgxcheck.facts.record import replace
 
 MemoryEventRule = Callable[[Box, KernelLog, Sequence[HostEvent]], Judgement]
@@ -87,8 +88,32 @@ def _throttled(box: Box) -> Judgement:
     most, limit = max(counts.values(), default=0), box.settings.limit("kernel.cpu-throttled")
     if not events:
         return Judgement(Status.PASS, f"no CPU was throttled by temperature{reach(log)}")
-    message = f"{counted(len(counts), 'CPU')} throttled by temperature, up to {most} times{reach(log)}"
-    return judged(Fault.CPU_THROTTLED, message, most, limit, "events", lines(log, events), warns=most > limit)
+    node = _only_node(box, counts)
+    where = "" if node is None else f" of NUMA node {node}, none of the others,"
+    message = f"{counted(len(counts), 'CPU')}{where} throttled by temperature, up to {most} times{reach(log)}"
+    return judged(
+        Fault.CPU_THROTTLED, message, most, limit, "events", lines(log, events), warns=most > limit,
+        remedy="" if node is None else _HEAT_SINK.format(node=node),
+    )  # fmt: skip
+
+
+_HEAT_SINK = (
+    "compare the sensors of the sockets (ipmitool sdr type Temperature); check the fans before the socket of NUMA node"
+    " {node}, and its heat sink at the next maintenance: the air that comes in is that of the others too"
+)
+
+
+def _only_node(box: Box, cpus: Iterable[str]) -> int | None:
+    """The NUMA node, of several, that has all of these CPUs (``CPU 28``)."""
+    numbers = [int(cpu.removeprefix("CPU ")) for cpu in cpus]
+    lists = {row.node: ranges(row.cpulist) or () for row in rows(box.snapshot.numa) if isinstance(row.cpulist, str)}
+    having = [node for node, runs in lists.items() if any(number in run for number in numbers for run in runs)]
+    with_cpus = [node for node, runs in lists.items() if runs]
+    return having[0] if len(having) == 1 < len(with_cpus) and len(numbers) >= _FEWEST else None
+
+
+_FEWEST = 4
+"""CPUs; of fewer it is no sign that the others stayed cool."""
 
 
 _MEMORY = _errors("memory errors", "host.edac-corrected", Fault.DIMM_ERRORS, REPLACE_DIMM)
