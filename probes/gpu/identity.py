@@ -96,11 +96,16 @@ def _fabric(source: Source, bdf: str) -> Fabric | Missing:
     info, where = fields(source, "nvmlDeviceGetGpuFabricInfo", bdf), question("nvmlDeviceGetGpuFabricInfo", bdf)
     if isinstance(info, Missing):
         return info
+    # Every version of the struct has these two: where one is absent, an imported text does not show it.
+    clique, cluster = (
+        Missing(Gap.UNRECORDED, f"{where} {name}", "not in the text") if info.get(name) is None else info[name]
+        for name in ("cliqueId", "clusterUuid")
+    )
     return Fabric(
         state=member(info, "state", where),
         status=member(info, "status", where),
-        clique_id=member(info, "cliqueId", where),
-        cluster_uuid=as_text(info.get("clusterUuid"), f"{where} clusterUuid"),
+        clique_id=as_number(clique, f"{where} cliqueId"),
+        cluster_uuid=as_text(cluster, f"{where} clusterUuid"),
         health_mask=member(info, "healthMask", where),
         health_summary=member(info, "healthSummary", where),
     )

@@ -217,6 +217,9 @@ def test_fabric_of_an_nvswitch_machine() -> None:
     assert not isinstance(modes.fabric, Missing)
     assert (modes.fabric.state, modes.fabric.status, modes.fabric.clique_id) == (3, 0, 0)
     assert modes.fabric.cluster_uuid == uuid
+    modes = one(gpu_modes(box("0000:06:00.0", answers={"nvmlDeviceGetGpuFabricInfo": {"state": 3}})))
+    assert not isinstance(modes.fabric, Missing)
+    assert gap(modes.fabric.clique_id) is gap(modes.fabric.cluster_uuid) is Gap.UNRECORDED
 
 
 def test_processes_without_memory_or_name_are_still_there(k80: FakeNvml) -> None:
