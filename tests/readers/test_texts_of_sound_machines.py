@@ -11,8 +11,29 @@ FABRIC = """\
 a-04:7:8 [0] NCCL INFO NCCL_MNNVL_CLIQUE_ID set by environment to 3.
 a-04:7:8 [0] NCCL INFO MNNVL busId 0x801000 fabric UUID 3143b15b.28cc9b54 cliqueId 0x3 state 3 healthMask 0xaa
 """
+COMPATIBILITY = """\
+NOTE: CUDA Minor Version Compatibility mode ENABLED.
+  Using driver version 535.183.06 which has support for CUDA 12.2.  This container
+  was built with CUDA 12.6 and will be run in Minor Version Compatibility mode.
+  CUDA Forward Compatibility is preferred over Minor Version Compatibility for use
+  with this container but was unavailable:
+  [[Forward compatibility was attempted on non supported HW (CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE) cuInit()=804]]
+  See https://docs.nvidia.com/deploy/cuda-compatibility/ for details.
+"""
+MISMATCH = "System has unsupported display driver / cuda driver combination (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)"
+UNAVAILABLE = f"""\
+ERROR: This container was built for NVIDIA Driver Release 560.35 or later, but
+       version 535.183.06 was detected and compatibility mode is UNAVAILABLE.
+       [[{MISMATCH} cuInit()=803]]
+"""
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "a clique of NCCL's settings": (FABRIC, ()),
+    "a container that runs on": (COMPATIBILITY, ()),
+    "a container that runs on, after another error": (
+        COMPATIBILITY.replace("NOTE", "CUDA error: system not yet initialized\nNOTE"),
+        ("fail fabric-manager-down inspect",),
+    ),
+    "a container without a driver that fits": (UNAVAILABLE, ("fail driver-mismatch inspect",)),
 }
 """By text: of each cause severity, faults and first step."""
 

@@ -184,6 +184,16 @@ _AROUND = LazyPattern(
 """What Python and PyTorch print around such an error."""
 _FILE = LazyPattern(r"\s{0,40}File \"", 'File "')
 """Before a line of code."""
+_RUNS_ON = LazyPattern(r"NOTE: CUDA Minor Version Compatibility mode ENABLED\.", "Minor Version Compat")
+"""Of images of NGC, where CUDA of the image is newer than the driver's: forward compatibility alone is not to be had.
+https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"""
+_RUNS_ON_LINES = 8
+_RUNS_ON_TEXT = LazyPattern(
+    r"Using driver version \S{3,20} which has support for CUDA .{0,60}"
+    r"|was built with CUDA \S{1,12} and will be run in .{0,60}|CUDA Forward Compatibility is preferred over .{0,60}"
+    r"|with this container but was unavailable:|See https://docs\.nvidia\.com/deploy/cuda-compatibility/.{0,40}"
+)
+_RUNS_ON_WHY = LazyPattern(r"\[\[.{3,160} cuInit\(\)=\d{1,4}\]\]", " cuInit()=")
 _OWN_READER = LazyPattern(r"NCCL |nvidia-container-cli")
 _NOT_RUNNING = LazyPattern(
     r"kernel driver does not appear to be running on this host", "kernel driver does not appear to be running"
@@ -200,8 +210,18 @@ _NO_LIBRARY = LazyPattern(
 def read_cuda_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Each error by what it is about: a GPU, the services and driver of the host, or the program itself."""
     part = ToolPart(CUDA_ERRORS_TOOL)
+    banner = range(0)
     for number, text in numbered(lines):
         if not text:
+            continue
+        if _RUNS_ON.fullmatch(text):
+            banner = range(number, number + _RUNS_ON_LINES)
+        if number in banner and _RUNS_ON_WHY.fullmatch(text):
+            part.add(HOST, "compatibility", "note", None, f"the container runs on without forward compatibility: {text}")
+            part.lines.add(number)
+            continue
+        if number in banner and (number == banner.start or _RUNS_ON_TEXT.fullmatch(text)):
+            part.beside.add(number)
             continue
         if _NO_LIBRARY.search(text) and not _OWN_READER.search(text):
             part.add(HOST, "library", "fail", Fault.LIBRARY_MISSING, "a program finds no libnvidia-ml.so.1")
