@@ -26,6 +26,16 @@ ERROR: This container was built for NVIDIA Driver Release 560.35 or later, but
        version 535.183.06 was detected and compatibility mode is UNAVAILABLE.
        [[{MISMATCH} cuInit()=803]]
 """
+EKS = """\
+{"kind": "Node", "metadata": {"name": "n1"}, "status": {"conditions": [
+ {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"},
+ {"type": "MemoryPressure", "status": "False", "reason": "KubeletHasSufficientMemory", "message": "a"},
+ {"type": "AcceleratedHardwareReady", "status": "True", "reason": "NvidiaAcceleratedHardwareIsReady", "message": "a"},
+ {"type": "KernelReady", "status": "True", "reason": "KernelIsReady", "message": "a"},
+ {"type": "HealthyGPU", "status": "True", "reason": "GPUHealthy", "message": "8 GPUs are healthy"},
+ {"type": "EtcdIsVoter", "status": "True", "reason": "MemberNotLearner", "message": "a"}]}}
+"""
+NOT_READY = '"status": "False", "reason": "NvidiaXID48Error"'
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "a clique of NCCL's settings": (FABRIC, ()),
     "a container that runs on": (COMPATIBILITY, ()),
@@ -34,6 +44,11 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
         ("fail fabric-manager-down inspect",),
     ),
     "a container without a driver that fits": (UNAVAILABLE, ("fail driver-mismatch inspect",)),
+    "conditions of EKS": (EKS, ()),
+    "conditions of EKS, an Xid": (
+        EKS.replace('"status": "True", "reason": "NvidiaAcceleratedHardwareIsReady"', NOT_READY),
+        ("warn ecc-uncorrected inspect",),
+    ),
 }
 """By text: of each cause severity, faults and first step."""
 

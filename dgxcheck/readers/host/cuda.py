@@ -217,7 +217,7 @@ def read_cuda_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if _RUNS_ON.fullmatch(text):
             banner = range(number, number + _RUNS_ON_LINES)
         if number in banner and _RUNS_ON_WHY.fullmatch(text):
-            part.add(HOST, "compatibility", "note", None, f"the container runs on without forward compatibility: {text}")
+            part.add(HOST, "compatibility", "note", None, f"a container runs on without forward compatibility: {text}")
             part.lines.add(number)
             continue
         if number in banner and (number == banner.start or _RUNS_ON_TEXT.fullmatch(text)):

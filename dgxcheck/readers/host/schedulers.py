@@ -30,9 +30,9 @@ _CONDITION = LazyPattern(
     r"(?P<times>(?:(?:[A-Z][a-z]{2}, )?\d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4} {1,12}){1,2})"
     r"(?P<reason>\S{1,80})(?: {1,60}(?P<message>\S.{0,600}))?"
 )
-_USUAL = {"Ready": "True", "NetworkUnavailable": "False", "MemoryPressure": "False", "DiskPressure": "False",
-          "PIDPressure": "False", "EtcdIsVoter": "True"}  # fmt: skip
-"""The status that a healthy node has; that of every other condition, which names a problem, is False."""
+_SOUND = LazyPattern(r"\w{0,60}(?<!Not)Ready|\w{0,60}Healthy\w{0,60}|EtcdIsVoter", "Ready", "Healthy", "EtcdIsVoter")
+"""Types that a healthy node has as True, as those of EKS (``AcceleratedHardwareReady``,
+https://docs.aws.amazon.com/eks/latest/userguide/node-health.html); every other type names a problem."""
 _HELD_BACK = "the device plugin calls the others unhealthy; its log names them with the Xid"
 _EVENT = LazyPattern(
     r"\S{2,20} {1,20}Warning {1,20}(?P<reason>[A-Z]\w{2,60}) {1,20}(?:[Nn]ode/(?P<node>[\w.-]{1,253}) {1,40}"
@@ -52,8 +52,13 @@ _KUBELET = LazyPattern(
     "NodePrepareResources: rpc error",
 )
 """In events of pods, and in the log of kubelet: pkg/kubelet/cm/dra/plugin, cm/devicemanager/manager.go."""
-_XID = LazyPattern(r"\bX[Ii][Dd](?:[ :=_#]{0,3}|\w{0,20} is True \(\{\"| \([\w:. ]{7,40}\): )(?P<number>\d{1,3})\b")
-"""The second form is that of GKE, ``XidCriticalError`` with the reason ``{"48":true}``, the third the driver's."""
+_XID = LazyPattern(
+    r"(?:\bX[Ii][Dd](?:[ :=_#]{0,3}|\w{0,20} is True \(\{\"| \([\w:. ]{7,40}\): )"
+    r"|\bNvidiaXID(?=\d{1,3}(?:Error|Warning)\b))"
+    r"(?P<number>\d{1,3})(?:\b|(?=[EW]))"
+)
+"""The second form is that of GKE, ``XidCriticalError`` with the reason ``{"48":true}``, the third the driver's, the
+last the reason of EKS."""
 _AT = LazyPattern(r"\bPCI:(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})\b", "PCI:")
 _TAKEN = ": nodes have too few that are free; kubectl describe node shows how many are allocatable and how many taken"
 _RESOURCES = LazyPattern(r"\"?(?P<which>[Cc]apacity|[Aa]llocatable)\"?: ?\{?")
@@ -138,7 +143,7 @@ def _nodes(found: Document) -> list[Document]:
 
 def _condition(kind: str, status: str, reason: str, message: Json) -> str:
     """Empty for one that is as it should be."""
-    good = status == _USUAL.get(kind, "False")
+    good = status == ("True" if _SOUND.fullmatch(kind) else "False")
     return "" if good else f"{kind} is {status} ({reason}): {message or ''}".rstrip(": ")
 
 
