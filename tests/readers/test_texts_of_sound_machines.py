@@ -36,6 +36,10 @@ EKS = """\
  {"type": "EtcdIsVoter", "status": "True", "reason": "MemberNotLearner", "message": "a"}]}}
 """
 NOT_READY = '"status": "False", "reason": "NvidiaXID48Error"'
+IML = """\
+ID   Severity  Class  Last Update       Count  Description
+13   Repaired  Power  11/02/2026 10:12  1      Server Critical Fault (Service Information: Runtime Fault, P12V (05h))
+"""
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "a clique of NCCL's settings": (FABRIC, ()),
     "a container that runs on": (COMPATIBILITY, ()),
@@ -49,6 +53,8 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
         EKS.replace('"status": "True", "reason": "NvidiaAcceleratedHardwareIsReady"', NOT_READY),
         ("warn ecc-uncorrected inspect",),
     ),
+    "the log of HPE's iLO with numbers, repaired": (IML, ()),
+    "the log of HPE's iLO with numbers": (IML.replace("Repaired", "Critical"), ("warn test-failed inspect",)),
 }
 """By text: of each cause severity, faults and first step."""
 

@@ -251,6 +251,7 @@ _CRITICAL = LazyPattern(
     r"(?P<message>Server Critical Fault \(Service Information: [^()]{3,160}(?:\([^()]{1,8}\))?\)).{0,80}",
     "Server Critical Fault",
 )
+_REPAIRED = LazyPattern(r"(?:\d{1,9} {1,8})?Repaired\b", "Repaired")
 _IML_HEAD = LazyPattern(r"(?:ID {1,8})?Severity {1,12}Class {1,40}(?:Last )?\w.{0,120}", "Severity ")
 _POWER = LazyPattern(r"Power Suppl", "Power Suppl")
 
@@ -262,7 +263,7 @@ def read_iml(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if match := _CRITICAL.fullmatch(text):
             part.lines.add(number)
             fault = Fault.POWER_SUPPLY if _POWER.search(match["message"]) else Fault.TEST_FAILED
-            if not text.startswith("Repaired"):
+            if not _REPAIRED.match(text):
                 part.add(HOST, "log", "warn", fault, match["message"])
         elif _IML_HEAD.fullmatch(text):
             part.beside.add(number)
