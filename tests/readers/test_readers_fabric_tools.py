@@ -132,6 +132,8 @@ def test_a_device_that_the_class_lists_and_that_is_gone(tmp_path: Path) -> None:
         ("Operational Info\nState : Polling\nStatus Opcode : 1024\nRecommendation : Cable is unplugged", "HCA",
          "unknown"),
         ("Operational Info\nState : Disable\nStatus Opcode : 1\nRecommendation : closed by command", "HCA", "unknown"),
+        ("Operational Info\nState : Polling\nStatus Opcode : 21\nRecommendation : Down by a MAD", "HCA", "unknown"),
+        ("Operational Info\nState : Active\nStatus Opcode : 1023\nRecommendation : not available", "HCA", "note"),
         (LINK_JSON.replace("1024", "0").partition("}\n")[0], "mt4119_pciconf0", "note"),
     ],
 )  # fmt: skip
@@ -149,7 +151,7 @@ def test_mlxlink_of_a_port_that_is_no_rdma_device(text: str, name: str, outcome:
     [
         ("Polling", 1032, "port-module"), ("Polling", 1030, "port-module"), ("Polling", 16, "port-module"),
         ("Polling", 1034, "port-disabled"), ("Disable", 1, "port-disabled"), ("Polling", 2, "port-down"),
-        ("Active", 15, "port-errors"),
+        ("Polling", 18, "port-disabled"), ("Polling", 22, "port-disabled"), ("Active", 15, "port-errors"),
     ],
 )  # fmt: skip
 def test_whose_a_status_of_mlxlink_is(state: str, code: int, fault: str) -> None:

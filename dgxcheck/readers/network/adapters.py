@@ -34,8 +34,9 @@ _JSON = tuple('{}[]"0123456789')
 """How the lines of a document begin."""
 _MLXLINK_HEAD = 6
 """Lines of a document by which the first group of its members has begun."""
-_CLOSED = (1, 1033, 1034)
-"""Status opcodes of a port that was switched off, or its module."""
+_CLOSED = (1, 18, 21, 22, 1033, 1034)
+"""Status opcodes of a port that was switched off, or its module: by a command, key, the subnet manager or a test."""
+_NO_INFO = 1023
 _UNPLUGGED = 1024
 _OF_MODULES = frozenset({16, 20, *range(24, 33), 41, *range(_UNPLUGGED, 2048)})
 """What a cable or module is not fit for, and what the firmware that manages modules reports; others are of the link:
@@ -128,14 +129,14 @@ def _files(members: dict[str, str]) -> dict[str, str | None]:
 def _diagnose(reports: Reports, device: str, members: dict[str, str]) -> None:
     """A report for every status opcode but 0, which means no issue, with the tool's recommendation.
 
-    Without an opcode the state of the port is reported.
+    Without an opcode, or where it says that nothing is available, the state of the port is reported.
     """
     code = integer(members.get("Status Opcode", ""), 1 << 16)
-    if code:
+    if code and code != _NO_INFO:
         text = f"status {code}: {members.get('Recommendation', '')}"
         unused = code == _UNPLUGGED or code in _CLOSED
         reports.add(device, "status", "unknown" if unused else "warn", _fault(code, members["State"]), text)
-    elif members["State"] == "Active":
+    elif members["State"] == "Active" and code != _NO_INFO:
         reports.add(device, "status", "pass")
     else:
         reports.add(device, "status", "note", text=f"the port is {members['State']}")
