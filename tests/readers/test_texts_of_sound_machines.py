@@ -40,6 +40,21 @@ IML = """\
 ID   Severity  Class  Last Update       Count  Description
 13   Repaired  Power  11/02/2026 10:12  1      Server Critical Fault (Service Information: Runtime Fault, P12V (05h))
 """
+REDUNDANT = """\
+FAN1201 Fan redundancy is lost.
+FAN1200 The fans are redundant.
+PSU0002 Power supply redundancy is lost.
+PSU0001 The power supplies are redundant.
+"""
+OPERATES = """\
+2026-11-02T10:11:12-0500 PSU0003: The power input for power supply 1 is lost.
+2026-11-02T10:15:12-0500 PSU0017: Power supply 1 is operating normally.
+"""
+OPERATED = OPERATES.replace("T10:11", "T10:21")
+FAILED = """\
+2026-11-02T10:11:12-0500 PSU0001 Power supply 1 failed.
+2026-11-02T10:15:12-0500 PSU0017 The power input for power supply 1 has been restored.
+"""
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "a clique of NCCL's settings": (FABRIC, ()),
     "a container that runs on": (COMPATIBILITY, ()),
@@ -53,6 +68,15 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
         EKS.replace('"status": "True", "reason": "NvidiaAcceleratedHardwareIsReady"', NOT_READY),
         ("warn ecc-uncorrected inspect",),
     ),
+    "records of an iDRAC, redundant again": (REDUNDANT, ()),
+    "records of an iDRAC, redundant before": (
+        REDUNDANT.replace("1201 Fan", "0000 Fan").replace("FAN1200 The fans are redundant.\n", ""),
+        ("warn fan inspect",),
+    ),
+    "records of an iDRAC, a supply operates": (OPERATES, ()),
+    "records of an iDRAC, newest first": ("\n".join(OPERATES.splitlines()[::-1]), ()),
+    "records of an iDRAC, a supply operated": (OPERATED, ("warn power-supply inspect",)),
+    "records of an iDRAC, a supply has its input": (FAILED, ("warn power-supply inspect",)),
     "the log of HPE's iLO with numbers, repaired": (IML, ()),
     "the log of HPE's iLO with numbers": (IML.replace("Repaired", "Critical"), ("warn test-failed inspect",)),
 }

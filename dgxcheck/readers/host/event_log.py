@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.diag import fault_of
@@ -197,14 +199,31 @@ def _logged(part: ToolPart, severity: str, message: str) -> None:
 IDRAC_TOOL = "racadm"
 _BEGINS = LazyPattern(r"(?:Record: {1,12}|SeqNumber {1,12}= )(?P<number>\d{1,9})", "Record:", "SeqNumber")
 _ONE_LINE = LazyPattern(
-    r"(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,6} )?(?:PCI|CPU|MEM|PSU|FAN|TMP|VLT)\d{4}:? "
+    r"(?:(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)\S{0,6} )?(?:PCI|CPU|MEM|PSU|FAN|TMP|VLT)\d{4}:? "
     r"(?P<message>[A-Z].{10,300})"
 )
 """As Dell's articles show a record: the message id and the message, without a severity."""
 _BAD = LazyPattern(r"\b(?:fatal|failed|failure|lost|uncorrectable|critical|multi-bit|outside of range)\b")
 _OVER = LazyPattern(r"(?:is|are|has been|have been) (?:restored|operating normally|within range|redundant)\b")
 _VERB = LazyPattern(r" (?:is|are|has|have) ")
+_SEVERAL = {"fans": "fan redundancy", "power supplies": "power supply redundancy"}
+"""What of them "is lost" and "are redundant" speak of."""
 _MEMBER = LazyPattern(r"(?P<name>[A-Z][\w/ ]{1,30}?)(?: {0,12}=|:) {1,12}(?P<value>\S.{0,600})|-{20,120}")
+
+
+class Logged(Record, kw_only=False):
+    """One record of an iDRAC's log."""
+
+    at: int
+    """Its place in the order of time."""
+    severity: str
+    text: str
+    date: str = ""
+
+    def of(self) -> str:
+        """The part that it speaks of: ``power input for power supply 1``."""
+        part = _VERB.split(self.text)[0].lower().removeprefix("the ")
+        return _SEVERAL.get(part, part)
 
 
 def read_idrac(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -212,18 +231,15 @@ def read_idrac(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart(IDRAC_TOOL)
     severity = date = ""
     record = 0
-    logged: list[tuple[int, str, str, str]] = []
-    over: dict[str, int] = {}
+    logged: list[Logged] = []
+    short: list[tuple[str, str]] = []
     for number, text in numbered(lines):
         member = _MEMBER.fullmatch(text)
         if begins := _BEGINS.fullmatch(text):
             record = int(begins["number"])
         elif line := _ONE_LINE.fullmatch(text):
             part.lines.add(number)
-            of, bad = _VERB.split(line["message"])[0], _BAD.search(line["message"])
-            if _OVER.search(line["message"]):
-                over[of] = len(part.lines)
-            logged.append((len(part.lines), of, "Warning" if bad else "", line["message"]))
+            short.append((line["time"] or "", line["message"]))
             continue
         elif not (part.lines and member):
             continue
@@ -234,15 +250,25 @@ def read_idrac(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif name in ("Date/Time", "Timestamp"):
             date = value
         elif name in ("Description", "Message"):
-            of = _VERB.split(value)[0]
-            if severity not in ("Critical", "Warning") and _OVER.search(value):
-                over[of] = max(record, over.get(of, record))
-            logged.append((record, of, severity, f"{value}, {date}"))
+            logged.append(Logged(record, severity, value, f", {date}"))
             severity = ""
-    for record, of, severity, message in logged:
-        if record >= over.get(of, record):
-            _logged(part, severity, message)
+    logged += (Logged(at, "Warning" if _BAD.search(text) else "", text) for at, text in enumerate(_oldest_first(short)))
+    over: dict[str, int] = {}
+    for each in logged:
+        if each.severity not in ("Critical", "Warning") and _OVER.search(each.text):
+            over[each.of()] = max(each.at, over.get(each.of(), each.at))
+    for each in logged:
+        of = each.of()  # a power supply that operates has its input too
+        if each.at >= max(over.get(name, each.at) for name in (of, of.removeprefix("power input for "))):
+            _logged(part, each.severity, each.text + each.date)
     return part.imported(sound="log")
+
+
+def _oldest_first(rows: list[tuple[str, str]]) -> list[str]:
+    """The messages in the order of their times, else as they stand."""
+    if rows and all(time for time, _ in rows):
+        rows = sorted(rows[::-1] if rows[0][0] > rows[-1][0] else rows, key=itemgetter(0))
+    return [text for _, text in rows]
 
 
 IML_TOOL = "HPE IML"

@@ -61,6 +61,8 @@ _BYTES = LazyPattern(r"\s{0,12}[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*", flags=re.
 """A row of ``lspci -x``: its offset is no rank and no host."""
 _DEVICE = LazyPattern(r"(?:gpu|nic|mlx|link|nvme|ib|eth|rank|cpu)-?_?(?:0|[1-9]\d*)(?:_\d+)?", flags=re.IGNORECASE)
 """Devices are numbered without leading zeros: ``gpu01`` is a host."""
+_OF_DELL = LazyPattern(r"(?:PCI|CPU|MEM|PSU|FAN|TMP|VLT)\d{4}(?::|\b)")
+"""Ids of a Dell iDRAC's messages, which begin no host's line; the time before one is its own."""
 _FIRST = frozenset("[(0123456789-/ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _LABELS = frozenset((
     "acpi", "aer", "ca", "capabilities", "control", "cpu", "device", "dmar", "driver", "edac", "error", "flags", "gpu",
@@ -91,7 +93,7 @@ def _bare(line: str) -> str:
             break
         rest = text[match.end() :]
         of_kernel = _CLOCKED.search(match[0]) and KERNEL.match(rest.lstrip()) and not _SINCE_BOOT.match(rest.lstrip())
-        if of_kernel or (match is not time and _SPEAKER.search(match[0])):
+        if of_kernel or (time and _OF_DELL.match(rest.lstrip())) or (match is not time and _SPEAKER.search(match[0])):
             break
         line = rest
     return line
@@ -133,7 +135,8 @@ def _host(line: str) -> str:
     match = _HOST.match(line.lstrip())
     name = match["host"] if match else ""
     return (
-        "" if name.isdigit() or _BYTES.fullmatch(line) or name.lower() in _LABELS or _DEVICE.fullmatch(name) else name
+        "" if name.isdigit() or _BYTES.fullmatch(line) or name.lower() in _LABELS or _DEVICE.fullmatch(name)
+        or _OF_DELL.fullmatch(name) else name
     )
 
 
