@@ -55,8 +55,15 @@ FAILED = """\
 2026-11-02T10:11:12-0500 PSU0001 Power supply 1 failed.
 2026-11-02T10:15:12-0500 PSU0017 The power input for power supply 1 has been restored.
 """
+UNSUPPORTED = """\
+n1:77:90 [0] NCCL INFO NCCL version 2.26.2+cuda12.8
+n1:77:90 [0] misc/cudawrap.cc:36 NCCL WARN Cuda failure 801 'operation not supported'
+"""
+CLOSED = "n1:77:91 [0] misc/socket.cc:50 NCCL WARN socketProgress: Connection closed by remote peer n2<3>\n"
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "a clique of NCCL's settings": (FABRIC, ()),
+    "a feature that NCCL does without": (UNSUPPORTED, ()),
+    "a feature that NCCL does without, and a peer that left": (UNSUPPORTED + CLOSED, ("warn transfer-failed inspect",)),
     "a container that runs on": (COMPATIBILITY, ()),
     "a container that runs on, after another error": (
         COMPATIBILITY.replace("NOTE", "CUDA error: system not yet initialized\nNOTE"),

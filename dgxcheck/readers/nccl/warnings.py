@@ -103,7 +103,8 @@ class Form(Record, kw_only=False):
     words: LazyPattern
     topic: str
     outcome: Outcome
-    fault: FaultKind
+    fault: FaultKind | None
+    """None for a note."""
     text: str
     """May name groups of ``words``."""
     of_host: bool = False
@@ -114,7 +115,7 @@ class Form(Record, kw_only=False):
     """Where it is not about a GPU: the host, or an HCA or port in names of groups."""
 
 
-def _host(words: str, topic: str, outcome: Outcome, fault: FaultKind, text: str, follows: bool = False) -> Form:
+def _host(words: str, topic: str, outcome: Outcome, fault: FaultKind | None, text: str, follows: bool = False) -> Form:
     return Form(LazyPattern(words), topic, outcome, fault, text, True, follows)
 
 
@@ -205,6 +206,8 @@ _ENVIRONMENT = (
     _program(r"CUDA [Dd]river version .{0,60}(?:[Mm]inimum|insufficient)|Cuda failure (?:\d{1,4} )?'(?:CUDA driver"
              r" version is insufficient|API call is not supported|no kernel image|device kernel image)", "cuda-version",
              "driver, CUDA and NCCL of the program do not fit together"),
+    _host(r"Cuda failure (?:801 )?'operation not supported'", "cuda-feature", "note", None,
+          "NCCL asked CUDA for something that is not supported here"),
     _host(r"Cuda failure (?:(?P<number>\d{1,4}) )?'(?P<words>[\w ,.'-]{1,120})'", "cuda", "warn", Fault.TOOL_ERROR,
           "CUDA failure: {words}"),
     _host(r"(?:creating|attaching to|opening) shared memory segment|[Cc]all to (?:posix_fallocate|ftruncate|shm_open)"
@@ -283,7 +286,7 @@ def report(warnings: Sequence[tuple[int | None, str]], gpus: Gpus, reports: Repo
     Warnings of another kind that differ in numbers alone are counted as one.
     """
     forms = [(device, classified(text)) for device, text in warnings if not HARMLESS.search(text)]
-    begun = any(not form.follows for _, form in forms)
+    begun = any(not form.follows and form.fault for _, form in forms)
     others: dict[str, str] = {}
     for device, form in forms:
         if form.follows and begun:
