@@ -173,6 +173,11 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
       "arm-smmu-v3 arm-smmu-v3.0.auto: 0x0000020100000000"), "kernel.iommu-fault", Fault.IOMMU_BLOCKED),
     ((f"arm-smmu-v3 arm-smmu-v3.0.auto: event: F_TRANSLATION client: {GPU} sid: 0xa00 ssid: 0x0 iova: 0xffffe040",),
      "kernel.iommu-fault", Fault.IOMMU_BLOCKED),
+    # Linux arm-smmu-v3.c, __arm_smmu_cmdq_skip_err: neither line names the device
+    (("arm-smmu-v3 arm-smmu-v3.3.auto: CMDQ error (cons 0x03000a2e): ATC invalidate timeout",), "kernel.iommu-fault",
+     Fault.AER_LOGGED),
+    (("arm-smmu-v3 arm-smmu-v3.3.auto: CMD_SYNC timeout at 0x00000a2e [hwprod 0x00000a31, hwcons 0x00000a2e]",),
+     "kernel.iommu-fault", Fault.AER_LOGGED),
     # adapters
     ((f"{_MLX5}mlx5_load_one failed with error code -22",), "kernel.hca", Fault.HCA_NOT_STARTED),
     ((f"mlx5_core: probe of {HCA} failed with error -22",), "kernel.hca", Fault.HCA_NOT_STARTED),

@@ -61,6 +61,8 @@ _IOMMU: tuple[tuple[Form, IommuRefusal], ...] = (
     (Form("] Request device [", rf"{_SHORT}\] ", before=r"DMAR: ?\[INTR-REMAP"), "interrupt"),
     (Form("AMD-Vi: Event logged [IOTLB_INV_TIMEOUT device=", rf"{_SHORT} ", before=_IVHD), "unanswered"),
     (Form("VT-d detected Invalidation Time-out Error: SID ", "(?P<sid>[0-9a-f]{1,4})$", before="DMAR: "), "unanswered"),
+    (Form("CMDQ error (cons 0x", r"[0-9a-f]{8}\): ATC invalidate timeout", before=_SMMU), "unanswered"),
+    (Form("CMD_SYNC timeout at 0x", r"[0-9a-f]{8} ", before=_SMMU), "unanswered"),
     (Form("event 0x", r"[0-9a-f]{2} received:", before=_SMMU), "smmu"),
     (Form("event: ", rf"[A-Z]_[A-Z_]{{1,30}} client: (?:(?P<bdf>{PATTERN})|\S)", before=_SMMU), "smmu"),
 )

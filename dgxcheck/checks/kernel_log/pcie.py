@@ -38,6 +38,11 @@ _BLOCKED = (
     "find out what the device did at that time (a reset, a driver that was unloaded or changed); update system"
     " firmware, kernel and driver; leave the IOMMU's mode as it is: translation is normal behind an SMMU"
 )
+_NAMELESS = (
+    "read the lines of that time (dmesg -T): an Xid, a fatal error of an HCA or a PCIe error names the device; tasks of"
+    " its driver may hang with it (ps -eo pid,stat,wchan:32,comm)"
+)
+
 
 def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | None:
     errors = [error for error in log.pcie if error.bdf == bdf]
@@ -160,7 +165,10 @@ def _meaning(events: Sequence[IommuFault]) -> tuple[str, FaultKind, str]:
     """What an IOMMU logged of one device: message, fault and remedy."""
     whats = {event.what for event in events}
     if whats == {"unanswered"}:
-        return f"did not answer the IOMMU {counted(len(events), 'time')}", Fault.AER_LOGGED, ""
+        message = f"did not answer the IOMMU {counted(len(events), 'time')}"
+        if any(event.bdf for event in events):
+            return message, Fault.AER_LOGGED, ""
+        return f"a device that the kernel does not name {message}", Fault.AER_LOGGED, _NAMELESS
     accesses = f"{counted(len(events), 'access', 'accesses')} to memory"
     refused = counted(len(events), "interrupt") if whats == {"interrupt"} else accesses
     fault, remedy = (Fault.IOMMU, "") if "memory" in whats else (Fault.IOMMU_BLOCKED, _BLOCKED)
@@ -215,7 +223,7 @@ CHECKS = (
         " between them, a program uses memory that was unmapped, or a device interrupts as no driver told it to;"
         " and if one did not answer the IOMMU, as one that hangs.",
         source="Linux drivers/iommu: AMD-Vi IO_PAGE_FAULT and IOTLB_INV_TIMEOUT, DMAR DMA and INTR-REMAP faults and"
-        " invalidation time-outs, events of arm-smmu-v3;"
+        " invalidation time-outs, events, ATC and CMD_SYNC time-outs of arm-smmu-v3;"
         " NVIDIA GPUDirect RDMA documentation, IOMMU",
         remedy="boot with iommu=pt (Arm: iommu.passthrough=1); in a virtual machine check the devices that the host"
         " passes through; if it persists, update the driver; the board is not at fault",
