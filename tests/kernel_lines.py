@@ -255,6 +255,8 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("EXT4-fs error (device sda2): ext4_lookup:1785: inode #2: comm ls: bad",), "kernel.file-system",
      Fault.FILE_SYSTEM),
     (("EXT4-fs (sda2): Remounting filesystem read-only",), "kernel.file-system", Fault.FILE_SYSTEM),
+    (("EXT4-fs (sda2): Delayed block allocation failed for inode 12 at logical offset 0 with max blocks 2048 with error"
+      " 28", "EXT4-fs (sda2): This should not happen!! Data will be lost"), "kernel.file-system", Fault.FILE_SYSTEM),
     (("Aborting journal on device sda2-8.",), "kernel.file-system", Fault.FILE_SYSTEM),
     (("Aborting journal on device dm-0-8.",), "kernel.file-system", Fault.FILE_SYSTEM),
     (("XFS (dm-0): Metadata corruption detected at xfs_dir3_block_read_verify+0x5e/0x110 [xfs], xfs_dir3_block",),
@@ -307,6 +309,8 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
 """Messages that follow each other within a tenth of a second."""
 
 UNJUDGED: tuple[Lines, ...] = (
+    ("EXT4-fs (sda2): Delayed block allocation failed for inode 12 at logical offset 209 with max blocks 9 with error"
+     " 122",),  # beyond a quota
     ("mlx5_core 0000:02:00.0 enp2s0f0: Link down",),  # once
     ("ixgbe 0000:02:00.0 enp2s0f0: NIC Link is Down",),
     ("tg3 0000:02:00.0 enp2s0f0: Link is down",),
