@@ -25,8 +25,8 @@ def load(bdf: str, percent: int, mask: int, clock: int, draw: int, state: int) -
     return {f"nvml nvmlDeviceGet{key.format(bdf)}": value for key, value in values.items()}
 
 
-def throttled(folder: Path, base: str, facts: dict[str, Json]) -> list[Any]:
-    found = document(folder, base, facts)["findings"]
+def throttled(folder: Path, base: str, facts: dict[str, Json], later: dict[str, Json] | None = None) -> list[Any]:
+    found = document(folder, base, facts, later=later)["findings"]
     return [each for each in found if each["id"] in ("clock.throttle", "consistency.readings")
             and each["status"] in ("warn", "fail", "unknown")]  # fmt: skip
 
@@ -53,6 +53,30 @@ def test_a_cap_far_below_the_limit(
     assert all(each["subject"]["bdf"] == SLOW for each in found)
 
 
+def reasons(bdf: str, mask: Json) -> dict[str, Json]:
+    return {f"nvml nvmlDeviceGetCurrentClocksEventReasons {bdf}": {"": mask}}
+
+
+def test_a_cap_that_is_over(tmp_path: Path) -> None:
+    """A load that changes: the reason is of an instant, the draw a mean."""
+    facts = of_h200((100, 0x4, 700, 300), (100, 0x4, 1700, 690))
+    assert not throttled(tmp_path, "dgx-h200", facts, reasons(SLOW, 0))
+
+
+def test_a_cap_read_once(tmp_path: Path) -> None:
+    facts = of_h200((100, 0x4, 700, 300), (100, 0x4, 1700, 690))
+    gap: dict[str, Json] = {"missing": "unrecorded"}
+    assert not throttled(tmp_path, "dgx-h200", facts, reasons(SLOW, gap))
+
+
+def test_siblings_with_a_lower_limit(tmp_path: Path) -> None:
+    """They draw a larger share of what they may, and fewer watts."""
+    facts = of_h200((100, 0x4, 700, 480), (100, 0x4, 1700, 330))
+    facts |= {f"nvml nvmlDeviceGetEnforcedPowerLimit {bdf} ": 400_000 for bdf in OF_H200 if bdf != SLOW}
+    facts |= {f"nvml nvmlDeviceGetPowerManagementLimit {bdf} ": 400_000 for bdf in OF_H200 if bdf != SLOW}
+    assert not throttled(tmp_path, "dgx-h200", facts)
+
+
 def test_utilisation_of_mig_is_not_compared(tmp_path: Path) -> None:
     gap: dict[str, Json] = {"missing": "unsupported", "detail": "NVML 3: Not Supported"}
     facts = of_h200((100, 0x4, 700, 300), (100, 0x4, 1700, 690))
@@ -77,6 +101,13 @@ def test_idle_clocks_at_full_use(
     own: tuple[int, int, int, int, int], others: tuple[int, int, int, int, int], due: list[str | None], tmp_path: Path
 ) -> None:
     assert [each["fault"] for each in throttled(tmp_path, "geforce-x4", of_geforce(own, others))] == due
+
+
+@pytest.mark.parametrize(("now", "later"), [(0x1, 0x1), (0, 0x1)])
+def test_utilisation_of_a_program_that_ended(now: int, later: int, tmp_path: Path) -> None:
+    facts = of_geforce((100, now, 180, 40, 8), (99, 0, 2600, 500, 1))
+    found = throttled(tmp_path, "geforce-x4", facts, reasons(GEFORCE[1], later))
+    assert [each["status"] for each in found] == ["unknown"]
 
 
 def test_utilisation_without_a_program_may_itself_be_wrong(tmp_path: Path) -> None:

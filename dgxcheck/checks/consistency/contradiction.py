@@ -7,7 +7,7 @@ from typing import Any
 
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
-from dgxcheck.checks.gpu.beside_siblings import BUSY, LOW_STATE, kept_idle
+from dgxcheck.checks.gpu.beside_siblings import BUSY, GPU_IDLE, LOW_STATE, kept_idle
 from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.nature import Fact, rows_of
@@ -64,8 +64,6 @@ def judged(found: Sequence[Contradiction], status: Status = Status.UNKNOWN) -> J
 _BUSY = "gpu_processes.gpu_percent"
 _STATE, _CLOCK, _HIGHEST = "gpu_clocks.performance_state", "gpu_clocks.current.sm", "gpu_clocks.max.sm"
 _REASONS, _POWER, _LIMIT = "gpu_counters.reasons_mask", "gpu_power.usage_mw", "gpu_power.enforced_limit_mw"
-GPU_IDLE = 0x1
-"""``nvmlClocksEventReasonGpuIdle``"""
 _IDLE_SHARE = 0.03
 """Of the power limit: no board draws so little, not even idle (V100: 25 of 300 W)."""
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, answered
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, answered, as_evidence, skip
+from dgxcheck.checks.engine.growth import counter_growth
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.nvml.readings import GpuCounters
 from dgxcheck.facts.record import Record
 
+GPU_IDLE = 0x1
+"""``nvmlClocksEventReasonGpuIdle``"""
 POWER_CAP = 0x4
 """``nvmlClocksEventReasonSwPowerCap``: no fault by itself."""
 BY_SETTING = 0x2
@@ -23,6 +27,12 @@ _WELL_BELOW, _NEAR = 0.7, 0.8
 """Of the power limit: a cap there has another reason; a sibling there has the power that this one lacks."""
 _SLOWER = 0.75
 """Of a sibling's SM clock: draw is a mean over a second, and lags behind a load that begins or ends."""
+_LESS = 0.85
+"""Of a sibling's draw in W: with a lower limit it draws a larger share of it."""
+_NEARBY_S = 600.0
+"""Two readings of the reasons further apart say nothing about the time between."""
+_HALF_NS = 1e9 / 2
+_POWER = 0  # nvmlPerfPolicyType_t
 _ELSEWHERE = (
     "look for a limit beside the GPU's own: power supplies and power cables, a cap that the BMC set, on a Grace"
     " superchip that of the module (nvidia-smi -q -i BDF -d POWER)"
@@ -76,14 +86,20 @@ def _beside(box: Box, bdf: str) -> tuple[_Load, list[_Load]] | None:
 
 
 def capped(box: Box, bdf: str) -> Judgement | None:
-    """A GPU that its power cap holds far below its own limit, while one of its model draws near its own and is faster.
+    """A GPU that its power cap holds far below its own limit, while one of its model draws more, near its own limit,
+    and is faster.
+
+    The reason and the clock are of an instant, the draw is a mean over a second: of a load that changes they do not
+    belong together, and so one reading warns of nothing.
     """
     if (found := _beside(box, bdf)) is None:
         return None
     own, others = found
-    if not own.mask & POWER_CAP or own.mask & BY_SETTING or own.share >= _WELL_BELOW:
+    if not own.mask & POWER_CAP or own.mask & BY_SETTING:
         return None
-    free = [other for other in others if other.share >= _NEAR and own.clock < other.clock * _SLOWER]
+    free = [other for other in others
+            if other.share >= _NEAR and own.clock < other.clock * _SLOWER and own.power_mw <= other.power_mw * _LESS
+            and own.power_mw < min(own.limit_mw, other.limit_mw) * _WELL_BELOW]  # fmt: skip
     if not free:
         return None
     most = max(free, key=lambda load: load.share)
@@ -91,24 +107,66 @@ def capped(box: Box, bdf: str) -> Judgement | None:
         f"clocks are held down: power cap at {_watts(own)}; {most.name} draws {_watts(most)} at the same utilisation"
     )
     evidence = (answered(own.mask, "nvmlDeviceGetCurrentClocksEventReasons", own.bdf), *_evidence((own, most)))
+    if isinstance(box.growth, Judgement):
+        return skip("no-history", f"{message}; a second reading tells whether it stays so", *evidence)
+    if (lasting := _stays_capped(box.growth, own)) is None:
+        return None
     return Judgement(
-        Status.WARN, message, own.power_mw / 1000, own.limit_mw / 1000, "W", evidence, remedy=_ELSEWHERE,
+        Status.WARN, message, own.power_mw / 1000, own.limit_mw / 1000, "W", (lasting, *evidence), remedy=_ELSEWHERE,
         fault=Fault.POWER_VIOLATION,
     )  # fmt: skip
+
+
+def _stays_capped(growth: Growth, own: _Load) -> Evidence | None:
+    """Evidence that the cap held it for half of the time between two readings, or at both; None where it drew near its
+    limit meanwhile.
+    """
+    if (both := _counters(growth, own.bdf)) is None:
+        return None
+    old, new = both
+    energy = counter_growth(old.energy_mj, new.energy_mj)
+    if isinstance(energy, int) and energy >= own.limit_mw * _WELL_BELOW * growth.seconds:
+        return None
+    lost = counter_growth(old.power_ns, new.power_ns)
+    if isinstance(lost, int) and lost >= growth.seconds * _HALF_NS > 0:
+        return answered([as_evidence(old.power_ns), as_evidence(new.power_ns)], "nvmlDeviceGetViolationStatus",
+                        own.bdf, _POWER)  # fmt: skip
+    masks = _masks(growth, old, new)
+    return _reasons(masks, own) if masks and all(mask & POWER_CAP and not mask & BY_SETTING for mask in masks) else None
+
+
+def _counters(growth: Growth, bdf: str) -> tuple[GpuCounters, GpuCounters] | None:
+    old, new = GpuView(growth.old, bdf).counters, GpuView(growth.new, bdf).counters
+    return None if isinstance(old, Missing) or isinstance(new, Missing) else (old, new)
+
+
+def _masks(growth: Growth, old: GpuCounters, new: GpuCounters) -> tuple[int, int] | None:
+    """What holds the clocks at each of two readings; None where they are far apart, or one is missing."""
+    first, second = old.reasons_mask, new.reasons_mask
+    if isinstance(first, Missing) or isinstance(second, Missing) or growth.seconds > _NEARBY_S:
+        return None
+    return first, second
+
+
+def _reasons(masks: tuple[int, int], own: _Load) -> Evidence:
+    return answered([*map(as_evidence, masks)], "nvmlDeviceGetCurrentClocksEventReasons", own.bdf)
 
 
 def kept_idle(box: Box, bdf: str) -> Judgement | None:
     """A fully used GPU in an idle performance state, while those of its model are in a high one and draw more.
 
-    Utilisation without a program may be wrong itself, and so says nothing where only the siblings run programs.
+    Utilisation without a program may be wrong itself, and so says nothing where only the siblings run programs. It is
+    a mean, too: a program that ended a moment ago is still in it. So none of two readings may call the GPU idle.
     """
-    if (found := _beside(box, bdf)) is None:
+    if (found := _beside(box, bdf)) is None or isinstance(box.growth, Judgement):
         return None
     own, others = found
-    if own.state < LOW_STATE or own.mask & BY_SETTING:
+    both = _counters(box.growth, bdf)
+    masks = None if both is None else _masks(box.growth, *both)
+    if own.state < LOW_STATE or masks is None or any(mask & (BY_SETTING | GPU_IDLE) for mask in (own.mask, *masks)):
         return None
     fast = [other for other in others
-            if other.state < LOW_STATE and own.clock < other.clock * _SLOWER and own.share < other.share * _SLOWER
+            if other.state < LOW_STATE and own.clock < other.clock * _SLOWER and own.power_mw < other.power_mw * _SLOWER
             and (own.programs is None or own.programs >= bool(other.programs))]  # fmt: skip
     if not fast or len(fast) < len(others):
         return None
@@ -117,7 +175,8 @@ def kept_idle(box: Box, bdf: str) -> Judgement | None:
         f"clocks are held down: SM clock {own.clock} MHz in P{own.state} at full utilisation; {best.name} has"
         f" {best.clock} MHz in P{best.state}"
     )
-    evidence = (answered(own.state, "nvmlDeviceGetPerformanceState", own.bdf), *_evidence((own, best)))
+    state = answered(own.state, "nvmlDeviceGetPerformanceState", own.bdf)
+    evidence = (state, _reasons(masks, own), *_evidence((own, best)))
     return Judgement(
         Status.WARN, message, own.clock, best.clock, "MHz", evidence, fault=Fault.CLOCKS_STUCK, remedy=_KEPT_IDLE
     )

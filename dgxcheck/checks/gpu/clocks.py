@@ -240,9 +240,9 @@ CHECKS = (
         rule="Warns if clocks are held down by the power brake (0x80), a hardware slowdown (0x8, 0x40) or a software"
         " thermal slowdown (0x20); fails if two readings within 10 minutes have the same reason, or if more than"
         " {clock.throttle} of the time between two readings was lost to heat or the power brake; a slowdown that took"
-        " so much and is over warns. Idle clocks, the power cap and clocks that were set are not faults, unless a fully"
-        " used GPU has idle clocks, or its cap at less than 70 % of its power limit, while one of its model beside it"
-        " is fully used, faster and draws more.",
+        " so much and is over warns. Idle clocks, the power cap and clocks that were set are not faults, unless at two"
+        " readings a fully used GPU has idle clocks, or its cap at less than 70 % of its power limit, while one of its"
+        " model beside it is fully used, faster and draws more.",
         source="nvmlClocksEventReasons in nvml.h; nvmlDeviceGetViolationStatus",
         remedy="check temperature, fans and airflow, then power supplies; if the fault persists, run"
         " nvidia-bug-report.sh and call the vendor",
