@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,15 @@ MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
 E1 = "mlx5_core 0000:e1:00.0 eth0: Link down"
 
 
-def carriers(folder: Path, base: str, lines: dict[float, str], now: dict[str, str], later: dict[str, str]) -> list[str]:
+def carriers(
+    folder: Path, base: str, lines: dict[float, str], now: dict[str, str], later: dict[str, str],
+    more: Mapping[str, Json] | None = None,
+) -> list[str]:  # fmt: skip
     """The warnings of host.carrier, by interface."""
     log: dict[str, Json] = {f"kmsg {n}": f"{at:.6f};{line}" for n, (at, line) in enumerate(lines.items(), 40)}
-    facts = {f"text {NET.format(name)}/carrier_down_count": f"{count}\n" for name, count in now.items()}
+    facts: dict[str, Json] = {f"text {NET.format(name)}/carrier_down_count": f"{count}\n"
+                              for name, count in now.items()}  # fmt: skip
+    facts |= more or {}
     second = {NET.format(name): {"text": {"carrier_down_count": f"{count}\n"}} for name, count in later.items()}
     document = {"schema": "dgxcheck/overlay/1", "base": base, "facts": facts, "add": log}
     path = folder / "flaps.json"
@@ -39,12 +45,25 @@ def test_between_two_readings(
     assert carriers(tmp_path, base, {}, {name: now}, {name: later}) == due
 
 
+UPTIME_S = 10 * DAY_S
+"""Of the base."""
+
+
 @pytest.mark.parametrize(("start", "apart", "number", "due"), [
-    (HOUR_S, 10 * MINUTE_S, 12, ["eth0"]),
-    (HOUR_S, 10 * MINUTE_S, 5, []),
+    (UPTIME_S - 3 * HOUR_S, 10 * MINUTE_S, 12, ["eth0"]),
+    (UPTIME_S - 3 * HOUR_S, 10 * MINUTE_S, 5, []),
+    (UPTIME_S - HOUR_S, 5.0, 200, ["eth0"]),
+    (UPTIME_S - HOUR_S, 5.0, 20, []),  # a driver whose settings were changed
+    (UPTIME_S - 3 * DAY_S, 10 * MINUTE_S, 12, []),  # over since days
     (20.0, 20.0, 12, []),  # while it comes up
-    (HOUR_S, DAY_S / 4, 12, []),  # five a day
+    (UPTIME_S - 3 * DAY_S, DAY_S / 4, 12, []),  # five a day
 ])  # fmt: skip
 def test_by_the_kernel_log(start: float, apart: float, number: int, due: list[str], tmp_path: Path) -> None:
     lines = {start + n * apart: E1 for n in range(number)}
     assert carriers(tmp_path, "dgx-b300", lines, {}, {}) == due
+
+
+def test_an_interface_that_was_set_down(tmp_path: Path) -> None:
+    lines = {UPTIME_S - HOUR_S + n * 5 * MINUTE_S: E1 for n in range(12)}
+    down = {f"text {NET.format('eth0')}/carrier": {"missing": "unsupported", "detail": "Invalid argument"}}
+    assert not carriers(tmp_path, "dgx-b300", lines, {}, {}, down)

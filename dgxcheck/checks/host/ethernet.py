@@ -10,9 +10,10 @@ from dgxcheck.checks.engine.check import Check, Judge, ruled
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, given, judged, skip
 from dgxcheck.checks.engine.growth import DAY_S, counter_growth, duration, flood, rate, uptime
+from dgxcheck.checks.engine.host_limits import cpus_hidden
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.host import NetInterface, had_carrier
+from dgxcheck.facts.host import Host, NetInterface, had_carrier
 from dgxcheck.facts.kernel_log import HostEvent
 from dgxcheck.facts.missing import Missing, need, rows
 
@@ -165,14 +166,33 @@ def _grown(box: Box, interface: NetInterface) -> tuple[int, Growth] | None:
 
 
 def _flaps(box: Box, interface: NetInterface, limit: float) -> list[HostEvent]:
-    """The most that its driver logged within a day, if more than the limit; none while it comes up after boot."""
+    """What its driver logged within the last day, if more than the limit; none while it comes up after boot, and of an
+    interface that was set down.
+
+    Those that follow one another at once are one: a driver takes its link down for each setting that is changed.
+    """
+    if isinstance(interface.carrier, Missing):
+        return []
     own = [each for each in box.log.host if (each.trouble, each.part) == ("link down", interface.name)]
-    own = [each for each in own if each.seconds > _COMES_UP_S] if box.log.timed else []
-    days = [[each for each in own[n:] if each.seconds - first.seconds <= DAY_S] for n, first in enumerate(own)]
-    most = max(days, key=len, default=[])
-    return most if len(most) > limit else []
+    if box.log.timed:
+        since = max(_COMES_UP_S, _log_end(box) - DAY_S)
+        own = [each for each in own if each.seconds > since]
+    apart: list[HostEvent] = []
+    for each in own:
+        if not apart or each.seconds - apart[-1].seconds >= _AT_ONCE_S:
+            apart.append(each)
+    return apart if len(apart) > limit else []
 
 
+def _log_end(box: Box) -> float:
+    """Seconds since boot at which the log was read; those of its last event where the time since boot is not known."""
+    host = box.snapshot.host
+    seconds = host.uptime_s if isinstance(host, Host) else None
+    last = max((each.seconds for each in box.log.host), default=0.0)
+    return seconds if isinstance(seconds, int | float) and not cpus_hidden(box) else last
+
+
+_AT_ONCE_S = 30.0
 _COMES_UP_S = 300.0
 """After boot, in which drivers, NetworkManager and the modules bring links down and up."""
 _FLAPPING = (
@@ -201,8 +221,9 @@ CHECKS = (
         rule="Warns if an Ethernet interface lost its carrier more than {network.carrier} over the whole time since"
         " boot, whether it has one now or not, which RoCE and storage feel as stalls; not judged where more were lost"
         " and that time is not known. Warns if it has none, but lost one twice, so that it had one. InfiniBand counts"
-        " the same in link_downed. Warns also if so many were lost between two readings or, by the kernel log, within a"
-        " day (the first minutes after boot apart), and if that log says that its transmit queue timed out.",
+        " the same in link_downed. Warns also if so many were lost between two readings or, by the kernel log, within"
+        " the last day (the first minutes after boot apart, and not of an interface that was set down; those within"
+        " half a minute are one), and if that log says that its transmit queue timed out.",
         source="carrier_down_count of /sys/class/net since Linux 4.16; threshold of Azure's node checks; kernel log"
         " (net/sched/sch_generic.c; mlx5 en_main.c and others)",
         remedy=_FLAPPING,
