@@ -149,8 +149,11 @@ def _number(box: Box) -> Judgement:
     if node is not None:
         message += f"; NUMA node {node} has fewer than GPUs, unlike the others"
     fewer = expected is not None and present + len(not_started) + len(on_pci) < expected
-    bad = fewer or bool(few) or node is not None
-    return judged(Fault.HCA_MISSING, message, present, expected, "HCAs", (Evidence(INFINIBAND, names),), fails=bad)
+    stated = fewer or (bool(few) and not isinstance(reference(box), Judgement))
+    return judged(
+        Fault.HCA_MISSING, message, present, expected, "HCAs", (Evidence(INFINIBAND, names),), fails=stated,
+        warns=bool(few) or node is not None,
+    )  # fmt: skip
 
 
 def _of(present: int, expected: float | None) -> str:
@@ -254,8 +257,9 @@ CHECKS = (
         id="network.hca-count",
         rule="Fails if there are fewer HCAs than in the profile, or if all HCAs are in their places and a GPU has fewer"
         " behind its PCIe switch (PIX, PXB) than every GPU of the profile. If the profile has no number, or only its"
-        " GPUs are those of the machine: if most GPUs have HCAs of their own behind their switches and others none, or"
-        " if of one model every NUMA node but one has an adapter for each of its GPUs. Virtual functions are not"
+        " GPUs are those of the machine, warns: if most GPUs, three quarters where several lack one, have HCAs of their"
+        " own behind their switches and others none, or if of one model every NUMA node but one has an adapter for each"
+        " of its GPUs. Virtual functions are not"
         " counted; an HCA in flash recovery, or one that its driver gave up (kernel.hca), counts as present. More HCAs"
         " than expected are not a fault.",
         source="/sys/class/infiniband against the profile's network.hcas",

@@ -22,7 +22,8 @@ def gpus_short_of_hcas(box: Box, adapters: Sequence[Device]) -> list[Device]:
     """GPUs with fewer HCAs behind their switch than any GPU of the reference; none where a device is misplaced, nor
     where an HCA is far from its GPU because its DMA function is missing (gpu.dma).
 
-    Of another machine with the same GPUs only where most GPUs have HCAs of their own, which no other GPU shares.
+    Of another machine with the same GPUs only where most GPUs have HCAs of their own, which no other GPU shares, and
+    where several lack one three quarters: machines are built with fewer adapters than GPUs, too.
     """
     profile, gpus = reference(box), box.topology.gpus
     alike = not isinstance(profile, Judgement)
@@ -34,7 +35,8 @@ def gpus_short_of_hcas(box: Box, adapters: Sequence[Device]) -> list[Device]:
     near = {nic: [gpu for gpu in gpus if box.topology.link(gpu, nic).pci in NEAR] for nic in adapters}
     short = [gpu for gpu in gpus if sum(gpu in its for its in near.values()) < _least(chosen, NEAR)]
     own = all(len(its) < 2 for its in near.values())
-    return short if alike or (own and 2 * len(short) < len(gpus)) else []
+    few = 2 * len(short) < len(gpus) if len(short) == 1 else 4 * len(short) <= len(gpus)
+    return short if alike or (own and few) else []
 
 
 def without_dma(adapters: Sequence[Device]) -> list[Device]:
