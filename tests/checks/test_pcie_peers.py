@@ -45,6 +45,12 @@ def test_no_port_matters_where_the_driver_grants_no_p2p(base: str, port: str, tm
     assert bad(box(changed(tmp_path, acs(port, 0x1D, base) | refused, base)), "gdr") == set()
 
 
+def test_gpus_in_mig_mode_send_each_other_nothing(tmp_path: Path) -> None:
+    base, port = "l40s-x8", "0000:9a:00.0"
+    on: dict[str, Json] = {f"nvml nvmlDeviceGetMigMode {each.bdf}": [1, 1] for each in box(base).topology.gpus}
+    assert bad(box(changed(tmp_path, acs(port, 0x1D, base) | on, base)), "gdr") == set()
+
+
 @pytest.mark.parametrize("base", ["geforce-x4", "dgx-station-v100", "dgx-1-v100"])
 def test_translation_disturbs_nothing_where_no_gpu_sends_over_pcie(base: str, tmp_path: Path) -> None:
     facts = modules("nvidia_peermem", "nv_peer_mem", base=base) if base == "dgx-1-v100" else {}

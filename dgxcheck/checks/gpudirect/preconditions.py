@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import combinations
 
-from dgxcheck.checks.engine.box import HOST, Box, nvml_unavailable
+from dgxcheck.checks.engine.box import HOST, Box, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Judge
 from dgxcheck.checks.engine.finding import Judged, Judgement, skip
 from dgxcheck.checks.engine.gaps import unjudged
@@ -68,14 +68,14 @@ def pcie_peers(box: Box) -> list[DevicePair]:
     """The pairs of GPUs, one of them asked about, that PCIe alone joins and to which the driver grants P2P both ways.
 
     It grants it whatever ACS and an IOMMU do on the way: nvmlDeviceGetP2PStatus reads OK and the copies are slow, hang
-    or arrive nowhere (https://github.com/NVIDIA/nccl/issues/2079).
+    or arrive nowhere (https://github.com/NVIDIA/nccl/issues/2079). GPUs in MIG mode have no P2P.
     """
     granted = {(row.a, row.b) for row in rows(box.snapshot.p2p) if (row.read, row.write) == ("OK", "OK")}
     granted |= {(row.a, row.b) for row in rows(box.snapshot.measurement) if row.kind == "access" and row.value is True}
     return [
         (a, b) for a, b in combinations(box.topology.gpus, 2)
         if {(a.bdf, b.bdf), (b.bdf, a.bdf)} <= granted and (a in box.gpus or b in box.gpus)
-        and box.topology.link(a, b).nvlinks == 0
+        and box.topology.link(a, b).nvlinks == 0 and not mig_enabled(box, a.bdf, b.bdf)
     ]  # fmt: skip
 
 
