@@ -27,6 +27,7 @@ WATCHED = (
     "ib_core",
     "ib_uverbs",
     "vfio_pci",
+    "vfio_pci_core",
     "kvm_intel",
     "kvm_amd",
     "mdev",

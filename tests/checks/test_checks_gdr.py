@@ -112,12 +112,12 @@ def test_acs_is_no_fault_where_nobody_wants_rdma_nor_in_a_guest(more: dict[str, 
     assert bool(bad(box(changed(tmp_path, facts)), "gdr.acs", "gdr.iommu")) == (not more)
 
 
-@pytest.mark.parametrize("how", ["kvm_intel", "mdev", "vfio_pci", "vfio-pci"])
+@pytest.mark.parametrize("how", ["kvm_intel", "mdev", "vfio_pci", "vfio_pci_core", "vfio-pci", "mlx5_vfio_pci"])
 def test_no_acs_command_where_virtual_machines_run(how: str, tmp_path: Path) -> None:
     names = open_source("dgx-1-v100").names(MODULE)
     assert not isinstance(names, Missing)
     facts = acs("0000:09:08.0", 0x1D)
-    facts |= {f"link {PCI}/0000:02:00.0/driver": "../vfio-pci"} if how == "vfio-pci" else {}
+    facts |= {f"link {PCI}/0000:02:00.0/driver": f"../{how}"} if how in ("vfio-pci", "mlx5_vfio_pci") else {}
     facts |= {f"names {MODULE}": [*names, how]}
     document: dict[str, Json] = {
         "schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", "facts": facts,

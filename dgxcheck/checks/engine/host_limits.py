@@ -134,15 +134,18 @@ def loaded(box: Box, *names: str) -> list[str]:
     return [module.name for module in box.modules if module.name in names and module.loaded is True]
 
 
-_OF_VIRTUAL_MACHINES = ("vfio_pci", "mdev", "nvidia_vgpu_vfio")
-"""Loaded on purpose, to pass devices to virtual machines; the last two for mediated devices."""
+_OF_VIRTUAL_MACHINES = ("vfio_pci", "vfio_pci_core", "mdev", "nvidia_vgpu_vfio")
+"""Loaded on purpose, to pass devices to virtual machines; the second one by vfio_pci and by what vendors have in its
+place, the last two for mediated devices."""
+_VFIO = ("vfio-pci", "vfio_pci")
+"""How drivers are named: those of the kernel's drivers/vfio/pci too, as mlx5_vfio_pci and nvgrace-gpu-vfio-pci."""
 
 
 def hypervisor(box: Box) -> str:
     """The sign, in words, that this host passes devices to virtual machines; empty without one."""
     for function in box.topology.functions.values():
-        if function.driver == "vfio-pci":
-            return f"{function.bdf} is bound to vfio-pci"
+        if isinstance(function.driver, str) and function.driver.endswith(_VFIO):
+            return f"{function.bdf} is bound to {function.driver}"
     if names := loaded(box, *_OF_VIRTUAL_MACHINES):
         return f"{names[0]} is loaded"
     return guests_running(box)
