@@ -66,3 +66,19 @@ def test_links_that_went_down_in_years_are_no_fault(tmp_path: Path) -> None:
     document["facts"]["text /proc/uptime"] = {"missing": "absent"}
     path.write_text(json.dumps(document), encoding="utf-8")
     assert Status.WARN not in {each.status for each in findings(box_of(str(path)), "network.port-errors")}
+
+
+ROOT = "0000:00:03.0"
+
+
+def test_what_a_removed_device_counted_is_gone(tmp_path: Path) -> None:
+    """The counters of a device go with it; what its root port received stays."""
+    log = {f"kmsg {90 + place}": f"{3600 + place}.000000;pcieport 0000:09:08.0: pciehp: Slot(2): {what}"
+           for place, what in enumerate(("Link Down", "Card not present", "Card present", "Link Up"))}  # fmt: skip
+    facts = {f"text /sys/bus/pci/devices/{ROOT}/aer_rootport_total_err_fatal": "1\n"}
+    document = {"schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", "facts": facts, "add": log}
+    path = tmp_path / "removed.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    once = replace(box_of(str(path)), growth=NO_GROWTH)
+    (found,) = [each for each in findings(once, "pcie.aer") if each.subject.bdf == ROOT]
+    assert found.status is Status.SKIP

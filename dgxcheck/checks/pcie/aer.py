@@ -102,9 +102,20 @@ def totals_of(box: Box, rows: Sequence[AerDevice]) -> Iterator[tuple[str, Judgem
                 judgement = _many(box, messages, others, evidence, "from below ")
             else:
                 message = f"{counted(messages, KINDS[kind])} from below since boot, which no device there counts"
-                judgement = judged(Fault.AER_UNCORRECTABLE, message, messages, 0, "errors", (evidence,), warns=True)
+                judgement = _removed_below(box, row.bdf, message, evidence) or judged(
+                    Fault.AER_UNCORRECTABLE, message, messages, 0, "errors", (evidence,), warns=True
+                )
         if judgement is not None:
             yield row.bdf, judgement
+
+
+def _removed_below(box: Box, port: str, message: str, evidence: Evidence) -> Judgement | None:
+    """Not judged where a device below was removed since boot: what it counted went with the kernel's device."""
+    slots = (each for each in box.log.host if each.trouble == "unplugged")
+    gone = [each.line for each in slots if _is_below(box.topology, each.part, port)]
+    if not gone:
+        return None
+    return skip("no-history", f"{message}; one below was removed since", evidence, Evidence("kernel log", gone[-1]))
 
 
 def _uncorrected(row: AerDevice) -> Judgement | None:
@@ -262,8 +273,8 @@ CHECKS = (
         " number an hour at once), at the GPU,"
         " HCA, switch or port that counts them, or at the root port that receives the messages of devices that count"
         " none. Without a second reading an hour or more later, also warns on fatal and non-fatal errors since boot (a"
-        " link that a reset took down is none, nor is a request that nobody supports, as at boot) and on correctable"
-        " ones at more than that rate over the whole time since boot; where that time is not known, on ten times the"
+        " link that a reset took down is none, nor is a request that nobody supports, as at boot, nor what"
+        " a device counted that was removed since) and on correctable ones at more than that rate over the whole time since boot; where that time is not known, on ten times the"
         " limit and the usual total.",
         source="aer_dev_fatal, aer_dev_nonfatal, aer_dev_correctable and aer_rootport_total_err_* of"
         " /sys/bus/pci/devices; /proc/uptime",
