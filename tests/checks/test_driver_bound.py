@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,25 @@ def test_an_adapter_of_which_no_rdma_device_is_made(tmp_path: Path) -> None:
     finding = found(tmp_path, unlisted("mlx5_ib"), HCA)
     assert finding.judgement.message.endswith("no RDMA device is made of it: the module mlx5_ib is not loaded")
     assert finding.remedy.startswith("modprobe mlx5_ib")
+
+
+@pytest.mark.parametrize(("log", "status"), [
+    ({}, "unknown"),
+    ({"kmsg 60": f"5000.0;mlx5_core {HCA}: poll_health:835:(pid 0): Fatal error 1 detected"}, "fail"),
+])  # fmt: skip
+def test_an_adapter_of_another_network_namespace(log: dict[str, Json], status: str, tmp_path: Path) -> None:
+    machine = box("dgx-a100")
+    interfaces = machine.snapshot.network
+    assert isinstance(interfaces, tuple)
+    names = [each.name for each in interfaces if each.bdf != HCA]
+    assert len(names) < len(interfaces)
+    facts = unlisted() | {"names /sys/class/net": [*names]}
+    document = {"schema": "dgxcheck/overlay/1", "base": "dgx-a100", "facts": facts, "add": log}
+    path = tmp_path / "elsewhere.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    findings = run(box(str(path)), CHECKS)
+    (status_there,) = [each.status.value for each in findings if each.subject.bdf == HCA]
+    assert status_there == status
 
 
 def test_such_an_adapter_is_not_missing(tmp_path: Path) -> None:

@@ -210,8 +210,21 @@ def _without_rdma(box: Box, function: PciFunction, name: str) -> Judgement:
     )  # fmt: skip
     message = f"bound to {name}, but no RDMA device is made of it{why}"
     evidence = (Evidence(INFINIBAND, "absent"),)
+    if not absent and _may_be_elsewhere(box, function):
+        elsewhere = "nor a network interface: another network namespace may have both (ip netns; rdma system show)"
+        return Judgement(Status.UNKNOWN, f"{message}, {elsewhere}", "none", module, evidence=evidence)
     fault = Fault.MODULE_NOT_LOADED if absent else Fault.HCA_UNLISTED
     return Judgement(Status.FAIL, message, "none", module, evidence=evidence, fault=fault, remedy=remedy)
+
+
+def _may_be_elsewhere(box: Box, function: PciFunction) -> bool:
+    """Has it no network interface either, and did its driver log no trouble? Then both may be in another network
+    namespace, which RDMA devices go to where that is their mode (rdma-system(8), netns exclusive).
+    """
+    interfaces = box.snapshot.network
+    if isinstance(interfaces, Missing) or any(each.bdf == function.bdf for each in interfaces):
+        return False
+    return not any(event.bdf == function.bdf and not event.past for event in box.log.hcas)
 
 
 def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -240,10 +253,12 @@ CHECKS = (
         id="driver.bound",
         rule="Fails if an NVIDIA GPU is bound to a driver of the kernel (nouveau, nova); if no driver is bound to an"
         " NVSwitch, or to a GPU or HCA while others of its model have one; and if mlx5_core or mlx4_core holds an"
-        " InfiniBand adapter of which no RDMA device is made. Warns about any other GPU, HCA or NVMe disk without a"
+        " InfiniBand adapter of which no RDMA device is made; not known where it has no network interface either, as in"
+        " another network namespace. Warns about any other GPU, HCA or NVMe disk without a"
         " driver, and about a GPU, HCA or NVSwitch that another driver (vfio-pci) sets aside while most of its model"
         " are in use and no virtual machine runs. Virtual functions and containers are not judged.",
-        source="link driver in /sys/bus/pci/devices/BDF, /sys/module, /sys/class/infiniband",
+        source="link driver in /sys/bus/pci/devices/BDF, /sys/module, /sys/class/infiniband;"
+        " rdma-system(8)",
         remedy="load the module of its driver (modprobe), bind the device to it (/sys/bus/pci/drivers/DRIVER/bind) and"
         " read the kernel log, which says why the driver does not take it",
         judge=_judge,

@@ -274,7 +274,8 @@ CHECKS = (
         " HCA, switch or port that counts them, or at the root port that receives the messages of devices that count"
         " none. Without a second reading an hour or more later, also warns on fatal and non-fatal errors since boot (a"
         " link that a reset took down is none, nor is a request that nobody supports, as at boot, nor what"
-        " a device counted that was removed since) and on correctable ones at more than that rate over the whole time since boot; where that time is not known, on ten times the"
+        " a device counted that was removed since) and on correctable ones at more than that rate over the whole time"
+        " since boot; where that time is not known, on ten times the"
         " limit and the usual total.",
         source="aer_dev_fatal, aer_dev_nonfatal, aer_dev_correctable and aer_rootport_total_err_* of"
         " /sys/bus/pci/devices; /proc/uptime",
