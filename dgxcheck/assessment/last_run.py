@@ -104,7 +104,7 @@ def last_run(source: Source, facts: Snapshot, path: str | None, present: Present
         growth = skip("no-history", why if unwritten else f"{why}: the next run compares with this one")
         return LastRun(growth=growth, inventory=kept_counts, kept=before, trouble=trouble)
     earlier: Snapshot = _sensible(survey(RecordedSource(base.lines, Origin("recording")), COUNTERS))
-    growth_since = Growth(old=earlier, new=new, seconds=at_s - base.at_s, how=f"since {base.date}")
+    growth_since = Growth(old=earlier, new=new, seconds=at_s - base.at_s, how=f"since {base.date}", logged=True)
     return LastRun(growth=growth_since, inventory=kept_counts, kept=before, trouble=trouble)
 
 

@@ -138,6 +138,7 @@ NET = "text /sys/class/net"
 FREQ = "text /sys/devices/system/cpu/cpu0/cpufreq"
 LXC: dict[str, Json] = {"text /run/systemd/container": "lxc\n"}
 SLOW: dict[str, Json] = {f"{NET}/enp2s0f0/speed": "1000\n"}
+OVERWRITTEN: dict[str, Json] = {"kmsg 0": "500000.000000;dgxcheck: log begins"}
 TWO: dict[str, Json] = {f"{NET}/enp2s0f1/carrier": "1\n"}
 NO_ARRAY: dict[str, Json] = {f"{BLOCK}/sdb/size": f"{15001944064}\n"}
 
@@ -181,13 +182,14 @@ def meminfo(gib: float) -> str:
         ("host.ethernet", {f"{NET}/enp2s0f0/carrier": "0\n", f"{NET}/enp2s0f0/speed": "-1\n"}, "skip not-visible"),
         ("host.ethernet", {f"{NET}/enp2s0f0/type": "32\n"}, "skip not-visible"),
         ("host.ethernet", {"text /sys/bus/pci/devices/0000:02:00.0/class": "0x0c0330\n"}, "skip not-visible"),  # USB
-        ("host.carrier", {f"{NET}/enp2s0f0/carrier_down_count": "400\n"}, "warn"),
+        ("host.carrier", {f"{NET}/enp2s0f0/carrier_down_count": "400\n"} | OVERWRITTEN, "warn"),
+        ("host.carrier", {f"{NET}/enp2s0f0/carrier_down_count": "400\n"}, "pass"),  # the log has none
         ("host.carrier", {f"{NET}/enp2s0f0/carrier_down_count": "5\n"}, "pass"),
         ("host.carrier", {f"{NET}/enp2s0f0/carrier_down_count": "400\n", "text /proc/uptime": "x\n"},
          "skip no-history"),
         ("host.carrier", {f"{NET}/enp2s0f0/carrier_down_count": "-1\n"}, "unknown"),
         ("host.carrier", {f"{NET}/enp2s0f0/type": "32\n"}, "skip not-visible"),
-        ("host.carrier", {f"{NET}/enp2s0f1/carrier_down_count": "400\n"}, "pass warn"),  # it has none now
+        ("host.carrier", {f"{NET}/enp2s0f1/carrier_down_count": "400\n"} | OVERWRITTEN, "pass warn"),  # it has none now
         ("host.ethernet", TWO | {f"{NET}/enp2s0f1/speed": "10000\n"}, "pass pass"),
         ("host.ethernet", TWO | {f"{NET}/enp2s0f1/speed": "1000\n"}, "pass pass"),  # for management
         ("host.ethernet", TWO | {f"{NET}/enp2s0f1/speed": "25000\n"}, "pass pass"),

@@ -49,6 +49,8 @@ class Growth(Record):
     seconds: float
     how: str
     """For people: ``since 2026-11-20T10:00:00Z``, ``within 10 s``."""
+    logged: bool = False
+    """Was the kernel log read at the second time? Else it ends with the first."""
 
 
 class Box(Record):

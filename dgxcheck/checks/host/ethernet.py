@@ -131,10 +131,15 @@ def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgem
     evidence = Evidence(f"/sys/class/net/{interface.name}/carrier_down_count", lost)
     if (grown := _grown(box, interface)) is not None and rate(*grown, DAY_S) > limit:
         number, growth = grown
-        return _often(interface, number, limit, growth.how, evidence)
-    since = flood(box, lost, None, limit, DAY_S)
+        logged = _logged(box, interface, growth.seconds) if growth.logged else None
+        if logged is None or logged > limit:
+            return _often(interface, number, limit, _by_whom(growth.how, logged), evidence)
+    since, logged = flood(box, lost, None, limit, DAY_S), _logged(box, interface, uptime(box))
+    if since is not None and (logged is None or logged > limit):
+        return _often(interface, lost, limit, _by_whom(since, logged), evidence)
     if since is not None:
-        return _often(interface, lost, limit, since, evidence)
+        message = f"lost its carrier {counted(lost, 'time')}, {logged} of them by the link, as its driver logs those"
+        return Judgement(Status.PASS, message, logged, limit, "a day", (evidence,))
     if lost > limit and uptime(box) is None:
         return skip("no-history", f"lost its carrier {lost} times, and the time since boot is not known", evidence)
     return Judgement(Status.PASS, f"lost its carrier {counted(lost, 'time')}", lost, limit, "a day", (evidence,))
@@ -184,6 +189,31 @@ def _flaps(box: Box, interface: NetInterface, limit: float) -> list[HostEvent]:
     return apart if len(apart) > limit else []
 
 
+def _logged(box: Box, interface: NetInterface, seconds: float | None) -> int | None:
+    """How often the link went down in so many seconds before the log was read, as its driver logs it; None where the
+    log does not go back so far, or the driver may log nothing.
+
+    mlx5 takes the carrier away for a new MTU, ring or number of channels, too, and then logs nothing (en_main.c).
+    """
+    function = box.topology.functions.get(interface.bdf) if isinstance(interface.bdf, str) else None
+    if function is None or function.driver not in _LOGGING or seconds is None or not box.log.timed:
+        return None
+    since = _log_end(box) - seconds
+    if isinstance(box.log.begins, Missing) or box.log.begins > max(since, _COMES_UP_S):
+        return None
+    return sum(each.trouble == "link down" and each.seconds >= since
+               and (each.part == interface.name or function.bdf in each.line) for each in box.log.host)  # fmt: skip
+
+
+def _by_whom(when: str, logged: int | None) -> str:
+    return when if logged is not None else f"{when}, by the link or its driver"
+
+
+_LOGGING = frozenset({"mlx5_core", "ixgbe", "i40e", "ice", "bnxt_en", "tg3"})
+"""Drivers that log each time that the link goes down in the words of kernel_messages/host.py, and take the carrier away
+for other reasons."""
+
+
 def _log_end(box: Box) -> float:
     """Seconds since boot at which the log was read; those of its last event where the time since boot is not known."""
     host = box.snapshot.host
@@ -220,10 +250,12 @@ CHECKS = (
         id="host.carrier",
         rule="Warns if an Ethernet interface lost its carrier more than {network.carrier} over the whole time since"
         " boot, whether it has one now or not, which RoCE and storage feel as stalls; not judged where more were lost"
-        " and that time is not known. Warns if it has none, but lost one twice, so that it had one. InfiniBand counts"
-        " the same in link_downed. Warns also if so many were lost between two readings or, by the kernel log, within"
-        " the last day (the first minutes after boot apart, and not of an interface that was set down; those within"
-        " half a minute are one), and if that log says that its transmit queue timed out.",
+        " and that time is not known, nor where the kernel log goes back so far and has"
+        " fewer links down of a driver that logs them (mlx5_core, ixgbe, i40e, ice, bnxt_en, tg3), which takes the"
+        " carrier away when its settings are changed, too. Warns if it has none, but lost one twice, so that it had"
+        " one. InfiniBand counts the same in link_downed. Warns also if so many were lost between two readings or, by"
+        " the kernel log, within the last day (the first minutes after boot apart, and not of an interface that was set"
+        " down; those within half a minute are one), and if that log says that its transmit queue timed out.",
         source="carrier_down_count of /sys/class/net since Linux 4.16; threshold of Azure's node checks; kernel log"
         " (net/sched/sch_generic.c; mlx5 en_main.c and others)",
         remedy=_FLAPPING,
