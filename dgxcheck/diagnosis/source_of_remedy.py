@@ -12,10 +12,11 @@ from dgxcheck.facts.faults.kind import FaultKind
 
 _SAY_WHY = frozenset(
     {Fault.UNPLUGGED, *MODULES_REFUSED, Fault.GPU_REFUSED, Fault.GPU_UNRECOGNISED, Fault.START_MEMORY,
-     Fault.GPU_UNPOWERED, Fault.XID_LINK_OFF, Fault.DRIVER_UNBOUND, Fault.HOTTER}
+     Fault.GPU_UNPOWERED, Fault.XID_LINK_OFF, Fault.DRIVER_UNBOUND, Fault.HOTTER,
+     Fault.HCA_UNRESPONSIVE}
 )  # fmt: skip
 """A device left its slot, software switched a link off, one GPU is hot among cool ones; the kernel or the driver gives
-its reason: the rest follows."""
+its reason, an adapter has its ports down because its firmware is dead: the rest follows."""
 
 
 def remedy_finding(component: Component, explained: Sequence[Finding], looks: bool = False) -> Finding:
