@@ -11,9 +11,9 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.wording import against, counted
-from dgxcheck.components.component import FABRIC_MANAGER, Component
+from dgxcheck.components.component import Component
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.diagnosis.action import Action, Code, first_remedy
 from dgxcheck.diagnosis.model import Cause
@@ -57,7 +57,7 @@ _BEHIND: Mapping[str, str] = {"link": "PCIe link to", "bridge": "switch above", 
 
 def headline(assessment: Assessment, cause: Cause, room: int = LONGEST) -> str:
     """Problem and first action; where there is little room without asides, then with the action in fewer words."""
-    action = _action(cause)
+    action = first_remedy(cause.actions)
     command = action_text(action, assessment.found)
     actions = [*dict.fromkeys(_texts(action, command, cause.component))]
     for most in (min(room, _GOOD), room):
@@ -254,19 +254,6 @@ def _named(name: str, bdf: str | None = None, beside: str = "", kind: str = "gpu
     if not where or (where in beside and name != "GPU") or where in name:
         return name
     return f"{name} ({where.removeprefix('0000:')})"
-
-
-def _action(cause: Cause) -> Action:
-    """What to do first; of a Fabric Manager that failed, which everybody looks at before it is restarted, the restart.
-
-    After a warning programs may run over the fabric, which a restart can abort, and what a tool's text alone tells may
-    be of no restart's making, as a version that does not match: there the look comes first.
-    """
-    action = first_remedy(cause.actions)
-    restart = next((each for each in cause.actions if each.step == "restart-service" and each.commands), None)
-    seen = any(not key.startswith("tools.reports") for key in cause.explains)
-    looks = action.step == "inspect" and cause.component == FABRIC_MANAGER and cause.severity is Status.FAIL
-    return restart if looks and seen and restart is not None else action
 
 
 def _texts(action: Action, text: str, component: Component) -> Iterator[str]:
