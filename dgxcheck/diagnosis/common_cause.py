@@ -106,6 +106,8 @@ _FEWEST_PORTS = 3
 _AT_LEAST = {"power supply": 0.0, "cooling": 0.5}
 """Share of the GPUs, wherever they are, from which the host is blamed: the power brake is a signal of the system, not
 of a board, and fans cool rows of cards that the PCI tree does not show."""
+_IN_A_ROW = 0.25
+"""The same of GPUs that follow each other, as those in the air of one fan do."""
 
 
 def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[Component, ...]]:
@@ -191,7 +193,15 @@ def _environment_of_many(box: Box, bad: Sequence[Finding], judged: Sequence[Find
         cards = same_cards(box, {finding.subject.bdf for finding in bad})
         like = sum(finding.subject.bdf in cards for finding in judged) or len(judged)
         return whole if len(bad) >= _FEWEST_PORTS and 2 * len(bad) >= like else None
-    return whole if _boards(box, bad) > 1 and len(bad) >= _AT_LEAST[whole.part] * len(judged) else None
+    least = min(_AT_LEAST[whole.part], _IN_A_ROW if _is_row(bad, judged) else 1)
+    return whole if _boards(box, bad) > 1 and len(bad) >= least * len(judged) else None
+
+
+def _is_row(bad: Sequence[Finding], judged: Sequence[Finding]) -> bool:
+    """Do the devices of these findings follow each other in the order of all?"""
+    order = [*dict.fromkeys(each.subject.bdf for each in judged)]
+    places = {order.index(each.subject.bdf) for each in bad}
+    return max(places) - min(places) == len(places) - 1
 
 
 def _set_in_several(judged: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:

@@ -179,11 +179,13 @@ def _compare(box: Box, sensor: Sensor, own: _State, others: list[_State]) -> Jud
         return skip("no-reference", message, *evidence)
     usual = median(state.temperature_c for state in alike)
     warm = own.temperature_c >= box.settings.limit("thermal.warm")
-    hotter = warm and own.temperature_c - usual > box.settings.limit("thermal.outlier")
+    most = usual + box.settings.limit("thermal.outlier")
+    hotter = warm and own.temperature_c > most
+    remedy = _ALONE if all(state.temperature_c <= most for state in alike) else COOLING
     more = " or more" if max(other.power_mw for other in alike) * (1 - tolerance) > own.power_mw else ""
     which = f"{len(alike)} other GPUs in P{own.pstate} at similar power{more}"
     message = f"{name}{own.temperature_c} °C, median {usual:g} °C of {which}"
-    return judged(Fault.HOTTER, message, own.temperature_c, usual, "°C", evidence, warns=hotter, remedy=_ALONE)
+    return judged(Fault.HOTTER, message, own.temperature_c, usual, "°C", evidence, warns=hotter, remedy=remedy)
 
 
 CHECKS = (
