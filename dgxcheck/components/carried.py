@@ -1,4 +1,4 @@
-"""GPUs whose PCIe switch is part of an adapter: what resets the one takes down the links of the others.
+"""What the reset of an adapter takes down too: its other functions, and GPUs whose PCIe switch is a part of it.
 
 A ConnectX-8 is the switch of a GPU on HGX B300 and of a Direct NIC's (linux-rdma/rdma-core kernel-boot/rdma_topo);
 ``mlxfwreset --sync 2`` resets such a switch with its adapter (MFT 4.33 release notes).
@@ -27,6 +27,16 @@ def gpus_behind(topology: Topology, adapters: Collection[str | None]) -> tuple[s
     return tuple(
         gpu.name for gpu in topology.gpus if not isinstance(gpu.path, Missing) and not bridges.isdisjoint(gpu.path)
     )
+
+
+def functions_beside(topology: Topology, adapters: Collection[str | None]) -> tuple[str, ...]:
+    """Names of the other PCI functions of these adapters: ``mstfwreset`` resets the chip that they share."""
+    cards = {bdf.rpartition(".")[0] for bdf in adapters if bdf is not None}
+    return tuple(
+        device.name for device in topology.devices
+        if device.kind == "nic" and device.is_vf is not True and device.bdf is not None and device.bdf not in adapters
+        and device.bdf.rpartition(".")[0] in cards
+    )  # fmt: skip
 
 
 def _is_own(topology: Topology, bdf: str) -> bool:

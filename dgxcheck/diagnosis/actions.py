@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.host_limits import in_container
-from dgxcheck.components.carried import gpus_behind
+from dgxcheck.components.carried import functions_beside, gpus_behind
 from dgxcheck.components.component import EVERY_GPU, Component
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.diagnosis import by_hand
@@ -208,7 +208,7 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         disturbs=(component.name,) if scope in ("jobs", "traffic", "device") else (),
     )  # fmt: skip
     if scope == "traffic" and component.kind == "hca":
-        finding_remedy = _with_gpus(box, finding_remedy, [component.bdf])
+        finding_remedy = _with_all_of_it(box, finding_remedy, [component.bdf])
     if step == "change-setting":
         change = setting(box, component, explained)
         if change is not None:
@@ -222,7 +222,7 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         hcas = {each.subject.name: each.subject.bdf for each in odd
                 if each.judgement.measured != each.judgement.expected}  # fmt: skip
         change_of_all = replace(finding_remedy, scope="traffic", disturbs=(*hcas,))
-        return _with_gpus(box, change_of_all, hcas.values()) if hcas else finding_remedy
+        return _with_all_of_it(box, change_of_all, hcas.values()) if hcas else finding_remedy
     if step == "inspect":
         commands, instruction = by_hand.inspection(box, component, faults)
         if component.kind == "subnet-manager":
@@ -265,10 +265,11 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     return Action(step=step, instruction=Instruction(code=_PLAIN[step], values=asked))
 
 
-def _with_gpus(box: Box, action: Action, adapters: Collection[str | None]) -> Action:
-    """What resets adapters disturbs the GPUs whose PCIe switches they are."""
+def _with_all_of_it(box: Box, action: Action, adapters: Collection[str | None]) -> Action:
+    """What resets adapters disturbs all their functions, and the GPUs whose PCIe switches they are."""
     gpus = gpus_behind(box.topology, adapters)
-    return replace(action, scope="jobs", disturbs=(*action.disturbs, *gpus)) if gpus else action
+    disturbed = (*action.disturbs, *functions_beside(box.topology, adapters), *gpus)
+    return replace(action, scope="jobs" if gpus else action.scope, disturbs=disturbed)
 
 
 def _mig(box: Box) -> dict[str, Value]:

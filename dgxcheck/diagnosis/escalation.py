@@ -74,6 +74,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("host", "cooling"): ("inspect", "contact-vendor"),
     ("host", "BMC"): ("inspect", "power-cycle", "contact-vendor"),
     ("host", "power supply"): _SUPPLY,
+    ("host", "power of PCIe slots"): ("inspect",),
     (FABRIC_MANAGER.kind, FABRIC_MANAGER.part): ("inspect", "restart-service", "reboot"),
     ("host", "NVSwitches"): ("restart-service", "reset-gpu", "power-cycle", "field-diagnostic", "contact-vendor"),
     ("host", "placement of GPUs"): ("reseat",),

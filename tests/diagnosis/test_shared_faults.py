@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_whole_devices import causes
+from test_whole_devices import OF_H200, causes, document
 
 from dgxcheck.facts.missing import Json
 
@@ -29,3 +29,88 @@ def test_firmware_that_is_dead_comes_before_its_port_that_is_down(
     assert cause["id"] == f"hca/{bdf}"
     assert [each["action"] for each in cause["actions"]][:3] == ["drain", "inspect", "power-cycle"]
     assert f"mstdump {bdf}" in cause["actions"][1]["text"]
+
+
+def hot(bdf: str, celsius: int) -> dict[str, Json]:
+    return {f"nvml nvmlDeviceGetTemperature {bdf} 0": celsius}
+
+
+@pytest.mark.parametrize("gpus", [(0, 1, 2), (4, 5), (0, 3, 5, 7)])
+def test_gpus_that_are_hot_alike_share_their_fans(gpus: tuple[int, ...], tmp_path: Path) -> None:
+    facts = {key: fact for gpu in gpus for key, fact in hot(OF_H200[gpu], 83).items()}
+    (cause,) = causes(tmp_path, "dgx-h200", facts)
+    assert cause["id"] == "host/host/cooling"
+    assert "fans" in cause["actions"][0]["text"]
+    assert "siblings" not in cause["actions"][0]["text"]
+
+
+def test_gpus_apart_that_are_hot_have_no_cool_siblings(tmp_path: Path) -> None:
+    found = causes(tmp_path, "dgx-h200", {**hot(OF_H200[0], 83), **hot(OF_H200[5], 83)})
+    assert {each["id"] for each in found} == {f"gpu/{OF_H200[gpu]}/cooling" for gpu in (0, 5)}
+    assert all("fans and inlet air" in each["actions"][0]["text"] for each in found)
+    assert all("siblings are cool" not in each["actions"][0]["text"] for each in found)
+
+
+def test_one_gpu_that_is_hot_has_a_heat_sink_of_its_own(tmp_path: Path) -> None:
+    (cause,) = causes(tmp_path, "dgx-h200", hot(OF_H200[4], 83))
+    assert cause["id"] == f"gpu/{OF_H200[4]}/cooling"
+    assert "its siblings are cool" in cause["actions"][0]["text"]
+
+
+OF_HGX = ("18", "40", "4f", "5e", "9a", "c0", "ce", "dc")
+OF_DGX = (*(f"{bus}:00.0" for bus in OF_HGX), "29:00.0", "29:00.1", "aa:00.0", "aa:00.1")
+
+
+def logged(base: str, line: str) -> tuple[str, ...]:
+    """The line of each HCA of the box."""
+    adapters = OF_DGX if base == "dgx-h100" else [f"{bus}:00.0" for bus in OF_HGX]
+    return tuple(f"mlx5_core 0000:{bdf}: {line}" for bdf in adapters)
+
+
+@pytest.mark.parametrize(("base", "line", "component", "text"), [
+    ("dgx-h100", "temp_warn:159:(pid 9): High temperature on sensors with bit set 0 1", "cooling", "fans"),
+    ("dgx-h100", "Port module event[error]: module 0, Cable error, High Temperature", "cooling", "fans"),
+    ("hgx-h100", "Detected insufficient power on the PCIe slot (27W).", "power of PCIe slots", "BIOS"),
+])  # fmt: skip
+def test_what_every_adapter_reports_of_its_surroundings(
+    base: str, line: str, component: str, text: str, tmp_path: Path
+) -> None:
+    (cause,) = causes(tmp_path, base, {}, logged(base, line))
+    assert cause["id"] == f"host/host/{component}"
+    assert cause["actions"][0]["action"] == "inspect"
+    assert text in cause["actions"][0]["text"]
+
+
+def test_a_broken_module_of_every_adapter_is_not_the_air(tmp_path: Path) -> None:
+    line = "Port module event[error]: module 0, Cable error, Bus stuck (I2C or data shorted)"
+    found = causes(tmp_path, "dgx-h100", {}, logged("dgx-h100", line))
+    assert all("cooling" not in each["id"] for each in found)
+
+
+@pytest.mark.parametrize(("base", "bdf", "beside"), [
+    ("dgx-a100", "0000:e1:00.0", ["mlx5_10", "mlx5_11"]), ("dgx-h100", "0000:29:00.1", ["mlx5_2", "mlx5_1"]),
+])  # fmt: skip
+def test_the_reset_of_an_adapter_disturbs_its_other_function(
+    base: str, bdf: str, beside: list[str], tmp_path: Path
+) -> None:
+    (cause,) = causes(tmp_path, base, {}, (dead(bdf),))
+    inspect = next(each for each in cause["actions"] if each["action"] == "inspect")
+    assert inspect["disturbs"] == beside
+    assert f"with {beside[1]}" in inspect["text"]
+
+
+def test_the_ports_of_both_functions_go_down_with_their_chip(tmp_path: Path) -> None:
+    (cause,) = causes(tmp_path, "dgx-h100", port_down("mlx5_1", "mlx5_2"), (dead("0000:29:00.0"),))
+    assert cause["id"] == "hca/0000:29:00.0"
+
+
+@pytest.mark.parametrize(("counter", "text"), [
+    ("port_rcv_remote_physical_errors", "ibqueryerrors"), ("port_xmit_discards", "ibqueryerrors"),
+    ("port_rcv_constraint_errors", "smpquery pkeys"),
+])  # fmt: skip
+def test_what_the_fabric_does_is_no_fault_of_the_cable_here(counter: str, text: str, tmp_path: Path) -> None:
+    later: dict[str, Json] = {"/sys/class/infiniband/mlx5_5/ports/1/counters": {"text": {counter: "155\n"}}}
+    (cause,) = document(tmp_path, "dgx-h100", {}, (), later)["causes"]
+    assert cause["id"] == "fabric/InfiniBand fabric"
+    assert [each["action"] for each in cause["actions"]] == ["inspect"]
+    assert text in cause["actions"][0]["text"]

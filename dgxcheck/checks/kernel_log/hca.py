@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
@@ -11,7 +11,8 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.kernel_log.device_log import grouped, happened, lines, reach
 from dgxcheck.checks.network.hcas import hcas, subject
 from dgxcheck.checks.network.ports import port_subject, ports
-from dgxcheck.components.carried import gpus_behind
+from dgxcheck.components.carried import functions_beside, gpus_behind
+from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import HcaEvent, HcaTrouble, KernelLog
@@ -99,7 +100,9 @@ def _hca(box: Box, log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
     meanings = "; ".join(_MEANINGS[each].text for each in (troubles[0], *also))
     bdf = about[0].bdf
     gpus = ", ".join(gpus_behind(box.topology, [bdf]))
-    reset = f"end the work on {gpus}, whose PCIe switch it is, and reset it" if gpus else "reset it alone"
+    beside = ", ".join(functions_beside(box.topology, [bdf]))
+    whole = f"reset it with {beside}, which is on the same chip" if beside else "reset it" if gpus else "reset it alone"
+    reset = f"end the work on {gpus}, whose PCIe switch it is, and {whole}" if gpus else whole
     message = f"{meanings}; {about[0].text.rstrip('.')}{reach(log)}"
     return Judgement(
         worst.status, message, len(now), 0, "lines", lines(log, about), fault=worst.fault,
@@ -133,6 +136,26 @@ def _module(log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
     return judged(Fault.PORT_MODULE, message, len(now), 0, "lines", lines(log, now), warns=True)
 
 
+def _of_adapters(box: Box, at: Subject, judgement: Judgement) -> Component | None:
+    """The air that adapters share, and what supplies their slots."""
+    return _SHARED.get(judgement.fault) if judgement.fault is not None else None
+
+
+_COOLING = host_part("cooling")
+_SHARED: Mapping[FaultKind, Component] = {
+    Fault.HCA_OVERHEATING: _COOLING, Fault.HCA_POWER: host_part("power of PCIe slots"),
+}  # fmt: skip
+
+
+def _of_modules(box: Box, at: Subject, judgement: Judgement) -> Component | None:
+    """The air, where heat is all that the modules of the adapter report."""
+    texts = {each.text for each in box.log.hcas if each.bdf == at.bdf and each.trouble == "module" and not each.past}
+    return _COOLING if texts and all(text.endswith(_HOT) for text in texts) else None
+
+
+_HOT = "High Temperature"
+
+
 CHECKS = (
     Check(
         id="kernel.hca",
@@ -144,6 +167,7 @@ CHECKS = (
         remedy="read these lines of the kernel log; end the work on the GPUs whose PCIe switch the adapter is,"
         " and reset it (mlxfwreset), or cold power cycle",
         judge=_hcas,
+        shared=_of_adapters,
     ),
     Check(
         id="kernel.port-module",
@@ -153,5 +177,6 @@ CHECKS = (
         remedy="check airflow, then reseat the cable or transceiver; if the fault persists, replace it with one that"
         " the adapter supports",
         judge=_modules,
+        shared=_of_modules,
     ),
 )
