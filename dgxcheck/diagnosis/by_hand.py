@@ -161,8 +161,10 @@ def inspection(
         return (), Instruction(code="inspect-own-fans")
     if component.kind == "gpu" and Fault.HOTTER in faults and not (is_station(box) or is_tray_of_a_rack(box)):
         return (), None  # its siblings are cool
-    if Fault.GPU_UNPOWERED in faults or ({*faults} == {Fault.CPU_THROTTLED} and not is_tray_of_a_rack(box)):
-        return (), None  # the cables of these cards before the supplies of the host; of a socket its heat sink too
+    if {*faults} == {Fault.CPU_THROTTLED} and not is_tray_of_a_rack(box):
+        return (), None  # of one socket its heat sink, too
+    if Fault.GPU_UNPOWERED in faults or {*faults} == {Fault.FABRIC_ERRORS}:
+        return (), None  # the cables of these cards before the supplies of the host; no cable of this machine
     if Fault.DRIVER_MISMATCH in faults:
         code = "inspect-driver-versions"
     elif code == "inspect-dimms" and is_coherent(box):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from dgxcheck.checks.engine.blame import itself
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, as_evidence, given, judged, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, as_evidence, given, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import COUNTER_RESET, HOUR_S, MIN_EVENTS, counter_growth, flood, rate
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.ports import fabric, file_of, listed_ports, name_of, per_port_growth
+from dgxcheck.components.component import INFINIBAND_FABRIC, Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.infiniband import DOWNED, RECEIVER, IbPort, counter_row
@@ -32,8 +34,9 @@ _PARTICULAR: Mapping[str, tuple[FaultKind, str]] = {
         Fault.PROGRAM_ERROR, "find the program whose work requests fail (rdma statistic qp show link DEVICE/PORT, the"
         " jobs' logs); adapter and cable need nothing",
     ),
+    "fabric": (Fault.FABRIC_ERRORS, Fault.FABRIC_ERRORS.remedy),
     "partition keys": (
-        Fault.TRANSPORT_ERRORS, "compare the partition keys of this port with those of its switch port and far end"
+        Fault.FABRIC_ERRORS, "compare the partition keys of this port with those of its switch port and far end"
         " (smpquery pkeys)",
     ),
     RECEIVER: (Fault.RECEIVER_NOT_READY, Fault.RECEIVER_NOT_READY.remedy),
@@ -44,6 +47,11 @@ _PARTICULAR: Mapping[str, tuple[FaultKind, str]] = {
 def _blamed(files: Iterable[str]) -> tuple[FaultKind, str]:
     blamed = {str(_row(file).more.get("blames")) for file in files}
     return _PARTICULAR.get(blamed.pop() if len(blamed) == 1 else "", (Fault.TRANSPORT_ERRORS, ""))
+
+
+def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The fabric, where this end of the cable has no errors of its own; else the port."""
+    yield from (INFINIBAND_FABRIC,) if judgement.fault is Fault.FABRIC_ERRORS else itself(box, at, judgement)
 
 
 def of_cable(row: Fact) -> bool:
@@ -215,6 +223,7 @@ CHECKS = (
         remedy="check its switch port and the far end, their counters (perfquery; on RoCE ethtool -S, PFC and ECN"
         " settings): where only this port has them its cable is suspect",
         judge=per_port_growth(_of_transport, _transport_total),
+        blames=_blames,
         counters=True,
         shared=fabric,
     ),

@@ -160,6 +160,13 @@ class Links:
         steps=("inspect", *ADAPTER_STEPS), source=OWN)
     TRANSPORT_ERRORS = FaultKind("transport-errors", "an HCA retransmits or times out more and more", "environment",
         warns="watch", steps=("inspect", "reseat", "replace"), alone=True, source=OWN)
+    FABRIC_ERRORS = FaultKind("fabric-errors",
+        "the fabric discards or refuses packets of a port, or delivers those that were damaged on the way",
+        "environment", warns="watch", steps=("inspect",), alone=True,
+        remedy="look for the port of the fabric that has errors of its own (ibqueryerrors; on RoCE the counters of the"
+        " switches): a bad cable elsewhere damages packets on the way, a congested or stalled receiver has them"
+        " discarded; adapter and cable here need nothing",
+        source="InfiniBand Architecture Specification: PortCounters")
     RECEIVER_NOT_READY = FaultKind("receiver-not-ready",
         "an HCA repeats messages because receivers at the far end had no buffer ready (RNR)", "program", warns="watch",
         steps=("inspect",), alone=True,
