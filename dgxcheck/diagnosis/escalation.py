@@ -147,8 +147,10 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
     if causing & GPU_DEAD and component.kind == "gpu":
         causing -= {
             Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_FAILED, Fault.DRIVER_NOT_LOADED, Fault.CONTAINER_RUNTIME,
-            Fault.CONTAINER_ERROR,
+            Fault.CONTAINER_ERROR, Fault.DRIVER_STUCK,
         }  # fmt: skip  # they follow from it
+    if component.kind == "gpu" and Fault.DRIVER_STUCK in causing:  # nvidia-smi hangs as well
+        return without_reset(_steps(component, causing - {Fault.DRIVER_STUCK}))
     if causing & GPU_DEAD:
         causing -= {Fault.REBOOT_REQUIRED}  # what brings a lost GPU back begins with it
     others = causing - ASK_FOR_RESET

@@ -114,3 +114,19 @@ def test_what_the_fabric_does_is_no_fault_of_the_cable_here(counter: str, text: 
     assert cause["id"] == "fabric/InfiniBand fabric"
     assert [each["action"] for each in cause["actions"]] == ["inspect"]
     assert text in cause["actions"][0]["text"]
+
+
+HUNG = ("INFO: task nvidia-smi:51412 blocked for more than 120 seconds.", "Call Trace:", " <TASK>",
+        " nvidia_open+0x3a/0x60 [nvidia]", " </TASK>")  # fmt: skip
+
+
+@pytest.mark.parametrize(("base", "bdf", "text"), [
+    ("dgx-b200", "0000:52:00.0", "119, Timeout after 45s of waiting for RPC response from GPU2 GSP! Expected function"
+     " 76 (GSP_RM_CONTROL) (0x20801702 0x8)."),
+    ("dgx-h200", "0000:52:00.0", "79, GPU has fallen off the bus."),
+])  # fmt: skip
+def test_tasks_that_wait_for_a_gpu_are_no_fault_of_the_driver(base: str, bdf: str, text: str, tmp_path: Path) -> None:
+    (cause,) = causes(tmp_path, base, {}, (f"NVRM: Xid (PCI:{bdf[:-2]}): {text}", *HUNG))
+    assert cause["id"] == f"gpu/{bdf}"
+    assert [each["action"] for each in cause["actions"]][:2] == ["drain", "reboot"]
+    assert "reset-gpu" not in [each["action"] for each in cause["actions"]]
