@@ -255,10 +255,21 @@ def _by_container(box: Box, judged: Sequence[Finding]) -> Collection[tuple[Compo
         return ()
     inside: dict[Key, tuple[Component, list[Finding]]] = {}
     for finding in judged:
+        if finding.status is Status.PASS and _is_bridge(box, finding.subject):
+            continue  # a port that counts no errors can have sent those that the end below it counts
         if finding.status is Status.PASS or _can_be_shared(finding):
             for whole in _around(box, finding):
                 inside.setdefault(whole.key, (whole, []))[1].append(finding)
     return inside.values()
+
+
+def _is_bridge(box: Box, subject: Subject) -> bool:
+    function = box.topology.functions.get(subject.bdf or "") if subject.kind == "pci" else None
+    return function is not None and function.class_code in _PCI_BRIDGES
+
+
+_PCI_BRIDGES = (0x060400, 0x060401)
+"""PCI classes: pci.ids."""
 
 
 def _around(box: Box, finding: Finding) -> Iterator[Component]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_whole_devices import OF_H200, causes, document
+from test_whole_devices import OF_H200, PCI, causes, document
 
 from dgxcheck.facts.missing import Json
 
@@ -130,3 +130,16 @@ def test_tasks_that_wait_for_a_gpu_are_no_fault_of_the_driver(base: str, bdf: st
     assert cause["id"] == f"gpu/{bdf}"
     assert [each["action"] for each in cause["actions"]][:2] == ["drain", "reboot"]
     assert "reset-gpu" not in [each["action"] for each in cause["actions"]]
+
+
+def test_errors_of_every_device_below_a_switch_are_the_switch(tmp_path: Path) -> None:
+    """The ports above them count none: they send what is damaged."""
+    text = "RxErr 0\nBadTLP 90\nBadDLLP 30\nRollover 0\nTimeout 0\nNonFatalErr 0\nCorrIntErr 0\nHeaderOF 0\n"
+    below = ("0000:07:00.0", "0000:0c:00.0", "0000:0f:00.0", "0000:12:00.0")
+    errors: dict[str, Json] = {"aer_dev_correctable": f"{text}TOTAL_ERR_COR 120\n"}
+    later: dict[str, Json] = {f"{PCI}/{bdf}": {"text": errors} for bdf in below}
+    (cause,) = document(tmp_path, "dgx-a100", {}, (), later)["causes"]
+    assert cause["id"] == "switch/0000:01:00.0"
+    (first, *others) = document(tmp_path, "dgx-a100", {}, (), {key: later[key] for key in [*later][:3]})["causes"]
+    assert others
+    assert first["id"] != "switch/0000:01:00.0"
