@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dgxcheck.facts.ids import MELLANOX
+from dgxcheck.facts.bdf import card_of
+from dgxcheck.facts.ids import MELLANOX, PCI_BRIDGE
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Topology
-
-_BRIDGE = 0x0604
-"""PCI base class and subclass."""
 
 
 def gpus_behind(topology: Topology, adapters: Collection[str | None]) -> tuple[str, ...]:
@@ -31,15 +29,15 @@ def gpus_behind(topology: Topology, adapters: Collection[str | None]) -> tuple[s
 
 def functions_beside(topology: Topology, adapters: Collection[str | None]) -> tuple[str, ...]:
     """Names of the other PCI functions of these adapters: ``mstfwreset`` resets the chip that they share."""
-    cards = {bdf.rpartition(".")[0] for bdf in adapters if bdf is not None}
+    cards = {card_of(bdf) for bdf in adapters if bdf is not None}
     return tuple(
         device.name for device in topology.devices
         if device.kind == "nic" and device.is_vf is not True and device.bdf is not None and device.bdf not in adapters
-        and device.bdf.rpartition(".")[0] in cards
+        and card_of(device.bdf) in cards
     )  # fmt: skip
 
 
 def _is_own(topology: Topology, bdf: str) -> bool:
     bridge = topology.functions.get(bdf)
     code = None if bridge is None else bridge.class_code
-    return bridge is not None and bridge.vendor == MELLANOX and isinstance(code, int) and code >> 8 == _BRIDGE
+    return bridge is not None and bridge.vendor == MELLANOX and isinstance(code, int) and code >> 8 == PCI_BRIDGE

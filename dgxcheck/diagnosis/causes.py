@@ -19,6 +19,7 @@ from dgxcheck.diagnosis.form_factor import has_fabric_elsewhere
 from dgxcheck.diagnosis.model import Cause, Diagnosis
 from dgxcheck.diagnosis.preserve import preserve_evidence
 from dgxcheck.diagnosis.set_cover import set_cover
+from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import DEVICE_ABSENT, DEVICE_DEAD, GPU_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import replace
@@ -131,11 +132,11 @@ def explain(box: Box, bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[
         key: {container for each in _inner(components) for container in containers(box, each)} if dead else set()
         for key, components in blamed.items()
     }
-    chips = gathered((_slot(component.bdf), component.key) for component in {*chain(*blamed.values())}
+    chips = gathered((card_of(component.bdf), component.key) for component in {*chain(*blamed.values())}
                      if component.kind == "hca" and component.key in dead)  # fmt: skip
     for key in inside:
         if bad[key].subject.kind == "port":  # one chip serves the ports of all its functions
-            inside[key] |= {*chips.get(_slot(bad[key].subject.bdf), ())}
+            inside[key] |= {*chips.get(card_of(bad[key].subject.bdf), ())}
 
     parts = gathered((each.whole.key, each.key) for each in {*chain(*blamed.values())} if each.part not in _SET)
 
@@ -146,11 +147,6 @@ def explain(box: Box, bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[
 
     imprecise = frozenset(key for key in blamed if bad[key].witness == "log")
     return set_cover(blamed, {key: explainers(key) for key in blamed}, imprecise)
-
-
-def _slot(bdf: str | None) -> str:
-    """Of a PCI function: domain, bus and device, which all functions of an adapter have in common."""
-    return str(bdf).rpartition(".")[0]
 
 
 _ACTIONS = frozenset({

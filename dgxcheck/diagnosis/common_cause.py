@@ -12,7 +12,9 @@ from dgxcheck.checks.network.ports import same_cards
 from dgxcheck.components.component import Component, Key, host_part
 from dgxcheck.components.containment import NVSWITCHES, above, board, containing
 from dgxcheck.components.locate import far_ends
+from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
+from dgxcheck.facts.ids import PCI_BRIDGE
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.xid.relations import WINDOW_S
@@ -217,7 +219,7 @@ def _of_adapters(judged: Sequence[Finding]) -> Iterator[tuple[list[Finding], Com
     """Findings of an adapter whose functions all have one fault or are dead, and what that of the first comes from:
     they share slot, chip and firmware.
     """
-    functions = gathered((str(each.subject.bdf).rpartition(".")[0], each) for each in judged
+    functions = gathered((card_of(each.subject.bdf), each) for each in judged
                          if each.subject.kind == "hca")  # fmt: skip
     for those in functions.values():
         first = min(those, key=lambda each: str(each.subject.bdf))
@@ -241,7 +243,7 @@ def _within(box: Box, subject: Subject) -> object:
 
 def _are_several(findings: Sequence[Finding]) -> bool:
     """Of more than one adapter or GPU? Ports of an adapter are functions of one."""
-    return len({(str(each.subject.bdf).rpartition(".")[0], each.subject.peer) for each in findings}) > 1
+    return len({(card_of(each.subject.bdf), each.subject.peer) for each in findings}) > 1
 
 
 def _all_bad(judged: Sequence[Finding]) -> bool:
@@ -265,11 +267,8 @@ def _by_container(box: Box, judged: Sequence[Finding]) -> Collection[tuple[Compo
 
 def _is_bridge(box: Box, subject: Subject) -> bool:
     function = box.topology.functions.get(subject.bdf or "") if subject.kind == "pci" else None
-    return function is not None and function.class_code in _PCI_BRIDGES
-
-
-_PCI_BRIDGES = (0x060400, 0x060401)
-"""PCI classes: pci.ids."""
+    code = None if function is None else function.class_code
+    return isinstance(code, int) and code >> 8 == PCI_BRIDGE
 
 
 def _around(box: Box, finding: Finding) -> Iterator[Component]:

@@ -117,6 +117,11 @@ def shown(bdf: str | None) -> str | None:
     return None if is_unplaced(bdf) else bdf
 
 
+def card_of(bdf: str | None) -> str:
+    """Domain, bus and device of a PCI function, which all functions of its card share: ``0000:06:00``."""
+    return str(bdf).rpartition(".")[0]
+
+
 def is_root_bus(name: str) -> bool:
     """True for a host bridge in a sysfs path: ``pci0000:80``."""
     return name[:3] == "pci" and is_bdf(f"{name[3:]}:00.0")

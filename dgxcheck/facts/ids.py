@@ -10,10 +10,14 @@ MELLANOX = 0x15B3
 """PCI vendor."""
 DATA_DIRECT = 0x2100
 """PCI device of a ConnectX-8's DMA function, below the switch of a GPU (Direct NIC)."""
+GPU_IDLE = 0x1
+"""``nvmlClocksEventReasonGpuIdle``"""
 OF_THE_KERNEL = {"nouveau": "nouveau", "NovaCore": "nova_core", "nova_core": "nova_core"}
 """Drivers of the kernel for NVIDIA GPUs, and their modules: https://docs.kernel.org/gpu/nova/index.html"""
 DISPLAY = 0x03
 """PCI base class of GPUs: 0x0300 with a display output (DGX Station), 0x0302 without."""
+PCI_BRIDGE = 0x0604
+"""PCI base class and subclass of root ports and ports of switches."""
 OTHER_BRIDGE = 0x0680
 """PCI base class and subclass of an NVSwitch, where the vendor is NVIDIA."""
 

@@ -11,6 +11,7 @@ from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status
+from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import NetInterface
 from dgxcheck.facts.infiniband import IbDevice
@@ -80,7 +81,7 @@ def _card(owner: _Owner) -> object:
     keys, record, of, _ = owner
     bdf = getattr(record, "bdf", keys[0] if keys else None)
     card = isinstance(bdf, str) and any("card" in row.more for row in of)
-    return str(bdf).rpartition(".")[0] if card else (type(record), *keys)
+    return card_of(bdf) if card else (type(record), *keys)
 
 
 def _name(box: Box, owner: _Owner) -> str:

@@ -7,9 +7,10 @@ from typing import Any
 
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
-from dgxcheck.checks.gpu.beside_siblings import BUSY, GPU_IDLE, LOW_STATE, kept_idle
+from dgxcheck.checks.gpu.beside_siblings import BUSY, LOW_STATE, kept_idle
 from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.ids import GPU_IDLE
 from dgxcheck.facts.nature import Fact, rows_of
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.values import where

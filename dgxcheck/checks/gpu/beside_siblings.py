@@ -10,12 +10,11 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, answered
 from dgxcheck.checks.engine.growth import counter_growth
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.ids import GPU_IDLE
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nvml.readings import GpuCounters
 from dgxcheck.facts.record import Record
 
-GPU_IDLE = 0x1
-"""``nvmlClocksEventReasonGpuIdle``"""
 POWER_CAP = 0x4
 """``nvmlClocksEventReasonSwPowerCap``: no fault by itself."""
 BY_SETTING = 0x2

@@ -26,6 +26,7 @@ from dgxcheck.checks.pcie.unseen_slot import FEWEST, without_slot
 from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.ids import GPU_IDLE
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.nvml.readings import GpuPcie
 from dgxcheck.facts.pci import Control
@@ -164,8 +165,6 @@ def port_setting(hop: Hop) -> Component:
 
 
 _AT_WORK = (0, 1, 2)
-IDLE = 0x1
-"""``nvmlClocksEventReasonGpuIdle``"""
 
 
 def _trained(box: Box, gpu: Device) -> Judgement:
@@ -227,7 +226,8 @@ def _is_loaded(box: Box, gpu: Device) -> bool:
     clocks, processes = box.gpu(gpu).clocks, box.gpu(gpu).processes
     if isinstance(clocks, Missing) or isinstance(processes, Missing):
         return False
-    if clocks.performance_state not in _AT_WORK or isinstance(clocks.reasons, Missing) or clocks.reasons.mask & IDLE:
+    reasons = clocks.reasons
+    if clocks.performance_state not in _AT_WORK or isinstance(reasons, Missing) or reasons.mask & GPU_IDLE:
         return False
     used = not isinstance(processes.gpu_percent, Missing) and processes.gpu_percent > 0
     return used or bool(rows(processes.compute))

@@ -207,7 +207,7 @@ _BAD = LazyPattern(r"\b(?:fatal|failed|failure|lost|uncorrectable|critical|multi
 _OVER = LazyPattern(r"(?:is|are|has been|have been) (?:restored|operating normally|within range|redundant)\b")
 _VERB = LazyPattern(r" (?:is|are|has|have) ")
 _SEVERAL = {"fans": "fan redundancy", "power supplies": "power supply redundancy"}
-"""What of them "is lost" and "are redundant" speak of."""
+"""Dell writes that a redundancy "is lost" and that the parts "are redundant" again: the same, by other names."""
 _MEMBER = LazyPattern(r"(?P<name>[A-Z][\w/ ]{1,30}?)(?: {0,12}=|:) {1,12}(?P<value>\S.{0,600})|-{20,120}")
 
 
