@@ -42,6 +42,15 @@ def judged(spec: str) -> Judged:
     return report.exit_code, json.loads(as_json.render(report))
 
 
+def of_text(text: str, folder: Path) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Of a pasted text severity, faults and first step of each cause, and the document of ``health``."""
+    file = folder / "text.txt"
+    file.write_text(text, encoding="utf-8")
+    _, found = judged(str(file))
+    return tuple(f"{each['severity']} {' '.join(each['faults'])} {each['actions'][0]['action']}"
+                 for each in found["causes"]), found  # fmt: skip
+
+
 def briefly(name: str) -> dict[str, Any]:
     """The document of what ships without the findings that do not count: for tests that read those of all faults."""
     return _brief(name, _profile(name))[1]

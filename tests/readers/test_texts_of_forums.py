@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from judging import judged
+from judging import judged, of_text
 from readers_text import one
 
 from dgxcheck.assessment.importing.texts import lines as lines_of
@@ -338,12 +338,7 @@ def test_what_the_scheduler_says_of_nodes() -> None:
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_text(name: str, tmp_path: Path) -> None:
     text, causes = EXPECTED[name]
-    file = tmp_path / "text.txt"
-    file.write_text(text)
-    _, found = judged(str(file))
-    shown = tuple(f"{each['severity']} {' '.join(each['faults'])} {each['actions'][0]['action']}"
-                  for each in found["causes"])  # fmt: skip
-    assert shown == causes
+    assert of_text(text, tmp_path)[0] == causes
     lines = lines_of(text.encode(), "f")
     layout = undone(lines)
     left = unread(lines, layout, [output for _, output in outputs(layout)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from judging import judged
+from judging import of_text
 
 FABRIC = """\
 a-04:7:8 [0] NCCL INFO NCCL_MNNVL_CLIQUE_ID set by environment to 3.
@@ -93,10 +93,6 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_text(name: str, tmp_path: Path) -> None:
     text, causes = EXPECTED[name]
-    file = tmp_path / "text.txt"
-    file.write_text(text)
-    _, found = judged(str(file))
-    shown = tuple(f"{each['severity']} {' '.join(each['faults'])} {each['actions'][0]['action']}"
-                  for each in found["causes"])  # fmt: skip
+    shown, found = of_text(text, tmp_path)
     assert shown == causes
     assert [each["id"] for each in found["findings"] if each["status"] == "unknown"] == []
