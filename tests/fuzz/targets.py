@@ -166,6 +166,8 @@ def fabric(data: bytes) -> object:
 def node_names(data: bytes) -> object:
     """Names of nodes, folded."""
     names = unfolded(data.decode("utf-8", "replace"))
+    if len(names) > 4096:  # a few bytes name 100,000 nodes, which takes a minute under instrumentation
+        return names
     assert set(unfolded(folded(names))) == set(names) or any("[" in name or "]" in name for name in names)
     return names
 
