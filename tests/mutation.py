@@ -47,7 +47,7 @@ NOTICED = "first to fail: "
 SLOW = {"chaos", "system", "driver", "fuzz", "documents", "measure"}
 """Folders of tests that start processes or judge everything."""
 _TUNED = ("lru_cache", "remembered", "zip")
-_ID = re.compile(r'\bid="([a-z0-9]+\.[a-z0-9-]+)"')
+_ID = re.compile(r'\bCheck\("([a-z0-9]+\.[a-z0-9-]+)"')
 SWAPPED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,

@@ -29,21 +29,17 @@ from dgxcheck.facts.missing import need
 
 
 def _rule(box: Box) -> Judgement:
-    """TODO: judge a fact of your own; a bad judgement has a fault (facts/faults)."""
+    """Reports the release of the kernel. Always passes. TODO: the rule; a bad judgement has a fault (facts/faults).
+
+    Source: /proc/sys/kernel/osrelease
+    """
     release = need(need(box.snapshot.host).kernel_release)
     evidence = (Evidence("/proc/sys/kernel/osrelease", release),)
     return Judgement(Status.PASS, f"Linux {release}", release, evidence=evidence)
 
 
 CHECKS = (
-    Check(
-        id="SUBJECT.WORD",
-        rule="Reports the release of the kernel. Always passes.",
-        source="/proc/sys/kernel/osrelease",
-        remedy="nothing to do",
-        judge=per_host(_rule),
-        blames=host("kernel"),
-    ),
+    Check("SUBJECT.WORD", per_host(_rule), host("kernel"), remedy="nothing to do"),
 )
 '''
 GPU_CHECK = '''\
@@ -60,21 +56,17 @@ from dgxcheck.facts.nvml.gpu import GpuBoard
 
 
 def _rule(box: Box, board: GpuBoard) -> Judgement:
-    """TODO: judge a fact of your own; a bad judgement has a fault (facts/faults)."""
+    """Reports the board's part number. Always passes. TODO: the rule; a bad judgement has a fault (facts/faults).
+
+    Source: nvmlDeviceGetBoardPartNumber
+    """
     number = need(board.part_number)
     evidence = (answered(number, "nvmlDeviceGetBoardPartNumber", board.bdf),)
     return Judgement(Status.PASS, f"part number {number}", number, evidence=evidence)
 
 
 CHECKS = (
-    Check(
-        id="SUBJECT.WORD",
-        rule="Reports the board's part number. Always passes.",
-        source="nvmlDeviceGetBoardPartNumber",
-        remedy="nothing to do",
-        judge=per_gpu("gpu_board", _rule),
-        blames=part("board"),
-    ),
+    Check("SUBJECT.WORD", per_gpu("gpu_board", _rule), part("board"), remedy="nothing to do"),
 )
 '''
 TEST = '''\
@@ -122,7 +114,7 @@ def package_of(subject: str) -> str:
     """The package below ``dgxcheck/checks`` that has most checks of this subject."""
     counts = {
         package.name: sum(
-            path.read_text(encoding="utf-8").count(f'id="{subject}.') for path in sorted(package.glob("*.py"))
+            path.read_text(encoding="utf-8").count(f'Check("{subject}.') for path in sorted(package.glob("*.py"))
         )
         for package in sorted(CHECKS.iterdir())
         if (package / "__init__.py").is_file() and package.name != "engine"

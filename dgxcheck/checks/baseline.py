@@ -25,7 +25,14 @@ ID = "baseline.drift"
 
 
 def _drift(box: Box) -> Judged:
-    """Nothing without a recording to compare with."""
+    """With --baseline, compares with that recording. Fails if hardware is missing; warns if links are narrower or
+    slower, NVLinks are down, pages were retired, rows remapped, uncorrected errors counted, memory is smaller or
+    measurements drifted beyond their spread. Not judged without --baseline.
+
+    Source: the recording that --baseline names
+
+    Nothing without a recording to compare with.
+    """
     if box.drift is None:
         return
     differences = box.drift.differences
@@ -85,14 +92,6 @@ def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compone
 
 
 CHECKS = (
-    Check(
-        id=ID,
-        rule="With --baseline, compares with that recording. Fails if hardware is missing; warns if links are"
-        " narrower or slower, NVLinks are down, pages were retired, rows remapped, uncorrected errors counted, memory"
-        " is smaller or measurements drifted beyond their spread. Not judged without --baseline.",
-        source="the recording that --baseline names",
-        remedy="list every difference with dgxcheck diff BASELINE live; check what was changed since then",
-        judge=_drift,
-        blames=_blame,
-    ),
-)
+    Check(ID, _drift, _blame,
+        remedy="list every difference with dgxcheck diff BASELINE live; check what was changed since then"),
+)  # fmt: skip

@@ -57,7 +57,15 @@ _STATUSES = {"pass": Status.PASS, "warn": Status.WARN, "fail": Status.FAIL, "unk
 
 
 def _reports(box: Box) -> Judged:
-    """One judgement for each subject, tool and fault; of what passed one for each tool."""
+    """Fails or warns as a tool did whose output was imported: tests of dcgmi diag and dcgmi health that failed, errors
+    that NCCL or fabric manager logged, records of a BMC, disks, services, nodes of Slurm and Kubernetes. Warns if
+    dmidecode shows DIMMs at different speeds, or the only channel without one. Other machines have no such finding.
+
+    Source: imported outputs of dcgmi, NCCL (NCCL_DEBUG=INFO), fabric manager, nvidia-smi, lspci, dmidecode, BMC tools,
+    smartctl, nvme, systemctl, Slurm and kubectl
+
+    One judgement for each subject, tool and fault; of what passed one for each tool.
+    """
     for (subject, tool), of_one in groupby(sorted(rows(box.snapshot.tool_reports), key=_group), key=_group):
         results = [*of_one]
         bad = [result for result in results if result.outcome in ("warn", "fail", "unknown")]
@@ -172,36 +180,25 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
 
 
 CHECKS = (
-    Check(
-        id="tools.reports",
-        rule="Fails or warns as a tool did whose output was imported: tests of dcgmi diag and dcgmi health that failed,"
-        " errors that NCCL or fabric manager logged, records of a BMC, disks, services, nodes"
-        " of Slurm and Kubernetes. Warns if dmidecode shows DIMMs at different speeds, or the only channel without one."
-        " Other machines have no such finding.",
-        source="imported outputs of dcgmi, NCCL (NCCL_DEBUG=INFO), fabric manager, nvidia-smi, lspci, dmidecode, BMC"
-        " tools, smartctl, nvme, systemctl, Slurm and kubectl",
+    Check("tools.reports", _reports, _blames,
         remedy="confirm it with that tool for this device alone; then compare nvidia-smi -q and the kernel log of that"
-        " time",
-        judge=_reports,
-        blames=_blames,
-    ),
-)
+        " time"),
+)  # fmt: skip
 
 
 def _complete(box: Box) -> Judged:
+    """Unknown if the bug report, archive or directory that is examined is cut off, damaged or contradicts itself, or if
+    its CPU time, or that of a text or saved kernel log, was spent: what was not read may hold the fault. No other
+    source has this check.
+
+    Source: the end of nvidia-bug-report.log, the last member of a gzip, xz, bzip2 or tar file
+    """
     if box.cut:
         yield HOST, Judgement(Status.UNKNOWN, f"not all of it was read, and the rest is not judged: {box.cut}")
 
 
 COMPLETE = (
-    Check(
-        id="report.complete",
-        rule="Unknown if the bug report, archive or directory that is examined is cut off, damaged or contradicts"
-        " itself, or if its CPU time, or that of a text or saved kernel log, was spent: what was not read may hold the"
-        " fault. No other source has this check.",
-        source="the end of nvidia-bug-report.log, the last member of a gzip, xz, bzip2 or tar file",
+    Check("report.complete", _complete,
         remedy="copy the file again; if it was made like this, run nvidia-bug-report.sh again, with --safe-mode if it"
-        " hangs",
-        judge=_complete,
-    ),
-)
+        " hangs"),
+)  # fmt: skip

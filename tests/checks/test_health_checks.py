@@ -204,7 +204,7 @@ def broken(_: Box) -> Iterator[tuple[Subject, Judgement]]:
 
 
 def test_a_check_that_raises_is_unknown_and_stops_no_other() -> None:
-    bad = Check(id="bad.one", rule="", source="", remedy="", judge=broken)
+    bad = Check("bad.one", broken)
     findings = run(box("dgx-1-v100"), [bad, *CHECKS])
     assert (findings[0].subject, findings[0].status, findings[0].key) == (HOST, Status.UNKNOWN, "bad.one")
     assert "no such thing" in findings[0].judgement.message

@@ -38,6 +38,11 @@ def test_texts_of_checks_keep_the_rules() -> None:
     holds_for_each([text for check in CHECKS for text in (check.source, check.remedy)], keeps_them)
 
 
+def test_every_check_says_its_rule_its_source_and_a_remedy() -> None:
+    assert [check.id for check in CHECKS if not (check.rule and check.source and check.remedy)] == []
+    assert [check.id for check in CHECKS if not check.rule.endswith(".") or "Source:" in check.rule] == []
+
+
 def test_meanings_of_faults_keep_the_rules() -> None:
     broken = {fault.word: broken_rules(fault.meaning) for fault in EVERY_FAULT}
     assert {word: rules for word, rules in broken.items() if rules} == {}

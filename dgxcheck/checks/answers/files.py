@@ -28,6 +28,11 @@ _REPORTED = (Gap.UNRECORDED, Gap.UNASKED)
 
 
 def _of_devices(box: Box) -> Judged:
+    """Unknown if sysfs has no value of an HCA, an NVSwitch or a bridge above a GPU or HCA where at least half of the
+    others of its model and place have one.
+
+    Source: /sys/bus/pci/devices, /sys/class/infiniband
+    """
     adapters = {device.bdf: device.name for device in box.topology.devices if device.kind == "nic" and device.bdf}
     names = {bdf: adapters.get(bdf, "") for bdf in _of_interest(box)}
     facts = {bdf: facts_of(box.snapshot, bdf, name, _FIELDS) for bdf, name in names.items()}
@@ -103,6 +108,11 @@ LAYERS: tuple[tuple[str, str, Layer], ...] = (
 
 
 def _of_host(box: Box) -> Judged:
+    """Unknown if CPUs, memory, NUMA nodes, disks, network interfaces or HCAs of a machine that has a reference machine
+    cannot be read. Not judged in containers and virtual machines.
+
+    Source: /proc, /sys; the profile's numbers of the host
+    """
     if box.choice is None or box.choice.how == "gpus":
         yield HOST, skip("no-reference", "no matching reference machine")
         return
@@ -125,23 +135,11 @@ def _of_layer(box: Box, words: str, facts: object) -> Judgement:
 
 
 DEVICES = (
-    Check(
-        id="pcie.answers",
-        rule="Unknown if sysfs has no value of an HCA, an NVSwitch or a bridge above a GPU or HCA where at least half"
-        " of the others of its model and place have one.",
-        source="/sys/bus/pci/devices, /sys/class/infiniband",
+    Check("pcie.answers", _of_devices,
         remedy="read the file by hand, as root; if it is not there, check the kernel log for this device"
-        " (AER, link down, firmware) and power state",
-        judge=_of_devices,
-    ),
-)
+        " (AER, link down, firmware) and power state"),
+)  # fmt: skip
 HOST_FILES = (
-    Check(
-        id="host.answers",
-        rule="Unknown if CPUs, memory, NUMA nodes, disks, network interfaces or HCAs of a machine that has a reference"
-        " machine cannot be read. Not judged in containers and virtual machines.",
-        source="/proc, /sys; the profile's numbers of the host",
-        remedy="run dgxcheck as root, outside of confinement (AppArmor, snap, a mount namespace without /sys)",
-        judge=_of_host,
-    ),
-)
+    Check("host.answers", _of_host,
+        remedy="run dgxcheck as root, outside of confinement (AppArmor, snap, a mount namespace without /sys)"),
+)  # fmt: skip

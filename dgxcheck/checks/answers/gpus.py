@@ -102,6 +102,13 @@ _RECORD_AGAIN = "record the machine again (dgxcheck record FILE), as root"
 
 
 def _answers(box: Box) -> Judged:
+    """Unknown if NVML answers by an invalid value or an error that is none of the GPU's properties, or if NVML or sysfs
+    has no value of a GPU (not supported, not permitted, not there) where every GPU has one (name, UUID), where its
+    model is known to, where at least half of the other GPUs of its model in the same ECC and MIG mode have one, or
+    where it had one at the first reading; and if much of what such a GPU answers is not in a recording.
+
+    Source: nvml-api, the functions' supported devices; dgxcheck/checks/answers/capability.py
+    """
     if not box.boards:  # --profile none expects no numbers; what a model answers is no number
         box = replace(box, boards=boards_for(None))
     listed = [gpu for gpu in box.topology.gpus if gpu.index is not None and gpu.bdf is not None]
@@ -258,15 +265,5 @@ def _gone(box: Box, gpu: Device, own: Facts) -> dict[str, object]:
 
 
 CHECKS = (
-    Check(
-        id="driver.answers",
-        rule="Unknown if NVML answers by an invalid value or an error that is none of the GPU's properties, or if NVML"
-        " or sysfs has no value of a GPU (not supported, not permitted, not there) where every GPU has one (name,"
-        " UUID), where its model is known to, where at least half of the other GPUs of its model in the same ECC and"
-        " MIG mode have one, or where it had one at the first reading; and if much of what such a GPU answers is not"
-        " in a recording.",
-        source="nvml-api, the functions' supported devices; dgxcheck/checks/answers/capability.py",
-        remedy=_ASK,
-        judge=_answers,
-    ),
-)
+    Check("driver.answers", _answers, remedy=_ASK),
+)  # fmt: skip

@@ -91,6 +91,13 @@ def _is_kept(row: Fact) -> bool:
 
 
 def _last_run(box: Box) -> Judged:
+    """Warns for a day if identity, inventory, versions, capabilities or place of a device, or settings of the host, are
+    not those of an earlier run on this host, and if a PCI function or disk is gone; then what there is counts as the
+    last run. Sizes within the tolerances of the other checks are equal. Not judged in containers and virtual machines.
+    An acknowledgement of this check accepts a change at once.
+
+    Source: the state file of earlier runs; every fact of the natures identity, inventory, version and capability
+    """
     before = box.kept
     if box.state_trouble:
         yield replace(HOST, part=STATE_FILE), skip("no-history", box.state_trouble, Evidence(STATE_FILE, None))
@@ -176,17 +183,8 @@ def _gone(box: Box, before: Kept) -> Iterator[str]:
 
 _OF_HOST, _OF_DEVICE = host("changes since the last run"), part("versions and settings")
 CHECKS = (
-    Check(
-        id=CHECK,
-        rule="Warns for a day if identity, inventory, versions, capabilities or place of a device, or settings of the"
-        " host, are not those of an earlier run on this host, and if a PCI function or disk is gone;"
-        " then what there is counts as the last run. Sizes within the tolerances of the other checks are equal. Not"
-        " judged in containers and virtual machines. An acknowledgement of this check accepts a change at once.",
-        source="the state file of earlier runs; every fact of the natures identity, inventory, version and capability",
+    Check(CHECK, _last_run,
+        lambda box, at, judgement: (_OF_HOST if at.kind == "host" else _OF_DEVICE)(box, at, judgement), last=True,
         remedy="find out who changed it: an upgrade needs nothing, and is accepted after a day; a device that was"
-        " replaced or lost its setting needs the same attention as at its first installation",
-        judge=_last_run,
-        blames=lambda box, at, judgement: (_OF_HOST if at.kind == "host" else _OF_DEVICE)(box, at, judgement),
-        last=True,
-    ),
-)
+        " replaced or lost its setting needs the same attention as at its first installation"),
+)  # fmt: skip

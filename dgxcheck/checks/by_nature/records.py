@@ -37,6 +37,11 @@ def _judged_here(row: Fact) -> bool:
 
 
 def _states(box: Box) -> Judged:
+    """Warns if a state is none of those that are good where no other check judges it: a kernel module that is stuck
+    while it loads or goes.
+
+    Source: the rows of the facts; linux/kernel/module/sysfs.c, show_initstate: live, coming, going
+    """
     states = [(keys, record, leaf) for keys, record in records(box.snapshot) for leaf in leaves(record, _judged_here)]
     judged = [each for each in states if each[2][1][-1].more.get("good") is not None]
     bad = gathered((subject(box, keys, record), (record, leaf)) for keys, record, leaf in judged
@@ -54,13 +59,7 @@ def _states(box: Box) -> Judged:
 
 
 CHECKS = (
-    Check(
-        id="consistency.state",
-        rule="Warns if a state is none of those that are good where no other check judges it: a kernel module that is"
-        " stuck while it loads or goes.",
-        source="the rows of the facts; linux/kernel/module/sysfs.c, show_initstate: live, coming, going",
-        remedy="read in the kernel log what the module waits for (dmesg); it cannot be unloaded while it is so",
-        judge=_states,
-        blames=lambda box, at, judgement: (host("kernel module") if at.kind == "host" else itself)(box, at, judgement),
-    ),
-)
+    Check("consistency.state", _states,
+        lambda box, at, judgement: (host("kernel module") if at.kind == "host" else itself)(box, at, judgement),
+        remedy="read in the kernel log what the module waits for (dmesg); it cannot be unloaded while it is so"),
+)  # fmt: skip

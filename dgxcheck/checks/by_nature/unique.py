@@ -106,6 +106,14 @@ def _serials(box: Box) -> set[str]:
 
 
 def _unique(box: Box) -> Judged:
+    """Warns if two devices of a kind share an identity: UUID, minor number, serial number or board of a GPU, node or
+    image GUID of an HCA, MAC address, address of a BAR, name of a memory controller. The two GPUs of a K80 board and of
+    a Grace superchip share a serial number, the functions of an adapter its image GUID, the interfaces of a bond an
+    address.
+
+    Source: NVML: UUIDs are globally unique; InfiniBand Architecture Specification, EUI-64; the rows of the nature
+    identity
+    """
     asked = {gpu.name for gpu in box.gpus}
     others = {gpu.name for gpu in box.topology.gpus} - asked
     identities = _identities(box)
@@ -124,17 +132,8 @@ def _unique(box: Box) -> Judged:
 
 
 CHECKS = (
-    Check(
-        id="consistency.unique",
-        rule="Warns if two devices of a kind share an identity: UUID, minor number, serial number or board of a GPU,"
-        " node or image GUID of an HCA, MAC address, address of a BAR, name of a memory controller. The two GPUs of a"
-        " K80 board and of a Grace superchip share a serial number, the functions of an adapter its image GUID, the"
-        " interfaces of a bond an address.",
-        source="NVML: UUIDs are globally unique; InfiniBand Architecture Specification, EUI-64; the rows of the nature"
-        " identity",
+    Check("consistency.unique", _unique,
+        lambda box, at, judgement: part("identities" if at.kind == "host" else SETTINGS)(box, at, judgement),
         remedy="find out which one was flashed as the other; restore its own configuration (HCAs:"
-        " flint sg; GPUs: the vendor does it)",
-        judge=_unique,
-        blames=lambda box, at, judgement: part("identities" if at.kind == "host" else SETTINGS)(box, at, judgement),
-    ),
-)
+        " flint sg; GPUs: the vendor does it)"),
+)  # fmt: skip

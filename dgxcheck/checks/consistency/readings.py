@@ -139,6 +139,12 @@ def _per_gpu(rules: tuple[ReadingRule, ...], is_compared: Callable[[Box, Device]
 
 
 def _host(box: Box) -> Judgement:
+    """Unknown if the kernel's memory differs from the sum of the DIMMs by more than {consistency.memory}, if a CPU is
+    in two NUMA nodes, a device not at the CPUs of its node, or a port active on a link that is not up or with a rate
+    that is not that of its lanes.
+
+    Source: /proc/meminfo, /sys/devices/system/edac, /sys/devices/system/node, /sys/class/infiniband
+    """
     found: list[Contradiction] = [each for rule in OF_THE_HOST for each in rule(box)]
     nothing = not isinstance(box.snapshot.numa, tuple) and not isinstance(box.snapshot.edac, tuple)
     if nothing and not found:
@@ -147,6 +153,11 @@ def _host(box: Box) -> Judgement:
 
 
 def _places(box: Box) -> Judgement:
+    """Warns if a PCI function is at another NUMA node than most functions below its root bus, or at other CPUs than
+    most of its node. A node of -1 says nothing.
+
+    Source: numa_node and local_cpulist of /sys/bus/pci/devices; Linux gives each root bus the node of its bridge
+    """
     placed = any(isinstance(function.numa_node, int) for function in box.topology.functions.values())
     return judged([*places(box)], Status.WARN) if placed else NOTHING_TO_COMPARE
 
@@ -158,44 +169,23 @@ def _blame_host(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Co
 
 
 CHECKS = (
-    Check(
-        id="consistency.readings",
-        rule="Unknown if readings of a GPU cannot be true together: more than the whole or the highest (PCIe link,"
-        " memory, BAR1, clocks, power limits, errors by location), values that no GPU has (0 °C, 0 W, more than 100 %),"
-        " a PCIe link that is another for NVML than for sysfs, full utilisation with an idle performance state, clock"
-        " or power, retired pages or remapped rows that become fewer.",
-        source="dgxcheck/checks/consistency; the functions' documentation in nvml-api",
+    Check("consistency.readings", _per_gpu(READINGS, bounds.is_compared, Status.UNKNOWN),
+        text="Unknown if readings of a GPU cannot be true together: more than the whole or the highest (PCIe link,"
+        " memory, BAR1, clocks, power limits, errors by location), values that no GPU has (0 °C, 0 W, more than 100"
+        " %), a PCIe link that is another for NVML than for sysfs, full utilisation with an idle performance state,"
+        " clock or power, retired pages or remapped rows that become fewer.\n\n"
+        "Source: dgxcheck/checks/consistency; the functions' documentation in nvml-api",
         remedy="run nvidia-smi -q -i BDF and dgxcheck again; if the values persist, update driver and VBIOS; if that"
-        " does not help, run the field diagnostic (dcgmi diag -r 3)",
-        judge=_per_gpu(READINGS, bounds.is_compared, Status.UNKNOWN),
-    ),
-    Check(
-        id="consistency.identity",
-        rule="Warns if NVML, the PCI bus, the name, the VBIOS version and the compute capability of a GPU are not those"
-        " of one model.",
-        source="boards.toml; https://developer.nvidia.com/cuda-gpus; dgxcheck/checks/consistency/identity.py",
-        remedy="find out whether it was flashed or replaced; ask the vendor for the VBIOS of its part number",
-        judge=_per_gpu(IDENTITIES, identity.is_compared, Status.WARN),
-        blames=part("versions and settings"),
-    ),
-    Check(
-        id="consistency.place",
-        rule="Warns if a PCI function is at another NUMA node than most functions below its root bus, or at other CPUs"
-        " than most of its node. A node of -1 says nothing.",
-        source="numa_node and local_cpulist of /sys/bus/pci/devices; Linux gives each root bus the node of its bridge",
+        " does not help, run the field diagnostic (dcgmi diag -r 3)"),
+    Check("consistency.identity", _per_gpu(IDENTITIES, identity.is_compared, Status.WARN),
+        part("versions and settings"),
+        text="Warns if NVML, the PCI bus, the name, the VBIOS version and the compute capability of a GPU are not"
+        " those of one model.\n\n"
+        "Source: boards.toml; https://developer.nvidia.com/cuda-gpus; dgxcheck/checks/consistency/identity.py",
+        remedy="find out whether it was flashed or replaced; ask the vendor for the VBIOS of its part number"),
+    Check("consistency.place", per_host(_places), _blame_host,
         remedy="check NUMA settings in the firmware (node interleaving, NPS, SNC); update it; look for"
-        " numa= on the kernel command line",
-        judge=per_host(_places),
-        blames=_blame_host,
-    ),
-    Check(
-        id="consistency.host",
-        rule="Unknown if the kernel's memory differs from the sum of the DIMMs by more than {consistency.memory}, if a"
-        " CPU is in two NUMA nodes, a device not at the CPUs of its node, or a port active on a link that is not up"
-        " or with a rate that is not that of its lanes.",
-        source="/proc/meminfo, /sys/devices/system/edac, /sys/devices/system/node, /sys/class/infiniband",
-        remedy="check the firmware's memory map and NUMA settings (dmesg: e820, SRAT); run dgxcheck again",
-        judge=per_host(_host),
-        blames=_blame_host,
-    ),
-)
+        " numa= on the kernel command line"),
+    Check("consistency.host", per_host(_host), _blame_host,
+        remedy="check the firmware's memory map and NUMA settings (dmesg: e820, SRAT); run dgxcheck again"),
+)  # fmt: skip

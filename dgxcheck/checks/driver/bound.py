@@ -70,6 +70,15 @@ def _devices(box: Box) -> Iterator[tuple[Subject, _Kind, PciFunction]]:
 
 
 def _judge(box: Box) -> Judged:
+    """Fails if an NVIDIA GPU is bound to a driver of the kernel (nouveau, nova); if no driver is bound to an NVSwitch,
+    or to a GPU or HCA while others of its model have one; and if mlx5_core or mlx4_core holds an InfiniBand adapter of
+    which no RDMA device is made; not known where it has no network interface either, as in another network namespace.
+    Warns about any other GPU, HCA or NVMe disk without a driver, and about a GPU, HCA or NVSwitch that another driver
+    (vfio-pci) sets aside while most of its model are in use and no virtual machine runs. Virtual functions and
+    containers are not judged.
+
+    Source: link driver in /sys/bus/pci/devices/BDF, /sys/module, /sys/class/infiniband; rdma-system(8)
+    """
     devices = [*_devices(box)]
     yield from ((subject, ruled(_of_device, box, kind, function)) for subject, kind, function in devices)
     if not devices:
@@ -249,20 +258,7 @@ def _shared(box: Box, subject: Subject, judgement: Judgement) -> Component | Non
 
 
 CHECKS = (
-    Check(
-        id="driver.bound",
-        rule="Fails if an NVIDIA GPU is bound to a driver of the kernel (nouveau, nova); if no driver is bound to an"
-        " NVSwitch, or to a GPU or HCA while others of its model have one; and if mlx5_core or mlx4_core holds an"
-        " InfiniBand adapter of which no RDMA device is made; not known where it has no network interface either, as in"
-        " another network namespace. Warns about any other GPU, HCA or NVMe disk without a"
-        " driver, and about a GPU, HCA or NVSwitch that another driver (vfio-pci) sets aside while most of its model"
-        " are in use and no virtual machine runs. Virtual functions and containers are not judged.",
-        source="link driver in /sys/bus/pci/devices/BDF, /sys/module, /sys/class/infiniband;"
-        " rdma-system(8)",
+    Check("driver.bound", _judge, _blames, _shared,
         remedy="load the module of its driver (modprobe), bind the device to it (/sys/bus/pci/drivers/DRIVER/bind) and"
-        " read the kernel log, which says why the driver does not take it",
-        judge=_judge,
-        blames=_blames,
-        shared=_shared,
-    ),
-)
+        " read the kernel log, which says why the driver does not take it"),
+)  # fmt: skip

@@ -38,6 +38,12 @@ _STATES = ("not supported", "not started", "in progress", "completed")  # nvmlGp
 
 
 def _fabric(box: Box) -> Judged:
+    """Fails if a GPU behind NVSwitches is not registered with the NVSwitch fabric, or reports none where most others of
+    its model do. Before Hopper, where GPUs report no fabric state, fails if there are NVSwitches and not one NVLink is
+    up.
+
+    Source: nvmlGpuFabricInfo_t; https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html
+    """
     unless(nvml_unavailable(box))
     registrations = [
         (gpu, ruled(_registration, modes))
@@ -177,6 +183,13 @@ _REMEDIES = {
 
 
 def _of_gpu(box: Box, gpu: Device) -> Judgement:
+    """Fails if the driver reports the routes of a registered GPU through the fabric as unhealthy, its fabric as
+    unhealthy, or its configuration as incorrect. Warns about degraded bandwidth, limited capacity, a recovery in
+    progress, a disconnected fabric manager, and about a GPU that is in another cluster or clique than all others of the
+    machine, or in none although its NVLinks end at the NVSwitches of a rack.
+
+    Source: nvmlGpuFabricInfo_v2_t's healthMask, nvmlGpuFabricInfo_v3_t's healthSummary
+    """
     fabric = need(need(box.gpu(gpu).modes).fabric)
     mask = fabric.health_mask if isinstance(fabric.health_mask, int) else None
     summary = fabric.health_summary if isinstance(fabric.health_summary, int) else None
@@ -255,27 +268,8 @@ def _registered(box: Box, gpu: Device) -> Fabric | None:
 
 
 CHECKS = (
-    Check(
-        id="driver.fabric",
-        rule="Fails if a GPU behind NVSwitches is not registered with the NVSwitch fabric, or reports none where most"
-        " others of its model do. Before Hopper, where GPUs"
-        " report no fabric state, fails if there are NVSwitches and not one NVLink is up.",
-        source="nvmlGpuFabricInfo_t; https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html",
-        remedy=Fault.FABRIC_MANAGER_DOWN.remedy,
-        judge=_fabric,
-        blames=_blames,
-    ),
-    Check(
-        id="driver.fabric-health",
-        rule="Fails if the driver reports the routes of a registered GPU through the fabric as unhealthy, its fabric as"
-        " unhealthy, or its configuration as incorrect. Warns about degraded bandwidth, limited capacity, a recovery"
-        " in progress, a disconnected fabric manager, and about a GPU that is in another cluster or clique than all"
-        " others of the machine, or in none although its NVLinks end at the NVSwitches of a rack.",
-        source="nvmlGpuFabricInfo_v2_t's healthMask, nvmlGpuFabricInfo_v3_t's healthSummary",
+    Check("driver.fabric", _fabric, _blames, remedy=Fault.FABRIC_MANAGER_DOWN.remedy),
+    Check("driver.fabric-health", per_listed_gpu(_of_gpu), _of_one, lambda box, subject, judgement: all_nvlinks(box),
         remedy=f"{_LOG}, and the state of the NVLinks (nvidia-smi nvlink -s); what only recovers needs no action unless"
-        " it lasts",
-        judge=per_listed_gpu(_of_gpu),
-        blames=_of_one,
-        shared=lambda box, subject, judgement: all_nvlinks(box),
-    ),
-)
+        " it lasts"),
+)  # fmt: skip

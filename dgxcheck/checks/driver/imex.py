@@ -15,7 +15,15 @@ IMEX_NODES = "/etc/nvidia-imex/nodes_config.cfg"
 
 
 def _imex(box: Box) -> Judgement:
-    """IMEX lets jobs use NVLinks between the nodes of a domain: what one node can see of it."""
+    """In an NVLink domain that may reach beyond the machine, warns if nvidia-imex is enabled and does not run: jobs
+    then cannot share GPU memory with other nodes. Says how many nodes its list has. Not judged where it is not enabled;
+    whether the other nodes run it is asked with nvidia-imex-ctl -N.
+
+    Source: control group of the unit, /etc/nvidia-imex/nodes_config.cfg;
+    https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/overview.html
+
+    IMEX lets jobs use NVLinks between the nodes of a domain: what one node can see of it.
+    """
     fabrics = [row.fabric for row in rows(box.snapshot.gpu_modes)]
     if not any(isinstance(fabric, Fabric) and fabric.domain for fabric in fabrics):
         return skip("not-supported", "no GPU is in an NVLink domain of several machines")
@@ -33,15 +41,5 @@ def _imex(box: Box) -> Judgement:
 
 
 CHECKS = (
-    Check(
-        id="driver.imex",
-        rule="In an NVLink domain that may reach beyond the machine, warns if nvidia-imex is enabled and does not run:"
-        " jobs then cannot share GPU memory with other nodes. Says how many nodes its list has. Not judged where it is"
-        " not enabled; whether the other nodes run it is asked with nvidia-imex-ctl -N.",
-        source=f"control group of the unit, {IMEX_NODES};"
-        " https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/overview.html",
-        remedy=Fault.IMEX_DOWN.remedy,
-        judge=per_host(_imex),
-        blames=host("IMEX"),
-    ),
-)
+    Check("driver.imex", per_host(_imex), host("IMEX"), remedy=Fault.IMEX_DOWN.remedy),
+)  # fmt: skip

@@ -52,6 +52,13 @@ def gpu_nodes(box: Box) -> list[bool] | Missing:
 
 
 def _nvml_state(box: Box) -> Judgement:
+    """Fails if there are GPUs on PCI and NVML cannot be initialised, or no longer responds at the second reading, or if
+    a container that has their device nodes may open none; unknown if this user may not use it, or if it does not report
+    its version. GPUs that are bound to another driver or are not assigned to this container are not judged.
+
+    Source: nvmlInit, nvmlDeviceGetCount, nvmlSystemGetDriverVersion, nvmlSystemGetNVMLVersion,
+    nvmlSystemGetCudaDriverVersion
+    """
     nvml = box.nvml
     again = box.growth.new.gpu_counters if isinstance(box.growth, Growth) else None
     if not isinstance(nvml, Missing) and isinstance(again, Missing) and again.gap not in (Gap.UNRECORDED, Gap.UNASKED):
@@ -101,6 +108,11 @@ def _pci_unrecorded(box: Box) -> bool:
 
 
 def _responsive(box: Box) -> Judged:
+    """Fails if a query to the driver hung until the deadline (--deadline) or ended the process that made it. Unknown if
+    the system let no process start that could ask, had no CPU free for it, or ended it for lack of memory.
+
+    Source: dgxcheck's own deadline
+    """
     unanswered = [gap for gap in box.gaps if gap.gap is Gap.TIMEOUT and is_driver_query(gap)]
     late = [gap for gap in unanswered if gap.code != NO_WORKER]
     if unanswered and not late:
@@ -118,30 +130,11 @@ def _responsive(box: Box) -> Judged:
 
 
 CHECKS = (
-    Check(
-        id="driver.library",
-        rule="Fails if there are GPUs on PCI and NVML cannot be initialised, or no longer responds at the second"
-        " reading, or if a container that has their device nodes may open none; unknown if this user"
-        " may not use it, or if it does not report its version. GPUs that are bound to another driver or are not"
-        " assigned to this container are not judged.",
-        source="nvmlInit, nvmlDeviceGetCount, nvmlSystemGetDriverVersion, nvmlSystemGetNVMLVersion,"
-        " nvmlSystemGetCudaDriverVersion",
+    Check("driver.library", per_host(_nvml_state),
+        lambda *of: (_RUNTIME if of[2].fault is Fault.CONTAINER_DEVICES else driver)(*of),
         remedy="check dmesg for NVRM messages; check that the driver is installed and the module nvidia is loaded;"
-        " after an upgrade reload the NVIDIA modules or reboot",
-        judge=per_host(_nvml_state),
-        blames=lambda box, at, judgement: (_RUNTIME if judgement.fault is Fault.CONTAINER_DEVICES else driver)(
-            box, at, judgement
-        ),
-    ),
-    Check(
-        id="driver.responsive",
-        rule="Fails if a query to the driver hung until the deadline (--deadline) or ended the process that made it."
-        " Unknown if the system let no process start that could ask, had no CPU free for it, or ended it for lack of"
-        " memory.",
-        source="dgxcheck's own deadline",
+        " after an upgrade reload the NVIDIA modules or reboot"),
+    Check("driver.responsive", _responsive, driver,
         remedy="check the kernel log for Xids and hung tasks; run nvidia-bug-report.sh --safe-mode"
-        " --extra-system-data, which may take long; then reboot",
-        judge=_responsive,
-        blames=driver,
-    ),
-)
+        " --extra-system-data, which may take long; then reboot"),
+)  # fmt: skip

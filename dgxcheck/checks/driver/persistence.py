@@ -52,6 +52,12 @@ def _is_vga(box: Box, gpu: Gpu) -> bool:
 
 
 def _persistence(box: Box, modes: GpuModes) -> Judgement:
+    """Warns if persistence mode is off: the driver then re-initialises a GPU for each first client and loses its
+    volatile error counters and settings. Passes on desktops: all GPUs are GeForce or TITAN; or, with Quadro or RTX too,
+    there is a single GPU or one of them drives a display; on other boxes of Quadro or RTX it can wait.
+
+    Source: nvmlDeviceGetPersistenceMode; https://docs.nvidia.com/deploy/driver-persistence/index.html
+    """
     persistence = need(modes.persistence)
     evidence = (answered(int(persistence), "nvmlDeviceGetPersistenceMode", modes.bdf),)
     if persistence:
@@ -66,16 +72,7 @@ def _persistence(box: Box, modes: GpuModes) -> Judgement:
 
 
 CHECKS = (
-    Check(
-        id="driver.persistence",
-        rule="Warns if persistence mode is off: the driver then re-initialises a GPU for each first client and loses"
-        " its volatile error counters and settings. Passes on desktops: all GPUs are GeForce or TITAN; or, with"
-        " Quadro or RTX too, there is a single GPU or one of them drives a display; on other"
-        " boxes of Quadro or RTX it can wait.",
-        source="nvmlDeviceGetPersistenceMode; https://docs.nvidia.com/deploy/driver-persistence/index.html",
-        remedy="run systemctl enable --now --no-reload nvidia-persistenced, or nvidia-smi -pm 1",
-        judge=per_gpu("gpu_modes", _persistence),
-        blames=part("persistence mode"),
-        shared=setting_of_all("persistence mode"),
-    ),
-)
+    Check("driver.persistence", per_gpu("gpu_modes", _persistence), part("persistence mode"),
+        setting_of_all("persistence mode"),
+        remedy="run systemctl enable --now --no-reload nvidia-persistenced, or nvidia-smi -pm 1"),
+)  # fmt: skip

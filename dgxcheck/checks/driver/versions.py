@@ -96,6 +96,13 @@ def _refused(box: Box, version: str) -> list[Refused]:
 
 
 def _of_driver(box: Box) -> Judged:
+    """Fails if NVML's library and the loaded kernel module have different versions, also if NVML cannot be initialised
+    because of that. Warns if the kernel module has refused programs with another library version since it was loaded,
+    and fails if that was fabric manager and no GPU is in a fabric since.
+
+    Source: NVML_ERROR_LIB_RM_VERSION_MISMATCH; API mismatch in the kernel log; nvmlSystemGetNVMLVersion against
+    /proc/driver/nvidia/version and /sys/module/nvidia/version
+    """
     yield from per_host(_versions_match)(box)
     if (refused := _refused_fabric_manager(box)) is not None:
         yield replace(HOST, part="Fabric Manager"), refused
@@ -135,6 +142,12 @@ def _library_versions(nvml: Nvml | Missing) -> dict[str, str | Missing]:
 
 
 def _nodes(box: Box) -> Judged:
+    """Warns if the device node of a GPU that NVML lists, /dev/nvidiactl or, once its module is loaded, /dev/nvidia-uvm
+    cannot be opened. Unknown if NVML gives a GPU a minor number while the node of another belongs to no GPU. Nodes that
+    are not assigned to a container are not judged.
+
+    Source: open of /dev/nvidia<minor>, /dev/nvidiactl and /dev/nvidia-uvm
+    """
     yield HOST, nvml_unavailable(box) or ruled(_shared_nodes, box)
     yield from per_listed_gpu(_gpu_node)(box)
 
@@ -182,6 +195,11 @@ def _opened(box: Box, nodes: list[DeviceNode]) -> Judgement:
 
 
 def _site_versions(box: Box) -> Judged:
+    """Warns if the version of the driver, of a GPU's VBIOS or of an HCA's firmware is not one that the configuration
+    pins. Without pinned versions nothing is judged.
+
+    Source: [versions] of dgxcheck-config(5)
+    """
     pinned = box.settings
     if not (pinned.driver or pinned.vbios or pinned.hca_firmware):
         yield HOST, skip("not-configured", "the configuration pins no version")
@@ -230,38 +248,16 @@ def _compare(what: str, version: str, pinned: tuple[str, ...], evidence: Evidenc
 
 
 INSTALLATION = (
-    Check(
-        id="driver.version-match",
-        rule="Fails if NVML's library and the loaded kernel module have different versions, also if NVML cannot be"
-        " initialised because of that. Warns if the kernel module has refused programs with another library version"
-        " since it was loaded, and fails if that was fabric manager and no GPU is in a fabric since.",
-        source="NVML_ERROR_LIB_RM_VERSION_MISMATCH; API mismatch in the kernel log; nvmlSystemGetNVMLVersion against"
-        " /proc/driver/nvidia/version and /sys/module/nvidia/version",
-        remedy=RELOAD,
-        judge=_of_driver,
-        blames=lambda box, at, judgement: (_CLIENT_OF.get(judgement.fault, DRIVER),),
-    ),
-    Check(
-        id="driver.device-nodes",
-        rule="Warns if the device node of a GPU that NVML lists, /dev/nvidiactl or, once its module is loaded,"
-        " /dev/nvidia-uvm cannot be opened. Unknown if NVML gives a GPU a minor number while the node"
-        " of another belongs to no GPU. Nodes that are not assigned to a container are not judged.",
-        source="open of /dev/nvidia<minor>, /dev/nvidiactl and /dev/nvidia-uvm",
+    Check("driver.version-match", _of_driver, lambda box, at, judgement: (_CLIENT_OF.get(judgement.fault, DRIVER),),
+        remedy=RELOAD),
+    Check("driver.device-nodes", _nodes,
+        lambda box, at, judgement: part(f"device node{'s' * (at.kind == 'host')}")(box, at, judgement),
+        setting_of_all("device node"),
         remedy="run nvidia-modprobe -c MINOR (255 for nvidiactl; -u -c 0 for nvidia-uvm); then check the mode of the"
-        " nodes, udev rules and the device list of the cgroup",
-        judge=_nodes,
-        blames=lambda box, at, judgement: part(f"device node{'s' * (at.kind == 'host')}")(box, at, judgement),
-        shared=setting_of_all("device node"),
-    ),
-)
+        " nodes, udev rules and the device list of the cgroup"),
+)  # fmt: skip
 SITE_VERSIONS = (
-    Check(
-        id="site.versions",
-        rule="Warns if the version of the driver, of a GPU's VBIOS or of an HCA's firmware is not one that the"
-        " configuration pins. Without pinned versions nothing is judged.",
-        source="[versions] of dgxcheck-config(5)",
-        remedy="install the pinned version, or add the new version to the configuration",
-        judge=_site_versions,
-        blames=lambda box, at, judgement: (host("versions") if at.kind == "host" else itself)(box, at, judgement),
-    ),
-)
+    Check("site.versions", _site_versions,
+        lambda box, at, judgement: (host("versions") if at.kind == "host" else itself)(box, at, judgement),
+        remedy="install the pinned version, or add the new version to the configuration"),
+)  # fmt: skip

@@ -18,23 +18,27 @@ from dgxcheck.topology.model import Device
 Judge = Callable[[Box], Judged]
 
 
-class Check(Record):
-    """One check: ``judge`` looks, ``blames`` and ``shared`` say where a bad finding can come from; the texts are what
-    ``--explain`` prints.
+class Check(Record, kw_only=False):
+    """One check: ``judge`` looks, ``blames`` and ``shared`` say where a bad finding can come from.
+
+    What ``--explain`` prints of it begins the judge's docstring: the rule, that is what is judged and by which numbers,
+    and where it and its numbers come from::
+
+        Fails from 1 uncorrected (double-bit) memory error since the driver was loaded.
+
+        Source: DCGM diag, Azure and Meta node checks fail on the first
     """
 
     id: str
-    rule: str
-    """What is judged and by which numbers."""
-    source: str
-    """Where rule and numbers come from."""
-    remedy: str
-    """What to do about a warn or fail."""
     judge: Judge
     blames: Blames = itself
     """The components that a bad finding can come from, the likeliest first."""
     shared: Shared = nothing_shared
     """The component to blame where every device that was judged has the fault; None for none."""
+    remedy: str = ""
+    """What to do about a warn or fail."""
+    text: str = ""
+    """Rule and source as a docstring has them, where the judge serves other checks too, or is imported when needed."""
     crossed: Blames | None = None
     """Of measurements: the components that the data of a figure crossed, the likeliest to be slow first."""
     traffic: Traffic = ""
@@ -43,6 +47,18 @@ class Check(Record):
     """Do its findings rest on what counters say?"""
     last: bool = False
     """Is it run after the others, with their findings in ``Box.found``?"""
+
+    @property
+    def rule(self) -> str:
+        return self._paragraph(0)
+
+    @property
+    def source(self) -> str:
+        return self._paragraph(1).removeprefix("Source: ")
+
+    def _paragraph(self, number: int) -> str:
+        text = self.text or self.judge.__doc__ or "\n\n"  # python -OO keeps no docstrings
+        return " ".join(text.split("\n\n", 2)[number].split())
 
     @property
     def witness(self) -> Witness:
@@ -85,13 +101,19 @@ def called(name: str) -> Callable[..., Any]:
     return lambda *args: getattr(import_module(f"dgxcheck.checks.{module}"), function)(*args)
 
 
+def saying(rule: Callable[..., Any], judge: Judge) -> Judge:
+    """The judge, with the docstring of the rule that it applies."""
+    judge.__doc__ = rule.__doc__
+    return judge
+
+
 def per_host(rule: Callable[[Box], Judgement | Missing]) -> Judge:
     """A judge that applies ``rule`` once, to the host."""
 
     def judge(box: Box) -> Judged:
         yield HOST, ruled(rule, box)
 
-    return judge
+    return saying(rule, judge)
 
 
 def per_listed_gpu(rule: Callable[[Box, Device], Judgement | Missing]) -> Judge:
@@ -101,9 +123,9 @@ def per_listed_gpu(rule: Callable[[Box, Device], Judgement | Missing]) -> Judge:
         for gpu in box.gpus:
             yield box.subject(gpu), gpu_unavailable(box, gpu) or ruled(rule, box, gpu)
 
-    return judge
+    return saying(rule, judge)
 
 
 def per_gpu(facts: str, rule: GpuRule) -> Judge:
     """A judge that applies ``rule`` to each GPU's record in the snapshot's field ``facts``."""
-    return per_listed_gpu(lambda box, gpu: rule(box, need(row_of(getattr(box.snapshot, facts), gpu.bdf))))
+    return saying(rule, per_listed_gpu(lambda box, gpu: rule(box, need(row_of(getattr(box.snapshot, facts), gpu.bdf)))))

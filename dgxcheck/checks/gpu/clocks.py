@@ -68,6 +68,15 @@ def is_by_heat(mask: int) -> bool:
 
 
 def _throttle(box: Box, clocks: GpuClocks) -> Judgement:
+    """Warns if clocks are held down by the power brake (0x80), a hardware slowdown (0x8, 0x40) or a software thermal
+    slowdown (0x20); fails if two readings within 10 minutes have the same reason, or if more than {clock.throttle} of
+    the time between two readings was lost to heat or the power brake; a slowdown that took so much and is over warns.
+    Idle clocks, the power cap and clocks that were set are not faults, unless at two readings a fully used GPU has idle
+    clocks, or its cap at less than 70 % of its power limit, while one of its model beside it is fully used, faster and
+    draws more.
+
+    Source: nvmlClocksEventReasons in nvml.h; nvmlDeviceGetViolationStatus
+    """
     mask = need(clocks.reasons).mask
     evidence = answered(mask, "nvmlDeviceGetCurrentClocksEventReasons", clocks.bdf)
     bit = slowdown(mask)
@@ -150,7 +159,13 @@ def percent_of_time(nanoseconds: int, growth: Growth) -> float:
 
 
 def application(box: Box, clocks: GpuClocks) -> Judgement | Missing:
-    """Application clocks against the GPU's own defaults, in MHz; and memory's clock in P0, which a setting alone holds
+    """Warns if an application clock is below the GPU's own default, whatever other boards of the model have, and if a
+    setting alone (0x2) holds a busy GPU in P0 more than 10 % below its application clock, or memory's clock in P0 is as
+    far below its highest: locked clocks.
+
+    Source: nvmlDeviceGetApplicationsClock against nvmlDeviceGetDefaultApplicationsClock; nvmlClocksEventReasons
+
+    Application clocks against the GPU's own defaults, in MHz; and memory's clock in P0, which a setting alone holds
     below its highest.
     """
     if (memory := held_memory_clock(clocks)) is not None:
@@ -214,7 +229,12 @@ def _of(clocks: ClockPair | Clocks, kind: str) -> int | Missing:
 
 
 def highest(box: Box, clocks: GpuClocks) -> Judgement:
-    """The highest clocks against those of the model, in MHz."""
+    """Warns if the highest graphics or memory clock is below that of the model.
+
+    Source: nvmlDeviceGetMaxClockInfo against the board's numbers
+
+    The highest clocks against those of the model, in MHz.
+    """
     gpu = next(gpu for gpu in box.topology.gpus if gpu.bdf == clocks.bdf)
     board = box.board(gpu)
     numbers = {} if board is None else board.numbers
@@ -235,40 +255,15 @@ def highest(box: Box, clocks: GpuClocks) -> Judgement:
 
 
 CHECKS = (
-    Check(
-        id="clock.throttle",
-        rule="Warns if clocks are held down by the power brake (0x80), a hardware slowdown (0x8, 0x40) or a software"
-        " thermal slowdown (0x20); fails if two readings within 10 minutes have the same reason, or if more than"
-        " {clock.throttle} of the time between two readings was lost to heat or the power brake; a slowdown that took"
-        " so much and is over warns. Idle clocks, the power cap and clocks that were set are not faults, unless at two"
-        " readings a fully used GPU has idle clocks, or its cap at less than 70 % of its power limit, while one of its"
-        " model beside it is fully used, faster and draws more.",
-        source="nvmlClocksEventReasons in nvml.h; nvmlDeviceGetViolationStatus",
+    Check("clock.throttle", per_gpu("gpu_clocks", _throttle),
+        lambda box, at, judgement: (component_of(box, at, _throttled_by(judgement)),),
+        lambda box, at, judgement: host_part(_throttled_by(judgement)),
         remedy="check temperature, fans and airflow, then power supplies; if the fault persists, run"
-        " nvidia-bug-report.sh and call the vendor",
-        judge=per_gpu("gpu_clocks", _throttle),
-        blames=lambda box, at, judgement: (component_of(box, at, _throttled_by(judgement)),),
-        shared=lambda box, at, judgement: host_part(_throttled_by(judgement)),
-    ),
-    Check(
-        id="clock.application",
-        rule="Warns if an application clock is below the GPU's own default, whatever other boards of the model have,"
-        " and if a setting alone (0x2) holds a busy GPU in P0 more than 10 % below its application clock, or"
-        " memory's clock in P0 is as far below its highest: locked clocks.",
-        source="nvmlDeviceGetApplicationsClock against nvmlDeviceGetDefaultApplicationsClock; nvmlClocksEventReasons",
-        remedy="if this was not intended, run nvidia-smi -i BDF -rac",
-        judge=per_gpu("gpu_clocks", application),
-        blames=part("clock setting"),
-        shared=setting_of_all("clock setting"),
-    ),
-    Check(
-        id="clock.max",
-        rule="Warns if the highest graphics or memory clock is below that of the model.",
-        source="nvmlDeviceGetMaxClockInfo against the board's numbers",
+        " nvidia-bug-report.sh and call the vendor"),
+    Check("clock.application", per_gpu("gpu_clocks", application), part("clock setting"),
+        setting_of_all("clock setting"), remedy="if this was not intended, run nvidia-smi -i BDF -rac"),
+    Check("clock.max", per_gpu("gpu_clocks", highest), part("versions and settings"),
+        setting_of_all("versions and settings"),
         remedy="compare its VBIOS with the others'; if it differs, ask the vendor for the right VBIOS:"
-        " no nvidia-smi setting raises this clock",
-        judge=per_gpu("gpu_clocks", highest),
-        blames=part("versions and settings"),
-        shared=setting_of_all("versions and settings"),
-    ),
-)
+        " no nvidia-smi setting raises this clock"),
+)  # fmt: skip

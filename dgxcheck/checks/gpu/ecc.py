@@ -15,12 +15,17 @@ from dgxcheck.facts.faults.kind import FIELD_DIAGNOSTIC
 from dgxcheck.facts.missing import need
 from dgxcheck.facts.nvml.readings import GpuEcc, GpuMemory
 
-REMAPPING = "https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html"
 RESET = "end the GPU's jobs and reset it (nvidia-smi -r -i BDF; GPUs before Ampere that NVLink joins: nvidia-smi -r)"
 
 
 def mode(box: Box, memory: GpuMemory) -> Judgement:
-    """The ECC mode in use against the pending one, the model's and that of the other GPUs of the model."""
+    """Warns if the pending ECC mode differs from the one in use, and if ECC is off on a model that ships with ECC on or
+    that has it on in another GPU of this machine.
+
+    Source: nvmlDeviceGetEccMode: current and pending mode; the board's numbers
+
+    The ECC mode in use against the pending one, the model's and that of the other GPUs of the model.
+    """
     current, pending = need(memory.ecc), need(memory.ecc_pending)
     now, later = (("off", "on")[enabled] for enabled in (current, pending))
     evidence = (answered([int(current), int(pending)], "nvmlDeviceGetEccMode", memory.bdf),)
@@ -48,7 +53,12 @@ def _expected_on(box: Box, bdf: str) -> str:
 
 
 def _volatile(box: Box, ecc: GpuEcc) -> Judgement:
-    """At the second reading, where there is one: an error that was counted meanwhile is as bad as an earlier one."""
+    """Fails from 1 uncorrected (double-bit) memory error since the driver was loaded.
+
+    Source: DCGM diag, Azure and Meta node checks fail on the first
+
+    At the second reading, where there is one: an error that was counted meanwhile is as bad as an earlier one.
+    """
     count, later = need(ecc.volatile_uncorrected.total), latest(box, ecc).volatile_uncorrected.total
     count = max(count, later) if isinstance(later, int) else count
     evidence = (answered(count, "nvmlDeviceGetTotalEccErrors", ecc.bdf, 1, 0),)
@@ -57,6 +67,11 @@ def _volatile(box: Box, ecc: GpuEcc) -> Judgement:
 
 
 def _aggregate(box: Box, ecc: GpuEcc) -> Judgement:
+    """Warns if the lifetime counter of uncorrected errors grew between two readings. A non-zero total alone is not a
+    fault: the counter never clears, and boards with some errors have been in service for years.
+
+    Source: recorded machines in service with 4 to 7 such errors
+    """
     count = need(ecc.aggregate_uncorrected.total)
     old, new, how = _aggregate_growth(box, ecc.bdf) or (count, count, "")
     evidence = (answered([old, new] if how else count, "nvmlDeviceGetTotalEccErrors", ecc.bdf, 1, 1),)
@@ -90,6 +105,11 @@ def latest(box: Box, ecc: GpuEcc) -> GpuEcc:
 
 
 def _corrected(box: Box, ecc: GpuEcc) -> Judgement:
+    """Fails above {ecc.corrected} since the driver was loaded; warns if more than {ecc.corrected-rate} are new between
+    two readings. Fewer corrected errors are no fault.
+
+    Source: Meta GCM fails above 50 million; no vendor gives a rate
+    """
     ecc = latest(box, ecc)
     count = need(ecc.volatile_corrected.total)
     evidence = (answered(count, "nvmlDeviceGetTotalEccErrors", ecc.bdf, 0, 0),)
@@ -106,6 +126,12 @@ def _corrected(box: Box, ecc: GpuEcc) -> Judgement:
 
 
 def _sram(_: Box, ecc: GpuEcc) -> Judgement:
+    """From Ampere on: fails if the driver reports that uncorrected SRAM errors exceed NVIDIA's threshold: more than 4
+    (parity) or 2 (SECDED) different ones in one bank.
+
+    Source: nvmlDeviceGetSramEccErrorStatus, bThresholdExceeded;
+    https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html
+    """
     exceeded = need(ecc.sram_exceeded)
     evidence = (answered(int(exceeded), "nvmlDeviceGetSramEccErrorStatus", ecc.bdf),)
     counts = {
@@ -119,49 +145,13 @@ def _sram(_: Box, ecc: GpuEcc) -> Judgement:
 
 
 CHECKS = (
-    Check(
-        id="ecc.mode",
-        rule="Warns if the pending ECC mode differs from the one in use, and if ECC is off on a model that ships with"
-        " ECC on or that has it on in another GPU of this machine.",
-        source="nvmlDeviceGetEccMode: current and pending mode; the board's numbers",
-        remedy="if this was not intended, run nvidia-smi -i BDF -e 1, then reset the GPU or reboot to apply it",
-        judge=per_gpu("gpu_memory", mode),
-        blames=part("ECC mode"),
-        shared=setting_of_all("ECC mode"),
-    ),
-    Check(
-        id="ecc.volatile",
-        rule="Fails from 1 uncorrected (double-bit) memory error since the driver was loaded.",
-        source="DCGM diag, Azure and Meta node checks fail on the first",
-        remedy=f"{RESET}; if errors come back, {FIELD_DIAGNOSTIC}",
-        judge=per_gpu("gpu_ecc", _volatile),
-        blames=part("memory"),
-    ),
-    Check(
-        id="ecc.aggregate",
-        rule="Warns if the lifetime counter of uncorrected errors grew between two readings. A non-zero total alone is"
-        " not a fault: the counter never clears, and boards with some errors have been in service for years.",
-        source="recorded machines in service with 4 to 7 such errors",
-        remedy=f"{RESET}; if errors come back, {FIELD_DIAGNOSTIC}",
-        judge=per_gpu("gpu_ecc", _aggregate),
-        blames=part("memory"),
-    ),
-    Check(
-        id="ecc.corrected",
-        rule="Fails above {ecc.corrected} since the driver was loaded; warns if more than {ecc.corrected-rate} are new"
-        " between two readings. Fewer corrected errors are no fault.",
-        source="Meta GCM fails above 50 million; no vendor gives a rate",
-        remedy=f"{FIELD_DIAGNOSTIC}; data is intact so far",
-        judge=per_gpu("gpu_ecc", _corrected),
-        blames=part("memory"),
-    ),
-    Check(
-        id="ecc.sram",
-        rule="From Ampere on: fails if the driver reports that uncorrected SRAM errors exceed NVIDIA's threshold: more"
-        " than 4 (parity) or 2 (SECDED) different ones in one bank.",
-        source=f"nvmlDeviceGetSramEccErrorStatus, bThresholdExceeded; {REMAPPING}",
-        remedy=FIELD_DIAGNOSTIC,
-        judge=per_gpu("gpu_ecc", _sram),
-        blames=part("memory"),
-    ),
-)
+    Check("ecc.mode", per_gpu("gpu_memory", mode), part("ECC mode"), setting_of_all("ECC mode"),
+        remedy="if this was not intended, run nvidia-smi -i BDF -e 1, then reset the GPU or reboot to apply it"),
+    Check("ecc.volatile", per_gpu("gpu_ecc", _volatile), part("memory"),
+        remedy=f"{RESET}; if errors come back, {FIELD_DIAGNOSTIC}"),
+    Check("ecc.aggregate", per_gpu("gpu_ecc", _aggregate), part("memory"),
+        remedy=f"{RESET}; if errors come back, {FIELD_DIAGNOSTIC}"),
+    Check("ecc.corrected", per_gpu("gpu_ecc", _corrected), part("memory"),
+        remedy=f"{FIELD_DIAGNOSTIC}; data is intact so far"),
+    Check("ecc.sram", per_gpu("gpu_ecc", _sram), part("memory"), remedy=FIELD_DIAGNOSTIC),
+)  # fmt: skip

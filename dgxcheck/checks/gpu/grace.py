@@ -21,6 +21,10 @@ _NO_GRACE = skip("not-supported", "no GPU here is joined to a Grace CPU")
 
 
 def _c2c(box: Box, board: GpuBoard) -> Judgement:
+    """On Grace machines (GH200, GB200, GB300), fails if NVLink-C2C between a GPU and its CPU is not in use.
+
+    Source: nvmlDeviceGetC2cModeInfo, drivers from R560 on
+    """
     if not is_coherent(box):
         return _NO_GRACE
     used = need(board.c2c)
@@ -30,7 +34,15 @@ def _c2c(box: Box, board: GpuBoard) -> Judgement:
 
 
 def _memory_node(box: Box, gpu: Device) -> Judgement:
-    """Drivers of R615 and later keep the memory to themselves unless told otherwise, older ones make it a node."""
+    """On Grace machines, warns if the memory of a GPU is no NUMA node, or an empty one, while that of others is one, or
+    while the driver is set to make it one. Not judged where the driver keeps GPU memory to itself (CDMM, the default
+    from R615 on), nor in virtual machines.
+
+    Source: nvmlDeviceGetNumaNodeId, /sys/devices/system/node, CoherentGPUMemoryMode of /proc/driver/nvidia/params;
+    https://developer.nvidia.com/blog/understanding-memory-management-on-hardware-coherent-platforms/
+
+    Drivers of R615 and later keep the memory to themselves unless told otherwise, older ones make it a node.
+    """
     if not is_coherent(box):
         return _NO_GRACE
     if guest(box) is not None:
@@ -57,6 +69,10 @@ def _memory_node(box: Box, gpu: Device) -> Judgement:
 
 
 def _balancing(box: Box) -> Judgement:
+    """On Grace machines, warns if automatic NUMA balancing is on. Elsewhere it is a site's choice.
+
+    Source: /proc/sys/kernel/numa_balancing; https://nvidia.github.io/grace-cpu-benchmarking-guide/platform/index.html
+    """
     if not is_coherent(box):
         return _NO_GRACE
     mode = need(need(box.snapshot.host).numa_balancing)
@@ -73,31 +89,10 @@ def _of_the_node(box: Box, subject: Subject, judgement: Judgement) -> Iterator[C
 
 
 CHECKS = (
-    Check(
-        id="gpu.c2c",
-        rule="On Grace machines (GH200, GB200, GB300), fails if NVLink-C2C between a GPU and its CPU is not in use.",
-        source="nvmlDeviceGetC2cModeInfo, drivers from R560 on",
-        remedy="check the links with nvidia-smi c2c -s; reboot; if C2C stays off, call the vendor",
-        judge=per_gpu("gpu_board", _c2c),
-        blames=part("C2C"),
-    ),
-    Check(
-        id="gpu.memory-node",
-        rule="On Grace machines, warns if the memory of a GPU is no NUMA node, or an empty one, while that of others is"
-        " one, or while the driver is set to make it one. Not judged where the driver keeps GPU memory to itself"
-        " (CDMM, the default from R615 on), nor in virtual machines.",
-        source="nvmlDeviceGetNumaNodeId, /sys/devices/system/node, CoherentGPUMemoryMode of /proc/driver/nvidia/params;"
-        " https://developer.nvidia.com/blog/understanding-memory-management-on-hardware-coherent-platforms/",
-        remedy="search dmesg for memory hot-plug and NVRM lines of this GPU",
-        judge=per_listed_gpu(_memory_node),
-        blames=_of_the_node,
-    ),
-    Check(
-        id="host.numa-balancing",
-        rule="On Grace machines, warns if automatic NUMA balancing is on. Elsewhere it is a site's choice.",
-        source=f"{_BALANCING}; https://nvidia.github.io/grace-cpu-benchmarking-guide/platform/index.html",
-        remedy="sysctl kernel.numa_balancing=0; for good, boot with numa_balancing=disable",
-        judge=per_host(_balancing),
-        blames=host("NUMA balancing"),
-    ),
-)
+    Check("gpu.c2c", per_gpu("gpu_board", _c2c), part("C2C"),
+        remedy="check the links with nvidia-smi c2c -s; reboot; if C2C stays off, call the vendor"),
+    Check("gpu.memory-node", per_listed_gpu(_memory_node), _of_the_node,
+        remedy="search dmesg for memory hot-plug and NVRM lines of this GPU"),
+    Check("host.numa-balancing", per_host(_balancing), host("NUMA balancing"),
+        remedy="sysctl kernel.numa_balancing=0; for good, boot with numa_balancing=disable"),
+)  # fmt: skip

@@ -57,6 +57,12 @@ def _with_driver(box: Box) -> list[Device]:
 
 
 def _count_judgement(box: Box) -> Judgement:
+    """Fails if the machine has fewer GPUs than its reference machine. Not judged in containers and virtual machines,
+    which see only the GPUs assigned to them, or if only the GPUs of the machine are known. Unknown if no GPU is visible
+    at all and no profile was named.
+
+    Source: GPUs in /sys/bus/pci/devices and nvmlDeviceGetCount against the profile
+    """
     choice = box.choice
     nvml, pci = box.nvml, box.snapshot.pci
     listed = _listed(box)
@@ -132,6 +138,11 @@ def short(box: Box, mib: float, expected: float) -> bool:
 
 
 def _memory(box: Box, memory: GpuMemory) -> Judgement:
+    """Fails if a GPU has less memory than its model by more than {gpu.memory-size}; only warns if the reference machine
+    is not known.
+
+    Source: nvmlDeviceGetMemoryInfo against the board's size; drivers up to R470 do not count their reserve
+    """
     gpu = next(gpu for gpu in box.topology.gpus if gpu.bdf == memory.bdf)
     board = box.board(gpu)
     expected = board.numbers.get("memory") if board is not None else None
@@ -146,6 +157,11 @@ def _memory(box: Box, memory: GpuMemory) -> Judgement:
 
 
 def _inforom(box: Box) -> Judged:
+    """Fails if NVML reports a corrupted InfoROM in answer to any query; warns if the InfoROM has no image version and
+    other GPUs of the model have one.
+
+    Source: NVML_ERROR_CORRUPTED_INFOROM; nvmlDeviceGetInforomImageVersion; https://github.com/NVIDIA/DCGM/issues/2
+    """
     corrupted = [gap for gap in box.gaps if gap.code == NvmlReturn.CORRUPTED_INFOROM]
     for gpu in box.gpus:
         own = [gap for gap in corrupted if gpu.bdf in gap.where.split()]
@@ -176,7 +192,14 @@ _SHARED = frozenset({2, 3, 4})
 
 
 def _held(box: Box, gpu: Device) -> Judgement:
-    """Memory of a GPU that idles, and of which NVML lists no process, as it does for all namespaces of a host."""
+    """Warns if more than {gpu.memory-held} of an idle GPU are in use while NVML lists no process on it. Not judged in
+    containers, whose namespaces hide processes, in MIG mode, or where virtual machines or the kernel (as a NUMA node)
+    hold the memory.
+
+    Source: nvmlDeviceGetMemoryInfo, nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetGraphicsRunningProcesses
+
+    Memory of a GPU that idles, and of which NVML lists no process, as it does for all namespaces of a host.
+    """
     view = box.gpu(gpu)
     memory, activity, board = need(view.memory), need(view.processes), need(view.board)
     used, processes = need(memory.used), [*need(activity.compute), *need(activity.graphics)]
@@ -200,55 +223,18 @@ def _held(box: Box, gpu: Device) -> Judgement:
 
 
 CHECKS = (
-    Check(
-        id="gpu.count",
-        rule="Fails if the machine has fewer GPUs than its reference machine. Not judged in containers and virtual"
-        " machines, which see only the GPUs assigned to them, or if only the GPUs of the machine are known. Unknown if"
-        " no GPU is visible at all and no profile was named.",
-        source="GPUs in /sys/bus/pci/devices and nvmlDeviceGetCount against the profile",
+    Check("gpu.count", per_host(_count_judgement), _blame_missing,
         remedy="check the kernel log for the missing GPU; reboot, then cold power cycle; if it stays missing, reseat"
-        " the GPU or its tray (SXM: the vendor does) and check the firmware's PCI settings",
-        judge=per_host(_count_judgement),
-        blames=_blame_missing,
-    ),
-    Check(
-        id="gpu.model",
-        rule="Fails if a GPU is of a model that the reference machine does not ship with.",
-        source="PCI vendor and device id against the profile",
-        remedy="compare its part number with the machine's order; if it is meant so, name another profile (--profile)",
-        judge=lambda box: ((box.subject(gpu), ruled(_model, box, gpu)) for gpu in box.gpus),
-        blames=part("model"),
-    ),
-    Check(
-        id="gpu.memory-size",
-        rule="Fails if a GPU has less memory than its model by more than {gpu.memory-size}; only warns if the reference"
-        " machine is not known.",
-        source="nvmlDeviceGetMemoryInfo against the board's size; drivers up to R470 do not count their reserve",
+        " the GPU or its tray (SXM: the vendor does) and check the firmware's PCI settings"),
+    Check("gpu.model", lambda box: ((box.subject(gpu), ruled(_model, box, gpu)) for gpu in box.gpus), part("model"),
+        text="Fails if a GPU is of a model that the reference machine does not ship with.\n\n"
+        "Source: PCI vendor and device id against the profile",
+        remedy="compare its part number with the machine's order; if it is meant so, name another profile (--profile)"),
+    Check("gpu.memory-size", per_gpu("gpu_memory", _memory), part("memory"), host_if_all("memory size of GPUs"),
         remedy="compare part number and nvidia-smi -q -d MEMORY,ECC with the order and other machines: a model of"
-        " another size is no fault; else reboot, then run the vendor's field diagnostic",
-        judge=per_gpu("gpu_memory", _memory),
-        blames=part("memory"),
-        shared=host_if_all("memory size of GPUs"),
-    ),
-    Check(
-        id="gpu.memory-held",
-        rule="Warns if more than {gpu.memory-held} of an idle GPU are in use while NVML lists no process on it. Not"
-        " judged in containers, whose namespaces hide processes, in MIG mode, or where virtual machines or the kernel"
-        " (as a NUMA node) hold the memory.",
-        source="nvmlDeviceGetMemoryInfo, nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetGraphicsRunningProcesses",
-        remedy=Fault.MEMORY_HELD.remedy,
-        judge=per_listed_gpu(_held),
-        blames=part("memory in use"),
-    ),
-    Check(
-        id="gpu.inforom",
-        rule="Fails if NVML reports a corrupted InfoROM in answer to any query; warns if the InfoROM has no image"
-        " version and other GPUs of the model have one.",
-        source="NVML_ERROR_CORRUPTED_INFOROM; nvmlDeviceGetInforomImageVersion;"
-        " https://github.com/NVIDIA/DCGM/issues/2",
+        " another size is no fault; else reboot, then run the vendor's field diagnostic"),
+    Check("gpu.memory-held", per_listed_gpu(_held), part("memory in use"), remedy=Fault.MEMORY_HELD.remedy),
+    Check("gpu.inforom", _inforom, part("InfoROM"),
         remedy="at the next maintenance run the field diagnostic (dcgmi diag -r 3) and have the vendor write the"
-        " InfoROM again",
-        judge=_inforom,
-        blames=part("InfoROM"),
-    ),
-)
+        " InfoROM again"),
+)  # fmt: skip

@@ -33,7 +33,13 @@ _POWER = 0  # nvmlPerfPolicyType_t
 
 
 def limit(box: Box, power: GpuPower) -> Judgement | Missing:
-    """The enforced power limit against the board's default, in W; of a text without it the one that is set. The default
+    """Warns if the enforced power limit is below the board's default, and if that is below the default of its model by
+    more than {power.limit}: makers of machines choose lower ones.
+
+    Source: nvmlDeviceGetEnforcedPowerLimit against nvmlDeviceGetPowerManagementDefaultLimit, and that against the
+    board's number
+
+    The enforced power limit against the board's default, in W; of a text without it the one that is set. The default
     itself against that of the model.
     """
     enforced, function = power.enforced_limit_mw, "nvmlDeviceGetEnforcedPowerLimit"
@@ -67,7 +73,16 @@ def _limited_by(judgement: Judgement) -> str:
 
 
 def violation(box: Box, gpu: Device) -> Judgement:
-    """The time that NVML counts for the power cap, which is no fault by itself: did the GPU draw its limit?"""
+    """Warns if lack of power held the clocks of a GPU down for more than {power.violation} of the time between two
+    readings and its power limit does not explain that: it drew less on average than its limit would be in that part of
+    the time, or the power brake took as much of it; where its energy is not counted, if it draws less than its limit
+    now. At the limit this is normal under load.
+
+    Source: nvmlDeviceGetViolationStatus, NVML_PERF_POLICY_POWER, which counts the power cap;
+    nvmlDeviceGetTotalEnergyConsumption; any growth at all is noise: https://github.com/NVIDIA/DCGM/issues/285
+
+    The time that NVML counts for the power cap, which is no fault by itself: did the GPU draw its limit?
+    """
     growth = given(box.growth)
     new, old = need(GpuView(growth.new, gpu.bdf).counters), GpuView(growth.old, gpu.bdf).counters
     if isinstance(old, Missing):
@@ -117,31 +132,12 @@ def _at_limit(power: GpuPower) -> bool:
 
 
 CHECKS = (
-    Check(
-        id="power.violation",
-        rule="Warns if lack of power held the clocks of a GPU down for more than {power.violation} of the time between"
-        " two readings and its power limit does not explain that: it drew less on average than its limit would be in"
-        " that part of the time, or the power brake took as much of it; where its energy is not counted, if it draws"
-        " less than its limit now. At the limit this is normal under load.",
-        source="nvmlDeviceGetViolationStatus, NVML_PERF_POLICY_POWER, which counts the power cap;"
-        " nvmlDeviceGetTotalEnergyConsumption; any growth at all is noise:"
-        " https://github.com/NVIDIA/DCGM/issues/285",
-        remedy="compare power limit and power draw with the other GPUs; check power cables and power supplies",
-        judge=per_listed_gpu(violation),
+    Check("power.violation", per_listed_gpu(violation), part("power supply"), host_if_all("power supply"),
         counters=True,
-        blames=part("power supply"),
-        shared=host_if_all("power supply"),
-    ),
-    Check(
-        id="power.limit",
-        rule="Warns if the enforced power limit is below the board's default, and if that is below the default of its"
-        " model by more than {power.limit}: makers of machines choose lower ones.",
-        source="nvmlDeviceGetEnforcedPowerLimit against nvmlDeviceGetPowerManagementDefaultLimit, and that against the"
-        " board's number",
+        remedy="compare power limit and power draw with the other GPUs; check power cables and power supplies"),
+    Check("power.limit", per_gpu("gpu_power", limit),
+        lambda box, at, judgement: (component_of(box, at, _limited_by(judgement)),),
+        lambda box, at, judgement: all_gpus(box, _limited_by(judgement)),
         remedy="if this was not intended, run nvidia-smi -i BDF -pl WATT with the default limit; otherwise check power"
-        " cables and power supplies",
-        judge=per_gpu("gpu_power", limit),
-        blames=lambda box, at, judgement: (component_of(box, at, _limited_by(judgement)),),
-        shared=lambda box, at, judgement: all_gpus(box, _limited_by(judgement)),
-    ),
-)
+        " cables and power supplies"),
+)  # fmt: skip

@@ -43,6 +43,13 @@ _UNKNOWN_ACTION = "run nvidia-smi -q, which names the recovery action, and follo
 
 
 def _lost(box: Box) -> Judged:
+    """Fails if a GPU stopped responding at either reading, if NVML reports it as lost in answer to queries about pairs,
+    if it is bound to the NVIDIA driver, its device node can be opened and NVML does not list it, or if NVML counts it,
+    cannot open it and its config space reads all ones or NVML says why: power cables, an interrupt. Unknown if NVML
+    counts it but cannot open it for another reason. A GPU that a container or another driver hides is not judged.
+
+    Source: NVML_ERROR_GPU_IS_LOST; /sys/bus/pci/devices against nvmlDeviceGetCount; config of sysfs
+    """
     unanswered = [gap for gap in box.gaps if gap.gap in (Gap.LOST, Gap.TIMEOUT)]
     gone = [gap for gap in unanswered if gap.gap is Gap.LOST and gap.code != NvmlReturn.RESET_REQUIRED]
     by_gpu, pairs = _blamed(box, unanswered, gone)
@@ -193,6 +200,10 @@ def _blame_lost(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Co
 
 
 def _compute_mode(_: Box, modes: GpuModes) -> Judgement | Missing:
+    """Warns if the compute mode is prohibited. Exclusive modes are a site's choice.
+
+    Source: nvmlComputeMode_t
+    """
     number = need(modes.compute_mode)
     evidence = (answered(number, "nvmlDeviceGetComputeMode", modes.bdf),)
     if number not in range(len(COMPUTE_MODES)):
@@ -203,6 +214,10 @@ def _compute_mode(_: Box, modes: GpuModes) -> Judgement | Missing:
 
 
 def _mig(_: Box, modes: GpuModes) -> Judgement:
+    """Warns if a change of the MIG mode waits for a GPU reset. MIG itself is a site's choice.
+
+    Source: nvmlDeviceGetMigMode: current and pending mode
+    """
     current, pending = need(modes.mig), need(modes.mig_pending)
     now, later = (("off", "on")[enabled] for enabled in (current, pending))
     evidence = (answered([int(current), int(pending)], "nvmlDeviceGetMigMode", modes.bdf),)
@@ -211,7 +226,13 @@ def _mig(_: Box, modes: GpuModes) -> Judgement:
 
 
 def _reset(box: Box) -> Judged:
-    """The driver's recovery action; a GPU that requires a reset may answer no other query."""
+    """Fails if the driver requires a recovery action for the GPU or refuses queries until the GPU is reset, of the GPU
+    alone or of all pairs that have it; warns if it only requires draining peer-to-peer traffic.
+
+    Source: NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, drivers from R570 on; NVML_ERROR_RESET_REQUIRED
+
+    The driver's recovery action; a GPU that requires a reset may answer no other query.
+    """
     refusals = [gap for gap in box.gaps if gap.code == NvmlReturn.RESET_REQUIRED]
     by_gpu, pairs = _blamed(box, refusals, refusals)
     for subject, recovery in per_gpu("gpu_modes", _recovery)(box):
@@ -243,48 +264,16 @@ def _recovery(_: Box, modes: GpuModes) -> Judgement:
 
 
 CHECKS = (
-    Check(
-        id=LOST,
-        rule="Fails if a GPU stopped responding at either reading, if NVML reports it as lost in answer to queries"
-        " about pairs, if it is bound to the NVIDIA driver, its device node can be opened and NVML does not list it, or"
-        " if NVML counts it, cannot open it and its config space reads all ones or NVML says why: power cables, an"
-        " interrupt. Unknown if NVML counts it but cannot open it for another reason. A GPU that a container or another"
-        " driver hides is not judged.",
-        source="NVML_ERROR_GPU_IS_LOST; /sys/bus/pci/devices against nvmlDeviceGetCount; config of sysfs",
+    Check(LOST, _lost, _blame_lost, lambda box, at, judgement: DRIVER if judgement.fault is Fault.GPU_LOST else None,
         remedy="check the kernel log for Xid 79; run nvidia-bug-report.sh --safe-mode --extra-system-data, which may"
         " take long; reboot, and cold power cycle if it is still missing; if the fault persists, run the vendor's field"
-        " diagnostic, then reseat the GPU (SXM: the vendor does)",
-        judge=_lost,
-        blames=_blame_lost,
-        shared=lambda box, at, judgement: DRIVER if judgement.fault is Fault.GPU_LOST else None,
-    ),
-    Check(
-        id="gpu.compute-mode",
-        rule="Warns if the compute mode is prohibited. Exclusive modes are a site's choice.",
-        source="nvmlComputeMode_t",
-        remedy="run nvidia-smi -i BDF -c 0",
-        judge=per_gpu("gpu_modes", _compute_mode),
-        blames=part("compute mode"),
-        shared=setting_of_all("compute mode"),
-    ),
-    Check(
-        id="gpu.mig",
-        rule="Warns if a change of the MIG mode waits for a GPU reset. MIG itself is a site's choice.",
-        source="nvmlDeviceGetMigMode: current and pending mode",
+        " diagnostic, then reseat the GPU (SXM: the vendor does)"),
+    Check("gpu.compute-mode", per_gpu("gpu_modes", _compute_mode), part("compute mode"),
+        setting_of_all("compute mode"), remedy="run nvidia-smi -i BDF -c 0"),
+    Check("gpu.mig", per_gpu("gpu_modes", _mig), part("MIG mode"), setting_of_all("MIG mode"),
         remedy="set the current mode again (nvidia-smi -i BDF -mig 0 or 1), which needs no reset; or end the GPU's jobs"
-        " and reset it",
-        judge=per_gpu("gpu_modes", _mig),
-        blames=part("MIG mode"),
-        shared=setting_of_all("MIG mode"),
-    ),
-    Check(
-        id="gpu.reset-required",
-        rule="Fails if the driver requires a recovery action for the GPU or refuses queries until the GPU is reset,"
-        " of the GPU alone or of all pairs that have it; warns if it only requires draining peer-to-peer traffic.",
-        source="NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, drivers from R570 on; NVML_ERROR_RESET_REQUIRED",
+        " and reset it"),
+    Check("gpu.reset-required", _reset, shared=_of_all,
         remedy="end all clients of the GPU and reset it: nvidia-smi -r -i BDF (GPUs before Ampere that NVLink joins:"
-        " nvidia-smi -r); if the reset fails, reboot",
-        judge=_reset,
-        shared=_of_all,
-    ),
-)
+        " nvidia-smi -r); if the reset fails, reboot"),
+)  # fmt: skip

@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, as_evidence, judged, skip
 from dgxcheck.checks.engine.growth import DAY_S
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.gpu.ecc import REMAPPING, RESET, earlier, latest
+from dgxcheck.checks.gpu.ecc import RESET, earlier, latest
 from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FIELD_DIAGNOSTIC
@@ -20,7 +20,6 @@ from dgxcheck.facts.nvml.readings import GpuEcc, GpuMemory
 from dgxcheck.facts.record import replace
 from dgxcheck.lazy_pattern import LazyPattern
 
-_RETIREMENT = "https://docs.nvidia.com/deploy/dynamic-page-retirement/index.html"
 _WEEK_S = 7 * DAY_S
 _OFFLINES = LazyPattern(r"\b(?:A100|A30|A800|H\d{2,3}|GH200|G?B[123]00)\b")
 """Names of boards with GA100, GH100 and GB10x."""
@@ -28,6 +27,13 @@ _WATCH = "nothing to do now; compare the number at the next maintenance"
 
 
 def _retired(box: Box, ecc: GpuEcc) -> Judgement:
+    """K80 to V100: fails from {ecc.retired-pages-fail} retired (the table holds 64), and above
+    {ecc.retired-pages-double} for double-bit errors if more than one of them is new within a week; warns from 1 for a
+    double-bit error, and above {ecc.retired-pages-warn} in all.
+
+    Source: https://docs.nvidia.com/deploy/dynamic-page-retirement/index.html; DCGM_GPU_HARDWARE_LIMITS; DCGM's page
+    retirement watch
+    """
     ecc = latest(box, ecc)
     pages = (ecc.retired_single_bit, ecc.retired_double_bit)
     single, double = numbers = [0 if isinstance(retired, Missing) else len(retired) for retired in pages]
@@ -63,6 +69,10 @@ def _new_in_a_week(box: Box, ecc: GpuEcc) -> int:
 
 
 def _pending(box: Box, ecc: GpuEcc) -> Judgement:
+    """K80 to V100: warns if a page retirement is pending; fails if there are uncorrected errors too.
+
+    Source: https://docs.nvidia.com/deploy/dynamic-page-retirement/index.html
+    """
     ecc = latest(box, ecc)
     pending = need(ecc.retirement_pending)
     evidence = [answered(int(pending), "nvmlDeviceGetRetiredPagesPendingStatus", ecc.bdf)]
@@ -78,6 +88,11 @@ def _pending(box: Box, ecc: GpuEcc) -> Judgement:
 
 
 def _remap(box: Box, ecc: GpuEcc) -> Judgement:
+    """From Ampere on: fails if a row remapping is pending or has failed, and from {ecc.remapped-rows} remapped for
+    uncorrected errors.
+
+    Source: https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html; DCGM_GPU_HARDWARE_LIMITS
+    """
     ecc = latest(box, ecc)
     states = (ecc.remap_pending, ecc.remap_failed)
     rows, most = ecc.remapped_uncorrected, box.settings.limit("ecc.remapped-rows")
@@ -88,7 +103,7 @@ def _remap(box: Box, ecc: GpuEcc) -> Judgement:
         message = f"{counted(rows, 'row')} remapped for uncorrected errors"
         return Judgement(Status.FAIL, message, rows, most, "rows", evidence, fault=Fault.ROWS_EXHAUSTED)
     if ecc.remap_pending is True:
-        # the page is taken out of use at once, the spare row takes its place at the reset (REMAPPING)
+        # the page is taken out of use at once, the spare row takes its place at the reset
         message, fault = "a row remapping is pending; the next reset of the GPU applies it", Fault.REMAP_PENDING
         if not _takes_pages_out(box, ecc.bdf):
             message, fault = f"{message}; until then this board keeps using the bad row", Fault.REMAP_DUE
@@ -109,6 +124,12 @@ def _takes_pages_out(box: Box, bdf: str) -> bool:
 
 
 def _repair(box: Box, ecc: GpuEcc) -> Judgement:
+    """Fails if the driver reports memory that cannot be repaired; warns if a repair of a memory channel or of a TPC
+    waits for the next reset of the GPU.
+
+    Source: nvmlDeviceGetUnrepairableMemoryFlag, on which DCGM's health watch fails too; nvmlDeviceGetRepairStatus;
+    nvidia-smi(1), Channel Repair Pending and TPC Repair Pending
+    """
     ecc = latest(box, ecc)
     if ecc.unrepairable is True:
         evidence = (answered(1, "nvmlDeviceGetUnrepairableMemoryFlag", ecc.bdf),)
@@ -135,7 +156,12 @@ def _blame_repair(box: Box, at: Subject, judgement: Judgement) -> Iterable[Compo
 
 
 def _banks(box: Box, memory: GpuMemory) -> Judgement:
-    """A bank without spare rows still works: only the next row that fails in it cannot be replaced."""
+    """From Ampere on: warns if a memory bank has few or no spare rows left.
+
+    Source: nvmlDeviceGetRowRemapperHistogram; https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html
+
+    A bank without spare rows still works: only the next row that fails in it cannot be replaced.
+    """
     left, ecc = memory.row_histogram, box.gpu(memory.bdf).ecc
     none, low = need(left.none), need(left.low)
     evidence = (answered([none, low], "nvmlDeviceGetRowRemapperHistogram", memory.bdf),)
@@ -148,51 +174,16 @@ def _banks(box: Box, memory: GpuMemory) -> Judgement:
 
 
 CHECKS = (
-    Check(
-        id="ecc.retired-pages",
-        rule="K80 to V100: fails from {ecc.retired-pages-fail} retired (the table holds 64), and above"
-        " {ecc.retired-pages-double} for double-bit errors if more than one of them is new within a week; warns from 1"
-        " for a double-bit error, and above {ecc.retired-pages-warn} in all.",
-        source=f"{_RETIREMENT}; DCGM_GPU_HARDWARE_LIMITS; DCGM's page retirement watch",
-        remedy=f"{_WATCH}; if it grows, {FIELD_DIAGNOSTIC}",
-        judge=per_gpu("gpu_ecc", _retired),
-        blames=part("memory"),
-    ),
-    Check(
-        id="ecc.retirement-pending",
-        rule="K80 to V100: warns if a page retirement is pending; fails if there are uncorrected errors too.",
-        source=_RETIREMENT,
-        remedy=f"at the next drain {RESET}, reload the driver or reboot; this alone does not justify an RMA",
-        judge=per_gpu("gpu_ecc", _pending),
-        blames=part("memory"),
-    ),
-    Check(
-        id="ecc.row-remap",
-        rule="From Ampere on: fails if a row remapping is pending or has failed, and from {ecc.remapped-rows} remapped"
-        " for uncorrected errors.",
-        source=f"{REMAPPING}; DCGM_GPU_HARDWARE_LIMITS",
+    Check("ecc.retired-pages", per_gpu("gpu_ecc", _retired), part("memory"),
+        remedy=f"{_WATCH}; if it grows, {FIELD_DIAGNOSTIC}"),
+    Check("ecc.retirement-pending", per_gpu("gpu_ecc", _pending), part("memory"),
+        remedy=f"at the next drain {RESET}, reload the driver or reboot; this alone does not justify an RMA"),
+    Check("ecc.row-remap", per_gpu("gpu_ecc", _remap), part("memory"),
         remedy="at the next drain end the GPU's jobs and reset it: nvidia-smi -r -i BDF; this alone does not justify an"
-        " RMA",
-        judge=per_gpu("gpu_ecc", _remap),
-        blames=part("memory"),
-    ),
-    Check(
-        id="ecc.repair",
-        rule="Fails if the driver reports memory that cannot be repaired; warns if a repair of a memory channel or of a"
-        " TPC waits for the next reset of the GPU.",
-        source="nvmlDeviceGetUnrepairableMemoryFlag, on which DCGM's health watch fails too;"
-        " nvmlDeviceGetRepairStatus; nvidia-smi(1), Channel Repair Pending and TPC Repair Pending",
+        " RMA"),
+    Check("ecc.repair", per_gpu("gpu_ecc", _repair), _blame_repair,
         remedy="at the next drain end the GPU's jobs and reset it: nvidia-smi -r -i BDF; this alone does not justify an"
-        " RMA",
-        judge=per_gpu("gpu_ecc", _repair),
-        blames=_blame_repair,
-    ),
-    Check(
-        id="ecc.spare-rows",
-        rule="From Ampere on: warns if a memory bank has few or no spare rows left.",
-        source=f"nvmlDeviceGetRowRemapperHistogram; {REMAPPING}",
-        remedy=f"{_WATCH}; if a remapping fails, {FIELD_DIAGNOSTIC}",
-        judge=per_gpu("gpu_memory", _banks),
-        blames=part("memory"),
-    ),
-)
+        " RMA"),
+    Check("ecc.spare-rows", per_gpu("gpu_memory", _banks), part("memory"),
+        remedy=f"{_WATCH}; if a remapping fails, {FIELD_DIAGNOSTIC}"),
+)  # fmt: skip

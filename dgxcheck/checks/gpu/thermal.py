@@ -24,7 +24,13 @@ from dgxcheck.topology.model import Device
 
 
 def temperature(box: Box, thermal: GpuThermal) -> Judgement | Missing:
-    """The temperature against the board's slowdown temperature, in °C; and whether fans that it has stand still."""
+    """Warns less than {thermal.margin} below the board's slowdown temperature, fails at it. Warns of fans at 0 % from
+    {thermal.fans} on: they rest at idle alone.
+
+    Source: nvmlDeviceGetTemperatureThreshold, NVML_TEMPERATURE_THRESHOLD_SLOWDOWN; nvmlDeviceGetFanSpeed
+
+    The temperature against the board's slowdown temperature, in °C; and whether fans that it has stand still.
+    """
     now = need(thermal.gpu_c)
     still = _stalled(box, thermal, now)
     if still is not None and isinstance(thermal.slowdown_c, Missing):
@@ -85,6 +91,12 @@ _MIN_SIBLINGS = 2
 
 
 def _margin(box: Box, thermal: GpuThermal) -> Judgement:
+    """Warns less than {thermal.margin} above the margin at which the board slows down; fails at it if the driver
+    reports a thermal slowdown too. Only for boards that report margins and no slowdown temperature, from Ada and Hopper
+    on.
+
+    Source: nvmlDeviceGetMarginTemperature, NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT
+    """
     margin, at = need(thermal.margin_c), need(thermal.slowdown_tlimit_c)
     if not isinstance(thermal.slowdown_c, Missing):
         return skip("not-supported", "the board reports its slowdown temperature: see thermal.temperature")
@@ -105,7 +117,15 @@ def _is_slowed(reasons: EventReasons | Missing) -> bool:
 
 
 def _memory(box: Box) -> Judged:
-    """The memory against its own limit; below it, or where that is not known, against the memory of the siblings."""
+    """Warns if the memory is less than {thermal.margin} below its highest operating temperature, fails at it; below it,
+    or where the board reports none, warns if it is at {thermal.warm} or more, and more than {thermal.outlier} above the
+    median of the other GPUs of its model that are in the same P-state and draw the same power within
+    {thermal.like-power}, or more than one that its heat has slowed.
+
+    Source: NVML_FI_DEV_MEMORY_TEMP against NVML_TEMPERATURE_THRESHOLD_MEM_MAX, and among the GPUs of a model
+
+    The memory against its own limit; below it, or where that is not known, against the memory of the siblings.
+    """
     limits, compared = per_listed_gpu(_memory_limit)(box), _against_siblings(box, "memory_c")
     for (at, by_limit), (_, by_siblings) in zip(limits, compared, strict=True):
         passed = by_limit.status in (Status.PASS, Status.SKIP)
@@ -189,48 +209,14 @@ def _compare(box: Box, sensor: Sensor, own: _State, others: list[_State]) -> Jud
 
 
 CHECKS = (
-    Check(
-        id="thermal.temperature",
-        rule="Warns less than {thermal.margin} below the board's slowdown temperature, fails at it. Warns of fans at"
-        " 0 % from {thermal.fans} on: they rest at idle alone.",
-        source="nvmlDeviceGetTemperatureThreshold, NVML_TEMPERATURE_THRESHOLD_SLOWDOWN; nvmlDeviceGetFanSpeed",
-        remedy=COOLING,
-        judge=per_gpu("gpu_thermal", temperature),
-        blames=part("cooling"),
-        shared=host_if_all("cooling"),
-    ),
-    Check(
-        id="thermal.margin",
-        rule="Warns less than {thermal.margin} above the margin at which the board slows down; fails at it if the"
-        " driver reports a thermal slowdown too. Only for boards that report margins and no slowdown temperature, from"
-        " Ada and Hopper on.",
-        source="nvmlDeviceGetMarginTemperature, NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT",
-        remedy=COOLING,
-        judge=per_gpu("gpu_thermal", _margin),
-        blames=part("cooling"),
-        shared=host_if_all("cooling"),
-    ),
-    Check(
-        id="thermal.memory",
-        rule="Warns if the memory is less than {thermal.margin} below its highest operating temperature, fails at it;"
-        " below it, or where the board reports none, warns if it is at {thermal.warm} or more, and more than"
-        " {thermal.outlier} above the median of the other GPUs of its model that are in the same P-state and draw the"
-        " same power within {thermal.like-power}, or more than one that its heat has slowed.",
-        source="NVML_FI_DEV_MEMORY_TEMP against NVML_TEMPERATURE_THRESHOLD_MEM_MAX, and among the GPUs of a model",
-        remedy=COOLING,
-        judge=_memory,
-        blames=part("cooling"),
-        shared=host_if_all("cooling"),
-    ),
-    Check(
-        id="thermal.outlier",
-        rule="Warns if a GPU is at {thermal.warm} or more, and more than {thermal.outlier} above the median of the"
-        " other GPUs of its model that are in the same P-state and draw the same power within {thermal.like-power}, or"
-        " more than one that its heat has slowed.",
-        source="nvmlDeviceGetTemperature, GetPerformanceState and GetPowerUsage of all GPUs",
-        remedy=_ALONE,
-        judge=lambda box: _against_siblings(box, "gpu_c"),
-        blames=part("cooling"),
-        shared=host_if_all("cooling"),
-    ),
-)
+    Check("thermal.temperature", per_gpu("gpu_thermal", temperature), part("cooling"), host_if_all("cooling"),
+        remedy=COOLING),
+    Check("thermal.margin", per_gpu("gpu_thermal", _margin), part("cooling"), host_if_all("cooling"), remedy=COOLING),
+    Check("thermal.memory", _memory, part("cooling"), host_if_all("cooling"), remedy=COOLING),
+    Check("thermal.outlier", lambda box: _against_siblings(box, "gpu_c"), part("cooling"), host_if_all("cooling"),
+        text="Warns if a GPU is at {thermal.warm} or more, and more than {thermal.outlier} above the median of the"
+        " other GPUs of its model that are in the same P-state and draw the same power within {thermal.like-power},"
+        " or more than one that its heat has slowed.\n\n"
+        "Source: nvmlDeviceGetTemperature, GetPerformanceState and GetPowerUsage of all GPUs",
+        remedy=_ALONE),
+)  # fmt: skip

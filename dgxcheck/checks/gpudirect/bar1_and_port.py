@@ -105,32 +105,27 @@ def _state(port: IbPort) -> Judgement:
 
 
 def _bar1(box: Box) -> Judged:
+    """Warns if more than {gdr.bar1-used} of BAR1 are in use, which leaves no room to register more memory. A BAR1 that
+    is unassigned or smaller than the model's is judged by pcie.bar1.
+
+    Source: resource of /sys/bus/pci/devices, nvmlDeviceGetBAR1MemoryInfo; https://docs.nvidia.com/cuda/gpudirect-rdma
+    """
     unless(no_rdma(box))
     yield from ((box.subject(gpu), bar1(box, gpu).judgement) for gpu in box.gpus)
 
 
 def _port(box: Box) -> Judged:
+    """Passes for a port that is ACTIVE; a port in any other state is judged by network.port-state.
+
+    Source: state and rate of /sys/class/infiniband/*/ports/*
+    """
     unless(no_rdma(box))
     yield from ((port_subject(device, port), _state(port)) for device, port in given(ports(box)))
 
 
 CHECKS = (
-    Check(
-        id="gdr.bar1",
-        rule="Warns if more than {gdr.bar1-used} of BAR1 are in use, which leaves no room to register more memory. A"
-        " BAR1 that is unassigned or smaller than the model's is judged by pcie.bar1.",
-        source="resource of /sys/bus/pci/devices, nvmlDeviceGetBAR1MemoryInfo; https://docs.nvidia.com/cuda/gpudirect-rdma",
+    Check("gdr.bar1", _bar1, part("BAR1"), setting_of_all("BAR1"),
         remedy="find the process that registered so much memory (nvidia-smi --query-compute-apps=pid,name --format=csv)"
-        " and terminate it",
-        judge=_bar1,
-        blames=part("BAR1"),
-        shared=setting_of_all("BAR1"),
-    ),
-    Check(
-        id="gdr.port",
-        rule="Passes for a port that is ACTIVE; a port in any other state is judged by network.port-state.",
-        source="state and rate of /sys/class/infiniband/*/ports/*",
-        remedy="see network.port-state",
-        judge=_port,
-    ),
-)
+        " and terminate it"),
+    Check("gdr.port", _port, remedy="see network.port-state"),
+)  # fmt: skip

@@ -69,6 +69,12 @@ def _of_groups(box: Box, pairs: Sequence[tuple[str, str, bool]]) -> Precondition
 
 
 def _iommu_groups(box: Box) -> Precondition:
+    """With a ConnectX-8 beside each GPU, and on Grace, warns if a GPU and its adapter or DMA function are not in the
+    IOMMU groups that rdma_topo wants, or if adapters translate addresses (ATS) where it wants none, and a peer memory
+    module is loaded. Groups are not judged without any.
+
+    Source: /sys/bus/pci/devices/*/iommu_group; https://github.com/linux-rdma/rdma-core kernel-boot/rdma_topo
+    """
     if (hidden := in_guest(box)) is not None:
         return hidden
     if not (translating := needless_ats(box)):
@@ -85,15 +91,8 @@ def _iommu_groups(box: Box) -> Precondition:
 
 
 CHECKS = (
-    Check(
-        id="gdr.iommu-groups",
-        rule="With a ConnectX-8 beside each GPU, and on Grace, warns if a GPU and its adapter or DMA function are not"
-        " in the IOMMU groups that rdma_topo wants, or if adapters translate addresses (ATS) where it wants none, and a"
-        " peer memory module is loaded. Groups are not judged without any.",
-        source="/sys/bus/pci/devices/*/iommu_group; https://github.com/linux-rdma/rdma-core kernel-boot/rdma_topo",
+    Check("gdr.iommu-groups", of_host(needs_facts(_iommu_groups)),
+        lambda box, at, judgement: (host_part(f"{'ATS' if judgement.fault is Fault.ATS else 'ACS'} setting"),),
         remedy="compare rdma_topo check of rdma-core: the kernel makes the groups at boot, from the ACS bits that the"
-        " kernel parameter pci=config_acs= or the firmware set by then; bits set later with setpci come too late",
-        judge=of_host(needs_facts(_iommu_groups)),
-        blames=lambda box, at, judgement: (host_part(f"{'ATS' if judgement.fault is Fault.ATS else 'ACS'} setting"),),
-    ),
-)
+        " kernel parameter pci=config_acs= or the firmware set by then; bits set later with setpci come too late"),
+)  # fmt: skip

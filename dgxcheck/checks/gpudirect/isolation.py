@@ -114,6 +114,15 @@ def _wrong(box: Box, bdf: str, message: str, control: int, expected: int) -> Pre
 
 
 def _acs(box: Box) -> Judged:
+    """Warns if a port below the nearest common bridge of a GPU and an HCA near it (or that bridge, unless it is a root
+    port) has P2P redirection enabled and a peer memory module is loaded, or one between two GPUs without NVLink that
+    the driver grants P2P. Where virtual machines run, the redirection is required and not judged. On Grace, and with a
+    ConnectX-8 beside each GPU, warns if a port has not the bits that rdma_topo wants there. Undetermined without root.
+
+    Source: ACS control word of /sys/bus/pci/devices/*/config, mask 0x3c as UCX pull request 11412; NCCL issues 214,
+    606, 2079; NCCL user guide: PCI Access Control Services; https://github.com/linux-rdma/rdma-core
+    kernel-boot/rdma_topo
+    """
     peers = [(a, b) for a, b in pcie_peers(box) if box.topology.link(a, b).pci in NEAR]
     pairs, rules = [*near_pairs(box), *peers], acs_rules(box)
     ruled_ports = (row.bdf for row in rows(box.snapshot.config_space) if row.bdf in rules)
@@ -168,6 +177,13 @@ def _all_ports(box: Box, wrong: Mapping[str, Judgement], ruled: bool, between: s
 
 
 def _iommu(box: Box) -> Judged:
+    """Warns if the IOMMU group of a GPU or HCA translates (type DMA or DMA-FQ) and a peer memory module is loaded, or
+    the driver grants P2P to GPUs without NVLink between them. Where virtual machines run, translation is required and
+    not judged; in a guest it is not visible.
+
+    Source: type of /sys/kernel/iommu_groups/*, the kernel command line; https://docs.nvidia.com/cuda/gpudirect-rdma on
+    IOMMUs; CUDA C++ programming guide: IOMMU on Linux
+    """
     peers = pcie_peers(box)
     unless(None if peers else no_gpudirect(box))
     yield HOST, iommu(box, [*box.gpus, *nics(box)], bool(peers)).judgement
@@ -219,30 +235,9 @@ def _translation(box: Box, translated: Mapping[Device, str], peers: bool) -> Pre
 
 
 CHECKS = (
-    Check(
-        id="gdr.acs",
-        rule="Warns if a port below the nearest common bridge of a GPU and an HCA near it (or that bridge, unless it is"
-        " a root port) has P2P redirection enabled and a peer memory module is loaded, or one between two GPUs without"
-        " NVLink that the driver grants P2P. Where virtual machines run, the redirection is required and not judged. On"
-        " Grace, and with a ConnectX-8 beside each GPU, warns if a port has not the bits that rdma_topo wants there."
-        " Undetermined without root.",
-        source="ACS control word of /sys/bus/pci/devices/*/config, mask 0x3c as UCX pull request 11412; NCCL issues"
-        " 214, 606, 2079; NCCL user guide: PCI Access Control Services;"
-        " https://github.com/linux-rdma/rdma-core kernel-boot/rdma_topo",
-        remedy="disable ACS in the firmware setup, after IOMMU translation is disabled",
-        judge=_acs,
-        blames=lambda box, at, judgement: (host_part("ACS setting") if at.bdf is None else bridge_setting(at.bdf),),
-        shared=lambda box, at, judgement: switch_setting(box, at.bdf, "ACS setting"),
-    ),
-    Check(
-        id="gdr.iommu",
-        rule="Warns if the IOMMU group of a GPU or HCA translates (type DMA or DMA-FQ) and a peer memory module is"
-        " loaded, or the driver grants P2P to GPUs without NVLink between them. Where virtual"
-        " machines run, translation is required and not judged; in a guest it is not visible.",
-        source="type of /sys/kernel/iommu_groups/*, the kernel command line;"
-        " https://docs.nvidia.com/cuda/gpudirect-rdma on IOMMUs; CUDA C++ programming guide: IOMMU on Linux",
-        remedy=BOOT_WITH_PASS_THROUGH,
-        judge=_iommu,
-        blames=host("IOMMU setting"),
-    ),
-)
+    Check("gdr.acs", _acs,
+        lambda box, at, judgement: (host_part("ACS setting") if at.bdf is None else bridge_setting(at.bdf),),
+        lambda box, at, judgement: switch_setting(box, at.bdf, "ACS setting"),
+        remedy="disable ACS in the firmware setup, after IOMMU translation is disabled"),
+    Check("gdr.iommu", _iommu, host("IOMMU setting"), remedy=BOOT_WITH_PASS_THROUGH),
+)  # fmt: skip

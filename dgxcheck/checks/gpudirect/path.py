@@ -69,6 +69,13 @@ def link(box: Box, gpu: Device, nic: Device) -> Precondition:
 
 
 def _path(box: Box) -> Judged:
+    """Passes for a GPU that shares a PCIe switch with an HCA (PIX, PXB). Without a reference machine, warns if other
+    GPUs do and this one does not; with one, network.hca-placement judges this. Not judged on a machine on which no GPU
+    shares a switch with an HCA.
+
+    Source: the PCI tree; https://docs.nvidia.com/cuda/gpudirect-rdma on supported systems; NCCL's default of
+    NCCL_NET_GDR_LEVEL
+    """
     unless(no_rdma(box))
     matrix, adapters = box.topology.matrix(), nics(box)
     near = {gpu.name: [nic for nic in adapters if matrix[gpu.name, nic.name].pci in NEAR] for gpu in box.topology.gpus}
@@ -108,6 +115,11 @@ def _without_rdma_device(box: Box, gpu: Device) -> str:
 
 
 def _link(box: Box) -> Judged:
+    """Warns if an HCA's own PCIe link is trained at fewer lanes or a lower generation than both its ends support;
+    unlike a GPU's link it does not slow down when idle.
+
+    Source: current_link_* against max_link_* of both ends
+    """
     unless(no_rdma(box))
     for nic in nics(box):
         subject = box.subject(nic)
@@ -138,25 +150,7 @@ def _trained(box: Box, hop: Hop, port: float | None) -> Judgement:
 
 
 CHECKS = (
-    Check(
-        id="gdr.path",
-        rule="Passes for a GPU that shares a PCIe switch with an HCA (PIX, PXB). Without a reference machine, warns if"
-        " other GPUs do and this one does not; with one, network.hca-placement judges this. Not judged on a machine on"
-        " which no GPU shares a switch with an HCA.",
-        source="the PCI tree; https://docs.nvidia.com/cuda/gpudirect-rdma on supported systems; NCCL's default of"
-        " NCCL_NET_GDR_LEVEL",
-        remedy="move the HCA to a slot below the GPU's PCIe switch",
-        judge=_path,
-        blames=host("placement of HCAs"),
-    ),
-    Check(
-        id="gdr.link",
-        rule="Warns if an HCA's own PCIe link is trained at fewer lanes or a lower generation than both its ends"
-        " support; unlike a GPU's link it does not slow down when idle.",
-        source="current_link_* against max_link_* of both ends",
-        remedy="power off and reseat the HCA or its riser; then check the slot's settings in the firmware setup",
-        judge=_link,
-        blames=setting_or_link,
-        shared=host_if_all("PCIe setting"),
-    ),
-)
+    Check("gdr.path", _path, host("placement of HCAs"), remedy="move the HCA to a slot below the GPU's PCIe switch"),
+    Check("gdr.link", _link, setting_or_link, host_if_all("PCIe setting"),
+        remedy="power off and reseat the HCA or its riser; then check the slot's settings in the firmware setup"),
+)  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import combinations
 
 from dgxcheck.checks.engine.box import HOST, Box, mig_enabled, nvml_unavailable
-from dgxcheck.checks.engine.check import Judge
+from dgxcheck.checks.engine.check import Judge, saying
 from dgxcheck.checks.engine.finding import Judged, Judgement, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import loaded
@@ -25,7 +25,7 @@ def of_host(precondition: Callable[[Box], Precondition]) -> Judge:
     def judge(box: Box) -> Judged:
         yield HOST, no_rdma(box) or precondition(box).judgement
 
-    return judge
+    return saying(precondition, judge)
 
 
 def no_rdma(box: Box) -> Judgement | None:

@@ -31,7 +31,15 @@ _RELOAD = (
 
 @needs_facts
 def peer_memory(box: Box, gpu: Device | None = None) -> Precondition:
-    """A registered peer memory module, or dma-buf: for one GPU, or for all that were asked about."""
+    """Passes if nvidia_peermem or nv_peer_mem is loaded and registered; warns if one is loaded and not registered, or
+    if both are loaded. Without either it is not judged: the site may not want GPUDirect RDMA, or use dma-buf, which
+    requires the open kernel modules (Turing and newer), Linux 5.12 and a driver for CUDA 11.7.
+
+    Source: /sys/module, /sys/module/ib_core/holders, /sys/kernel/mm/memory_peers, as NCCL (src/transport/net_ib) and
+    UCX; https://docs.nvidia.com/cuda/gpudirect-rdma
+
+    A registered peer memory module, or dma-buf: for one GPU, or for all that were asked about.
+    """
     modules = need(box.snapshot.modules)
     for module in modules.modules:
         need(module.loaded)
@@ -115,7 +123,13 @@ _OF_OLD_KERNELS = ("2.2-1", "3.0-1", "5.0-0")
 
 @needs_facts
 def stack(box: Box) -> Precondition:
-    """Can programs open the verbs devices?"""
+    """Warns if an HCA has a verbs device that this user cannot open. A machine without verbs devices is not set up for
+    RDMA and not judged.
+
+    Source: open of /dev/infiniband/uverbs*
+
+    Can programs open the verbs devices?
+    """
     verbs = need(box.snapshot.device_nodes).verbs
     listed = () if isinstance(verbs, Missing) and verbs.gap is Gap.ABSENT else need(verbs)
     if not listed:
@@ -161,7 +175,15 @@ _RELOADS = "; where jobs run in containers, at the next drain: a reload of syste
 
 @needs_facts
 def memlock(box: Box) -> Precondition:
-    """The limits of this session and of the jobs of each daemon; root itself is not limited."""
+    """Warns if a peer memory module is loaded and the user who runs dgxcheck, or the jobs of slurmd or pbs_mom, may
+    lock less memory than a GPU has. Root's own limit is not judged: it does not apply to root, and jobs have another. A
+    line of limits.conf, limits.d or systemd's files that sets this very limit is named.
+
+    Source: Max locked memory in /proc/self/limits and, the hard one, in those of the daemons; ib_umem_get in Linux
+    drivers/infiniband/core/umem.c; limits.conf(5), systemd.exec(5)
+
+    The limits of this session and of the jobs of each daemon; root itself is not limited.
+    """
     facts = need(box.snapshot.memlock)
     for daemon in facts.daemons:
         hard = daemon.limit.hard if isinstance(daemon.limit, MemlockLimit) else None
@@ -241,36 +263,7 @@ def _covers_gpu(box: Box, limit: int) -> bool:
 
 
 CHECKS = (
-    Check(
-        id="gdr.peer-memory",
-        rule="Passes if nvidia_peermem or nv_peer_mem is loaded and registered; warns if one is loaded and not"
-        " registered, or if both are loaded. Without either it is not judged: the site may not want GPUDirect RDMA, or"
-        " use dma-buf, which requires the open kernel modules (Turing and newer), Linux 5.12 and a driver for CUDA"
-        " 11.7.",
-        source="/sys/module, /sys/module/ib_core/holders, /sys/kernel/mm/memory_peers, as NCCL (src/transport/net_ib)"
-        " and UCX; https://docs.nvidia.com/cuda/gpudirect-rdma",
-        remedy=_RELOAD,
-        judge=of_host(peer_memory),
-        blames=host("peer memory module"),
-    ),
-    Check(
-        id="gdr.stack",
-        rule="Warns if an HCA has a verbs device that this user cannot open. A machine without verbs devices is not set"
-        " up for RDMA and not judged.",
-        source="open of /dev/infiniband/uverbs*",
-        remedy=Fault.VERBS.remedy,
-        judge=of_host(stack),
-        blames=host("verbs device nodes"),
-    ),
-    Check(
-        id="gdr.memlock",
-        rule="Warns if a peer memory module is loaded and the user who runs dgxcheck, or the jobs of slurmd or pbs_mom,"
-        " may lock less memory than a GPU has. Root's own limit is not judged: it does not apply to root, and jobs have"
-        " another. A line of limits.conf, limits.d or systemd's files that sets this very limit is named.",
-        source="Max locked memory in /proc/self/limits and, the hard one, in those of the daemons; ib_umem_get in Linux"
-        " drivers/infiniband/core/umem.c; limits.conf(5), systemd.exec(5)",
-        remedy=Fault.MEMLOCK.remedy,
-        judge=of_host(memlock),
-        blames=host("memlock limit"),
-    ),
-)
+    Check("gdr.peer-memory", of_host(peer_memory), host("peer memory module"), remedy=_RELOAD),
+    Check("gdr.stack", of_host(stack), host("verbs device nodes"), remedy=Fault.VERBS.remedy),
+    Check("gdr.memlock", of_host(memlock), host("memlock limit"), remedy=Fault.MEMLOCK.remedy),
+)  # fmt: skip

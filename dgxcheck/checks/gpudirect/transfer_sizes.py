@@ -61,6 +61,11 @@ def payload(box: Box, gpu: Device, nic: Device) -> Precondition:
 
 
 def _payload(box: Box) -> Judged:
+    """Warns if a GPU, an HCA near it, or a port between them has another MaxPayload than the rest of the path: larger
+    packets are dropped there as malformed. Undetermined without root.
+
+    Source: Device Control of the PCI Express capability in /sys/bus/pci/devices/*/config
+    """
     pairs = near_pairs(box)
     unless(not_judged(box, pairs))
     paths = [sizes for pair in pairs if (sizes := _sizes_or_none(box, *pair)) is not None]
@@ -81,6 +86,11 @@ def _payload(box: Box) -> Judged:
 
 
 def _read_requests(box: Box) -> Judged:
+    """Warns if the MaxReadReq of an HCA is below that of most other HCAs of its model, or below {gdr.read-request}:
+    reads of GPU memory are split into small requests. Undetermined without root.
+
+    Source: Device Control of the PCI Express capability in /sys/bus/pci/devices/*/config
+    """
     unless(not_judged(box, True))
     odd = compared(box, ["hca"], Express.max_read_request).odd
     for nic in nics(box):
@@ -102,26 +112,10 @@ def _read_request(box: Box, nic: Device, among: Odd | None) -> Judgement:
 
 
 CHECKS = (
-    Check(
-        id="gdr.max-payload",
-        rule="Warns if a GPU, an HCA near it, or a port between them has another MaxPayload than the rest of the path:"
-        " larger packets are dropped there as malformed. Undetermined without root.",
-        source="Device Control of the PCI Express capability in /sys/bus/pci/devices/*/config",
+    Check("gdr.max-payload", _payload, part("MaxPayload"), host_if_all("MaxPayload setting"),
         remedy="remove pci=pcie_bus_* from the kernel command line; or set pci=pcie_bus_safe, then check the"
-        " setting in the firmware setup",
-        judge=_payload,
-        blames=part("MaxPayload"),
-        shared=host_if_all("MaxPayload setting"),
-    ),
-    Check(
-        id="gdr.read-request",
-        rule="Warns if the MaxReadReq of an HCA is below that of most other HCAs of its model, or below"
-        " {gdr.read-request}: reads of GPU memory are split into small requests. Undetermined without root.",
-        source="Device Control of the PCI Express capability in /sys/bus/pci/devices/*/config",
+        " setting in the firmware setup"),
+    Check("gdr.read-request", _read_requests, part("MaxReadReq"), host_if_all("MaxReadReq setting"),
         remedy="remove pci=pcie_bus_* from the kernel command line; look for a script that sets it (setpci, udev),"
-        " and check the setting in the firmware setup",
-        judge=_read_requests,
-        blames=part("MaxReadReq"),
-        shared=host_if_all("MaxReadReq setting"),
-    ),
-)
+        " and check the setting in the firmware setup"),
+)  # fmt: skip

@@ -43,6 +43,11 @@ Documentation/admin-guide/kernel-parameters.txt"""
 
 
 def _effects(box: Box) -> Judgement:
+    """Warns about parameters of the kernel that limit CPUs or memory, hide NUMA nodes or PCI configuration space, force
+    power saving or small packets on PCIe, or switch off MSI, APIC, ACPI, machine checks or the reports of PCIe errors.
+
+    Source: /proc/cmdline; Linux Documentation/admin-guide/kernel-parameters.txt
+    """
     text = need(need(box.snapshot.host).cmdline)
     evidence = (Evidence("/proc/cmdline", text),)
     found: dict[str, str] = {}
@@ -59,15 +64,7 @@ def _effects(box: Box) -> Judgement:
 
 
 CHECKS = (
-    Check(
-        id="host.command-line",
-        rule="Warns about parameters of the kernel that limit CPUs or memory, hide NUMA nodes or PCI configuration"
-        " space, force power saving or small packets on PCIe, or switch off MSI, APIC, ACPI, machine checks or the"
-        " reports of PCIe errors.",
-        source="/proc/cmdline; Linux Documentation/admin-guide/kernel-parameters.txt",
+    Check("host.command-line", per_host(_effects), host(COMMAND_LINE),
         remedy="if this was not intended, remove that parameter (grubby --update-kernel=ALL"
-        " --remove-args=PARAMETER, or /etc/default/grub and update-grub)",
-        judge=per_host(_effects),
-        blames=host(COMMAND_LINE),
-    ),
-)
+        " --remove-args=PARAMETER, or /etc/default/grub and update-grub)"),
+)  # fmt: skip

@@ -53,6 +53,12 @@ def _online(box: Box) -> Cpu | Missing:
 
 
 def _online_cpus(box: Box) -> Judgement:
+    """Warns if there are fewer sockets or cores than in the reference machine, if cores have unequal numbers of
+    threads, or if a CPU below the highest online one is offline. An LXC container is not judged, because it sees its
+    share only.
+
+    Source: /proc/cpuinfo and /sys/devices/system/cpu/online against the profile
+    """
     facts, cpu = need(box.snapshot.host), need(_online(box))
     offline, reference = _offline(cpu, facts), expected(box, "host.cores")
     evidence = _evidence(cpu, facts.online_cpus)
@@ -127,6 +133,11 @@ _SLOW_SOURCES = ("hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies")
 
 
 def _limits(box: Box) -> Judgement:
+    """Warns if boost is off, if the limit of a CPU's clock is below its highest clock, and if some CPUs have another
+    governor than most.
+
+    Source: cpufreq/boost, intel_pstate/no_turbo and cpufreq/policy* of /sys/devices/system/cpu
+    """
     facts = need(box.snapshot.host)
     if isinstance(facts.cpu_policies, Missing) and isinstance(facts.cpu_boost, Missing):
         need(facts.cpu_policies)
@@ -162,6 +173,11 @@ def _governors(policies: Sequence[CpuPolicy]) -> Iterator[tuple[str, Evidence]]:
 
 
 def _clock_source(box: Box) -> Judgement:
+    """Warns if the kernel does not take the time from the CPU's time stamp counter but from a slow timer of the chip
+    set: it found the counter unstable, or a parameter chose it. Not judged in virtual machines.
+
+    Source: current_clocksource of /sys/devices/system/clocksource; the kernel log (arch/x86/kernel/tsc.c)
+    """
     marked = next((event for event in box.log.host if event.trouble == "clock"), None)
     if marked is not None and guest(box) is None:
         message = f"the kernel marked the time stamp counter unstable: {marked.part}"
@@ -185,6 +201,12 @@ _AS_TOLD = ("acpi-cpufreq", "cppc_cpufreq")
 
 
 def _scaling(box: Box) -> Judgement:
+    """With the drivers acpi-cpufreq and cppc_cpufreq (Arm), warns if the governor is not performance. All governors of
+    intel_pstate and amd-pstate follow the load and pass; other drivers are not judged.
+
+    Source: scaling_driver and scaling_governor of /sys/devices/system/cpu/cpu0/cpufreq; of Grace
+    https://nvidia.github.io/grace-cpu-benchmarking-guide/platform/index.html
+    """
     facts = need(box.snapshot.host)
     driver, governor = need(facts.cpufreq_driver), need(facts.cpufreq_governor)
     evidence = (
@@ -201,51 +223,21 @@ def _scaling(box: Box) -> Judgement:
 
 
 CPU = (
-    Check(
-        id="host.cpu",
-        rule="Warns if there are fewer sockets or cores than in the reference machine, if cores have unequal numbers of"
-        " threads, or if a CPU below the highest online one is offline. An LXC container is not judged, because it sees"
-        " its share only.",
-        source="/proc/cpuinfo and /sys/devices/system/cpu/online against the profile",
+    Check("host.cpu", per_host(_online_cpus), _blame,
         remedy="look for offline CPUs (lscpu -e); look for maxcpus= and nr_cpus= in /proc/cmdline, for machine checks"
-        " in the kernel log; set a CPU online with chcpu -e LIST; for a missing socket check the BMC's event log",
-        judge=per_host(_online_cpus),
-        blames=_blame,
-    ),
-)
+        " in the kernel log; set a CPU online with chcpu -e LIST; for a missing socket check the BMC's event log"),
+)  # fmt: skip
 CPU_CLOCK = (
-    Check(
-        id="host.cpu-clock",
-        rule="Warns if boost is off, if the limit of a CPU's clock is below its highest clock, and if some CPUs have"
-        " another governor than most.",
-        source="cpufreq/boost, intel_pstate/no_turbo and cpufreq/policy* of /sys/devices/system/cpu",
+    Check("host.cpu-clock", per_host(_limits), host("CPU clock setting"),
         remedy="if this was not intended, run cpupower frequency-set (-u with the highest clock, -g"
         " with one governor for all CPUs), and enable boost (of boost and"
-        " intel_pstate/no_turbo below /sys/devices/system/cpu the one that exists, or the firmware's setting)",
-        judge=per_host(_limits),
-        blames=host("CPU clock setting"),
-    ),
-    Check(
-        id="host.clock-source",
-        rule="Warns if the kernel does not take the time from the CPU's time stamp counter but from a slow timer of the"
-        " chip set: it found the counter unstable, or a parameter chose it. Not judged in virtual machines.",
-        source="current_clocksource of /sys/devices/system/clocksource; the kernel log (arch/x86/kernel/tsc.c)",
+        " intel_pstate/no_turbo below /sys/devices/system/cpu the one that exists, or the firmware's setting)"),
+    Check("host.clock-source", per_host(_clock_source), host("clock source"),
         remedy="search dmesg for clocksource (Marking clocksource tsc unstable); look for clocksource= and tsc= on the"
-        " kernel command line; update the system firmware at the next maintenance",
-        judge=per_host(_clock_source),
-        blames=host("clock source"),
-    ),
-)
+        " kernel command line; update the system firmware at the next maintenance"),
+)  # fmt: skip
 GOVERNOR = (
-    Check(
-        id="host.governor",
-        rule="With the drivers acpi-cpufreq and cppc_cpufreq (Arm), warns if the governor is not performance. All"
-        " governors of intel_pstate and amd-pstate follow the load and pass; other drivers are not judged.",
-        source="scaling_driver and scaling_governor of /sys/devices/system/cpu/cpu0/cpufreq; of Grace"
-        " https://nvidia.github.io/grace-cpu-benchmarking-guide/platform/index.html",
+    Check("host.governor", per_host(_scaling), host("CPU frequency governor"),
         remedy="cpupower frequency-set -g performance; make it permanent (tuned-adm profile throughput-performance, or"
-        " a boot service)",
-        judge=per_host(_scaling),
-        blames=host("CPU frequency governor"),
-    ),
-)
+        " a boot service)"),
+)  # fmt: skip

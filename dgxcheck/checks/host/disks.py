@@ -36,6 +36,12 @@ _NVME = LazyPattern(r"nvme\d+", "nvme")
 
 
 def _disks(box: Box) -> Judged:
+    """Fails if a software RAID array is inactive or lacks a disk that its level cannot do without; warns if it is
+    degraded, and if no volume (of a RAID controller, or an array counted with its redundancy) is as large as the
+    reference machine's data volume less {host.data-tolerance}. Disks that may form a pool of their own are not judged.
+
+    Source: size of /sys/class/block, array_state and degraded of each array, against the profile
+    """
     disks = need(box.snapshot.disks)
     arrays = arrays_of(box)
     of_arrays = [(Subject(kind="disk", name=array.name, bdf=None), ruled(_array, box, array)) for array in arrays]
@@ -201,18 +207,10 @@ def arrays_of(box: Box) -> tuple[MdArray, ...]:
 
 
 CHECKS = (
-    Check(
-        id="host.disks",
-        rule="Fails if a software RAID array is inactive or lacks a disk that its level cannot do without; warns if it"
-        " is degraded, and if no volume (of a RAID controller, or an array counted with its redundancy) is as large as"
-        " the reference machine's data volume less {host.data-tolerance}. Disks that may form a pool of their own are"
-        " not judged.",
-        source="size of /sys/class/block, array_state and degraded of each array, against the profile",
+    Check("host.disks", _disks,
+        lambda box, at, judgement: part("disks" if at.kind == "host" else "")(box, at, judgement),
         remedy="find the missing disk or volume (cat /proc/mdstat, the kernel log, the RAID controller's tool such as"
         " storcli64 /c0/vall show); create nothing: with redundancy the array is rebuilt on another disk, and a RAID 0"
         " whose disk comes back is assembled again (mdadm --assemble; of a controller its foreign configuration is"
-        " imported); only one whose disk failed is restored from backup",
-        judge=_disks,
-        blames=lambda box, at, judgement: part("disks" if at.kind == "host" else "")(box, at, judgement),
-    ),
-)
+        " imported); only one whose disk failed is restored from backup"),
+)  # fmt: skip

@@ -24,6 +24,12 @@ _SOCKET = LazyPattern(r"(?:SrcID|Socket) ?#(\d{1,3})(?!\d)", flags=re.IGNORECASE
 
 
 def _edac(box: Box) -> Judged:
+    """Per memory controller: fails if any uncorrected error was counted since the EDAC driver was loaded; warns if
+    corrected errors grew by more than {host.edac-corrected} (without a second reading an hour or more later: also over
+    the whole time since boot).
+
+    Source: ue_count and ce_count of /sys/devices/system/edac/mc
+    """
     controllers = need(box.snapshot.edac)
     if not controllers:
         yield HOST, skip("not-supported", "no EDAC driver counts memory errors on this machine")
@@ -99,15 +105,7 @@ def _row(controllers: tuple[MemoryController, ...] | Missing, name: str) -> Memo
 
 
 CHECKS = (
-    Check(
-        id="host.edac",
-        rule="Per memory controller: fails if any uncorrected error was counted since the EDAC driver was loaded; warns"
-        " if corrected errors grew by more than {host.edac-corrected} (without a second reading an hour or more later:"
-        " also over the whole time since boot).",
-        source="ue_count and ce_count of /sys/devices/system/edac/mc",
+    Check("host.edac", _edac, memory_modules,
         remedy="find the DIMM (ras-mc-ctl --errors, edac-util -v, the BMC's event log); replace it at the next"
-        " maintenance if errors continue",
-        judge=_edac,
-        blames=memory_modules,
-    ),
-)
+        " maintenance if errors continue"),
+)  # fmt: skip

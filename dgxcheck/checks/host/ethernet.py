@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from dgxcheck.checks.engine.box import HOST, Box, Growth
-from dgxcheck.checks.engine.check import Check, Judge, ruled
+from dgxcheck.checks.engine.check import Check, Judge, ruled, saying
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, given, judged, skip
 from dgxcheck.checks.engine.growth import DAY_S, counter_growth, duration, flood, rate, uptime
@@ -51,7 +51,7 @@ def _per_interface(
             part = each.name if functions[each.bdf] > 1 else ""  # a ConnectX-3 has two ports on one function
             yield Subject(kind="interface", name=each.name, bdf=bdf, part=part), ruled(rule, box, each, interfaces)
 
-    return judge
+    return saying(rule, judge)
 
 
 def _physical(box: Box, interface: NetInterface) -> bool:
@@ -64,6 +64,11 @@ def _physical(box: Box, interface: NetInterface) -> bool:
 
 
 def _speed(box: Box, interface: NetInterface, interfaces: list[NetInterface]) -> Judgement:
+    """Warns if no physical Ethernet interface that has a carrier runs at the reference machine's speed; the finding is
+    at the fastest of them. A slower interface beside one at full speed is not a fault.
+
+    Source: speed and carrier of /sys/class/net against the profile
+    """
     mbit, reference = need(interface.speed_mbit), given(expected(box, "host.ethernet"))
     evidence = (Evidence(f"/sys/class/net/{interface.name}/speed", mbit),)
     speeds = {each.name: each.speed_mbit for each in interfaces if not isinstance(each.speed_mbit, Missing)}
@@ -112,6 +117,18 @@ def _silent(box: Box, interface: NetInterface) -> list[str]:
 
 
 def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgement:
+    """Warns if an Ethernet interface lost its carrier more than {network.carrier} over the whole time since boot,
+    whether it has one now or not, which RoCE and storage feel as stalls; not judged where more were lost and that time
+    is not known, nor where the kernel log goes back so far and has fewer links down of a driver that logs them
+    (mlx5_core, ixgbe, i40e, ice, bnxt_en, tg3), which takes the carrier away when its settings are changed, too. Warns
+    if it has none, but lost one twice, so that it had one. InfiniBand counts the same in link_downed. Warns also if so
+    many were lost between two readings or, by the kernel log, within the last day (the first minutes after boot apart,
+    and not of an interface that was set down; those within half a minute are one), and if that log says that its
+    transmit queue timed out.
+
+    Source: carrier_down_count of /sys/class/net since Linux 4.16; threshold of Azure's node checks; kernel log
+    (net/sched/sch_generic.c; mlx5 en_main.c and others)
+    """
     if silent := _silent(box, interface):
         message = f"its transmit queue timed out {counted(len(silent), 'time')}"
         return Judgement(
@@ -238,27 +255,7 @@ _NO_CABLE = (
 
 
 CHECKS = (
-    Check(
-        id="host.ethernet",
-        rule="Warns if no physical Ethernet interface that has a carrier runs at the reference machine's speed; the"
-        " finding is at the fastest of them. A slower interface beside one at full speed is not a fault.",
-        source="speed and carrier of /sys/class/net against the profile",
-        remedy="compare ethtool INTERFACE with the switch port: speed and modes of both ends",
-        judge=_per_interface(_speed),
-    ),
-    Check(
-        id="host.carrier",
-        rule="Warns if an Ethernet interface lost its carrier more than {network.carrier} over the whole time since"
-        " boot, whether it has one now or not, which RoCE and storage feel as stalls; not judged where more were lost"
-        " and that time is not known, nor where the kernel log goes back so far and has"
-        " fewer links down of a driver that logs them (mlx5_core, ixgbe, i40e, ice, bnxt_en, tg3), which takes the"
-        " carrier away when its settings are changed, too. Warns if it has none, but lost one twice, so that it had"
-        " one. InfiniBand counts the same in link_downed. Warns also if so many were lost between two readings or, by"
-        " the kernel log, within the last day (the first minutes after boot apart, and not of an interface that was set"
-        " down; those within half a minute are one), and if that log says that its transmit queue timed out.",
-        source="carrier_down_count of /sys/class/net since Linux 4.16; threshold of Azure's node checks; kernel log"
-        " (net/sched/sch_generic.c; mlx5 en_main.c and others)",
-        remedy=_FLAPPING,
-        judge=_per_interface(_carrier, _with_cable),
-    ),
-)
+    Check("host.ethernet", _per_interface(_speed),
+        remedy="compare ethtool INTERFACE with the switch port: speed and modes of both ends"),
+    Check("host.carrier", _per_interface(_carrier, _with_cable), remedy=_FLAPPING),
+)  # fmt: skip

@@ -66,6 +66,12 @@ def is_short(box: Box, gib: float, reference: float) -> bool:
 
 
 def _total(box: Box) -> Judgement:
+    """Warns if half a DIMM or more of the reference machine's memory is missing, after the 1/64 that the kernel takes
+    for itself; if the size of its DIMMs is not known, if more than {host.memory-missing} is. An LXC container is not
+    judged, because it sees its share only.
+
+    Source: MemTotal of /proc/meminfo against the profile; Azure node checks allow 3 to 5 %
+    """
     kb, reference = need(_kb(box)), given(expected(box, "host.memory"))
     low = is_short(box, kb / _KB, reference.value)
     gib = round(kb / _KB, 1)
@@ -118,6 +124,12 @@ Wrong = Iterator[tuple[str, Evidence]]
 
 
 def _tables(box: Box) -> Judged:
+    """Warns if there are fewer NUMA nodes than sockets, if devices below one root bus are at different nodes, if the
+    distances of nodes are no symmetric matrix with 10 on its diagonal, and if a node with CPUs has no memory. Not
+    judged in virtual machines; a node of -1 is reported by topology.numa.
+
+    Source: ACPI's SRAT and SLIT as in /sys/devices/system/node and numa_node of PCI devices
+    """
     nodes, memory = need(box.snapshot.numa), box.snapshot.numa_memory
     if (vm := guest(box)) is not None:
         yield HOST, skip("not-visible", f"{vm} shows its guest NUMA nodes of its own")
@@ -185,27 +197,11 @@ def _blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 
 
 MEMORY = (
-    Check(
-        id="host.memory",
-        rule="Warns if half a DIMM or more of the reference machine's memory is missing, after the 1/64 that the kernel"
-        " takes for itself; if the size of its DIMMs is not known, if more than {host.memory-missing} is. An LXC"
-        " container is not judged, because it sees its share only.",
-        source="MemTotal of /proc/meminfo against the profile; Azure node checks allow 3 to 5 %",
-        remedy="find the DIMM (dmidecode -t memory, the BMC's event log), then reseat or replace it",
-        judge=per_host(_total),
-        blames=_blame_missing,
-    ),
-)
+    Check("host.memory", per_host(_total), _blame_missing,
+        remedy="find the DIMM (dmidecode -t memory, the BMC's event log), then reseat or replace it"),
+)  # fmt: skip
 NUMA = (
-    Check(
-        id="host.numa",
-        rule="Warns if there are fewer NUMA nodes than sockets, if devices below one root bus are at different nodes,"
-        " if the distances of nodes are no symmetric matrix with 10 on its diagonal, and if a node with CPUs has no"
-        " memory. Not judged in virtual machines; a node of -1 is reported by topology.numa.",
-        source="ACPI's SRAT and SLIT as in /sys/devices/system/node and numa_node of PCI devices",
+    Check("host.numa", _tables, _blame,
         remedy="check NUMA settings in the firmware (node interleaving, NPS, SNC); update it; look for"
-        " numa= on the kernel command line; for a node without memory check its DIMMs (dmidecode -t memory)",
-        judge=_tables,
-        blames=_blame,
-    ),
-)
+        " numa= on the kernel command line; for a node without memory check its DIMMs (dmidecode -t memory)"),
+)  # fmt: skip

@@ -10,6 +10,7 @@ from typing import TypeVar
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine.blame import device_of, itself
 from dgxcheck.checks.engine.box import Box, unlisted_gpu
+from dgxcheck.checks.engine.check import Judge, saying
 from dgxcheck.checks.engine.finding import EventKind, Evidence, Judged, Judgement, LogEvent, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.components.component import Component
@@ -47,7 +48,7 @@ EventRule = Callable[[Box, KernelLog, str, "Device | None"], "Judgement | None"]
 """From the log to the judgement of the device of that bdf; None where the log has nothing about it."""
 
 
-def per_device(rule: EventRule, bdfs: Callable[[KernelLog], Iterable[str]], nothing: str) -> Callable[[Box], Judged]:
+def per_device(rule: EventRule, bdfs: Callable[[KernelLog], Iterable[str]], nothing: str) -> Judge:
     """A judge of every GPU, and of each other device that the log names; of GPUs alone where some are asked.
 
     ``nothing``: the message for a GPU of which the log has no such line.
@@ -65,7 +66,7 @@ def per_device(rule: EventRule, bdfs: Callable[[KernelLog], Iterable[str]], noth
             if (judgement := rule(box, log, bdf, None)) is not None:
                 yield _subject(box, bdf), judgement
 
-    return judge
+    return saying(rule, judge)
 
 
 def subject_at(box: Box, bdf: str) -> Subject:

@@ -25,7 +25,15 @@ _QUOTED = 160
 
 
 def _driver_errors(box: Box) -> Judged:
-    """By driver and device; details of an event that another check reads pass."""
+    """Warns if the driver of the GPUs (NVRM, nvidia, nvidia-uvm, nvidia-nvlink, nvidia-nvswitch, nvidia-fs,
+    nvidia_peermem) or of the HCAs (mlx5_core, mlx5_ib) logged, since it was last loaded, an error that dgxcheck does
+    not know, unless another check reports an event of that device or of the same minute; fails if such a line asks for
+    a reboot. Assertions, a module without a signature and refused commands of an HCA are no such errors.
+
+    Source: the kernel log; NVIDIA open-gpu-kernel-modules, Linux drivers/net/ethernet/mellanox/mlx5
+
+    By driver and device; details of an event that another check reads pass.
+    """
     log = need(box.snapshot.kernel_log)
     now = [error for error in log.driver_errors if not error.past]
     if not now:
@@ -82,16 +90,5 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 
 
 CHECKS = (
-    Check(
-        id="kernel.driver-errors",
-        rule="Warns if the driver of the GPUs (NVRM, nvidia, nvidia-uvm, nvidia-nvlink, nvidia-nvswitch, nvidia-fs,"
-        " nvidia_peermem) or of the HCAs (mlx5_core, mlx5_ib) logged, since it was last loaded, an error that dgxcheck"
-        " does not know, unless another check reports an event of that device or of the same minute; fails if such a"
-        " line asks for a reboot. Assertions, a module without a signature and refused commands of an HCA are no such"
-        " errors.",
-        source="the kernel log; NVIDIA open-gpu-kernel-modules, Linux drivers/net/ethernet/mellanox/mlx5",
-        remedy=Fault.DRIVER_ERROR.remedy,
-        judge=_driver_errors,
-        blames=_blames,
-    ),
-)
+    Check("kernel.driver-errors", _driver_errors, _blames, remedy=Fault.DRIVER_ERROR.remedy),
+)  # fmt: skip

@@ -113,6 +113,11 @@ def earlier_falls(log: KernelLog, bdf: str = "") -> list[EarlierXid]:
 
 
 def _off_bus(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement | None:
+    """Fails if the driver logged, since it was last loaded, that a GPU has fallen off the bus, as Xid 79 or without an
+    Xid; warns if it did so in two or more earlier boots that the log holds.
+
+    Source: Xid 79; https://github.com/NVIDIA/NVSentinel/issues/155 for those without an Xid
+    """
     function, earlier = box.topology.functions.get(bdf), earlier_falls(log, bdf)
     if gpu is None and function is not None and function.vendor != NVIDIA:
         return None
@@ -194,6 +199,15 @@ def _runs_others(box: Box, gpu: Device) -> bool:
 
 
 def _starts(box: Box) -> Judged:
+    """Fails if the driver logged, since it was last loaded, that it could not start a GPU (RmInitAdapter failed, probe
+    failed) or does not take it: power cables not connected, no address of a BAR, no interrupt, a GPU that this release
+    or these kernel modules do not support, missing firmware, another driver that holds it; or if the kernel refused to
+    load the driver's module, as by its signature or for another kernel. Warns if NVML lists that GPU now, or if the
+    line does not name the GPU.
+
+    Source: NVRM lines of NVIDIA's open-gpu-kernel-modules: kernel-open/nvidia/nv.c, nv-pci.c,
+    src/nvidia/arch/nvalloc/unix/src/osapi.c, osinit.c; Linux kernel/module
+    """
     yield from _PER_GPU(box)
     log = box.log
     yield from _modules(box, log)
@@ -273,28 +287,9 @@ def _shared(box: Box, at: Subject, judgement: Judgement) -> Component | None:
 
 
 CHECKS = (
-    Check(
-        id="kernel.off-bus",
-        rule="Fails if the driver logged, since it was last loaded, that a GPU has fallen off the bus, as Xid 79 or"
-        " without an Xid; warns if it did so in two or more earlier boots that the log holds.",
-        source="Xid 79; https://github.com/NVIDIA/NVSentinel/issues/155 for those without an Xid",
-        remedy=REMEDIES["off-bus"],
-        judge=per_device(_off_bus, _fell, "did not fall off the bus"),
-        blames=_blame_off_bus,
-    ),
-    Check(
-        id="kernel.gpu-start",
-        rule="Fails if the driver logged, since it was last loaded, that it could not start a GPU (RmInitAdapter"
-        " failed, probe failed) or does not take it: power cables not connected, no address of a BAR, no interrupt, a"
-        " GPU that this release or these kernel modules do not support, missing firmware, another driver that holds"
-        " it; or if the kernel refused to load the driver's module, as by its signature or for another kernel. Warns"
-        " if NVML lists that GPU now, or if the line does not name the GPU.",
-        source="NVRM lines of NVIDIA's open-gpu-kernel-modules: kernel-open/nvidia/nv.c, nv-pci.c,"
-        " src/nvidia/arch/nvalloc/unix/src/osapi.c, osinit.c; Linux kernel/module",
+    Check("kernel.off-bus", per_device(_off_bus, _fell, "did not fall off the bus"), _blame_off_bus,
+        remedy=REMEDIES["off-bus"]),
+    Check("kernel.gpu-start", _starts, _blames, _shared,
         remedy="reboot, then cold power cycle; if it comes back, check the GPU's power cables and seating and that this"
-        " driver supports the board, then call the vendor with the file of nvidia-bug-report.sh",
-        judge=_starts,
-        blames=_blames,
-        shared=_shared,
-    ),
-)
+        " driver supports the board, then call the vendor with the file of nvidia-bug-report.sh"),
+)  # fmt: skip

@@ -69,6 +69,13 @@ _MEANINGS: dict[HcaTrouble, _Meaning] = {
 
 
 def _hcas(box: Box) -> Judged:
+    """Fails if mlx5_core logged, since it last took over an adapter, that it could not start it, that its PCI slot is
+    unavailable or that its firmware stopped responding (a health issue of severity 0 to 2); warns on one of severity 3,
+    on a transmit queue that timed out, and if it is too hot or the slot reports insufficient power. Registers that may
+    not be read (ACCESS_REG) are not a fault.
+
+    Source: Linux drivers/net/ethernet/mellanox/mlx5/core: main.c, health.c, events.c, en_main.c
+    """
     log = box.snapshot.kernel_log
     subjects = {device.bdf: subject(device) for device in rows(hcas(box)) if isinstance(device.bdf, str)}
     if isinstance(log, Missing):
@@ -112,6 +119,11 @@ def _hca(box: Box, log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
 
 
 def _modules(box: Box) -> Judged:
+    """Warns if mlx5_core logged an error of the cable or transceiver in a port, such as High Temperature or Bus stuck,
+    since it took over the adapter or since a module was plugged in.
+
+    Source: Port module event[error] in Linux drivers/net/ethernet/mellanox/mlx5/core/events.c
+    """
     listed = ports(box)
     events = [event for event in box.log.hcas if event.trouble == "module"]
     if isinstance(listed, Judgement):
@@ -157,26 +169,10 @@ _HOT = "High Temperature"
 
 
 CHECKS = (
-    Check(
-        id="kernel.hca",
-        rule="Fails if mlx5_core logged, since it last took over an adapter, that it could not start it, that its PCI"
-        " slot is unavailable or that its firmware stopped responding (a health issue of severity 0 to 2); warns on one"
-        " of severity 3, on a transmit queue that timed out, and if it is too hot or the slot reports insufficient"
-        " power. Registers that may not be read (ACCESS_REG) are not a fault.",
-        source="Linux drivers/net/ethernet/mellanox/mlx5/core: main.c, health.c, events.c, en_main.c",
+    Check("kernel.hca", _hcas, shared=_of_adapters,
         remedy="read these lines of the kernel log; end the work on the GPUs whose PCIe switch the adapter is,"
-        " and reset it (mlxfwreset), or cold power cycle",
-        judge=_hcas,
-        shared=_of_adapters,
-    ),
-    Check(
-        id="kernel.port-module",
-        rule="Warns if mlx5_core logged an error of the cable or transceiver in a port, such as High Temperature or Bus"
-        " stuck, since it took over the adapter or since a module was plugged in.",
-        source="Port module event[error] in Linux drivers/net/ethernet/mellanox/mlx5/core/events.c",
+        " and reset it (mlxfwreset), or cold power cycle"),
+    Check("kernel.port-module", _modules, shared=_of_modules,
         remedy="check airflow, then reseat the cable or transceiver; if the fault persists, replace it with one that"
-        " the adapter supports",
-        judge=_modules,
-        shared=_of_modules,
-    ),
-)
+        " the adapter supports"),
+)  # fmt: skip

@@ -8,7 +8,7 @@ from math import inf
 
 from dgxcheck.checks.engine.blame import component_of, driver, host
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, Judge, saying
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.kernel_log.device_log import events_of, lines, nothing_logged, reach
@@ -45,7 +45,7 @@ _OPEN_FILES = (
 HostEventRule = Callable[[KernelLog, "Sequence[HostEvent]"], Judgement]
 
 
-def _of_host(rule: HostEventRule, nothing: str, *troubles: HostTrouble) -> Callable[[Box], Judged]:
+def _of_host(rule: HostEventRule, nothing: str, *troubles: HostTrouble) -> Judge:
     """A judge of the host by its events of this trouble; ``nothing``: the message where the log has none.
 
     An excerpt without such an event says nothing of it: the kernel's end is what excerpts leave out.
@@ -56,10 +56,15 @@ def _of_host(rule: HostEventRule, nothing: str, *troubles: HostTrouble) -> Calla
         events = events_of(log, *troubles)
         yield HOST, rule(log, events) if events else nothing_logged(log, nothing)
 
-    return judge
+    return saying(rule, judge)
 
 
 def _panic(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
+    """Fails if the kernel panicked or hit a bug of its own (oops). Blames the NVIDIA driver only if the processor was
+    executing its code, and hardware if a machine check caused the panic.
+
+    Source: Linux Documentation/admin-guide/bug-hunting.rst; kernel/panic.c
+    """
     panics = [event for event in events if event.trouble == "panic"]
     oopses = [event for event in events if event.trouble == "oops"]
     parts = [f"the kernel panicked: {panics[-1].part[:120]}"] if panics else []
@@ -85,6 +90,11 @@ def _blame_panic(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compon
 
 
 def _hung(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
+    """Warns if a task was blocked for minutes, or a CPU locked up or stalled, outside the NVIDIA driver; for tasks in
+    the driver see kernel.driver-stuck.
+
+    Source: Linux Documentation/admin-guide/lockup-watchdogs.rst, RCU/stallwarn.rst; kernel/hung_task.c
+    """
     names = first_of([*dict.fromkeys(event.part for event in events if event.part)] or ["CPUs"])
     locked = [event for event in events if "lockup" in event.line.lower()]
     what = "CPUs locked up" if len(locked) == len(events) else "tasks or CPUs hung"
@@ -124,6 +134,13 @@ def _memory(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 
 
 def _memory_and_files(box: Box) -> Judged:
+    """Warns if the kernel killed processes because host memory ran out, or a service of NVIDIA at a limit of its own,
+    due at once where a service of GPUs, fabric or scheduler is not seen to run again; if the limit of open files of the
+    whole host was reached, and if a device found no bounce buffer (swiotlb). Other processes that reach the limit of
+    their job or container are not a fault.
+
+    Source: Linux mm/oom_kill.c, fs/file_table.c, kernel/dma/swiotlb.c; Documentation/admin-guide/mm/concepts.rst
+    """
     yield from _of_host(partial(_memory, box), "no process killed for lack of memory", "out of memory")(box)
     log = box.log
     if events := events_of(log, "out of files"):
@@ -136,7 +153,13 @@ def _memory_and_files(box: Box) -> Judged:
 
 
 def _crashed(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
-    """Passes for programs that crashed by themselves; warns for services of NVIDIA and for crashes close to an Xid."""
+    """Warns if a service of NVIDIA crashed, or within a minute of an Xid a program in one of NVIDIA's libraries
+    (libcuda, libnccl ..). Other programs that crash there are no fault of the machine.
+
+    Source: Linux arch/x86/mm/fault.c: segfault at ADDRESS ip .. in LIBRARY
+
+    Passes for programs that crashed by themselves; warns for services of NVIDIA and for crashes close to an Xid.
+    """
     bad = [
         event for event in events
         if event.part.startswith(_SERVICES) or event.group.startswith(_SERVICES)
@@ -151,6 +174,12 @@ def _crashed(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 
 
 def _stuck(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
+    """Warns if a task was blocked for minutes, or a CPU locked up, in a function of the NVIDIA driver, and if
+    nvidia-modeset waits for a GPU that makes no progress. Tasks that hang elsewhere are not judged.
+
+    Source: Linux kernel/hung_task.c and kernel/watchdog.c; the stack names the driver's module; of the driver
+    src/nvidia-modeset
+    """
     names = first_of([*dict.fromkeys(event.part for event in events if event.part)])
     message = f"tasks hung in it {counted(len(events), 'time')}: {names}{reach(log)}"
     return _warning(Fault.DRIVER_STUCK, message, log, events)
@@ -167,7 +196,13 @@ _RESTART_S = 900.0
 
 
 def _bmc(box: Box) -> Judged:
-    """A desktop's board can declare a BMC that it lacks; a machine with HCAs is none."""
+    """Warns if the kernel found no BMC at any interface (KCS, SSIF) that the firmware of a machine with HCAs declares,
+    or if the BMC did not answer it for more than a quarter of an hour: sensors, event log and fans are not seen or set.
+
+    Source: Linux drivers/char/ipmi: ipmi_si_intf.c, ipmi_kcs_sm.c, ipmi_msghandler.c
+
+    A desktop's board can declare a BMC that it lacks; a machine with HCAs is none.
+    """
     log = need(box.snapshot.kernel_log)
     events = events_of(log, "BMC")
     absent = [event for event in events if event.part != "garbled"]
@@ -195,66 +230,20 @@ def _longest(times: Iterable[float]) -> float:
 
 
 CHECKS = (
-    Check(
-        id="kernel.driver-stuck",
-        rule="Warns if a task was blocked for minutes, or a CPU locked up, in a function of the NVIDIA driver, and if"
-        " nvidia-modeset waits for a GPU that makes no progress. Tasks that hang elsewhere are not judged.",
-        source="Linux kernel/hung_task.c and kernel/watchdog.c; the stack names the driver's module; of the driver"
-        " src/nvidia-modeset",
+    Check("kernel.driver-stuck", _of_host(_stuck, "no task hung in the NVIDIA driver", "stuck"), driver,
         remedy="nvidia-bug-report.sh --safe-mode --extra-system-data; look for an Xid at that time and try"
-        " nvidia-smi: where it hangs too, only a reboot helps",
-        judge=_of_host(_stuck, "no task hung in the NVIDIA driver", "stuck"),
-        blames=driver,
-    ),
-    Check(
-        id="kernel.panic",
-        rule="Fails if the kernel panicked or hit a bug of its own (oops). Blames the NVIDIA driver only"
-        " if the processor was executing its code, and hardware if a machine check caused the panic.",
-        source="Linux Documentation/admin-guide/bug-hunting.rst; kernel/panic.c",
+        " nvidia-smi: where it hangs too, only a reboot helps"),
+    Check("kernel.panic", _of_host(_panic, "no panic or oops logged", "panic", "oops"), _blame_panic,
         remedy="save the crash data (/sys/fs/pstore, /var/lib/systemd/pstore, /var/crash) and the BMC's event log;"
         " follow up machine checks or PCIe errors before it, else the module that the RIP line names: after an oops the"
-        " kernel is unreliable",
-        judge=_of_host(_panic, "no panic or oops logged", "panic", "oops"),
-        blames=_blame_panic,
-    ),
-    Check(
-        id="kernel.hung-task",
-        rule="Warns if a task was blocked for minutes, or a CPU locked up or stalled, outside the NVIDIA driver; for"
-        " tasks in the driver see kernel.driver-stuck.",
-        source="Linux Documentation/admin-guide/lockup-watchdogs.rst, RCU/stallwarn.rst; kernel/hung_task.c",
+        " kernel is unreliable"),
+    Check("kernel.hung-task", _of_host(_hung, "no task or CPU hung elsewhere", "hung"), _blame_hung,
         remedy="read the call trace below these lines: it names what the task waits for, often a file system over the"
-        " network or a disk; check that, then the host's load",
-        judge=_of_host(_hung, "no task or CPU hung elsewhere", "hung"),
-        blames=_blame_hung,
-    ),
-    Check(
-        id="kernel.bmc",
-        rule="Warns if the kernel found no BMC at any interface (KCS, SSIF) that the firmware of a machine with HCAs"
-        " declares, or if the BMC did not answer it for more than a quarter of an hour: sensors, event log and fans are"
-        " not seen or set.",
-        source="Linux drivers/char/ipmi: ipmi_si_intf.c, ipmi_kcs_sm.c, ipmi_msghandler.c",
-        remedy=Fault.BMC_SILENT.remedy,
-        judge=_bmc,
-        blames=host("BMC"),
-    ),
-    Check(
-        id="kernel.out-of-memory",
-        rule="Warns if the kernel killed processes because host memory ran out, or a service of NVIDIA at a limit of"
-        " its own, due at once where a service of GPUs, fabric or scheduler is not seen to run again; if the limit of"
-        " open files of the whole host was reached, and if a device found no bounce buffer (swiotlb). Other processes"
-        " that reach the limit of their job or container are not a fault.",
-        source="Linux mm/oom_kill.c, fs/file_table.c, kernel/dma/swiotlb.c; Documentation/admin-guide/mm/concepts.rst",
-        remedy=f"restart the services that were killed (systemctl --failed); {_LESS_MEMORY}",
-        judge=_memory_and_files,
-        blames=lambda _, at, __: (host_part(_BOUNCE) if at.part == _BOUNCE else host_part("free memory", at.part),),
-    ),
-    Check(
-        id="kernel.program-crash",
-        rule="Warns if a service of NVIDIA crashed, or within a minute of an Xid a program in one of NVIDIA's libraries"
-        " (libcuda, libnccl ..). Other programs that crash there are no fault of the machine.",
-        source="Linux arch/x86/mm/fault.c: segfault at ADDRESS ip .. in LIBRARY",
-        remedy=Fault.PROGRAM_CRASHED.remedy,
-        judge=_of_host(_crashed, "no crash in code of NVIDIA logged", "crashed"),
-        blames=host("programs"),
-    ),
-)
+        " network or a disk; check that, then the host's load"),
+    Check("kernel.bmc", _bmc, host("BMC"), remedy=Fault.BMC_SILENT.remedy),
+    Check("kernel.out-of-memory", _memory_and_files,
+        lambda _, at, __: (host_part(_BOUNCE) if at.part == _BOUNCE else host_part("free memory", at.part),),
+        remedy=f"restart the services that were killed (systemctl --failed); {_LESS_MEMORY}"),
+    Check("kernel.program-crash", _of_host(_crashed, "no crash in code of NVIDIA logged", "crashed"), host("programs"),
+        remedy=Fault.PROGRAM_CRASHED.remedy),
+)  # fmt: skip

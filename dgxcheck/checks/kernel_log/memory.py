@@ -77,6 +77,11 @@ def _parts(events: Sequence[HostEvent]) -> str:
 
 
 def _throttled(box: Box) -> Judgement:
+    """Warns if temperature throttled a CPU more than {kernel.cpu-throttled} times since boot; fails if the machine
+    reached the temperature at which the kernel shuts it down.
+
+    Source: Linux drivers/thermal/intel/therm_throt.c, drivers/thermal/thermal_core.c
+    """
     log = need(box.snapshot.kernel_log)
     if hot := events_of(log, "overheated"):
         message = f"the machine reached its critical temperature{reach(log)}"
@@ -119,34 +124,20 @@ _FEWEST = 4
 _MEMORY = _errors("memory errors", "host.edac-corrected", Fault.DIMM_ERRORS, REPLACE_DIMM)
 _CPUS = _errors("machine checks", "kernel.machine-checks", Fault.MACHINE_CHECK, "")
 CHECKS = (
-    Check(
-        id="kernel.memory",
-        rule="Per memory controller, DIMM or socket that the kernel log names: fails on an uncorrected memory error;"
-        " warns on one that firmware kept from before this boot, and on more than {host.edac-corrected} corrected ones"
-        " within a day.",
-        source="EDAC, machine check and APEI records of the kernel (drivers/edac, drivers/acpi/apei)",
+    Check("kernel.memory", _by_part("memory", _MEMORY, "no memory errors logged"), memory_modules,
+        text="Per memory controller, DIMM or socket that the kernel log names: fails on an uncorrected memory error;"
+        " warns on one that firmware kept from before this boot, and on more than {host.edac-corrected} corrected"
+        " ones within a day.\n\n"
+        "Source: EDAC, machine check and APEI records of the kernel (drivers/edac, drivers/acpi/apei)",
         remedy="find the DIMM (ras-mc-ctl --errors, edac-util -v, the BMC's event log); replace it at the next"
-        " maintenance if errors continue",
-        judge=_by_part("memory", _MEMORY, "no memory errors logged"),
-        blames=memory_modules,
-    ),
-    Check(
-        id="kernel.machine-check",
-        rule="Per CPU and bank, or socket: fails on an uncorrected machine check that is no memory error; warns on one"
-        " that was kept from before this boot, and on more than {kernel.machine-checks} corrected ones within a day.",
-        source="machine check records of the kernel; Intel SDM volume 3B, machine-check architecture",
+        " maintenance if errors continue"),
+    Check("kernel.machine-check", _by_part("machine check", _CPUS, "no machine checks logged"), host("CPUs"),
+        text="Per CPU and bank, or socket: fails on an uncorrected machine check that is no memory error; warns on"
+        " one that was kept from before this boot, and on more than {kernel.machine-checks} corrected ones within a"
+        " day.\n\n"
+        "Source: machine check records of the kernel; Intel SDM volume 3B, machine-check architecture",
         remedy="decode it with ras-mc-ctl --errors (mcelog, the BMC's event log); check CPU temperature and"
-        " power; update firmware and microcode at the next maintenance",
-        judge=_by_part("machine check", _CPUS, "no machine checks logged"),
-        blames=host("CPUs"),
-    ),
-    Check(
-        id="kernel.cpu-throttled",
-        rule="Warns if temperature throttled a CPU more than {kernel.cpu-throttled} times since boot; fails if the"
-        " machine reached the temperature at which the kernel shuts it down.",
-        source="Linux drivers/thermal/intel/therm_throt.c, drivers/thermal/thermal_core.c",
-        remedy="check fans and inlet air; check the CPUs' heat sinks at the next maintenance",
-        judge=per_host(_throttled),
-        blames=host("cooling"),
-    ),
+        " power; update firmware and microcode at the next maintenance"),
+    Check("kernel.cpu-throttled", per_host(_throttled), host("cooling"),
+        remedy="check fans and inlet air; check the CPUs' heat sinks at the next maintenance"),
 )  # fmt: skip

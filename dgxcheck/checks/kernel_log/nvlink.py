@@ -20,6 +20,13 @@ _FORMS: dict[HostTrouble, tuple[FaultKind, str]] = {
 
 
 def _nvlinks(box: Box) -> Judged:
+    """Warns if the driver logged, since it was last loaded, that it could not detect which NVLinks of a GPU are
+    connected: peer transfers then take PCIe, and programs may hang; or that the state of the NVSwitch fabric that it
+    knows is out of date, as after a restart of the fabric manager while jobs ran: NCCL then fails to set up NVLS.
+
+    Source: NVIDIA's open-gpu-kernel-modules, src/nvidia/src/kernel/gpu/nvlink/kernel_nvlink.c and
+    mem_mgr/mem_multicast_fabric.c
+    """
     log = need(box.snapshot.kernel_log)
     found = {trouble: [event for event in events_of(log, trouble) if not event.past] for trouble in _FORMS}
     if not any(found.values()):
@@ -32,16 +39,6 @@ def _nvlinks(box: Box) -> Judged:
 
 
 CHECKS = (
-    Check(
-        id="kernel.nvlink",
-        rule="Warns if the driver logged, since it was last loaded, that it could not detect which NVLinks of a GPU are"
-        " connected: peer transfers then take PCIe, and programs may hang; or that the state of the NVSwitch fabric"
-        " that it knows is out of date, as after a restart of the fabric manager while jobs ran: NCCL then fails to set"
-        " up NVLS.",
-        source="NVIDIA's open-gpu-kernel-modules, src/nvidia/src/kernel/gpu/nvlink/kernel_nvlink.c and"
-        " mem_mgr/mem_multicast_fabric.c",
-        remedy="nvidia-smi nvlink -s; compare all GPUs, and their GPU Recovery Action in nvidia-smi -q",
-        judge=_nvlinks,
-        blames=lambda box, at, judgement: (FABRIC_MANAGER if at.part else DRIVER,),
-    ),
-)
+    Check("kernel.nvlink", _nvlinks, lambda box, at, judgement: (FABRIC_MANAGER if at.part else DRIVER,),
+        remedy="nvidia-smi nvlink -s; compare all GPUs, and their GPU Recovery Action in nvidia-smi -q"),
+)  # fmt: skip

@@ -45,6 +45,11 @@ _NAMELESS = (
 
 
 def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | None:
+    """Fails on a fatal PCIe error in the kernel log; warns on a non-fatal one, and on more than {kernel.corrected-pcie}
+    from one device within a day.
+
+    Source: Linux Documentation/PCI/pcieaer-howto.rst
+    """
     errors = [error for error in log.pcie if error.bdf == bdf]
     if not errors:
         return None
@@ -100,6 +105,12 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 
 
 def _slots(box: Box) -> Judged:
+    """Warns if a PCIe slot lost its device while the system was running, and it did not come back, or if the link to a
+    GPU that fell off the bus, or of an empty slot while a GPU or HCA is missing, did not train even at the lowest
+    speed. A slot that somebody switched off by its button is not judged.
+
+    Source: Linux drivers/pci/hotplug/pciehp_ctrl.c; drivers/pci/quirks.c, pcie_failed_link_retrain
+    """
     log = need(box.snapshot.kernel_log)
     gone = {event.part: event for event in events_of(log, "unplugged") if not event.past}
     untrained = {event.part: event for event in events_of(log, "untrained") if event.part not in gone}
@@ -144,6 +155,14 @@ def _blame_slot(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
 
 
 def _refused(box: Box) -> Judged:
+    """Warns if an IOMMU refused memory accesses or interrupts of a GPU or HCA: it translates the traffic between them,
+    a program uses memory that was unmapped, or a device interrupts as no driver told it to; and if one did not answer
+    the IOMMU, as one that hangs.
+
+    Source: Linux drivers/iommu: AMD-Vi IO_PAGE_FAULT and IOTLB_INV_TIMEOUT, DMAR DMA and INTR-REMAP faults and
+    invalidation time-outs, events, ATC and CMD_SYNC time-outs of arm-smmu-v3; NVIDIA GPUDirect RDMA documentation,
+    IOMMU
+    """
     log = need(box.snapshot.kernel_log)
     placed = [(next((device for device in box.topology.devices if _is_at(device.bdf, event)), None), event)
               for event in log.iommu]  # fmt: skip
@@ -195,39 +214,15 @@ def _device(box: Box, bdf: str) -> Subject:
 
 
 CHECKS = (
-    Check(
-        id="kernel.aer",
-        rule="Fails on a fatal PCIe error in the kernel log; warns on a non-fatal one, and on more than"
-        " {kernel.corrected-pcie} from one device within a day.",
-        source="Linux Documentation/PCI/pcieaer-howto.rst",
+    Check("kernel.aer", per_device(_aer, lambda log: [error.bdf for error in log.pcie], "no PCIe errors logged"),
+        _blames,
         remedy="compare with the link's AER counters (aer_dev_* under /sys/bus/pci/devices); cold power cycle at the"
         " next maintenance; if errors continue, reseat the device and the board or riser above it (SXM: the vendor"
-        " does)",
-        judge=per_device(_aer, lambda log: [error.bdf for error in log.pcie], "no PCIe errors logged"),
-        blames=_blames,
-    ),
-    Check(
-        id="kernel.hot-plug",
-        rule="Warns if a PCIe slot lost its device while the system was running, and it did not come back, or if the"
-        " link to a GPU that fell off the bus, or of an empty slot while a GPU or HCA is missing, did not train even at"
-        " the lowest speed. A slot that somebody switched off by its button is not judged.",
-        source="Linux drivers/pci/hotplug/pciehp_ctrl.c; drivers/pci/quirks.c, pcie_failed_link_retrain",
+        " does)"),
+    Check("kernel.hot-plug", _slots, _blame_slot,
         remedy="find out whether somebody pulled the device; if not, look for PCIe errors before it and check power,"
-        " cables and riser",
-        judge=_slots,
-        blames=_blame_slot,
-    ),
-    Check(
-        id="kernel.iommu-fault",
-        rule="Warns if an IOMMU refused memory accesses or interrupts of a GPU or HCA: it translates the traffic"
-        " between them, a program uses memory that was unmapped, or a device interrupts as no driver told it to;"
-        " and if one did not answer the IOMMU, as one that hangs.",
-        source="Linux drivers/iommu: AMD-Vi IO_PAGE_FAULT and IOTLB_INV_TIMEOUT, DMAR DMA and INTR-REMAP faults and"
-        " invalidation time-outs, events, ATC and CMD_SYNC time-outs of arm-smmu-v3;"
-        " NVIDIA GPUDirect RDMA documentation, IOMMU",
+        " cables and riser"),
+    Check("kernel.iommu-fault", _refused, _blame_iommu,
         remedy="boot with iommu=pt (Arm: iommu.passthrough=1); in a virtual machine check the devices that the host"
-        " passes through; if it persists, update the driver; the board is not at fault",
-        judge=_refused,
-        blames=_blame_iommu,
-    ),
-)
+        " passes through; if it persists, update the driver; the board is not at fault"),
+)  # fmt: skip

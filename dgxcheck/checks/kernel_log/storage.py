@@ -35,6 +35,12 @@ _RECOVERY_S = 60.0
 
 
 def _disks(box: Box) -> Judged:
+    """Warns if the kernel logged I/O errors of a disk or SATA port, a controller of NVMe disks that failed, a disk that
+    an array dropped, or an alarm of a RAID controller (megaraid_sas); fails if that array has no redundancy. Removable
+    disks are not judged.
+
+    Source: Linux block layer, drivers/nvme, drivers/md, drivers/scsi/megaraid
+    """
     log, disks = need(box.snapshot.kernel_log), own_disks(box)
     found = grouped(
         (name, event) for name, event in by_disk(box, log) if _is_own(name, disks) or event.trouble == "array"
@@ -109,6 +115,12 @@ def _has(members: Sequence[str], disk: str) -> bool:
 
 
 def _file_systems(box: Box) -> Judged:
+    """Warns if the kernel logged errors of a file system on a disk, volume or array of the host (ext4, XFS, Btrfs), as
+    when it becomes read-only, or that an NFS or Lustre server does not respond and did not since. Removable disks are
+    not judged.
+
+    Source: Linux fs/ext4, fs/jbd2, fs/xfs, fs/btrfs, net/sunrpc/clnt.c
+    """
     log, disks = need(box.snapshot.kernel_log), own_disks(box)
     damaged = [event for event in events_of(log, "file system") if _is_own(event.part, disks)]
     for name, events in grouped((event.part, event) for event in damaged).items():
@@ -142,26 +154,10 @@ def _blame_file_system(box: Box, at: Subject, judgement: Judgement) -> Iterator[
 
 
 CHECKS = (
-    Check(
-        id="kernel.disk",
-        rule="Warns if the kernel logged I/O errors of a disk or SATA port, a controller of NVMe disks that failed,"
-        " a disk that an array dropped, or an alarm of a RAID controller (megaraid_sas); fails if that array has no"
-        " redundancy. Removable disks are not judged.",
-        source="Linux block layer, drivers/nvme, drivers/md, drivers/scsi/megaraid",
-        remedy="read its state (smartctl -a, nvme smart-log), check cable and backplane",
-        judge=_disks,
-        blames=_blame_disk,
-    ),
-    Check(
-        id="kernel.file-system",
-        rule="Warns if the kernel logged errors of a file system on a disk, volume or array of the host (ext4, XFS,"
-        " Btrfs), as when it becomes read-only, or that an NFS or Lustre server does not respond and did not"
-        " since. Removable disks are not judged.",
-        source="Linux fs/ext4, fs/jbd2, fs/xfs, fs/btrfs, net/sunrpc/clnt.c",
+    Check("kernel.disk", _disks, _blame_disk,
+        remedy="read its state (smartctl -a, nvme smart-log), check cable and backplane"),
+    Check("kernel.file-system", _file_systems, _blame_file_system,
         remedy="check for earlier I/O errors of the disk (smartctl -a, nvme smart-log); back the data up; at the"
         " next drain unmount it and look (e2fsck -n, xfs_repair -n, btrfs check --readonly) before it is repaired, from"
-        " a rescue system if it is the root",
-        judge=_file_systems,
-        blames=_blame_file_system,
-    ),
-)
+        " a rescue system if it is the root"),
+)  # fmt: skip

@@ -52,6 +52,15 @@ _PARTS: tuple[Part, ...] = get_args(Part)
 
 
 def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | None:
+    """Fails or warns on hardware Xids since the GPU's last reset or driver load, by the classes of NVIDIA's catalogue,
+    before Ampere by those of its older list (dgxcheck xid NUMBER explains one); 74 warns, and fails if it occurs twice.
+    Application Xids (13, 31, 43, 45 and others) are informational, and warn from {kernel.xid-processes} on one GPU
+    within a day. Xid 79 is judged by kernel.off-bus. For an NVSwitch, a fatal SXid fails and any other warns, except
+    those that NVIDIA's Fabric Manager guide calls harmless. Hardware Xids of earlier boots in the same log warn, unless
+    many boots without one followed.
+
+    Source: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html
+    """
     switch = [sxid for sxid in log.sxids if sxid.bdf == bdf]
     if switch:
         return judge_sxids(log, switch)
@@ -214,18 +223,6 @@ def _shared(box: Box, at: Subject, judgement: Judgement) -> Component | None:
 
 
 CHECKS = (
-    Check(
-        id="kernel.xid",
-        rule="Fails or warns on hardware Xids since the GPU's last reset or driver load, by the classes of NVIDIA's"
-        " catalogue, before Ampere by those of its older list (dgxcheck xid NUMBER explains one); 74 warns, and fails"
-        " if it occurs twice. Application Xids (13, 31, 43, 45 and others) are informational, and warn from"
-        " {kernel.xid-processes} on one GPU within a day. Xid 79 is judged by kernel.off-bus. For an NVSwitch, a fatal"
-        " SXid fails and any other warns, except those that NVIDIA's Fabric Manager guide calls harmless. Hardware Xids"
-        " of earlier boots in the same log warn, unless many boots without one followed.",
-        source="https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html",
-        remedy="run dcgmi diag -r 3 at the next drain; keep the file that nvidia-bug-report.sh writes",
-        judge=per_device(_xids, _named, "no Xids logged"),
-        blames=_blames,
-        shared=_shared,
-    ),
-)
+    Check("kernel.xid", per_device(_xids, _named, "no Xids logged"), _blames, _shared,
+        remedy="run dcgmi diag -r 3 at the next drain; keep the file that nvidia-bug-report.sh writes"),
+)  # fmt: skip

@@ -41,150 +41,104 @@ def _path(name: str) -> Callable[..., Any]:
 
 
 CHECKS = (
-    Check(
-        id="measure.host-bandwidth",
-        rule="Pinned copies from and to each GPU: warns below {measure.warn} and fails below {measure.fail} of the"
+    Check("measure.host-bandwidth", _figures("host_copies.judge_host"), _path("gpu_or_driver"),
+        crossed=_path("host_copy"), traffic="copies",
+        text="Pinned copies from and to each GPU: warns below {measure.warn} and fails below {measure.fail} of the"
         " profile's figure; without one warns below {measure.derived} of what the PCIe path gives. Also warns where"
         " runs of one GPU differ by more than {measure.runs}, where one direction is slower than the other or one GPU"
-        " slower than others of its model by more than {measure.directions}, and below {measure.pinned}. Copies that a"
-        " narrow or slow PCIe link explains are skipped: the checks of the link report it. Copies both ways at once are"
-        " not judged. A GPU on which no copy could be measured for lack of memory that no process holds is unknown, and"
-        " fails if NVML says that memory is free.",
-        source="the profile's pcie.host-to-device and pcie.device-to-host; cuMemcpyHtoDAsync, cuMemcpyDtoHAsync",
+        " slower than others of its model by more than {measure.directions}, and below {measure.pinned}. Copies that"
+        " a narrow or slow PCIe link explains are skipped: the checks of the link report it. Copies both ways at once"
+        " are not judged. A GPU on which no copy could be measured for lack of memory that no process holds is"
+        " unknown, and fails if NVML says that memory is free.\n\n"
+        "Source: the profile's pcie.host-to-device and pcie.device-to-host; cuMemcpyHtoDAsync, cuMemcpyDtoHAsync",
         remedy="check PCIe width and generation under load; measure again with process and memory"
-        " on its NUMA node (numactl --cpunodebind=N --membind=N)",
-        judge=_figures("host_copies.judge_host"),
-        blames=_path("gpu_or_driver"),
-        crossed=_path("host_copy"),
-        traffic="copies",
-    ),
-    Check(
-        id="measure.memory-bandwidth",
-        rule="Copies within each GPU's memory, read and write counted: warns below {measure.warn} and fails below"
-        " {measure.fail} of the figure of its model; warns where the GPU is slower than the others of its model by more"
-        " than {measure.symmetry}, and where runs differ by more than {measure.runs}. Copies of a GPU to itself, the"
-        " diagonals of p2pBandwidthLatencyTest, warn below {measure.derived} of the median of at least two others of"
-        " its model.",
-        source="the board's device_copy; cuMemcpyDtoDAsync",
+        " on its NUMA node (numactl --cpunodebind=N --membind=N)"),
+    Check("measure.memory-bandwidth", _figures("host_copies.judge_memory"), _path("gpu_or_driver"),
+        crossed=_path("memory_copy"), traffic="memory",
+        text="Copies within each GPU's memory, read and write counted: warns below {measure.warn} and fails below"
+        " {measure.fail} of the figure of its model; warns where the GPU is slower than the others of its model by"
+        " more than {measure.symmetry}, and where runs differ by more than {measure.runs}. Copies of a GPU to itself,"
+        " the diagonals of p2pBandwidthLatencyTest, warn below {measure.derived} of the median of at least two others"
+        " of its model.\n\n"
+        "Source: the board's device_copy; cuMemcpyDtoDAsync",
         remedy="check memory clock, ECC mode and clock event reasons under load (nvidia-smi -q -d"
-        " CLOCK,ECC,PERFORMANCE -i GPU)",
-        judge=_figures("host_copies.judge_memory"),
-        blames=_path("gpu_or_driver"),
-        crossed=_path("memory_copy"),
-        traffic="memory",
-    ),
-    Check(
-        id="measure.memory-integrity",
-        rule="Fails where words of the patterns written into a GPU's memory read back wrong.",
-        source="kernels that fill and check 1 GiB of the memory, with --long all free memory but 512 MiB",
+        " CLOCK,ECC,PERFORMANCE -i GPU)"),
+    Check("measure.memory-integrity", _figures("integrity.judge_memory"), part("memory"),
+        text="Fails where words of the patterns written into a GPU's memory read back wrong.\n\n"
+        "Source: kernels that fill and check 1 GiB of the memory, with --long all free memory but 512 MiB",
         remedy="check the GPU's ECC counters and Xids 48, 63 and 64; reset it and run a field diagnostic (dcgmi diag"
-        " -r 3); if it fails again, have it replaced",
-        judge=_figures("integrity.judge_memory"),
-        blames=part("memory"),
-    ),
-    Check(
-        id="measure.p2p-integrity",
-        rule="Fails where data that one GPU sends into another's memory, by copy engine, by stores of a kernel or"
+        " -r 3); if it fails again, have it replaced"),
+    Check("measure.p2p-integrity", _figures("integrity.judge_p2p"), _path("pair_or_setting"),
+        text="Fails where data that one GPU sends into another's memory, by copy engine, by stores of a kernel or"
         " between two kernels that wait for each other, is not what the owner of that memory reads, and where the"
         " handshake of the two kernels times out. A pair with a GPU whose own memory is wrong is reported by"
         " measure.memory-integrity. Between GPUs joined by PCIe the message names an IOMMU that translates, or the"
-        " ports whose ACS redirects.",
-        source="patterns checked on the owner's side; cuMemcpyDtoDAsync with peer access on; NVIDIA/nccl issue 2335 on"
-        " copies that report success and move nothing",
-        remedy=f"{UNUSED}: {DISABLE_BOTH}; {BY_PCIE}; over NVLink {BY_NVLINK}",
-        judge=_figures("integrity.judge_p2p"),
-        blames=_path("pair_or_setting"),
-    ),
-    Check(
-        id="measure.p2p-bandwidth",
-        rule="Copies between two GPUs, each way, both ways at once, and with P2P off: warns below {measure.warn} and"
+        " ports whose ACS redirects.\n\n"
+        "Source: patterns checked on the owner's side; cuMemcpyDtoDAsync with peer access on; NVIDIA/nccl issue 2335"
+        " on copies that report success and move nothing",
+        remedy=f"{UNUSED}: {DISABLE_BOTH}; {BY_PCIE}; over NVLink {BY_NVLINK}"),
+    Check("measure.p2p-bandwidth", _figures("p2p_copies.judge_bandwidth"), _path("pair_or_driver"),
+        crossed=_path("peer_copy"), traffic="copies",
+        text="Copies between two GPUs, each way, both ways at once, and with P2P off: warns below {measure.warn} and"
         " fails below {measure.fail} of the profile's figure for what joins them; without one warns below"
         " {measure.warn} of what their NVLinks give, below {measure.derived} of what the PCIe path gives. Also warns"
-        " where P2P on is slower than P2P off, one direction slower than the other, or the pair slower than the median"
-        " of pairs joined by the same links, by more than {measure.symmetry}, where copies through host memory between"
-        " NUMA nodes are slower than the median within one by more than {measure.directions}, and where runs differ by"
-        " more than {measure.runs}. Where all pairs are slower with P2P on there is one finding, of the host. Copies"
-        " that a narrow PCIe link explains are skipped: the checks of the link report it. Pairs to which the driver"
-        " refuses peer access are not judged with P2P on, nor pairs whose data does not arrive intact.",
-        source="the profile's nvlink.p2p and pcie.p2p figures; cuMemcpyDtoDAsync and cuMemcpyPeerAsync",
+        " where P2P on is slower than P2P off, one direction slower than the other, or the pair slower than the"
+        " median of pairs joined by the same links, by more than {measure.symmetry}, where copies through host memory"
+        " between NUMA nodes are slower than the median within one by more than {measure.directions}, and where runs"
+        " differ by more than {measure.runs}. Where all pairs are slower with P2P on there is one finding, of the"
+        " host. Copies that a narrow PCIe link explains are skipped: the checks of the link report it. Pairs to which"
+        " the driver refuses peer access are not judged with P2P on, nor pairs whose data does not arrive intact.\n\n"
+        "Source: the profile's nvlink.p2p and pcie.p2p figures; cuMemcpyDtoDAsync and cuMemcpyPeerAsync",
         remedy="check NVLinks (nvidia-smi nvlink -s, -e: links down, replays) and the log for"
-        f" {NVLINK_XIDS}; over PCIe check link width and generation of the path, and what dgxcheck topo --peers names",
-        judge=_figures("p2p_copies.judge_bandwidth"),
-        blames=_path("pair_or_driver"),
-        crossed=_path("peer_copy"),
-        traffic="copies",
-    ),
-    Check(
-        id="measure.p2p-latency",
-        rule="Warns where a small copy between two GPUs takes, with P2P on, more than {measure.p2p-latency} of the time"
-        " that it takes with P2P off. Only where the driver offers access, and where the same tool measured both in"
-        " the same way. The latency of a kernel's loads is shown and not judged.",
-        source="cuMemcpyDtoDAsync of 16 bytes with peer access on, cuMemcpyPeerAsync with it off;"
+        f" {NVLINK_XIDS}; over PCIe check link width and generation of the path, and what dgxcheck topo --peers names"),
+    Check("measure.p2p-latency", _figures("p2p_copies.judge_latencies"), _path("between_pair"),
+        crossed=_path("small_copy"), traffic="latency",
+        text="Warns where a small copy between two GPUs takes, with P2P on, more than {measure.p2p-latency} of the"
+        " time that it takes with P2P off. Only where the driver offers access, and where the same tool measured both"
+        " in the same way. The latency of a kernel's loads is shown and not judged.\n\n"
+        "Source: cuMemcpyDtoDAsync of 16 bytes with peer access on, cuMemcpyPeerAsync with it off;"
         " p2pBandwidthLatencyTest on a DGX-1, on K80, RTX and GeForce boxes",
         remedy="over NVLink look at nvidia-smi nvlink -s and nvidia-smi topo -p2p r; over PCIe turn off ACS redirection"
         " and IOMMU translation on the path (dgxcheck topo --peers names them); in a virtual machine pass the PCIe"
-        " switch through too",
-        judge=_figures("p2p_copies.judge_latencies"),
-        blames=_path("between_pair"),
-        crossed=_path("small_copy"),
-        traffic="latency",
-    ),
-    Check(
-        id="measure.rdma-bandwidth",
-        rule="What perftest measured at an HCA: warns below {measure.warn} of the rate of its port, or below"
-        " {measure.derived} of what its PCIe link carries where that is less; warns where it is slower than the median"
-        " of ports with the same rate by more than {measure.symmetry}, and where runs differ by more than"
-        " {measure.runs}. A figure that a narrow PCIe link explains is skipped: gdr.link reports the link. Of transfers"
-        " from the memory of a GPU, which may be far from the HCA, only the runs are compared.",
-        source="ib_write_bw, ib_read_bw, ib_send_bw; Azure's node checks expect 180 of 200 and 380 of 400 Gbit/s",
+        " switch through too"),
+    Check("measure.rdma-bandwidth", _figures("rdma_ports.judge_hcas"), called("measurement.rdma_ports.hca_or_port"),
+        text="What perftest measured at an HCA: warns below {measure.warn} of the rate of its port, or below"
+        " {measure.derived} of what its PCIe link carries where that is less; warns where it is slower than the"
+        " median of ports with the same rate by more than {measure.symmetry}, and where runs differ by more than"
+        " {measure.runs}. A figure that a narrow PCIe link explains is skipped: gdr.link reports the link. Of"
+        " transfers from the memory of a GPU, which may be far from the HCA, only the runs are compared.\n\n"
+        "Source: ib_write_bw, ib_read_bw, ib_send_bw; Azure's node checks expect 180 of 200 and 380 of 400 Gbit/s",
         remedy="measure again with another host; that shows the slow end; pin the test to CPUs of the"
-        " HCA's NUMA node; then compare the port's error counters and check cable and switch port",
-        judge=_figures("rdma_ports.judge_hcas"),
-        blames=called("measurement.rdma_ports.hca_or_port"),
-    ),
-    Check(
-        id="measure.collective",
-        rule="Bus bandwidth of NCCL's operations: warns below {measure.warn} and fails below {measure.fail} of the"
+        " HCA's NUMA node; then compare the port's error counters and check cable and switch port"),
+    Check("measure.collective", _figures("collectives.judge_collectives"), _path("nccl_or_nvlinks"),
+        crossed=_path("collective"), traffic="copies",
+        text="Bus bandwidth of NCCL's operations: warns below {measure.warn} and fails below {measure.fail} of the"
         " profile's figure for the operation and number of GPUs, warns below the floor that the profile gives for it,"
-        " and below {measure.derived} of what the same run reached with smaller messages,"
-        " and fails on wrong values. Copies around the rings of"
-        " NVLinks: warns below {measure.rings} of what the links allow. Runs of NCCL with less than 32 MiB are not"
-        " judged, of two GPUs without NVLink those with less than 10 MiB.",
-        source="the profile's nvlink.all-reduce and the like; rings of the NVLink graph x 2 directions x rate of each",
+        " and below {measure.derived} of what the same run reached with smaller messages, and fails on wrong values."
+        " Copies around the rings of NVLinks: warns below {measure.rings} of what the links allow. Runs of NCCL with"
+        " less than 32 MiB are not judged, of two GPUs without NVLink those with less than 10 MiB.\n\n"
+        "Source: the profile's nvlink.all-reduce and the like; rings of the NVLink graph x 2 directions x rate of"
+        " each",
         remedy="check the pairs of GPUs with low bandwidth; run NCCL with NCCL_DEBUG=INFO to see which rings and"
-        " transports it chose; check ACS and IOMMU",
-        judge=_figures("collectives.judge_collectives"),
-        blames=_path("nccl_or_nvlinks"),
-        crossed=_path("collective"),
-        traffic="copies",
-    ),
-    Check(
-        id="measure.compute",
-        rule="Warns where the multiply-add throughput of a GPU is below the median of the GPUs of its model in this box"
-        " by more than {measure.compute}, and says whether lower clocks explain it and what holds them down; without"
-        " others of its model, below {measure.derived} of the peak of its model at its clock. Fails below {measure.far}"
-        " of that peak, and where multiprocessors work out different results.",
-        source="a kernel of fused multiply-adds, in which all blocks work out the same; nvmlDeviceGetClockInfo and the"
-        " clocks' event reasons meanwhile",
-        remedy="compare power limit, clocks, temperature and power supply with the other GPUs",
-        judge=_figures("compute.judge_throughput"),
-        blames=_path("loaded_gpu"),
-        shared=_path("shared_by_loaded_gpus"),
-    ),
-    Check(
-        id="measure.burn-in",
-        rule="Judges a burn-in (--duration); there is no finding without one. Fails on wrong words, on uncorrected"
-        " memory errors, where the load of a GPU hung or failed, where the burn-in stopped by itself because of a GPU,"
-        " and where the hardware held clocks down in more than {measure.slowdown-fail} of the samples; warns above"
-        " {measure.slowdown-warn}, also for software thermal slowdown, where a bandwidth fell by more than"
+        " transports it chose; check ACS and IOMMU"),
+    Check("measure.compute", _figures("compute.judge_throughput"), _path("loaded_gpu"), _path("shared_by_loaded_gpus"),
+        text="Warns where the multiply-add throughput of a GPU is below the median of the GPUs of its model in this"
+        " box by more than {measure.compute}, and says whether lower clocks explain it and what holds them down;"
+        " without others of its model, below {measure.derived} of the peak of its model at its clock. Fails below"
+        " {measure.far} of that peak, and where multiprocessors work out different results.\n\n"
+        "Source: a kernel of fused multiply-adds, in which all blocks work out the same; nvmlDeviceGetClockInfo and"
+        " the clocks' event reasons meanwhile",
+        remedy="compare power limit, clocks, temperature and power supply with the other GPUs"),
+    Check("measure.burn-in", _figures("burn_in.judge_burn_in", or_else=False), _path("loaded_gpu"),
+        _path("shared_by_loaded_gpus"),
+        text="Judges a burn-in (--duration); there is no finding without one. Fails on wrong words, on uncorrected"
+        " memory errors, where the load of a GPU hung or failed, where the burn-in stopped by itself because of a"
+        " GPU, and where the hardware held clocks down in more than {measure.slowdown-fail} of the samples; warns"
+        " above {measure.slowdown-warn}, also for software thermal slowdown, where a bandwidth fell by more than"
         " {measure.drift} ({measure.runs} with the host, both ways as one) from the first fifth of the time to the"
         " last, and where the median SM clock is more than {measure.clock} below that of the other GPUs of its model."
-        " Unknown where it was interrupted.",
-        source="dgxcheck's own load; NVML once a second",
+        " Unknown where it was interrupted.\n\n"
+        "Source: dgxcheck's own load; NVML once a second",
         remedy="stop the jobs on the GPU, reset it and burn in again; if it fails again, run a field diagnostic (dcgmi"
-        " diag -r 3) and call the vendor",
-        judge=_figures("burn_in.judge_burn_in", or_else=False),
-        blames=_path("loaded_gpu"),
-        shared=_path("shared_by_loaded_gpus"),
-    ),
-)
+        " diag -r 3) and call the vendor"),
+)  # fmt: skip

@@ -64,6 +64,12 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 
 
 def _switch_ports(box: Box) -> Judged:
+    """Warns if an error counter of a port of an adapter that leads to NVSwitches (its vital product data say SW_MNG)
+    grew by 3 or more; what programs and the fabric of a network leave behind is not there. The state of these ports is
+    not judged.
+
+    Source: /sys/class/infiniband/*/ports/*; Fabric Manager user guide, NVLink Subnet Manager
+    """
     if not rows(bridges(box)):
         yield HOST, skip("not-supported", "no adapter leads to NVSwitches")
         return
@@ -84,37 +90,22 @@ def _port(box: Box, port: IbPort) -> Judgement:
 
 
 CHECKS = (
-    Check(
-        id="network.dma-functions",
-        rule="Fails if some of the DMA functions that ConnectX-8 adapters have beside the GPUs (Direct NIC, 15b3:2100)"
-        " are there, and fewer than in the profile: the traffic of that GPU then goes through the CPU.",
-        source="/sys/bus/pci/devices against the profile's gpu.dma; keyword V3 of vital product data",
+    Check("network.dma-functions", per_host(lambda box: _number(box, "gpu.dma", "DMA functions")), _blames,
+        text="Fails if some of the DMA functions that ConnectX-8 adapters have beside the GPUs (Direct NIC,"
+        " 15b3:2100) are there, and fewer than in the profile: the traffic of that GPU then goes through the CPU.\n\n"
+        "Source: /sys/bus/pci/devices against the profile's gpu.dma; keyword V3 of vital product data",
         remedy="compare lspci -d 15b3:2100 and the adapter's settings (mstconfig -d BDF query) with another tray;"
-        " search dmesg for mlx5 and pcieport lines of that PCI domain",
-        judge=per_host(lambda box: _number(box, "gpu.dma", "DMA functions")),
-        blames=_blames,
-    ),
-    Check(
-        id="nvlink.bridges",
-        rule="Fails if some of the ConnectX-7 functions through which the NVLink Subnet Manager reaches the NVSwitches"
-        " (SMDL=SW_MNG) are there, and fewer than in the profile: Fabric Manager then has not all NVSwitches."
-        " Undetermined without root.",
-        source="vital product data of /sys/bus/pci/devices/*/vpd against the profile's nvlink.bridges; NVIDIA Fabric"
+        " search dmesg for mlx5 and pcieport lines of that PCI domain"),
+    Check("nvlink.bridges", per_host(lambda box: _number(box, "nvlink.bridges", "functions towards NVSwitches")),
+        lambda box, at, judgement: (Component(kind="slot", name="", part="missing NVSwitch bridge"),),
+        text="Fails if some of the ConnectX-7 functions through which the NVLink Subnet Manager reaches the"
+        " NVSwitches (SMDL=SW_MNG) are there, and fewer than in the profile: Fabric Manager then has not all"
+        " NVSwitches. Undetermined without root.\n\n"
+        "Source: vital product data of /sys/bus/pci/devices/*/vpd against the profile's nvlink.bridges; NVIDIA Fabric"
         " Manager guide, NVLink Subnet Manager",
-        remedy="search dmesg for mlx5_core and pcieport lines of that function and the log of Fabric Manager for NVLSM",
-        judge=per_host(lambda box: _number(box, "nvlink.bridges", "functions towards NVSwitches")),
-        blames=lambda box, at, judgement: (Component(kind="slot", name="", part="missing NVSwitch bridge"),),
-    ),
-    Check(
-        id="nvlink.switch-port",
-        rule="Warns if an error counter of a port of an adapter that leads to NVSwitches (its vital product data say"
-        " SW_MNG) grew by 3 or more; what programs and the fabric of a network leave behind is not there. The state of"
-        " these ports is not judged.",
-        source="/sys/class/infiniband/*/ports/*; Fabric Manager user guide, NVLink Subnet Manager",
+        remedy="search dmesg for mlx5_core and pcieport lines of that function and the log of Fabric Manager for"
+        " NVLSM"),
+    Check("nvlink.switch-port", _switch_ports, lambda box, at, judgement: (NVSWITCHES,), counters=True,
         remedy="read the NVLink Subnet Manager's log (journalctl -u nvidia-fabricmanager); the link is on the baseboard"
-        " and has no cable",
-        judge=_switch_ports,
-        blames=lambda box, at, judgement: (NVSWITCHES,),
-        counters=True,
-    ),
-)
+        " and has no cable"),
+)  # fmt: skip

@@ -28,6 +28,11 @@ _NUMBERS = LazyPattern(r"\d+(\.\d+)+", ".", flags=re.ASCII)
 
 
 def _firmware(box: Box) -> Judged:
+    """Warns on an HCA whose firmware differs from the version that most HCAs of its model and board_id run; on each but
+    the newest where there is no majority. Fails on an adapter in flash recovery, by its PCI device id.
+
+    Source: fw_ver and board_id of /sys/class/infiniband; pci.ids
+    """
     for function in in_flash_recovery(box):
         bdf, evidence = function.bdf, (Evidence(pci_file(function.bdf, "device"), f"{function.device:#06x}"),)
         message, remedy = "in flash recovery: the adapter runs no firmware", _RECOVER.format(bdf)
@@ -104,15 +109,7 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 
 
 CHECKS = (
-    Check(
-        id="network.firmware",
-        rule="Warns on an HCA whose firmware differs from the version that most HCAs of its model and board_id run; on"
-        " each but the newest where there is no majority. Fails on an adapter in flash recovery, by its PCI device id.",
-        source="fw_ver and board_id of /sys/class/infiniband; pci.ids",
+    Check("network.firmware", _firmware, _blames, host_if_all(_OF_ALL),
         remedy="burn the version that the others run (mstflint -d BDF -i IMAGE burn) while no job uses the adapter"
-        " or a GPU whose PCIe switch it is, then reset it (mstfwreset -d BDF reset)",
-        judge=_firmware,
-        blames=_blames,
-        shared=host_if_all(_OF_ALL),
-    ),
-)
+        " or a GPU whose PCIe switch it is, then reset it (mstfwreset -d BDF reset)"),
+)  # fmt: skip

@@ -127,6 +127,15 @@ def _not_started(box: Box) -> list[PciFunction]:
 
 
 def _number(box: Box) -> Judgement:
+    """Fails if there are fewer HCAs than in the profile, or if all HCAs are in their places and a GPU has fewer behind
+    its PCIe switch (PIX, PXB) than every GPU of the profile. If the profile has no number, or only its GPUs are those
+    of the machine, warns: if most GPUs, three quarters where several lack one, have HCAs of their own behind their
+    switches and others none, or if of one model every NUMA node but one has an adapter for each of its GPUs. Virtual
+    functions are not counted; an HCA in flash recovery, or one that its driver gave up (kernel.hca), counts as present.
+    More HCAs than expected are not a fault.
+
+    Source: /sys/class/infiniband against the profile's network.hcas
+    """
     number = box.number("network.hcas")
     idle = in_flash_recovery(box) or _not_started(box) or without_rdma_device(box)
     few = [] if idle else gpus_short_of_hcas(box, nics(box))
@@ -164,6 +173,12 @@ def _of(present: int, expected: float | None) -> str:
 
 
 def _placement(box: Box) -> Judged:
+    """Warns on an HCA that more GPUs reach at some PCI class than in the reference machine: on the fewest HCAs that
+    explain it, or on the host if that takes more than three. A missing HCA is not counted as misplaced. Adapters with
+    Ethernet ports only are not judged; misplaced GPUs are reported by topology.profile.
+
+    Source: the profile's wiring; PCI classes from the paths under /sys/devices
+    """
     profile = given(reference(box))
     adapters = fabric_adapters(box)
     if not adapters or not any(wiring.to_hcas for wiring in profile.wiring):
@@ -204,7 +219,13 @@ _NAMES = {
 
 
 def _models(box: Box) -> Judged:
-    """Where most GPUs have adapters of the same models behind their switch, another one in as many is the odd one.
+    """Warns on an HCA of another model than those behind the PCIe switches of the other GPUs (PIX, PXB), where most
+    GPUs, at least three, have the same there and this one has as many. Nothing is known of the models that a machine is
+    sold with.
+
+    Source: device ids in /sys/bus/pci/devices; a ConnectX-6 in place of a ConnectX-7 halves the rate of its GPUs
+
+    Where most GPUs have adapters of the same models behind their switch, another one in as many is the odd one.
 
     A GPU with more adapters than the others has one for another use, as a BlueField beside a ConnectX.
     """
@@ -253,40 +274,14 @@ _OF_ALL = host_part("placement of HCAs")
 
 
 CHECKS = (
-    Check(
-        id="network.hca-count",
-        rule="Fails if there are fewer HCAs than in the profile, or if all HCAs are in their places and a GPU has fewer"
-        " behind its PCIe switch (PIX, PXB) than every GPU of the profile. If the profile has no number, or only its"
-        " GPUs are those of the machine, warns: if most GPUs, three quarters where several lack one, have HCAs of their"
-        " own behind their switches and others none, or if of one model every NUMA node but one has an adapter for each"
-        " of its GPUs. Virtual functions are not"
-        " counted; an HCA in flash recovery, or one that its driver gave up (kernel.hca), counts as present. More HCAs"
-        " than expected are not a fault.",
-        source="/sys/class/infiniband against the profile's network.hcas",
+    Check("network.hca-count", per_host(_number),
+        lambda box, at, judgement: (missing(box, "HCA"), *missing_socket(box)),
         remedy="look for the adapter in lspci -d 15b3: and in the kernel log; if it is listed, load its driver"
-        " (modprobe mlx5_ib); if not, reboot, then cold power cycle, then reseat it",
-        judge=per_host(_number),
-        blames=lambda box, at, judgement: (missing(box, "HCA"), *missing_socket(box)),
-    ),
-    Check(
-        id="network.hca-placement",
-        rule="Warns on an HCA that more GPUs reach at some PCI class than in the reference machine: on the fewest HCAs"
-        " that explain it, or on the host if that takes more than three. A missing HCA is not counted as misplaced."
-        " Adapters with Ethernet ports only are not judged; misplaced GPUs are reported by topology.profile.",
-        source="the profile's wiring; PCI classes from the paths under /sys/devices",
-        remedy="move the adapter to the slot behind the PCIe switch of its GPUs",
-        judge=_placement,
-        blames=lambda box, at, judgement: (_OF_ALL if at.kind == "host" else component_of(box, at, "slot"),),
-    ),
-    Check(
-        id="network.hca-model",
-        rule="Warns on an HCA of another model than those behind the PCIe switches of the other GPUs (PIX, PXB), where"
-        " most GPUs, at least three, have the same there and this one has as many. Nothing is known of the models that"
-        " a machine is sold with.",
-        source="device ids in /sys/bus/pci/devices; a ConnectX-6 in place of a ConnectX-7 halves the rate of its GPUs",
+        " (modprobe mlx5_ib); if not, reboot, then cold power cycle, then reseat it"),
+    Check("network.hca-placement", _placement,
+        lambda box, at, judgement: (_OF_ALL if at.kind == "host" else component_of(box, at, "slot"),),
+        remedy="move the adapter to the slot behind the PCIe switch of its GPUs"),
+    Check("network.hca-model", _models, lambda box, at, judgement: (component_of(box, at, "model"),),
         remedy="compare its part number and slot with the others' (lspci -vv -s BDF, mstflint -d BDF query) and with"
-        " the order of the machine; ask who replaced it before anything is moved",
-        judge=_models,
-        blames=lambda box, at, judgement: (component_of(box, at, "model"),),
-    ),
-)
+        " the order of the machine; ask who replaced it before anything is moved"),
+)  # fmt: skip

@@ -35,6 +35,11 @@ _LINK_TYPES = {"InfiniBand": 1, "Ethernet": 2}
 
 
 def _layer(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> Judgement:
+    """Warns if a port runs another link layer (InfiniBand, Ethernet) than three quarters of the ports in the same place
+    on at least three other HCAs of its model, board and distance to the GPUs.
+
+    Source: link_layer of /sys/class/infiniband/*/ports/*; mlxconfig's LINK_TYPE_P1
+    """
     own = need(port.link_layer)
     evidence = (Evidence(file_of(port, "link_layer"), own),)
     usual = odd_link_layer(box, device, port, listed)
@@ -54,6 +59,11 @@ def _set_link_type(device: IbDevice, port: IbPort, layer: str) -> str:
 
 
 def _identity(box: Box) -> Judged:
+    """Warns if the node GUID of a ConnectX or BlueField adapter is all zeros; fails if an HCA has no port, or fewer
+    than most others of its kind. Virtual functions are not judged.
+
+    Source: node_guid and ports of /sys/class/infiniband/*
+    """
     devices = hcas(box)
     if isinstance(devices, Missing):
         yield HOST, none_here(devices)
@@ -96,6 +106,12 @@ SPLIT = ("HDR", "NDR", "XDR")
 
 
 def _port_rate(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> Judgement:
+    """Warns if an ACTIVE port runs below the profile's rate (first port of an InfiniBand card), otherwise below the
+    ports in the same place of cards of its kind; on InfiniBand also if it runs on fewer than 4 lanes (from HDR on 2, a
+    split cable).
+
+    Source: rate of /sys/class/infiniband/*/ports/*, the profile's network.rate
+    """
     state = need(port.state)
     if state not in UP:
         return skip("dependency-failed", f"port is {state.name} and has no rate (network.port-state)")
@@ -128,33 +144,12 @@ def sysfs_rate(rate: IbRate) -> str:
 
 
 CHECKS = (
-    Check(
-        id="network.link-layer",
-        rule="Warns if a port runs another link layer (InfiniBand, Ethernet) than three quarters of the ports in the"
-        " same place on at least three other HCAs of its model, board and distance to the GPUs.",
-        source="link_layer of /sys/class/infiniband/*/ports/*; mlxconfig's LINK_TYPE_P1",
-        remedy="set the link type of the port with mlxconfig, then reboot",
-        judge=per_port(_layer),
-        blames=part("link layer"),
-    ),
-    Check(
-        id="network.hca-identity",
-        rule="Warns if the node GUID of a ConnectX or BlueField adapter is all zeros; fails if an HCA"
-        " has no port, or fewer than most others of its kind. Virtual functions are not judged.",
-        source="node_guid and ports of /sys/class/infiniband/*",
+    Check("network.link-layer", per_port(_layer), part("link layer"),
+        remedy="set the link type of the port with mlxconfig, then reboot"),
+    Check("network.hca-identity", _identity,
         remedy="query its firmware (mstflint -d BDF query full, mstconfig -d BDF query) and compare version, PSID and"
-        " GUIDs with the others: where the version alone differs, theirs is for it once the host is drained",
-        judge=_identity,
-    ),
-    Check(
-        id="network.port-rate",
-        rule="Warns if an ACTIVE port runs below the profile's rate (first port of an InfiniBand card), otherwise below"
-        " the ports in the same place of cards of its kind; on InfiniBand also if it runs on fewer than 4 lanes (from"
-        " HDR on 2, a split cable).",
-        source="rate of /sys/class/infiniband/*/ports/*, the profile's network.rate",
+        " GUIDs with the others: where the version alone differs, theirs is for it once the host is drained"),
+    Check("network.port-rate", per_port(_port_rate), shared=fabric,
         remedy="check the speed that the switch port is set to, and the cable (mlxlink -m); then clean, reseat or"
-        " replace it",
-        judge=per_port(_port_rate),
-        shared=fabric,
-    ),
-)
+        " replace it"),
+)  # fmt: skip

@@ -93,6 +93,16 @@ def _is_configured(box: Box, port: IbPort) -> bool:
 
 
 def _state(box: Box) -> Judged:
+    """Warns if a port is not ACTIVE, and fails if the configuration lists it; an InfiniBand port in INIT or ARMED waits
+    for a subnet manager. A port that is down is not judged if the configuration lists other ports only; without a
+    configuration, neither if all ports are down, nor on Ethernet if it is disabled or polling, unless the same ports of
+    at least three other HCAs of its kind are all up. One that still has its LID, has received data or lost its carrier
+    twice was up before and is judged, except an Ethernet port that is disabled; so is an InfiniBand port that is
+    polling where nothing else of the machine is known. Warns too if an ACTIVE InfiniBand port has no LID, or knows none
+    of a subnet manager.
+
+    Source: state, phys_state and link_layer of /sys/class/infiniband/*/ports/*
+    """
     pairs = listed_ports(box)
     names = {name_of(port) for _, port in pairs}
     for name in [name for name in box.settings.ports if name not in names]:
@@ -210,19 +220,6 @@ def _most_lack(every: list[tuple[IbDevice, IbPort]]) -> bool:
 
 
 CHECKS = (
-    Check(
-        id="network.port-state",
-        rule="Warns if a port is not ACTIVE, and fails if the configuration lists it; an InfiniBand port in INIT or"
-        " ARMED waits for a subnet manager. A port that is down is not judged if the configuration lists other ports"
-        " only; without a configuration, neither if all ports are down, nor on Ethernet if it is disabled or polling,"
-        " unless the same ports of at least three other HCAs of its kind are all up. One that still has its LID, has"
-        " received data or lost its carrier twice was up before and is judged, except an Ethernet port that is"
-        " disabled; so is an InfiniBand port that is polling where nothing else of the machine is known. Warns too if"
-        " an ACTIVE InfiniBand port has no LID, or knows none of a subnet manager.",
-        source="state, phys_state and link_layer of /sys/class/infiniband/*/ports/*",
-        remedy="check the cable, the switch port and the subnet manager",
-        judge=_state,
-        blames=port_or_subnet_manager,
-        shared=fabric,
-    ),
-)
+    Check("network.port-state", _state, port_or_subnet_manager, fabric,
+        remedy="check the cable, the switch port and the subnet manager"),
+)  # fmt: skip

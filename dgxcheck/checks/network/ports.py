@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable
 
 from dgxcheck.checks.engine.box import HOST, Box, Growth
-from dgxcheck.checks.engine.check import Judge, ruled
+from dgxcheck.checks.engine.check import Judge, ruled, saying
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, given, skip
 from dgxcheck.checks.engine.growth import is_short
 from dgxcheck.checks.network.hcas import hcas, none_here, subject
@@ -154,7 +154,7 @@ def per_port(rule: PortRule) -> Judge:
         for device, port in listed:
             yield port_subject(device, port), ruled(rule, box, device, port, listed)
 
-    return judge
+    return saying(rule, judge)
 
 
 def per_port_growth(

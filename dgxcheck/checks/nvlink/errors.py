@@ -29,6 +29,15 @@ NVLINK_ERROR = 74
 
 
 def _errors(box: Box) -> Judged:
+    """Warns if the replay, recovery, CRC or ECC error counters of an NVLink that is up grow; fails from
+    {nvlink.recoveries} or {nvlink.crc} on, and on the first recovery if the kernel log has Xid 74 of the GPU since its
+    last reset or driver load. Without a second reading an hour or more later, also warns above {nvlink.total} (CRC:
+    {nvlink.total-crc}) over the whole time since boot; fewer are no fault. From NVLink 5 on fails on a recovery that
+    failed and on an effective or symbol error rate above {nvlink.ber}, and warns on a recovery that succeeded.
+
+    Source: nvmlDeviceGetNvLinkErrorCounter, from NVLink 5 on NVML_FI_DEV_NVLINK_COUNT_*; DCGM's health watch, which
+    fails on a recovery before NVLink 5, and on 100 CRC errors a second
+    """
     for gpu in box.gpus:
         unavailable = gpu_unavailable(box, gpu)
         yield from _of_gpu(box, gpu) if unavailable is None else ((box.subject(gpu), unavailable),)
@@ -142,22 +151,9 @@ def _xid_74(box: Box, bdf: str) -> Evidence | None:
 
 
 CHECKS = (
-    Check(
-        id="nvlink.errors",
-        rule="Warns if the replay, recovery, CRC or ECC error counters of an NVLink that is up grow; fails from"
-        " {nvlink.recoveries} or {nvlink.crc} on, and on the first recovery if the kernel log has Xid 74 of the"
-        " GPU since its last reset or driver load. Without a second reading an hour or more later, also warns above"
-        " {nvlink.total} (CRC: {nvlink.total-crc}) over the whole time since boot; fewer are no fault. From NVLink 5 on"
-        " fails on a recovery that failed and on an effective or symbol error rate above {nvlink.ber}, and warns on a"
-        " recovery that succeeded.",
-        source="nvmlDeviceGetNvLinkErrorCounter, from NVLink 5 on NVML_FI_DEV_NVLINK_COUNT_*; DCGM's health watch,"
-        " which fails on a recovery before NVLink 5, and on 100 CRC errors a second",
+    Check("nvlink.errors", _errors, nvlinks,
+        lambda box, at, judgement: NVSWITCHES if all_nvlinks(box) == NVSWITCHES else None, counters=True,
         remedy=f"check the kernel log for {NVLINK_XIDS}; if the counters keep growing, reset the GPU and run the"
         " field diagnostic (dcgmi diag -r 3); then reseat the GPU or the NVLink bridge, on SXM boards by the"
-        " vendor",
-        judge=_errors,
-        counters=True,
-        blames=nvlinks,
-        shared=lambda box, at, judgement: NVSWITCHES if all_nvlinks(box) == NVSWITCHES else None,
-    ),
-)
+        " vendor"),
+)  # fmt: skip

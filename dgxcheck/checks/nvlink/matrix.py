@@ -30,6 +30,12 @@ _TO_ASK = (
 
 
 def _matrix(box: Box) -> Judged:
+    """Of an imported nvidia-smi topo -m alone: fails if a GPU has no NVLink where three others or more are joined to
+    each other, and warns if a pair has fewer than three quarters of all pairs have. Beside the facts of a box: warns if
+    the matrix shows other labels than the box reports.
+
+    Source: an imported nvidia-smi topo -m
+    """
     stated = box.snapshot.stated
     if isinstance(stated, Missing) or not stated.labels:
         return
@@ -113,14 +119,5 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 
 
 CHECKS = (
-    Check(
-        id="nvlink.matrix",
-        rule="Of an imported nvidia-smi topo -m alone: fails if a GPU has no NVLink where three others or more are"
-        " joined to each other, and warns if a pair has fewer than three quarters of all pairs have. Beside the facts"
-        " of a box: warns if the matrix shows other labels than the box reports.",
-        source="an imported nvidia-smi topo -m",
-        remedy=_TO_ASK,
-        judge=_matrix,
-        blames=_blames,
-    ),
-)
+    Check("nvlink.matrix", _matrix, _blames, remedy=_TO_ASK),
+)  # fmt: skip

@@ -44,6 +44,13 @@ def _number(box: Box) -> Judgement:
 
 
 def _judge(box: Box) -> Judged:
+    """Fails if there are fewer NVSwitches on PCI than in the profile, if NVLinks lead to an NVSwitch that is not on PCI
+    while others are, or if the config space of one reads all ones. Of a machine that is known by its GPUs alone the
+    profile counts only where it has as many GPUs. Not judged in containers and virtual machines.
+
+    Source: /sys/bus/pci/devices (class 0680 of NVIDIA) against the profile's nvlink.switches and
+    nvmlDeviceGetNvLinkRemotePciInfo
+    """
     yield HOST, ruled(_number, box)
     if in_container(box) or guest(box) is not None:
         return
@@ -81,16 +88,7 @@ def missing_nvswitch(box: Box) -> Component:
 
 
 CHECKS = (
-    Check(
-        id="nvlink.nvswitches",
-        rule="Fails if there are fewer NVSwitches on PCI than in the profile, if NVLinks lead to an NVSwitch that is"
-        " not on PCI while others are, or if the config space of one reads all ones. Of a machine that is known by its"
-        " GPUs alone the profile counts only where it has as many GPUs. Not judged in containers and virtual machines.",
-        source="/sys/bus/pci/devices (class 0680 of NVIDIA) against the profile's nvlink.switches and"
-        " nvmlDeviceGetNvLinkRemotePciInfo",
+    Check("nvlink.nvswitches", _judge, _blame,
         remedy="save the kernel log and nvidia-bug-report.sh, drain and reboot the node; if the NVSwitch is still"
-        " missing, cold power cycle, then call the vendor; restarting fabric manager alone does not bring it back",
-        judge=_judge,
-        blames=_blame,
-    ),
-)
+        " missing, cold power cycle, then call the vendor; restarting fabric manager alone does not bring it back"),
+)  # fmt: skip

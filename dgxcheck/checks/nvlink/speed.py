@@ -136,25 +136,15 @@ _REMEDY = (
     " nvidia-fabricmanager), and where all links are alike the NVLink bandwidth mode"
 )
 CHECKS = (
-    Check(
-        id="nvlink.generation",
-        rule="Fails if an NVLink that is up runs at a lower generation than the profile's, or than most links of the"
-        " GPUs of its model; for the profile's it only warns where the machine is known by its GPUs alone.",
-        source="nvmlDeviceGetNvLinkVersion against the profile's nvlink.generation and the other links",
-        remedy=_REMEDY,
-        judge=_judge(_GENERATION),
-        blames=nvlinks,
-        shared=host_if_all("NVLink rate"),
-    ),
-    Check(
-        id="nvlink.rate",
-        rule="Fails if an NVLink that is up runs more than 2 % slower than most links of the GPUs of its model, or than"
-        " the model's links do; for the latter it only warns where the machine is known by its GPUs alone, or not at"
-        " all.",
-        source="NVML_FI_DEV_NVLINK_GET_SPEED against the board's nvlink_rate and the other links",
-        remedy=_REMEDY,
-        judge=_judge(_RATE),
-        blames=nvlinks,
-        shared=host_if_all("NVLink rate"),
-    ),
-)
+    Check("nvlink.generation", _judge(_GENERATION), nvlinks, host_if_all("NVLink rate"),
+        text="Fails if an NVLink that is up runs at a lower generation than the profile's, or than most links of the"
+        " GPUs of its model; for the profile's it only warns where the machine is known by its GPUs alone.\n\n"
+        "Source: nvmlDeviceGetNvLinkVersion against the profile's nvlink.generation and the other links",
+        remedy=_REMEDY),
+    Check("nvlink.rate", _judge(_RATE), nvlinks, host_if_all("NVLink rate"),
+        text="Fails if an NVLink that is up runs more than 2 % slower than most links of the GPUs of its model, or"
+        " than the model's links do; for the latter it only warns where the machine is known by its GPUs alone, or"
+        " not at all.\n\n"
+        "Source: NVML_FI_DEV_NVLINK_GET_SPEED against the board's nvlink_rate and the other links",
+        remedy=_REMEDY),
+)  # fmt: skip

@@ -47,6 +47,17 @@ _RETRAIN = (
 
 
 def _state(box: Box) -> Judged:
+    """Fails if a GPU has no NVLink up, or fewer than the profile expects and no pair can be named: with NVSwitches, or
+    without a graph to compare with; without a profile if one was up at the reading before. A link that is down between
+    two GPUs is reported by nvlink.graph, one that is up at one end only by nvlink.symmetry. Unknown without a profile
+    if NVML reports no NVLink of a GPU and has some of most others of the model. Of imported text that does not tell
+    where the links lead: passes if all that the model has are up; warns if a GPU has fewer up than most others of its
+    model, or none of a model all of whose links are wired on its board (A100 SXM4 to B300); fails if it has some of
+    these down, or none up where others have; is unknown if some are down of the only GPU of another model that the text
+    shows. Not judged without a profile otherwise, and on GPUs in MIG mode that have no NVLink up.
+
+    Source: nvmlDeviceGetNvLinkState; the profile's nvlink.links or the degree of its graph
+    """
     ends = ends_of(box)
     reference = graph_of(box)
     by_pairs = False
@@ -140,6 +151,12 @@ def _without_links(box: Box, gpu: Device, ends: Mapping[str, End], expected: int
 
 
 def _graph(box: Box) -> Judged:
+    """Fails for each pair of GPUs that has fewer or more NVLinks than in the reference machine's graph, under the
+    numbering of the GPUs with the fewest differing pairs. Links that are up at one end only count as up; GPUs that are
+    missing or have no link up are left out.
+
+    Source: nvmlDeviceGetNvLinkRemotePciInfo of both ends; dgxcheck.topology.reference
+    """
     reference, ends = graph_of(box), ends_of(box)
     if isinstance(reference, Judgement) or isinstance(ends, Missing) or box.choice is None:
         yield HOST, reference if isinstance(reference, Judgement) else _nvlink_gap(box, ends)
@@ -211,6 +228,10 @@ def _peers(ends: Mapping[str, End], a: Device, b: Device) -> tuple[Evidence, ...
 
 
 def _symmetry(box: Box) -> Judged:
+    """Fails if a GPU has more NVLinks up to a peer than the peer has up to it.
+
+    Source: nvmlDeviceGetNvLinkState and nvmlDeviceGetNvLinkRemotePciInfo of both ends
+    """
     ends = ends_of(box)
     if isinstance(ends, Missing) or isinstance(box.nvml, Missing):
         yield HOST, _nvlink_gap(box, ends)
@@ -239,41 +260,11 @@ def _both_ends(ends: Mapping[str, End], a: Device, b: Device) -> Judgement:
 
 
 CHECKS = (
-    Check(
-        id="nvlink.state",
-        rule="Fails if a GPU has no NVLink up, or fewer than the profile expects and no pair can be named: with"
-        " NVSwitches, or without a graph to compare with; without a profile if one was up at the reading before. A"
-        " link that is down between two GPUs is reported by nvlink.graph, one that is up at one end only by"
-        " nvlink.symmetry. Unknown without a profile if NVML reports no NVLink of a GPU and has some of most"
-        " others of the model. Of imported text that does not tell where the links lead: passes if all that the"
-        " model has are up; warns if a GPU has fewer up than most others of its model, or none of a model all of"
-        " whose links are wired on its board (A100 SXM4 to B300); fails if it has some of these down, or none up"
-        " where others have; is unknown if some are down of the only GPU of another model that the text shows. Not"
-        " judged without a profile otherwise, and on GPUs in MIG mode that have no NVLink up.",
-        source="nvmlDeviceGetNvLinkState; the profile's nvlink.links or the degree of its graph",
+    Check("nvlink.state", _state, nvlinks, nvlinks_of_all,
         remedy=f"check the kernel log for {NVLINK_XIDS} and, with NVSwitches, the log of the fabric manager (journalctl"
-        f" -u nvidia-fabricmanager); {_RETRAIN}",
-        judge=_state,
-        blames=nvlinks,
-        shared=nvlinks_of_all,
-    ),
-    Check(
-        id="nvlink.graph",
-        rule="Fails for each pair of GPUs that has fewer or more NVLinks than in the reference machine's graph, under"
-        " the numbering of the GPUs with the fewest differing pairs. Links that are up at one end only count as up;"
-        " GPUs that are missing or have no link up are left out.",
-        source="nvmlDeviceGetNvLinkRemotePciInfo of both ends; dgxcheck.topology.reference",
+        f" -u nvidia-fabricmanager); {_RETRAIN}"),
+    Check("nvlink.graph", _graph, nvlinks,
         remedy="check where the links lead (dgxcheck topo, nvidia-smi nvlink -R) and the kernel log for"
-        f" {NVLINK_XIDS}",
-        judge=_graph,
-        blames=nvlinks,
-    ),
-    Check(
-        id="nvlink.symmetry",
-        rule="Fails if a GPU has more NVLinks up to a peer than the peer has up to it.",
-        source="nvmlDeviceGetNvLinkState and nvmlDeviceGetNvLinkRemotePciInfo of both ends",
-        remedy=_RETRAIN,
-        judge=_symmetry,
-        blames=nvlinks,
-    ),
-)
+        f" {NVLINK_XIDS}"),
+    Check("nvlink.symmetry", _symmetry, nvlinks, remedy=_RETRAIN),
+)  # fmt: skip

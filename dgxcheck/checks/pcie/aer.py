@@ -156,7 +156,19 @@ def is_received(judgement: Judgement) -> bool:
 
 
 def _aer(box: Box) -> Judged:
-    """By growth between two readings, and of readings that are not an hour apart by the totals."""
+    """Fails on any new fatal error, warns on any new non-fatal error, and on 3 or more new correctable errors at more
+    than {kernel.corrected-pcie} per day (ten times that number an hour is a storm, a hundred times that number an hour
+    at once), at the GPU, HCA, switch or port that counts them, or at the root port that receives the messages of
+    devices that count none. Without a second reading an hour or more later, also warns on fatal and non-fatal errors
+    since boot (a link that a reset took down is none, nor is a request that nobody supports, as at boot, nor what a
+    device counted that was removed since) and on correctable ones at more than that rate over the whole time since
+    boot; where that time is not known, on ten times the limit and the usual total.
+
+    Source: aer_dev_fatal, aer_dev_nonfatal, aer_dev_correctable and aer_rootport_total_err_* of /sys/bus/pci/devices;
+    /proc/uptime
+
+    By growth between two readings, and of readings that are not an hour apart by the totals.
+    """
     growth = box.growth
     listed = [row for row in rows(box.snapshot.aer) if row.bdf in _bdfs(box)]
     totals = dict(totals_of(box, listed)) if is_short(growth) else {}
@@ -266,23 +278,7 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
 
 
 CHECKS = (
-    Check(
-        id="pcie.aer",
-        rule="Fails on any new fatal error, warns on any new non-fatal error, and on 3 or more new correctable errors"
-        " at more than {kernel.corrected-pcie} per day (ten times that number an hour is a storm, a hundred times that"
-        " number an hour at once), at the GPU,"
-        " HCA, switch or port that counts them, or at the root port that receives the messages of devices that count"
-        " none. Without a second reading an hour or more later, also warns on fatal and non-fatal errors since boot (a"
-        " link that a reset took down is none, nor is a request that nobody supports, as at boot, nor what"
-        " a device counted that was removed since) and on correctable ones at more than that rate over the whole time"
-        " since boot; where that time is not known, on ten times the"
-        " limit and the usual total.",
-        source="aer_dev_fatal, aer_dev_nonfatal, aer_dev_correctable and aer_rootport_total_err_* of"
-        " /sys/bus/pci/devices; /proc/uptime",
+    Check("pcie.aer", _aer, _blames, counters=True,
         remedy="cold power cycle; if errors continue, reseat the device below the link (SXM: the vendor does) and check"
-        " risers, cables and retimers",
-        judge=_aer,
-        counters=True,
-        blames=_blames,
-    ),
-)
+        " risers, cables and retimers"),
+)  # fmt: skip

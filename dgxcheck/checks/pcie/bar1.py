@@ -74,6 +74,12 @@ def _is_other_bar(bar: Bar, expected: float | None) -> bool:
 
 
 def _bar1(box: Box) -> Judged:
+    """Fails if BAR1 is unassigned, or has no more than {pcie.bar1-small} on a model that has at least
+    {pcie.bar1-large}; warns if it is otherwise smaller than the model's, or if NVML and the PCI bus report different
+    sizes.
+
+    Source: resource of /sys/bus/pci/devices, nvmlDeviceGetBAR1MemoryInfo; GPUDirect RDMA guide on large BARs
+    """
     largest = largest_bar1(box)
     yield from ((box.subject(gpu), ruled(_size, box, gpu, largest)) for gpu in box.gpus)
 
@@ -111,16 +117,7 @@ def _size(box: Box, gpu: Device, largest: Mapping[int | Missing | None, int]) ->
 
 
 CHECKS = (
-    Check(
-        id="pcie.bar1",
-        rule="Fails if BAR1 is unassigned, or has no more than {pcie.bar1-small} on a model that has at least"
-        " {pcie.bar1-large}; warns if it is otherwise smaller than the model's, or if NVML and the PCI bus report"
-        " different sizes.",
-        source="resource of /sys/bus/pci/devices, nvmlDeviceGetBAR1MemoryInfo; GPUDirect RDMA guide on large BARs",
+    Check("pcie.bar1", _bar1, part("BAR1"), host_if_all("large BARs"),
         remedy='enable "Above 4G Decoding" with the largest MMIO range in the firmware setup; then try the kernel'
-        " parameter pci=realloc",
-        judge=_bar1,
-        blames=part("BAR1"),
-        shared=host_if_all("large BARs"),
-    ),
-)
+        " parameter pci=realloc"),
+)  # fmt: skip

@@ -30,6 +30,13 @@ _ASLEEP = (
 
 
 def _control(box: Box) -> Judged:
+    """Fails if memory space or bus mastering is off in a GPU, NVSwitch or HCA that its driver uses, or in a bridge
+    above one: it cannot transfer data; warns if such an NVSwitch, or a data-center GPU in persistence mode, is asleep.
+    Virtual functions, and other devices that are left to virtual machines or asleep, are not judged. Undetermined
+    without root.
+
+    Source: Command register in /sys/bus/pci/devices/*/config
+    """
     in_use = _in_use(box)
     judged = [row for row in need(box.snapshot.config_space) if row.bdf in in_use]
     gaps = [row.control for row in judged if isinstance(row.control, Missing)]
@@ -111,16 +118,7 @@ def _blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 
 
 CHECKS = (
-    Check(
-        id="pcie.enabled",
-        rule="Fails if memory space or bus mastering is off in a GPU, NVSwitch or HCA that its driver uses, or in a"
-        " bridge above one: it cannot transfer data; warns if such an NVSwitch, or a data-center GPU in persistence"
-        " mode, is asleep. Virtual functions, and other devices that are left to virtual machines or asleep, are not"
-        " judged. Undetermined without root.",
-        source="Command register in /sys/bus/pci/devices/*/config",
-        remedy="search dmesg for AER, DPC or hot-plug of this device; a failed recovery leaves it so",
-        judge=_control,
-        blames=_blame,
-        shared=lambda box, at, judgement: None if judgement.status is Status.WARN else host_part("Command registers"),
-    ),
-)
+    Check("pcie.enabled", _control, _blame,
+        lambda box, at, judgement: None if judgement.status is Status.WARN else host_part("Command registers"),
+        remedy="search dmesg for AER, DPC or hot-plug of this device; a failed recovery leaves it so"),
+)  # fmt: skip

@@ -55,6 +55,15 @@ def own_hop(box: Box, path: tuple[str, ...] | Missing) -> Hop | Judgement:
 
 
 def _width(box: Box) -> Judged:
+    """Fails if a GPU's own link is trained at fewer lanes than the profile expects; without a profile, warns if it has
+    fewer lanes than both its ends support, and fails if most GPUs of its model have more. The same applies if it loses
+    lanes while copies are measured. On a K80 this is the link to the switch on the board. Where the PCI tree is not
+    visible, fails if NVML reports fewer lanes than GPU and slot support and most GPUs of the model have; of a text that
+    shows no slots, warns if a data-center GPU has fewer lanes than it supports and most others have, and is unknown for
+    any other GPU with fewer.
+
+    Source: current_link_width against the profile's pcie.link_width, else max_link_width of both ends
+    """
     for gpu in box.gpus:
         hop = own_hop(box, gpu.path)
         if isinstance(hop, Judgement):
@@ -168,6 +177,14 @@ _AT_WORK = (0, 1, 2)
 
 
 def _trained(box: Box, gpu: Device) -> Judgement:
+    """Warns if GPU and slot together support a lower generation than the profile expects, and if the link is at a lower
+    generation than both support while the GPU is under load: in P0 to P2, not idle, with utilisation or a process, or
+    while copies are measured. A lower generation on an idle GPU is not judged. Below a hypervisor's virtual port it is
+    judged against other GPUs of the model alone.
+
+    Source: nvmlDeviceGetMaxPcieLinkGeneration and max_link_speed of both ends against
+    nvmlDeviceGetCurrPcieLinkGeneration and the profile's pcie.link_gen; nvidia-smi(1) on idle links
+    """
     pcie = need(box.gpu(gpu).pcie)
     supported = need(_supported(box, gpu, pcie))
     number = box.number("pcie.link_gen")
@@ -243,34 +260,11 @@ def setting_or_link(box: Box, subject: Subject, judgement: Judgement) -> Iterato
 
 
 WIDTH = (
-    Check(
-        id="pcie.width",
-        rule="Fails if a GPU's own link is trained at fewer lanes than the profile expects; without a profile, warns if"
-        " it has fewer lanes than both its ends support, and fails if most GPUs of its model have more. The same"
-        " applies if it loses lanes while copies are measured. On a K80 this is the link to the switch on the board."
-        " Where the PCI tree is not visible, fails if NVML reports fewer lanes than GPU and slot support and most GPUs"
-        " of the model have; of a text that shows no slots, warns if a data-center GPU has fewer lanes than"
-        " it supports and most others have, and is unknown for any other GPU with fewer.",
-        source="current_link_width against the profile's pcie.link_width, else max_link_width of both ends",
+    Check("pcie.width", _width, own_link, host_if_all("PCIe setting"),
         remedy="cold power cycle; if the fault persists, check the slot's settings in the firmware setup, then reseat"
-        " the GPU, its tray or riser (SXM: the vendor does)",
-        judge=_width,
-        blames=own_link,
-        shared=host_if_all("PCIe setting"),
-    ),
-)
+        " the GPU, its tray or riser (SXM: the vendor does)"),
+)  # fmt: skip
 GENERATION = (
-    Check(
-        id="pcie.generation",
-        rule="Warns if GPU and slot together support a lower generation than the profile expects, and if the link is at"
-        " a lower generation than both support while the GPU is under load: in P0 to P2, not idle, with utilisation or"
-        " a process, or while copies are measured. A lower generation on an idle GPU is not judged. Below a"
-        " hypervisor's virtual port it is judged against other GPUs of the model alone.",
-        source="nvmlDeviceGetMaxPcieLinkGeneration and max_link_speed of both ends against"
-        " nvmlDeviceGetCurrPcieLinkGeneration and the profile's pcie.link_gen; nvidia-smi(1) on idle links",
-        remedy="set slot speed to auto in the firmware",
-        judge=per_listed_gpu(_trained),
-        blames=setting_or_link,
-        shared=host_if_all("PCIe setting"),
-    ),
-)
+    Check("pcie.generation", per_listed_gpu(_trained), setting_or_link, host_if_all("PCIe setting"),
+        remedy="set slot speed to auto in the firmware"),
+)  # fmt: skip

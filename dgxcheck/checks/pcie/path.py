@@ -59,6 +59,16 @@ def _keeps_its_speed(function: PciFunction) -> bool:
 
 
 def _path(box: Box) -> Judged:
+    """Warns if a link other than the own ones of GPUs and HCAs (of switches, NVSwitches, disks, network cards) is
+    trained at fewer lanes or a lower generation than both its ends support; fails if GPUs are below it and this is also
+    less than the profile expects or, without a profile, less than most links to such switches have. Lanes that the
+    board may not wire are not judged: of network cards that are no HCAs, and where all devices of a model have as many.
+    Unlike a GPU's link these do not slow down when idle. Reported at the lower end of the link, with the devices that
+    share it.
+
+    Source: current_link_* against max_link_* of both ends of every hop, and the profile's pcie.link_width and
+    pcie.link_gen; Target Link Speed of Link Control 2
+    """
     yield from ((box.subject(gpu), unjudged(gpu.path)) for gpu in box.gpus if isinstance(gpu.path, Missing))
     found = links(box)
     for hop in found.values():
@@ -130,19 +140,6 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
 
 
 CHECKS = (
-    Check(
-        id="pcie.path",
-        rule="Warns if a link other than the own ones of GPUs and HCAs (of switches, NVSwitches, disks, network"
-        " cards) is trained at fewer lanes or a lower generation than both its ends support; fails if GPUs are"
-        " below it and this is also less than the profile expects or, without a profile, less than most links to"
-        " such switches have. Lanes that the board may not wire are not judged: of network cards that are no"
-        " HCAs, and where all devices of a model have as many. Unlike a GPU's link these do not slow down when"
-        " idle. Reported at the lower end of the link, with the devices that share it.",
-        source="current_link_* against max_link_* of both ends of every hop, and the profile's pcie.link_width and"
-        " pcie.link_gen; Target Link Speed of Link Control 2",
-        remedy="set the slot to auto in the firmware: link speed and width",
-        judge=_path,
-        blames=_blames,
-        shared=host_if_all("PCIe setting"),
-    ),
-)
+    Check("pcie.path", _path, _blames, host_if_all("PCIe setting"),
+        remedy="set the slot to auto in the firmware: link speed and width"),
+)  # fmt: skip

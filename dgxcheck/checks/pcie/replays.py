@@ -34,6 +34,13 @@ ODD = 10
 
 
 def _replay(box: Box) -> Judged:
+    """Warns if a GPU's PCIe replay counter grows by more than {pcie.replay} DCGM's rate per generation and lane (8 per
+    minute at gen3 x16); fails above {pcie.replay-fail} per minute, measured over a minute or more. A non-zero total
+    since driver load alone is not a fault, but warns without a second reading an hour or more later if it is above
+    {pcie.replay-fail} a day and ten times that of any other GPU.
+
+    Source: nvmlDeviceGetPcieReplayCounter; DCGM's rate per generation and lane, its diagnostic's limit of 80
+    """
     growth = box.growth
     totals = {gpu.bdf: total for gpu in box.topology.gpus if (total := _total(box, gpu)) is not None}
     most = nlargest(2, totals.values())
@@ -92,17 +99,7 @@ def _replays(box: Box, growth: Growth, gpu: Device) -> Judgement:
 
 
 CHECKS = (
-    Check(
-        id="pcie.replay",
-        rule="Warns if a GPU's PCIe replay counter grows by more than {pcie.replay} DCGM's rate per generation and lane"
-        " (8 per minute at gen3 x16); fails above {pcie.replay-fail} per minute, measured over a minute or more. A"
-        " non-zero total since driver load alone is not a fault, but warns without a second reading an hour or"
-        " more later if it is above {pcie.replay-fail} a day and ten times that of any other GPU.",
-        source="nvmlDeviceGetPcieReplayCounter; DCGM's rate per generation and lane, its diagnostic's limit of 80",
+    Check("pcie.replay", _replay, own_link, counters=True,
         remedy="watch the counter; if replays continue, cold power cycle at the next maintenance, then run the field"
-        " diagnostic (dcgmi diag -r 3) and reseat the GPU, its tray or riser (SXM: the vendor does)",
-        judge=_replay,
-        counters=True,
-        blames=own_link,
-    ),
-)
+        " diagnostic (dcgmi diag -r 3) and reseat the GPU, its tray or riser (SXM: the vendor does)"),
+)  # fmt: skip

@@ -85,6 +85,16 @@ def _by_cuda(box: Box) -> dict[DevicePair, Judgement]:
 
 
 def _status(box: Box) -> Judged:
+    """Fails if two GPUs that NVLink or PCIe switches join (PIX, PXB) cannot read and write each other's memory, and for
+    any pair whose two directions differ. Not judged: pairs without NVLink that do not support P2P (GNS, NS), other
+    pairs further apart, GPUs in MIG mode and, in a virtual machine, what its hypervisor hides (CNS, TNS without
+    NVLink). IOMMU translation and ACS redirection between the two are named. If all pairs behind one PCIe bridge fail
+    alike, this is reported once, at the bridge. Imported text without that status is judged by CUDA's peer access:
+    fails for pairs joined by NVLink, or by PCIe switches if similar pairs have access; warns of a GPU without access to
+    at least four others of its model that all have access to each other.
+
+    Source: nvmlDeviceGetP2PStatus in both directions; in imported text cudaDeviceCanAccessPeer
+    """
     pairs = given(statuses(box))
     at_bridges = _at_bridges(box, pairs)
     for pair, judgement in pairs.items():
@@ -197,19 +207,6 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
 
 
 CHECKS = (
-    Check(
-        id="p2p.status",
-        rule="Fails if two GPUs that NVLink or PCIe switches join (PIX, PXB) cannot read and write each other's memory,"
-        " and for any pair whose two directions differ. Not judged: pairs without NVLink that do not support P2P (GNS,"
-        " NS), other pairs further apart, GPUs in MIG mode and, in a virtual machine, what its hypervisor hides (CNS,"
-        " TNS without NVLink). IOMMU translation and ACS redirection between the two are named. If all pairs behind one"
-        " PCIe bridge fail alike, this is reported once, at the bridge. Imported text without that status is judged"
-        " by CUDA's peer access: fails for pairs joined by NVLink, or by PCIe switches if similar pairs have access;"
-        " warns of a GPU without access to at least four others of its model that all have access to each other.",
-        source="nvmlDeviceGetP2PStatus in both directions; in imported text cudaDeviceCanAccessPeer",
-        remedy=f"for pairs joined by PCIe: {_BY_PCIE}; for pairs joined by NVLink: {_BY_NVLINK}",
-        judge=_status,
-        blames=_blames,
-        shared=host_if_all("P2P setting"),
-    ),
-)
+    Check("p2p.status", _status, _blames, host_if_all("P2P setting"),
+        remedy=f"for pairs joined by PCIe: {_BY_PCIE}; for pairs joined by NVLink: {_BY_NVLINK}"),
+)  # fmt: skip

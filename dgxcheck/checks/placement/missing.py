@@ -119,6 +119,13 @@ KINDS = (
 
 
 def _inventory(box: Box) -> Judged:
+    """Fails if the host has fewer GPUs or HCAs than in an earlier run, and warns if it has less memory (by more than
+    {host.memory-missing}) or fewer disks. Compared on the live machine with the highest numbers that the state file
+    holds of this host. Not judged in containers and virtual machines. A removal on purpose is accepted with an
+    acknowledgement of this check: the next run expects what there is then.
+
+    Source: the state file of earlier runs
+    """
     if not box.inventory:
         yield HOST, NO_EARLIER_RUN if box.present else NOT_LIVE
         return
@@ -155,16 +162,7 @@ def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compone
 
 
 CHECKS = (
-    Check(
-        id=CHECK,
-        rule="Fails if the host has fewer GPUs or HCAs than in an earlier run, and warns if it has less memory (by more"
-        " than {host.memory-missing}) or fewer disks. Compared on the live machine with the highest numbers that the"
-        " state file holds of this host. Not judged in containers and virtual machines. A removal on purpose is"
-        " accepted with an acknowledgement of this check: the next run expects what there is then.",
-        source="the state file of earlier runs",
+    Check(CHECK, _inventory, _blame,
         remedy="check the kernel log for the missing device; cold power cycle; if it stays missing, reseat it (SXM: the"
-        " vendor does); if it was removed on purpose, acknowledge host.inventory in the configuration",
-        judge=_inventory,
-        blames=_blame,
-    ),
-)
+        " vendor does); if it was removed on purpose, acknowledge host.inventory in the configuration"),
+)  # fmt: skip

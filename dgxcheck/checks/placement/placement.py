@@ -88,6 +88,12 @@ def by_classes(box: Box, devices: Iterable[Device], others: tuple[Device, ...], 
 
 
 def _gpus_placed(box: Box) -> Judgement:
+    """Warns if a GPU has more GPUs at a PCI class than in the reference machine, and names the fewest GPUs that explain
+    it, or all if several could. A missing GPU is not counted as misplaced, pairs with an unknown class are left out,
+    and HCAs are judged by network.hca-placement.
+
+    Source: the profile's wiring; PCI classes from the paths under /sys/devices
+    """
     profile, gpus = given(reference(box)), box.topology.gpus
     for gpu in gpus:
         need(gpu.path)
@@ -179,6 +185,11 @@ def _blame_ancestors(box: Box, subject: Subject, judgement: Judgement) -> Iterat
 
 
 def _numa(box: Box) -> Judged:
+    """Warns if the host has several NUMA nodes and the firmware reports none (-1) for GPUs or HCAs; one finding per
+    root bus, from which its devices have their node. Not judged in a virtual machine.
+
+    Source: numa_node in /sys/bus/pci/devices/BDF, /sys/devices/system/node
+    """
     nodes = need(box.snapshot.numa)
     if len(nodes) < 2:
         yield HOST, skip("not-supported", "this host has one NUMA node")
@@ -234,35 +245,17 @@ def is_reference_machine(box: Surveyed, choice: SelectedProfile) -> bool:
 
 
 CHECKS = (
-    Check(
-        id="topology.profile",
-        rule="Warns if a GPU has more GPUs at a PCI class than in the reference machine, and names the fewest GPUs that"
-        " explain it, or all if several could. A missing GPU is not counted as misplaced, pairs with an unknown class"
-        " are left out, and HCAs are judged by network.hca-placement.",
-        source="the profile's wiring; PCI classes from the paths under /sys/devices",
+    Check("topology.profile", per_host(_gpus_placed),
+        lambda box, at, judgement: (_NUMA if judgement.fault is Fault.NUMA_MODE else _PLACEMENT,),
         remedy="compare slots and cables with the machine's manual and move what is in the wrong place; if all GPUs"
-        " differ in the same way, check the firmware's NUMA settings first",
-        judge=per_host(_gpus_placed),
-        blames=lambda box, at, judgement: (_NUMA if judgement.fault is Fault.NUMA_MODE else _PLACEMENT,),
-    ),
-    Check(
-        id="topology.nvml-agrees",
-        rule="Warns if NVML reports another common ancestor for a pair of GPUs than the PCI tree shows. Pairs with an"
-        " unknown class are left out.",
-        source="nvmlDeviceGetTopologyCommonAncestor against the paths under /sys/devices",
+        " differ in the same way, check the firmware's NUMA settings first"),
+    Check("topology.nvml-agrees", per_host(lambda box: nvml_unavailable(box) or _ancestors(box)), _blame_ancestors,
+        text="Warns if NVML reports another common ancestor for a pair of GPUs than the PCI tree shows. Pairs with an"
+        " unknown class are left out.\n\n"
+        "Source: nvmlDeviceGetTopologyCommonAncestor against the paths under /sys/devices",
         remedy="rely on the PCI tree (compare nvidia-smi topo -m with lspci -tv); nothing needs to be"
-        " reloaded: jobs run as before",
-        judge=per_host(lambda box: nvml_unavailable(box) or _ancestors(box)),
-        blames=_blame_ancestors,
-    ),
-    Check(
-        id="topology.numa",
-        rule="Warns if the host has several NUMA nodes and the firmware reports none (-1) for GPUs or HCAs; one finding"
-        " per root bus, from which its devices have their node. Not judged in a virtual machine.",
-        source="numa_node in /sys/bus/pci/devices/BDF, /sys/devices/system/node",
+        " reloaded: jobs run as before"),
+    Check("topology.numa", _numa, _blame_bridge,
         remedy="check the firmware's NUMA setting, and update the firmware; until the next maintenance bind jobs to the"
-        " node of their GPU by hand (numactl)",
-        judge=_numa,
-        blames=_blame_bridge,
-    ),
-)
+        " node of their GPU by hand (numactl)"),
+)  # fmt: skip

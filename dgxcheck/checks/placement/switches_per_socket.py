@@ -23,6 +23,12 @@ _TWO = 2
 
 
 def _switches(box: Box) -> Judgement:
+    """Warns if one of two sockets has fewer PCIe switches above GPUs than the other, where all these switches are of
+    one model with equally many GPUs. Switches on the boards of GPUs are not counted. With a reference machine gpu.count
+    reports it, kernel.off-bus where a GPU fell off the bus.
+
+    Source: the PCI tree, whose halves are alike on servers with GPUs below both sockets
+    """
     if why := gpus_hidden(box):
         return skip("not-visible", why)
     judgement = ruled(_halves, box)
@@ -97,17 +103,8 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
 
 
 CHECKS = (
-    Check(
-        id="pcie.switches",
-        rule="Warns if one of two sockets has fewer PCIe switches above GPUs than"
-        " the other, where all these switches are of one model with equally many GPUs. Switches on the boards of GPUs"
-        " are not counted. With a reference machine gpu.count reports it,"
-        " kernel.off-bus where a GPU fell off the bus.",
-        source="the PCI tree, whose halves are alike on servers with GPUs below both sockets",
+    Check("pcie.switches", per_host(_switches), _blames,
         remedy="compare with an earlier recording (dgxcheck diff) and the machine's manual; if a switch is missing"
         " look for its root port in the kernel log, and at the next maintenance in the firmware setup (slot disabled,"
-        " bifurcation)",
-        judge=per_host(_switches),
-        blames=_blames,
-    ),
-)
+        " bifurcation)"),
+)  # fmt: skip

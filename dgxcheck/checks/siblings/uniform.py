@@ -43,7 +43,16 @@ _OF_MEMORY = ("memory-controller", "node")
 
 
 def _gpus(box: Box) -> Judged:
-    """A judgement for each GPU asked about, and for each of its NVLinks that differs; all GPUs are compared."""
+    """Warns if a GPU differs from most others of its model in a version, capability, limit or setting, in memory by
+    more than {gpu.uniform-memory} (with a display {gpu.uniform-display}), in its PCIe link by more than its slot
+    explains, or one of its NVLinks from most others of the model; warns for the host if no value has a majority. What
+    another check reports, and what differs by nature (identity, load, counters, place), is left out.
+
+    Source: every fact of the device that dgxcheck reads, against the value that more than half of its siblings have;
+    machines in service with two VBIOS versions; https://github.com/NVIDIA/DCGM/issues/2
+
+    A judgement for each GPU asked about, and for each of its NVLinks that differs; all GPUs are compared.
+    """
     found = compared(box, ["gpu"])
     for gpu in box.gpus:
         subject = box.subject(gpu)
@@ -234,55 +243,27 @@ def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compone
         yield host_part("memory" if judgement.fault is Fault.MEMORY_MISSING else "memory modules")
 
 
-_SOURCE = "every fact of the device that dgxcheck reads, against the value that more than half of its siblings have"
-_HEED = "What another check reports, and what differs by nature (identity, load, counters, place), is left out."
-CHECKS = (
-    Check(
-        id="gpu.uniform",
-        rule="Warns if a GPU differs from most others of its model in a version, capability, limit or setting, in"
-        " memory by more than {gpu.uniform-memory} (with a display {gpu.uniform-display}), in its PCIe link by more"
-        " than its slot explains, or one of its NVLinks from most others of the model; warns for the host if no value"
-        f" has a majority. {_HEED}",
-        source=f"{_SOURCE}; machines in service with two VBIOS versions; https://github.com/NVIDIA/DCGM/issues/2",
-        remedy="find out who replaced or changed it; give it the settings of the"
-        " others; for another VBIOS ask the vendor, whose firmware tools fit the board",
-        judge=_gpus,
-        blames=_blame,
-        last=True,
-    ),
-    Check(
-        id="network.uniform",
-        rule="Warns if an HCA, an active port of one or its network interface differs from most others of the same"
-        f" model and use (near a GPU or not; InfiniBand or Ethernet). {_HEED}",
-        source=_SOURCE,
-        remedy="set it up as the others are: firmware and settings, while no job uses it (mstflint -d BDF query,"
-        " mstconfig -d BDF query, ip link)",
-        judge=_devices("hca", "port", "interface"),
-        blames=_blame,
-        last=True,
-    ),
-    Check(
-        id="pcie.uniform",
-        rule="Warns if a PCIe port above a GPU or HCA differs from most ports of the same kind with the same devices"
-        " below, or an NVSwitch, storage controller or network adapter from most others of its model and slot."
-        f" {_HEED}",
-        source=_SOURCE,
-        remedy="compare it with the others (lspci -vvv -s BDF), and at the next maintenance"
-        " the slot's settings in the firmware setup",
-        judge=_devices("bridge", "function"),
-        blames=_blame,
-        shared=lambda box, at, judgement: switch_setting(box, at.bdf, PART),
-        last=True,
-    ),
-    Check(
-        id="host.uniform",
-        rule="Warns if a disk differs from most others of its model, a memory controller from most others in size, or"
-        " a NUMA node with CPUs from most others in memory (by more than {consistency.memory}) or distances."
-        f" {_HEED}",
-        source=_SOURCE,
-        remedy="compare the memory modules with the board's manual (dmidecode -t memory) and the BMC's event log",
-        judge=_devices("disk", "memory-controller", "node"),
-        blames=_blame,
-        last=True,
-    ),
+_HEED = (
+    " What another check reports, and what differs by nature (identity, load, counters, place), is left out.\n\nSource:"
+    " every fact of the device that dgxcheck reads, against the value that more than half of its siblings have"
 )
+CHECKS = (
+    Check("gpu.uniform", _gpus, _blame, last=True,
+        remedy="find out who replaced or changed it; give it the settings of the"
+        " others; for another VBIOS ask the vendor, whose firmware tools fit the board"),
+    Check("network.uniform", _devices("hca", "port", "interface"), _blame, last=True,
+        text="Warns if an HCA, an active port of one or its network interface differs from most others of the same"
+        " model and use (near a GPU or not; InfiniBand or Ethernet)." + _HEED,
+        remedy="set it up as the others are: firmware and settings, while no job uses it (mstflint -d BDF query,"
+        " mstconfig -d BDF query, ip link)"),
+    Check("pcie.uniform", _devices("bridge", "function"), _blame,
+        lambda box, at, judgement: switch_setting(box, at.bdf, PART), last=True,
+        text="Warns if a PCIe port above a GPU or HCA differs from most ports of the same kind with the same devices"
+        " below, or an NVSwitch, storage controller or network adapter from most others of its model and slot." + _HEED,
+        remedy="compare it with the others (lspci -vvv -s BDF), and at the next maintenance"
+        " the slot's settings in the firmware setup"),
+    Check("host.uniform", _devices("disk", "memory-controller", "node"), _blame, last=True,
+        text="Warns if a disk differs from most others of its model, a memory controller from most others in size, or"
+        " a NUMA node with CPUs from most others in memory (by more than {consistency.memory}) or distances." + _HEED,
+        remedy="compare the memory modules with the board's manual (dmidecode -t memory) and the BMC's event log"),
+)  # fmt: skip
