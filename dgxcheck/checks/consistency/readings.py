@@ -16,7 +16,7 @@ from dgxcheck.checks.consistency.contradiction import NOTHING_TO_COMPARE, Contra
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import Box, guest
-from dgxcheck.checks.engine.check import Check, Judge, per_host, per_listed_gpu
+from dgxcheck.checks.engine.check import Check, per_host, per_listed_gpu
 from dgxcheck.checks.engine.device_facts import facts_of
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.host_limits import MEMORY_PARAMETERS, NUMA_SETTING, command_line
@@ -126,16 +126,14 @@ IDENTITIES: tuple[ReadingRule, ...] = (identity.pci_ids, identity.model, identit
 OF_THE_HOST = (memory, nodes, ports)
 
 
-def _per_gpu(rules: tuple[ReadingRule, ...], is_compared: Callable[[Box, Device], bool], status: Status) -> Judge:
+def _of_gpu(
+    box: Box, gpu: Device, rules: tuple[ReadingRule, ...], is_compared: Callable[[Box, Device], bool], status: Status
+) -> Judgement:
     """``is_compared``: have the rules anything to compare?"""
-
-    def rule(box: Box, gpu: Device) -> Judgement:
-        facts = facts_of(box.snapshot, gpu.bdf or "")
-        found = {each.text: each for rule in rules for each in rule(box, gpu, facts)}
-        compared = found or is_compared(box, gpu)
-        return judged([*found.values()], status) if compared else NOTHING_TO_COMPARE
-
-    return per_listed_gpu(rule)
+    facts = facts_of(box.snapshot, gpu.bdf or "")
+    found = {each.text: each for rule in rules for each in rule(box, gpu, facts)}
+    compared = found or is_compared(box, gpu)
+    return judged([*found.values()], status) if compared else NOTHING_TO_COMPARE
 
 
 def _host(box: Box) -> Judgement:
@@ -168,20 +166,31 @@ def _blame_host(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Co
     yield host_part(NUMA_SETTING) if of_numa else host_part("")
 
 
+def _readings(box: Box, gpu: Device) -> Judgement:
+    """Unknown if readings of a GPU cannot be true together: more than the whole or the highest (PCIe link, memory,
+    BAR1, clocks, power limits, errors by location), values that no GPU has (0 °C, 0 W, more than 100 %), a PCIe link
+    that is another for NVML than for sysfs, full utilisation with an idle performance state, clock or power, retired
+    pages or remapped rows that become fewer.
+
+    Source: dgxcheck/checks/consistency; the functions' documentation in nvml-api
+    """
+    return _of_gpu(box, gpu, READINGS, bounds.is_compared, Status.UNKNOWN)
+
+
+def _identity(box: Box, gpu: Device) -> Judgement:
+    """Warns if NVML, the PCI bus, the name, the VBIOS version and the compute capability of a GPU are not those of one
+    model.
+
+    Source: boards.toml; https://developer.nvidia.com/cuda-gpus; dgxcheck/checks/consistency/identity.py
+    """
+    return _of_gpu(box, gpu, IDENTITIES, identity.is_compared, Status.WARN)
+
+
 CHECKS = (
-    Check("consistency.readings", _per_gpu(READINGS, bounds.is_compared, Status.UNKNOWN),
-        text="Unknown if readings of a GPU cannot be true together: more than the whole or the highest (PCIe link,"
-        " memory, BAR1, clocks, power limits, errors by location), values that no GPU has (0 °C, 0 W, more than 100"
-        " %), a PCIe link that is another for NVML than for sysfs, full utilisation with an idle performance state,"
-        " clock or power, retired pages or remapped rows that become fewer.\n\n"
-        "Source: dgxcheck/checks/consistency; the functions' documentation in nvml-api",
+    Check("consistency.readings", per_listed_gpu(_readings),
         remedy="run nvidia-smi -q -i BDF and dgxcheck again; if the values persist, update driver and VBIOS; if that"
         " does not help, run the field diagnostic (dcgmi diag -r 3)"),
-    Check("consistency.identity", _per_gpu(IDENTITIES, identity.is_compared, Status.WARN),
-        part("versions and settings"),
-        text="Warns if NVML, the PCI bus, the name, the VBIOS version and the compute capability of a GPU are not"
-        " those of one model.\n\n"
-        "Source: boards.toml; https://developer.nvidia.com/cuda-gpus; dgxcheck/checks/consistency/identity.py",
+    Check("consistency.identity", per_listed_gpu(_identity), part("versions and settings"),
         remedy="find out whether it was flashed or replaced; ask the vendor for the VBIOS of its part number"),
     Check("consistency.place", per_host(_places), _blame_host,
         remedy="check NUMA settings in the firmware (node interleaving, NPS, SNC); update it; look for"

@@ -37,8 +37,6 @@ class Check(Record, kw_only=False):
     """The component to blame where every device that was judged has the fault; None for none."""
     remedy: str = ""
     """What to do about a warn or fail."""
-    text: str = ""
-    """Rule and source as a docstring has them, where the judge serves other checks too, or is imported when needed."""
     crossed: Blames | None = None
     """Of measurements: the components that the data of a figure crossed, the likeliest to be slow first."""
     traffic: Traffic = ""
@@ -57,8 +55,8 @@ class Check(Record, kw_only=False):
         return self._paragraph(1).removeprefix("Source: ")
 
     def _paragraph(self, number: int) -> str:
-        text = self.text or self.judge.__doc__ or "\n\n"  # python -OO keeps no docstrings
-        return " ".join(text.split("\n\n", 2)[number].split())
+        paragraphs = [*(self.judge.__doc__ or "").split("\n\n", 2), ""]  # python -OO keeps no docstrings
+        return " ".join(paragraphs[number].split())
 
     @property
     def witness(self) -> Witness:

@@ -222,13 +222,19 @@ def _held(box: Box, gpu: Device) -> Judgement:
     return Judgement(Status.WARN, message, *figures, fault=Fault.MEMORY_HELD)
 
 
+def _models(box: Box) -> Judged:
+    """Fails if a GPU is of a model that the reference machine does not ship with.
+
+    Source: PCI vendor and device id against the profile
+    """
+    return ((box.subject(gpu), ruled(_model, box, gpu)) for gpu in box.gpus)
+
+
 CHECKS = (
     Check("gpu.count", per_host(_count_judgement), _blame_missing,
         remedy="check the kernel log for the missing GPU; reboot, then cold power cycle; if it stays missing, reseat"
         " the GPU or its tray (SXM: the vendor does) and check the firmware's PCI settings"),
-    Check("gpu.model", lambda box: ((box.subject(gpu), ruled(_model, box, gpu)) for gpu in box.gpus), part("model"),
-        text="Fails if a GPU is of a model that the reference machine does not ship with.\n\n"
-        "Source: PCI vendor and device id against the profile",
+    Check("gpu.model", _models, part("model"),
         remedy="compare its part number with the machine's order; if it is meant so, name another profile (--profile)"),
     Check("gpu.memory-size", per_gpu("gpu_memory", _memory), part("memory"), host_if_all("memory size of GPUs"),
         remedy="compare part number and nvidia-smi -q -d MEMORY,ECC with the order and other machines: a model of"

@@ -208,15 +208,20 @@ def _compare(box: Box, sensor: Sensor, own: _State, others: list[_State]) -> Jud
     return judged(Fault.HOTTER, message, own.temperature_c, usual, "°C", evidence, warns=hotter, remedy=remedy)
 
 
+def _outlier(box: Box) -> Judged:
+    """Warns if a GPU is at {thermal.warm} or more, and more than {thermal.outlier} above the median of the other GPUs
+    of its model that are in the same P-state and draw the same power within {thermal.like-power}, or more than one that
+    its heat has slowed.
+
+    Source: nvmlDeviceGetTemperature, GetPerformanceState and GetPowerUsage of all GPUs
+    """
+    return _against_siblings(box, "gpu_c")
+
+
 CHECKS = (
     Check("thermal.temperature", per_gpu("gpu_thermal", temperature), part("cooling"), host_if_all("cooling"),
         remedy=COOLING),
     Check("thermal.margin", per_gpu("gpu_thermal", _margin), part("cooling"), host_if_all("cooling"), remedy=COOLING),
     Check("thermal.memory", _memory, part("cooling"), host_if_all("cooling"), remedy=COOLING),
-    Check("thermal.outlier", lambda box: _against_siblings(box, "gpu_c"), part("cooling"), host_if_all("cooling"),
-        text="Warns if a GPU is at {thermal.warm} or more, and more than {thermal.outlier} above the median of the"
-        " other GPUs of its model that are in the same P-state and draw the same power within {thermal.like-power},"
-        " or more than one that its heat has slowed.\n\n"
-        "Source: nvmlDeviceGetTemperature, GetPerformanceState and GetPowerUsage of all GPUs",
-        remedy=_ALONE),
+    Check("thermal.outlier", _outlier, part("cooling"), host_if_all("cooling"), remedy=_ALONE),
 )  # fmt: skip

@@ -21,21 +21,17 @@ from dgxcheck.facts.record import replace
 MemoryEventRule = Callable[[Box, KernelLog, Sequence[HostEvent]], Judgement]
 
 
-def _by_part(trouble: HostTrouble, rule: MemoryEventRule, nothing: str) -> Callable[[Box], Judged]:
+def _by_part(box: Box, trouble: HostTrouble, rule: MemoryEventRule, nothing: str) -> Judged:
     """A judge of each controller, DIMM, CPU or socket that has such trouble, or of the host where none has.
 
     ``nothing``: the message where the log has no such line.
     """
-
-    def judge(box: Box) -> Judged:
-        log, dimms = need(box.snapshot.kernel_log), slots(box)
-        events = events_of(log, trouble)
-        parts = grouped((dimms.get(event.part, event.group or event.part), event) for event in events)
-        yield from ((replace(HOST, part=name), rule(box, log, own)) for name, own in parts.items())
-        if not parts:
-            yield HOST, Judgement(Status.PASS, f"{nothing}{reach(log)}")
-
-    return judge
+    log, dimms = need(box.snapshot.kernel_log), slots(box)
+    events = events_of(log, trouble)
+    parts = grouped((dimms.get(event.part, event.group or event.part), event) for event in events)
+    yield from ((replace(HOST, part=name), rule(box, log, own)) for name, own in parts.items())
+    if not parts:
+        yield HOST, Judgement(Status.PASS, f"{nothing}{reach(log)}")
 
 
 def _most_in_a_day(events: Sequence[HostEvent]) -> int:
@@ -123,19 +119,29 @@ _FEWEST = 4
 
 _MEMORY = _errors("memory errors", "host.edac-corrected", Fault.DIMM_ERRORS, REPLACE_DIMM)
 _CPUS = _errors("machine checks", "kernel.machine-checks", Fault.MACHINE_CHECK, "")
+def _memory(box: Box) -> Judged:
+    """Per memory controller, DIMM or socket that the kernel log names: fails on an uncorrected memory error; warns on
+    one that firmware kept from before this boot, and on more than {host.edac-corrected} corrected ones within a day.
+
+    Source: EDAC, machine check and APEI records of the kernel (drivers/edac, drivers/acpi/apei)
+    """
+    return _by_part(box, "memory", _MEMORY, "no memory errors logged")
+
+
+def _machine_checks(box: Box) -> Judged:
+    """Per CPU and bank, or socket: fails on an uncorrected machine check that is no memory error; warns on one that was
+    kept from before this boot, and on more than {kernel.machine-checks} corrected ones within a day.
+
+    Source: machine check records of the kernel; Intel SDM volume 3B, machine-check architecture
+    """
+    return _by_part(box, "machine check", _CPUS, "no machine checks logged")
+
+
 CHECKS = (
-    Check("kernel.memory", _by_part("memory", _MEMORY, "no memory errors logged"), memory_modules,
-        text="Per memory controller, DIMM or socket that the kernel log names: fails on an uncorrected memory error;"
-        " warns on one that firmware kept from before this boot, and on more than {host.edac-corrected} corrected"
-        " ones within a day.\n\n"
-        "Source: EDAC, machine check and APEI records of the kernel (drivers/edac, drivers/acpi/apei)",
+    Check("kernel.memory", _memory, memory_modules,
         remedy="find the DIMM (ras-mc-ctl --errors, edac-util -v, the BMC's event log); replace it at the next"
         " maintenance if errors continue"),
-    Check("kernel.machine-check", _by_part("machine check", _CPUS, "no machine checks logged"), host("CPUs"),
-        text="Per CPU and bank, or socket: fails on an uncorrected machine check that is no memory error; warns on"
-        " one that was kept from before this boot, and on more than {kernel.machine-checks} corrected ones within a"
-        " day.\n\n"
-        "Source: machine check records of the kernel; Intel SDM volume 3B, machine-check architecture",
+    Check("kernel.machine-check", _machine_checks, host("CPUs"),
         remedy="decode it with ras-mc-ctl --errors (mcelog, the BMC's event log); check CPU temperature and"
         " power; update firmware and microcode at the next maintenance"),
     Check("kernel.cpu-throttled", per_host(_throttled), host("cooling"),

@@ -89,20 +89,32 @@ def _port(box: Box, port: IbPort) -> Judgement:
     return judged(Fault.NVSWITCH_PORT, message, total, 0, "errors", evidence_of(port, many, counts), warns=True)
 
 
+def _dma_functions(box: Box) -> Judgement:
+    """Fails if some of the DMA functions that ConnectX-8 adapters have beside the GPUs (Direct NIC, 15b3:2100) are
+    there, and fewer than in the profile: the traffic of that GPU then goes through the CPU.
+
+    Source: /sys/bus/pci/devices against the profile's gpu.dma; keyword V3 of vital product data
+    """
+    return _number(box, "gpu.dma", "DMA functions")
+
+
+def _counted_bridges(box: Box) -> Judgement:
+    """Fails if some of the ConnectX-7 functions through which the NVLink Subnet Manager reaches the NVSwitches
+    (SMDL=SW_MNG) are there, and fewer than in the profile: Fabric Manager then has not all NVSwitches. Undetermined
+    without root.
+
+    Source: vital product data of /sys/bus/pci/devices/*/vpd against the profile's nvlink.bridges; NVIDIA Fabric Manager
+    guide, NVLink Subnet Manager
+    """
+    return _number(box, "nvlink.bridges", "functions towards NVSwitches")
+
+
 CHECKS = (
-    Check("network.dma-functions", per_host(lambda box: _number(box, "gpu.dma", "DMA functions")), _blames,
-        text="Fails if some of the DMA functions that ConnectX-8 adapters have beside the GPUs (Direct NIC,"
-        " 15b3:2100) are there, and fewer than in the profile: the traffic of that GPU then goes through the CPU.\n\n"
-        "Source: /sys/bus/pci/devices against the profile's gpu.dma; keyword V3 of vital product data",
+    Check("network.dma-functions", per_host(_dma_functions), _blames,
         remedy="compare lspci -d 15b3:2100 and the adapter's settings (mstconfig -d BDF query) with another tray;"
         " search dmesg for mlx5 and pcieport lines of that PCI domain"),
-    Check("nvlink.bridges", per_host(lambda box: _number(box, "nvlink.bridges", "functions towards NVSwitches")),
+    Check("nvlink.bridges", per_host(_counted_bridges),
         lambda box, at, judgement: (Component(kind="slot", name="", part="missing NVSwitch bridge"),),
-        text="Fails if some of the ConnectX-7 functions through which the NVLink Subnet Manager reaches the"
-        " NVSwitches (SMDL=SW_MNG) are there, and fewer than in the profile: Fabric Manager then has not all"
-        " NVSwitches. Undetermined without root.\n\n"
-        "Source: vital product data of /sys/bus/pci/devices/*/vpd against the profile's nvlink.bridges; NVIDIA Fabric"
-        " Manager guide, NVLink Subnet Manager",
         remedy="search dmesg for mlx5_core and pcieport lines of that function and the log of Fabric Manager for"
         " NVLSM"),
     Check("nvlink.switch-port", _switch_ports, lambda box, at, judgement: (NVSWITCHES,), counters=True,

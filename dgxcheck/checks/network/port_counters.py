@@ -118,6 +118,15 @@ def grown_of(growth: Growth, port: IbPort, picked: Picked) -> tuple[dict[str, in
 
 
 def _of_link(box: Box, growth: Growth, port: IbPort) -> Judgement:
+    """Fails if a link went down since the counters were first read (link_downed). Warns if symbol errors, link
+    recoveries, local integrity errors, buffer overruns or receive errors grew by 3 or more and by at least
+    {network.errors-warn}; fails from {network.errors} on, observed over an hour or more. Without a second reading an
+    hour or more later, also warns above {network.errors}, for links that went down above {network.errors-warn}, over
+    the whole time since boot. The growth of a saturated counter is not judged, and port_xmit_wait never is.
+
+    Source: counters of /sys/class/infiniband/*/ports/*; widths of the InfiniBand specification; thresholds of
+    ibcheckerrors
+    """
     events, new = given(grown_of(growth, port, of_cable))
     if not events:
         return Judgement(Status.PASS, f"no new errors {growth.how}", 0, 0, "errors")
@@ -139,6 +148,15 @@ def evidence_of(port: IbPort, files: Iterable[str], new: Counts) -> tuple[Eviden
 
 
 def _of_transport(box: Box, growth: Growth, port: IbPort) -> Judgement:
+    """Warns if any other counter of a port, of timeouts, sequence errors, retransmissions, discards or of what is not
+    known, grew by 3 or more and by at least {network.transport} (what the fabric discards or refuses: {network.fabric};
+    failed work requests of programs: {network.programs}): peers that end or reboot leave some behind. Traffic,
+    congestion control and flushed requests are not judged. Without a second reading an hour or more later, also warns
+    above {network.transport-total} (of the fabric: ten times its limit) over the whole time since boot.
+
+    Source: counters and hw_counters of /sys/class/infiniband/*/ports/* (mlx5); error_thresholds of infiniband-diags;
+    NVSentinel's and DCGM's watches of the same
+    """
     events, new = given(grown_of(growth, port, of_others))
     if not events:
         return Judgement(Status.PASS, f"no new retransmissions, timeouts or discards {growth.how}", 0, 0, "errors")
@@ -195,25 +213,9 @@ def _elsewhere(box: Box, port: IbPort, file: str, picked: Picked) -> Iterator[in
 
 CHECKS = (
     Check("network.port-errors", per_port_growth(_of_link, _link_total), shared=fabric, counters=True,
-        text="Fails if a link went down since the counters were first read (link_downed). Warns if symbol errors,"
-        " link recoveries, local integrity errors, buffer overruns or receive errors grew by 3 or more and by at"
-        " least {network.errors-warn}; fails from {network.errors} on, observed over an hour or more. Without a"
-        " second reading an hour or more later, also warns above {network.errors}, for links that went down above"
-        " {network.errors-warn}, over the whole time since boot. The growth of a saturated counter is not judged, and"
-        " port_xmit_wait never is.\n\n"
-        "Source: counters of /sys/class/infiniband/*/ports/*; widths of the InfiniBand specification; thresholds of"
-        " ibcheckerrors",
         remedy="look at cable or transceiver (mlxlink -m -c) and the counters of both ports (perfquery); then clean,"
         " reseat or replace what they point at"),
     Check("network.transport-errors", per_port_growth(_of_transport, _transport_total), _blames, fabric, counters=True,
-        text="Warns if any other counter of a port, of timeouts, sequence errors, retransmissions, discards or of"
-        " what is not known, grew by 3 or more and by at least {network.transport} (what the fabric discards or"
-        " refuses: {network.fabric}; failed work requests of programs: {network.programs}): peers that end or reboot"
-        " leave some behind. Traffic, congestion control and flushed requests are not judged. Without a second"
-        " reading an hour or more later, also warns above {network.transport-total} (of the fabric: ten times its"
-        " limit) over the whole time since boot.\n\n"
-        "Source: counters and hw_counters of /sys/class/infiniband/*/ports/* (mlx5); error_thresholds of"
-        " infiniband-diags; NVSentinel's and DCGM's watches of the same",
         remedy="check its switch port and the far end, their counters (perfquery; on RoCE ethtool -S, PFC and ECN"
         " settings): where only this port has them its cable is suspect"),
 )  # fmt: skip

@@ -173,4 +173,4 @@ def per_port_growth(
             many = totals.get(name_of(port)) if judgement.status in (Status.PASS, Status.SKIP) else None
             yield port_subject(device, port), many or judgement
 
-    return judge
+    return saying(rule, judge)

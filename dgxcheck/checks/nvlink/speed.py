@@ -67,19 +67,16 @@ _RATE = _Quantity(
 )  # fmt: skip
 
 
-def _judge(quantity: _Quantity) -> Callable[[Box], Judged]:
-    def judge(box: Box) -> Judged:
-        values = quantity.values(box)
-        for gpu in box.gpus:
-            subject = box.subject(gpu)
-            if (unavailable := gpu_unavailable(box, gpu)) is not None:
-                yield subject, unavailable
-            elif isinstance(values, Missing):
-                yield subject, unjudged(values)
-            else:
-                yield from _of_gpu(box, quantity, gpu, subject, values)
-
-    return judge
+def _by_links(box: Box, quantity: _Quantity) -> Judged:
+    values = quantity.values(box)
+    for gpu in box.gpus:
+        subject = box.subject(gpu)
+        if (unavailable := gpu_unavailable(box, gpu)) is not None:
+            yield subject, unavailable
+        elif isinstance(values, Missing):
+            yield subject, unjudged(values)
+        else:
+            yield from _of_gpu(box, quantity, gpu, subject, values)
 
 
 def _of_gpu(box: Box, quantity: _Quantity, gpu: Device, subject: Subject, values: Values) -> Judged:
@@ -135,16 +132,25 @@ _REMEDY = (
     f"check the kernel log for {NVLINK_XIDS}, with NVSwitches the log of the fabric manager (journalctl -u"
     " nvidia-fabricmanager), and where all links are alike the NVLink bandwidth mode"
 )
+def _generation(box: Box) -> Judged:
+    """Fails if an NVLink that is up runs at a lower generation than the profile's, or than most links of the GPUs of
+    its model; for the profile's it only warns where the machine is known by its GPUs alone.
+
+    Source: nvmlDeviceGetNvLinkVersion against the profile's nvlink.generation and the other links
+    """
+    return _by_links(box, _GENERATION)
+
+
+def _rate(box: Box) -> Judged:
+    """Fails if an NVLink that is up runs more than 2 % slower than most links of the GPUs of its model, or than the
+    model's links do; for the latter it only warns where the machine is known by its GPUs alone, or not at all.
+
+    Source: NVML_FI_DEV_NVLINK_GET_SPEED against the board's nvlink_rate and the other links
+    """
+    return _by_links(box, _RATE)
+
+
 CHECKS = (
-    Check("nvlink.generation", _judge(_GENERATION), nvlinks, host_if_all("NVLink rate"),
-        text="Fails if an NVLink that is up runs at a lower generation than the profile's, or than most links of the"
-        " GPUs of its model; for the profile's it only warns where the machine is known by its GPUs alone.\n\n"
-        "Source: nvmlDeviceGetNvLinkVersion against the profile's nvlink.generation and the other links",
-        remedy=_REMEDY),
-    Check("nvlink.rate", _judge(_RATE), nvlinks, host_if_all("NVLink rate"),
-        text="Fails if an NVLink that is up runs more than 2 % slower than most links of the GPUs of its model, or"
-        " than the model's links do; for the latter it only warns where the machine is known by its GPUs alone, or"
-        " not at all.\n\n"
-        "Source: NVML_FI_DEV_NVLINK_GET_SPEED against the board's nvlink_rate and the other links",
-        remedy=_REMEDY),
+    Check("nvlink.generation", _generation, nvlinks, host_if_all("NVLink rate"), remedy=_REMEDY),
+    Check("nvlink.rate", _rate, nvlinks, host_if_all("NVLink rate"), remedy=_REMEDY),
 )  # fmt: skip

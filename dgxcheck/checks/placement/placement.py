@@ -244,15 +244,21 @@ def is_reference_machine(box: Surveyed, choice: SelectedProfile) -> bool:
     )
 
 
+def _nvml_agrees(box: Box) -> Judgement:
+    """Warns if NVML reports another common ancestor for a pair of GPUs than the PCI tree shows. Pairs with an unknown
+    class are left out.
+
+    Source: nvmlDeviceGetTopologyCommonAncestor against the paths under /sys/devices
+    """
+    return nvml_unavailable(box) or _ancestors(box)
+
+
 CHECKS = (
     Check("topology.profile", per_host(_gpus_placed),
         lambda box, at, judgement: (_NUMA if judgement.fault is Fault.NUMA_MODE else _PLACEMENT,),
         remedy="compare slots and cables with the machine's manual and move what is in the wrong place; if all GPUs"
         " differ in the same way, check the firmware's NUMA settings first"),
-    Check("topology.nvml-agrees", per_host(lambda box: nvml_unavailable(box) or _ancestors(box)), _blame_ancestors,
-        text="Warns if NVML reports another common ancestor for a pair of GPUs than the PCI tree shows. Pairs with an"
-        " unknown class are left out.\n\n"
-        "Source: nvmlDeviceGetTopologyCommonAncestor against the paths under /sys/devices",
+    Check("topology.nvml-agrees", per_host(_nvml_agrees), _blame_ancestors,
         remedy="rely on the PCI tree (compare nvidia-smi topo -m with lspci -tv); nothing needs to be"
         " reloaded: jobs run as before"),
     Check("topology.numa", _numa, _blame_bridge,

@@ -8,7 +8,7 @@ from itertools import chain
 
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
-from dgxcheck.checks.engine.check import Check, Judge
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import is_coherent
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
@@ -63,20 +63,16 @@ def _gpus(box: Box) -> Judged:
     yield from _without_majority(box, {**found.odd, **links.odd})
 
 
-def _devices(*kinds: Kind) -> Judge:
+def _devices(box: Box, *kinds: Kind) -> Judged:
     """A judge that reports each device of these kinds that differs; the host passes where none does."""
-
-    def judge(box: Box) -> Judged:
-        found = compared(box, kinds)
-        others = {gpu.bdf for gpu in box.topology.gpus} - {gpu.bdf for gpu in box.gpus}
-        alone = [subject for subject in found.odd if _alone(found, subject) and subject.bdf not in others]
-        split = [*_without_majority(box, found.odd)]
-        yield from ((subject, _judgement(box, found, subject)) for subject in alone)
-        yield from split
-        if not alone and not split:
-            yield HOST, _unread(box, kinds, bool(found.alike)) or _all_alike(found)
-
-    return judge
+    found = compared(box, kinds)
+    others = {gpu.bdf for gpu in box.topology.gpus} - {gpu.bdf for gpu in box.gpus}
+    alone = [subject for subject in found.odd if _alone(found, subject) and subject.bdf not in others]
+    split = [*_without_majority(box, found.odd)]
+    yield from ((subject, _judgement(box, found, subject)) for subject in alone)
+    yield from split
+    if not alone and not split:
+        yield HOST, _unread(box, kinds, bool(found.alike)) or _all_alike(found)
 
 
 def _unread(box: Box, kinds: Collection[Kind], any_compared: bool) -> Judgement | None:
@@ -243,27 +239,46 @@ def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compone
         yield host_part("memory" if judgement.fault is Fault.MEMORY_MISSING else "memory modules")
 
 
-_HEED = (
-    " What another check reports, and what differs by nature (identity, load, counters, place), is left out.\n\nSource:"
-    " every fact of the device that dgxcheck reads, against the value that more than half of its siblings have"
-)
+def _network(box: Box) -> Judged:
+    """Warns if an HCA, an active port of one or its network interface differs from most others of the same model and
+    use (near a GPU or not; InfiniBand or Ethernet). What another check reports, and what differs by nature (identity,
+    load, counters, place), is left out.
+
+    Source: every fact of the device that dgxcheck reads, against the value that more than half of its siblings have
+    """
+    return _devices(box, "hca", "port", "interface")
+
+
+def _pcie(box: Box) -> Judged:
+    """Warns if a PCIe port above a GPU or HCA differs from most ports of the same kind with the same devices below, or
+    an NVSwitch, storage controller or network adapter from most others of its model and slot. What another check
+    reports, and what differs by nature (identity, load, counters, place), is left out.
+
+    Source: every fact of the device that dgxcheck reads, against the value that more than half of its siblings have
+    """
+    return _devices(box, "bridge", "function")
+
+
+def _host(box: Box) -> Judged:
+    """Warns if a disk differs from most others of its model, a memory controller from most others in size, or a NUMA
+    node with CPUs from most others in memory (by more than {consistency.memory}) or distances. What another check
+    reports, and what differs by nature (identity, load, counters, place), is left out.
+
+    Source: every fact of the device that dgxcheck reads, against the value that more than half of its siblings have
+    """
+    return _devices(box, "disk", "memory-controller", "node")
+
+
 CHECKS = (
     Check("gpu.uniform", _gpus, _blame, last=True,
         remedy="find out who replaced or changed it; give it the settings of the"
         " others; for another VBIOS ask the vendor, whose firmware tools fit the board"),
-    Check("network.uniform", _devices("hca", "port", "interface"), _blame, last=True,
-        text="Warns if an HCA, an active port of one or its network interface differs from most others of the same"
-        " model and use (near a GPU or not; InfiniBand or Ethernet)." + _HEED,
+    Check("network.uniform", _network, _blame, last=True,
         remedy="set it up as the others are: firmware and settings, while no job uses it (mstflint -d BDF query,"
         " mstconfig -d BDF query, ip link)"),
-    Check("pcie.uniform", _devices("bridge", "function"), _blame,
-        lambda box, at, judgement: switch_setting(box, at.bdf, PART), last=True,
-        text="Warns if a PCIe port above a GPU or HCA differs from most ports of the same kind with the same devices"
-        " below, or an NVSwitch, storage controller or network adapter from most others of its model and slot." + _HEED,
+    Check("pcie.uniform", _pcie, _blame, lambda box, at, judgement: switch_setting(box, at.bdf, PART), last=True,
         remedy="compare it with the others (lspci -vvv -s BDF), and at the next maintenance"
         " the slot's settings in the firmware setup"),
-    Check("host.uniform", _devices("disk", "memory-controller", "node"), _blame, last=True,
-        text="Warns if a disk differs from most others of its model, a memory controller from most others in size, or"
-        " a NUMA node with CPUs from most others in memory (by more than {consistency.memory}) or distances." + _HEED,
+    Check("host.uniform", _host, _blame, last=True,
         remedy="compare the memory modules with the board's manual (dmidecode -t memory) and the BMC's event log"),
 )  # fmt: skip
