@@ -210,8 +210,7 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     if scope == "traffic" and component.kind == "hca":
         finding_remedy = _with_all_of_it(box, finding_remedy, [component.bdf])
     if step == "change-setting":
-        change = setting(box, component, explained)
-        if change is not None:
+        if (change := setting(box, component, explained)) is not None:
             in_firmware: Scope = "host" if change[1].code in _IN_FIRMWARE else "none"
             if in_firmware == "host" and guest(box) is not None and change[1].code != "large-bars-in-guest":
                 return _CONTACT_HOST

@@ -47,8 +47,7 @@ def services(box: Box, gpus: Sequence[Device], with_switches: bool) -> tuple[str
     nvsm = ["nvsm"] if isinstance(host, Host) and not isinstance(host.dgx_release, Missing) else []
     old = any(is_before_ampere(box, gpu) is True for gpu in gpus)
     fabric = [FABRIC_UNIT] if with_switches or (has_nvswitches(box) and old) else []
-    running = running_units(box)
-    if running is not None:
+    if (running := running_units(box)) is not None:
         return tuple(unit for unit in (*_CLIENTS, *fabric) if unit in running)
     on = {unit.name for unit in rows(box.snapshot.units) if unit.enabled is True}
     enabled = [unit for unit in _CLIENTS if unit in on or (unit == IMEX and is_tray_of_a_rack(box))]

@@ -116,7 +116,6 @@ def by_elimination(component: Component, keys: Sequence[str], paths: Mapping[str
     """By what the paths of slow figures have in common, once the components that good figures crossed are left out."""
     if len(keys) == 1:
         return Confidence(level="inferred", reason="eliminated")
-    others = [path for path in paths[keys[0]] if all(path in paths[key] for key in keys) and path != component]
-    if others:
+    if others := [path for path in paths[keys[0]] if all(path in paths[key] for key in keys) and path != component]:
         return Confidence(level="guess", reason="shared-with", among=1 + len(others), others=tuple(others))
     return Confidence(level="inferred", reason="shared")

@@ -35,8 +35,7 @@ def nvlinks_of_path(box: Box, path: Component) -> int | None:
 
 def is_before_ampere(box: Box, gpu: Device) -> bool | None:
     """By its own architecture, else by that of another GPU of its model; None if both are unknown."""
-    own = _before_ampere(box, gpu)
-    if own is not None:
+    if (own := _before_ampere(box, gpu)) is not None:
         return own
     model = None if gpu.function is None else gpu.function.device
     alike = [other for other in box.topology.gpus if other.function is not None and other.function.device == model]

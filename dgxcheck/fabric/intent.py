@@ -180,8 +180,7 @@ def _homes(
                 leaves[best] += 1
             elif other in fellows.get(name, ()):
                 leaves[leaf] += 1
-        home = _majority(leaves)
-        if home is not None:
+        if (home := _majority(leaves)) is not None:
             ports = Counter(
                 places[other][1] + scheme.steps[other, name] for other in places
                 if other != name and (other, name) in scheme.steps

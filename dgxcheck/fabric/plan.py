@@ -46,8 +46,7 @@ def compared(fabric: Fabric, tiers: Tiers, plan: Sequence[PlannedCable]) -> Plan
     absent: Counter[str] = Counter()
     for cable in plan:
         found = [_found(end, switches, hosts) for end in (cable.end, cable.peer)]
-        gone = [end.node for end, at in zip((cable.end, cable.peer), found, strict=True) if at is None]
-        if gone:
+        if gone := [end.node for end, at in zip((cable.end, cable.peer), found, strict=True) if at is None]:
             absent.update(gone)
             continue
         near, far = sorted((at for at in found if at is not None), key=lambda at: tiers.of.get(at[0], -1))

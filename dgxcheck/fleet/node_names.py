@@ -122,8 +122,7 @@ def racks_of(nodes: Iterable[str], settings: Settings) -> Racks:
         for node, rack in racks.items():
             found.setdefault(rack, []).append(node)
         left = [node for node in left if node not in racks]
-    placed = {rack: tuple(members) for rack, members in found.items() if members}
-    if placed:
+    if placed := {rack: tuple(members) for rack, members in found.items() if members}:
         return placed | ({_OTHERS: tuple(left)} if left else {})
     return _by_name(left)
 

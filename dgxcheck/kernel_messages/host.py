@@ -209,8 +209,7 @@ def _hung(lines: Lines) -> Iterator[HostEvent]:
             open_ = None
         elif open_ is not None and not open_.group and (at := first_match(_AT, message)):
             open_ = replace(open_, group=at["module"])
-        match = first_match(_STUCK, message) or first_match(_STALLED, message)
-        if match is not None:
+        if (match := first_match(_STUCK, message) or first_match(_STALLED, message)) is not None:
             if open_ is not None:
                 yield open_
             open_ = host_event("hung", match.groupdict().get("task", ""), seconds, message)

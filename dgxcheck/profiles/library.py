@@ -87,8 +87,7 @@ def select(name: str, box: Snapshot, topology: Topology) -> SelectedProfile | No
     models = Counter(id for gpu in topology.gpus if gpu.bdf not in shares and (id := board_id(gpu)))
     model = models.most_common(1)[0][0] if models else ""
     of_model = [name for name in names() if model in _documents()[name].get("boards", ())]
-    of_product = [name for name in names() if _is_product(_documents()[name].get("products", ()), box)]
-    if of_product:
+    if of_product := [name for name in names() if _is_product(_documents()[name].get("products", ()), box)]:
         best = next((name for name in of_product if name in of_model), of_product[0])
         return SelectedProfile(profile=_shipped(best), how="product")
     return SelectedProfile(profile=_shipped(of_model[0]), how="gpus") if of_model else None

@@ -92,8 +92,7 @@ def rebase_indexes(facts: Mapping[str, Json], gpus: Numbered, whole: bool = True
             rebased[key] = fact
             continue
         words = [places.get(word, word) for word in key.split()]
-        subjects = _subjects(key)
-        if subjects:
+        if subjects := _subjects(key):
             by_index = order if words[0] == "measure" else table
             words = [*words[:2], *(_bdf(word, by_index) for word in subjects), *words[2 + len(subjects) :]]
         collective = words[1:2] == ["collective"]

@@ -66,8 +66,7 @@ def _nvml_state(box: Box) -> Judgement:
     if not isinstance(nvml, Missing):
         version = nvml.driver_version
         gaps = [each for each in (version, nvml.nvml_version, nvml.cuda_version) if isinstance(each, Missing)]
-        refused = [missing for missing in gaps if missing.code not in (None, NvmlReturn.FUNCTION_NOT_FOUND)]
-        if refused:
+        if refused := [missing for missing in gaps if missing.code not in (None, NvmlReturn.FUNCTION_NOT_FOUND)]:
             message = f"NVML does not report its version: {refused[0].where}: {refused[0]}"
             return Judgement(Status.UNKNOWN, message, evidence=of_gaps(refused))
         return Judgement(Status.PASS, f"NVML responds, driver {'unknown' if isinstance(version, Missing) else version}")

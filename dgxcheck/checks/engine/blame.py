@@ -30,8 +30,7 @@ def device_of(box: Box, subject: Subject) -> Device | None:
 
 def component_of(box: Box, subject: Subject, part: str = "") -> Component:
     """The subject as a component, or a part of it."""
-    device = device_of(box, subject)
-    if device is not None:
+    if (device := device_of(box, subject)) is not None:
         return device_part(box, device, part)
     return Component(kind=_KINDS[subject.kind], name=subject.name, bdf=subject.bdf, part=part)
 

@@ -181,8 +181,7 @@ def _subject(box: Box, gpu: Device) -> Subject:
 
 def gpu_unavailable(box: Box, gpu: Device) -> Judgement | None:
     """The judgement of checks that need NVML for a GPU that it does not list; None if it lists the GPU."""
-    nothing = nvml_unavailable(box)
-    if nothing is not None:
+    if (nothing := nvml_unavailable(box)) is not None:
         return nothing
     return skip("dependency-failed", "NVML does not list this GPU") if gpu.index is None else None
 

@@ -57,8 +57,7 @@ def flood(box: Box, count: int, others: Iterable[int] | None, limit: float, peri
     is compared with those of the ``others``, or not judged where there are none to compare with. None where it is no
     flood.
     """
-    seconds = uptime(box)
-    if seconds is not None:
+    if (seconds := uptime(box)) is not None:
         many = count >= MIN_EVENTS and count * period / max(seconds, period) > limit
         return f"in the {duration(seconds)} since boot" if many else None
     if others is None or count <= MANY * limit * DAY_S / period:

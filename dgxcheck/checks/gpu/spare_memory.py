@@ -137,8 +137,7 @@ def _repair(box: Box, ecc: GpuEcc) -> Judgement:
         return Judgement(Status.FAIL, message, True, False, evidence=evidence, fault=Fault.MEMORY_UNREPAIRABLE)
     waiting = {"memory channel": ecc.channel_repair_pending, "TPC": ecc.tpc_repair_pending}
     evidence = (answered([*map(as_evidence, waiting.values())], "nvmlDeviceGetRepairStatus", ecc.bdf),)
-    pending = [name for name, state in waiting.items() if state is True]
-    if pending:
+    if pending := [name for name, state in waiting.items() if state is True]:
         message = f"a repair of a {' and a '.join(pending)} is pending: the next reset of the GPU applies it"
         return Judgement(Status.WARN, message, evidence=evidence, fault=Fault.REPAIR_PENDING)
     for state in waiting.values():

@@ -77,8 +77,7 @@ def bar1(box: Box, gpu: Device) -> Precondition:
 def port(box: Box, nic: Device) -> Precondition:
     """Is a port of this HCA up?"""
     rates = [(port, gbit_per_s(port)) for port in need(ports_of(box, nic.name))]
-    up = next((port for port, rate in rates if isinstance(rate, float) and rate), None)
-    if up is not None:
+    if (up := next((port for port, rate in rates if isinstance(rate, float) and rate), None)) is not None:
         return Precondition("ready", _state(up))
     for _, rate in rates:
         need(rate)

@@ -54,8 +54,7 @@ def acs(box: Box, gpu: Device, nic: Device) -> Precondition:
     if (hidden := in_guest(box)) is not None:
         return hidden
     ports = {port: port_acs(box, port, [(gpu, nic)]) for port in need(ports_between(box, gpu, nic))}
-    redirecting = {port: each.judgement for port, each in ports.items() if each.state == "no"}
-    if redirecting:
+    if redirecting := {port: each.judgement for port, each in ports.items() if each.state == "no"}:
         first = next(iter(redirecting.values()))
         judgement = replace(first, remedy=disable_acs(box, *redirecting)) if first.remedy else first
         what = "is set otherwise than needed here" if acs_rules(box) else "redirects to the root complex"

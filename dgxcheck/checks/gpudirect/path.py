@@ -89,8 +89,7 @@ def _nearest(box: Box, gpu: Device, near: list[Device], others_have_one: bool) -
         names = ", ".join(nic.name for nic in near)
         return Judgement(Status.PASS, f"shares a PCIe switch with {names}", evidence=(Evidence(where, names),))
     paths = [path(box, gpu, nic) for nic in nics(box)]
-    unknown = next((precondition for precondition in paths if precondition.state == "?"), None)
-    if unknown is not None:
+    if (unknown := next((precondition for precondition in paths if precondition.state == "?"), None)) is not None:
         return unknown.judgement
     if not others_have_one:
         return skip("not-supported", "no GPU shares a PCIe switch with an HCA")

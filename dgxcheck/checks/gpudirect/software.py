@@ -204,8 +204,7 @@ def _session(box: Box, facts: Memlock, soft: int) -> Precondition:
         return Precondition("ready", Judgement(Status.PASS, message, evidence=(evidence,)))
     if any(not isinstance(row.express, Missing) for row in rows(box.snapshot.config_space)):  # only root can read it
         message += ", which does not apply to root"
-        free = [each for each in facts.daemons if isinstance(each.limit, MemlockLimit) and each.limit.hard is None]
-        if free:
+        if free := [each for each in facts.daemons if isinstance(each.limit, MemlockLimit) and each.limit.hard is None]:
             message += f"; jobs of {free[0].name} have no limit"
             return Precondition("ready", Judgement(Status.PASS, message, evidence=(evidence,)))
         message += "; jobs have the limit of their own session or daemon"

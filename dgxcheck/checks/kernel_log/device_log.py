@@ -13,6 +13,7 @@ from dgxcheck.checks.engine.box import Box, unlisted_gpu
 from dgxcheck.checks.engine.check import Judge, saying
 from dgxcheck.checks.engine.finding import EventKind, Evidence, Judged, Judgement, LogEvent, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.growth import DAY_S
 from dgxcheck.components.component import Component
 from dgxcheck.facts.bdf import gpu_at, is_unplaced
 from dgxcheck.facts.kernel_log import (
@@ -35,7 +36,6 @@ from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.topology.model import Device
 
-DAY_S = 86400.0
 _AT_BOOT_S = 1.0
 _SHOWN = 10
 LEAST_FREE = 3
@@ -104,6 +104,18 @@ def nothing_logged(log: KernelLog, nothing: str) -> Judgement:
 def grouped(events: Iterable[tuple[str, E]]) -> dict[str, list[E]]:
     """By name, in order of the names."""
     return dict(sorted(gathered(events).items()))
+
+
+def most_in_a_day(counts: Sequence[tuple[float, int]]) -> int:
+    """The most errors within one day; ``counts`` are sorted by their seconds."""
+    most = total = first = 0
+    for seconds, count in counts:
+        total += count
+        while seconds - counts[first][0] >= DAY_S:
+            total -= counts[first][1]
+            first += 1
+        most = max(most, total)
+    return most
 
 
 def reach(log: KernelLog) -> str:

@@ -126,8 +126,7 @@ def _memory(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     if not bad:
         return Judgement(Status.PASS, message, evidence=lines(log, events))
     running = {row.name for row in rows(box.snapshot.units) if row.running is True}
-    gone = [*dict.fromkeys(unit for event in bad if (unit := _UNITS.get(event.part)) and unit not in running)]
-    if gone:
+    if gone := [*dict.fromkeys(unit for event in bad if (unit := _UNITS.get(event.part)) and unit not in running)]:
         remedy = f"systemctl status {' '.join(gone)}: start again what does not run; then {_LESS_MEMORY}"
         return _warning(Fault.SERVICE_KILLED, message, log, bad, remedy)
     return _warning(Fault.OUT_OF_MEMORY, message, log, bad)

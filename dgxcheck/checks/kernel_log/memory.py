@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.check import Check, per_host
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, judged
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.host.edac import REPLACE_DIMM, memory_modules, slots
-from dgxcheck.checks.kernel_log.device_log import DAY_S, events_of, grouped, lines, reach
+from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, most_in_a_day, reach
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -34,18 +34,6 @@ def _by_part(box: Box, trouble: HostTrouble, rule: MemoryEventRule, nothing: str
         yield HOST, Judgement(Status.PASS, f"{nothing}{reach(log)}")
 
 
-def _most_in_a_day(events: Sequence[HostEvent]) -> int:
-    """The most errors within one day."""
-    most = total = first = 0
-    for event in events:
-        total += event.count
-        while event.seconds - events[first].seconds >= DAY_S:
-            total -= events[first].count
-            first += 1
-        most = max(most, total)
-    return most
-
-
 def _errors(what: str, limit: str, fault: FaultKind, uncorrected_remedy: str) -> MemoryEventRule:
     """Uncorrected errors of this boot fail, those of the last one warn, as do corrected ones above a rate."""
 
@@ -56,7 +44,7 @@ def _errors(what: str, limit: str, fault: FaultKind, uncorrected_remedy: str) ->
         totals = ", ".join(f"{number} {each}corrected" for each, number in numbers)
         before = " before this boot" if all(event.past for event in events) else ""
         message = f"{what} logged{before}{_parts(events)}: {totals}"
-        daily, most = _most_in_a_day(good), box.settings.limit(limit)
+        daily, most = most_in_a_day([(event.seconds, event.count) for event in good]), box.settings.limit(limit)
         if not bad:
             message = f"{message}, up to {daily} a day (limit {most:g}){reach(log)}"
             return judged(fault, message, daily, most, "errors", lines(log, good), warns=daily > most)

@@ -11,11 +11,11 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import (
-    DAY_S,
     events_of,
     grouped,
     happened,
     lines,
+    most_in_a_day,
     nothing_logged,
     per_device,
     reach,
@@ -57,7 +57,7 @@ def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | No
         [error for error in errors if error.severity == severity] for severity in ("fatal", "nonfatal", "corrected")
     )
     limit = box.settings.limit("kernel.corrected-pcie")
-    daily = _in_a_day([error.seconds for error in corrected])
+    daily = most_in_a_day([(error.seconds, 1) for error in corrected])
     worst = fatal or nonfatal
     now = not all(error.past for error in worst)
     status = Status.FAIL if fatal and now else Status.WARN if worst or daily > limit else Status.PASS
@@ -77,16 +77,6 @@ def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | No
         return Judgement(status, message, measured, expected, unit, evidence)
     events = happened(worst or corrected, "pcie")
     return Judgement(status, message, measured, expected, unit, evidence, fault=fault, events=events)
-
-
-def _in_a_day(seconds: Sequence[float]) -> int:
-    """The most events within one day; ``seconds`` are sorted."""
-    most = first = 0
-    for number, second in enumerate(seconds):
-        while second - seconds[first] >= DAY_S:
-            first += 1
-        most = max(most, number - first + 1)
-    return most
 
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:

@@ -61,8 +61,7 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
 
     Source: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html
     """
-    switch = [sxid for sxid in log.sxids if sxid.bdf == bdf]
-    if switch:
+    if switch := [sxid for sxid in log.sxids if sxid.bdf == bdf]:
         return judge_sxids(log, switch)
     all_times = [xid for xid in log.xids if xid.bdf == bdf and xid.number != OFF_BUS]
     now = [xid for xid in all_times if not xid.past]

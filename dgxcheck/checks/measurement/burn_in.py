@@ -74,8 +74,7 @@ def _judge_run(box: Box, run: Measurement) -> Judgement:
     if stopped is None:
         return Judgement(Status.PASS, message, run.value, asked, "s", evidence)
     blamed = run.more.get("gpu")
-    name = next((gpu.name for gpu in box.gpus if blamed is not None and gpu.bdf == blamed), None)
-    if name is not None:
+    if (name := next((gpu.name for gpu in box.gpus if blamed is not None and gpu.bdf == blamed), None)) is not None:
         return skip("dependency-failed", f"{message}, stopped by dgxcheck because of {name}", *evidence)
     if stopped == "no-load":
         return skip("dependency-failed", detail, *evidence)

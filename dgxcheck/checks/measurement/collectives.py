@@ -53,8 +53,7 @@ def judge_collective(box: Box, figures: Figures, row: Measurement) -> Judgement:
     expected = None if of_network else against_expected(box, row)
     if expected is not None and expected.status is not Status.PASS:
         return expected
-    judgement = runs_differ(box, row) or _collapses(box, row) or expected
-    if judgement is not None:
+    if (judgement := runs_differ(box, row) or _collapses(box, row) or expected) is not None:
         return replace(judgement, remedy=NETWORK) if of_network and judgement.fault is Fault.SLOW else judgement
     message = f"{figure_text(box, row)}, no reference figure"
     if wrong == 0:
@@ -90,8 +89,7 @@ def _largest(sizes: Json) -> float | None:
 def judge_ring(box: Box, figures: Figures, _: Measurement) -> Judgement:
     """All rings together, against what the NVLinks allow."""
     rows = figures.of_kinds("ring")
-    failures = [failure for row in rows if (failure := without_figure(box, row)) is not None]
-    if failures:
+    if failures := [failure for row in rows if (failure := without_figure(box, row)) is not None]:
         return next((failure for failure in failures if failure.status is not Status.SKIP), failures[0])
     numbers = [row.number for row in rows if row.number is not None]
     facts = tuple(map(evidence, rows))

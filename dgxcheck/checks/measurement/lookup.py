@@ -171,8 +171,7 @@ def is_requested(box: Box, *ids: str) -> bool:
 
 def gpu_subject(box: Box, id: str) -> Subject:
     """A GPU of the box, or one that is known by its number alone."""
-    gpu = device(box, id)
-    if gpu is not None:
+    if (gpu := device(box, id)) is not None:
         return box.subject(gpu)
     return Subject(kind="gpu", name=gpu_name(box, id), bdf=id if is_bdf(id) else None)
 

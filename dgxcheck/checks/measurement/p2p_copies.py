@@ -99,8 +99,7 @@ def _judge_pair(box: Box, figures: Figures, a: str, b: str) -> Judgement:
     judged = [(row, ruled(judge_p2p_copy, box, figures, row)) for row in rows]
     if worst([judgement for _, judgement in judged]).status is not Status.PASS:
         return unless_reported(figures, BANDWIDTH, combined(box, judged), a, b)
-    withheld = [each for row, each in judged if row.kind in P2P and each.reason not in ("", "not-supported")]
-    if withheld:
+    if withheld := [each for row, each in judged if row.kind in P2P and each.reason not in ("", "not-supported")]:
         return withheld[0]
     good = [(row, each) for row, each in judged if each.status is Status.PASS]
     slowest = min((each for row, each in good if row.kind == good[0][0].kind), key=lambda each: each.measured or 0)
@@ -114,8 +113,7 @@ def _summary(rows: list[Measurement], a: str, b: str) -> str:
         amounts = {(row.kind, row.a): amount(row.number or 0) for row in rows}
         both = next((text for (kind, _), text in amounts.items() if kind == kinds[1]), None)
         columns = ((amounts.get((kinds[0], a)), ""), (amounts.get((kinds[0], b)), "back "), (both, "both ways "))
-        texts = [f"{way}{text}" for text, way in columns if text is not None]
-        if texts:
+        if texts := [f"{way}{text}" for text, way in columns if text is not None]:
             parts.append(f"{mode}: {', '.join([f'{texts[0]} {rows[0].unit}', *texts[1:]])}")
     return "; ".join(parts)
 

@@ -195,8 +195,7 @@ def _total(box: Box, port: IbPort, picked: Picked, limit: Callable[[Fact], float
     for file, count in sorted(read.items(), key=lambda item: -item[1]):
         allowed, name = limit(_row(file)), _name(file)
         others = None if name == DOWNED else _elsewhere(box, port, file, picked)
-        since = flood(box, count, others, allowed, HOUR_S)
-        if since is not None:
+        if (since := flood(box, count, others, allowed, HOUR_S)) is not None:
             message = f"{name}: {counted(count, 'event')} {since} ({allowed:g} an hour allowed)"
             evidence = (Evidence(file_of(port, file), count),)
             fault, remedy = (Fault.PORT_ERRORS, "") if of_cable(_row(file)) else _blamed([file])

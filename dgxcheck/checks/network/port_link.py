@@ -42,8 +42,7 @@ def _layer(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice
     """
     own = need(port.link_layer)
     evidence = (Evidence(file_of(port, "link_layer"), own),)
-    usual = odd_link_layer(box, device, port, listed)
-    if usual is not None:
+    if (usual := odd_link_layer(box, device, port, listed)) is not None:
         message, remedy = f"link layer {own}, others {usual}; HCAs of its kind", _set_link_type(device, port, usual)
         return judged(Fault.LINK_LAYER, message, own, usual, evidence=evidence, warns=True, remedy=remedy)
     if len(twins(box, device, port, listed)) < LEAST:

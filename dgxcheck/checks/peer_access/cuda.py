@@ -113,8 +113,7 @@ def _of_pair(box: Box, access: Access, a: Device, b: Device) -> Judgement:
         return _refused(box, a, b, f"{message}, which {label} joins", evidence, Status.FAIL)
     if label in NEAR and _alike_with_access(box, access, a, b):
         return _refused(box, a, b, f"{message} ({label}), not between others like them", evidence, Status.FAIL)
-    odd = next((gpu for gpu in (a, b) if _is_odd_one(box, access, gpu)), None)
-    if odd is not None:
+    if (odd := next((gpu for gpu in (a, b) if _is_odd_one(box, access, gpu)), None)) is not None:
         return _refused(box, a, b, f"{message}: {odd.name} reaches no other GPU, and all others do", evidence)
     return skip("not-supported", message, *evidence)
 

@@ -165,8 +165,7 @@ def _ancestors(box: Box) -> Judgement:
         message = f"NVML's common ancestor differs from the PCI tree: {first_of(differing)}"
         facts, fault = tuple(evidence), Fault.DISAGREEMENT
         return Judgement(Status.WARN, message, len(differing), 0, "pairs", facts, fault=fault)
-    garbled = next((judgement for judgement in unknown if judgement.status is Status.UNKNOWN), None)
-    if garbled is not None:
+    if (garbled := next((judgement for judgement in unknown if judgement.status is Status.UNKNOWN), None)) is not None:
         return garbled
     if compared:
         message = f"NVML and the PCI tree agree on {counted(compared, 'pair')}"

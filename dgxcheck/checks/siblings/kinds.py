@@ -155,8 +155,7 @@ def _bridges(box: Box, rows: Rows) -> Iterator[Sibling]:
                 below.setdefault(bridge, Counter())[_model(function), uses.get(function.bdf)] += 1
                 depth[bridge] = level
     for bdf in sorted(wanted):
-        port = box.topology.functions.get(bdf)
-        if port is not None:
+        if (port := box.topology.functions.get(bdf)) is not None:
             model = port.vendor if depth.get(bdf) == 0 else (port.vendor, port.device)
             role = (model, depth.get(bdf), frozenset(below.get(bdf, Counter()).items()))
             yield Sibling(

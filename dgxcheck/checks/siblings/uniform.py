@@ -82,8 +82,7 @@ def _unread(box: Box, kinds: Collection[Kind], any_compared: bool) -> Judgement 
     """
     gaps = [row for kind in kinds if isinstance(row := getattr(box.snapshot, _FIELDS[kind]), Missing)]
     judged = [unjudged(gap) for gap in gaps]
-    unknown = next((judgement for judgement in judged if judgement.status is Status.UNKNOWN), None)
-    if unknown is not None:
+    if (unknown := next((judgement for judgement in judged if judgement.status is Status.UNKNOWN), None)) is not None:
         return skip("dependency-failed", "the devices to compare could not be read", *unknown.evidence)
     return judged[0] if judged and not any_compared else None
 
@@ -94,8 +93,7 @@ def _alone(found: Comparison, subject: Subject) -> list[Odd]:
 
 def _judgement(box: Box, found: Comparison, subject: Subject) -> Judgement:
     """Of the facts of one device."""
-    odd = _alone(found, subject)
-    if odd:
+    if odd := _alone(found, subject):
         alike = gathered((f"{text(each.rows, each.value)}, others {text(each.rows, each.usual)}", each) for each in odd)
         labels = {values: [*dict.fromkeys(label(each.rows) for each in those)] for values, those in alike.items()}
         shown = [f"{labels[values][0]} {values}{_likewise(labels[values][1:])}" for values in [*alike][:MOST]]

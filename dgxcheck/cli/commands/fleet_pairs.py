@@ -70,8 +70,7 @@ def _nodes(where: str) -> tuple[str, ...]:
     from dgxcheck.cli.commands.fleet import wanted
 
     nodes = wanted(where, "-w")
-    wrong = next((node for node in nodes if not _NODE.fullmatch(node)), None)
-    if wrong is not None:
+    if (wrong := next((node for node in nodes if not _NODE.fullmatch(node)), None)) is not None:
         raise BadInput(f"-w: {wrong[:80]!r} is no host name")
     return nodes
 

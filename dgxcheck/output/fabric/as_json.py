@@ -60,7 +60,6 @@ def _guid(node: str) -> str:
 
 def _port(port: Port, judged: Judged) -> Json:
     """0 for any port of that switch."""
-    adapter = judged.fabric.adapters.get(port[0])
-    if adapter is not None:
+    if (adapter := judged.fabric.adapters.get(port[0])) is not None:
         return {"guid": _guid(port[0]), "host": adapter.host, "adapter": adapter.name}
     return {"guid": _guid(port[0]), "switch": judged.fabric.switch(port[0]), "port": port[1]}

@@ -84,8 +84,7 @@ def pattern(blocks: Sequence[Sequence[str]]) -> str:
 
 def bandwidth(leaves: Sequence[Leaf]) -> Iterator[str]:
     """Both directions, and as the papers count."""
-    gbs = bisection_gbs(leaves)
-    if gbs:
+    if gbs := bisection_gbs(leaves):
         yield f"bisection {gbs:,.0f} GB/s, both directions; {gbs * CODED:,.0f} GB/s of payload at 64/66"
 
 

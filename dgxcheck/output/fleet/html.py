@@ -83,8 +83,7 @@ def _facts(fleet: Fleet) -> Iterator[tuple[str, str]]:
     if machines:
         more = f" and {len(machines) - 4} more" if len(machines) > 4 else ""
         yield "Machines", f"{'; '.join(machines[:4])}{more}"
-    times = [node.newest.generated_at for node in fleet.nodes.values()]
-    if times:
+    if times := [node.newest.generated_at for node in fleet.nodes.values()]:
         yield "Results", f"{fleet.results}, the newest of each node from {min(times)} to {max(times)}"
     yield written()
 

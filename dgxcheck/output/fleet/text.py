@@ -122,8 +122,7 @@ def render(report: FleetReport) -> str:
 
 def _verdicts(fleet: Fleet) -> Iterator[str]:
     for word in VERDICTS:
-        names = fleet.with_verdict(word)
-        if names:
+        if names := fleet.with_verdict(word):
             yield visible(f"{word:<10}{len(names):>6}  {folded(names)}")
     if fleet.silent:
         yield visible(f"{'no result':<10}{len(fleet.silent):>6}  {folded(fleet.silent)}")

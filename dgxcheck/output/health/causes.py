@@ -186,8 +186,7 @@ def fru_lines(causes: Sequence[Cause]) -> Iterator[str]:
     """``part GPU2 0000:0a:00.0: slot 4, serial 0324716041513``; none of a unit of which nothing is known."""
     for unit in dict.fromkeys(unit for cause in causes for unit in cause.frus):
         marks = (("slot", unit.slot), ("serial", unit.serial), ("part number", unit.part_number))
-        marked = ", ".join(filter(None, (*(f"{word} {mark}" for word, mark in marks if mark), unit.position)))
-        if marked:
+        if marked := ", ".join(filter(None, (*(f"{word} {mark}" for word, mark in marks if mark), unit.position))):
             yield f"part {unit.name if unit.bdf in unit.name else f'{unit.name} {unit.bdf}'}: {marked}"
 
 

@@ -41,8 +41,7 @@ def figures(assessment: Assessment) -> Iterator[Block]:
     found = assessment.figures
     others = alike(found, assessment.topology)
     maps = (_heat_map(found, kind, title, others) for kind, title in OF_A_PAIR.items())
-    tables = [table for table in (_of_gpus(found), *maps) if table is not None]
-    if tables:
+    if tables := [table for table in (_of_gpus(found), *maps) if table is not None]:
         yield Paragraph(_LEGEND)
         yield from tables
         yield from _simulated(figure.row for figure in found)
@@ -104,8 +103,7 @@ def burn_in(assessment: Assessment) -> Iterator[Block]:
     of = f" of {asked:g} s" if isinstance(asked, int | float) and whole.number is not None else ""
     yield Paragraph(visible(f"All GPUs under load: {length}{of}{f', then stopped: {stopped}' if stopped else ''}."))
     yield from _simulated([whole])
-    body = tuple(_burned(assessment, bdf, row) for bdf, row in found.items())
-    if body:
+    if body := tuple(_burned(assessment, bdf, row) for bdf, row in found.items()):
         head = ("GPU", *(f"{title}, {unit}" for _, title, unit in _CURVES), "Cycles", "Wrong words", "Throttled")
         note = "Curves run from the start of the load to its end, each from its lowest to its highest value."
         has_curves = any(row.more.get("curve") for row in found.values())
@@ -136,8 +134,7 @@ _EXTREMES = {"temperature": "temperature_max", "power_w": "power_max"}
 def _curve(more: Mapping[str, Json], key: str) -> Cell:
     """The curve with its lowest and highest value; of a recording without curves what it has."""
     recorded = more.get("curve")
-    points = curve_points(recorded, key)
-    if points:
+    if points := curve_points(recorded, key):
         values = [value for _, value in points]
         return Cell(f"{min(values):.0f} to {max(values):.0f}", curve=points)
     if key == "sm_clock":

@@ -122,8 +122,7 @@ def skipped(findings: Sequence[Finding]) -> list[str]:
     """Every check that did not run, by reason."""
     lines: list[str] = []
     for reason, text in SKIPPED.items():
-        group = [each for each in findings if each.status is Status.SKIP and each.judgement.reason == reason]
-        if group:
+        if group := [each for each in findings if each.status is Status.SKIP and each.judgement.reason == reason]:
             rows = columns([_cells(finding, placed=True) for finding in group])
             lines += [f"Did not run, {text}:", *(f"  {row}" for row in rows), ""]
     return lines

@@ -125,11 +125,9 @@ _STATES: Mapping[str, Tone] = {"ok": "pass", "WARN": "warn", "FAIL": "fail", "?"
 
 
 def _findings(assessment: Assessment) -> Iterator[Block]:
-    bad = worst_first(assessment.findings)
-    if bad:
+    if bad := worst_first(assessment.findings):
         yield _listed(bad)
-        evidence = [line for finding in bad for line in _evidence(finding)]
-        if evidence:
+        if evidence := [line for finding in bad for line in _evidence(finding)]:
             yield Fold(title="Evidence", blocks=(Paragraph("\n".join(evidence), code=True),))
     passed = (each for each in assessment.findings if each.status is Status.PASS)
     for area, same in gathered((each.id.partition(".")[0], each) for each in passed).items():
@@ -162,8 +160,7 @@ def _skipped(assessment: Assessment) -> Iterator[Block]:
         return
     yield Paragraph(f"{counted(len(skipped), 'check')}: {skip_counts(skipped)}.")
     for reason, text in SKIPPED.items():
-        same = [finding for finding in skipped if finding.judgement.reason == reason]
-        if same:
+        if same := [finding for finding in skipped if finding.judgement.reason == reason]:
             rows = tuple(
                 tuple(map(Cell, (each.id, visible(subject_name(each.subject)), visible(each.judgement.message))))
                 for each in same

@@ -147,8 +147,7 @@ def _legend(drawn: Mosaic, tiles: Sequence[Tile]) -> tuple[str, float]:
     """A square, word and number of each state that occurs."""
     parts, x = [], 0.5
     for tone, word in drawn.words:
-        count = sum(tile.tone == tone for tile in tiles)
-        if count:
+        if count := sum(tile.tone == tone for tile in tiles):
             text = f"{word}: {count}"
             parts.append(f"{_square(tone, x, 2, 14)}{_mark(tone, x, 2, 14)}{_written(text, x + 20, 13.5, _LABEL)}")
             x += 20 + text_width(text, _LABEL) + 22

@@ -139,8 +139,7 @@ class TreeLayout:
         hint = "" if node.hop is None else f"PCIe link {node.hop}: {', '.join(link_lines(node.hop)) or 'not reported'}"
         points = (start, (start[0], bus), (x, bus), (x, y))
         lines.append(Polyline(kind="pcie", points=points, tone=tone, hint=visible(hint), ends=(above.key, node.key)))
-        text_lines = [TextLine(text, SMALL, tone is not None, tone) for text in self._link_lines(node)]
-        if text_lines:
+        if text_lines := [TextLine(text, SMALL, tone is not None, tone) for text in self._link_lines(node)]:
             width = max(text_width(line.text, line.size, line.bold) for line in text_lines) + 4
             height = len(text_lines) * SMALL * LINE + 1
             rect = Rect(x - width / 2, y - 7 - height, width, height)

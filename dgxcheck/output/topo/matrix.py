@@ -73,8 +73,7 @@ def matrix(topology: Topology, pci_only: bool, labels: str, width: int | None, r
         from dgxcheck.output.topo.unknown_cells import unknown_cell_reasons
 
         reasons = unknown_cell_reasons(topology, names)
-    notes = [*reasons, *map(visible, topology.notes), *_narrow(topology), *remarks, *hidden_columns(dropped)]
-    if notes:
+    if notes := [*reasons, *map(visible, topology.notes), *_narrow(topology), *remarks, *hidden_columns(dropped)]:
         below += ["", *notes]
     return lines([*headline, *table, *below])
 

@@ -137,7 +137,6 @@ def narrow_links(topology: Topology) -> list[str]:
 
 def _summary(topology: Topology, hops: dict[str, Hop]) -> list[str]:
     sentences = narrow_links(topology)
-    unknown = sum(isinstance(hop.narrow, Missing) and not hop.skip_reason for hop in hops.values())
-    if unknown:
+    if unknown := sum(isinstance(hop.narrow, Missing) and not hop.skip_reason for hop in hops.values()):
         sentences.append(f"Width unknown for {unknown} of {len(hops)} links.")
     return ["", *sentences] if sentences else []

@@ -177,8 +177,7 @@ def _outputs(by_reader: Mapping[str, list[Section]], sections: Sequence[Section]
     found += time.of(lambda: [_lspci(by_reader.get("lspci", []))])
     logs = by_reader.get(KERNEL_LOG, [])
     log = time.of(partial(kernel_log, logs))
-    domain = default_domain(line for section in logs for line in section.lines)
-    if domain:
+    if domain := default_domain(line for section in logs for line in section.lines):
         found.append(_output("iommu", logs[:1], {DOMAIN: domain}))
     lines: dict[str, Json] = {f"kmsg {number}": line for number, line in enumerate(log)}
     found.append(_output(KERNEL_LOG, logs, lines))

@@ -116,8 +116,7 @@ def _node(found: _Object, nodes: dict[str, None]) -> Iterator[tuple[str, Json]]:
     if not found.of("NUMANode") or not (index.isascii() and index.isdecimal() and len(index) < 5):
         return
     nodes[f"node{index}"] = None
-    cpus = bits(found.members.get("cpuset", ""))
-    if cpus is not None:
+    if (cpus := bits(found.members.get("cpuset", ""))) is not None:
         yield f"text {NODES}/node{index}/cpulist", f"{cpulist(cpus)}\n"
 
 

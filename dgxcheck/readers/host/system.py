@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
-from dgxcheck.facts.cpulist import ranges
+from dgxcheck.facts.cpulist import cpulist, ranges, runs_of
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import NODES
 from dgxcheck.lazy_pattern import LazyPattern
@@ -78,7 +77,8 @@ def read_numactl(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             total = int(match[1])
         elif match := _CPUS.fullmatch(line):
             nodes.append(f"node{match[1]}")
-            part.found[f"text {NODES}/node{match[1]}/cpulist"] = f"{','.join(_ranges(match[2].split()))}\n"
+            runs = runs_of(sorted({*map(int, match[2].split())}))
+            part.found[f"text {NODES}/node{match[1]}/cpulist"] = f"{cpulist(runs)}\n"
         elif match := _SIZE.fullmatch(line):
             kib = int(match[2]) * 1024
             part.found[f"text {NODES}/node{match[1]}/meminfo"] = f"Node {match[1]} MemTotal: {kib} kB\n"
@@ -92,17 +92,6 @@ def read_numactl(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     if total is None or total == len(set(nodes)):
         part.found[f"names {NODES}"] = [*dict.fromkeys(nodes)]
     return part.imported() if nodes else ()
-
-
-def _ranges(cpus: Sequence[str]) -> list[str]:
-    """``0 1 2 8`` as ``0-2``, ``8``."""
-    runs: list[list[int]] = []
-    for cpu in sorted(set(map(int, cpus))):
-        if runs and runs[-1][1] == cpu - 1:
-            runs[-1][1] = cpu
-        else:
-            runs.append([cpu, cpu])
-    return [f"{first}-{last}" if last > first else f"{first}" for first, last in runs]
 
 
 MODULES_TOOL = "lsmod"

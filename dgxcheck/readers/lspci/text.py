@@ -69,8 +69,7 @@ def acs_unnamed(lines: Sequence[str], named: frozenset[int]) -> tuple[Imported, 
     """``lspci -vvv | grep ACSCtl``, which NCCL's guide asks for: whether any port redirects, not which."""
     part = ToolPart(FRAGMENT_TOOL)
     part.lines.update(at for at, line in enumerate(lines) if at not in named and _ACS.fullmatch(line.strip()))
-    redirecting = [at for at in part.lines if any(word in lines[at] for word in _REDIRECTS)]
-    if redirecting:
+    if redirecting := [at for at in part.lines if any(word in lines[at] for word in _REDIRECTS)]:
         text = f"{len(redirecting)} of {len(part.lines)} ports that the text does not name redirect requests (ACSCtl)"
         part.add(HOST, "acs", "unknown", Fault.ACS, text)
     return part.imported(sound="acs")

@@ -56,8 +56,7 @@ class Gpus:
             return False
         nvml, cuda = gpu(init["nvml"] or ""), gpu(init["cuda"])
         bdf = bdf_of(init["bus"]) if init["bus"] else None
-        place = bdf or (unplaced(nvml) if nvml is not None else None)
-        if place is not None:
+        if (place := bdf or (unplaced(nvml) if nvml is not None else None)) is not None:
             self._shown[place] = None
             for numbers, number in ((self._of_nvml, nvml), (self._of_cuda, cuda)):
                 if number is not None:

@@ -166,8 +166,7 @@ def answers(fields: Fields) -> Iterator[tuple[str, Json]]:
         words = {fields["fabric/state"], fields["fabric/status"]}
         unread: Json = {"missing": "garbled", "detail": f"nvidia-smi: {', '.join(sorted(words))[:60]}"}
         yield "GpuFabricInfo", fabric(fields) or (UNSUPPORTED if words & {"N/A", ""} else unread)
-    device = re.fullmatch(r"(?:0x)?([0-9A-Fa-f]{8})", _field(fields, "pci/(?:pci )?device id") or "")
-    if device:
+    if device := re.fullmatch(r"(?:0x)?([0-9A-Fa-f]{8})", _field(fields, "pci/(?:pci )?device id") or ""):
         yield "PciInfo", {"pciDeviceId": int(device[1], 16)}
 
 

@@ -101,8 +101,7 @@ def matrices(lines: tuple[str, ...]) -> Iterator[TopoMatrix]:
     cut = len(lines) - 1  # a last line without an end may be half of one
     for (number, columns, titles), end in zip(heads, ends, strict=False):
         above = [at for at in range(max(previous + 1, number - 8), number) if at in commands]
-        rows = [row for at in range(number + 1, end) if (row := _row(at, lines[at], columns, more)) is not None]
-        if rows:
+        if rows := [row for at in range(number + 1, end) if (row := _row(at, lines[at], columns, more)) is not None]:
             below = [(at, bare(lines[at]).strip()) for at in range(rows[-1].line + 1, end)]
             legend = {at: text for at, text in below if _LEGEND.fullmatch(text)}
             nics = {at: nic for at, text in below if at < cut and (nic := _NIC.fullmatch(text))}

@@ -106,8 +106,7 @@ def written(head: dict[str, Json], lines: GroupedFacts, later: Iterable[tuple[fl
     """The text of a recording: members of ``head``, then the facts, then the later moments."""
     parts = [f'"{key}": {_compact(value)}' for key, value in head.items()]
     parts.append(f'"facts": {_facts(lines)}')
-    moments = [f'{{"at_s": {_seconds(at_s)}, "facts": {_facts(changed)}}}' for at_s, changed in later]
-    if moments:
+    if moments := [f'{{"at_s": {_seconds(at_s)}, "facts": {_facts(changed)}}}' for at_s, changed in later]:
         parts.append('"later": [\n' + ",\n".join(moments) + "\n]")
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
