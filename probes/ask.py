@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.nature import rows_of
+from dgxcheck.facts.record import Record
 from dgxcheck.limits import ATTRIBUTE_BYTES
 from dgxcheck.source.protocol import Source
 
@@ -18,6 +21,17 @@ def ask(source: Source, path: str, parse: Callable[[str, str], T | Missing]) -> 
     """What ``parse(text, path)`` makes of the file, or why there is no text."""
     answer = source.text(path)
     return answer if isinstance(answer, Missing) else parse(answer, path)
+
+
+def files(source: Source, kind: type[Record], folder: str, **parsers: Callable[[str, str], Any]) -> dict[str, Any]:
+    """Fields of a record that are files of a folder; what a file is called, if not as its field, stands in the row."""
+    names = _file_names(kind)
+    return {field: ask(source, f"{folder}/{names[field]}", parse) for field, parse in parsers.items()}
+
+
+@cache
+def _file_names(kind: type[Record]) -> dict[str, str]:
+    return {field: str(row.more.get("file", field)) for field, row in rows_of(kind).items()}
 
 
 def mapped(listed: Iterable[T] | Missing, read: Callable[[T], R]) -> tuple[R, ...] | Missing:

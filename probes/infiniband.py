@@ -10,7 +10,7 @@ from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.limits import HCAS
 from dgxcheck.source.protocol import Source
-from probes.ask import ask, garbled, hexadecimal, is_decimal, line, mapped, natural, numbered
+from probes.ask import ask, files, garbled, hexadecimal, is_decimal, line, mapped, natural, numbered
 from probes.pci.tree import function_behind
 
 
@@ -33,14 +33,9 @@ def _device(source: Source, name: str) -> IbDevice:
         name=name,
         bdf=bdf,
         is_vf=bdf if isinstance(bdf, Missing) else _is_vf(source, bdf),
-        node_guid=ask(source, f"{base}/node_guid", guid),
-        fw_ver=ask(source, f"{base}/fw_ver", line),
-        hca_type=ask(source, f"{base}/hca_type", line),
-        board_id=ask(source, f"{base}/board_id", line),
-        sys_image_guid=ask(source, f"{base}/sys_image_guid", guid),
-        node_type=ask(source, f"{base}/node_type", node_type),
-        node_desc=ask(source, f"{base}/node_desc", line),
-    )
+        **files(source, IbDevice, base, node_guid=guid, fw_ver=line, hca_type=line, board_id=line, sys_image_guid=guid,
+                node_type=node_type, node_desc=line),
+    )  # fmt: skip
 
 
 def _is_vf(source: Source, bdf: str) -> bool | Missing:
@@ -66,15 +61,11 @@ def _port(source: Source, device: str, port: int) -> IbPort:
     return IbPort(
         device=device,
         port=port,
-        state=ask(source, f"{base}/state", port_state),
-        phys_state=ask(source, f"{base}/phys_state", phys_state),
-        rate=ask(source, f"{base}/rate", rate),
-        link_layer=ask(source, f"{base}/link_layer", line),
-        lid=ask(source, f"{base}/lid", hexadecimal),
-        sm_lid=ask(source, f"{base}/sm_lid", hexadecimal),
+        **files(source, IbPort, base, state=port_state, phys_state=phys_state, rate=rate, link_layer=line,
+                lid=hexadecimal, sm_lid=hexadecimal),
         counters=_counters(source, f"{base}/counters"),
         hw_counters=_counters(source, f"{base}/hw_counters"),
-    )
+    )  # fmt: skip
 
 
 def _counters(source: Source, base: str) -> dict[str, int | Missing] | Missing:

@@ -7,7 +7,7 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.sysfs import BLOCK
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Source
-from probes.ask import ask, decimal, flag, garbled, line, natural
+from probes.ask import decimal, files, flag, garbled, line, natural
 from probes.pci.tree import function_behind
 
 _SECTOR = 512  # the unit of ``size``, whatever the device's own sectors are
@@ -44,27 +44,15 @@ def _is_partition(name: str, present: frozenset[str]) -> bool:
 
 
 def _disk(source: Source, name: str) -> BlockDevice:
-    base = f"{BLOCK}/{name}"
-    return BlockDevice(
-        name=name,
-        size_bytes=ask(source, f"{base}/size", size_bytes),
-        rotational=ask(source, f"{base}/queue/rotational", flag),
-        removable=ask(source, f"{base}/removable", flag),
-        model=ask(source, f"{base}/device/model", line),
-        vendor=ask(source, f"{base}/device/vendor", line),
-    )
+    facts = files(source, BlockDevice, f"{BLOCK}/{name}", size_bytes=size_bytes, rotational=flag, removable=flag,
+                  model=line, vendor=line)  # fmt: skip
+    return BlockDevice(name=name, **facts)
 
 
 def _array(source: Source, name: str) -> MdArray:
     base = f"{BLOCK}/{name}"
-    return MdArray(
-        name=name,
-        level=ask(source, f"{base}/md/level", line),
-        state=ask(source, f"{base}/md/array_state", line),
-        degraded=ask(source, f"{base}/md/degraded", decimal),
-        raid_disks=ask(source, f"{base}/md/raid_disks", decimal),
-        members=source.names(f"{base}/slaves"),
-    )
+    facts = files(source, MdArray, f"{base}/md", level=line, state=line, degraded=decimal, raid_disks=decimal)
+    return MdArray(name=name, members=source.names(f"{base}/slaves"), **facts)
 
 
 _INTERFACES = "/sys/class/net"
@@ -95,14 +83,6 @@ def mac(text: str, where: str) -> str | Missing:
 
 def _interface(source: Source, name: str) -> NetInterface:
     base = f"{_INTERFACES}/{name}"
-    return NetInterface(
-        name=name,
-        operstate=ask(source, f"{base}/operstate", line),
-        carrier=ask(source, f"{base}/carrier", flag),
-        carrier_down_count=ask(source, f"{base}/carrier_down_count", decimal),
-        speed_mbit=ask(source, f"{base}/speed", speed),
-        mtu=ask(source, f"{base}/mtu", decimal),
-        type=ask(source, f"{base}/type", decimal),
-        mac=ask(source, f"{base}/address", mac),
-        bdf=function_behind(source, f"{base}/device"),
-    )
+    facts = files(source, NetInterface, base, operstate=line, carrier=flag, carrier_down_count=decimal,
+                  speed_mbit=speed, mtu=decimal, type=decimal, mac=mac)  # fmt: skip
+    return NetInterface(name=name, bdf=function_behind(source, f"{base}/device"), **facts)

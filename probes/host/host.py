@@ -6,9 +6,10 @@ import re
 
 from dgxcheck.facts.host import STATED_CONTAINER, STATED_NAMED, Cpu, CpuPolicy, Dmi, Host
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import fields
 from dgxcheck.facts.sysfs import DMI
 from dgxcheck.source.protocol import Source
-from probes.ask import ask, cpulist, decimal, garbled, is_decimal, line, mapped, numbered
+from probes.ask import ask, cpulist, decimal, files, garbled, is_decimal, line, mapped, numbered
 from probes.host.memory import mem_total_kb
 
 _UPTIME = re.compile(r"(\d{1,10}(?:\.\d{1,6})?)\s", re.ASCII)
@@ -119,17 +120,7 @@ def _states(source: Source, key: str) -> bool:
 
 
 def _dmi(source: Source) -> Dmi:
-    return Dmi(
-        sys_vendor=ask(source, f"{DMI}/sys_vendor", line),
-        product_name=ask(source, f"{DMI}/product_name", line),
-        product_version=ask(source, f"{DMI}/product_version", line),
-        product_serial=ask(source, f"{DMI}/product_serial", line),
-        board_vendor=ask(source, f"{DMI}/board_vendor", line),
-        board_name=ask(source, f"{DMI}/board_name", line),
-        bios_vendor=ask(source, f"{DMI}/bios_vendor", line),
-        bios_version=ask(source, f"{DMI}/bios_version", line),
-        bios_date=ask(source, f"{DMI}/bios_date", line),
-    )
+    return Dmi(**files(source, Dmi, DMI, **dict.fromkeys(fields(Dmi), line)))
 
 
 _NEOVERSE_V2 = ("0x41", "0xd4f")

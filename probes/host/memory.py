@@ -9,7 +9,7 @@ from dgxcheck.facts.memory import Dimm, MemoryController, NumaMemory, NumaNode
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.sysfs import EDAC, NODES, SMBIOS
 from dgxcheck.source.protocol import Source
-from probes.ask import ask, cpulist, decimal, garbled, is_decimal, line, mapped, numbered
+from probes.ask import ask, cpulist, decimal, files, garbled, is_decimal, line, mapped, numbered
 
 
 def numa(source: Source) -> tuple[NumaNode, ...] | Missing:
@@ -49,14 +49,9 @@ def edac(source: Source) -> tuple[MemoryController, ...] | Missing:
 
 
 def _memory_controller(source: Source, name: str) -> MemoryController:
-    base = f"{EDAC}/{name}"
-    return MemoryController(
-        name=name,
-        mc_name=ask(source, f"{base}/mc_name", line),
-        corrected=ask(source, f"{base}/ce_count", decimal),
-        uncorrected=ask(source, f"{base}/ue_count", decimal),
-        size_mb=ask(source, f"{base}/size_mb", decimal),
-    )
+    facts = files(source, MemoryController, f"{EDAC}/{name}", mc_name=line, corrected=decimal, uncorrected=decimal,
+                  size_mb=decimal)  # fmt: skip
+    return MemoryController(name=name, **facts)
 
 
 def dimms(source: Source) -> tuple[Dimm, ...] | Missing:
