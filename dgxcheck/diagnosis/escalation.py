@@ -161,8 +161,6 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
     ordered = sorted(causing, key=EVERY_FAULT.index)
     if causing and all(fault.alone for fault in causing):
         return ordered[0].steps
-    if Fault.UNPLUGGED in causing:  # a device that left its slot: no reboot brings a card back that is out of it
-        return Fault.UNPLUGGED.steps
     if component.kind == "nvswitch" and Fault.NVSWITCH_MISSING in causing:  # nothing resets what is off the bus
         return Fault.NVSWITCH_MISSING.steps
     if component.kind == "driver" and causing == {Fault.DISAGREEMENT}:

@@ -11,16 +11,16 @@ from dgxcheck.facts.faults import DEVICE_DEAD, MODULES_REFUSED, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 
 _SAY_WHY = frozenset(
-    {Fault.UNPLUGGED, *MODULES_REFUSED, Fault.GPU_REFUSED, Fault.GPU_UNRECOGNISED, Fault.START_MEMORY,
-     Fault.GPU_UNPOWERED, Fault.XID_LINK_OFF, Fault.DRIVER_UNBOUND, Fault.HOTTER,
-     Fault.HCA_UNRESPONSIVE}
+    {*MODULES_REFUSED, Fault.GPU_REFUSED, Fault.GPU_UNRECOGNISED, Fault.START_MEMORY, Fault.GPU_UNPOWERED,
+     Fault.XID_LINK_OFF, Fault.DRIVER_UNBOUND, Fault.HOTTER}
 )  # fmt: skip
-"""A device left its slot, software switched a link off, one GPU is hot among cool ones; the kernel or the driver gives
-its reason, an adapter has its ports down because its firmware is dead: the rest follows."""
+"""Software switched a link off, one GPU is hot among cool ones; the kernel or the driver gives its reason: the rest
+follows."""
 
 
 def remedy_finding(component: Component, explained: Sequence[Finding], looks: bool = False) -> Finding:
-    """The finding whose remedy is about the component: one that blames it first, of a state rather than of the log.
+    """The finding whose remedy is about the component: that it is dead, from which the rest of it follows; else one
+    that blames it first, of a state rather than of the log.
 
     ``looks``: one whose remedy begins with what only looks, where there is one; the others' may burn, set or reset.
     """
@@ -31,11 +31,14 @@ def remedy_finding(component: Component, explained: Sequence[Finding], looks: bo
             return fault is not None and fault.steps[0] == "inspect"
         return usual and fault.category in ("hardware", "environment")
 
-    def rank(finding: Finding) -> tuple[bool, bool, bool, bool, bool, int]:
+    def rank(finding: Finding) -> tuple[bool, bool, bool, bool, bool, bool, int]:
         acts = looks and not inspects(finding.judgement.fault)
         says_why = finding.judgement.fault in _SAY_WHY
-        indirect = finding.judgement.fault in DEVICE_DEAD or finding.witness == "log"
+        dead = finding.judgement.fault in DEVICE_DEAD
+        itself = dead and not component.part and finding.subject.bdf == component.bdf
+        indirect = dead or finding.witness == "log"
         elsewhere = not finding.blames or finding.blames[0].key != component.key
-        return acts, not says_why, finding.status is Status.UNKNOWN, indirect, elsewhere, BAD.index(finding.status)
+        unread = finding.status is Status.UNKNOWN
+        return acts, not says_why, not itself, unread, indirect, elsewhere, BAD.index(finding.status)
 
     return min(explained, key=rank)

@@ -199,7 +199,7 @@ CAUSES = {
     "dgx-station-v100-disk-medium-errors": ("disk/md0", "inspect"),
     "pcie-x8-disk-failing": ("disk/sda", "inspect"),
     "dgx-a100-nvme-dropped": ("disk/md0", "inspect"),
-    "pcie-x8-gpu-unplugged": ("gpu/0000:88:00.0", "inspect"),
+    "pcie-x8-gpu-unplugged": ("gpu/0000:88:00.0", "reboot"),
     "dgx-1-p100-maxcpus": ("host/host/kernel command line", "change-setting"),
     "pcie-x8-numa-off": ("host/host/kernel command line", "change-setting"),
     "k80-x8-numa-two-nodes-one-root": ("host/host/NUMA setting", "change-setting"),

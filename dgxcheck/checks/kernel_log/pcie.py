@@ -210,8 +210,8 @@ CHECKS = (
         " next maintenance; if errors continue, reseat the device and the board or riser above it (SXM: the vendor"
         " does)"),
     Check("kernel.hot-plug", _slots, _blame_slot,
-        remedy="find out whether somebody pulled the device; if not, look for PCIe errors before it and check power,"
-        " cables and riser"),
+        remedy="look for PCIe errors before it in the kernel log; of a disk or card find out whether somebody pulled"
+        " it, and check its power, cables and riser"),
     Check("kernel.iommu-fault", _refused, _blame_iommu,
         remedy="boot with iommu=pt (Arm: iommu.passthrough=1); in a virtual machine check the devices that the host"
         " passes through; if it persists, update the driver; the board is not at fault"),
