@@ -253,6 +253,7 @@ _LEADING = GPU_DEAD | {
     Fault.LIBRARY_MISSING, Fault.LIBRARY_BROKEN, Fault.DRIVER_NOT_LOADED, Fault.DRIVER_MISMATCH, Fault.NOUVEAU,
 }  # fmt: skip
 _DRIVER = frozenset({Fault.DRIVER_FAILED, Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_STUCK})
+_WAITS = frozenset({Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_STUCK})
 _UNSTARTED = GPU_DEAD - {Fault.GPU_LOST}
 
 
@@ -272,12 +273,12 @@ def refused_clients(
     components = tuple(dict.fromkeys(blamed[key][0] for key in leading))
     others = [key for key in blamed if key not in leading] if components else []
     hung = tuple(dict.fromkeys(blamed[key][0] for key in failed if _is_of_firmware(bad[key])))
-    waiting = {key: hung for key in blamed if hung and bad[key].judgement.fault is Fault.DRIVER_STUCK}
+    waiting = {key: hung for key in blamed if hung and bad[key].judgement.fault in _WAITS}
     return waiting | {key: components for key in others if _is_of_client(bad[key], of_start)}
 
 
 def _is_of_firmware(finding: Finding) -> bool:
-    """Did the firmware of a GPU time out, for which tasks in the driver then wait?"""
+    """Did the firmware of a GPU time out, for which tasks and queries to the driver then wait?"""
     return any(event.number in _GSP_TIMEOUTS for event in finding.judgement.events)
 
 

@@ -99,6 +99,11 @@ _OF_HARDWARE = ("restart-service", "reset-gpu", "reboot", "power-cycle", "reseat
 ASK_FOR_RESET = frozenset({Fault.RESET_REQUIRED, Fault.DRAIN_AND_RESET})
 _BRING_BACK: frozenset[Step] = frozenset({"reset-gpu", "reboot", "power-cycle"})
 """Each of them is the reset that is asked for."""
+_FOLLOW_FROM_A_GPU = frozenset({
+    Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_FAILED, Fault.DRIVER_NOT_LOADED, Fault.CONTAINER_RUNTIME,
+    Fault.CONTAINER_ERROR, Fault.DRIVER_STUCK,
+})  # fmt: skip
+"""Of one that is dead or does not answer."""
 _SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT})
 """What another fault of the component shows as."""
 
@@ -144,13 +149,10 @@ def for_a_warning(component: Component, steps: Steps, watched: bool) -> Steps:
 
 def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
     causing = {fault for fault in faults if fault is not None and fault not in _SYMPTOMS}
-    if causing & GPU_DEAD and component.kind == "gpu":
-        causing -= {
-            Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_FAILED, Fault.DRIVER_NOT_LOADED, Fault.CONTAINER_RUNTIME,
-            Fault.CONTAINER_ERROR, Fault.DRIVER_STUCK,
-        }  # fmt: skip  # they follow from it
-    if component.kind == "gpu" and Fault.DRIVER_STUCK in causing:  # nvidia-smi hangs as well
-        return without_reset(_steps(component, causing - {Fault.DRIVER_STUCK}))
+    if component.kind == "gpu":
+        if Fault.DRIVER_STUCK in causing and causing.isdisjoint(GPU_DEAD | ASK_FOR_RESET):  # nvidia-smi hangs as well
+            return without_reset(_steps(component, causing - {Fault.DRIVER_STUCK}))
+        causing -= _FOLLOW_FROM_A_GPU
     if causing & GPU_DEAD:
         causing -= {Fault.REBOOT_REQUIRED}  # what brings a lost GPU back begins with it
     others = causing - ASK_FOR_RESET

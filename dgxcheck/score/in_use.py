@@ -55,7 +55,8 @@ def left(box: Box, causes: Sequence[Cause], findings: Sequence[Finding]) -> Mapp
     found: dict[str, dict[Area, float]] = {}
     by_key = {finding.key: finding.judgement for finding in findings}
     for cause in causes:
-        if Fault.DRIVER_UNRESPONSIVE in cause.faults or {*cause.faults} <= DEVICE_ABSENT:
+        unanswered = Fault.DRIVER_UNRESPONSIVE in cause.faults and cause.component.kind != "gpu"
+        if unanswered or {*cause.faults} <= DEVICE_ABSENT:
             continue
         served = dict(_served(box, cause))
         judged = [by_key[key] for key in cause.explains if key in by_key] if served else []

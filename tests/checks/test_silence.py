@@ -55,7 +55,7 @@ def code(number: int, gap: str) -> Json:
         ({f"{NVML}Count": 7, f"{NVML}HandleByIndex 7": {"missing": "unrecorded"}}, f"gpu.lost/{LAST}", "fail"),
         ({f"{NVML}HandleByIndex 2": LOST}, f"gpu.lost/{GPU2}", "fail"),
         ({f"{NVML}PcieReplayCounter {GPU2}": LOST}, f"gpu.lost/{GPU2}", "fail"),
-        ({f"{NVML}PcieReplayCounter {GPU2}": {"missing": "timeout"}}, "driver.responsive", "fail"),
+        ({f"{NVML}PcieReplayCounter {GPU2}": {"missing": "timeout"}}, f"driver.responsive/{GPU2}", "fail"),
         ({f"{NVML}PcieReplayCounter {GPU2}": KILLED}, "driver.responsive", "unknown"),
         ({f"{NVML}PcieReplayCounter {GPU2}": UNSUPPORTED}, f"driver.answers/{GPU2}", "unknown"),
         ({f"{NVML}TotalEccErrors {GPU2} 1 0": DENIED}, f"driver.answers/{GPU2}", "unknown"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_public_reports import OFF, lost, xid
+from test_public_reports import OFF, RESET, lost, of, xid
+from test_shared_faults import HUNG
 from test_whole_devices import DIED, causes
 
 from dgxcheck.facts.missing import Json
@@ -45,3 +46,43 @@ def test_the_port_of_an_adapter_that_is_gone_needs_no_cable(tmp_path: Path) -> N
     assert (cause["id"], cause["action"]["action"]) == (f"hca/{bdf}", "inspect")
     assert "lspci -x" in cause["action"]["text"]
     assert "cable" not in cause["action"]["text"]
+
+
+GSP = "pid=2211, name=dcgm-exporter, Timeout after 6s of waiting for RPC response from GPU4 GSP! Expected function 76"
+QUERIES = ("nvmlDeviceGetTemperature 0", "nvmlDeviceGetPowerUsage", "nvmlDeviceGetUtilizationRates")
+
+
+def silent(bus: str, answer: Json) -> dict[str, Json]:
+    return {key: value for query in QUERIES for key, value in of(bus, query, answer).items()}
+
+
+@pytest.mark.parametrize(("answer", "log"), [
+    ({"missing": "timeout"}, (xid("9d", 119, GSP), xid("9d", 154, RESET))),
+    ({"missing": "timeout"}, (xid("9d", 119, GSP), xid("9d", 154, RESET), *HUNG)),
+    ({"missing": "lost", "code": 999}, (xid("9d", 119, GSP), xid("9d", 154, RESET))),
+    ({"missing": "timeout"}, ()),
+])  # fmt: skip
+def test_a_gpu_that_alone_is_silent_is_reset_first(answer: Json, log: tuple[str, ...], tmp_path: Path) -> None:
+    """As the driver asks (Xid 119: RESET_GPU), though tasks hang in it; the other GPUs answer."""
+    (cause,) = causes(tmp_path, "dgx-h100", silent("9d", answer), log)
+    assert cause["id"] == "gpu/0000:9d:00.0"
+    steps = [each["action"] for each in cause["actions"]]
+    assert steps[steps.index("reset-gpu") :][:2] == ["reset-gpu", "reboot"]
+    assert {*steps[: steps.index("reset-gpu")]} == {"drain", "stop-jobs"}
+
+
+@pytest.mark.parametrize(("log", "component"), [
+    ((), "driver/NVIDIA driver"), ((xid("9d", 119, GSP),), "gpu/0000:9d:00.0"),
+])  # fmt: skip
+def test_several_silent_gpus_are_the_driver_unless_firmware_timed_out(
+    log: tuple[str, ...], component: str, tmp_path: Path
+) -> None:
+    unanswered: Json = {"missing": "timeout"}
+    (cause,) = causes(tmp_path, "dgx-h100", {**silent("9d", unanswered), **silent("c3", unanswered)}, log)
+    assert cause["id"] == component
+
+
+def test_a_gpu_that_nvml_calls_lost_is_not_reset(tmp_path: Path) -> None:
+    gone: Json = {"missing": "lost", "code": 15}
+    (cause,) = causes(tmp_path, "dgx-h100", silent("9d", gone), (xid("9d", 154, RESET),))
+    assert "reset-gpu" not in {each["action"] for each in cause["actions"]}

@@ -20,7 +20,7 @@ ELSEWHERE = {
     "dgx-1-v100-gpu-missing": "0000:08:00.0", "dgx-1-v100-hca-missing": "0000:08:00.0",
     "dgx-station-v100-gpu-missing": "0000:0c:00.0", "k80-x8-board-missing": "pci0000:00",
     "k80-x8-board-moved": None, "dgx-1-v100-nouveau": None, "dgx-1-v100-nvml-disagrees": None,
-    "k80-x8-driver-hangs": None, "dgx-1-v100-slot-gen2": "0000:0a:00.0", "dgx-1-v100-switch-aer": "0000:0a:00.0",
+    "dgx-1-v100-slot-gen2": "0000:0a:00.0", "dgx-1-v100-switch-aer": "0000:0a:00.0",
     # the link's other end is named first
     "dgx-1-v100-nvlink-crc": "0000:07:00.0", "dgx-1-v100-nvlink-recoveries": "0000:07:00.0",
     "dgx-1-v100-nvlink-recovery-xid-74": "0000:07:00.0", "dgx-1-v100-nvlink-replays": "0000:06:00.0",

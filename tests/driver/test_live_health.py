@@ -33,7 +33,7 @@ def test_a_hang_at_one_gpu_is_one_fail(served: Served, standin: Any, bad: int) -
     assert ran.seconds < 8 + SLACK + SPARE
     found = statuses(ran)
     assert [key for key, status in found.items() if status in ("warn", "fail", "unknown")] == [
-        ("driver.responsive", None)
+        ("driver.responsive", gpu_bdfs(box.lines)[bad])
     ]
     healthy = statuses(box.recorded(*HEALTH))
     others = [bdf for index, bdf in enumerate(gpu_bdfs(box.lines)) if index != bad]
@@ -52,7 +52,7 @@ def test_a_slow_gpu_is_named_and_does_not_starve_the_others(served: Served, stan
     assert ran.seconds < 10 + SLACK + SPARE
     found = statuses(ran)
     assert [key for key, status in found.items() if status in ("warn", "fail", "unknown")] == [
-        ("driver.responsive", None)
+        ("driver.responsive", gpu_bdfs(box.lines)[bad])
     ]
     bdfs = gpu_bdfs(box.lines)
     findings: Any = ran.json["findings"]
@@ -84,7 +84,7 @@ def test_a_crash_at_one_gpu_is_one_fail(served: Served, standin: Any, bad: int) 
     found = statuses(ran)
     bdfs = gpu_bdfs(box.lines)
     assert [key for key, status in found.items() if status in ("warn", "fail", "unknown")] == [
-        ("driver.responsive", None)
+        ("driver.responsive", bdfs[bad])
     ]
     assert [found["driver.persistence", bdf] for bdf in bdfs] == [
         "skip" if index == bad else "pass" for index in range(3)

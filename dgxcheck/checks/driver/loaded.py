@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.blame import driver, host
+from collections.abc import Sequence
+
+from dgxcheck.checks.engine.blame import driver, host, itself
 from dgxcheck.checks.engine.box import HOST, Box, Growth, nvml_unavailable
 from dgxcheck.checks.engine.check import Check, per_host
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, of_gaps, skip
-from dgxcheck.checks.engine.gaps import is_driver_query, unjudged
+from dgxcheck.checks.engine.gaps import is_about, is_driver_query, unjudged
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults import Fault
@@ -107,8 +109,9 @@ def _pci_unrecorded(box: Box) -> bool:
 
 
 def _responsive(box: Box) -> Judged:
-    """Fails if a query to the driver hung until the deadline (--deadline) or ended the process that made it. Unknown if
-    the system let no process start that could ask, had no CPU free for it, or ended it for lack of memory.
+    """Fails if a query to the driver hung until the deadline (--deadline) or ended the process that made it: the GPU,
+    where all such queries are about one and the driver answers of the others, else the driver. Unknown if the system let
+    no process start that could ask, had no CPU free for it, or ended it for lack of memory.
 
     Source: dgxcheck's own deadline
     """
@@ -119,13 +122,21 @@ def _responsive(box: Box) -> Judged:
         message = f"{queries} not asked: {unanswered[0]}; first {unanswered[0].where}"
         yield HOST, Judgement(Status.UNKNOWN, message, evidence=of_gaps(unanswered), remedy=_TO_START)
     elif late:
+        silent = _one_silent(box, late)
         queries = counted(len(late), "driver query", "driver queries")
         message = f"no response to {queries}; first {late[0].where}: {late[0]}"
-        fault = Fault.DRIVER_UNRESPONSIVE
-        yield HOST, Judgement(Status.FAIL, message, len(late), 0, "queries", of_gaps(late), fault=fault)
+        yield HOST if silent is None else box.subject(silent), Judgement(
+            Status.FAIL, message, len(late), 0, "queries", of_gaps(late), fault=Fault.DRIVER_UNRESPONSIVE
+        )  # fmt: skip
     else:
         responded = Judgement(Status.PASS, "the driver responded to every query", 0, 0, "queries")
         yield HOST, nvml_unavailable(box) or responded
+
+
+def _one_silent(box: Box, unanswered: Sequence[Missing]) -> Device | None:
+    """The GPU that all of these queries are about, while the driver answers what it is asked about others."""
+    silent = [gpu for gpu in box.gpus if all(is_about(gap, gpu.bdf) for gap in unanswered)]
+    return silent[0] if silent and len(box.gpus) > 1 else None
 
 
 CHECKS = (
@@ -133,7 +144,8 @@ CHECKS = (
         lambda *of: (_RUNTIME if of[2].fault is Fault.CONTAINER_DEVICES else driver)(*of),
         remedy="check dmesg for NVRM messages; check that the driver is installed and the module nvidia is loaded;"
         " after an upgrade reload the NVIDIA modules or reboot"),
-    Check("driver.responsive", _responsive, driver,
+    Check("driver.responsive", _responsive,
+        lambda *of: (driver if of[1].kind == "host" else itself)(*of),
         remedy="check the kernel log for Xids and hung tasks; run nvidia-bug-report.sh --safe-mode"
         " --extra-system-data, which may take long; then reboot"),
 )  # fmt: skip

@@ -20,9 +20,11 @@ from dgxcheck.components.locate import all_gpus, device_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import DeviceNodes
 from dgxcheck.facts.ids import COMPUTE_MODES, RECOVERY_ACTION, NvmlReturn
+from dgxcheck.facts.kernel_log import ANNOUNCES_RECOVERY
 from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.facts.nvml.gpu import GpuModes, Nvml
 from dgxcheck.topology.model import Device
+from dgxcheck.xid.relations import recovery_of
 
 LOST = "gpu.lost"
 ONLY_NAMED = Missing(Gap.UNRECORDED, "state of the GPU", "the text names it and says nothing of its state")
@@ -106,7 +108,17 @@ def _responds(box: Box, gpu: Device, unanswered: Sequence[Missing]) -> Judgement
     # NVML counts a GPU that the driver does not start all the same, and gets no answer
     if any(event.bdf == gpu.bdf and event.why and not event.past for event in box.log.not_started):
         return skip("dependency-failed", "the driver says why it does not take the GPU: see kernel.gpu-start")
+    if worst.code == NvmlReturn.UNKNOWN and _is_to_be_reset(box, gpu):
+        return judged(Fault.DRIVER_UNRESPONSIVE, f"stopped responding; {worst}", evidence=of_gaps(evidence), fails=True)
     return _gpu_lost(f"stopped responding; {worst}", evidence)
+
+
+def _is_to_be_reset(box: Box, gpu: Device) -> bool:
+    """Is a reset what the driver asked for last in its log, as after its firmware timed out? Then the GPU is on the bus
+    and not lost."""
+    asked = [xid.text for xid in box.log.xids
+             if xid.bdf == gpu.bdf and xid.number == ANNOUNCES_RECOVERY and not xid.past]  # fmt: skip
+    return bool(asked) and recovery_of(asked[-1]) == "gpu-reset"
 
 
 def _handles(nvml: Nvml | Missing) -> tuple[list[Missing], list[Missing]]:
