@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.expected import model_of
 from dgxcheck.checks.engine.finding import BAD, Finding, Status, Subject
-from dgxcheck.checks.network.ports import same_cards
 from dgxcheck.components.component import Component, Key, host_part
-from dgxcheck.components.containment import NVSWITCHES, above, board, containing
+from dgxcheck.components.containment import NVSWITCHES, above, containing
 from dgxcheck.components.locate import far_ends
+from dgxcheck.diagnosis.shared_by_many import FEWEST, boards_of, is_air_or_power, shared_by_many
 from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
 from dgxcheck.facts.ids import PCI_BRIDGE
@@ -22,8 +22,6 @@ from dgxcheck.xid.relations import WINDOW_S
 _POWER = host_part("power supply")
 _BELOW_A_GUEST = host_part("physical host")
 """What devices of a virtual machine share, whatever it is: power and slots are not seen from there."""
-_FEWEST = 3
-"""GPUs with NVLink errors; of two, one or the link between them is the likelier cause."""
 
 
 def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
@@ -52,10 +50,10 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
 def _through_switches(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
     """NVLink errors of at least three GPUs, and half of them, whose links end at NVSwitches or at unknown devices."""
     bad = [each for each in findings if each.status in (Status.FAIL, Status.WARN) and _times(each, "nvlink")]
-    if len(bad) < _FEWEST or not all(_ends_elsewhere(box, finding) for finding in bad):
+    if len(bad) < FEWEST or not all(_ends_elsewhere(box, finding) for finding in bad):
         return
     for together in _moments(bad, "nvlink"):
-        several = len(together) >= _FEWEST and 2 * len(together) >= len(box.topology.gpus)
+        several = len(together) >= FEWEST and 2 * len(together) >= len(box.topology.gpus)
         if several and not set.intersection(*map(_nvswitches, together)):
             yield together, NVSWITCHES
 
@@ -101,17 +99,6 @@ def _shared(box: Box, lost: Sequence[str], gone: Collection[str | None]) -> Comp
     return _POWER
 
 
-_AIR_AND_POWER = ("cooling", "power supply")
-"""Of the host: fans and supplies serve a part of it each."""
-_FEWEST_PORTS = 3
-"""So many ports, if also half of all on cards like theirs, point to the fabric rather than to a bad cable each."""
-_AT_LEAST = {"power supply": 0.0, "cooling": 0.5}
-"""Share of the GPUs, wherever they are, from which the host is blamed: the power brake is a signal of the system, not
-of a board, and fans cool rows of cards that the PCI tree does not show."""
-_IN_A_ROW = 0.25
-"""The same of GPUs that follow each other, as those in the air of one fan do."""
-
-
 def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[Component, ...]]:
     """By key of the finding: the setting that all devices of a kind share, the switch, host bridge, socket or adapter
     that all devices below it share, and what those share that failed in the same moment.
@@ -151,8 +138,8 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
             if whole.kind != "hca" and not _are_several(inside):
                 continue
             shared = inside[0].shared
-            if shared is not None and _is_air_or_power(shared):
-                if _boards(box, inside) > 1:
+            if shared is not None and is_air_or_power(shared):
+                if boards_of(box, inside) > 1:
                     add(inside, shared)
                 elif whole.kind == "board":
                     add(inside, replace(whole, part=shared.part))
@@ -162,12 +149,28 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
                 those = [*inside, *(other for other in others if other.key not in own)]
                 add(those, whole if {each.subject.bdf for each in those} - unpowered else _POWER)
         scattered = [each for each in judged if each.status in BAD and each.shared is not None
-                     and (each.shared.kind == "fabric" or each.shared == NVSWITCHES or _is_air_or_power(each.shared))]
-        if (shared := _environment_of_many(box, scattered, judged)) is not None:
+                     and (each.shared.kind == "fabric" or each.shared == NVSWITCHES or is_air_or_power(each.shared))]
+        if (shared := shared_by_many(box, scattered, judged)) is not None:
             add(scattered, shared)
-    for together, component in same_moment(box, findings):
+    for together, component in (*same_moment(box, findings), *_trained_below(box, findings)):
         add(together, component)
     return {key: tuple(components) for key, components in common.items()}
+
+
+_TRAINED = (Fault.LINK_NARROW, Fault.LINK_SLOW, Fault.LINK_DEGRADED)
+
+
+def _trained_below(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
+    """Findings that the links of all GPUs and adapters below a switch trained alike below what they can, whichever
+    checks judge them, with that switch."""
+    of_devices = [each for each in findings if each.subject.kind in ("gpu", "hca") and each.subject.peer is None]
+    for fault in _TRAINED:
+        bad = [each for each in of_devices if each.status in BAD and each.judgement.fault is fault]
+        ids, at = {each.id for each in bad}, {each.subject.bdf for each in bad}
+        good = (each for each in of_devices if each.id in ids and each.status is Status.PASS)
+        for whole, inside in _by_container(box, [*bad, *(each for each in good if each.subject.bdf not in at)]):
+            if whole.kind == "switch" and _all_bad(inside) and _are_several(inside):
+                yield inside, whole
 
 
 _LATE_S = 600.0
@@ -178,32 +181,6 @@ def _lost_at(box: Box, findings: Sequence[Finding]) -> Mapping[str | None, float
     """By bus id when a dead device stopped, in seconds since boot; empty for a log without times."""
     dead = [each for each in findings if each.judgement.fault in DEVICE_DEAD and _times(each, "device")]
     return {each.subject.bdf: min(_times(each, "device")) for each in dead} if box.log.timed else {}
-
-
-def _environment_of_many(box: Box, bad: Sequence[Finding], judged: Sequence[Finding]) -> Component | None:
-    """The shared cooling, power supply, fabric or NVSwitches, if so many devices are affected that it is the likelier
-    cause.
-    """
-    shared = {finding.shared.key: finding.shared for finding in bad if finding.shared is not None}
-    if len(shared) != 1:
-        return None
-    (whole,) = shared.values()
-    if whole == NVSWITCHES:
-        gpus = {finding.subject.bdf for finding in bad}
-        return whole if len(gpus) >= _FEWEST and 2 * len(gpus) >= len(box.topology.gpus) else None
-    if whole.kind == "fabric":
-        cards = same_cards(box, {finding.subject.bdf for finding in bad})
-        like = sum(finding.subject.bdf in cards for finding in judged) or len(judged)
-        return whole if len(bad) >= _FEWEST_PORTS and 2 * len(bad) >= like else None
-    least = min(_AT_LEAST[whole.part], _IN_A_ROW if _is_row(bad, judged) else 1)
-    return whole if _boards(box, bad) > 1 and len(bad) >= least * len(judged) else None
-
-
-def _is_row(bad: Sequence[Finding], judged: Sequence[Finding]) -> bool:
-    """Do the devices of these findings follow each other in the order of all?"""
-    order = [*dict.fromkeys(each.subject.bdf for each in judged)]
-    places = {order.index(each.subject.bdf) for each in bad}
-    return max(places) - min(places) == len(places) - 1
 
 
 def _set_in_several(judged: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
@@ -284,14 +261,4 @@ def _can_be_shared(finding: Finding) -> bool:
     """A link or port is to blame, air or power of the host may be, or a device as a whole is dead."""
     if finding.judgement.fault in DEVICE_DEAD or any(each.kind in ("link", "port") for each in finding.blames[:1]):
         return True
-    return _is_air_or_power(finding.shared)
-
-
-def _is_air_or_power(shared: Component | None) -> bool:
-    return shared is not None and shared.kind == "host" and shared.part in _AIR_AND_POWER
-
-
-def _boards(box: Box, judged: Sequence[Finding]) -> int:
-    """How many boards these GPUs are on: the two of a K80 have one heat sink."""
-    devices = [box.topology.device(finding.subject.bdf or "") for finding in judged]
-    return len({board(box, device) for device in devices if device is not None})
+    return is_air_or_power(finding.shared)

@@ -86,3 +86,18 @@ def test_a_gpu_that_nvml_calls_lost_is_not_reset(tmp_path: Path) -> None:
     gone: Json = {"missing": "lost", "code": 15}
     (cause,) = causes(tmp_path, "dgx-h100", silent("9d", gone), (xid("9d", 154, RESET),))
     assert "reset-gpu" not in {each["action"] for each in cause["actions"]}
+
+
+@pytest.mark.parametrize(("bus", "bdf", "component"), [
+    ("9d", "0000:9a:00.0", "switch"), ("61", "0000:9a:00.0", "link"),
+])  # fmt: skip
+def test_gpu_and_adapter_of_a_switch_that_train_low_share_it(
+    bus: str, bdf: str, component: str, tmp_path: Path
+) -> None:
+    low = {f"text {PCI}/{each}/current_link_speed": "8.0 GT/s PCIe\n" for each in (bdf, f"0000:{bus}:00.0")}
+    facts = {**low, **of(bus, "nvmlDeviceGetUtilizationRates", {"gpu": 99, "memory": 40}),
+             **of(bus, "nvmlDeviceGetCurrentClocksEventReasons", 0), **of(bus, "nvmlDeviceGetPerformanceState", 0),
+             **of(bus, "nvmlDeviceGetCurrPcieLinkGeneration", 3), **of(bus, "nvmlDeviceGetPowerUsage", 600_000)}
+    found = causes(tmp_path, "dgx-h100", facts)
+    assert {cause["id"].partition("/")[0] for cause in found} == {component}
+    assert len(found) == (1 if component == "switch" else 2)

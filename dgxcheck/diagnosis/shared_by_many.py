@@ -1,0 +1,59 @@
+"""The air, power and fabric that many devices share, which are to blame where so many have a fault of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.checks.network.ports import same_cards
+from dgxcheck.components.component import Component
+from dgxcheck.components.containment import NVSWITCHES, board
+
+FEWEST = 3
+"""GPUs with NVLink errors; of two, one or the link between them is the likelier cause."""
+_AIR_AND_POWER = ("cooling", "power supply")
+"""Of the host: fans and supplies serve a part of it each."""
+_FEWEST_PORTS = 3
+"""So many ports, if also half of all on cards like theirs, point to the fabric rather than to a bad cable each."""
+_AT_LEAST = {"power supply": 0.0, "cooling": 0.5}
+"""Share of the GPUs, wherever they are, from which the host is blamed: the power brake is a signal of the system, not
+of a board, and fans cool rows of cards that the PCI tree does not show."""
+_IN_A_ROW = 0.25
+"""The same of GPUs that follow each other, as those in the air of one fan do."""
+
+
+def shared_by_many(box: Box, bad: Sequence[Finding], judged: Sequence[Finding]) -> Component | None:
+    """The shared cooling, power supply, fabric or NVSwitches, if so many devices are affected that it is the likelier
+    cause.
+    """
+    shared = {finding.shared.key: finding.shared for finding in bad if finding.shared is not None}
+    if len(shared) != 1:
+        return None
+    (whole,) = shared.values()
+    if whole == NVSWITCHES:
+        gpus = {finding.subject.bdf for finding in bad}
+        return whole if len(gpus) >= FEWEST and 2 * len(gpus) >= len(box.topology.gpus) else None
+    if whole.kind == "fabric":
+        cards = same_cards(box, {finding.subject.bdf for finding in bad})
+        like = sum(finding.subject.bdf in cards for finding in judged) or len(judged)
+        return whole if len(bad) >= _FEWEST_PORTS and 2 * len(bad) >= like else None
+    least = min(_AT_LEAST[whole.part], _IN_A_ROW if _is_row(bad, judged) else 1)
+    return whole if boards_of(box, bad) > 1 and len(bad) >= least * len(judged) else None
+
+
+def _is_row(bad: Sequence[Finding], judged: Sequence[Finding]) -> bool:
+    """Do the devices of these findings follow each other in the order of all?"""
+    order = [*dict.fromkeys(each.subject.bdf for each in judged)]
+    places = {order.index(each.subject.bdf) for each in bad}
+    return max(places) - min(places) == len(places) - 1
+
+
+def is_air_or_power(shared: Component | None) -> bool:
+    return shared is not None and shared.kind == "host" and shared.part in _AIR_AND_POWER
+
+
+def boards_of(box: Box, judged: Sequence[Finding]) -> int:
+    """How many boards these GPUs are on: the two of a K80 have one heat sink."""
+    devices = [box.topology.device(finding.subject.bdf or "") for finding in judged]
+    return len({board(box, device) for device in devices if device is not None})
