@@ -43,7 +43,7 @@ from dgxcheck.readers.layout.undo import Layout
 from dgxcheck.readers.lspci import text as lspci
 from dgxcheck.readers.model import Imported, Reader
 from dgxcheck.readers.nccl import log, programs, topology_xml
-from dgxcheck.readers.network import adapters, counters, fabric, hcas, rshim
+from dgxcheck.readers.network import adapters, counters, fabric, hcas, rshim, ucx
 from dgxcheck.readers.nvidia_smi import catalogue as nvidia_smi
 from dgxcheck.readers.values import LINE
 
@@ -60,7 +60,7 @@ BENCHMARKS: Mapping[Reader, Signs] = {
     gpu_burn.read_fryer: ("gflops/s",),
     perftest.read_perftest: ("#iterations", "cuda device", "picking", "device name"),
     perftest.read_failures: ("failed status", "allocate mr", "create mr"),
-    perftest.read_ucx: (" ucx ",),
+    ucx.read_ucx: (" ucx ", "rlimit_memlock is", "severely limit memory"),
 }
 _DCGM: Mapping[Reader, Signs] = {
     diag.read_diag: ("|",),

@@ -132,23 +132,6 @@ scnt=128, ccnt=0
     assert (fact["outcome"], fact["fault"]) == ("fail", "rdma-access")
 
 
-@pytest.mark.parametrize(
-    ("logged", "subject"),
-    [
-        ("ib_mlx5_log.c:171  UCX  ERROR Transport retry count exceeded on mlx5_0:1/RoCE (synd 0x15 vend 0x81 hw_synd)",
-         "mlx5_0/1"),
-        ("ib_device.c:1332 UCX  ERROR   ibv_create_ah(dlid=49152 sl=0 port=1) for UD mlx5 connect on mlx5_3 failed:"
-         " Connection timed out", "mlx5_3"),
-    ],
-)  # fmt: skip
-def test_transfers_that_ucx_logs(logged: str, subject: str) -> None:
-    """openucx/ucx issue 6000, ai-dynamo/dynamo issue 814"""
-    found = one(perftest.read_ucx, f"[1608212345.123456] [gpu01:12345:0]    {logged}")
-    ((key, fact),) = found.facts.items()
-    assert isinstance(fact, dict)
-    assert (key.split()[2], fact["outcome"], fact["fault"]) == (subject, "fail", "transfer-unanswered")
-
-
 def test_small_messages_show_no_rate_of_the_port() -> None:
     """A run over all sizes (``-a``) that was cut after its first rows."""
     cut = "\n".join(line for line in WRITE.splitlines() if not line.startswith(" 65536"))

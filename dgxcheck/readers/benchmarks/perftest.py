@@ -1,4 +1,4 @@
-"""``ib_write_bw`` and the others of perftest: rates between HCAs, GPU memory, failures; those that UCX logs.
+"""``ib_write_bw`` and the others of perftest: rates between HCAs, GPU memory, failures.
 
 What perftest prints where it uses the memory of a GPU (``--use_cuda``): the GPUs of the host, and which one.
 
@@ -23,7 +23,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.model import HOST, Imported, ToolPart
-from dgxcheck.readers.network.files import NAME, completion
+from dgxcheck.readers.network.files import completion
 from dgxcheck.readers.values import (
     MOST_GBS,
     MOST_US,
@@ -266,35 +266,3 @@ def read_failures(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         part.lines.add(at)
     return part.imported() if part else ()
-
-
-UCX_TOOL = "UCX"
-_UCX = LazyPattern(
-    r"(?:.{0,80} )?\[\d{1,12}\.\d{1,9}\] {1,4}\[[^\]]{1,120}\] {1,20}\w{1,60}\.(?:c|cc|h|inl):\d{1,6} {1,4}UCX"
-    r" {1,4}(?P<level>[A-Z]{2,6}) {1,4}(?P<text>\S.{0,400})",
-    "UCX ",
-)
-_ENDED = LazyPattern(
-    rf".{{4,60}} on (?P<device>{NAME}):(?P<port>\d{{1,3}})/\w{{1,12}} \(synd 0x(?P<code>[0-9a-f]{{1,2}}) .*", "(synd 0x"
-)
-_UNREACHED = LazyPattern(rf"ibv_create_ah\(.* on (?P<device>{NAME}) failed: (?P<why>.{{1,60}})", "ibv_create_ah(")
-_SYNDROMES = {0x10: 7, 0x11: 8, 0x12: 9, 0x13: 10, 0x14: 11, 0x15: 12, 0x16: 13}
-"""Of mlx5, as statuses of verbs; smaller ones are the same."""
-
-
-def read_ucx(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Transfers that ended with an error, by port (https://github.com/openucx/ucx/issues/6000)."""
-    part = ToolPart(UCX_TOOL)
-    for at, line in numbered(lines):
-        if (logged := _UCX.fullmatch(line)) is None:
-            continue
-        part.lines.add(at)
-        if match := _ENDED.fullmatch(logged["text"]):
-            ended, text = completion(_SYNDROMES.get(code := int(match["code"], 16), code))
-            part.add(f"{match['device']}/{int(match['port'])}", "status", ended.outcome, ended.fault, text)
-        elif match := _UNREACHED.fullmatch(logged["text"]):
-            text = f"no address of the other end was found: {match['why']}"
-            part.add(match["device"], "status", "fail", Fault.TRANSFER_UNANSWERED, text)
-        elif logged["level"] in ("ERROR", "FATAL") and " QP 0x" not in logged["text"]:
-            part.add(HOST, "error", "note", None, logged["text"])
-    return part.imported()

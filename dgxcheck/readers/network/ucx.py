@@ -1,0 +1,62 @@
+"""What UCX and libibverbs log in programs of several hosts: failed transfers, memory that cannot be locked.
+
+https://github.com/openucx/ucx/blob/master/src/uct/ib/base/ib_log.c, ib_md.c;
+https://github.com/linux-rdma/rdma-core/blob/master/libibverbs/init.c: check_memlock_limit.
+"""
+
+from __future__ import annotations
+
+from dgxcheck.facts.faults import Fault
+from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.readers.model import HOST, Imported, ToolPart
+from dgxcheck.readers.network.files import NAME, completion
+from dgxcheck.readers.values import numbered
+
+TOOL = "UCX"
+_UCX = LazyPattern(
+    r"(?:.{0,80} )?\[\d{1,12}\.\d{1,9}\] {1,4}\[[^\]]{1,120}\] {1,20}\w{1,60}\.(?:c|cc|h|inl):\d{1,6} {1,4}UCX"
+    r" {1,4}(?P<level>[A-Z]{2,6}) {1,4}(?P<text>\S.{0,400})",
+    "UCX ",
+)
+_ENDED = LazyPattern(
+    rf".{{4,60}} on (?P<device>{NAME}):(?P<port>\d{{1,3}})/\w{{1,12}} \(synd 0x(?P<code>[0-9a-f]{{1,2}}) .*", "(synd 0x"
+)
+_UNREACHED = LazyPattern(rf"ibv_create_ah\(.* on (?P<device>{NAME}) failed: (?P<why>.{{1,60}})", "ibv_create_ah(")
+_UNLOCKED = LazyPattern(
+    r"(?P<call>ibv_\w{2,30})\(.{0,200}failed: Cannot allocate memory ?[.:] Please set max locked memory"
+    r" \(ulimit -l\).*",
+    "(ulimit -l)",
+)
+"""UCX adds that to ENOMEM where the limit of its process is not unlimited."""
+_LIMIT = LazyPattern(
+    r"(?:.{0,80} )?libibverbs: Warning: (?P<text>RLIMIT_MEMLOCK is \d{1,20} bytes)\.", "RLIMIT_MEMLOCK is"
+)
+_GOES_ON = LazyPattern(r"(?:.{0,80} )?This will severely limit memory registrations\.", "severely limit memory")
+_SYNDROMES = {0x10: 7, 0x11: 8, 0x12: 9, 0x13: 10, 0x14: 11, 0x15: 12, 0x16: 13}
+"""Of mlx5, as statuses of verbs; smaller ones are the same."""
+
+
+def read_ucx(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Transfers that ended with an error, by port (https://github.com/openucx/ucx/issues/6000), and a limit of locked
+    memory that is too low for RDMA."""
+    part = ToolPart(TOOL)
+    for at, line in numbered(lines):
+        if limit := _LIMIT.fullmatch(line):
+            part.add(HOST, "memlock", "warn", Fault.MEMLOCK, f"libibverbs warns: {limit['text']}")
+        if limit or _GOES_ON.fullmatch(line):
+            part.lines.add(at)
+        if (logged := _UCX.fullmatch(line)) is None:
+            continue
+        part.lines.add(at)
+        if match := _ENDED.fullmatch(logged["text"]):
+            ended, text = completion(_SYNDROMES.get(code := int(match["code"], 16), code))
+            part.add(f"{match['device']}/{int(match['port'])}", "status", ended.outcome, ended.fault, text)
+        elif match := _UNREACHED.fullmatch(logged["text"]):
+            text = f"no address of the other end was found: {match['why']}"
+            part.add(match["device"], "status", "fail", Fault.TRANSFER_UNANSWERED, text)
+        elif match := _UNLOCKED.fullmatch(logged["text"]):
+            text = f"{match['call']} failed: cannot allocate memory; the limit of locked memory is low"
+            part.add(HOST, "memlock", "fail", Fault.MEMLOCK, text)
+        elif logged["level"] in ("ERROR", "FATAL") and " QP 0x" not in logged["text"]:
+            part.add(HOST, "error", "note", None, logged["text"])
+    return part.imported()
