@@ -34,6 +34,9 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
       "NVRM: system has fallen off the bus and is not responding to commands."), "kernel.off-bus", Fault.GPU_LOST),
     ((f"NVRM: The NVIDIA GPU {GPU} installed in this system has fallen off the bus and is not responding.",),
      "kernel.off-bus", Fault.GPU_LOST),
+    # https://github.com/NVIDIA/nvtrust/issues/54
+    (("NVRM: confComputeSetErrorState_KERNEL: ConfCompute: Fatal error hit!",), "kernel.driver-errors",
+     Fault.CONFIDENTIAL_COMPUTING),
     (("NVRM: GPU6 _kgspIsHeartbeatTimedOut: Heartbeat timed out, currentTime 1",), "kernel.xid", Fault.XID),
     (("NVRM: GPU2 _kgspRpcRecvPoll: GSP RM heartbeat timed out",), "kernel.xid", Fault.XID),
     (("NVRM: _kgspRpcRecvPoll: GSP RM heartbeat timed out",), "kernel.xid", Fault.XID),

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import PATTERN, as_bdf, unplaced
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.kernel_messages.alarm import mentions_error
 from dgxcheck.kernel_messages.forms import form_of
 from dgxcheck.lazy_pattern import LazyPattern
@@ -32,8 +35,13 @@ _HARMLESS = {
 }
 """Expressions, and why such a line is no error of the driver, or is read elsewhere."""
 _NO_ERROR = LazyPattern("|".join(_HARMLESS))
-_ASKS_FOR_REBOOT = LazyPattern(r"fatal error .{0,40}requiring (?:os )?reboot", "requiring")
-"""nvGpuOpsReportFatalError (nv_gpu_ops.c): managed memory is unusable until then."""
+_FINAL: Mapping[LazyPattern, FaultKind] = {
+    LazyPattern(r"fatal error .{0,40}requiring (?:os )?reboot", "requiring"): Fault.DRIVER_REBOOT,
+    LazyPattern(r"confComputeSetErrorState\w{0,12}: ConfCompute: Fatal error hit!", "ConfCompute: Fatal error hit!"):
+        Fault.CONFIDENTIAL_COMPUTING,
+}
+"""What a driver says when it works no more until it is loaded anew: nvGpuOpsReportFatalError (nv_gpu_ops.c),
+confComputeSetErrorState (conf_compute.c)."""
 _QUEUE = LazyPattern(r"\bERR CQE on SQ\b", "ERR CQE on SQ")
 """Of mlx5 (en/reporter_tx.c): a send queue got an error instead of a completion."""
 _SEARCHED = 400
@@ -54,6 +62,7 @@ def driver_error(message: str) -> tuple[str, str] | None:
     return NVIDIA if of_gpus else MLX5, named or ""
 
 
-def asks_for_reboot(message: str) -> bool:
-    """``NVRM: nvGpuOpsReportFatalError: uvm encountered global fatal error 0x60, requiring os reboot to recover.``"""
-    return _ASKS_FOR_REBOOT.search(message[:_SEARCHED]) is not None
+def final_fault(message: str) -> FaultKind | None:
+    """Of ``NVRM: nvGpuOpsReportFatalError: uvm encountered global fatal error 0x60, requiring os reboot to recover.``;
+    None where the driver goes on."""
+    return next((fault for words, fault in _FINAL.items() if words.search(message[:_SEARCHED])), None)

@@ -79,6 +79,13 @@ def test_a_program_s_xid_explains_nothing_and_a_reboot_is_asked_for(tmp_path: Pa
     assert {each["status"]: each["fault"] for each in found} == {"warn": "driver-error", "fail": "driver-reboot"}
 
 
+def test_a_fatal_error_of_confidential_computing_ends_the_work(tmp_path: Path) -> None:
+    """NVIDIA/nvtrust issue 54; a program's Xid beside it is no reason to pass."""
+    error = "NVRM: confComputeSetErrorState_KERNEL: ConfCompute: Fatal error hit!"
+    (found,) = of_driver("NVRM: Xid (PCI:0000:8f:00): 62, pid=1, name=x, 0", error, folder=tmp_path)
+    assert (found["status"], found["fault"]) == ("fail", "confidential-computing")
+
+
 def test_an_xid_of_another_gpu_hours_ago_explains_nothing(tmp_path: Path) -> None:
     path = tmp_path / "dmesg.txt"
     path.write_text(f"[  100.000000] NVRM: Xid (PCI:0000:07:00): 62, pid=1, name=x, 0\n[ 9000.000000] {UNKNOWN}\n")

@@ -15,11 +15,15 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import DriverError, HostTrouble, KernelLog, Xid
 from dgxcheck.facts.missing import need
 from dgxcheck.facts.record import replace
-from dgxcheck.kernel_messages.driver_errors import NVIDIA, asks_for_reboot
+from dgxcheck.kernel_messages.driver_errors import NVIDIA, final_fault
 from dgxcheck.xid.table import meaning
 
 _OF_GPUS = ("xids", "sxids", "off_bus", "not_started", "modules")
 _OF_HOST: tuple[HostTrouble, ...] = ("nvlink", "fabric", "no BAR")
+_FINAL = {
+    Fault.DRIVER_REBOOT: "its driver asks for a reboot",
+    Fault.CONFIDENTIAL_COMPUTING: "its driver takes no more work in confidential computing mode",
+}
 _BESIDE_S = 60.0
 _QUOTED = 160
 
@@ -28,7 +32,8 @@ def _driver_errors(box: Box) -> Judged:
     """Warns if the driver of the GPUs (NVRM, nvidia, nvidia-uvm, nvidia-nvlink, nvidia-nvswitch, nvidia-fs,
     nvidia_peermem) or of the HCAs (mlx5_core, mlx5_ib) logged, since it was last loaded, an error that dgxcheck does
     not know, unless another check reports an event of that device or of the same minute; fails if such a line asks for
-    a reboot. Assertions, a module without a signature and refused commands of an HCA are no such errors.
+    a reboot, or tells of a fatal error in confidential computing mode. Assertions, a module without a signature and
+    refused commands of an HCA are no such errors.
 
     Source: the kernel log; NVIDIA open-gpu-kernel-modules, Linux drivers/net/ethernet/mellanox/mlx5
 
@@ -41,9 +46,9 @@ def _driver_errors(box: Box) -> Judged:
     for place, own in grouped((f"{error.driver} {error.bdf}", error) for error in now).items():
         driver, _, bdf = place.partition(" ")
         at = _subject(box, driver, bdf) if bdf else replace(HOST, part=f"{driver} driver")
-        fatal = [error for error in own if asks_for_reboot(error.line)]
-        if left := fatal or [error for error in own if not _is_detail(log, error)]:
-            yield at, _error(log, left, bool(fatal))
+        final = [error for error in own if final_fault(error.line) is not None]
+        if left := final or [error for error in own if not _is_detail(log, error)]:
+            yield at, _error(log, left)
         else:
             message = f"{counted(len(own), 'line')} beside what other checks read of this driver{reach(log)}"
             yield at, Judgement(Status.PASS, message, len(own), 0, "lines", lines(log, own))
@@ -73,13 +78,13 @@ def _is_of_program(event: Event) -> bool:
     return isinstance(event, Xid) and meaning(event.number, None).severity == "application"
 
 
-def _error(log: KernelLog, errors: Sequence[DriverError], fatal: bool) -> Judgement:
+def _error(log: KernelLog, errors: Sequence[DriverError]) -> Judgement:
     other = len({error.line for error in errors}) - 1
     more = f", and {counted(other, 'other line')}" if other else ""
-    what = "its driver asks for a reboot" if fatal else "unknown driver error"
+    fault = final_fault(errors[0].line) or Fault.DRIVER_ERROR
+    what = _FINAL.get(fault, "unknown driver error")
     message = f"{what}: {errors[0].line[:_QUOTED].rstrip(' .')}{more}{reach(log)}"
-    fault = Fault.DRIVER_REBOOT if fatal else Fault.DRIVER_ERROR
-    return judged(fault, message, len(errors), 0, "lines", lines(log, errors), warns=True, fails=fatal)
+    return judged(fault, message, len(errors), 0, "lines", lines(log, errors), warns=True, fails=fault in _FINAL)
 
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
