@@ -18,6 +18,8 @@ from dgxcheck.topology.model import Device, Surveyed, Topology, slot_of
 from dgxcheck.topology.paths import hops_above
 
 NVSWITCHES = host_part("NVSwitches")
+GPU_BASEBOARD = host_part("GPU baseboard")
+"""Of SXM modules: it feeds GPUs and NVSwitches, and connects them to the host."""
 
 
 def containers(machine: Surveyed, component: Component) -> Iterator[Key]:

@@ -180,13 +180,18 @@ def far_ends(machine: Surveyed, gpu: Device) -> Mapping[int, str]:
     return remotes | (dict.fromkeys(unknown, lacking[0]) if len(lacking) == 1 else {})
 
 
+def off_the_bus(machine: Surveyed) -> Mapping[str, Missing]:
+    """Functions of PCI by their bdf whose config space reads all ones, with that gap."""
+    gaps = ((row.bdf, row.control) for row in rows(machine.snapshot.config_space))
+    return {bdf: gap for bdf, gap in gaps if isinstance(gap, Missing) and gap.gap is Gap.LOST}
+
+
 def lost_nvswitches(machine: Surveyed) -> Iterator[Component]:
-    """Those on PCI that fell off the bus: their config space reads all ones."""
-    for row in rows(machine.snapshot.config_space):
-        function = machine.topology.functions.get(row.bdf)
-        lost = isinstance(row.control, Missing) and row.control.gap is Gap.LOST
-        if lost and function is not None and is_nvswitch(function):
-            yield Component(kind="nvswitch", name=row.bdf, bdf=row.bdf)
+    """Those on PCI that fell off the bus."""
+    for bdf in off_the_bus(machine):
+        function = machine.topology.functions.get(bdf)
+        if function is not None and is_nvswitch(function):
+            yield Component(kind="nvswitch", name=bdf, bdf=bdf)
 
 
 def missing_nvswitches(machine: Surveyed) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ Code = Literal[
     "inspect-driver-versions", "inspect-soldered-memory",
     "inspect-airflow", "inspect-own-fans", "inspect-coolant", "inspect-water-cooling", "inspect-power",
     "inspect-dimms", "inspect-cabling",
-    "inspect-far-end", "inspect-power-shelves",
+    "inspect-far-end", "inspect-power-shelves", "inspect-baseboard",
     # what is taken out
     "reseat-card", "reseat-dual-gpu-card", "reseat-carrier", "reseat-adapter", "reseat-cable", "reseat-disk",
     "reseat-dimms", "move-cards", "move-adapter", "reseat-part",
@@ -184,6 +184,8 @@ SOURCES: Mapping[Code, str] = {
     "inspect-airflow": f"{_MANUAL}: cooling", "inspect-own-fans": f"nvmlDeviceGetFanSpeed; {_MANUAL}: cooling",
     "inspect-coolant": "NVIDIA DGX GB200 user guide: liquid cooling of the compute trays",
     "inspect-power": "ipmitool(1), sdr; server's manual: power supplies",
+    "inspect-baseboard": "https://docs.nvidia.com/datacenter/dps/versions/0.7.2/guides/concepts/redfish:"
+    " HGX_Baseboard_0; ipmitool(1), sdr and sel",
     "inspect-power-shelves": "NVIDIA DGX GB200 user guide: power shelves feed all trays of the rack",
     "inspect-dimms": "dmidecode(8), ipmitool(1); Linux EDAC documentation",
     "inspect-cabling": "ibdiagnet and iblinkinfo(8): speed and width of every link",

@@ -11,7 +11,7 @@ from dgxcheck.checks.host.disks import arrays_of
 from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.bar1 import largest_bar1, others_have_bar1
 from dgxcheck.components.component import FABRIC_MANAGER, Component
-from dgxcheck.components.containment import NVSWITCHES
+from dgxcheck.components.containment import GPU_BASEBOARD, NVSWITCHES
 from dgxcheck.diagnosis.action import Code, Instruction, Value
 from dgxcheck.diagnosis.form_factor import (
     VENDOR_ONLY,
@@ -33,9 +33,11 @@ from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology.model import slot_of
 from dgxcheck.topology.nvlinks import is_nvswitch
 
+_BOARD = GPU_BASEBOARD.part
 _INSPECT: Mapping[tuple[str, str], Code] = {
     **{(kind, "cooling"): "inspect-airflow" for kind in ("gpu", "board", "host")},
     **{(kind, "power supply"): "inspect-power" for kind in ("gpu", "board", "host")},
+    ("host", _BOARD): "inspect-baseboard",
     ("host", "memory"): "inspect-dimms",
     ("host", "memory bandwidth"): "inspect-dimms",
     ("slot", "missing GPU"): "inspect-missing",
@@ -53,6 +55,7 @@ _COMMANDS: Mapping[Code, tuple[tuple[str, ...], ...]] = {
         ("cat", "/proc/driver/nvidia/version"), ("modinfo", "-F", "version", "nvidia"), ("ldconfig", "-p"),
     ),
     "inspect-power-shelves": (("ipmitool", "sel", "elist"),),
+    "inspect-baseboard": (("ipmitool", "sdr", "type", "Power Supply"), ("ipmitool", "sel", "elist")),
     "inspect-power": (("ipmitool", "sdr", "type", "Power Supply"),),
 }
 _VENDOR: Mapping[FormFactor, Code] = {"sxm": "vendor-gpu-tray", "water-cooled": "vendor-water-cooled"}
@@ -69,10 +72,10 @@ _NO_LABEL = re.compile(r"(?:mc|socket |node )\d+")
 _CABLED = ("port", "interface", "fabric")
 _OF_THE_HOST: tuple[Step, ...] = ("power-cycle", "reseat", "replace", "contact-vendor")
 """What no virtual machine does."""
-_PARTS_OF_THE_HOST = ("cooling", "power supply", "memory", "memory modules", "CPUs", "physical host")
+_PARTS_OF_THE_HOST = ("cooling", "power supply", "memory", "memory modules", "CPUs", "physical host", _BOARD)
 _OF_THE_BOARD = ("ECC mode", "MIG mode", "power limit", "clock setting")
 """What no share of a board sets."""
-_OF_THE_GPUS = ("missing GPU", "missing PCIe switch", "missing NVSwitch", "NVSwitches", "placement of GPUs")
+_OF_THE_GPUS = ("missing GPU", "missing PCIe switch", "missing NVSwitch", "NVSwitches", "placement of GPUs", _BOARD)
 
 
 def has_gpus(box: Box, component: Component) -> bool:

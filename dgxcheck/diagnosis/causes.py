@@ -12,6 +12,7 @@ from dgxcheck.components.containment import NVSWITCHES, containers, frus
 from dgxcheck.components.locate import switches_at
 from dgxcheck.diagnosis.action import ORDER, urgency_of
 from dgxcheck.diagnosis.actions import actions
+from dgxcheck.diagnosis.baseboard import rest_responds
 from dgxcheck.diagnosis.collateral import collateral
 from dgxcheck.diagnosis.common_cause import common_causes
 from dgxcheck.diagnosis.confidence import Confidence, by_agreement, by_elimination
@@ -194,7 +195,7 @@ def _cause(
         explains=tuple(finding.key for finding in ordered),
         faults=faults,
         severity=ordered[0].status,
-        confidence=confidence or by_agreement(component, findings),
+        confidence=confidence or rest_responds(box, component, findings) or by_agreement(component, findings),
         actions=steps,
         recurrence=recurrence,
         preserve=preserve_evidence(box, component, faults),
@@ -254,7 +255,6 @@ _LEADING = GPU_DEAD | {
 }  # fmt: skip
 _DRIVER = frozenset({Fault.DRIVER_FAILED, Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_STUCK})
 _WAITS = frozenset({Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_STUCK})
-_UNSTARTED = GPU_DEAD - {Fault.GPU_LOST}
 
 
 def refused_clients(
@@ -267,10 +267,11 @@ def refused_clients(
     module does not stay loaded if it can start no GPU ("None of the NVIDIA devices were initialized").
     """
     failed = [key for key, components in blamed.items() if components and bad[key].status is Status.FAIL]
-    unstarted = {bad[key].subject.bdf for key in failed if bad[key].judgement.fault in _UNSTARTED}
+    unstarted = {bad[key].subject.bdf for key in failed if bad[key].judgement.fault in GPU_DEAD}
     of_start = {Fault.DRIVER_NOT_LOADED} if unstarted >= {gpu.bdf for gpu in box.topology.gpus} and unstarted else set()
     leading = [key for key in failed if bad[key].judgement.fault in _LEADING - of_start]
-    components = tuple(dict.fromkeys(blamed[key][0] for key in leading))
+    shared = [each for each in blamed[leading[0]] if all(each in blamed[key] for key in leading)] if leading else []
+    components = tuple(dict.fromkeys((*(blamed[key][0] for key in leading), *shared)))
     others = [key for key in blamed if key not in leading] if components else []
     hung = tuple(dict.fromkeys(blamed[key][0] for key in failed if _is_of_firmware(bad[key])))
     waiting = {key: hung for key in blamed if hung and bad[key].judgement.fault in _WAITS}

@@ -4,6 +4,7 @@ kernel log."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.expected import model_of
@@ -11,6 +12,7 @@ from dgxcheck.checks.engine.finding import BAD, Finding, Status, Subject
 from dgxcheck.components.component import Component, Key, host_part
 from dgxcheck.components.containment import NVSWITCHES, above, containing
 from dgxcheck.components.locate import far_ends
+from dgxcheck.diagnosis.baseboard import lost_boards
 from dgxcheck.diagnosis.shared_by_many import FEWEST, boards_of, is_air_or_power, shared_by_many
 from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
@@ -152,7 +154,8 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
                      and (each.shared.kind == "fabric" or each.shared == NVSWITCHES or is_air_or_power(each.shared))]
         if (shared := shared_by_many(box, scattered, judged)) is not None:
             add(scattered, shared)
-    for together, component in (*same_moment(box, findings), *_trained_below(box, findings)):
+    found = chain(same_moment(box, findings), _trained_below(box, findings), lost_boards(box, findings))
+    for together, component in found:
         add(together, component)
     return {key: tuple(components) for key, components in common.items()}
 

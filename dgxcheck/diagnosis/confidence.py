@@ -21,6 +21,7 @@ Reason = Literal[
     "evidence",  # kinds of evidence that do not rest on each other blame it
     "in-common",  # devices that fail alike or in the same moment have it in common
     "some-unaffected",  # a switch is to blame, but devices behind it are fine
+    "rest-responds",  # all of a baseboard is lost, while devices beside it respond
     "either-end",  # either end of a link, or what is between, can be at fault
     "one-of-several",  # one kind of evidence, which can come from other components as well
     "eliminated",  # all else on the path ran at full speed in other figures

@@ -143,3 +143,76 @@ def test_errors_of_every_device_below_a_switch_are_the_switch(tmp_path: Path) ->
     (first, *others) = document(tmp_path, "dgx-a100", {}, (), {key: later[key] for key in [*later][:3]})["causes"]
     assert others
     assert first["id"] != "switch/0000:01:00.0"
+
+
+def off_bus(bdf: str) -> str:
+    return f"NVRM: Xid (PCI:{bdf[:-2]}): 79, pid=4242, name=python3, GPU has fallen off the bus."
+
+
+ONES: Json = {"rows": {f"0{row}0": "ff" * 16 for row in range(4)}, "size": 4096}
+LOST: Json = {"missing": "lost", "detail": "NVML 15: GPU is lost"}
+OF_A100 = ["07:00.0", "0f:00.0", "47:00.0", "4e:00.0", "87:00.0", "90:00.0", "b7:00.0", "bd:00.0"]
+SWITCHES = {"dgx-a100": ["c4", "c5", "c6", "c7", "c8", "c9"], "dgx-h100": ["05", "06", "07", "08"],
+            "dgx-2": ["c1", "c2", "c3", "c5", "c6", "c7"]}  # fmt: skip
+HALF_OF_DGX_2 = ["b7", "b9", "bc", "be", "e0", "e2", "e5", "e7"]
+
+
+def silent(bdfs: list[str], numbers: range) -> dict[str, Json]:
+    """Config space that reads ones, and GPUs of these numbers that NVML lost."""
+    config: dict[str, Json] = {f"data {PCI}/{bdf}/config": ONES for bdf in bdfs}
+    return config | {f"nvml nvmlDeviceGetHandleByIndex {number}": LOST for number in numbers}
+
+
+@pytest.mark.parametrize(("base", "gpus", "numbers", "logged"), [
+    ("dgx-a100", [f"0000:{bdf}" for bdf in OF_A100], range(8), True),
+    ("dgx-a100", [f"0000:{bdf}" for bdf in OF_A100], range(8), False), ("dgx-h100", OF_H200, range(8), True),
+    ("dgx-2", [f"0000:{bus}:00.0" for bus in HALF_OF_DGX_2], range(8, 16), False),
+])  # fmt: skip
+def test_gpus_and_nvswitches_of_a_board_that_are_lost_are_one(
+    base: str, gpus: list[str], numbers: range, logged: bool, tmp_path: Path
+) -> None:
+    """Adapters at the same sockets respond, so that neither these nor the host's power supplies are to blame."""
+    switches = [f"0000:{bus}:00.0" for bus in SWITCHES[base]]
+    log = tuple(map(off_bus, gpus)) if logged else ()
+    found = document(tmp_path, base, silent([*gpus, *switches], numbers), log)
+    (cause,) = found["causes"]
+    assert cause["id"] == "host/host/GPU baseboard"
+    assert [each["action"] for each in cause["actions"]] == ["inspect", "drain", "power-cycle", "contact-vendor"]
+    assert cause["confidence"]["reason"] == "rest-responds"
+    assert cause["confidence"]["beside"]
+    assert not [each for each in found["findings"] if each["status"] == "unknown"]
+
+
+def test_a_board_whose_nvswitches_adapters_lead_to_is_lost_with_these(tmp_path: Path) -> None:
+    bridges = [f"0000:{function}" for function in ("05:00.0", "05:00.1", "06:00.0", "06:00.1")]
+    of_vpd: dict[str, Json] = {f"data {PCI}/{bdf}/vpd": {"missing": "garbled"} for bdf in bridges}
+    (cause,) = causes(tmp_path, "dgx-b200", silent([*OF_H200, *bridges], range(8)) | of_vpd)
+    assert cause["id"] == "host/host/GPU baseboard"
+    assert len(cause["explains"]) == len(OF_H200) + len(bridges)
+
+
+@pytest.mark.parametrize(("gpus", "switches", "expected"), [
+    (0, 4, ["host/host/NVSwitches"]),
+    (8, 3, ["host/host/power supply", *(f"nvswitch/0000:0{number}:00.0" for number in (5, 6, 7))]),
+    (1, 4, [f"gpu/{OF_H200[0]}", "host/host/NVSwitches"]),
+])  # fmt: skip
+def test_what_is_lost_of_a_board_in_part_is_not_the_board(
+    gpus: int, switches: int, expected: list[str], tmp_path: Path
+) -> None:
+    lost = [*OF_H200[:gpus], *(f"0000:{bus}:00.0" for bus in SWITCHES["dgx-h100"][:switches])]
+    found = causes(tmp_path, "dgx-h100", silent(lost, range(gpus)), tuple(map(off_bus, OF_H200[:gpus])))
+    assert sorted(each["id"] for each in found) == expected
+
+
+def test_a_board_that_is_off_before_the_driver_starts_keeps_it_from_starting(tmp_path: Path) -> None:
+    switches = [f"0000:{bus}:00.0" for bus in SWITCHES["dgx-h100"]]
+    facts = silent([*OF_H200, *switches], range(0)) | {"nvml nvmlInit": {"missing": "absent", "detail": "NVML 9"}}
+    (cause,) = causes(tmp_path, "dgx-h100", facts)
+    assert (cause["id"], len(cause["explains"])) == ("host/host/GPU baseboard", 13)
+
+
+@pytest.mark.parametrize(("base", "bdf"), [("dgx-a100", "0000:0c:00.0"), ("dgx-h100", "0000:18:00.0")])
+def test_what_a_dead_adapter_does_not_answer_is_no_finding_of_its_own(base: str, bdf: str, tmp_path: Path) -> None:
+    found = document(tmp_path, base, silent([bdf], range(0)))
+    assert [each["id"] for each in found["causes"]] == [f"hca/{bdf}"]
+    assert not [each for each in found["findings"] if each["status"] == "unknown"]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, judgements
 from dgxcheck.checks.engine.expected import is_coherent
-from dgxcheck.checks.engine.finding import BAD, Finding, Judgement, Status, Subject
+from dgxcheck.checks.engine.finding import BAD, Finding, Judgement, Status, Subject, skip
 from dgxcheck.components.component import Component
 from dgxcheck.facts.bdf import for_smi
-from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults import UNRESPONSIVE, Fault
 from dgxcheck.facts.missing import NeededFact
 from dgxcheck.facts.record import replace
 from dgxcheck.settings import Settings
@@ -33,9 +33,24 @@ def run(box: Box, checks: Iterable[Check], required: Collection[str] = ()) -> tu
     others = replace(box, found=tuple(finding for findings in found.values() for finding in findings))
     found |= {check.id: _findings(others, check) for check in ordered if check.last}
     findings: Iterable[Finding] = (finding for check in ordered for finding in found[check.id])
+    findings = _without_echoes([*findings])
     if box.log.forgeable:
         findings = map(_of_syslog, findings)
     return tuple(_required(_at_site(finding, box.settings), required) for finding in findings)
+
+
+def _without_echoes(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """What a device does not answer that another check reports as dead is skipped: it is no fault of its own."""
+    dead = {each.subject.bdf: each.id for each in findings
+            if each.status is Status.FAIL and each.judgement.fault in UNRESPONSIVE}  # fmt: skip
+    dead.pop(None, None)
+    for each in findings:
+        unread, reported = each.status is Status.UNKNOWN and each.judgement.fault is None, dead.get(each.subject.bdf)
+        if unread and reported is not None and each.subject.peer is None:
+            message = f"{each.judgement.message}: see {reported}"
+            judgement = skip("dependency-failed", message, *each.judgement.evidence)
+            each = replace(each, judgement=judgement, blames=(), shared=None)
+        yield each
 
 
 def verdict(findings: Collection[Finding], least: int = 1, of_text: bool = False) -> Status:

@@ -13,10 +13,9 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.gaps import common_gpus, failed_pairs, is_about, unjudged
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.gpu.not_opened import not_opened
-from dgxcheck.checks.pcie.isolation import config_space_of
 from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import DRIVER, Component, host_part
-from dgxcheck.components.locate import all_gpus, device_part
+from dgxcheck.components.locate import all_gpus, device_part, off_the_bus
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import DeviceNodes
 from dgxcheck.facts.ids import COMPUTE_MODES, RECOVERY_ACTION, NvmlReturn
@@ -46,9 +45,10 @@ _UNKNOWN_ACTION = "run nvidia-smi -q, which names the recovery action, and follo
 
 def _lost(box: Box) -> Judged:
     """Fails if a GPU stopped responding at either reading, if NVML reports it as lost in answer to queries about pairs,
-    if it is bound to the NVIDIA driver, its device node can be opened and NVML does not list it, or if NVML counts it,
-    cannot open it and its config space reads all ones or NVML says why: power cables, an interrupt. Unknown if NVML
-    counts it but cannot open it for another reason. A GPU that a container or another driver hides is not judged.
+    if it is bound to the NVIDIA driver, its device node can be opened and NVML does not list it, or if its config space
+    reads all ones while NVML is not available or cannot open it, or if NVML says why it does not: power cables, an
+    interrupt. Unknown if NVML counts it but cannot open it for another reason. A GPU that a container or another driver
+    hides is not judged.
 
     Source: NVML_ERROR_GPU_IS_LOST; /sys/bus/pci/devices against nvmlDeviceGetCount; config of sysfs
     """
@@ -140,13 +140,6 @@ def _may_be_of_nvidia(gpu: Device) -> bool:
     return driver.gap is Gap.UNRECORDED if isinstance(driver, Missing) else driver in ("nvidia", None)
 
 
-def _all_ones(box: Box, gpu: Device) -> Missing | None:
-    """The gap of a config space in which every register reads ones, as that of a device that left the bus does."""
-    space = config_space_of(box, gpu.bdf or "")
-    control = None if isinstance(space, Missing) else space.control
-    return control if isinstance(control, Missing) and control.gap is Gap.LOST else None
-
-
 def _unrecorded_node(box: Box) -> Missing | None:
     """The first device node of which nobody tried whether it opens, as in a bug report."""
     nodes = box.snapshot.device_nodes
@@ -158,6 +151,8 @@ def _unrecorded_node(box: Box) -> Missing | None:
 def unlisted(box: Box, gpu: Device) -> Judgement:
     """A GPU on PCI that NVML does not list is lost only if the NVIDIA driver holds it and we may open it."""
     if isinstance(box.nvml, Missing):
+        if (ones := off_the_bus(box).get(gpu.bdf or "")) is not None and _may_be_of_nvidia(gpu):
+            return _gpu_lost("lost, its config space reads all ones", [ones])
         if box.nvml.gap is Gap.UNRECORDED:
             return unjudged(box.nvml)
         return skip("dependency-failed", "NVML lists no GPU")
@@ -168,7 +163,8 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
     all_open = not isinstance(nodes, Missing) and all(nodes)
     gone: dict[str, Missing] = {}
     if refused and not in_container(box):
-        gone = {each.bdf or "": ones for each in _unlisted_gpus(box) if (ones := _all_ones(box, each)) is not None}
+        unlisted_gpus, ones_at = {each.bdf for each in _unlisted_gpus(box)}, off_the_bus(box)
+        gone = {bdf: ones for bdf, ones in ones_at.items() if bdf in unlisted_gpus}
         if gpu.bdf in gone and len(gone) <= len(refused):
             return _gpu_lost(f"lost, its config space reads all ones; {refused[0]}", [refused[0], gone[gpu.bdf]])
         refused = refused[len(gone) :]

@@ -16,6 +16,7 @@ from dgxcheck.checks.network.port_counters import evidence_of, grown_of, of_any
 from dgxcheck.checks.network.ports import port_subject, ports
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import NVSWITCHES
+from dgxcheck.components.locate import off_the_bus
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX
 from dgxcheck.facts.infiniband import IbPort
@@ -44,6 +45,8 @@ def _number(box: Box, key: str, noun: str) -> Judgement:
     if guest(box) is not None or in_container(box):
         return skip("not-visible", "a guest or container sees only the functions assigned to it")
     need(box.snapshot.pci)
+    if not off_the_bus(box).keys().isdisjoint(each.bdf for each in box.topology.devices if each.kind != "gpu"):
+        return skip("dependency-failed", "an HCA does not respond on PCIe: see pcie.enabled")
     present, expected = FOUND[key](box), int(number.value)
     evidence = Evidence(PCI_DEVICES, ", ".join(present) or "none")
     if not present:

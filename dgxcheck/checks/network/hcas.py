@@ -37,6 +37,7 @@ from dgxcheck.checks.placement.placement import (
     wrong_gpus,
 )
 from dgxcheck.components.component import host_part
+from dgxcheck.components.locate import off_the_bus
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MELLANOX
 from dgxcheck.facts.infiniband import IbDevice
@@ -184,6 +185,9 @@ def _placement(box: Box) -> Judged:
     if not adapters or not any(wiring.to_hcas for wiring in profile.wiring):
         why = f"{profile.name} has no HCAs" if adapters else "no HCAs with an InfiniBand port"
         yield HOST, skip("not-supported", why)
+        return
+    if any(device.bdf in off_the_bus(box) for device in box.topology.devices if device.kind != "gpu"):
+        yield HOST, skip("dependency-failed", "an HCA does not respond on PCIe: see pcie.enabled")
         return
     wrong = wrong_gpus(box, profile)
     gpus = [gpu for gpu in box.topology.gpus if wrong is not None and gpu not in wrong.devices]

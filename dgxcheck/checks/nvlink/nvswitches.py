@@ -10,9 +10,9 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
-from dgxcheck.components.locate import lost_nvswitches, missing_nvswitches
+from dgxcheck.components.locate import lost_nvswitches, missing_nvswitches, off_the_bus
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Missing, need, rows
+from dgxcheck.facts.missing import need
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.topology.nvlinks import is_nvswitch
@@ -54,9 +54,8 @@ def _judge(box: Box) -> Judged:
     yield HOST, ruled(_number, box)
     if in_container(box) or guest(box) is not None:
         return
-    gaps = {row.bdf: row.control for row in rows(box.snapshot.config_space) if isinstance(row.control, Missing)}
     for lost in lost_nvswitches(box):
-        message, evidence = "fell off the bus: its config space reads all ones", of_gaps([gaps[lost.name]])
+        message, evidence = "fell off the bus: its config space reads all ones", of_gaps([off_the_bus(box)[lost.name]])
         judgement = Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.NVSWITCH_MISSING)
         yield Subject(kind="pci", name=lost.name, bdf=lost.bdf), judgement
 

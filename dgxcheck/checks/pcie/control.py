@@ -8,9 +8,10 @@ from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.expected import NO_DATA_CENTER, model_family
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, of_gaps, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.locate import off_the_bus
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import OF_THE_KERNEL
 from dgxcheck.facts.missing import Gap, Missing, need, rows
@@ -31,9 +32,9 @@ _ASLEEP = (
 
 def _control(box: Box) -> Judged:
     """Fails if memory space or bus mastering is off in a GPU, NVSwitch or HCA that its driver uses, or in a bridge
-    above one: it cannot transfer data; warns if such an NVSwitch, or a data-center GPU in persistence mode, is asleep.
-    Virtual functions, and other devices that are left to virtual machines or asleep, are not judged. Undetermined
-    without root.
+    above one: it cannot transfer data; and if all of an HCA's config space reads ones: it is off the bus. Warns if such
+    an NVSwitch, or a data-center GPU in persistence mode, is asleep. Virtual functions, and other devices that are left
+    to virtual machines or asleep, are not judged. Undetermined without root.
 
     Source: Command register in /sys/bus/pci/devices/*/config
     """
@@ -82,6 +83,10 @@ def _enabled(box: Box, row: ConfigSpace) -> Judgement:
         wake = f"wake it, as root (echo on > {file}), then look whether the GPUs' NVLinks are up (nvidia-smi nvlink -s)"
         figures = (row.power_state, AWAKE)
         return Judgement(Status.WARN, message, *figures, "", evidence, fault=Fault.DEVICE_DISABLED, remedy=wake)
+    lost, device = off_the_bus(box).get(row.bdf), box.topology.device(row.bdf)
+    if lost is not None and device is not None and device.kind != "gpu":
+        message = "fell off the bus: its config space reads all ones"
+        return Judgement(Status.FAIL, message, evidence=of_gaps([lost]), fault=Fault.HCA_LOST)
     control = need(row.control)
     bits = {"memory space": control.memory_space, "bus mastering": control.bus_master}
     off = [name for name, enabled in bits.items() if not enabled]
@@ -111,7 +116,9 @@ def _is_nvswitch(box: Box, bdf: str) -> bool:
 
 
 def _blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    if judgement.measured != "off" and _is_nvswitch(box, at.bdf or ""):
+    if judgement.fault is Fault.HCA_LOST:
+        yield component_of(box, at)
+    elif judgement.measured != "off" and _is_nvswitch(box, at.bdf or ""):
         yield Component(kind="nvswitch", name=at.name, bdf=at.bdf, part="power state")
     else:
         yield component_of(box, at, "Command register" if judgement.measured == "off" else "power state")
@@ -119,6 +126,6 @@ def _blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 
 CHECKS = (
     Check("pcie.enabled", _control, _blame,
-        lambda box, at, judgement: None if judgement.status is Status.WARN else host_part("Command registers"),
+        lambda _, __, judgement: host_part("Command registers") if judgement.measured == "off" else None,
         remedy="search dmesg for AER, DPC or hot-plug of this device; a failed recovery leaves it so"),
 )  # fmt: skip

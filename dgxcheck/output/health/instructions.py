@@ -91,7 +91,9 @@ def confidence_text(confidence: Confidence) -> str:
         "in-all": "read directly, of every device",
         "evidence": f"inferred from {kinds}",
         "in-common": f"inferred from {kinds}: what devices that fail alike or at once have in common",
-        "some-unaffected": f"inferred from {kinds}, but {beside}, also behind it, has no problem",
+        "some-unaffected": f"inferred from {kinds}, but not seen at {beside}, also behind it",
+        "rest-responds": f"inferred from {kinds}: all of its GPUs and NVSwitches are lost, and of the same sockets"
+        f" {beside} responds",
         "either-end": f"a guess among {confidence.among}: either end of the link, or what is between them",
         "one-of-several": f"a guess among {confidence.among}: it can also be {others}",
         "eliminated": f"inferred from {kinds}: every other hop ran at full speed in other tests",

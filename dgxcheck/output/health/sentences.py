@@ -95,6 +95,8 @@ SENTENCES: Mapping[Code, str] = {
     " the rack's coolant distribution unit",
     "inspect-water-cooling": "check pump, coolant level and radiator; then call the vendor",
     "inspect-power": "check power supplies, power cables, their feeds and the rack's power distribution",
+    "inspect-baseboard": "look in the BMC's sensors and event log for power of the GPU baseboard that failed and for"
+    " its connectors (from H100 on Redfish lists it as HGX_Baseboard_0)",
     "inspect-power-shelves": "look at the rack's power shelves and at this tray's power distribution board: it has no"
     " power supply of its own",
     "inspect-rack-fabric": "the fabric manager of this rack runs on its NVLink switch trays (NMX-C): check its log"

@@ -1,0 +1,75 @@
+"""GPU baseboards that are lost as a whole: all of their GPUs and NVSwitches, while the rest of the host responds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.components.component import Component
+from dgxcheck.components.containment import GPU_BASEBOARD, NVSWITCHES
+from dgxcheck.components.locate import far_ends
+from dgxcheck.diagnosis.confidence import Confidence, by_agreement
+from dgxcheck.facts.faults import UNRESPONSIVE, Fault
+from dgxcheck.facts.record import replace
+from dgxcheck.topology.model import Device
+from dgxcheck.topology.nvlinks import is_nvswitch
+
+Shared = tuple[list[Finding], Component]
+
+
+def lost_boards(box: Box, findings: Sequence[Finding]) -> Iterator[Shared]:
+    """Findings of GPUs and NVSwitches that are lost together, with their baseboard; of all NVSwitches, without GPUs,
+    with the NVSwitches.
+
+    A board is what NVLinks join, and a DGX-2 has two. Sockets and power supplies are not at fault where adapters of
+    the host respond.
+    """
+    failed = [each for each in findings if each.status is Status.FAIL]
+    lost = [each for each in failed if each.judgement.fault in UNRESPONSIVE and each.subject.bdf is not None]
+    gone = {each.subject.bdf for each in lost}
+    gpus = [gpu for gpu in box.topology.gpus if gpu.bdf in gone]
+    working = [gpu for gpu in box.topology.gpus if gpu.bdf not in gone]
+    adapters = [each for each in box.topology.devices if each.kind == "nic" and each.bdf not in gone]
+    every = _switches(box, gone)
+    switches = every if every <= gone else _joined_to_none(box, every, working)
+    if len(switches) > 1 and switches <= gone:
+        of_one_board = len(gpus) > 1 and adapters and not (working and switches == every)
+        of_it = switches | {gpu.bdf for gpu in gpus} if of_one_board else switches
+        board = replace(GPU_BASEBOARD, shared_by=tuple(gpu.name for gpu in gpus))
+        of_switches = all(each.judgement.fault is Fault.NVSWITCH_MISSING for each in lost if each.subject.bdf in of_it)
+        if of_one_board or of_switches:
+            yield [each for each in lost if each.subject.bdf in of_it], board if of_one_board else NVSWITCHES
+    absent = [each for each in failed if each.judgement.fault in _ABSENT and each.judgement.measured == 0]
+    if adapters and len(absent) == len(_ABSENT):
+        yield absent, GPU_BASEBOARD
+
+
+_ABSENT = (Fault.GPU_MISSING, Fault.NVSWITCH_MISSING)
+
+
+def _switches(box: Box, gone: Collection[str | None]) -> set[str | None]:
+    """NVSwitches on PCI, or the adapters that lead to those that are not; a lost one does not say what it leads to, but
+    the reference machine has their number."""
+    found: set[str | None] = {bdf for bdf, function in box.topology.functions.items() if is_nvswitch(function)}
+    found |= {each.bdf for each in box.topology.devices if each.kind == "nvswitch-bridge"}
+    lost = {each.bdf for each in box.topology.devices if each.kind == "nic" and each.bdf in gone}
+    number = box.number("nvlink.bridges")
+    return found or (lost if number is not None and len(lost) == number.value else set())
+
+
+def _joined_to_none(box: Box, switches: set[str | None], working: Collection[Device]) -> set[str | None]:
+    """Those that no working GPU is joined to; none where one of these does not say what it is joined to."""
+    ends = [{*far_ends(box, gpu).values()} & switches for gpu in working]
+    return switches.difference(*ends) if all(ends) else set()
+
+
+def rest_responds(box: Box, component: Component, findings: Sequence[Finding]) -> Confidence | None:
+    """Of a baseboard: adapters at the sockets of its GPUs respond."""
+    if component.part != GPU_BASEBOARD.part:
+        return None
+    gone = {each.subject.bdf for each in findings}
+    nodes = {gpu.numa_node for gpu in box.topology.gpus} or {each.numa_node for each in box.topology.devices}
+    beside = [each.name for each in box.topology.devices
+              if each.kind == "nic" and each.bdf not in gone and each.numa_node in nodes]  # fmt: skip
+    return replace(by_agreement(component, findings), reason="rest-responds", beside=tuple(beside[:1]))
