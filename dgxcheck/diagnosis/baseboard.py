@@ -45,6 +45,16 @@ def lost_boards(box: Box, findings: Sequence[Finding]) -> Iterator[Shared]:
         yield absent, GPU_BASEBOARD
 
 
+def trunk(box: Box, findings: Sequence[Finding]) -> Component | None:
+    """The NVLinks between two NVSwitches of different boards, of which each names a port: no GPU is joined to both."""
+    ends = sorted({each.subject.bdf or "" for each in findings})
+    joined = [{*far_ends(box, gpu).values()} & {*ends} for gpu in box.topology.gpus]
+    at_ports = all(event.link is not None for each in findings for event in each.judgement.events)
+    if not at_ports or len(ends) != 2 or any(len(each) > 1 for each in joined) or set().union(*joined) != {*ends}:
+        return None
+    return Component(kind="nvswitch", name=" and ".join(ends), bdf=ends[0], peer_bdf=ends[1])
+
+
 _ABSENT = (Fault.GPU_MISSING, Fault.NVSWITCH_MISSING)
 
 
@@ -72,4 +82,4 @@ def rest_responds(box: Box, component: Component, findings: Sequence[Finding]) -
     nodes = {gpu.numa_node for gpu in box.topology.gpus} or {each.numa_node for each in box.topology.devices}
     beside = [each.name for each in box.topology.devices
               if each.kind == "nic" and each.bdf not in gone and each.numa_node in nodes]  # fmt: skip
-    return replace(by_agreement(component, findings), reason="rest-responds", beside=tuple(beside[:1]))
+    return replace(by_agreement(component, findings), reason="rest-responds", beside=tuple(beside))

@@ -236,7 +236,7 @@ def with_ports(component: Component, explained: Sequence[Finding]) -> Component:
     """An NVSwitch with the ports that its SXids name and the GPUs whose findings it explains: NVML does not say which
     port a GPU's NVLink leads to. Every other component as it is.
     """
-    if component.kind != "nvswitch":
+    if component.kind != "nvswitch" or component.peer_bdf is not None:
         return component
     events = [event for each in explained if each.subject.bdf == component.bdf for event in each.judgement.events]
     ports = sorted({event.link for event in events if event.kind == "nvswitch" and event.link is not None})

@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.finding import BAD, Finding, Status, Subject
 from dgxcheck.components.component import Component, Key, host_part
 from dgxcheck.components.containment import NVSWITCHES, above, containing
 from dgxcheck.components.locate import far_ends
-from dgxcheck.diagnosis.baseboard import lost_boards
+from dgxcheck.diagnosis.baseboard import lost_boards, trunk
 from dgxcheck.diagnosis.shared_by_many import FEWEST, boards_of, is_air_or_power, shared_by_many
 from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
@@ -29,14 +29,14 @@ _BELOW_A_GUEST = host_part("physical host")
 def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
     """Findings of devices that failed within seconds of each other, with what can have done it.
 
-    Of NVSwitches the fabric that they make up, and of NVLinks that end at them, where half of the GPUs log errors of
-    theirs. Of GPUs and adapters the nearest PCIe switch above all of them, or the
-    host bridge or socket if nothing else below it works; else the power supply, which is all that they share, of a
-    virtual machine its host.
+    Of NVSwitches the fabric that they make up, or the NVLinks between two, and of NVLinks that end at them, where half
+    of the GPUs log errors of theirs. Of GPUs and adapters the nearest PCIe switch above all of them, or the host bridge
+    or socket if nothing else below it works; else the power supply, which is all that they share, of a virtual machine
+    its host.
     """
     failed = [finding for finding in findings if finding.status is Status.FAIL]
     for together in _moments([finding for finding in failed if _times(finding, "nvswitch")], "nvswitch"):
-        yield together, NVSWITCHES
+        yield together, trunk(box, together) or NVSWITCHES
     yield from _through_switches(box, findings)
     dead = [finding for finding in failed if finding.judgement.fault in DEVICE_DEAD]
     gone, unpowered = {finding.subject.bdf for finding in dead}, _unpowered(findings)

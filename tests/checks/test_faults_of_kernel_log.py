@@ -193,6 +193,16 @@ def test_of_several_sxids_the_worst_is_reported(tmp_path: Path) -> None:
     assert "SXid 20034 (LTSSM fault up), 22003 (Minion halt)" in bad.judgement.message
 
 
+def test_sxids_of_a_kind_are_counted_by_what_they_say_first(tmp_path: Path) -> None:
+    """The driver writes three lines for one: how grave it is, its severity, its data."""
+    said = ("Fatal, Link 30 LTSSM Fault Up", "Severity 1 Engine instance 30 Sub-engine instance 00", "Data {0x0}")
+    lines = [(100.0 + n, f"nvidia-nvswitch0: SXid (PCI:{SWITCH}): 20034, {each}") for n, each in enumerate(said * 2)]
+    (bad,) = bad_findings(box(logged(tmp_path, *lines, base="dgx-a100")), "kernel.xid")
+    assert "SXid 20034 (LTSSM fault up) 2 times at port 30" in bad.judgement.message
+    (once,) = bad_findings(box(logged(tmp_path, *lines[:3], base="dgx-a100")), "kernel.xid")
+    assert "(LTSSM fault up) at port 30" in once.judgement.message
+
+
 def test_of_two_troubles_the_worse_is_the_fault(tmp_path: Path) -> None:
     hot = f"{MLX5}temp_warn:198:(pid 0): High temperature on sensors with bit set 0x0 0x1"
     spec = logged(tmp_path, (100.0, hot), (101.0, f"{MLX5}poll_health:174: device's health compromised - x"))

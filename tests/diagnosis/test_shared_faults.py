@@ -179,7 +179,7 @@ def test_gpus_and_nvswitches_of_a_board_that_are_lost_are_one(
     assert cause["id"] == "host/host/GPU baseboard"
     assert [each["action"] for each in cause["actions"]] == ["inspect", "drain", "power-cycle", "contact-vendor"]
     assert cause["confidence"]["reason"] == "rest-responds"
-    assert cause["confidence"]["beside"]
+    assert cause["confidence"]["unaffected"]
     assert not [each for each in found["findings"] if each["status"] == "unknown"]
 
 
@@ -216,3 +216,23 @@ def test_what_a_dead_adapter_does_not_answer_is_no_finding_of_its_own(base: str,
     found = document(tmp_path, base, silent([bdf], range(0)))
     assert [each["id"] for each in found["causes"]] == [f"hca/{bdf}"]
     assert not [each for each in found["findings"] if each["status"] == "unknown"]
+
+
+def link_fault(number: int, bus: str, port: int) -> str:
+    return f"nvidia-nvswitch{number}: SXid (PCI:0000:{bus}:00.0): 20034, Fatal, Link {port:02d} LTSSM Fault Up"
+
+
+@pytest.mark.parametrize(("base", "ends", "component"), [
+    ("dgx-2", (("61", 8), ("c1", 8)), "nvswitch/0000:61:00.0/0000:c1:00.0"),
+    ("dgx-2", (("66", 10), ("c6", 11)), "nvswitch/0000:66:00.0/0000:c6:00.0"),
+    ("dgx-2", (("61", 8), ("62", 8)), "host/host/NVSwitches"),  # of one board: GPUs are joined to both
+    ("dgx-2", (("61", 8), ("62", 8), ("c1", 8)), "host/host/NVSwitches"),
+    ("dgx-a100", (("c4", 30), ("c6", 31)), "host/host/NVSwitches"),
+])  # fmt: skip
+def test_nvswitches_of_two_boards_that_name_a_port_at_once_share_an_nvlink(
+    base: str, ends: tuple[tuple[str, int], ...], component: str, tmp_path: Path
+) -> None:
+    log = tuple(link_fault(number, *end) for number, end in enumerate(ends))
+    (cause,) = causes(tmp_path, base, {}, log)
+    assert (cause["id"], len(cause["explains"])) == (component, len(ends))
+    assert "reset-gpu" in [each["action"] for each in cause["actions"]]

@@ -110,8 +110,8 @@ def _pci_unrecorded(box: Box) -> bool:
 
 def _responsive(box: Box) -> Judged:
     """Fails if a query to the driver hung until the deadline (--deadline) or ended the process that made it: the GPU,
-    where all such queries are about one and the driver answers of the others, else the driver. Unknown if the system let
-    no process start that could ask, had no CPU free for it, or ended it for lack of memory.
+    where all such queries are about one and the driver answers of the others, else the driver. Unknown if the system
+    let no process start that could ask, had no CPU free for it, or ended it for lack of memory.
 
     Source: dgxcheck's own deadline
     """

@@ -14,6 +14,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import ANNOUNCES_RECOVERY, KernelLog, SXid, Xid
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.xid.relations import FATAL, WINDOW_S, Recovery, link_of, recovery_of
 from dgxcheck.xid.table import REMEDIES, Response, XidEntry, decoded, sxids
@@ -173,7 +174,8 @@ def judge_sxids(log: KernelLog, all_times: Sequence[SXid]) -> Judgement:
         return Judgement(Status.PASS, f"{history}{reach(log)}")
     worst = min(map(sxid_status, now), key=WORST.index)
     reported = [sxid for sxid in now if sxid_status(sxid) is worst]
-    numbers = ", ".join(f"{number} ({_text(number)})" for number in sorted({sxid.number for sxid in reported}))
+    by_number = sorted(gathered((sxid.number, sxid) for sxid in reported).items())
+    numbers = ", ".join(f"{number} ({_text(number)}){_times(own)}" for number, own in by_number)
     ports = sorted({port for sxid in reported if (port := link_of(sxid.line)) is not None})
     at = f" at port{'s' * (len(ports) > 1)} {', '.join(map(str, ports))}" if ports else ""
     message = f"NVSwitch: {'fatal ' if worst is Status.FAIL else ''}SXid {numbers}{at}{reach(log)}"
@@ -185,6 +187,12 @@ def judge_sxids(log: KernelLog, all_times: Sequence[SXid]) -> Judgement:
         worst, message, len(now), None, "SXids", lines(log, reported), fault=sxid_fault(response),
         remedy=REMEDIES[response], events=events,
     )  # fmt: skip
+
+
+def _times(sxids_alike: Sequence[SXid]) -> str:
+    """`` 3 times``: the lines that say how grave it is; those with its severity and data in figures follow these."""
+    times = sum(sxid.fatal is not None for sxid in sxids_alike) or len(sxids_alike)
+    return f" {times} times" if times > 1 else ""
 
 
 def sxid_fault(response: Response) -> FaultKind:

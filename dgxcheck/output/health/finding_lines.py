@@ -36,6 +36,8 @@ def component_name(component: Component) -> str:
         return f"{part} {name}".strip()
     if component.kind == "host" and component.part in _OWN_NAMES:
         return f"{_OWN_NAMES[component.part]}{f' ({component.position})' if component.position else ''}"
+    if component.kind == "nvswitch" and component.peer_bdf:
+        return f"NVLinks between NVSwitches {component.name}"
     noun = f"{_NOUNS.get(component.kind, '')} {name}".strip()
     if component.kind == "gpus" and name != EVERY_GPU:
         noun = name

@@ -192,6 +192,8 @@ def _subject(assessment: Assessment, component: Component, worst: Sequence[Findi
     wrong does not say it.
     """
     kind, part = component.kind, component.part
+    if component.peer_bdf and kind == "nvswitch":
+        return component_name(component)
     if kind in ("nvlink", "path"):
         return f"{'NVLinks' if kind == 'nvlink' else 'P2P'} {component.name.replace(' - ', '-')}"
     if kind == "socket-interconnect":

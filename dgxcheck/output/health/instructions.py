@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.diagnosis.action import Action, first_remedy
 from dgxcheck.diagnosis.confidence import Confidence, Reason
 from dgxcheck.diagnosis.preserve import Preserve
@@ -92,8 +92,8 @@ def confidence_text(confidence: Confidence) -> str:
         "evidence": f"inferred from {kinds}",
         "in-common": f"inferred from {kinds}: what devices that fail alike or at once have in common",
         "some-unaffected": f"inferred from {kinds}, but not seen at {beside}, also behind it",
-        "rest-responds": f"inferred from {kinds}: all of its GPUs and NVSwitches are lost, and of the same sockets"
-        f" {beside} responds",
+        "rest-responds": f"inferred from {kinds}: all of its GPUs and NVSwitches are lost, while at the same"
+        f" sockets respond {first_of(confidence.beside)}",
         "either-end": f"a guess among {confidence.among}: either end of the link, or what is between them",
         "one-of-several": f"a guess among {confidence.among}: it can also be {others}",
         "eliminated": f"inferred from {kinds}: every other hop ran at full speed in other tests",
