@@ -74,16 +74,18 @@ def slots(box: Box) -> Mapping[str, str]:
 
 def memory_modules(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The DIMMs of the memory controller or slot that a finding names, or that the log names, and of its socket."""
-    yield host_part("memory", at.part)
     dimms, events = slots(box), [event for event in box.log.host if event.group == at.part]
-    named = dict.fromkeys(dimms[event.part] for event in events if event.part in dimms)
-    yield from (host_part("memory", slot) for slot in named)
+    named = [*dict.fromkeys(dimms.get(event.part, event.part) for event in events if event.part not in _ANY_DIMM)]
+    yield host_part("memory", named[0] if len(named) == 1 else at.part)
+    yield from (host_part("memory", slot) for slot in named if slot in dimms)
     controller = next((each.mc_name for each in controllers_of(box) if each.name == at.part), at.part)
     socket = _SOCKET.search(controller) if isinstance(controller, str) else None
     if socket is not None:
         yield host_part("memory", f"socket {int(socket[1])}")
 
 
+_ANY_DIMM = ("", "any memory", "unknown memory", "unknown label")
+"""Linux drivers/edac/edac_mc.c, where an error is of no DIMM that is known."""
 REPLACE_DIMM = (
     "find the DIMM (ras-mc-ctl --errors, edac-util -v, the BMC's event log), drain the node and replace it; uncorrected"
     " errors can corrupt data or halt the host"
