@@ -57,6 +57,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "network.errors-warn": _own(1, "an hour", 0, 1000000, "a few in a month are noise"),
     "network.errors": Threshold(10, "an hour", 1, 1000000, "ibcheckerrors: 10 since the counters were cleared"),
     "network.transport": _own(10, "an hour", 0, 1e9, "peers that end leave a few; NVSentinel warns at 1 a second"),
+    "network.transport-often": _own(3600, "an hour", 0, 1e9, "NVSentinel's limit, 1 a second: due at the next drain"),
     "network.transport-total": _own(100, "an hour", 0, 1e9, "ten times the limit of a counter that was seen to grow"),
     "network.fabric": Threshold(100, "an hour", 0, 1e9,
                                 "infiniband-diags, error_thresholds: 100 since the counters were cleared"),

@@ -150,9 +150,10 @@ def evidence_of(port: IbPort, files: Iterable[str], new: Counts) -> tuple[Eviden
 def _of_transport(box: Box, growth: Growth, port: IbPort) -> Judgement:
     """Warns if any other counter of a port, of timeouts, sequence errors, retransmissions, discards or of what is not
     known, grew by 3 or more and by at least {network.transport} (what the fabric discards or refuses: {network.fabric};
-    failed work requests of programs: {network.programs}): peers that end or reboot leave some behind. Traffic,
-    congestion control and flushed requests are not judged. Without a second reading an hour or more later, also warns
-    above {network.transport-total} (of the fabric: ten times its limit) over the whole time since boot.
+    failed work requests of programs: {network.programs}): peers that end or reboot leave some behind; those
+    of the path are due at the next drain from {network.transport-often}. Traffic, congestion control and flushed
+    requests are not judged. Without a second reading an hour or more later, also warns above {network.transport-total}
+    (of the fabric: ten times its limit) over the whole time since boot.
 
     Source: counters and hw_counters of /sys/class/infiniband/*/ports/* (mlx5); error_thresholds of infiniband-diags;
     NVSentinel's and DCGM's watches of the same
@@ -169,6 +170,8 @@ def _of_transport(box: Box, growth: Growth, port: IbPort) -> Judgement:
     message = f"{by_name} {growth.how} ({limits[worst]:g} an hour{' of each' if len(shown) > 1 else ''} allowed)"
     hourly, evidence = rate(events[worst], growth, HOUR_S), evidence_of(port, events, new)
     fault, remedy = _blamed(bad)
+    if fault is Fault.TRANSPORT_ERRORS and hourly >= box.settings.limit("network.transport-often"):
+        fault = Fault.TRANSPORT_FLOOD
     figures = (round(hourly, 2), limits[worst], "an hour")
     return judged(fault, message, *figures, evidence, warns=bool(bad), remedy=remedy)
 

@@ -160,6 +160,9 @@ class Links:
         steps=("inspect", *ADAPTER_STEPS), source=OWN)
     TRANSPORT_ERRORS = FaultKind("transport-errors", "an HCA retransmits or times out more and more", "environment",
         warns="watch", steps=("inspect", "reseat", "replace"), alone=True, source=OWN)
+    TRANSPORT_FLOOD = FaultKind("transport-flood", "an HCA retransmits or times out more than once a second",
+        "environment", steps=("inspect", "reseat", "replace"), alone=True,
+        source="NVIDIA NVSentinel, NIC health monitor: local_ack_timeout_err above 1 a second is a degradation")
     FABRIC_ERRORS = FaultKind("fabric-errors",
         "the fabric discards or refuses packets of a port, or delivers those that were damaged on the way",
         "environment", warns="watch", steps=("inspect",), alone=True,
@@ -211,6 +214,12 @@ class Links:
     IOMMU = FaultKind("iommu", "an IOMMU translates the DMA of GPUs or HCAs", "setting", disturbs="host")
     IOMMU_BLOCKED = FaultKind("iommu-blocked", "an IOMMU blocked an access or interrupt that no driver set up",
         "software", warns="watch", steps=("inspect",), source=OWN)
+    IOMMU_UNANSWERED = FaultKind("iommu-unanswered",
+        "a device, or an IOMMU itself, did not answer in time that an address is no longer used", "hardware",
+        steps=("inspect", "reboot", "contact-vendor"),
+        remedy="look in the kernel log for an Xid, a fatal error of an HCA or PCIe errors at that time; tasks of its"
+        " driver may hang with it (ps -eo pid,stat,wchan:32,comm)",
+        source="Linux drivers/iommu: arm/arm-smmu-v3, intel/dmar.c, amd/iommu.c")
     READ_REQUEST = FaultKind("read-request", "MaxReadReq of an HCA is small", "setting", warns="next-maintenance",
         fails="next-maintenance", disturbs="host")
     MAX_PAYLOAD = FaultKind("max-payload", "MaxPayload differs along the path", "setting", disturbs="host")
