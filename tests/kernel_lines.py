@@ -164,8 +164,8 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("AMD-Vi: Event logged [IO_PAGE_FAULT device=0a:00.0 domain=0x0021 address=0xf7c4a000 flags=0x0020]",),
      "kernel.iommu-fault", Fault.IOMMU),
     (("iommu ivhd0: AMD-Vi: Event logged [IOTLB_INV_TIMEOUT device=0a:00.0 address=0x106c2d8f0]",),
-     "kernel.iommu-fault", Fault.AER_LOGGED),
-    (("DMAR: VT-d detected Invalidation Time-out Error: SID a00",), "kernel.iommu-fault", Fault.AER_LOGGED),
+     "kernel.iommu-fault", Fault.IOMMU_UNANSWERED),
+    (("DMAR: VT-d detected Invalidation Time-out Error: SID a00",), "kernel.iommu-fault", Fault.IOMMU_UNANSWERED),
     # lore.kernel.org: mlx5 on a bare metal VF; VMD on Ice Lake
     (("DMAR: [INTR-REMAP] Request device [0a:00.0] fault index 1600 [fault reason 37] Blocked a compatibility format",),
      "kernel.iommu-fault", Fault.IOMMU_BLOCKED),
@@ -178,9 +178,9 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
      "kernel.iommu-fault", Fault.IOMMU_BLOCKED),
     # Linux arm-smmu-v3.c, __arm_smmu_cmdq_skip_err: neither line names the device
     (("arm-smmu-v3 arm-smmu-v3.3.auto: CMDQ error (cons 0x03000a2e): ATC invalidate timeout",), "kernel.iommu-fault",
-     Fault.AER_LOGGED),
+     Fault.IOMMU_UNANSWERED),
     (("arm-smmu-v3 arm-smmu-v3.3.auto: CMD_SYNC timeout at 0x00000a2e [hwprod 0x00000a31, hwcons 0x00000a2e]",),
-     "kernel.iommu-fault", Fault.AER_LOGGED),
+     "kernel.iommu-fault", Fault.IOMMU_UNANSWERED),
     # adapters
     ((f"{_MLX5}mlx5_load_one failed with error code -22",), "kernel.hca", Fault.HCA_NOT_STARTED),
     ((f"mlx5_core: probe of {HCA} failed with error -22",), "kernel.hca", Fault.HCA_NOT_STARTED),
@@ -257,7 +257,8 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("md/raid1:md0: Disk failure on sda2, disabling device.",), "kernel.disk", Fault.DISK_ERRORS),
     (("EXT4-fs error (device sda2): ext4_lookup:1785: inode #2: comm ls: bad",), "kernel.file-system",
      Fault.FILE_SYSTEM),
-    (("EXT4-fs (sda2): Remounting filesystem read-only",), "kernel.file-system", Fault.FILE_SYSTEM),
+    (("EXT4-fs (sda2): Remounting filesystem read-only",), "kernel.file-system", Fault.FILE_SYSTEM_READ_ONLY),
+    (("BTRFS info (device sda1 state E): forced readonly",), "kernel.file-system", Fault.FILE_SYSTEM_READ_ONLY),
     (("EXT4-fs (sda2): Delayed block allocation failed for inode 12 at logical offset 0 with max blocks 2048 with error"
       " 28", "EXT4-fs (sda2): This should not happen!! Data will be lost"), "kernel.file-system", Fault.FILE_SYSTEM),
     (("Aborting journal on device sda2-8.",), "kernel.file-system", Fault.FILE_SYSTEM),

@@ -43,7 +43,7 @@ _STALLED = (
     Form("BUG: soft lockup - CPU#", r"\d{1,5} stuck for \d{1,8}s! \[(?P<task>.{1,16}):\d{1,10}\]"),
 )
 _FRAME = Form(
-    " [nvidia", r"\w{0,20}\]",
+    " [nvidia", r"(?P<module>\w{0,20})\]",
     before=r"(?:RIP: [0-9a-f]{4}:)? {0,8}(?:\[<[0-9a-f]{8,16}>\] {1,2}){0,2}(?:\? {1,2})?"
     r"[\w.]{1,120}\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8}",
     forgeable=True,
@@ -181,8 +181,8 @@ def _stuck(lines: Lines) -> Iterator[HostEvent]:
     for seconds, message in lines:
         if match := first_match(_STUCK, message):
             heading = host_event("stuck", match.groupdict().get("task", ""), seconds, message)
-        elif heading is not None and seconds - heading.seconds <= FRAMES_S and _FRAME.match(message):
-            yield heading
+        elif heading is not None and seconds - heading.seconds <= FRAMES_S and (frame := _FRAME.match(message)):
+            yield replace(heading, group=f"nvidia{frame['module']}")
             heading = None
 
 

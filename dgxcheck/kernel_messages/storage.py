@@ -13,6 +13,7 @@ from dgxcheck.facts.bdf import PATTERN
 from dgxcheck.facts.kernel_log import HostEvent
 from dgxcheck.facts.record import replace
 from dgxcheck.kernel_messages.form import Form, Lines, first_match, host_event
+from dgxcheck.lazy_pattern import LazyPattern
 
 _NAME = r"(?P<disk>[a-z][\w!-]{0,31})"
 _BLOCK = r"(?:blk_update_request: |print_req_error: |end_request: )?"
@@ -53,7 +54,11 @@ _FILE_SYSTEM = (
         r"|Filesystem has been shut down)",
     ),
     Form("BTRFS", rf"(?:: | )(?:error|critical) \(device {_NAME}(?: state \w{{1,8}})?\)"),
+    Form("): forced readonly", before=rf"BTRFS(?:: | )info \(device {_NAME}(?: state \w{{1,8}})?"),
 )  # fmt: skip
+_UNWRITABLE = LazyPattern(r"Remounting filesystem read-only|Filesystem has been shut down|forced readonly")
+_FULL = LazyPattern(r"with error -?28\b", "with error")
+"""ENOSPC."""
 _ARRAY = Form("md/raid", rf"[\w-]{{0,8}}:(?P<array>md\w{{1,31}}): Disk failure on {_NAME}(?:,| detected)")
 _CONTROLLER = Form(
     "megaraid_sas ",
@@ -89,7 +94,8 @@ def _single(lines: Lines) -> Iterator[HostEvent]:
             disk = f"nvme{match['disk']}" if match["disk"].isdigit() else match["disk"]
             yield host_event("disk", whole_disk(disk), seconds, message)
         elif match := first_match(_FILE_SYSTEM, message):
-            yield host_event("file system", whole_disk(match["disk"]), seconds, message)
+            state = "read-only" if _UNWRITABLE.search(message) else "full" if _FULL.search(message) else ""
+            yield host_event("file system", whole_disk(match["disk"]), seconds, message, state)
         elif match := _CONTROLLER.match(message):
             yield host_event("controller", match["bdf"], seconds, message, match["what"].strip())
         elif _FILES.match(message):

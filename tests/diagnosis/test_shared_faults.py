@@ -236,3 +236,69 @@ def test_nvswitches_of_two_boards_that_name_a_port_at_once_share_an_nvlink(
     (cause,) = causes(tmp_path, base, {}, log)
     assert (cause["id"], len(cause["explains"])) == (component, len(ends))
     assert "reset-gpu" in [each["action"] for each in cause["actions"]]
+
+
+LABEL = "CPU_SrcID#0_MC#1_Chan#0_DIMM#0"
+
+
+def ecc(kind: str, label: str, count: int = 1) -> str:
+    return f"EDAC MC1: {count} {kind} memory read error on {label} (channel:0 slot:0 page:0x4f5c offset:0x0 grain:32)"
+
+
+@pytest.mark.parametrize("base", ["dgx-h100", "pcie-x8"])
+@pytest.mark.parametrize(("labels", "component"), [
+    ((LABEL,), f"host/host/memory/{LABEL}"), ((LABEL, LABEL.replace("Chan#0", "Chan#1")), "host/host/memory/mc1"),
+    (("any memory",), "host/host/memory/mc1"),
+])  # fmt: skip
+def test_the_only_dimm_that_a_controller_names_is_the_cause(
+    base: str, labels: tuple[str, ...], component: str, tmp_path: Path
+) -> None:
+    (cause,) = causes(tmp_path, base, {}, tuple(ecc("UE", label) for label in labels))
+    assert cause["id"] == component
+
+
+LOCKUP = "watchdog: BUG: soft lockup - CPU#12 stuck for 26s! [kworker/12:1:4242]"
+
+
+@pytest.mark.parametrize(("frame", "words"), [
+    ("RIP: 0010:mlx5_cmd_exec+0x1d/0x40 [mlx5_core]", "CPUs locked up 1 time: kworker/12:1 (module mlx5_core)"),
+    ("RIP: 0010:_nv012345rm+0x1d/0x40 [nvidia]", "tasks hung in it 1 time: kworker/12:1 (module nvidia)"),
+    ("RIP: 0010:_nv012345rm+0x1d/0x40 [nvidia_uvm]", "tasks hung in it 1 time: kworker/12:1 (module nvidia_uvm)"),
+])  # fmt: skip
+def test_a_lockup_names_the_module_that_it_is_in(frame: str, words: str, tmp_path: Path) -> None:
+    found = document(tmp_path, "dgx-a100", {}, (LOCKUP, frame))["findings"]
+    assert [each["message"] for each in found if each["status"] == "warn"] == [words]
+
+
+FULL = "Delayed block allocation failed for inode 12 at logical offset 0 with max blocks 8 with error 28"
+
+
+@pytest.mark.parametrize(("line", "severity", "actions", "words"), [
+    ("EXT4-fs (nvme0n1p2): Remounting filesystem read-only", "fail", ["inspect", "drain", "reboot", "contact-vendor"],
+     "smartctl"),
+    ("XFS (nvme0n1p2): Filesystem has been shut down due to log error (0x2).", "fail",
+     ["inspect", "drain", "reboot", "contact-vendor"], "xfs_repair -n"),
+    (f"EXT4-fs (nvme0n1p2): {FULL}", "warn", ["inspect"], "df -h"),
+])  # fmt: skip
+def test_a_file_system_that_takes_no_writes_fails_and_one_that_is_full_needs_room(
+    line: str, severity: str, actions: list[str], words: str, tmp_path: Path
+) -> None:
+    (cause,) = causes(tmp_path, "dgx-a100", {}, (line,))
+    assert (cause["severity"], [each["action"] for each in cause["actions"]]) == (severity, actions)
+    assert words in cause["actions"][0]["text"]
+
+
+def test_an_smmu_that_waits_in_vain_is_no_pcie_error(tmp_path: Path) -> None:
+    line = "arm-smmu-v3 arm-smmu-v3.0.auto: CMD_SYNC timeout at 0x00000081 [hwprod 0x00000094, hwcons 0x00000081]"
+    (cause,) = causes(tmp_path, "gb200-nvl72", {}, (line,))
+    assert cause["faults"] == ["iommu-unanswered"]
+    assert [each["action"] for each in cause["actions"]] == ["inspect", "drain", "reboot", "contact-vendor"]
+
+
+@pytest.mark.parametrize(("more", "urgency"), [(20, "watch"), (50_000, "next-drain")])
+def test_retransmissions_are_due_by_their_rate(more: int, urgency: str, tmp_path: Path) -> None:
+    counters = "text /sys/class/infiniband/mlx5_1/ports/1/hw_counters/out_of_sequence"
+    later: dict[str, Json] = {"/sys/class/infiniband/mlx5_1/ports/1/hw_counters": {
+        "text": {"out_of_sequence": f"{more}\n"}}}  # fmt: skip
+    (cause,) = document(tmp_path, "dgx-1-v100", {counters: "0\n"}, later=later)["causes"]
+    assert (cause["id"], cause["actions"][-1]["urgency"]) == ("port/0000:0c:00.0/1", urgency)

@@ -95,11 +95,16 @@ def _hung(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 
     Source: Linux Documentation/admin-guide/lockup-watchdogs.rst, RCU/stallwarn.rst; kernel/hung_task.c
     """
-    names = first_of([*dict.fromkeys(event.part for event in events if event.part)] or ["CPUs"])
+    names = first_of([*dict.fromkeys(map(_in_module, events))])
     locked = [event for event in events if "lockup" in event.line.lower()]
     what = "CPUs locked up" if len(locked) == len(events) else "tasks or CPUs hung"
     message = f"{what} {counted(len(events), 'time')}: {names}{reach(log)}"
     return _warning(Fault.TASKS_HUNG, message, log, events, _LOCKED if locked else "")
+
+
+def _in_module(event: HostEvent) -> str:
+    """``kworker/12:1 (module mlx5_core)``: the task, or CPUs, and the module in which it was."""
+    return f"{event.part or 'CPUs'}{f' (module {event.group})' if event.group else ''}"
 
 
 def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -179,7 +184,7 @@ def _stuck(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     Source: Linux kernel/hung_task.c and kernel/watchdog.c; the stack names the driver's module; of the driver
     src/nvidia-modeset
     """
-    names = first_of([*dict.fromkeys(event.part for event in events if event.part)])
+    names = first_of([*dict.fromkeys(map(_in_module, events))])
     message = f"tasks hung in it {counted(len(events), 'time')}: {names}{reach(log)}"
     return _warning(Fault.DRIVER_STUCK, message, log, events)
 

@@ -176,8 +176,8 @@ def _meaning(events: Sequence[IommuFault]) -> tuple[str, FaultKind, str]:
     if whats == {"unanswered"}:
         message = f"did not answer the IOMMU {counted(len(events), 'time')}"
         if any(event.bdf for event in events):
-            return message, Fault.AER_LOGGED, ""
-        return f"a device that the kernel does not name {message}", Fault.AER_LOGGED, _NAMELESS
+            return message, Fault.IOMMU_UNANSWERED, ""
+        return f"a device that the kernel does not name {message}", Fault.IOMMU_UNANSWERED, _NAMELESS
     accesses = f"{counted(len(events), 'access', 'accesses')} to memory"
     refused = counted(len(events), "interrupt") if whats == {"interrupt"} else accesses
     fault, remedy = (Fault.IOMMU, "") if "memory" in whats else (Fault.IOMMU_BLOCKED, _BLOCKED)
@@ -186,7 +186,7 @@ def _meaning(events: Sequence[IommuFault]) -> tuple[str, FaultKind, str]:
 
 def _blame_iommu(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The setting; of a device that does not answer, it or its link."""
-    refused = judgement.fault is not Fault.AER_LOGGED
+    refused = judgement.fault is not Fault.IOMMU_UNANSWERED
     yield from host("IOMMU setting")(box, at, judgement) if refused else _blames(box, at, judgement)
 
 

@@ -115,22 +115,37 @@ def _has(members: Sequence[str], disk: str) -> bool:
 
 
 def _file_systems(box: Box) -> Judged:
-    """Warns if the kernel logged errors of a file system on a disk, volume or array of the host (ext4, XFS, Btrfs), as
-    when it becomes read-only, or that an NFS or Lustre server does not respond and did not since. Removable disks are
-    not judged.
+    """Warns if the kernel logged errors of a file system on a disk, volume or array of the host (ext4, XFS, Btrfs), and
+    fails if it became read-only or was shut down; warns if an NFS or Lustre server does not respond and did not since.
+    Removable disks are not judged.
 
     Source: Linux fs/ext4, fs/jbd2, fs/xfs, fs/btrfs, net/sunrpc/clnt.c
     """
     log, disks = need(box.snapshot.kernel_log), own_disks(box)
     damaged = [event for event in events_of(log, "file system") if _is_own(event.part, disks)]
     for name, events in grouped((event.part, event) for event in damaged).items():
-        message = f"{counted(len(events), 'error')} of its file systems logged{reach(log)}"
-        judgement = judged(Fault.FILE_SYSTEM, message, len(events), 0, "errors", lines(log, events), warns=True)
-        yield Subject(kind="disk", name=name, bdf=None), judgement
+        yield Subject(kind="disk", name=name, bdf=None), _file_system(log, events)
     if servers := events_of(log, "file server"):
         yield HOST, _servers(log, servers)
     elif not damaged:
         yield HOST, nothing_logged(log, "no errors of file systems logged")
+
+
+def _file_system(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
+    """Nothing can be written any more where it became read-only; one that is full needs room, not a repair."""
+    unwritable = any(event.group == "read-only" for event in events)
+    full = all(event.group == "full" for event in events)
+    what = ", it became read-only" if unwritable else ", it has no space left" if full else ""
+    message = f"{counted(len(events), 'error')} of its file systems logged{what}{reach(log)}"
+    fault, remedy = Fault.FILE_SYSTEM_READ_ONLY if unwritable else Fault.FILE_SYSTEM, _FREE_SPACE if full else ""
+    figures = (len(events), 0, "errors", lines(log, events))
+    return judged(fault, message, *figures, warns=True, fails=unwritable, remedy=remedy)
+
+
+_FREE_SPACE = (
+    "see how full its file systems are (df -h, df -i) and what takes the space (du -xh): what was being written at that"
+    " time is lost, the disk itself needs nothing"
+)
 
 
 def _servers(log: KernelLog, servers: Sequence[HostEvent]) -> Judgement:
