@@ -135,7 +135,7 @@ def _file_system(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     """Nothing can be written any more where it became read-only; one that is full needs room, not a repair."""
     unwritable = any(event.group == "read-only" for event in events)
     full = all(event.group == "full" for event in events)
-    what = ", it became read-only" if unwritable else ", it has no space left" if full else ""
+    what = ", one became read-only" if unwritable else ", one has no space left" if full else ""
     message = f"{counted(len(events), 'error')} of its file systems logged{what}{reach(log)}"
     fault, remedy = Fault.FILE_SYSTEM_READ_ONLY if unwritable else Fault.FILE_SYSTEM, _FREE_SPACE if full else ""
     figures = (len(events), 0, "errors", lines(log, events))
