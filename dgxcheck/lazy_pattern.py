@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_METHODS = ("match", "fullmatch", "search", "finditer", "findall", "sub", "split")
+
+
 class LazyPattern:
     """As ``re.Pattern``; every match holds one of ``literals``; tests/test_patterns.py derives it.
 
     Without a literal it is compiled at its first use.
     """
 
-    __slots__ = ("compiled", "expression", "flags", "literals")
     compiled: re.Pattern[str]
 
     def __init__(self, expression: str, *literals: str, flags: int = 0) -> None:
@@ -29,10 +31,12 @@ class LazyPattern:
         self.flags = flags
 
     def __getattr__(self, name: str) -> re.Pattern[str]:
-        """Called for a slot that is still empty: ``compiled``, at its first use."""
+        """Called for what is not there yet: ``compiled``, at its first use."""
         if name != "compiled":
             raise AttributeError(name)
         self.compiled = re.compile(self.expression, self.flags)
+        if self.literals == ("",):  # from now on its own methods, without one more call for every line
+            vars(self).update({name: getattr(self.compiled, name) for name in _METHODS})
         return self.compiled
 
     # the loop stands in each of these because a call of its own, made for every line, would double its time

@@ -18,8 +18,6 @@ DEVICE = rf"[^\s:]{{1,64}} (?P<bdf>{PATTERN}): "
 class Form(LazyPattern):
     """Matches from the start of a message. What is kept of a log follows from all of these (``forms.py``)."""
 
-    __slots__ = ("context", "forgeable", "starts")
-
     def __init__(
         self, literal: str, after: str = "", before: str = "", *, forgeable: bool = False, context: bool = False
     ) -> None:

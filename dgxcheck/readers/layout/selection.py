@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache, partial
 from itertools import chain, compress, repeat
 from operator import contains
 
@@ -10,7 +11,7 @@ from dgxcheck.limits import READ_CHARACTERS, READ_LINES
 
 _NAMES = ("GPU", "gpu", "NVRM", "nvidia", "NVIDIA", "mlx", "NCCL", "PCI", "Lnk")
 _PIECE = 256
-"""Lines that are looked at together."""
+"""Lines that are looked at together, and not before those nearer to an end of the text were too few."""
 _ALARMS = ("Xid", "rror", "ail", "WARN")
 
 
@@ -18,12 +19,14 @@ def selected(lines: Sequence[str]) -> Sequence[int]:
     """Numbers, from 0, of the lines that are read: all of a text of usual length, of a longer one as many."""
     if len(lines) <= READ_LINES and sum(map(len, lines)) <= READ_CHARACTERS:
         return range(len(lines))
-    named, alarming = _holding(lines, _NAMES), _holding(lines, _ALARMS)
-    both, one = (_numbers(flags, len(lines)) for flags in (named & alarming, named ^ alarming))
+    holding = cache(partial(_holding, lines))
+    pieces = range(0, len(lines), _PIECE)
     chosen: set[int] = set()
     room = READ_CHARACTERS
-    for numbers in (both, one, range(len(lines))):
-        for number in _from_both_ends(numbers):
+    for rank in range(_RANKS):
+        forth = (number for start in pieces for number in holding(start)[rank])
+        back = (number for start in reversed(pieces) for number in reversed(holding(start)[rank]))
+        for number in chain.from_iterable(zip(forth, back, strict=True)):  # of too many the beginning and the end
             if number not in chosen and (line := lines[number]) and not line.isspace():
                 room -= len(line)
                 if room < 0 or len(chosen) == READ_LINES:
@@ -32,28 +35,22 @@ def selected(lines: Sequence[str]) -> Sequence[int]:
     return sorted(chosen)
 
 
-def _holding(lines: Sequence[str], words: Sequence[str]) -> int:
-    """A byte for each line that is 1 where it holds one of the words, all bytes as one number.
-
-    The lines of a piece are looked at where the piece holds the word.
-    """
-    found = bytearray()
-    for start in range(0, len(lines), _PIECE):
-        piece = lines[start : start + _PIECE]
-        text = "\n".join(piece)
-        flags = 0
-        for word in words:
-            if word in text:
-                flags |= int.from_bytes(bytes(map(contains, piece, repeat(word))), "little")
-        found += flags.to_bytes(len(piece), "little")
-    return int.from_bytes(found, "little")
+_RANKS = 3
 
 
-def _numbers(flags: int, count: int) -> Sequence[int]:
-    """Those, from 0, whose byte is 1."""
-    return [*compress(range(count), flags.to_bytes(count, "little"))]
+def _holding(lines: Sequence[str], start: int) -> tuple[Sequence[int], ...]:
+    """Of the piece that begins there: lines that name a device and an error, that name one of both, and all."""
+    piece = lines[start : start + _PIECE]
+    text = "\n".join(piece)
+    named, alarming = (_flags(piece, filter(text.__contains__, words)) for words in (_NAMES, _ALARMS))
+    numbers = range(start, start + len(piece))
+    both, one = (flags.to_bytes(len(piece), "little") for flags in (named & alarming, named ^ alarming))
+    return [*compress(numbers, both)], [*compress(numbers, one)], numbers
 
 
-def _from_both_ends(numbers: Sequence[int]) -> Iterator[int]:
-    """The first, the last, the second ..: of too many the beginning and the end are read."""
-    return chain.from_iterable(zip(numbers, reversed(numbers), strict=True))
+def _flags(piece: Sequence[str], words: Iterable[str]) -> int:
+    """A byte for each line that is 1 where it holds one of the words, all bytes as one number."""
+    flags = 0
+    for word in words:
+        flags |= int.from_bytes(bytes(map(contains, piece, repeat(word))), "little")
+    return flags
