@@ -74,6 +74,8 @@ def test_any_bytes_are_a_configuration_space(config: bytes) -> None:
      ("traps: acme: train[12] trap invalid opcode ip:1 sp:2 error:0 in libcuda.so[400000+1000]", "acme"),
      ("acme train[12]: segfault at 0 ip 0000000000401136 sp 00007ffd error 6 in libcuda.so[400000+1000]", "acme"),
      ("EXT4-fs error (device sda1): ext4_lookup:1234: inode #2: comm acme: deleted inode referenced: 1", "acme"),
+     ("nvidia-fs: failed to open /scratch/ann/acme.h5 on it", "acme"),
+     ("NVRM: loading '/data/acme/fw.bin' failed", "acme"), ("nvidia 0000:05:00.0: asset tag A0451877", "A0451877"),
      ("oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,task=acme,pid=4711,uid=0", "acme")],
 )  # fmt: skip
 def test_of_the_kernel_log(message: str, identity: str) -> None:

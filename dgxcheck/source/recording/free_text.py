@@ -52,10 +52,11 @@ _REGISTERS = LazyPattern(
 _PPIN = LazyPattern(r"(?P<before>\bPPIN:? (?:0x)?)(?P<number>[0-9a-fA-F]{1,16})\b", "PPIN")
 _BEFORE = (("serial", "number"), ("type", "typed"), ("made", "address"))
 _IN_KERNEL_LOG = LazyPattern(
-    r"(?P<number>(?i:\bserial(?:[ _]?(?:number|no\.?))?|\bs/n)(?: ?(?:is |[:=]) ?| (?=[A-Z]*\d[A-Z\d]{5})))"
+    r"(?P<number>(?i:\bserial(?:[ _]?(?:number|no\.?))?|\bs/n|\basset tag)(?: ?(?:is |[:=]) ?| (?=[A-Z]*\d[A-Z\d]{5})))"
     r"(?P<serial>[^\s,]+)"
     r"|(?P<mac>(?<![\w:-])(?=[0-9]{0,11}[a-fA-F])(?=[a-fA-F]{0,11}[0-9])[0-9a-fA-F]{12}(?![\w:-]))"
     r"|(?P<home>/home/)(?P<owner>[^\s/'\",;]{1,32})|(?P<who>\b[Uu]ser(?:name)?(?:=| ?'))(?P<user>[\w.-]{1,32})"
+    r"|(?P<file>(?<=[\s\"'])/(?!(?:home|sys|dev|proc|usr|lib|lib64|boot|bin|sbin|run|etc)/)[\w.+-]+(?:/[\w.+-]+)+)"
     r"|(?P<address>(?<![\w.-])[A-Za-z][\w.-]{0,31}@[\w.-]{1,253})"
     r"|(?P<named>name=|(?i:client|process|comm) ')(?P<process>(?!<unknown>)[^,']+)"
     # kernel/hung_task.c, kernel/watchdog.c, mm/memory-failure.c: the name is cut after 15 characters
@@ -131,7 +132,7 @@ class FreeText:
                 return match["number"] + self._pseudonyms.identity(match["serial"], known=True)
             if match["mac"]:
                 return self._pseudonyms.identity(match["mac"], known=True)
-            if match["address"]:
+            if match["address"] or match["file"]:
                 return "hidden"
             before, name, kind = next(named for named in _NAMED if match[named[1]])
             return f"{match[before]}{self._pseudonyms.named(kind, match[name])}"
