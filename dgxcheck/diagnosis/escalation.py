@@ -151,9 +151,11 @@ def for_a_warning(component: Component, steps: Steps, watched: bool) -> Steps:
 def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
     causing = {fault for fault in faults if fault is not None and fault not in _SYMPTOMS}
     if component.kind == "gpu":
-        if Fault.DRIVER_STUCK in causing and causing.isdisjoint(GPU_DEAD | ASK_FOR_RESET):  # nvidia-smi hangs as well
-            return without_reset(_steps(component, causing - {Fault.DRIVER_STUCK}))
-        causing -= _FOLLOW_FROM_A_GPU
+        rest = causing - _FOLLOW_FROM_A_GPU
+        stuck = Fault.DRIVER_STUCK in causing and rest.isdisjoint(GPU_DEAD | ASK_FOR_RESET)
+        if stuck or (Fault.DRIVER_UNRESPONSIVE in causing and not rest):  # nvidia-smi hangs as well
+            return without_reset(_steps(component, rest))
+        causing = rest
     if causing & GPU_DEAD:
         causing -= {Fault.REBOOT_REQUIRED}  # what brings a lost GPU back begins with it
     others = causing - ASK_FOR_RESET

@@ -60,7 +60,6 @@ def silent(bus: str, answer: Json) -> dict[str, Json]:
     ({"missing": "timeout"}, (xid("9d", 119, GSP), xid("9d", 154, RESET))),
     ({"missing": "timeout"}, (xid("9d", 119, GSP), xid("9d", 154, RESET), *HUNG)),
     ({"missing": "lost", "code": 999}, (xid("9d", 119, GSP), xid("9d", 154, RESET))),
-    ({"missing": "timeout"}, ()),
 ])  # fmt: skip
 def test_a_gpu_that_alone_is_silent_is_reset_first(answer: Json, log: tuple[str, ...], tmp_path: Path) -> None:
     """As the driver asks (Xid 119: RESET_GPU), though tasks hang in it; the other GPUs answer."""
@@ -80,6 +79,13 @@ def test_several_silent_gpus_are_the_driver_unless_firmware_timed_out(
     unanswered: Json = {"missing": "timeout"}
     (cause,) = causes(tmp_path, "dgx-h100", {**silent("9d", unanswered), **silent("c3", unanswered)}, log)
     assert cause["id"] == component
+
+
+def test_a_gpu_that_alone_is_silent_without_a_reason_is_not_reset(tmp_path: Path) -> None:
+    """``nvidia-smi -r`` asks the driver about it first, and waits as well."""
+    (cause,) = causes(tmp_path, "dgx-h100", silent("9d", {"missing": "timeout"}), ())
+    assert cause["id"] == "gpu/0000:9d:00.0"
+    assert [each["action"] for each in cause["actions"]][:2] == ["drain", "reboot"]
 
 
 def test_a_gpu_that_nvml_calls_lost_is_not_reset(tmp_path: Path) -> None:

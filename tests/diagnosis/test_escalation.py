@@ -22,7 +22,7 @@ from dgxcheck.facts.faults.kind import FaultKind, Step
 GPU = ["reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "replace"]
 HARDWARE = {"reseat", "replace", "contact-vendor"}
 NOT_OF_GPUS = {
-    Fault.DISK_ERRORS, Fault.HCA_IDENTITY, Fault.TRANSPORT_ERRORS,
+    Fault.DISK_ERRORS, Fault.HCA_IDENTITY, Fault.TRANSPORT_ERRORS, Fault.TRANSPORT_FLOOD,
     Fault.PORT_DISABLED, Fault.HCA_NOT_STARTED, Fault.HCA_UNRESPONSIVE, Fault.HCA_LOST, Fault.HCA_FATAL,
     Fault.HCA_FLASH_RECOVERY, Fault.ARRAY_FAILED, Fault.CABLE_MISSING, Fault.UPLINKS_UNEVEN, Fault.SUBNET_SPLIT,
 }  # fmt: skip
