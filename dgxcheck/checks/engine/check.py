@@ -55,7 +55,7 @@ class Check(Record, kw_only=False):
         return self._paragraph(1).removeprefix("Source: ")
 
     def _paragraph(self, number: int) -> str:
-        paragraphs = [*(self.judge.__doc__ or "").split("\n\n", 2), ""]  # python -OO keeps no docstrings
+        paragraphs = [*(self.judge.__doc__ or "not kept by python -OO").split("\n\n", 2), ""]
         return " ".join(paragraphs[number].split())
 
     @property
