@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         "key", "holder", "identity", "place", "inventory", "version", "setting", "state", "capability", "gauge",
         "counter", "load", "event",
     ]  # fmt: skip
-    Among = Literal["", "place", "board", "image"]
+    Among = Literal["", "place", "board", "image", "model"]
     Better = Literal["more", "less"]
     """Of a number that is compared with an earlier one; there is more where there was none."""
 

@@ -34,10 +34,7 @@ class PciFunction(Record, where="/sys/bus/pci/devices/{bdf}"):
     link_width: int | Missing = nature.state(
         "link width", among="place", most="max_link_width", file="current_link_width", kept=True
     )
-    max_link_gen: int | Missing = nature.capability(
-        "max link gen", file="max_link_speed",
-        differs_in={"bridge": "switches of several generations serve one kind of GPU: pcie.link-speed"},
-    )  # fmt: skip
+    max_link_gen: int | Missing = nature.capability("max link gen", among="model", file="max_link_speed")
     max_link_width: int | Missing = nature.capability("max link width")
     numa_node: int | Missing = nature.place("NUMA node", kept=True)
     """As the kernel gives it; -1 means that the firmware did not say."""

@@ -60,6 +60,14 @@ def test_a_record_that_is_added_is_compared_at_once() -> None:
     assert (finding.subject.bdf, finding.judgement.message) == (GPU2, "flap 7, others 3")
 
 
+def test_ports_of_one_switch_model_support_the_same_generation(tmp_path: Path) -> None:
+    """Without a profile nothing else knows what a slot should support; the ports of another switch are no measure."""
+    port = "/sys/bus/pci/devices/0000:b9:04.0"
+    slow: dict[str, Json] = {f"text {port}/max_link_speed": "5.0 GT/s PCIe\n"}
+    assert odd(slow, tmp_path, "l40s-x8") == [("pcie.uniform", "0000:b9:04.0", "max link gen 2, others 4")]
+    assert odd(slow | {f"text {port}/device": "0x8733\n"}, tmp_path, "l40s-x8") == []
+
+
 @cache
 def compared_records(shipped: str) -> frozenset[str]:
     """The names of all records of devices that have siblings."""

@@ -117,7 +117,7 @@ def _grouped(box: Box, kinds: Collection[Kind], only: object) -> Mapping[tuple[H
                     continue
                 among = option(leaf[1], "among")
                 board = sibling.board if among == "board" else None
-                within = sibling.place if among == "place" else sibling.image if among == "image" else None
+                within = getattr(sibling, among) if among in ("place", "image", "model") else None
                 groups[board, role, leaf[0], within].append((sibling, leaf, record))
     return groups
 

@@ -61,6 +61,8 @@ class Sibling(Record):
     """Position on a board that carries several GPUs."""
     image: Hashable = None
     """Which firmware images fit."""
+    model: Hashable = None
+    """Of a bridge: switches of several generations serve one kind of GPU."""
     below: frozenset[str] = frozenset()
     """Of a bridge: bus ids of what its link leads to. A fault of that link is found at its lower end."""
 
@@ -160,7 +162,7 @@ def _bridges(box: Box, rows: Rows) -> Iterator[Sibling]:
             role = (model, depth.get(bdf), frozenset(below.get(bdf, Counter()).items()))
             yield Sibling(
                 kind="bridge", subject=pci_subject(bdf), role=role, rows=rows.get((bdf, None), ()),
-                below=frozenset(next_below.get(bdf, ())),
+                model=_model(port), below=frozenset(next_below.get(bdf, ())),
             )  # fmt: skip
 
 
