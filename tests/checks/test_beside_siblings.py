@@ -103,6 +103,22 @@ def test_idle_clocks_at_full_use(
     assert [each["fault"] for each in throttled(tmp_path, "geforce-x4", of_geforce(own, others))] == due
 
 
+@pytest.mark.parametrize(("own", "later", "running", "due"), [
+    ((97, 0, 1200, 300), 0, True, ["clocks-stuck"]),  # locked, and the driver does not say so
+    ((97, 0, 1200, 300), 0, False, []),
+    ((97, 0, 1200, 300), 0x4, True, []),  # a load that changes
+    ((97, 0, 1900, 300), 0, True, []),
+    ((97, 0, 1200, 420), 0, True, []),  # what it does needs no high clocks, or the clock is of an instant
+    ((60, 0, 1200, 300), 0, True, []),
+])  # fmt: skip
+def test_low_clocks_without_a_reason(
+    own: tuple[int, int, int, int], later: int, running: bool, due: list[str], tmp_path: Path
+) -> None:
+    facts = of_h200(own, (97, 0, 1980, 420))
+    facts |= {f"nvml nvmlDeviceGetComputeRunningProcesses {bdf} ": PROGRAM for bdf in OF_H200 if running}
+    assert [each["fault"] for each in throttled(tmp_path, "dgx-h200", facts, reasons(SLOW, later))] == due
+
+
 @pytest.mark.parametrize(("now", "later"), [(0x1, 0x1), (0, 0x1)])
 def test_utilisation_of_a_program_that_ended(now: int, later: int, tmp_path: Path) -> None:
     facts = of_geforce((100, now, 180, 40, 8), (99, 0, 2600, 500, 1))

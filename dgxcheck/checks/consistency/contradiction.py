@@ -7,7 +7,7 @@ from typing import Any
 
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
-from dgxcheck.checks.gpu.beside_siblings import BUSY, LOW_STATE, kept_idle
+from dgxcheck.checks.gpu.beside_siblings import BUSY, LOW_STATE, kept_slow
 from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import GPU_IDLE
@@ -74,7 +74,7 @@ def at_load(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
     does.
     """
     busy = number(facts, _BUSY)
-    if busy is None or busy < BUSY or kept_idle(box, gpu.bdf or "") is not None:
+    if busy is None or busy < BUSY or kept_slow(box, gpu.bdf or "") is not None:
         return
     state, clock, highest = number(facts, _STATE), number(facts, _CLOCK), number(facts, _HIGHEST)
     power, limit, reasons = number(facts, _POWER), number(facts, _LIMIT), number(facts, _REASONS)

@@ -1,4 +1,4 @@
-"""A busy GPU that is slower than those of its model beside it: left in its idle clocks, or capped below its limit."""
+"""A busy GPU that is slower than those of its model beside it: kept in low clocks, or capped below its limit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POWER_CAP = 0x4
 """``nvmlClocksEventReasonSwPowerCap``: no fault by itself."""
 BY_SETTING = 0x2
 """``nvmlClocksEventReasonApplicationsClocksSetting``: application or locked clocks."""
-BUSY = 99
+BUSY = 95
 """Percent utilisation. Ours, as the shares below."""
 LOW_STATE = 8
 _WELL_BELOW, _NEAR = 0.7, 0.8
@@ -36,7 +36,7 @@ _ELSEWHERE = (
     "look for a limit beside the GPU's own: power supplies and power cables, a cap that the BMC set, on a Grace"
     " superchip that of the module (nvidia-smi -q -i BDF -d POWER)"
 )
-_KEPT_IDLE = (
+_KEPT_SLOW = (
     "look whether somebody locked its clocks (nvidia-smi -lgc, -lmc or -ac in scripts and services of the site), then"
     " at the power cables of a card, and at what the driver logged at its start (dmesg: NVRM)"
 )
@@ -151,8 +151,9 @@ def _reasons(masks: tuple[int, int], own: _Load) -> Evidence:
     return answered([*map(as_evidence, masks)], "nvmlDeviceGetCurrentClocksEventReasons", own.bdf)
 
 
-def kept_idle(box: Box, bdf: str) -> Judgement | None:
-    """A fully used GPU in an idle performance state, while those of its model are in a high one and draw more.
+def kept_slow(box: Box, bdf: str) -> Judgement | None:
+    """A fully used GPU in an idle performance state, or with low clocks for which the driver has no reason at either
+    reading, while those of its model are in a high state, faster and draw more.
 
     Utilisation without a program may be wrong itself, and so says nothing where only the siblings run programs. It is
     a mean, too: a program that ended a moment ago is still in it. So none of two readings may call the GPU idle.
@@ -162,7 +163,9 @@ def kept_idle(box: Box, bdf: str) -> Judgement | None:
     own, others = found
     both = _counters(box.growth, bdf)
     masks = None if both is None else _masks(box.growth, *both)
-    if own.state < LOW_STATE or masks is None or any(mask & (BY_SETTING | GPU_IDLE) for mask in (own.mask, *masks)):
+    if masks is None or any(mask & (BY_SETTING | GPU_IDLE) for mask in (own.mask, *masks)):
+        return None
+    if own.state < LOW_STATE and (own.programs is not True or any((own.mask, *masks))):
         return None
     fast = [other for other in others
             if other.state < LOW_STATE and own.clock < other.clock * _SLOWER and own.power_mw < other.power_mw * _SLOWER
@@ -177,7 +180,7 @@ def kept_idle(box: Box, bdf: str) -> Judgement | None:
     state = answered(own.state, "nvmlDeviceGetPerformanceState", own.bdf)
     evidence = (state, _reasons(masks, own), *_evidence((own, best)))
     return Judgement(
-        Status.WARN, message, own.clock, best.clock, "MHz", evidence, fault=Fault.CLOCKS_STUCK, remedy=_KEPT_IDLE
+        Status.WARN, message, own.clock, best.clock, "MHz", evidence, fault=Fault.CLOCKS_STUCK, remedy=_KEPT_SLOW
     )
 
 

@@ -15,7 +15,7 @@ from dgxcheck.checks.engine.finding import (
     skip,
 )
 from dgxcheck.checks.engine.growth import counter_growth
-from dgxcheck.checks.gpu.beside_siblings import BY_SETTING, capped, kept_idle
+from dgxcheck.checks.gpu.beside_siblings import BY_SETTING, capped, kept_slow
 from dgxcheck.components.component import host_part
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.faults import Fault
@@ -72,8 +72,8 @@ def _throttle(box: Box, clocks: GpuClocks) -> Judgement:
     slowdown (0x20); fails if two readings within 10 minutes have the same reason, or if more than {clock.throttle} of
     the time between two readings was lost to heat or the power brake; a slowdown that took so much and is over warns.
     Idle clocks, the power cap and clocks that were set are not faults, unless at two readings a fully used GPU has idle
-    clocks, or its cap at less than 70 % of its power limit, while one of its model beside it is fully used, faster and
-    draws more.
+    clocks, or low ones without any reason, or its cap at less than 70 % of its power limit, while one of its model
+    beside it is fully used, faster and draws more.
 
     Source: nvmlClocksEventReasons in nvml.h; nvmlDeviceGetViolationStatus
     """
@@ -81,7 +81,7 @@ def _throttle(box: Box, clocks: GpuClocks) -> Judgement:
     evidence = answered(mask, "nvmlDeviceGetCurrentClocksEventReasons", clocks.bdf)
     bit = slowdown(mask)
     if not bit:
-        slower = kept_idle(box, clocks.bdf) or capped(box, clocks.bdf)
+        slower = kept_slow(box, clocks.bdf) or capped(box, clocks.bdf)
         return slower or _before(box, clocks.bdf) or Judgement(Status.PASS, "no slowdown", evidence=(evidence,))
     name, fault = HELD_BACK[bit]
     if bit == SLOWDOWN and (cool := _cool(box.gpu(clocks.bdf).thermal)):

@@ -287,7 +287,7 @@ class Gpu:
         steps=("inspect", *RMA_STEPS), source=OWN)
     POWER_VIOLATION = FaultKind("power-violation", "clocks are held down by lack of power", "environment",
         about=("gpu", "power supply"))
-    CLOCKS_STUCK = FaultKind("clocks-stuck", "a fully used GPU stays in its idle clocks", "hardware", about=("gpu", ""),
-        steps=("inspect", *RESET_STEPS, "power-cycle", *RMA_STEPS), source=OWN)
+    CLOCKS_STUCK = FaultKind("clocks-stuck", "a fully used GPU keeps low clocks, without a reason of the driver",
+        "hardware", about=("gpu", ""), steps=("inspect", *RESET_STEPS, "power-cycle", *RMA_STEPS), source=OWN)
     CLOCKS_LOWERED = FaultKind("clocks-lowered", "application clocks are below the default", "setting")
     CLOCKS_LIMITED = FaultKind("clocks-limited", "the highest clock is below that of the model", "setting")
