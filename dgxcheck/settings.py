@@ -63,6 +63,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
                                 "infiniband-diags, error_thresholds: 100 since the counters were cleared"),
     "network.programs": _own(1000, "an hour", 0, 1e9, "a program that fails leaves a few hundred"),
     "network.carrier": Threshold(5, "a day", 0, 1000000, "Azure's node checks: 5 lost carriers in 24 hours"),
+    "network.flaps": Threshold(2, "a day", 0, 1000000, "gpud: three in 12 hours are a flap"),
     "ecc.retired-pages-fail": Threshold(63, "pages", 1, 64, "DCGM fails at 63; the table holds 64"),
     "kernel.xid-processes": _own(3, "processes", 2, 1000, "one program's fault is not three's"),
     "kernel.corrected-pcie": _own(100, "corrected errors", 0, 100000, ", a day: no vendor gives one"),

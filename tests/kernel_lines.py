@@ -316,6 +316,7 @@ UNJUDGED: tuple[Lines, ...] = (
     ("EXT4-fs (sda2): Delayed block allocation failed for inode 12 at logical offset 209 with max blocks 9 with error"
      " 122",),  # beyond a quota
     ("mlx5_core 0000:02:00.0 enp2s0f0: Link down",),  # once
+    (f"mlx5_core {HCA} mlx5_0: Port: 1 Link DOWN",),
     ("ixgbe 0000:02:00.0 enp2s0f0: NIC Link is Down",),
     ("tg3 0000:02:00.0 enp2s0f0: Link is down",),
     ("ipmi_si IPI0001:00: There appears to be no BMC at this location",

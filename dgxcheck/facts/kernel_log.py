@@ -21,10 +21,10 @@ EARLIER_DAYS = 30
 Severity = Literal["corrected", "nonfatal", "fatal"]
 HcaTrouble = Literal[
     "not started", "off bus", "firmware", "health", "module", "temperature", "power", "stalled",
-    "unplugged",
+    "unplugged", "link down",
 ]  # fmt: skip
 """Driver gave up, no answer on PCIe, firmware does not respond or reports an error that it survived, module or cable of
-a port, too hot, insufficient slot power, a transmit queue that timed out, a port without a cable."""
+a port, too hot, insufficient slot power, a transmit queue that timed out, a port without a cable or that went down."""
 
 HostTrouble = Literal[
     "memory", "machine check", "throttled", "stuck", "disk", "array", "file system", "unplugged", "panic", "oops",
@@ -141,7 +141,7 @@ class HcaEvent(Record, nature="event"):
     bdf: str
     trouble: HcaTrouble
     module: int | None
-    """Number of the port's module, where it is about one."""
+    """Number of the port's module, from 0, where it is about one."""
     text: str
     seconds: float
     line: str

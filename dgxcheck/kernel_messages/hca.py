@@ -1,4 +1,5 @@
-"""Messages of the mlx5 driver (Linux drivers/net/ethernet/mellanox/mlx5/core).
+"""Messages of the mlx5 driver (Linux drivers/net/ethernet/mellanox/mlx5/core), and ports that went down, of any driver
+(drivers/infiniband/core/cache.c, from Linux 6.15 on).
 
 Only those about hardware. A register that a restricted function may not read fails at every access
 (``ACCESS_REG(0x805) .. err(-22)``) and means nothing.
@@ -44,6 +45,10 @@ _TROUBLES: Mapping[Form, HcaTrouble] = {
 }  # fmt: skip
 """health.c, cmd.c (no answer at all; a command that is answered late says "recovered after timeout"), events.c,
 en_main.c."""
+_PORT_DOWN = Form(
+    ": Port: ", r"(?P<port>[1-9]\d{0,2}) Link DOWN$",
+    before=rf"[\w-]{{1,32}} (?P<bdf>{PATTERN}) (?P<device>[\w.@-]{{1,63}})",
+)  # fmt: skip
 _PLUGGED = Form("Port module event: module ", r"(?P<module>\d{1,3}), Cable plugged", before=_HCA)
 CONTEXT = (
     Form("mlx5", r"\w{0,32}[:( ].{0,80}(?:ACCESS_REG|_cmd)", context=True),
@@ -53,7 +58,7 @@ CONTEXT = (
 _BEGINS = (Form("firmware version: ", before=_HCA), Form("health recovery succeeded", before=_HCA))
 
 class HcaText(Record):
-    """An error of an HCA in one line."""
+    """An error of an HCA in one line, or that a port of it went down."""
 
     bdf: str
     trouble: HcaTrouble
@@ -67,6 +72,9 @@ def trouble(message: str) -> HcaText | None:
         severity = int(health["severity"])
         kind: HcaTrouble = "temperature" if health["what"] == _HOT else "firmware" if severity < _FATAL else "health"
         return _text(health, kind, message) if severity <= _FATAL else None
+    if (down := _PORT_DOWN.match(message)) is not None and is_bdf(down["bdf"]):
+        port = int(down["port"])
+        return HcaText(bdf=down["bdf"], trouble="link down", module=port - 1, text=f"{down['device']} port {port}")
     found = ((match, kind) for form, kind in _TROUBLES.items() if (match := form.match(message)))
     return next((_text(match, kind, message) for match, kind in found), None)
 

@@ -22,8 +22,8 @@ SAME_S = 2.0
 """A GPU that falls off the bus is logged with and without an Xid within this time."""
 _OF_TASKS = ("stuck", "hung", "crashed", "out of memory", "panic")
 """Their part is the name of a task or a text: any, and many."""
-_SURVIVED = ("health", "stalled")
-"""Of adapters: the driver restarts what stopped."""
+_SURVIVED = ("health", "stalled", "link down")
+"""Of adapters: the driver restarts what stopped, and a link comes up again."""
 _DATED = 1980
 """Dates of syslog have no year, and are read as of one before this."""
 Seen = Callable[[str, str], int]

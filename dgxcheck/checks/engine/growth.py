@@ -1,20 +1,27 @@
-"""Counters of errors: their growth between two readings, and totals where no second reading tells whether they grow."""
+"""Counters of errors: their growth between two readings, and totals where no second reading tells whether they grow;
+links that go down again and again by the log."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from dgxcheck.checks.engine.box import Box, Growth, guest
 from dgxcheck.checks.engine.finding import Judgement, skip
 from dgxcheck.checks.engine.host_limits import cpus_hidden
 from dgxcheck.facts.host import Host
+from dgxcheck.facts.kernel_log import HcaEvent, HostEvent
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.typical import median
 
+L = TypeVar("L", HcaEvent, HostEvent)
 MIN_EVENTS = 3
 """Fewer events make no rate, whatever the time between."""
 HOUR_S, DAY_S = 3600.0, 86400.0
 _UNITS = ((DAY_S, "days"), (HOUR_S, "hours"), (60.0, "minutes"))
+COMES_UP_S = 300.0
+"""After boot, in which drivers, NetworkManager and the modules bring links down and up."""
+_AT_ONCE_S = 30.0
 COUNTER_RESET = skip("no-history", "the counter was reset since the first reading")
 NO_EARLIER_READING = skip("no-history", "no earlier reading")
 
@@ -74,3 +81,26 @@ def uptime(box: Box) -> float | None:
     if not isinstance(host, Host) or isinstance(host.uptime_s, Missing) or guest(box) is not None or cpus_hidden(box):
         return None
     return host.uptime_s or None
+
+
+def log_end(box: Box) -> float:
+    """Seconds since boot at which the log was read; those of its last event where the time since boot is not known."""
+    host = box.snapshot.host
+    seconds = host.uptime_s if isinstance(host, Host) else None
+    last = max((*(each.seconds for each in box.log.host), *(each.seconds for each in box.log.hcas)), default=0.0)
+    return seconds if isinstance(seconds, int | float) and not cpus_hidden(box) else last
+
+
+def flaps(box: Box, downs: Sequence[L], limit: float) -> list[L]:
+    """Times that a link went down within the last day, if more than the limit; none while it comes up after boot.
+
+    Those that follow one another at once are one: a driver takes its link down for each setting that is changed.
+    """
+    own = list(downs)
+    if box.log.timed:
+        own = [each for each in own if each.seconds > max(COMES_UP_S, log_end(box) - DAY_S)]
+    apart: list[L] = []
+    for each in own:
+        if not apart or each.seconds - apart[-1].seconds >= _AT_ONCE_S:
+            apart.append(each)
+    return apart if len(apart) > limit else []

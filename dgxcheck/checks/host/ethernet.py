@@ -9,11 +9,20 @@ from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check, Judge, ruled, saying
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, given, judged, skip
-from dgxcheck.checks.engine.growth import DAY_S, counter_growth, duration, flood, rate, uptime
-from dgxcheck.checks.engine.host_limits import cpus_hidden
+from dgxcheck.checks.engine.growth import (
+    COMES_UP_S,
+    DAY_S,
+    counter_growth,
+    duration,
+    flaps,
+    flood,
+    log_end,
+    rate,
+    uptime,
+)
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.host import Host, NetInterface, had_carrier
+from dgxcheck.facts.host import NetInterface, had_carrier
 from dgxcheck.facts.kernel_log import HostEvent
 from dgxcheck.facts.missing import Missing, need, rows
 
@@ -141,9 +150,9 @@ def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgem
         remedy = _NO_CABLE.replace("INTERFACE", interface.name)
         return judged(Fault.ETHERNET_DOWN, message, evidence=where, warns=True, remedy=remedy)
     limit = box.settings.limit("network.carrier")
-    if flaps := _flaps(box, interface, limit):
-        when = f"within {duration(flaps[-1].seconds - flaps[0].seconds)}"
-        return _often(interface, len(flaps), limit, when, Evidence("kernel log", flaps[-1].line))
+    if lost_at := _flaps(box, interface, limit):
+        when = f"within {duration(lost_at[-1].seconds - lost_at[0].seconds)}"
+        return _often(interface, len(lost_at), limit, when, Evidence("kernel log", lost_at[-1].line))
     lost = need(interface.carrier_down_count)
     evidence = Evidence(f"/sys/class/net/{interface.name}/carrier_down_count", lost)
     if (grown := _grown(box, interface)) is not None and rate(*grown, DAY_S) > limit:
@@ -188,22 +197,11 @@ def _grown(box: Box, interface: NetInterface) -> tuple[int, Growth] | None:
 
 
 def _flaps(box: Box, interface: NetInterface, limit: float) -> list[HostEvent]:
-    """What its driver logged within the last day, if more than the limit; none while it comes up after boot, and of an
-    interface that was set down.
-
-    Those that follow one another at once are one: a driver takes its link down for each setting that is changed.
-    """
+    """What its driver logged; none of an interface that was set down."""
     if isinstance(interface.carrier, Missing):
         return []
     own = [each for each in box.log.host if (each.trouble, each.part) == ("link down", interface.name)]
-    if box.log.timed:
-        since = max(_COMES_UP_S, _log_end(box) - DAY_S)
-        own = [each for each in own if each.seconds > since]
-    apart: list[HostEvent] = []
-    for each in own:
-        if not apart or each.seconds - apart[-1].seconds >= _AT_ONCE_S:
-            apart.append(each)
-    return apart if len(apart) > limit else []
+    return flaps(box, own, limit)
 
 
 def _logged(box: Box, interface: NetInterface, seconds: float | None) -> int | None:
@@ -215,8 +213,8 @@ def _logged(box: Box, interface: NetInterface, seconds: float | None) -> int | N
     function = box.topology.functions.get(interface.bdf) if isinstance(interface.bdf, str) else None
     if function is None or function.driver not in _LOGGING or seconds is None or not box.log.timed:
         return None
-    since = _log_end(box) - seconds
-    if isinstance(box.log.begins, Missing) or box.log.begins > max(since, _COMES_UP_S):
+    since = log_end(box) - seconds
+    if isinstance(box.log.begins, Missing) or box.log.begins > max(since, COMES_UP_S):
         return None
     return sum(each.trouble == "link down" and each.seconds >= since
                and (each.part == interface.name or function.bdf in each.line) for each in box.log.host)  # fmt: skip
@@ -231,17 +229,6 @@ _LOGGING = frozenset({"mlx5_core", "ixgbe", "i40e", "ice", "bnxt_en", "tg3"})
 for other reasons."""
 
 
-def _log_end(box: Box) -> float:
-    """Seconds since boot at which the log was read; those of its last event where the time since boot is not known."""
-    host = box.snapshot.host
-    seconds = host.uptime_s if isinstance(host, Host) else None
-    last = max((each.seconds for each in box.log.host), default=0.0)
-    return seconds if isinstance(seconds, int | float) and not cpus_hidden(box) else last
-
-
-_AT_ONCE_S = 30.0
-_COMES_UP_S = 300.0
-"""After boot, in which drivers, NetworkManager and the modules bring links down and up."""
 _FLAPPING = (
     "look for the cause in the kernel log; if nothing on this host took the link down, compare ethtool -m INTERFACE and"
     " ethtool -S INTERFACE with the switch port: light, temperature and errors of both ends (ethtool(8))"

@@ -8,6 +8,8 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.growth import duration, flaps
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import grouped, happened, lines, reach
 from dgxcheck.checks.network.hcas import hcas, subject
 from dgxcheck.checks.network.ports import port_subject, ports
@@ -120,15 +122,21 @@ def _hca(box: Box, log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
 
 def _modules(box: Box) -> Judged:
     """Warns if mlx5_core logged an error of the cable or transceiver in a port, such as High Temperature or Bus stuck,
-    since it took over the adapter or since a module was plugged in.
+    or the kernel (from Linux 6.15 on) that the port went down more than {network.flaps} within the last day, since the
+    driver took over the adapter or since a module was plugged in; the first minutes after boot apart, and not of
+    Ethernet, which host.carrier judges. Those that follow one another within half a minute are one.
 
-    Source: Port module event[error] in Linux drivers/net/ethernet/mellanox/mlx5/core/events.c
+    Source: Port module event[error] in Linux drivers/net/ethernet/mellanox/mlx5/core/events.c; Link DOWN in
+    drivers/infiniband/core/cache.c; gpud: three in 12 hours are a flap
     """
     listed = ports(box)
-    events = [event for event in box.log.hcas if event.trouble == "module"]
+    events = [event for event in box.log.hcas if event.trouble in _OF_PORTS]
     if isinstance(listed, Judgement):
         for bdf, own in grouped((event.bdf, event) for event in events).items():
-            yield Subject(kind="hca", name=bdf, bdf=bdf), _module(box.log, own)
+            downs = [event.text for event in own if event.trouble == "link down"]
+            name = downs[-1].replace(" port ", "/") if downs else bdf
+            at = Subject(kind="port" if downs else "hca", name=name, bdf=bdf)
+            yield at, _module(box, box.log, own)
         if not events:
             yield HOST, listed
         return
@@ -136,11 +144,24 @@ def _modules(box: Box) -> Judged:
     for device, port in listed:
         alone = sum(each.bdf == device.bdf for each, _ in listed) == 1
         own = [event for event in events if event.bdf == device.bdf and (alone or event.module == port.port - 1)]
-        yield port_subject(device, port), _module(log, own)
+        if port.link_layer == "Ethernet":
+            own = [event for event in own if event.trouble != "link down"]
+        yield port_subject(device, port), _module(box, log, own)
 
 
-def _module(log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
+_OF_PORTS: tuple[HcaTrouble, ...] = ("module", "link down")
+
+
+def _module(box: Box, log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
+    limit = box.settings.limit("network.flaps")
+    downs = [event for event in events if event.trouble == "link down" and not event.past]
+    events = [event for event in events if event.trouble == "module"]
     now = [event for event in events if not event.past]
+    if not now and (often := flaps(box, downs, limit)):
+        when = f"within {duration(often[-1].seconds - often[0].seconds)}"
+        message = f"went down {counted(len(often), 'time')} {when} ({limit:g} a day allowed){reach(log)}"
+        evidence = lines(log, often)
+        return judged(Fault.PORT_ERRORS, message, len(often), limit, "a day", evidence, warns=True)
     if not now:
         message = "module or cable was replaced since its last error" if events else "no module errors logged"
         return Judgement(Status.PASS, f"{message}{reach(log)}")

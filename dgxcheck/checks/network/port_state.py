@@ -9,6 +9,7 @@ from dgxcheck.checks.engine.blame import itself
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
+from dgxcheck.checks.engine.growth import duration, log_end
 from dgxcheck.checks.network.ports import (
     LEAST,
     UP,
@@ -28,6 +29,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.host import had_carrier
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PhysState, PortState
+from dgxcheck.facts.kernel_log import HcaEvent
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 
 _DOWN = (PortState.DOWN, PortState.NOP)
@@ -138,8 +140,15 @@ def _port_state(box: Box, device: IbDevice, port: IbPort, configured: bool, not_
         message += ": no subnet manager configured it"
     elif any(each.trouble == "unplugged" and each.bdf == device.bdf and not each.past for each in box.log.hcas):
         message += ": no cable or transceiver is plugged in"
+    elif downs := [each for each in box.log.hcas if each.trouble == "link down" and _is_of(each, device, port)]:
+        ago = f" {duration(log_end(box) - downs[-1].seconds)} ago" if box.log.timed else ""
+        message += f": it went down{ago}"
     now, remedy = (message, state.name, "ACTIVE", "", evidence), _remedy(fault, device, port)
     return judged(fault, *now, warns=True, fails=configured, remedy=remedy)
+
+
+def _is_of(event: HcaEvent, device: IbDevice, port: IbPort) -> bool:
+    return event.bdf == device.bdf and event.module == port.port - 1
 
 
 _GIVE_GUID = (
