@@ -15,7 +15,7 @@ from dgxcheck.facts.ids import MELLANOX
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.nvml.gpu import Fabric
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.profiles.library import board_id, boards_for
+from dgxcheck.profiles.library import boards_for
 
 FormFactor = Literal["sxm", "water-cooled", "dual-gpu-card", "card", "carrier"]
 """``sxm``: a module on a GPU tray; ``water-cooled``: a card of a DGX Station; ``carrier``: a board or riser without a
@@ -134,5 +134,5 @@ def _model(box: Box, component: Component) -> str:
     models = {name for gpu in box.topology.gpus if (name := model_family(box, gpu)) is not None}
     own = model_family(box, gpus[0]) if gpus else None
     boards = boards_for(box.choice)
-    by_id = next((boards[name].name for gpu in gpus if (name := board_id(gpu)) in boards), "")
+    by_id = next((boards[name].name for gpu in gpus if (name := box.board_id(gpu)) in boards), "")
     return own or (models.pop() if len(models) == 1 else by_id)

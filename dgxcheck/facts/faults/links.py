@@ -33,6 +33,13 @@ class Links:
         "hardware", about=("link", ""), steps=LINK_STEPS, source=DEBUG)
     LINK_UNTRAINED = FaultKind("link-untrained", "a PCIe link did not train at any speed", "hardware",
         about=("link", ""), steps=LINK_STEPS, source=DEBUG)
+    LINK_TESTED = FaultKind("link-tested",
+        "another tool measured too little bandwidth, or too high a latency, between a GPU and the host", "hardware",
+        about=("link", ""), steps=("inspect", *LINK_STEPS), alone=True,
+        remedy="compare LnkSta with LnkCap of this GPU and of the port above it (lspci -vv as root), and its link width"
+        " and generation in nvidia-smi -q while the test runs; then test again with nothing else on the host: other"
+        " traffic takes bandwidth, and the tool's minimum may be another machine's",
+        source="https://github.com/NVIDIA/DCGM/blob/master/dcgmlib/dcgm_errors.h")
     DEVICE_DISABLED = FaultKind("device-disabled", "memory accesses or bus mastering of a PCI function are off",
         "setting", steps=("inspect", "reboot"), source=OWN)
     PCIE_REPLAYS = FaultKind("pcie-replays", "PCIe replays above the threshold rate", "hardware", about=("link", ""),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from dgxcheck.facts.bdf import unplaced
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
@@ -16,6 +17,7 @@ from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.cells import DiagCell, cells, frame
 from dgxcheck.readers.formats import documents
+from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.values import MOST_GPUS, bounded, gpu
 
@@ -32,18 +34,26 @@ _FORMS = (
     (Fault.FILE_SYSTEM, r"shutting down file ?system|file ?system is read-?only"),
     (Fault.REMAP_FAILED, r"row remap\w* (?:has )?fail|failed to remap"),
     (Fault.REMAP_PENDING, r"(?:row remap\w*|remapp\w*)[\w ]{0,24}pending|pending row remap"),
-    (Fault.RETIREMENT_PENDING, r"(?:page retire\w*|retired pages)[\w ]{0,24}pending|pending page retire"),
-    (Fault.PAGES_EXHAUSTED, r"(?:retired|page retire)[\w ]{0,60}(?:limit|more than|maximum)"),
-    (Fault.ECC_UNCORRECTED, r"uncorrectable|double[- ]bit|\bDBEs?\b"),
-    (Fault.ECC_CORRECTED, r"single[- ]bit|\bSBEs?\b"),
+    (Fault.RETIREMENT_PENDING, r"(?:page retire\w*|retired pages)[\w ]{0,24}pending"
+     r"|pending (?:page retire|retired page)"),
+    (Fault.PAGES_EXHAUSTED, r"(?:retired|page retire)[\w ]{0,60}(?:limit|more than|maximum)|or more retired pages"),
+    (Fault.ECC_UNCORRECTED, r"uncorrectable|double[- ]bit|(?:\b|_)DBEs?(?:\b|_)"),
+    (Fault.ECC_CORRECTED, r"single[- ]bit|(?:\b|_)SBEs?(?:\b|_)"),
     (Fault.ECC_OFF, r"ECC (?:mode )?is (?:disabled|not enabled)"),
     (Fault.THERMAL_SLOWDOWN, r"thermal violation|thermal slowdown|clocks? (?:event|throttl)\w*.{0,40}thermal"),
     (Fault.OVERHEATING, r"temperature"),
     (Fault.TEST_FAILED, r"\bIMEX (?:daemon|domain)|_IMEX_"),
-    (Fault.NVLINK_REPORTED, r"NV_?Link link \d{1,2} is (?:currently )?down|NVLinks? (?:(?:is|are) down|inactive)"),
+    (Fault.NVLINK_REPORTED,
+     r"NV_?Link (?:link|port) \d{1,2} is (?:currently )?down|NVLinks? (?:(?:is|are) down|inactive)"
+     r"|Only \d{1,2} NvLinks are up out of"),
+    (Fault.NVSWITCH_FATAL, r"Detected fatal (?:errors on NvSwitch|NvSwitch SXID)"),
+    (Fault.NVSWITCH, r"Detected nonfatal errors on NvSwitch"),
+    (Fault.NOUVEAU, r"Found driver on the denylist: (?:nouveau|nova)"),
+    (Fault.LINK_TESTED, r"^(?!.*\bmemory bandwidth).*bandwidth .{0,80}minimum required bandwidth"
+     r"|^Latency type .{1,80} exceeded maximum allowed latency"),
     (Fault.NVLINK_ERRORS, r"NV_?Link.{0,80}error|error.{0,40}NV_?Link"),
     (Fault.FABRIC_MANAGER_DOWN, r"fabric ?manager"),
-    (Fault.PCIE_REPLAYS, r"PCIe? replay"),
+    (Fault.PCIE_REPLAYS, r"PCIe?[ _]replay"),
     (Fault.LINK_DEGRADED, r"\bPCIe?\b.{0,40}(?:\bgeneration|link (?:width|speed))"),
     (Fault.POWER_VIOLATION, r"power violation|power brake"),
     (Fault.INFOROM, r"inforom"),
@@ -83,7 +93,9 @@ _MESSAGE = LazyPattern(r"(?P<kind>Warning|Error|Info)(?: ?: GPU ?(?P<gpu>\d{1,3}
 NAMED_GPU = LazyPattern(r"\bGPU ?(\d{1,2})(?!\d)", "GPU")
 _WORST = ("fail", "warn", "pass", "skip")
 _ALONE: dict[str, Outcome] = {"Error": "fail", "Warning": "warn"}
-_META = ("DCGM Version", "Driver Version Detected", "GPU Device IDs Detected", "Diagnostic", "hostengine", "Hostname")
+_IDS = "GPU Device IDs Detected"
+_ID = LazyPattern("[0-9A-Fa-f]{4}")
+_META = ("DCGM Version", "Driver Version Detected", "Diagnostic", "hostengine", "Hostname")
 _CHATTER = LazyPattern(
     r"Successfully ran diagnostic for group\.?|Error: Diagnostic could not be run.{0,200}",
     "Successfully",
@@ -112,12 +124,24 @@ def read_diag(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             failed = [name for name, word in results if word == outcome and word in ("fail", "warn")]
             for name in (name for name, word in results if word == "pass"):
                 part.add(name, topic_of(test), "pass")
+        elif cell.left == _IDS:
+            part.found |= _models(cell.parts)
         elif cell.left not in _META:
             continue
         part.lines.update(cell.lines)
     _unexplained(part, test, outcome, failed)
     part.beside = frame(lines, part.lines, 4, lambda text: _CHATTER.fullmatch(text) is not None)
     return part.imported()
+
+
+def _models(parts: Sequence[str]) -> dict[str, Json]:
+    """Of the GPUs from 0 on, where all are alike: those that were tested, by which numbers it does not say."""
+    ids = "".join(parts).replace(" ", "").split(",")
+    if len({*ids}) > 1 or not _ID.fullmatch(ids[0]) or len(ids) > MOST_GPUS:
+        return {}
+    facts: dict[str, Json] = {f"{INDEX} {n}": unplaced(n) for n in range(len(ids))}
+    return facts | {f"nvml nvmlDeviceGetPciInfo {unplaced(n)}": {"pciDeviceId": int(f"{ids[0]}10de", 16)}
+                    for n in range(len(ids))}  # fmt: skip
 
 
 def _results(cell: DiagCell) -> Iterator[tuple[str, str]]:
