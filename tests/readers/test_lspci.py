@@ -117,6 +117,13 @@ def test_regions(line: str, row: str) -> None:
     assert rows.splitlines()[1].startswith(row)
 
 
+@pytest.mark.parametrize(("control", "known"), [("Mem+", False), ("Mem-", True)])
+def test_regions_that_an_excerpt_leaves_out_are_not_absent(control: str, known: bool) -> None:
+    """A device that decodes memory has a region; lspci prints one without an address as <unassigned>."""
+    details = (f"Control: I/O- {control} BusMaster+ SpecCycle- MemWINV-", "Status: Cap+ 66MHz- UDF- FastB2B-")
+    assert (resource(details, b"") is not None) is known
+
+
 def test_a_region_that_cannot_be_placed_is_no_resource() -> None:
     assert resource(("Memory at fa000000 (32-bit, non-prefetchable) [size=16M]",), bytes(256)) is None
 

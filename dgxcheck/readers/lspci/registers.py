@@ -143,12 +143,15 @@ _MEM_64, _UNSET = 0x100000, 0x20000000
 def resource(details: Sequence[str], config: bytes) -> str | None:
     """Seven lines ``start end flags``; None where a region cannot be placed, or the listing is not verbose.
 
-    A listing that somebody shortened may have lost the regions: only a whole one tells that there are none.
+    A listing without any region was shortened, or memory decoding would be off: lspci prints one without an address as
+    ``<unassigned>`` (pciutils, lspci.c).
     """
     if not details or is_dead(config):
         return None
-    if not config and not any(_REGION.match(line) or line.startswith("Status:") for line in details):
-        return None
+    if not config and not any(_REGION.match(line) for line in details):
+        whole = any(line.startswith("Status:") for line in details)
+        if not whole or any(line.startswith("Control:") and " Mem+" in line for line in details):
+            return None
     rows = ["0x0000000000000000 0x0000000000000000 0x0000000000000000"] * (_ROM + 1)
     for line in details:
         match = _REGION.match(line)
