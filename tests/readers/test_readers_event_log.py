@@ -52,13 +52,13 @@ DIMM_F1          | no reading        | ns
 def test_events_of_a_bmc() -> None:
     output = one(event_log.read, SEL)
     assert results(output) == {
-        "host ipmitool-sel-memory": ("note", "", 1), "host ipmitool-sel-memory-2": ("warn", "dimm-errors", 1),
+        "host ipmitool-sel-memory-2": ("note", "", 1), "host ipmitool-sel-memory": ("warn", "dimm-errors", 1),
         "host ipmitool-sel-temperature": ("warn", "overheating", 1),
         "host ipmitool-sel-fan": ("warn", "fan", 1),
         "host ipmitool-sel-critical": ("warn", "aer-uncorrectable", 1),
     }  # fmt: skip
     assert unread([output], SEL) == []
-    memory = output.facts["stated report host ipmitool-sel-memory-2"]
+    memory = output.facts["stated report host ipmitool-sel-memory"]
     assert isinstance(memory, dict)
     assert memory["text"] == "Memory DIMM_P1_C1: Uncorrectable ECC, last 11/15/2026 03:12:45, 2 entries"
 
@@ -139,3 +139,16 @@ def test_the_log_of_a_bmc_by_redfish(severity: str, message: str, due: tuple[str
 def test_nobody_else_reads_them(text: str) -> None:
     tools = {part.tool for reader in READERS for part in reader(tuple(text.splitlines()))}
     assert len(tools) == 1
+
+
+@pytest.mark.parametrize(("ierr", "faults"), [
+    ("22:07:46", ["dimm-errors", "dimm-errors", ""]), ("21:00:00", ["dimm-errors", "dimm-errors", "machine-check"]),
+])  # fmt: skip
+def test_a_processor_that_stops_at_a_memory_error_is_part_of_it(ierr: str, faults: list[str]) -> None:
+    row = "{} | 10/02/2025 | {} | {} | Asserted".format
+    found = event_log.read((
+        row(1, "22:01:14", "Memory CPU1_DIMM_C1 | Correctable ECC logging limit reached"),
+        row(2, "22:07:45", "Memory CPU1_DIMM_C1 | Uncorrectable ECC"), row(3, ierr, "Processor CPU1_Status | IERR"),
+    ))[0].facts  # fmt: skip
+    assert [fact["fault"] for fact in found.values() if isinstance(fact, dict)] == faults
+    assert "Uncorrectable" in str(next(iter(found.values())))

@@ -118,16 +118,25 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             open_.pop(key, None)
         else:
             open_.setdefault(key, []).append(date)
-    for (sensor, words), dates in open_.items():
+    known = [(rank, *key, dates) for key, dates in open_.items() if (rank := _stands_for(*key)) is not None]
+    lost = {_minute(date) for rank, _, _, dates in known if rank == 0 for date in dates}
+    for rank, sensor, words, dates in sorted(known, key=itemgetter(0)):
         text = f"{sensor}: {words}, last {dates[-1]}" + (f", {len(dates)} entries" if dates[1:] else "")
-        if found := _stands_for(sensor, words):
-            part.add(HOST, sensor.partition(" #")[0].split()[0].lower(), *found, text)
+        outcome, fault = _COMPILED[rank][2:]
+        if fault is Fault.MACHINE_CHECK and lost.issuperset(map(_minute, dates)):
+            outcome, fault, text = "note", None, f"{text}, of that memory error"
+        part.add(HOST, sensor.partition(" #")[0].split()[0].lower(), outcome, fault, text)
     return part.imported(sound="events")
 
 
-def _stands_for(sensor: str, words: str) -> tuple[Outcome, FaultKind | None] | None:
-    """None for an event that reports no fault: a boot, a login, a presence."""
-    stands = ((outcome, fault) for sensors, form, outcome, fault in _COMPILED
+def _minute(date: str) -> str:
+    return date.rpartition(":")[0] or date
+
+
+def _stands_for(sensor: str, words: str) -> int | None:
+    """The row of ``_FAULTS``, the worst of a kind of sensor first; None for an event that reports no fault: a boot, a
+    login, a presence."""
+    stands = (number for number, (sensors, form, *_) in enumerate(_COMPILED)
               if sensors.match(sensor) and form.search(words))  # fmt: skip
     return next(stands, None)
 
