@@ -13,7 +13,7 @@ from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.diagnosis import by_hand
 from dgxcheck.diagnosis.action import Action, Code, Instruction, Value, urgency_of
 from dgxcheck.diagnosis.change_setting import changed_by, setting
-from dgxcheck.diagnosis.escalation import ASK_FOR_RESET, escalation, for_a_warning, without_reset
+from dgxcheck.diagnosis.escalation import ASK_FOR_RESET, FOLLOWING, escalation, for_a_warning, without_reset
 from dgxcheck.diagnosis.form_factor import has_fabric_elsewhere, has_no_diagnostic, is_tray_of_a_rack
 from dgxcheck.diagnosis.recurrence import Recurrence, recurrence_of, remaining_steps
 from dgxcheck.diagnosis.reset_domain import can_reset, gpus_of, is_nvswitch_part, reset_domain
@@ -223,7 +223,7 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         change_of_all = replace(finding_remedy, scope="traffic", disturbs=(*hcas,))
         return _with_all_of_it(box, change_of_all, hcas.values()) if hcas else finding_remedy
     if step == "inspect":
-        commands, instruction = by_hand.inspection(box, component, faults)
+        commands, instruction = by_hand.inspection(box, component, faults - FOLLOWING.get(component.kind, frozenset()))
         if component.kind == "subnet-manager":
             commands = ask_subnet_manager(box, source.subject.name)
         if instruction is None:

@@ -100,11 +100,14 @@ _OF_HARDWARE = ("restart-service", "reset-gpu", "reboot", "power-cycle", "reseat
 ASK_FOR_RESET = frozenset({Fault.RESET_REQUIRED, Fault.DRAIN_AND_RESET})
 _BRING_BACK: frozenset[Step] = frozenset({"reset-gpu", "reboot", "power-cycle"})
 """Each of them is the reset that is asked for."""
-_FOLLOW_FROM_A_GPU = frozenset({
-    Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_FAILED, Fault.DRIVER_NOT_LOADED, Fault.CONTAINER_RUNTIME,
-    Fault.CONTAINER_ERROR, Fault.DRIVER_STUCK,
-})  # fmt: skip
-"""Of one that is dead or does not answer."""
+FOLLOWING: Mapping[Kind, frozenset[FaultKind]] = {
+    "gpu": frozenset({
+        Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_FAILED, Fault.DRIVER_NOT_LOADED, Fault.CONTAINER_RUNTIME,
+        Fault.CONTAINER_ERROR, Fault.DRIVER_STUCK,
+    }),
+    "port": frozenset({Fault.HCA_OVERHEATING}),
+}  # fmt: skip
+"""What says nothing of the component of this kind: of a GPU that is dead or does not answer, of a hot transceiver."""
 _SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT})
 """What another fault of the component shows as."""
 
@@ -150,12 +153,12 @@ def for_a_warning(component: Component, steps: Steps, watched: bool) -> Steps:
 
 def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
     causing = {fault for fault in faults if fault is not None and fault not in _SYMPTOMS}
+    rest = causing - FOLLOWING.get(component.kind, frozenset())
     if component.kind == "gpu":
-        rest = causing - _FOLLOW_FROM_A_GPU
         stuck = Fault.DRIVER_STUCK in causing and rest.isdisjoint(GPU_DEAD | ASK_FOR_RESET)
         if stuck or (Fault.DRIVER_UNRESPONSIVE in causing and not rest):  # nvidia-smi hangs as well
             return without_reset(_steps(component, rest))
-        causing = rest
+    causing = rest
     if causing & GPU_DEAD:
         causing -= {Fault.REBOOT_REQUIRED}  # what brings a lost GPU back begins with it
     others = causing - ASK_FOR_RESET

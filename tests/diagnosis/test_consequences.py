@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from judging import judged
 from test_public_reports import OFF, RESET, lost, of, xid
 from test_shared_faults import HUNG
 from test_whole_devices import DIED, causes
@@ -107,3 +109,22 @@ def test_gpu_and_adapter_of_a_switch_that_train_low_share_it(
     found = causes(tmp_path, "dgx-h100", facts)
     assert {cause["id"].partition("/")[0] for cause in found} == {component}
     assert len(found) == (1 if component == "switch" else 2)
+
+
+HOT = ("Port module event[error]: module 0, Cable error, High Temperature",
+       "temp_warn:190:(pid 0): High temperature on sensors with bit set 0x1 0x0")  # fmt: skip
+
+
+@pytest.mark.parametrize(("later_s", "due"), [(0, {"port"}), (600, {"port", "hca"})])
+def test_a_hot_transceiver_heats_the_sensors_of_its_adapter(later_s: int, due: set[str], tmp_path: Path) -> None:
+    """Linux drivers/net/ethernet/mellanox/mlx5/core/events.c: sensors from 64 on are those of modules."""
+    module, sensors = (f"{3600 + at}.000000;mlx5_core 0000:dc:00.0: {line}"
+                       for at, line in zip((0, later_s), HOT, strict=True))  # fmt: skip
+    path = tmp_path / "dgx-h200-hot.json"
+    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-h200", "facts": {},
+                                "add": {"kmsg 40": module, "kmsg 41": sensors}}))  # fmt: skip
+    found = judged(str(path))[1]["causes"]
+    assert {cause["id"].partition("/")[0] for cause in found} == due
+    if later_s == 0:
+        assert [each["action"] for each in found[0]["actions"]] == ["inspect", "drain", "reseat"]
+        assert "airflow at its cage" in found[0]["action"]["text"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from dgxcheck.checks.engine.blame import itself
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
@@ -17,9 +18,11 @@ from dgxcheck.components.carried import functions_beside, gpus_behind
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.infiniband import IbDevice, IbPort
 from dgxcheck.facts.kernel_log import HcaEvent, HcaTrouble, KernelLog
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.record import Record
+from dgxcheck.xid.relations import WINDOW_S
 
 _DRIVER = "mlx5_core"
 _NO_HCAS = skip("not-supported", "no InfiniBand devices")
@@ -142,11 +145,16 @@ def _modules(box: Box) -> Judged:
         return
     log = need(box.snapshot.kernel_log)
     for device, port in listed:
-        alone = sum(each.bdf == device.bdf for each, _ in listed) == 1
-        own = [event for event in events if event.bdf == device.bdf and (alone or event.module == port.port - 1)]
-        if port.link_layer == "Ethernet":
-            own = [event for event in own if event.trouble != "link down"]
-        yield port_subject(device, port), _module(box, log, own)
+        yield port_subject(device, port), _module(box, log, _of_port(box, device, port))
+
+
+def _of_port(box: Box, device: IbDevice, port: IbPort) -> list[HcaEvent]:
+    """What the log says of this port and the module in it."""
+    listed = ports(box)
+    alone = isinstance(listed, Judgement) or sum(each.bdf == device.bdf for each, _ in listed) == 1
+    return [event for event in box.log.hcas if event.trouble in _OF_PORTS and event.bdf == device.bdf
+            and (alone or event.module == port.port - 1)
+            and (port.link_layer != "Ethernet" or event.trouble != "link down")]  # fmt: skip
 
 
 _OF_PORTS: tuple[HcaTrouble, ...] = ("module", "link down")
@@ -167,6 +175,20 @@ def _module(box: Box, log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
         return Judgement(Status.PASS, f"{message}{reach(log)}")
     message = f"module or cable: {', '.join(dict.fromkeys(event.text for event in now))}{reach(log)}"
     return judged(Fault.PORT_MODULE, message, len(now), 0, "lines", lines(log, now), warns=True)
+
+
+def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The adapter; where its sensors are hot also a module of it that reported the same within seconds."""
+    yield from itself(box, at, judgement)
+    listed = ports(box)
+    if judgement.fault is not Fault.HCA_OVERHEATING or isinstance(listed, Judgement):
+        return
+    hot = [event.seconds for event in box.log.hcas if event.bdf == at.bdf and event.trouble == "temperature"]
+    for device, port in listed:
+        modules = _of_port(box, device, port) if device.bdf == at.bdf else []
+        heat = [event.seconds for event in modules if event.text.endswith(_HOT) and not event.past]
+        if any(abs(one - other) <= WINDOW_S for one in heat for other in hot):
+            yield from itself(box, port_subject(device, port), judgement)
 
 
 def _of_adapters(box: Box, at: Subject, judgement: Judgement) -> Component | None:
@@ -190,7 +212,7 @@ _HOT = "High Temperature"
 
 
 CHECKS = (
-    Check("kernel.hca", _hcas, shared=_of_adapters,
+    Check("kernel.hca", _hcas, _blames, _of_adapters,
         remedy="read these lines of the kernel log; end the work on the GPUs whose PCIe switch the adapter is,"
         " and reset it (mlxfwreset), or cold power cycle"),
     Check("kernel.port-module", _modules, shared=_of_modules,
