@@ -9,7 +9,7 @@ import pytest
 from judging import judged
 from test_public_reports import OFF, RESET, lost, of, xid
 from test_shared_faults import HUNG
-from test_whole_devices import DIED, causes
+from test_whole_devices import DIED, causes, document
 
 from dgxcheck.facts.missing import Json
 
@@ -128,3 +128,11 @@ def test_a_hot_transceiver_heats_the_sensors_of_its_adapter(later_s: int, due: s
     if later_s == 0:
         assert [each["action"] for each in found[0]["actions"]] == ["inspect", "drain", "reseat"]
         assert "airflow at its cage" in found[0]["action"]["text"]
+
+
+def test_a_peer_memory_module_of_another_version_stops_no_gpu(tmp_path: Path) -> None:
+    found = document(tmp_path, "dgx-h100", {"text /sys/module/nvidia_peermem/version": "575.57.08\n"})
+    (cause,) = found["causes"]
+    assert (cause["id"], cause["severity"]) == ("host/host/peer memory module", "warn")
+    assert cause["action"]["action"] == "load-module"
+    assert found["score"]["usable_gpus"] == 1

@@ -37,8 +37,8 @@ from dgxcheck.topology.model import Device
 
 _PROC = "/proc/driver/nvidia/version"
 _MODULE = "/sys/module/nvidia/version"
-_OF_ONE_DRIVER = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "nvidia_peermem")
-"""Modules that are built and installed together."""
+_OF_ONE_DRIVER = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm")
+"""Modules that are built and installed together, and without which no program runs."""
 _CLIENT_OF: Mapping[FaultKind | None, Component] = {
     Fault.CLIENT_MISMATCH: host_part("programs with another driver library"),
     Fault.FABRIC_MANAGER_VERSION: FABRIC_MANAGER,

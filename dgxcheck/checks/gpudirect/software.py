@@ -27,13 +27,19 @@ _RELOAD = (
     "reload the module: modprobe -r nvidia_peermem; modprobe nvidia_peermem; if it still does not register, MLNX_OFED"
     " or DOCA is missing, or younger than the driver, which is installed after it at a maintenance"
 )
+_OTHER_VERSION = (
+    "read modinfo -F version nvidia_peermem: where it is that of the driver, reload the module (modprobe -r"
+    " nvidia_peermem; modprobe nvidia_peermem) once no job uses GPUDirect RDMA; else build the driver's modules again"
+    " first (dkms status)"
+)
 
 
 @needs_facts
 def peer_memory(box: Box, gpu: Device | None = None) -> Precondition:
-    """Passes if nvidia_peermem or nv_peer_mem is loaded and registered; warns if one is loaded and not registered, or
-    if both are loaded. Without either it is not judged: the site may not want GPUDirect RDMA, or use dma-buf, which
-    requires the open kernel modules (Turing and newer), Linux 5.12 and a driver for CUDA 11.7.
+    """Passes if nvidia_peermem or nv_peer_mem is loaded and registered; warns if one is loaded and not registered, if
+    both are loaded, or if nvidia_peermem is of another version than the driver. Without either it is not judged: the
+    site may not want GPUDirect RDMA, or use dma-buf, which requires the open kernel modules (Turing and newer), Linux
+    5.12 and a driver for CUDA 11.7.
 
     Source: /sys/module, /sys/module/ib_core/holders, /sys/kernel/mm/memory_peers, as NCCL (src/transport/net_ib) and
     UCX; https://docs.nvidia.com/cuda/gpudirect-rdma
@@ -50,7 +56,20 @@ def peer_memory(box: Box, gpu: Device | None = None) -> Precondition:
         remedy = "unload nv_peer_mem: modprobe -r nv_peer_mem"
         judgement = judged(Fault.PEER_MEMORY, message, evidence=evidence, warns=True, remedy=remedy)
         return Precondition("no", judgement)
+    if (other := _of_another_version(modules)) is not None:
+        return Precondition("no", other)
     return _registered(modules, names[0], evidence) if names else _without_module(box, gpu)
+
+
+def _of_another_version(modules: Modules) -> Judgement | None:
+    """Of nvidia_peermem, which is built with the driver: programs that do without GPUDirect RDMA do not need it."""
+    driver = modules.driver if isinstance(modules.driver, Missing) else modules.driver.version
+    own = next((row.version for row in modules.modules if row.name == "nvidia_peermem" and row.loaded is True), "")
+    if not own or isinstance(own, Missing) or isinstance(driver, Missing) or own == driver:
+        return None
+    message = f"nvidia_peermem is of version {own}, the driver of {driver}"
+    evidence = (Evidence("/sys/module/nvidia_peermem/version", own), Evidence("/proc/driver/nvidia/version", driver))
+    return judged(Fault.PEER_MEMORY, message, own, driver, evidence=evidence, warns=True, remedy=_OTHER_VERSION)
 
 
 def _registered(modules: Modules, name: str, evidence: tuple[Evidence, ...]) -> Precondition:
