@@ -162,7 +162,7 @@ def inspection(
     own = [fault for fault in faults if fault is not None and fault.steps[:1] == ("inspect",)]
     if component.kind == "gpu" and code == "inspect-airflow" and _has_fans(box, component):
         return (), Instruction(code="inspect-own-fans")
-    if component.kind == "gpu" and Fault.HOTTER in faults and not (is_station(box) or is_tray_of_a_rack(box)):
+    if component.kind == "gpu" and Fault.HOTTER in faults:
         return (), None  # its siblings are cool
     if {*faults} == {Fault.CPU_THROTTLED} and not is_tray_of_a_rack(box):
         return (), None  # of one socket its heat sink, too

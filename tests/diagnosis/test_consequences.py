@@ -136,3 +136,13 @@ def test_a_peer_memory_module_of_another_version_stops_no_gpu(tmp_path: Path) ->
     assert (cause["id"], cause["severity"]) == ("host/host/peer memory module", "warn")
     assert cause["action"]["action"] == "load-module"
     assert found["score"]["usable_gpus"] == 1
+
+
+@pytest.mark.parametrize(("base", "bdf"), [("dgx-station-v100", "0000:08:00.0"), ("gb200-nvl72", "0009:01:00.0")])
+def test_one_hot_gpu_among_cool_ones_is_not_what_all_share(base: str, bdf: str, tmp_path: Path) -> None:
+    facts = {f"nvml nvmlDeviceGetTemperature {bdf} 0": 84, f"nvml nvmlDeviceGetMarginTemperature {bdf}": 8}
+    (cause,) = causes(tmp_path, base, facts)
+    assert cause["id"] == f"gpu/{bdf}/cooling"
+    look = next(each["text"] for each in cause["actions"] if each["action"] == "inspect")
+    assert "cold plate" in look
+    assert "coolant level" not in look

@@ -143,8 +143,9 @@ def _memory_limit(box: Box, gpu: Device) -> Judgement | Missing:
 
 
 _ALONE = (
-    "check this GPU's heat sink once it is drained; its siblings are cool, so fans and inlet air are not the reason"
-    " (PCIe card: clean it; SXM or liquid-cooled: the vendor does)"
+    "check this GPU's heat sink or cold plate once it is drained: contact, dust, flow; its siblings are cool, so what"
+    " they share, as fans, inlet air and pump, is not the reason (PCIe card: clean it; SXM or liquid-cooled: the vendor"
+    " does)"
 )
 
 
