@@ -36,6 +36,7 @@ Code = Literal[
     "inspect-link", "inspect-rack-fabric", "inspect-rack-links", "inspect-missing", "inspect-port", "inspect-module",
     "inspect-driver-versions", "inspect-soldered-memory",
     "inspect-airflow", "inspect-own-fans", "inspect-coolant", "inspect-water-cooling", "inspect-power",
+    "inspect-card-power",
     "inspect-dimms", "inspect-cabling",
     "inspect-far-end", "inspect-power-shelves", "inspect-baseboard",
     # what is taken out
@@ -186,6 +187,7 @@ SOURCES: Mapping[Code, str] = {
     "inspect-power": "ipmitool(1), sdr; server's manual: power supplies",
     "inspect-baseboard": "https://docs.nvidia.com/datacenter/dps/versions/0.7.2/guides/concepts/redfish:"
     " HGX_Baseboard_0; ipmitool(1), sdr and sel",
+    "inspect-card-power": f"nvml.h: NVML_ERROR_INSUFFICIENT_POWER; {_MANUAL}: PCIe cards",
     "inspect-power-shelves": "NVIDIA DGX GB200 user guide: power shelves feed all trays of the rack",
     "inspect-dimms": "dmidecode(8), ipmitool(1); Linux EDAC documentation",
     "inspect-cabling": "ibdiagnet and iblinkinfo(8): speed and width of every link",

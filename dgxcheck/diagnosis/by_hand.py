@@ -21,6 +21,7 @@ from dgxcheck.diagnosis.form_factor import (
     has_no_diagnostic,
     is_dgx,
     is_on_network_board,
+    is_power_of_a_card,
     is_station,
     is_tray_of_a_rack,
     may_have_bmc,
@@ -28,7 +29,7 @@ from dgxcheck.diagnosis.form_factor import (
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80, is_vgpu, nvlinks_of_path
 from dgxcheck.diagnosis.steps import has_own_fabric
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.faults.kind import FaultKind, Step
+from dgxcheck.facts.faults.kind import RMA_STEPS, FaultKind, Step
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology.model import slot_of
 from dgxcheck.topology.nvlinks import is_nvswitch
@@ -92,6 +93,8 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
         steps = tuple(step for step in steps if step != "field-diagnostic")
     if (component.kind, component.part) == ("host", "memory") and is_coherent(box):  # LPDDR5X soldered beside a Grace
         return ("inspect", "contact-vendor")
+    if is_power_of_a_card(box, component):
+        steps = ("inspect", "reseat", *RMA_STEPS) if "replace" in steps else ("inspect", "reseat", "field-diagnostic")
     if component.part != "power supply" and (
         (has_gpus(box, component) and form_factor(box, component) in VENDOR_ONLY)
         or is_on_network_board(box, component)
@@ -162,6 +165,8 @@ def inspection(
     own = [fault for fault in faults if fault is not None and fault.steps[:1] == ("inspect",)]
     if component.kind == "gpu" and code == "inspect-airflow" and _has_fans(box, component):
         return (), Instruction(code="inspect-own-fans")
+    if is_power_of_a_card(box, component) and Fault.GPU_UNPOWERED not in faults:
+        return (), Instruction(code="inspect-card-power")
     if component.kind == "gpu" and Fault.HOTTER in faults:
         return (), None  # its siblings are cool
     if {*faults} == {Fault.CPU_THROTTLED} and not is_tray_of_a_rack(box):
@@ -221,7 +226,7 @@ def replacing(box: Box, component: Component, faults: Collection[FaultKind | Non
         if {*faults} <= {Fault.DISK_ERRORS}:
             return Instruction(code="replace-one-disk", values={"name": component.name, "members": ()})
         return Instruction(code="restore-array", values={"array": component.name})
-    if component.part == "power supply":
+    if component.part == "power supply" and not is_power_of_a_card(box, component):
         return Instruction(code="replace-supply")
     return _hardware(box, component, "replace")
 

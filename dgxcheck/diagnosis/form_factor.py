@@ -47,6 +47,12 @@ def form_factor(box: Box, component: Component) -> FormFactor:
     return "dual-gpu-card" if is_k80(gpus[0]) else "card"
 
 
+def is_power_of_a_card(box: Box, component: Component) -> bool:
+    """Of one card, which has power cables of its own, while the others do not lack power."""
+    own = component.kind in ("gpu", "board") and component.part == "power supply"
+    return own and form_factor(box, component) in ("card", "dual-gpu-card")
+
+
 def is_station(box: Box) -> bool:
     """A DGX Station: its GPUs and CPU are water-cooled, its GPUs named ``Tesla V100-DGXS-16GB``."""
     models = (model_family(box, gpu) or "" for gpu in box.topology.gpus)

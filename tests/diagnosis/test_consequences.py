@@ -146,3 +146,16 @@ def test_one_hot_gpu_among_cool_ones_is_not_what_all_share(base: str, bdf: str, 
     look = next(each["text"] for each in cause["actions"] if each["action"] == "inspect")
     assert "cold plate" in look
     assert "coolant level" not in look
+
+
+@pytest.mark.parametrize(("base", "bdf", "code", "steps"), [
+    ("l40s-x8", "0000:ba:00.0", "auxiliary power cable", {"inspect", "reseat", "field-diagnostic", "replace"}),
+    ("dgx-h200", "0000:9d:00.0", "power supplies", {"inspect", "replace", "contact-vendor"}),
+])  # fmt: skip
+def test_one_card_that_lacks_power_has_cables_of_its_own(
+    base: str, bdf: str, code: str, steps: set[str], tmp_path: Path
+) -> None:
+    (cause,) = causes(tmp_path, base, {f"nvml nvmlDeviceGetCurrentClocksEventReasons {bdf}": 0x88})
+    assert cause["id"] == f"gpu/{bdf}/power supply"
+    assert {each["action"] for each in cause["actions"]} - {"drain"} == steps
+    assert code in cause["action"]["text"]

@@ -94,6 +94,8 @@ SENTENCES: Mapping[Code, str] = {
     "inspect-coolant": "check coolant flow and temperature at this tray, its leak sensors (BMC), then"
     " the rack's coolant distribution unit",
     "inspect-water-cooling": "check pump, coolant level and radiator; then call the vendor",
+    "inspect-card-power": "check this card's own auxiliary power cables, at both ends, its slot and riser, once it is"
+    " drained and with the power off; then power supplies and their feeds",
     "inspect-power": "check power supplies, power cables, their feeds and the rack's power distribution",
     "inspect-baseboard": "look in the BMC's sensors and event log for power of the GPU baseboard that failed and for"
     " its connectors (from H100 on Redfish lists it as HGX_Baseboard_0)",
