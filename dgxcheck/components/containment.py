@@ -52,8 +52,9 @@ def above(machine: Surveyed, bdf: str) -> Iterator[Component]:
     """Board, switches and links further up, host bridge, socket: what a device or bridge shares with others."""
     device, function = machine.topology.device(bdf), machine.topology.functions.get(bdf)
     if device is not None and device.kind == "gpu" and len(same := board(machine, device)) > 1:
-        serial = str(serial_of(machine, same[0].bdf))
-        yield Component(kind="board", name=serial, serial=serial, shared_by=tuple(gpu.name for gpu in same))
+        serial = next((own for gpu in same if (own := serial_of(machine, gpu.bdf)) is not None), "")
+        name = serial or same[0].bdf or ""
+        yield Component(kind="board", name=name, serial=serial, shared_by=tuple(gpu.name for gpu in same))
     at = device or function
     path = () if at is None else rows(at.path)
     if path[1:]:
@@ -64,12 +65,27 @@ def above(machine: Surveyed, bdf: str) -> Iterator[Component]:
 
 
 def board(machine: Surveyed, gpu: Device) -> tuple[Device, ...]:
-    """The GPUs on the same board (a K80 carries two): those with its serial number behind its switch."""
-    if (serial := serial_of(machine, gpu.bdf)) is None:
-        return (gpu,)
-    same = [other for other in machine.topology.gpus if serial_of(machine, other.bdf) == serial]
+    """The GPUs on the same board (a K80 carries two): those with its serial number behind its switch.
+
+    One of those that are lost has no serial number any more, and the only switch above two K80 GPUs alone is their own.
+    """
+    serial = serial_of(machine, gpu.bdf)
+    same = [other for other in machine.topology.gpus if other is gpu or _is_on_board(machine, gpu, other, serial)]
     near = [other for other in same if other is gpu or machine.topology.link(gpu, other).pci == "PIX"]
     return tuple(near) if len(near) > 1 else (gpu,)
+
+
+def _is_on_board(machine: Surveyed, gpu: Device, other: Device, serial: str | None) -> bool:
+    theirs = serial_of(machine, other.bdf)
+    return is_k80(gpu) and is_k80(other) if None in (serial, theirs) else theirs == serial
+
+
+def is_k80(gpu: Device) -> bool:
+    """Is the GPU one of the two of a K80 board?"""
+    return gpu.function is not None and (gpu.function.vendor, gpu.function.device) == _K80
+
+
+_K80 = (0x10DE, 0x102D)
 
 
 def _bridges(machine: Surveyed, path: tuple[str, ...]) -> Iterator[Component]:

@@ -11,7 +11,7 @@ from dgxcheck.checks.host.disks import arrays_of
 from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.bar1 import largest_bar1, others_have_bar1
 from dgxcheck.components.component import FABRIC_MANAGER, Component
-from dgxcheck.components.containment import GPU_BASEBOARD, NVSWITCHES
+from dgxcheck.components.containment import GPU_BASEBOARD, NVSWITCHES, is_k80
 from dgxcheck.diagnosis.action import Code, Instruction, Value
 from dgxcheck.diagnosis.form_factor import (
     VENDOR_ONLY,
@@ -26,7 +26,7 @@ from dgxcheck.diagnosis.form_factor import (
     is_tray_of_a_rack,
     may_have_bmc,
 )
-from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80, is_vgpu, nvlinks_of_path
+from dgxcheck.diagnosis.reset_domain import gpus_of, is_vgpu, nvlinks_of_path
 from dgxcheck.diagnosis.steps import has_own_fabric
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import RMA_STEPS, FaultKind, Step

@@ -145,7 +145,7 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
                     add(inside, shared)
                 elif whole.kind == "board":
                     add(inside, replace(whole, part=shared.part))
-            elif whole.kind != "board":
+            elif whole.kind != "board" or inside[0].key in dead:
                 own = {each.key for each in inside}
                 others = dead_around.get(whole.key, ()) if inside[0].key in dead else ()
                 those = [*inside, *(other for other in others if other.key not in own)]

@@ -8,8 +8,9 @@ from typing import Literal
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.expected import NO_DATA_CENTER, model_family
 from dgxcheck.components.component import Component
+from dgxcheck.components.containment import is_k80
 from dgxcheck.components.locate import has_nvswitches
-from dgxcheck.diagnosis.reset_domain import gpus_of, is_k80
+from dgxcheck.diagnosis.reset_domain import gpus_of
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.ids import MELLANOX
 from dgxcheck.facts.missing import Missing, rows

@@ -12,13 +12,12 @@ from collections.abc import Collection, Iterable
 
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.components.component import Component
+from dgxcheck.components.containment import is_k80
 from dgxcheck.components.gpu_view import architecture
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.nvml.gpu import vgpus
 from dgxcheck.topology.model import Device
 from dgxcheck.xid.table import AMPERE, NAMES
-
-_K80 = (0x10DE, 0x102D)
 
 
 def gpus_of(box: Box, component: Component) -> tuple[Device, ...]:
@@ -108,11 +107,6 @@ def is_vgpu(box: Box, component: Component) -> bool:
 def is_nvswitch_part(component: Component) -> bool:
     """Is it an NVSwitch, or all of them? They are reset together with all GPUs, Fabric Manager stopped (DU-09883)."""
     return component.kind == "nvswitch" or component.part == "NVSwitches"
-
-
-def is_k80(gpu: Device) -> bool:
-    """Is the GPU one of the two of a K80 board?"""
-    return gpu.function is not None and (gpu.function.vendor, gpu.function.device) == _K80
 
 
 def _before_ampere(box: Box, gpu: Device) -> bool | None:

@@ -13,10 +13,11 @@ from dgxcheck.checks.engine.box import Box, guest, mig_enabled
 from dgxcheck.checks.engine.host_limits import hypervisor
 from dgxcheck.checks.network.ports import UP, listed_ports, role
 from dgxcheck.components.component import Component
+from dgxcheck.components.containment import is_k80
 from dgxcheck.components.locate import all_gpus, has_nvswitches
 from dgxcheck.diagnosis.action import Action, Code, Instruction, Value
 from dgxcheck.diagnosis.clients import FABRIC_UNIT, drives_a_display, minors, running_units, services
-from dgxcheck.diagnosis.reset_domain import gpus_of, is_before, is_before_ampere, is_k80, is_since
+from dgxcheck.diagnosis.reset_domain import gpus_of, is_before, is_before_ampere, is_since
 from dgxcheck.facts.bdf import for_smi
 from dgxcheck.facts.host import Host, Memlock
 from dgxcheck.facts.missing import Missing, rows

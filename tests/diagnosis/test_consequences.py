@@ -159,3 +159,14 @@ def test_one_card_that_lacks_power_has_cables_of_its_own(
     assert cause["id"] == f"gpu/{bdf}/power supply"
     assert {each["action"] for each in cause["actions"]} - {"drain"} == steps
     assert code in cause["action"]["text"]
+
+
+def test_a_board_of_two_gpus_that_is_lost_is_named_by_its_slot(tmp_path: Path) -> None:
+    """NVML has no serial number of what is lost; the switch above the two is on the board."""
+    facts = {**lost("0a", 2), **lost("0b", 3)}
+    (cause,) = causes(tmp_path, "k80-x8", facts, (xid("0a", 79, OFF), xid("0b", 79, OFF)))
+    assert cause["id"] == "board/0000:0a:00.0"
+    assert [each["slot"] for each in cause["frus"]] == ["4"]
+    assert [each["action"] for each in cause["actions"]][:2] == ["drain", "reboot"]
+    (one,) = causes(tmp_path, "k80-x8", lost("0a", 2), (xid("0a", 79, OFF),))
+    assert one["id"] == "gpu/0000:0a:00.0"

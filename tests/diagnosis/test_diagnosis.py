@@ -37,7 +37,7 @@ ELSEWHERE = {
          "dgx-a100-no-nvme", "dgx-h100-gsp-image-missing")
     ),
     # the link or the switch on the board that the devices named share
-    "dgx-2-uplink-slow": "0000:2c:00.0", "k80-x8-board-off-bus": "0000:83:00.0", "pcie-x4-uplink-slow": "0000:0c:00.0",
+    "dgx-2-uplink-slow": "0000:2c:00.0", "k80-x8-board-off-bus": None, "pcie-x4-uplink-slow": "0000:0c:00.0",
     "pcie-x8-uplink-slow": "0000:06:00.0",
     "pcie-x4-root-port-messages": "0000:05:00.0", "dgx-1-v100-hca-firmware-split": None,
     "dgx-a100-no-subnet-manager": None, "dgx-2-nvlinks-slow": None, "dgx-a100-read-request-all": None,

@@ -225,7 +225,7 @@ CAUSES = {
     "dgx-a100-nvswitches-down": ("host/host/NVSwitches", "reset-gpu"),
     "dgx-a100-xid-48-recovery": ("gpu/0000:0f:00.0/memory", "reset-gpu"),
     "dgx-1-p100-xid-109-peers": ("gpu/0000:86:00.0", "reset-gpu"),
-    "k80-x8-board-off-bus": ("switch/0000:83:00.0", "power-cycle"),
+    "k80-x8-board-off-bus": ("board/0000:85:00.0", "reboot"),
     "pcie-x8-switch-dead": ("switch/0000:86:00.0", "power-cycle"),
     "dgx-2-xid-62-peers": ("gpu/0000:b9:00.0", "reset-gpu"),
     "dgx-station-v100-off-bus-peers": ("gpu/0000:08:00.0", "reboot"),
