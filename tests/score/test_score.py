@@ -156,10 +156,10 @@ def test_a_gpu_that_only_stopped_answering_counts_nothing(tmp_path: Path) -> Non
 
 def test_a_timeout_is_not_covered(tmp_path: Path) -> None:
     """One of several GPUs; of one alone that GPU is to be reset, and not usable."""
-    silent = {f"{NVML}MemoryInfo {GPU2}": {"missing": "timeout"}}
+    silent: dict[str, Json] = {f"{NVML}MemoryInfo {GPU2}": {"missing": "timeout"}}
     several = recording_score(changed(tmp_path, {**silent, f"{NVML}MemoryInfo 0000:0b:00.0": {"missing": "timeout"}}))
     assert (several.coverage < 1, several.areas["memory"]) == (True, 100)
-    assert recording_score(changed(tmp_path, {**silent})).usable_gpus == 0.875
+    assert recording_score(changed(tmp_path, silent)).usable_gpus == 0.875
 
 
 def test_a_network_that_is_not_in_use_is_not_scored(tmp_path: Path) -> None:
