@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeGuard, TypeVar
 
 from dgxcheck.checks.engine.wording import against
 from dgxcheck.facts.ids import NVLINK_MAX_LINKS
 from dgxcheck.facts.inventory import Part
 from dgxcheck.facts.missing import Json
-from dgxcheck.fleet.node import COMPARED, LEVELS, VERDICTS, GpuLinks, LikeMachines, NodeFault, Result
+from dgxcheck.facts.typical import gathered
+from dgxcheck.fleet.node import COMPARED, LEVELS, VERDICTS, GpuLinks, Identity, LikeMachines, NodeFault, Result
 from dgxcheck.source.state_file import is_date
 
 RESULT, HEALTH = "dgxcheck/result/1", "dgxcheck/health/2"
@@ -51,6 +53,7 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
     causes = _causes(document, findings, whole) if findings else {}
     faults = tuple(_fault(finding, whole, causes) for finding in findings if _counts(finding))
     verdict = _word(document, "verdict", VERDICTS)
+    identity = _identity(document)
     if verdict == "pass" and (not passed or any(_counts(each) and not each.get("acknowledged") for each in findings)):
         raise NotAResult("'verdict' is pass, and what was judged does not say so")
     versions = _versions(document)
@@ -70,7 +73,8 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
         skipped=shared.one(_skipped(document, findings, whole)),
         devices=_devices(document),
         accepted=shared.one(frozenset(str(finding.get("key")) for finding in findings if finding.get("acknowledged"))),
-        machine=next((part.serial for part in parts_of(document) if part.kind == "machine"), ""),
+        machine=identity.machine,
+        identity=shared.one(identity),
         gpus_at=shared.one(_gpus_at(document)),
     ), figures
 
@@ -213,6 +217,17 @@ def _group(document: Mapping[str, Json], versions: Mapping[str, Sequence[str]]) 
 def _versions(document: Mapping[str, Json]) -> dict[str, tuple[str, ...]]:
     found = _members(document.get("versions")).items()
     return {name: tuple(map(str, each)) for name, each in found if isinstance(each, list)}
+
+
+def _identity(document: dict[str, Json]) -> Identity:
+    serials = gathered((part.kind, part.serial) for part in parts_of(document))
+    boot = document.get("boot_id")
+    return Identity(
+        machine=next(iter(serials.pop("machine", ())), ""),
+        boots=frozenset([boot[:_PART_CHARACTERS]] if isinstance(boot, str) and boot else ()),
+        gpus=frozenset(serials.get("gpu", ())),
+        parts=frozenset(chain.from_iterable(serials.values())),
+    )
 
 
 def _gpus_at(document: Mapping[str, Json]) -> frozenset[str]:

@@ -20,6 +20,7 @@ from dgxcheck.fleet.judge import refuse_future
 from dgxcheck.fleet.node import (
     LEVELS,
     VERDICTS,
+    Identity,
     LikeMachines,
     NodeFault,
     NodeVerdict,
@@ -175,6 +176,7 @@ class _Shortened:
             faults=tuple(map(self._one, short)),
             versions=self._one(result.versions, tuple(sorted(result.versions.items()))),
             nvlinks=_NOTHING, nvlink_domains=(), devices=_NOTHING, score=None, gpus_at=frozenset(),
+            identity=Identity(),
         )  # fmt: skip
         bare = tuple(replace(part, gauges={}) for part in parts_of(document))
         parts = self._one(bare, tuple((part.kind, part.serial, part.at) for part in bare))

@@ -14,7 +14,7 @@ from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.node import VERDICTS, Node, NodeVerdict, OpenFault, Result
 from dgxcheck.fleet.outliers import FigureColumns, FleetFigure, Outlier, farthest
 from dgxcheck.fleet.reading import Unread, documents
-from dgxcheck.fleet.same_name import node_by_machine, one_name, same_node
+from dgxcheck.fleet.same_name import node_by_machine, one_machine, one_name, same_node
 from dgxcheck.source.state_file import DATE
 
 MAX_AGE_S = 86400.0
@@ -159,6 +159,11 @@ def fleet_of(
     nodes = {name: node_by_machine([results[number] for number in of_node[name]], oldest) for name in sorted(of_node)}
     left_out += [Unread(name, f"{node.shared}; give each a host name of its own")
                  for name, node in nodes.items() if node.shared]  # fmt: skip
+    for name, other in one_machine(nodes).items():
+        words = {"unknown", nodes[name].verdict}
+        verdict = next(word for word in VERDICTS if word in words)
+        nodes[name] = replace(nodes[name], same_as=other, verdict=verdict)
+        left_out.append(Unread(name, f"the same machine as {other}, by boot ID or serial numbers; look which it is"))
     # of each node those of the newest that measured, else of the newest
     current = {
         max(numbers, key=lambda number: (results[number].level == "extended", results[number].generated_at)): name

@@ -69,6 +69,19 @@ class GpuLinks(Record, kw_only=False):
         return self.wired - len(self.down)
 
 
+class Identity(Record, kw_only=False):
+    """What tells a machine from others; what is not known is empty."""
+
+    machine: str = ""
+    """Its serial number, which only root reads."""
+    boots: frozenset[str] = frozenset()
+    """Ids that the kernel made when it started."""
+    gpus: frozenset[str] = frozenset()
+    """Their serial numbers."""
+    parts: frozenset[str] = frozenset()
+    """Serial numbers of all parts, the GPUs among them."""
+
+
 class Result(Record):
     """What is kept of one result; figures are kept apart, by key."""
 
@@ -96,7 +109,8 @@ class Result(Record):
     accepted: frozenset[str] = frozenset()
     """Keys of findings that the site acknowledges."""
     machine: str = ""
-    """Its serial number; empty where it is not known."""
+    """Its serial number, else one of a part; empty where none is known."""
+    identity: Identity = Identity()
     gpus_at: frozenset[str] = frozenset()
     """Bus ids of the GPUs that have a serial number."""
 
@@ -124,6 +138,8 @@ class Node(Record, kw_only=False):
     """Its newest result is too old to prove anything."""
     machines: tuple[str, ...] = ()
     """Serial numbers of the machines that share its name; empty for a name of one machine."""
+    same_as: str = ""
+    """Another node whose results are of the same machine; empty where there is none."""
 
     @property
     def shared(self) -> str:

@@ -18,6 +18,7 @@ from dgxcheck.fleet.judge import MAX_AGE_S, Fleet, dated, fleet_of, refuse_futur
 from dgxcheck.fleet.node import Result
 from dgxcheck.fleet.outliers import FigureColumns
 from dgxcheck.fleet.reading import Unread, parsed
+from dgxcheck.fleet.same_name import another_of_series, same_node
 from dgxcheck.limits import RESULT_BYTES
 
 ShowProgress = Callable[[int, int], None]
@@ -92,20 +93,21 @@ def judge_nodes(run: RemoteRun, progress: ShowProgress = lambda _done, _nodes: N
     for stream in ("stdout", "stderr"):
         task.set_default(f"{stream}_msgtree", False)  # each line is read once, by the handler
     task.set_info("fanout", run.fanout)
-    answers = _Answers(lambda done: progress(done, len(nodes)))
+    answers = _Answers(nodes, lambda done: progress(done, len(nodes)))
     task.shell(run.command(), nodes=",".join(nodes), handler=answers.handler(), timeout=run.seconds, stderr=True)
     try:
         task.run()
     except KeyboardInterrupt:
         answers.unanswered = "no answer when interrupted"
         task.abort()
-    return answers.judged(nodes)
+    return answers.judged()
 
 
 class _Answers:
     """What the nodes print, line by line; of a result what Result holds is kept."""
 
-    def __init__(self, progress: Callable[[int], None]) -> None:
+    def __init__(self, nodes: Sequence[str], progress: Callable[[int], None]) -> None:
+        self._nodes = nodes
         self._results: list[Result] = []
         self._columns, self._shared = FigureColumns(), SharedStrings()
         self._why: dict[str, str] = {}
@@ -139,6 +141,7 @@ class _Answers:
             try:
                 result, figures = result_of(parsed(text), self._shared)
                 refuse_future(result, time())
+                self._refuse_other(node, result.node)
             except NotAResult as error:
                 self._why[node] = str(error)
                 return
@@ -146,6 +149,14 @@ class _Answers:
             self._results.append(replace(result, node=node))  # as the site calls it, whatever its host name is
         elif text.strip():
             self._why[node] = text[:_LAST_WORDS].decode("utf-8", "replace")
+
+    def _refuse_other(self, node: str, host: str) -> None:
+        """Raises NotAResult where another of these nodes answered, or one of the same series; any other host name is
+        what the machine calls itself.
+        """
+        asked = any(same_node(host, other) for other in self._nodes) and not same_node(host, node)
+        if asked or another_of_series(node, host):
+            raise NotAResult(f"answered as {host}: a result of another node")
 
     def ended(self, node: str, code: int | None) -> None:
         """Its command is over."""
@@ -158,12 +169,12 @@ class _Answers:
         """Its command was ended."""
         self._died[node] = "no answer within the time limit"
 
-    def judged(self, nodes: Sequence[str]) -> Fleet:
+    def judged(self) -> Fleet:
         """The fleet, with a reason for each node that has no result, or has one and did not end well after it."""
         answered = {result.node for result in self._results}
         unread = [
             Unread(node, f"printed its result, then {why}" if node in answered else why)
-            for node in nodes
+            for node in self._nodes
             if (why := self._died.get(node) or ("" if node in answered else self._why.get(node, self.unanswered)))
         ]
-        return fleet_of(self._results, self._columns, unread, nodes, dated(time() - MAX_AGE_S))
+        return fleet_of(self._results, self._columns, unread, self._nodes, dated(time() - MAX_AGE_S))

@@ -30,8 +30,12 @@ def line_of(spec: str) -> str:
 
 
 def result(spec: str, **members: Any) -> Document:
-    """The result of a shipped recording, with other members."""
-    return {**json.loads(line_of(spec)), **members}
+    """The result of a shipped recording, with other members; each host is a machine of its own."""
+    document, host = json.loads(line_of(spec)), members.get("host")
+    if host:
+        parts = [{**part, "serial": f"{part['serial']} {host}"} for part in document["parts"]]
+        document = {**document, "boot_id": f"boot of {host}", "parts": parts}
+    return {**document, **members}
 
 
 def fleet(count: int, seed: int = 1) -> Iterator[tuple[Document, str]]:

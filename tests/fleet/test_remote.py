@@ -28,6 +28,7 @@ n6) echo Welcome to n6; cat FOLDER/sick.json;;
 n7) sed 's/"generated_at": "..../"generated_at": "2999/' FOLDER/well.json;;
 n8) sed 's/"generated_at": "..../"generated_at": "2020/' FOLDER/well.json;;
 n9) cat FOLDER/well.json; echo 'Connection to n9 closed by remote host.' >&2; exit 255;;
+n11) sed 's/"host": "[^"]*"/"host": "n12"/' FOLDER/well.json;;
 *) cat FOLDER/well.json;;
 esac
 """
@@ -71,6 +72,17 @@ def test_a_node_with_a_wrong_clock_or_an_old_answer_proves_nothing(
     document = json.loads(capsys.readouterr().out)
     assert {node["name"]: node["verdict"] for node in document["nodes"]} == {"n8": "unknown"}
     assert "is in the future; check its clock" in document["unread"][0]["why"]
+
+
+@pytest.mark.parametrize("nodes", ["n[11-12]", "n11"])
+def test_an_answer_of_another_node_proves_nothing(
+    nodes: str, program: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("ClusterShell")
+    assert main(["fleet", "-w", nodes, "--worker", "exec", "--program", program, "--gate"]) == 2
+    found = capsys.readouterr().out
+    assert "n11: hold: no result" in found
+    assert "n11: answered as n12" in found
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,8 @@ def _gate(fleet: Fleet, nodes: str | None, output: str | None, color: str) -> in
     if nodes is not None:
         names = wanted(nodes)
         own = {name: fleet.nodes[name] for name in names if name in fleet.nodes}
-        fleet = replace(fleet, nodes=own, silent=tuple(name for name in names if name not in own))
+        unread = tuple(each for each in fleet.unread if each.where not in fleet.nodes or each.where in own)
+        fleet = replace(fleet, nodes=own, unread=unread, silent=tuple(name for name in names if name not in own))
     code = 0 if schedulers.may_return(fleet) else HELD
     emit(schedulers.gate(FleetReport(fleet, code)), output, color)
     return code

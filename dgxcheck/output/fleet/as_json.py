@@ -43,6 +43,7 @@ def _node(node: Node) -> Json:
         "newest": members(newest, "verdict level generated_at live"),
         "stale": node.stale,
         "machines": [*node.machines],
+        "same_as": node.same_as or None,
         "score": newest.score,
         **members(newest.group, "profile? gpus driver?"),
         "faults": [_fault(fault) for fault in node.faults],

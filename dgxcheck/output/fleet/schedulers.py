@@ -49,7 +49,7 @@ def may_return(fleet: Fleet) -> bool:
 
 def _clear(node: Node) -> bool:
     """The newest result is of the machine as it is now, nothing fails and nothing is unknown."""
-    return node.current and node.verdict in ("pass", "warn")
+    return node.current and not node.same_as and node.verdict in ("pass", "warn")
 
 
 def _held_or_returned(node: Node) -> str:
@@ -59,6 +59,7 @@ def _held_or_returned(node: Node) -> str:
         return f"{node.name}: return: level {newest.level}, {newest.generated_at}{warned}"
     held = [] if newest.live else ["its newest result is not of the machine itself"]
     held += [node.shared] if node.shared else []
+    held += [f"the same machine as {node.same_as}"] if node.same_as else []
     held += [f"its newest result is too old: {newest.generated_at}"] if node.stale else []
     held += [
         f"{each.fault.key} found by level {each.level} at {each.found_at}"
