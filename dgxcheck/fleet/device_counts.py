@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered
@@ -11,7 +11,8 @@ from dgxcheck.fleet.node import Node
 LEAST = 8
 """Nodes; of fewer nothing is said."""
 RARE_SHARE = 0.1
-"""A number that fewer of the nodes have is none that somebody bought: a device never came up."""
+"""A number that fewer of the nodes have is none that somebody bought: a device never came up; such a version none that
+a roll-out left."""
 
 
 class CountDifference(Record, kw_only=False):
@@ -29,9 +30,14 @@ class CountDifference(Record, kw_only=False):
     @property
     def rare(self) -> tuple[str, ...]:
         """Nodes with a number that few have."""
-        total = sum(map(len, self.nodes.values()))
-        few = [names for names in self.nodes.values() if total >= LEAST and len(names) < RARE_SHARE * total]
-        return tuple(name for names in few for name in names)
+        return rare(self.nodes)
+
+
+def rare(nodes: Mapping[int, Sequence[str]] | Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Of nodes by value those whose value few have."""
+    total = sum(map(len, nodes.values()))
+    few = [names for names in nodes.values() if total >= LEAST and len(names) < RARE_SHARE * total]
+    return tuple(name for names in few for name in names)
 
 
 def count_differences(nodes: Iterable[Node]) -> tuple[CountDifference, ...]:

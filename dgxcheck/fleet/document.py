@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeGuard, TypeVar
 
@@ -75,6 +75,9 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
         accepted=shared.one(frozenset(str(finding.get("key")) for finding in findings if finding.get("acknowledged"))),
         machine=identity.machine,
         identity=shared.one(identity),
+        tool_version=str(document.get("tool_version") or "")[:_PART_CHARACTERS],
+        coverage=_coverage(document),
+        unread=shared.one(_skipped(document, findings, whole, UNREAD)),
         gpus_at=shared.one(_gpus_at(document)),
     ), figures
 
@@ -118,6 +121,12 @@ def _score(document: Mapping[str, Json]) -> float | None:
     if not _is_figure(total) or not 0 <= total <= 100:
         raise NotAResult("'score' is no number from 0 to 100")
     return float(total)
+
+
+def _coverage(document: Mapping[str, Json]) -> float | None:
+    score = document.get("score")
+    coverage = score.get("coverage") if isinstance(score, dict) else document.get("coverage")
+    return float(coverage) if _is_figure(coverage) and 0 <= coverage <= 1 else None
 
 
 _STATUSES = (*VERDICTS, "skip")
@@ -251,10 +260,20 @@ def _nvlinks(document: Mapping[str, Json]) -> dict[str, GpuLinks]:
     return read
 
 
-def _skipped(document: Mapping[str, Json], findings: list[dict[str, Json]], whole: bool) -> frozenset[str]:
+UNREAD = ("no-permission", "not-visible")
+"""Reasons of checks that had nothing to read: not of the machine, but of how dgxcheck ran."""
+
+
+def _skipped(
+    document: Mapping[str, Json], findings: list[dict[str, Json]], whole: bool, reasons: Collection[str] = ()
+) -> frozenset[str]:
+    """For any reason, or for one of these."""
     if whole:
-        return frozenset(str(finding.get("id")) for finding in findings if finding.get("status") == "skip")
-    return frozenset(str(check) for ids in _members(document.get("skipped")).values() for check in _all(ids))
+        skips = ((str(each.get("reason")), str(each.get("id"))) for each in findings if each.get("status") == "skip")
+        return frozenset(check for reason, check in skips if not reasons or reason in reasons)
+    skipped = _members(document.get("skipped"))
+    of_reasons = skipped.values() if not reasons else (skipped.get(reason) for reason in reasons)
+    return frozenset(str(check) for ids in of_reasons for check in _all(ids))
 
 
 _PART_CHARACTERS = 64

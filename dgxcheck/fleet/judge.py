@@ -9,8 +9,9 @@ from time import gmtime, strftime, time
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.typical import gathered
-from dgxcheck.fleet.device_counts import CountDifference, count_differences
+from dgxcheck.fleet.device_counts import CountDifference, count_differences, rare
 from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
+from dgxcheck.fleet.judged_less import JudgedLess, judged_less
 from dgxcheck.fleet.node import VERDICTS, Node, NodeVerdict, OpenFault, Result
 from dgxcheck.fleet.outliers import FigureColumns, FleetFigure, Outlier, farthest
 from dgxcheck.fleet.reading import Unread, documents
@@ -47,6 +48,11 @@ class VersionDifference(Record, kw_only=False):
     nodes: Mapping[str, tuple[str, ...]]
     """By value, the most common first."""
 
+    @property
+    def rare(self) -> tuple[str, ...]:
+        """Nodes with a version that few have."""
+        return rare(self.nodes)
+
 
 class Fleet(Record):
     """What is known of a fleet."""
@@ -65,14 +71,17 @@ class Fleet(Record):
     """How many were read: a node can have several."""
     device_counts: tuple[CountDifference, ...] = ()
     """Numbers of GPUs and HCAs that few of the nodes alike have."""
+    judged_less: tuple[JudgedLess, ...] = ()
+    """By node."""
 
     @property
     def verdict(self) -> NodeVerdict:
         """The worst of all nodes; at least unknown where a node or a file has no result, and warn where counts of
-        devices differ or figures are off.
+        devices differ, few have a version, figures are off, or nodes were judged by less than others.
         """
         words = {node.verdict for node in self.nodes.values()}
-        words |= {"warn"} if self.device_counts or self.figures else set()
+        odd = self.device_counts or self.figures or self.judged_less or any(each.rare for each in self.differences)
+        words |= {"warn"} if odd else set()
         words |= {"unknown"} if self.silent or self.unread or not self.nodes else set()
         return next(word for word in VERDICTS if word in words)
 
@@ -178,6 +187,7 @@ def fleet_of(
         unread=(*unread, *left_out),
         results=len(results),
         device_counts=count_differences(nodes.values()),
+        judged_less=judged_less(nodes.values()),
     )
 
 

@@ -111,6 +111,12 @@ class Result(Record):
     machine: str = ""
     """Its serial number, else one of a part; empty where none is known."""
     identity: Identity = Identity()
+    tool_version: str = ""
+    """Of dgxcheck."""
+    coverage: float | None = None
+    """Part of the score that could be read; None without a reference machine."""
+    unread: frozenset[str] = frozenset()
+    """Ids of the checks that did not judge every subject for lack of rights or in a container."""
     gpus_at: frozenset[str] = frozenset()
     """Bus ids of the GPUs that have a serial number."""
 

@@ -31,6 +31,7 @@ def render(report: FleetReport) -> str:
         ],
         "counts": [{**members(each, "kind profile? model"), "values": _values(each.nodes)}
                    for each in fleet.device_counts],
+        "judged_less": [members(each, "node aspect value? usual?") for each in fleet.judged_less],
         "versions": [_difference(difference) for difference in fleet.differences],
         "unread": [members(unreadable, "where why") for unreadable in fleet.unread],
     })  # fmt: skip
@@ -45,6 +46,7 @@ def _node(node: Node) -> Json:
         "machines": [*node.machines],
         "same_as": node.same_as or None,
         "score": newest.score,
+        "coverage": newest.coverage,
         **members(newest.group, "profile? gpus driver?"),
         "faults": [_fault(fault) for fault in node.faults],
     }
@@ -72,7 +74,8 @@ def _kind(kind: KindOfFault) -> Json:
 
 
 def _difference(difference: VersionDifference) -> Json:
-    return {"name": difference.name, "gpus": difference.gpus, "values": _values(difference.nodes)}
+    return {"name": difference.name, "gpus": difference.gpus, "values": _values(difference.nodes),
+            "rare": [*difference.rare]}
 
 
 def _values(nodes: Mapping[str, Sequence[str]] | Mapping[int, Sequence[str]]) -> list[Json]:

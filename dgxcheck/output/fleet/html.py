@@ -53,6 +53,8 @@ def _page(report: FleetReport) -> Page:
         ("Faults", [*_kinds(fleet.kinds)]),
         ("Found earlier, and not shown to be gone since",
          _rows(("Node", "Finding", "Found", "Newest result"), _unproven(fleet))),
+        ("Judged by less than most nodes alike",
+         _rows(("Node", "By what"), ((Cell(each.node), Cell(text.less_text(each))) for each in fleet.judged_less))),
         ("Off the median of the fleet", [*_figures(fleet.figures)]),
         ("Counts that differ", _rows(("Of", "Number", "Nodes", "Which"), _device_counts(fleet))),
         ("Versions that differ", _rows(("Of", "Version", "Nodes", "Which"), _versions(fleet))),

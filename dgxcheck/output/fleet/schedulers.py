@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.judge import Fleet
 from dgxcheck.fleet.node import LEVELS, Node
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.output.drain_reason import Item, drain_reason
+from dgxcheck.output.fleet.text import less_text
 from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.output.report import FleetReport
 
@@ -36,7 +37,8 @@ def reason_of(node: Node) -> str:
 def gate(report: FleetReport) -> str:
     """A line per node: return, or what holds it back."""
     fleet = report.fleet
-    rows = [_held_or_returned(node) for node in fleet.nodes.values()]
+    less = gathered((each.node, less_text(each)) for each in fleet.judged_less if each.holds_back)
+    rows = [_held_or_returned(node, less.get(name, ())) for name, node in fleet.nodes.items()]
     rows += [f"{name}: hold: no result" for name in fleet.silent]
     rows += [f"hold: not read: {unreadable.where}: {unreadable.why}" for unreadable in fleet.unread]
     return lines(map(visible, rows))
@@ -44,7 +46,9 @@ def gate(report: FleetReport) -> str:
 
 def may_return(fleet: Fleet) -> bool:
     """May all of them?"""
-    return bool(fleet.nodes) and not fleet.silent and not fleet.unread and all(map(_clear, fleet.nodes.values()))
+    less = any(each.holds_back and each.node in fleet.nodes for each in fleet.judged_less)
+    open_ends = fleet.silent or fleet.unread or less
+    return bool(fleet.nodes) and not open_ends and all(map(_clear, fleet.nodes.values()))
 
 
 def _clear(node: Node) -> bool:
@@ -52,12 +56,13 @@ def _clear(node: Node) -> bool:
     return node.current and not node.same_as and node.verdict in ("pass", "warn")
 
 
-def _held_or_returned(node: Node) -> str:
+def _held_or_returned(node: Node, less: Sequence[str]) -> str:
     newest = node.newest
-    if _clear(node):
+    if _clear(node) and not less:
         warned = f", {len(node.faults)} warn" if node.faults else ""
         return f"{node.name}: return: level {newest.level}, {newest.generated_at}{warned}"
     held = [] if newest.live else ["its newest result is not of the machine itself"]
+    held += [f"judged by less than most nodes alike: {', '.join(less)}"] if less else []
     held += [node.shared] if node.shared else []
     held += [f"the same machine as {node.same_as}"] if node.same_as else []
     held += [f"its newest result is too old: {newest.generated_at}"] if node.stale else []

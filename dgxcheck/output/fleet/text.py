@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults import BY_WORD
+from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.device_counts import CountDifference
 from dgxcheck.fleet.judge import Fleet, KindOfFault, VersionDifference
+from dgxcheck.fleet.judged_less import JudgedLess
 from dgxcheck.fleet.node import VERDICTS, Node, OpenFault
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.fleet.outliers import NodeOutliers, by_node_and_check
@@ -28,7 +30,11 @@ def counts(fleet: Fleet) -> str:
     odd = {name for difference in fleet.device_counts for name in difference.rare}
     far = {outlier.node for outlier in fleet.outliers}
     also = f"; {len(odd)} with another number of devices" if odd else ""
+    other = {name for difference in fleet.differences for name in difference.rare}
+    also += f"; {len(other)} with a version that few have" if other else ""
     also += f"; {len(far)} off the median" if far else ""
+    less = {each.node for each in fleet.judged_less}
+    also += f"; {len(less)} judged by less" if less else ""
     return f"{counted(len(fleet.nodes) + len(fleet.silent), 'node')}: {', '.join(lines) or 'no result'}{also}"
 
 
@@ -53,6 +59,19 @@ def common(kind: KindOfFault) -> str:
 def unproven(fleet: Fleet) -> Iterator[tuple[Node, OpenFault]]:
     """Faults that the newest result of a node neither reports nor shows to be gone."""
     return ((node, fault) for node in fleet.nodes.values() for fault in node.unproven)
+
+
+def judged_less(fleet: Fleet) -> list[str]:
+    """``dgx004: coverage 20 % (most: 100 %); not judged there: ecc.volatile``, a row per node."""
+    rows = gathered((less.node, less_text(less)) for less in fleet.judged_less)
+    return [f"{node}: {'; '.join(texts)}" for node, texts in rows.items()]
+
+
+def less_text(less: JudgedLess) -> str:
+    """``coverage 20 % (most: 100 %)``"""
+    if less.aspect == "checks":
+        return f"not judged there: {less.value}"
+    return f"{less.aspect} {less.value or 'none'} (most: {less.usual or 'none'})"
 
 
 def off(found: NodeOutliers, gpus_at: Collection[str]) -> str:
@@ -106,6 +125,7 @@ def render(report: FleetReport) -> str:
                   [folded(recorded)] if recorded else [], most),
         *section("Found earlier, and not shown to be gone since",
                   [_unproven(*each) for each in unproven(fleet)], most),
+        *section("Judged by less than most nodes alike", judged_less(fleet), most),
         *section("Off the median of the fleet",
                   [off(row, fleet.nodes[row.node].newest.gpus_at) for row in by_node_and_check(fleet.outliers)], most),
         *section("NVLink domains", nvlink_racks.section(report), most),
