@@ -140,8 +140,8 @@ def test_nvsentinel_asks_for_the_condition_and_reason() -> None:
 @pytest.mark.parametrize(
     ("message", "action"),
     [
-        ("GPU2 (0a:00.0): Xid 62 -> nvidia-smi -r -i 0000:0a:00.0", "COMPONENT_RESET"),
-        ("GPU2 (0a:00.0): 2 uncorrected memory errors -> reset GPU", "COMPONENT_RESET"),
+        ("GPU2 (0a:00.0): Xid 62 -> nvidia-smi -r -i 0000:0a:00.0", "RESTART_BM"),
+        ("GPU2 (0a:00.0): 2 uncorrected memory errors -> reset GPU", "RESTART_BM"),
         ("GPU (0a:00.0): lost, NVML cannot open it -> reboot", "RESTART_BM"),
         ("GPU1 (07:00.0): 63 retired pages -> dcgmi diag -r 3", "RUN_FIELDDIAG"),
         ("GPU2 (0a:00.0): PCIe x8 instead of x16 -> cold power cycle", "CONTACT_SUPPORT"),
