@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from time import time
 
 import pytest
 from many import fleet, result
@@ -48,10 +49,16 @@ def test_json_and_prometheus_are_read_back(
     for name, found in (("fleet", document), ("result", result("dgx-1-v100-bar1-small"))):
         assert complaints(name, found) == []
     assert len(document["nodes"]) == len(planted)
-    main(["fleet", "--format", "prometheus", str(folder)])
+    main(["fleet", "--format", "prometheus", "-n", "node00000,silent", str(folder)])
     families = {each.name: each for each in text_string_to_metric_families(capsys.readouterr().out)}
     assert sum(sample.value for sample in families["dgxcheck_fleet_nodes"].samples) == len(planted)
-    assert len(families["dgxcheck_fleet_node_verdict"].samples) == len(planted)
+    verdicts = {each.labels["node"]: each.value for each in families["dgxcheck_fleet_node_verdict"].samples}
+    assert verdicts.keys() == planted.keys() | {"silent"}
+    assert verdicts["silent"] == 3
+    assert len(families["dgxcheck_fleet_node_result_timestamp_seconds"].samples) == len(planted)
+    (verdict,), (date,) = (families[f"dgxcheck_fleet_{each}"].samples for each in ("verdict", "timestamp_seconds"))
+    assert verdict.value == 2
+    assert time() - 60 < date.value <= time()
 
 
 def test_few_nodes_have_no_median(tmp_path: Path) -> None:

@@ -42,12 +42,10 @@ LABELS = {
 }  # fmt: skip
 METRICS = {
     "driver.responsive": "dgxcheck_driver_unanswered_questions",
-    "thermal.temperature": "dgxcheck_gpu_temperature_celsius",
     "power.limit": "dgxcheck_gpu_power_limit_watts",
     "pcie.width": "dgxcheck_gpu_pcie_link_width_lanes",
     "ecc.volatile": "dgxcheck_gpu_ecc_volatile_uncorrected_errors",
     "ecc.aggregate": "dgxcheck_gpu_ecc_aggregate_uncorrected_errors",
-    "ecc.retired-pages": "dgxcheck_gpu_retired_pages",
 }
 """Families by the check behind them; a counter's family has no ``_total`` for the reader used here."""
 
@@ -272,7 +270,7 @@ def test_a_program_s_form_is_never_coloured_or_broken(capsys: pytest.CaptureFixt
 
 
 SERIES = {
-    "dgx-1-v100": 1200, "dgx-2": 2050, "dgx-a100": 2100, "dgx-h100": 2350, "dgx-b200": 2400, "dgx-station-v100": 500,
+    "dgx-1-v100": 1200, "dgx-2": 2050, "dgx-a100": 2100, "dgx-h100": 2400, "dgx-b200": 2450, "dgx-station-v100": 500,
 }  # fmt: skip
 """As dgxcheck-health(1) states it, to the next fifty."""
 

@@ -85,7 +85,18 @@ def test_the_alerts_speak_of_metrics_that_there_are(capsys: pytest.CaptureFixtur
     exprs = "\n".join(re.findall(r"expr: (.*)", read(ALERTS)))
     recorded = {*re.findall(r"record: (\S+)", read(ALERTS))}
     assert {*re.findall(r"\b\w+:\w+:\w+", exprs)} <= recorded
-    assert {*re.findall(r"(?<![\w:])dgxcheck_\w+", exprs)} - there == {"dgxcheck_fleet_silent_nodes"}
+    outputs = (ROOT / "dgxcheck" / "output").rglob("*.py")
+    written = "".join(path.read_text(encoding="utf-8") for path in outputs)
+    named = {f"dgxcheck_{name}" for name in re.findall(r'metric\(\s*"(\w+)"', written)}
+    asked = {*re.findall(r"(?<![\w:])dgxcheck_\w+(?!\w*\()", exprs)} - {"dgxcheck_"}
+    assert asked - there <= named
+    # what judges, and when it did, has a reader
+    of_time = set(re.findall(r"dgxcheck_\((\S+)\)_timestamp_seconds", exprs)[0].split("|"))
+    assert {f"dgxcheck_{room}_timestamp_seconds" for room in of_time} <= named
+    shown = read("grafana-dashboard.json") + exprs
+    verdicts = {name for name in named if name.endswith("_verdict")}
+    of_parts = {"dgxcheck_fleet_verdict", "dgxcheck_device_verdict"}  # nodes and causes have alerts
+    assert {name for name in verdicts if name not in shown} == of_parts
 
 
 def test_alerts_on_growth_have_the_limits_of_the_checks() -> None:

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from getpass import getuser
 from pathlib import Path
 
@@ -164,12 +165,13 @@ def test_the_agent_of_zabbix_answers_with_the_metrics(tmp_path: Path) -> None:
     assert "dgxcheck_verdict 2" in done.stdout
 
 
-def test_the_template_of_zabbix_finds_its_metrics(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("box", ["dgx-1-v100-gpu-lost", "dgx-h100-nvlink-down", "gb200-nvl72-c2c-down"])
+def test_the_template_of_zabbix_finds_its_metrics(box: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every pattern gives one value, every macro a label, every trigger an item."""
     (template,) = yaml.safe_load((FOLDER / "zabbix-template.yml").read_text(encoding="utf-8"))["zabbix_export"][
         "templates"
     ]
-    main(["health", "--format", "prometheus", "--from", "dgx-1-v100-gpu-lost"])
+    main(["health", "--format", "prometheus", "--from", box])
     samples = [sample for family in text_string_to_metric_families(capsys.readouterr().out)
                for sample in family.samples]  # fmt: skip
 
@@ -191,10 +193,20 @@ def test_the_template_of_zabbix_finds_its_metrics(capsys: pytest.CaptureFixture[
             macros = {path["lld_macro"]: labels[re.findall(r"'(\w+)'", path["path"])[0]]
                       for path in rule["lld_macro_paths"]}  # fmt: skip
             for item in rule["item_prototypes"]:
-                (value,) = matching(item["preprocessing"][0]["parameters"][0], macros)
-                key = (item["key"], *macros.values())
-                values[key] = value
-    assert values[("dgxcheck.cause[{#COMPONENT}]", "GPU@0000:0a:00.0", "reboot")] == 2
+                step = item["preprocessing"][0]
+                value = matching(step["parameters"][0], macros)
+                # pages are retired up to Volta, rows remapped from Ampere on
+                assert len(value) == 1 or (value == [] and step["error_handler"] == "DISCARD_VALUE")
+                if value:
+                    key = (item["key"], *macros.values())
+                    values[key] = value[0]
+    kinds = ("dgxcheck.gpu.pages[{#BUS}]", "dgxcheck.gpu.rows[{#BUS}]")
+    set_aside = Counter(key[1:] for key in values if key[0] in kinds)
+    assert {*set_aside.values()} == {1}
+    assert sum(key[0] == "dgxcheck.gpu.temperature[{#BUS}]" for key in values) == len(set_aside)
+    cause = ("dgxcheck.cause[{#COMPONENT}]", "GPU@0000:0a:00.0", "reboot")
+    assert values.get(cause, 2) == 2
+    assert (cause in values) is (box == "dgx-1-v100-gpu-lost")
     for item in template["items"][1:]:
         assert item["master_item"] == {"key": template["items"][0]["key"]}
         assert len(matching(item["preprocessing"][0]["parameters"][0], {})) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 from dgxcheck.fabric.capacity import bisection_gbs, leaves_of
@@ -15,6 +16,7 @@ def render(report: FabricReport) -> str:
     leaves = leaves_of(judged)
     faults = Counter(finding.fault.word for finding in judged.findings)
     return classic([
+        metric("fabric_timestamp_seconds", "When the fabric was judged.", [({}, round(time.time(), 3))]),
         metric("fabric_verdict", f"{VERDICT_VALUES}.", [({}, STATES[judged.verdict])]),
         metric("fabric_faults", "Findings by fault.", [({"fault": word}, n) for word, n in faults.items()]),
         metric("fabric_cables", "Cables that were discovered.", [({}, len(judged.fabric.cables))]),

@@ -71,6 +71,7 @@ def prometheus(report: HistoryReport) -> str:
                **dict(zip(("node", "at"), trend.place, strict=True))}, trend.reached_s)
              for trend in report.history.trends]  # fmt: skip
     return classic([
+        metric("history_timestamp_seconds", "When the results were judged.", [({}, round(time.time(), 3))]),
         metric("history_results", "Results that were read.", [({}, report.history.results)]),
         metric("history_incidents", "Results with new faults.",
                [({"node": name}, len(incidents(node))) for name, node in nodes]),

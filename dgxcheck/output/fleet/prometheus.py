@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import time
+from calendar import timegm
+
 from dgxcheck.fleet.node import VERDICTS
 from dgxcheck.output.exposition import STATES, VERDICT_VALUES, classic, metric
 from dgxcheck.output.report import FleetReport
+from dgxcheck.source.state_file import DATE
 
 
 def render(report: FleetReport) -> str:
-    """``2 x nodes + faults + 6`` series."""
+    """``3 x nodes + faults + 9`` series; a node without a result is unknown: a series that ends resolves its alert."""
     fleet = report.fleet
     counts = [({"verdict": word}, len(fleet.with_verdict(word))) for word in VERDICTS]
     verdicts = [({"node": name}, STATES[node.verdict]) for name, node in fleet.nodes.items()]
+    verdicts += [({"node": name}, STATES["unknown"]) for name in fleet.silent]
+    dates = [({"node": name}, timegm(time.strptime(node.newest.generated_at, DATE)))
+             for name, node in fleet.nodes.items()]  # fmt: skip
+    less = {each.node for each in fleet.judged_less}
     scores = [({"node": name}, score) for name, node in fleet.nodes.items()
               if (score := node.newest.score) is not None]  # fmt: skip
     faults = [({"check": kind.check, "fault": kind.word}, len(kind.nodes)) for kind in fleet.kinds]
     return classic([
+        metric("fleet_timestamp_seconds", "When the fleet was judged.", [({}, round(time.time(), 3))]),
+        metric("fleet_verdict", f"{VERDICT_VALUES}.", [({}, STATES[fleet.verdict])]),
         metric("fleet_nodes", "Nodes by verdict.", counts),
         metric("fleet_silent_nodes", "Expected nodes without a result.", [({}, len(fleet.silent))]),
+        metric("fleet_judged_less_nodes", "Nodes judged by less than most alike.", [({}, len(less))]),
         metric("fleet_outliers", "Figures off the median of the fleet.", [({}, len(fleet.outliers))]),
         metric("fleet_fault_nodes", "Nodes with a kind of fault.", faults),
         metric("fleet_node_verdict", f"{VERDICT_VALUES}.", verdicts),
+        metric("fleet_node_result_timestamp_seconds", "When the newest result of a node was made.", dates),
         metric("fleet_node_score", "Share of the reference machine that is there, 0 to 100.", scores),
     ])  # fmt: skip

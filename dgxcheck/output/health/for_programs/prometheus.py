@@ -67,6 +67,7 @@ def families(report: HealthReport) -> list[Family]:
         metric("check_acknowledged", "1 where the site's configuration acknowledges it.",
                ((_of_check(finding, gpus), 1) for finding in assessment.findings if finding.acknowledged)),
         *_causes(assessment.diagnosis),
+        *_states(assessment),
         *_measured(assessment.findings, gpus),
         *(family for family in counters if report.every_metric or family.name in _CORE),
     ]  # fmt: skip
@@ -129,9 +130,38 @@ def _measured(findings: Iterable[Finding], gpus: _Gpus) -> list[Family]:
     """What was measured, a metric per quantity; a finding that measured nothing has no sample there."""
     found: dict[tuple[str, str], list[Series]] = {}
     for quantity, finding, value in measurements(findings):
+        if quantity.metric in _STATES:
+            continue
         samples = found.setdefault((quantity.metric, quantity.text), [])
         samples.append((subject_labels(finding, gpus), value if quantity.scale == 1 else value * quantity.scale))
     return [metric(name, text, samples) for (name, text), samples in found.items()]
+
+
+def _states(assessment: Assessment) -> list[Family]:
+    """Temperatures and memory that was set aside, as they were read: whichever check judged them, and by what."""
+    facts = assessment.snapshot
+    gpus = {gpu.bdf: gpu_labels(gpu) for gpu in assessment.topology.gpus if gpu.bdf is not None}
+    thermal = [(gpus[row.bdf], row) for row in rows(facts.gpu_thermal) if row.bdf in gpus]
+    memory = [(gpus[row.bdf], row) for row in rows(facts.gpu_ecc) if row.bdf in gpus]
+    remapped = (
+        ({**labels, "kind": kind}, number)
+        for labels, row in memory
+        for kind, number in (("corrected", row.remapped_corrected), ("uncorrected", row.remapped_uncorrected))
+    )
+    pages = ((labels, [row.retired_single_bit, row.retired_double_bit]) for labels, row in memory)
+    retired = ((labels, sum(len(each) for each in both if not isinstance(each, Missing)))
+               for labels, both in pages if not all(isinstance(each, Missing) for each in both))  # fmt: skip
+    return [
+        _read("gpu_temperature_celsius", "Temperature of the GPU.", ((labels, row.gpu_c) for labels, row in thermal)),
+        _read("gpu_temperature_margin_celsius", "Degrees left to the thermal limit of the GPU (T.Limit).",
+              ((labels, row.margin_c) for labels, row in thermal)),
+        _read("gpu_retired_pages", "Memory pages that were retired for errors.", retired),
+        _read("gpu_remapped_rows", "Memory rows that were remapped for errors.", remapped),
+    ]  # fmt: skip
+
+
+_STATES = ("gpu_temperature_celsius", "gpu_retired_pages")
+"""Of these performance data have what the check measured."""
 
 
 _KINDS = ("correctable", "nonfatal", "fatal")
@@ -144,21 +174,21 @@ def error_counters(assessment: Assessment) -> list[Family]:
     replays = ((gpus[row.bdf], row.pcie_replays) for row in rows(facts.gpu_counters) if row.bdf in gpus)
     corrected = ((gpus[row.bdf], row.volatile_corrected.total) for row in rows(facts.gpu_ecc) if row.bdf in gpus)
     return [
-        _counter("pcie_aer_errors_total", "PCIe errors that a device or bridge counts, since boot.",
+        _read("pcie_aer_errors_total", "PCIe errors that a device or bridge counts, since boot.",
                  _aer(rows(facts.aer), gpus)),
-        _counter("pcie_aer_messages_total", "PCIe error messages that a root port received, since boot.",
+        _read("pcie_aer_messages_total", "PCIe error messages that a root port received, since boot.",
                  _messages(rows(facts.aer))),
-        _counter("gpu_pcie_replays_total", "PCIe packets that were sent again, since the driver was loaded.", replays),
-        _counter("gpu_ecc_volatile_corrected_errors_total", "Corrected memory errors since the driver was loaded.",
+        _read("gpu_pcie_replays_total", "PCIe packets that were sent again, since the driver was loaded.", replays),
+        _read("gpu_ecc_volatile_corrected_errors_total", "Corrected memory errors since the driver was loaded.",
                  corrected),
-        _counter("nvlink_errors_total", "Errors that a GPU counts at an NVLink, since the driver was loaded.",
+        _read("nvlink_errors_total", "Errors that a GPU counts at an NVLink, since the driver was loaded.",
                  _nvlinks(rows(facts.nvlink_errors), gpus)),
-        _counter("port_errors_total", "Errors that a port of an HCA counts, since the driver was loaded.",
+        _read("port_errors_total", "Errors that a port of an HCA counts, since the driver was loaded.",
                  _ports(rows(facts.ib_ports))),
     ]  # fmt: skip
 
 
-def _counter(name: str, text: str, readings: Iterable[_Reading]) -> Family:
+def _read(name: str, text: str, readings: Iterable[_Reading]) -> Family:
     """What could be read of it."""
     return metric(name, text, ((labels, value) for labels, value in readings if not isinstance(value, Missing)))
 
