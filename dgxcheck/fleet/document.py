@@ -15,8 +15,10 @@ from dgxcheck.fleet.node import COMPARED, LEVELS, VERDICTS, GpuLinks, Identity, 
 from dgxcheck.source.state_file import is_date
 
 RESULT, HEALTH = "dgxcheck/result/1", "dgxcheck/health/2"
+_FAMILIES = tuple(schema.rpartition("/")[0] for schema in (RESULT, HEALTH))
 Word = TypeVar("Word", bound=str)
 Shared = TypeVar("Shared", bound=Hashable)
+_TEXT_CHARACTERS = 256
 _LARGEST = 1e18
 """A figure of any unit is less; floating point goes on to sum its square."""
 Figures = dict[str, float]
@@ -45,9 +47,11 @@ class SharedStrings:
 
 def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
     """One result and its figures. Raises NotAResult."""
-    if not isinstance(document, dict) or document.get("schema") not in (RESULT, HEALTH):
+    if not isinstance(document, dict) or (schema := document.get("schema")) not in (RESULT, HEALTH):
+        if isinstance(document, dict) and isinstance(schema, str) and schema.rpartition("/")[0] in _FAMILIES:
+            raise NotAResult(f"{schema[:40]} is of another version of dgxcheck; this one reads {RESULT} and {HEALTH}")
         raise NotAResult(f"not a result of 'dgxcheck health --format jsonl' ({RESULT})")
-    whole = document["schema"] == HEALTH
+    whole = schema == HEALTH
     findings = _list(document, "findings" if whole else "found")
     passed, figures = _judged(findings) if whole else _passed(document)
     causes = _causes(document, findings, whole) if findings else {}
@@ -94,8 +98,10 @@ def _members(value: Json) -> dict[str, Json]:
 
 def _text(document: Mapping[str, Json], name: str, what: str) -> str:
     value = document.get(name)
-    if not isinstance(value, str) or not value or len(value) > 256:
+    if not isinstance(value, str) or not value:
         raise NotAResult(f"{name!r} is missing: {what}")
+    if len(value) > _TEXT_CHARACTERS:
+        raise NotAResult(f"{name!r} is longer than {_TEXT_CHARACTERS} characters: {what}")
     return value
 
 

@@ -89,6 +89,8 @@ def _numbers(ranges: str, shown: str) -> list[str]:
         if (span := _RANGE.fullmatch(each)) is None:
             raise BadInput(f"{shown}: {each[:40]!r} is not a range; write nodes as dgx[001-016,020]")
         first, last = span["first"], span["last"] or span["first"]
+        if int(last) < int(first):
+            raise BadInput(f"{shown}: {each[:40]!r} ends before it begins; write nodes as dgx[001-016,020]")
         width = len(first) if first[0] == "0" else 1
         if len(found) + int(last) - int(first) >= NODES:
             raise BadInput(f"{shown}: more than {NODES} nodes")

@@ -41,9 +41,9 @@ def test_unfolded(text: str, names: list[str]) -> None:
     assert list(unfolded(text)) == names
 
 
-@pytest.mark.parametrize("text", ["dgx[1-", "dgx[a]", "dgx]", "dgx[1-999999999]", "dgx[]", "dgx[1,,2]"])
+@pytest.mark.parametrize("text", ["dgx[1-", "dgx[a]", "dgx]", "dgx[1-999999999]", "dgx[]", "dgx[1,,2]", "dgx[010-001]"])
 def test_what_is_no_list_of_nodes_is_refused_in_one_line(text: str) -> None:
-    with pytest.raises(BadInput, match=r"range|list of nodes|more than"):
+    with pytest.raises(BadInput, match=r"range|list of nodes|more than|ends before it begins"):
         unfolded(text)
 
 

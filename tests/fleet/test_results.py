@@ -458,6 +458,17 @@ def test_a_gate_is_not_held_by_doubts_of_nodes_that_were_not_asked_for(
     assert "dgx002: hold: the same machine as dgx003" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("members", "why"), [
+    ({"schema": "dgxcheck/result/9"}, "is of another version of dgxcheck"),
+    ({"schema": "dgxcheck/health/0"}, "is of another version of dgxcheck"),
+    ({"schema": "dgxcheck/topo/1"}, "not a result"),
+    ({"host": "x" * 257}, "is longer than 256 characters"),
+])  # fmt: skip
+def test_what_is_no_result_here_is_told_as_what_it_is(members: Document, why: str, tmp_path: Path) -> None:
+    (unread,) = judge([written(tmp_path, {**at(1), **members})], now_s=NOW).unread
+    assert why in unread.why
+
+
 @pytest.mark.parametrize(("fault", "words"), [
     ("overheating", "the switches, power and air"), ("cpu-clock", "image, driver, settings and profile first"),
     ("", "image, driver, settings and profile first"),
