@@ -7,7 +7,7 @@ from typing import Any
 
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
-from dgxcheck.checks.gpu.beside_siblings import BUSY, LOW_STATE, kept_slow
+from dgxcheck.checks.gpu.beside_siblings import LOW_STATE, kept_slow
 from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import GPU_IDLE
@@ -63,6 +63,8 @@ def judged(found: Sequence[Contradiction], status: Status = Status.UNKNOWN) -> J
 
 
 _BUSY = "gpu_processes.gpu_percent"
+_FULLY = 99
+"""Percent; of less a part of the second may have been idle, and the other readings be of it."""
 _STATE, _CLOCK, _HIGHEST = "gpu_clocks.performance_state", "gpu_clocks.current.sm", "gpu_clocks.max.sm"
 _REASONS, _POWER, _LIMIT = "gpu_counters.reasons_mask", "gpu_power.usage_mw", "gpu_power.enforced_limit_mw"
 _IDLE_SHARE = 0.03
@@ -74,7 +76,7 @@ def at_load(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
     does.
     """
     busy = number(facts, _BUSY)
-    if busy is None or busy < BUSY or kept_slow(box, gpu.bdf or "") is not None:
+    if busy is None or busy < _FULLY or kept_slow(box, gpu.bdf or "") is not None:
         return
     state, clock, highest = number(facts, _STATE), number(facts, _CLOCK), number(facts, _HIGHEST)
     power, limit, reasons = number(facts, _POWER), number(facts, _LIMIT), number(facts, _REASONS)
