@@ -23,8 +23,6 @@ _LARGEST = 1e18
 """A figure of any unit is less; floating point goes on to sum its square."""
 Figures = dict[str, float]
 """By key of the finding, in the unit of its check."""
-
-
 _Cause = tuple[str, str]
 """Id and first step."""
 
@@ -236,13 +234,9 @@ def _versions(document: Mapping[str, Json]) -> dict[str, tuple[str, ...]]:
 
 def _identity(document: dict[str, Json]) -> Identity:
     serials = gathered((part.kind, part.serial) for part in parts_of(document))
-    boot = document.get("boot_id")
-    return Identity(
-        machine=next(iter(serials.pop("machine", ())), ""),
-        boots=frozenset([boot[:_PART_CHARACTERS]] if isinstance(boot, str) and boot else ()),
-        gpus=frozenset(serials.get("gpu", ())),
-        parts=frozenset(chain.from_iterable(serials.values())),
-    )
+    machine, boot = next(iter(serials.pop("machine", ())), ""), document.get("boot_id")
+    boots = frozenset([boot[:_PART_CHARACTERS]] if isinstance(boot, str) and boot else ())
+    return Identity(machine, boots, frozenset(serials.get("gpu", ())), frozenset(chain.from_iterable(serials.values())))
 
 
 def _gpus_at(document: Mapping[str, Json]) -> frozenset[str]:

@@ -38,6 +38,8 @@ class KindOfFault(Record, kw_only=False):
     """The worst of each node."""
     common: bool
     """On so many nodes that it has one reason."""
+    version: str = ""
+    """``driver 570.172.08``, where these nodes and no other alike have it; empty without a common fault."""
 
 
 class VersionDifference(Record, kw_only=False):
@@ -178,12 +180,13 @@ def fleet_of(
         max(numbers, key=lambda number: (results[number].level == "extended", results[number].generated_at)): name
         for name, numbers in of_node.items()
     }
+    differences = _differences(nodes.values())
     return Fleet(
         nodes=nodes,
         silent=tuple(name for name in expected if names.get(name, name) not in nodes),
-        kinds=_kinds(nodes),
+        kinds=tuple(replace(kind, version=_version_of(kind, differences)) for kind in _kinds(nodes)),
         figures=columns.figures(current),
-        differences=_differences(nodes.values()),
+        differences=differences,
         unread=(*unread, *left_out),
         results=len(results),
         device_counts=count_differences(nodes.values()),
@@ -202,6 +205,18 @@ def _kinds(nodes: Mapping[str, Node]) -> tuple[KindOfFault, ...]:
         worst = min((each.fault.status for each in faults.values()), key=VERDICTS.index)
         kinds.append(KindOfFault(check, word, worst, faults, len(faults) > least))
     return tuple(sorted(kinds, key=lambda kind: (VERDICTS.index(kind.status), -len(kind.nodes), kind.check)))
+
+
+def _version_of(kind: KindOfFault, differences: Iterable[VersionDifference]) -> str:
+    """What separates the nodes with the fault from the others."""
+    own = {*kind.nodes}
+    found = (
+        f"{difference.name} {value or 'none'}"
+        for difference in differences
+        for value, names in difference.nodes.items()
+        if own == {*names}
+    )
+    return ", ".join(found) if kind.common else ""
 
 
 def _differences(nodes: Iterable[Node]) -> tuple[VersionDifference, ...]:

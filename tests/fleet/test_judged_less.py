@@ -65,6 +65,19 @@ def test_it_is_in_every_format(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "coverage 20 %" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("others", "named"), [(0, True), (1, False)])
+def test_the_version_of_exactly_the_nodes_with_a_common_fault_is_named(
+    others: int, named: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    specs = ["dgx-a100-sram-threshold"] * 6 + ["dgx-a100"] * 20
+    documents = [result(spec, host=f"n{number:02}") for number, spec in enumerate(specs)]
+    for each in documents[: 6 + others]:
+        each["versions"] = {**each["versions"], "driver": ["570.172.08"]}
+    (tmp_path / "all.jsonl").write_text("".join(json.dumps(each) + "\n" for each in documents))
+    main(["fleet", str(tmp_path)])
+    assert ("all nodes with driver 570.172.08 have it" in capsys.readouterr().out) is named
+
+
 @pytest.mark.parametrize(("odd", "count", "verdict"), [(1, 12, "warn"), (1, 7, "pass"), (6, 12, "pass")])
 def test_a_version_that_few_have_warns(odd: int, count: int, verdict: str, tmp_path: Path) -> None:
     documents = [result("dgx-a100", host=f"n{number:02}") for number in range(count)]

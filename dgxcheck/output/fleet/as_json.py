@@ -70,6 +70,7 @@ def _kind(kind: KindOfFault) -> Json:
         "count": len(kind.nodes),
         "nodes": folded(kind.nodes),
         "common": kind.common,
+        "version": kind.version or None,
     }
 
 
