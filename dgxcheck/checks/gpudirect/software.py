@@ -65,7 +65,7 @@ def _of_another_version(modules: Modules) -> Judgement | None:
     """Of nvidia_peermem, which is built with the driver: programs that do without GPUDirect RDMA do not need it."""
     driver = modules.driver if isinstance(modules.driver, Missing) else modules.driver.version
     own = next((row.version for row in modules.modules if row.name == "nvidia_peermem" and row.loaded is True), "")
-    if not own or isinstance(own, Missing) or isinstance(driver, Missing) or own == driver:
+    if isinstance(own, Missing) or isinstance(driver, Missing) or own in ("", driver):
         return None
     message = f"nvidia_peermem is of version {own}, the driver of {driver}"
     evidence = (Evidence("/sys/module/nvidia_peermem/version", own), Evidence("/proc/driver/nvidia/version", driver))
