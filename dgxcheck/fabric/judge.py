@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.fabric.cabling import as_most_have, as_planned
@@ -43,8 +43,17 @@ class Judged(Record):
         return next((word for word in _VERDICTS if word in words), "pass")
 
 
-def judge(fabric: Fabric, plan: Sequence[PlannedCable] | None = None, unread: Sequence[str] = ()) -> Judged:
-    """By the plan, where there is one; else by what most systems do."""
+_OF_ABSENCE = frozenset({Fault.CABLE_MISSING, Fault.UPLINKS_UNEVEN, Fault.SUBNET_SPLIT})
+"""Faults that are seen from what an output does not have."""
+_OF_PLUGS = frozenset({Fault.CABLE_SWAPPED, Fault.CABLE_MISPLACED})
+
+
+def judge(
+    fabric: Fabric, plan: Sequence[PlannedCable] | None = None, unread: Sequence[str] = (), cut: bool = False
+) -> Judged:
+    """By the plan, where there is one; else by what most systems do. What is absent from a ``cut`` output is not
+    judged.
+    """
     tiers = tiers_of(fabric)
     places = places_of(fabric)
     intent = inferred(places)
@@ -57,8 +66,10 @@ def judge(fabric: Fabric, plan: Sequence[PlannedCable] | None = None, unread: Se
         intent = Intent(planned=True, schemes=intent.schemes, homes=planned.of_adapters)
         slower = planned.slower
         found += as_planned(fabric, tiers, places, planned)
-    found += [*unmanaged(fabric, tiers), *_islands(fabric, tiers, intent, places), *slow_links(fabric, tiers, slower)]
-    found += [*_errors(fabric)]
+    elsewhere = {end for finding in found if finding.fault in _OF_PLUGS for end in finding.ends}
+    found += [*unmanaged(fabric, tiers), *_islands(fabric, tiers, intent, places, elsewhere)]
+    found += [*slow_links(fabric, tiers, slower), *_errors(fabric)]
+    found = [finding for finding in found if not (cut and finding.fault in _OF_ABSENCE)]
     found.sort(key=lambda finding: _VERDICTS.index(finding.status))
     return Judged(fabric=fabric, tiers=tiers, places=places, intent=intent, findings=tuple(found),
                   unread=tuple(unread))  # fmt: skip
@@ -88,8 +99,11 @@ def _several(names: Sequence[str]) -> bool:
     return len({name.split()[0] for name in names if "localhost" not in name and "Mellanox" not in name}) > 1
 
 
-def _islands(fabric: Fabric, tiers: Tiers, intent: Intent, places: Places) -> Iterator[FabricFinding]:
-    """Adapters of one name that do not reach each other, each at its own place; rails and planes are no fault.
+def _islands(
+    fabric: Fabric, tiers: Tiers, intent: Intent, places: Places, elsewhere: Collection[str]
+) -> Iterator[FabricFinding]:
+    """Adapters of one name that do not reach each other, each at its own place; rails and planes are no fault, and
+    adapters ``elsewhere`` are found by their cables.
 
     Hosts alone tell no link between switches (lldpctl).
     """
@@ -98,6 +112,8 @@ def _islands(fabric: Fabric, tiers: Tiers, intent: Intent, places: Places) -> It
     systems: dict[tuple[str, str], dict[int, list[str]]] = {}
     for host, adapters in places.items():
         for name, place in adapters.items():
+            if f"{host} {name}" in elsewhere:
+                continue
             switch = intent.homes.get((host, name), place)[0]
             systems.setdefault(kind_of(host, name), {}).setdefault(tiers.island[switch], []).append(host)
     reported: set[frozenset[str]] = set()

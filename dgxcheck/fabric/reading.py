@@ -27,6 +27,8 @@ class Outputs(Record):
 
     texts: tuple[FabricText, ...]
     unread: tuple[str, ...]
+    cut: bool = False
+    """Does one of them end within a row?"""
 
 
 def outputs(specs: Sequence[str]) -> Outputs:
@@ -34,12 +36,14 @@ def outputs(specs: Sequence[str]) -> Outputs:
     texts: list[FabricText] = []
     unread: list[str] = []
     counters: list[str] = []
+    cut = False
     for spec in specs:
         name = "stdin" if spec == STDIN else spec
         written = _text(spec)
         text = CpuTime().whole(spec, partial(read, written, _machine(name)))
         if _is_cut(written):
-            unread.append(f"{name}: ends within a row, so the cables behind it are not known; read the whole output")
+            cut = True
+            unread.append(f"{name}: ends within a row, so what is not in it may be behind that; read the whole output")
         if text.rows or text.errors:
             texts.append(text)
             counters += [] if text.rows else [name]
@@ -48,7 +52,7 @@ def outputs(specs: Sequence[str]) -> Outputs:
     if not any(text.rows for text in texts):
         more = "error counters, but no cable; give the output of ibnetdiscover -p too"
         unread += [f"{name}: {more}" for name in counters]
-    return Outputs(texts=tuple(texts), unread=tuple(unread))
+    return Outputs(texts=tuple(texts), unread=tuple(unread), cut=cut)
 
 
 def _machine(path: str) -> str:

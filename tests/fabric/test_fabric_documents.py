@@ -57,6 +57,23 @@ def test_an_earlier_output_is_a_plan(kind: Kind, tmp_path: Path, capsys: pytest.
     assert "ends within a row" in capsys.readouterr().err
 
 
+def test_what_a_cut_output_does_not_hold_is_not_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = Fabric("rails", 32).discovered()
+    cut = text.index("dgx031 mlx5_2")
+    (tmp_path / "ib.txt").write_text(text[: cut + 3])
+    assert main(["fabric", str(tmp_path / "ib.txt")]) == 3
+    out = capsys.readouterr().out
+    assert ("cable-missing" in out, "ends within a row" in out) == (False, True)
+    (tmp_path / "ib.txt").write_text(text[: text.rindex("\n", 0, cut) + 1])
+    assert main(["fabric", str(tmp_path / "ib.txt")]) == 2
+
+
+def test_plugs_between_planes_are_no_split_fabric() -> None:
+    fabric = Fabric("planes", 2)
+    fabric.swap(("dgx000 mlx5_0", 1), ("dgx000 mlx5_3", 1))
+    assert [finding.fault.word for finding in judged(fabric).findings] == ["cable-swapped"]
+
+
 def test_a_topology_file_is_a_plan_with_rates() -> None:
     fabric = Fabric("fat", 8)
     fabric.rates = dict.fromkeys(fabric.up, "4xQDR")

@@ -47,7 +47,7 @@ def command(
         raise click.UsageError("--timeout is for ibnetdiscover, which runs without FILE", ctx)
     cables = None if plan is None else reading.plan(plan)
     found = reading.outputs(files) if files else reading.live(timeout)
-    judged = judge(fabric_of(found.texts), cables, found.unread)
+    judged = judge(fabric_of(found.texts), cables, found.unread, found.cut)
     if form == "nccl-xml":
         return _nccl_xml(ctx, judged, boxes, output)
     if boxes:
