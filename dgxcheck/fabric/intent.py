@@ -8,19 +8,17 @@ most of three.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import permutations
 from typing import TypeVar
 
-from dgxcheck.fabric.model import ANY, Fabric, Plug, Port
+from dgxcheck.fabric.model import ANY, Fabric, Plug, Port, unnumbered
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.node_names import counted_order
 
 Choice = TypeVar("Choice", str, int)
-_NUMBER = re.compile(r"\d+", flags=re.ASCII)
 _TOLERATED = 8
 """Of so many systems one may break a rule that the others keep."""
 LEAST_SYSTEMS = 3
@@ -89,11 +87,11 @@ def inferred(places: Places) -> Intent:
 
 
 def _kinds(places: Places) -> list[list[str]]:
-    """Systems whose names differ in numbers alone, and which call their adapters alike (HCA-1 or mlx5_0, as the driver
-    that set their descriptions does); those of a name like no other are one kind."""
-    usual = {host: Counter(_NUMBER.sub("#", name) for name in adapters).most_common(1)
-             for host, adapters in places.items()}  # fmt: skip
-    found = gathered(((_NUMBER.sub("#", host), called[0][0] if called else ""), host) for host, called in usual.items())
+    """Systems whose names differ in numbers alone, or in their domain, and which call their adapters alike (HCA-1 or
+    mlx5_0, as the driver that set their descriptions does); those of a name like no other are one kind.
+    """
+    usual = {host: Counter(map(unnumbered, adapters)).most_common(1) for host, adapters in places.items()}
+    found = gathered(((unnumbered(host), called[0][0] if called else ""), host) for host, called in usual.items())
     single = [hosts[0] for hosts in found.values() if len(hosts) == 1]
     return [sorted(hosts) for hosts in found.values() if len(hosts) > 1] + ([sorted(single)] if single else [])
 

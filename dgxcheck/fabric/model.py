@@ -103,9 +103,17 @@ class Fabric(Record):
         return self.switches[guid].name if guid in self.switches else guid
 
 
+_NUMBER = re.compile(r"\d+", flags=re.ASCII)
+
+
+def unnumbered(name: str) -> str:
+    """``dgx#`` of dgx020 and of dgx021.example.com, ``mlx5_#`` of mlx5_3."""
+    return _NUMBER.sub("#", name.partition(".")[0])
+
+
 def kind_of(host: str, name: str) -> tuple[str, str]:
-    """The same for an adapter of that name in all systems whose names differ in digits alone."""
-    return "".join(character for character in host if not character.isdecimal()), name
+    """The same for an adapter of that name in all systems whose names differ in numbers alone, or in their domain."""
+    return unnumbered(host), name
 
 
 _OF_HOST = re.compile(r"(?P<host>\S{1,100})\s{1,8}(?P<name>[A-Za-z]\S{0,40}\d)", flags=re.ASCII)

@@ -138,6 +138,16 @@ def test_adapters_that_are_called_otherwise_or_by_no_name_are_not_missing(
     assert finding.ends == ("dgx040 mlx5_2", "leaf002r2 port 9")
 
 
+def test_a_system_with_its_domain_is_compared_with_those_without() -> None:
+    fabric = Fabric("rails", 20)
+    del fabric.up["dgx007 mlx5_3", 1]
+    (alone,) = judged(fabric).findings
+    fabric.up = {(end.replace("dgx007 ", "dgx007.example.com "), port): far for (end, port), far in fabric.up.items()}
+    fabric.planned |= fabric.up
+    (found,) = judged(fabric).findings
+    assert found.message == alone.message.replace("dgx007", "dgx007.example.com")
+
+
 def test_a_system_that_counts_its_adapters_from_elsewhere_lacks_none() -> None:
     """Of 719 systems with HCA-1 and HCA-2 in a public fabric six have HCA-3 and HCA-4 in their places."""
     text = Fabric("rails", 64).discovered()
