@@ -170,7 +170,7 @@ CAUSES = {
     "dgx-station-v100-one-hot": ("gpu/0000:0e:00.0/cooling", "inspect"),
     "k80-x8-board-missing": ("slot/pci0000:00/missing GPU", "inspect"),
     "k80-x8-board-moved": ("host/host/placement of GPUs", "reseat"),
-    "k80-x8-driver-hangs": ("gpu/0000:89:00.0", "reset-gpu"),
+    "k80-x8-driver-hangs": ("gpu/0000:89:00.0", "reboot"),
     "k80-x8-ecc-off": ("gpu/0000:0a:00.0/ECC mode", "change-setting"),
     "k80-x8-p2p-acs": ("bridge/0000:09:08.0/ACS setting", "change-setting"),
     "k80-x8-p2p-broken": ("path/0000:0a:00.0/0000:0b:00.0", "change-setting"),

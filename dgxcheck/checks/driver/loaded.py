@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.blame import driver, host, itself
 from dgxcheck.checks.engine.box import HOST, Box, Growth, nvml_unavailable
 from dgxcheck.checks.engine.check import Check, per_host
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, of_gaps, skip
-from dgxcheck.checks.engine.gaps import is_about, is_driver_query, unjudged
+from dgxcheck.checks.engine.gaps import involves, is_about, is_driver_query, unjudged
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults import Fault
@@ -134,8 +134,9 @@ def _responsive(box: Box) -> Judged:
 
 
 def _one_silent(box: Box, unanswered: Sequence[Missing]) -> Device | None:
-    """The GPU that all of these queries are about, while the driver answers what it is asked about others."""
-    silent = [gpu for gpu in box.gpus if all(is_about(gap, gpu.bdf) for gap in unanswered)]
+    """The GPU that all of these queries are about, while the driver answers what it is asked about others alone."""
+    silent = [gpu for gpu in box.gpus if all(involves(gap, gpu.bdf) for gap in unanswered)
+              and any(is_about(gap, gpu.bdf) for gap in unanswered)]  # fmt: skip
     return silent[0] if silent and len(box.gpus) > 1 else None
 
 

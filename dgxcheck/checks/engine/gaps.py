@@ -52,6 +52,11 @@ def is_about(gap: Missing, bdf: str | None) -> bool:
     return gap.where.startswith("nvml") and _gpus_of(gap) == (bdf,)
 
 
+def involves(gap: Missing, bdf: str | None) -> bool:
+    """Was it an NVML query about this GPU, or about a pair with it?"""
+    return gap.where.startswith("nvml") and bdf in _gpus_of(gap)
+
+
 def failed_pairs(gaps: Iterable[Missing], known: Collection[str | None]) -> Mapping[IdPair, Missing]:
     """Pairs of GPUs of which one of these queries failed, without those with a GPU that failed ``known`` ones alone."""
     found: dict[IdPair, Missing] = {}
