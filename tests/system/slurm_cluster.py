@@ -67,8 +67,9 @@ if [ ! -e "$kept" ]; then
     mv "$kept.new" "$kept"
 fi
 exec 9>&-
-# the results stand for those of the nodes themselves: one of a recording drains nothing
-sed -E 's/"host": ?"[^"]*"/"host":"'"$SLURMD_NODENAME"'"/; s/"kind": ?"recording"/"kind": "live"/' "$kept"
+# the results stand for those of the nodes themselves: one of a recording drains nothing, two of one machine are none
+sed -E 's/"host": ?"[^"]*"/"host":"'"$SLURMD_NODENAME"'"/; s/"kind": ?"recording"/"kind": "live"/
+    s/"serial": ?"/&'"$SLURMD_NODENAME"' /g; s/"boot_id": ?"/&'"$SLURMD_NODENAME"' /' "$kept"
 exit "$(cat "$kept.code")"
 """
 
