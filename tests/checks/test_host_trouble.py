@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from judging import judged
 from test_checks_kernel import logged
 from test_health_checks import box
 
@@ -49,9 +51,14 @@ def test_memory_errors(lines: list[Line], expected: tuple[str, Status], tmp_path
 
 
 def test_a_dimm_by_counters_and_by_log_is_one_component(tmp_path: Path) -> None:
-    """``mc1`` of EDAC in sysfs and ``EDAC MC1`` of the log; then the memory of its socket."""
+    """``mc1`` of EDAC in sysfs and ``EDAC MC1`` of the log, which names the DIMM; then the memory of its socket."""
     (by_log,) = findings(tmp_path, "kernel.memory", edac(100.0, 99))
-    assert [each.key for each in by_log.blames] == [("host", "host", "memory/mc1"), ("host", "host", "memory/socket 0")]
+    assert [each.key[2] for each in by_log.blames] == ["memory/CPU_SrcID#0_Ha#1_Chan#0_DIMM#0", "memory/socket 0"]
+    both = Path(logged(tmp_path, edac(100.0, 99)))
+    facts = {"text /sys/devices/system/edac/mc/mc1/ce_count": "90000\n"}
+    both.write_text(json.dumps(json.loads(both.read_text()) | {"facts": facts}))
+    (cause,) = judged(str(both))[1]["causes"]
+    assert cause["id"] == "/".join(by_log.blames[0].key)
 
 
 def test_each_controller_is_judged_by_itself(tmp_path: Path) -> None:

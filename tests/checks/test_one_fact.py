@@ -23,6 +23,7 @@ UNSEEN = {
         ("PciFunction.vendor", "PciFunction.device", "PciFunction.subsystem_vendor", "PciFunction.subsystem_device",
          "PciFunction.class_code", "Gpu.name", "NetInterface.type", "BlockDevice.model", "BlockDevice.vendor",
          "IbDevice.hca_type", "IbDevice.is_vf"), ROLE),
+    "PciFunction.max_link_gen": "a root port may be the only one of its id above a GPU",
     "GpuMemory.total": "a difference of one byte is within the tolerance",
     "NumaMemory.memory_kb": "a difference of 1 kB is within the tolerance",
     "GpuClocks.supported.graphics": "a list within a list of clocks; that of the memory clocks is compared",
