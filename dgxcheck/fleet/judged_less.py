@@ -9,6 +9,7 @@ from typing import Literal, TypeVar
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered, median
 from dgxcheck.fleet.node import LEVELS, Node
+from dgxcheck.fleet.node_names import counted_order
 
 Word = TypeVar("Word", bound=str)
 Aspect = Literal["level", "profile", "dgxcheck", "coverage", "checks"]
@@ -49,7 +50,8 @@ def _of_alike(nodes: Sequence[Node]) -> Iterator[JudgedLess]:
     for node, profile, other in _unusual((node.name, node.newest.group.profile) for node in nodes):
         yield JudgedLess(node, "profile", profile, other)
     for node, version, other in _unusual((node.name, node.newest.tool_version) for node in nodes):
-        yield JudgedLess(node, "dgxcheck", version, other)
+        if counted_order(version) < counted_order(other):
+            yield JudgedLess(node, "dgxcheck", version, other)
     for its in gathered((node.newest.level, node) for node in nodes).values():
         if len(its) >= LEAST:
             yield from _of_level(its)

@@ -21,6 +21,7 @@ LESS: list[tuple[dict[str, Any], set[str], bool]] = [
     ({"level": "extended"}, set(), True),
     ({"profile": None}, {"profile"}, True),
     ({"tool_version": "0.0.3"}, {"dgxcheck"}, True),
+    ({"tool_version": "9.9.9"}, set(), True),
     ({"coverage": 0.2}, {"coverage"}, False),
     ({"coverage": 0.97}, set(), True),
     ({"skipped": {"no-permission": ["pcie.aer"]}}, {"checks"}, False),
