@@ -92,6 +92,7 @@ def metrics(memory: Memory) -> str:
     ]
     counted = [(labels, tally.count) for labels, tally in tallies]
     last = [(labels, timegm(time.strptime(tally.last, DATE))) for labels, tally in tallies]
+    worst = [(labels, STATES[tally.worst.value]) for labels, tally in tallies]
     verdict: list[Series] = [({}, STATES[memory.judged.verdict])] if memory.judged.verdict else []
     judged: list[Series] = [({}, timegm(time.strptime(memory.judged.date, DATE)))] if memory.judged.date else []
     bad = Counter({"warn": 0, "unknown": 0, "fail": 0})
@@ -100,6 +101,7 @@ def metrics(memory: Memory) -> str:
         metric("watch_timestamp_seconds", "When the watch last wrote this.", [({}, round(time.time(), 3))]),
         metric("watch_events_total", "Events by device, kind and code (number of an Xid).", counted),
         metric("watch_event_timestamp_seconds", "When an event was last seen.", last),
+        metric("watch_event_status", f"Worst of an event: {VERDICT_VALUES}.", worst),
         metric("watch_lost_records_total", "Kernel log records overwritten unread.", [({}, memory.lost)]),
         metric("watch_verdict", f"Of the last judgement: {VERDICT_VALUES}.", verdict),
         metric("watch_judged_timestamp_seconds", "When the machine was last judged.", judged),

@@ -66,6 +66,7 @@ def test_metrics_are_read_by_prometheus() -> None:
         for sample in family.samples
     }
     assert found["dgxcheck_watch_events_total", "00000000:0A:00.0", "xid", "79"] == 2
+    assert found["dgxcheck_watch_event_status", "00000000:0A:00.0", "xid", "79"] == 2
     seen = found["dgxcheck_watch_event_timestamp_seconds", "00000000:0A:00.0", "xid", "79"]
     assert seen == found["dgxcheck_watch_judged_timestamp_seconds",]
     assert found["dgxcheck_watch_verdict",] == 2
