@@ -69,7 +69,8 @@ def board(machine: Surveyed, gpu: Device) -> tuple[Device, ...]:
 
     One of those that are lost has no serial number any more, and the only switch above two K80 GPUs alone is their own.
     """
-    serial = serial_of(machine, gpu.bdf)
+    if (serial := serial_of(machine, gpu.bdf)) is None and not is_k80(gpu):
+        return (gpu,)
     same = [other for other in machine.topology.gpus if other is gpu or _is_on_board(machine, gpu, other, serial)]
     near = [other for other in same if other is gpu or machine.topology.link(gpu, other).pci == "PIX"]
     return tuple(near) if len(near) > 1 else (gpu,)

@@ -180,6 +180,7 @@ def far_ends(machine: Surveyed, gpu: Device) -> Mapping[int, str]:
     return remotes | (dict.fromkeys(unknown, lacking[0]) if len(lacking) == 1 else {})
 
 
+@remembered()
 def off_the_bus(machine: Surveyed) -> Mapping[str, Missing]:
     """Functions of PCI by their bdf whose config space reads all ones, with that gap."""
     gaps = ((row.bdf, row.control) for row in rows(machine.snapshot.config_space))
