@@ -11,6 +11,7 @@ https://github.com/NVIDIA/dcgm-exporter/blob/main/internal/pkg/rendermetrics/ren
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from itertools import count
 
@@ -43,6 +44,11 @@ class Family(Record):
 def metric(name: str, text: str, samples: Iterable[Series]) -> Family:
     """One metric; ``text`` is its HELP."""
     return Family(name=name, text=text, samples=tuple(samples))
+
+
+def now(name: str, text: str) -> Family:
+    """The time at which the metrics are written, in seconds since 1970."""
+    return metric(name, text, [({}, round(time.time(), 3))])
 
 
 def classic(families: Iterable[Family]) -> str:

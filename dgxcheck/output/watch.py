@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.output.exposition import STATES, VERDICT_VALUES, Series, bus_id, classic, metric
+from dgxcheck.output.exposition import STATES, VERDICT_VALUES, Series, bus_id, classic, metric, now
 from dgxcheck.output.plain_text import at_most, columns, fitted, lines, visible
 from dgxcheck.source.state_file import DATE
 from dgxcheck.watch.event import ReportedEvent, as_json
@@ -98,7 +98,7 @@ def metrics(memory: Memory) -> str:
     bad = Counter({"warn": 0, "unknown": 0, "fail": 0})
     bad.update(finding.status for finding in memory.judged.findings.values())
     return classic([
-        metric("watch_timestamp_seconds", "When the watch last wrote this.", [({}, round(time.time(), 3))]),
+        now("watch_timestamp_seconds", "When the watch last wrote this."),
         metric("watch_events_total", "Events by device, kind and code (number of an Xid).", counted),
         metric("watch_event_timestamp_seconds", "When an event was last seen.", last),
         metric("watch_event_status", f"Worst of an event: {VERDICT_VALUES}.", worst),

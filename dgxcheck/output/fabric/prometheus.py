@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 
 from dgxcheck.fabric.capacity import bisection_gbs, leaves_of
-from dgxcheck.output.exposition import STATES, VERDICT_VALUES, classic, metric
+from dgxcheck.output.exposition import STATES, VERDICT_VALUES, classic, metric, now
 from dgxcheck.output.report import FabricReport
 
 
@@ -16,7 +15,7 @@ def render(report: FabricReport) -> str:
     leaves = leaves_of(judged)
     faults = Counter(finding.fault.word for finding in judged.findings)
     return classic([
-        metric("fabric_timestamp_seconds", "When the fabric was judged.", [({}, round(time.time(), 3))]),
+        now("fabric_timestamp_seconds", "When the fabric was judged."),
         metric("fabric_verdict", f"{VERDICT_VALUES}.", [({}, STATES[judged.verdict])]),
         metric("fabric_faults", "Findings by fault.", [({"fault": word}, n) for word, n in faults.items()]),
         metric("fabric_cables", "Cables that were discovered.", [({}, len(judged.fabric.cables))]),

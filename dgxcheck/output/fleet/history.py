@@ -18,7 +18,7 @@ from dgxcheck.fleet.lemons import RATE, Lemon, incidents
 from dgxcheck.fleet.node import VERDICTS
 from dgxcheck.fleet.part_history import DAY_S, Followed, PartHistory, Place, Stay
 from dgxcheck.fleet.trends import Trend
-from dgxcheck.output.exposition import classic, metric
+from dgxcheck.output.exposition import classic, metric, now
 from dgxcheck.output.fleet.text import number, section
 from dgxcheck.output.json_values import compact, head, members
 from dgxcheck.output.page.blocks import Block, Fold, Page, PageSection, Paragraph
@@ -71,7 +71,7 @@ def prometheus(report: HistoryReport) -> str:
                **dict(zip(("node", "at"), trend.place, strict=True))}, trend.reached_s)
              for trend in report.history.trends]  # fmt: skip
     return classic([
-        metric("history_timestamp_seconds", "When the results were judged.", [({}, round(time.time(), 3))]),
+        now("history_timestamp_seconds", "When the results were judged."),
         metric("history_results", "Results that were read.", [({}, report.history.results)]),
         metric("history_incidents", "Results with new faults.",
                [({"node": name}, len(incidents(node))) for name, node in nodes]),

@@ -6,7 +6,7 @@ import time
 from calendar import timegm
 
 from dgxcheck.fleet.node import VERDICTS
-from dgxcheck.output.exposition import STATES, VERDICT_VALUES, classic, metric
+from dgxcheck.output.exposition import STATES, VERDICT_VALUES, classic, metric, now
 from dgxcheck.output.report import FleetReport
 from dgxcheck.source.state_file import DATE
 
@@ -24,7 +24,7 @@ def render(report: FleetReport) -> str:
               if (score := node.newest.score) is not None]  # fmt: skip
     faults = [({"check": kind.check, "fault": kind.word}, len(kind.nodes)) for kind in fleet.kinds]
     return classic([
-        metric("fleet_timestamp_seconds", "When the fleet was judged.", [({}, round(time.time(), 3))]),
+        now("fleet_timestamp_seconds", "When the fleet was judged."),
         metric("fleet_verdict", f"{VERDICT_VALUES}.", [({}, STATES[fleet.verdict])]),
         metric("fleet_nodes", "Nodes by verdict.", counts),
         metric("fleet_silent_nodes", "Expected nodes without a result.", [({}, len(fleet.silent))]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 
 from dgxcheck import __version__
@@ -27,6 +26,7 @@ from dgxcheck.output.exposition import (
     gpu_labels,
     labels_of_gpus,
     metric,
+    now,
     subject_labels,
 )
 from dgxcheck.output.health import overview
@@ -56,7 +56,7 @@ def families(report: HealthReport) -> list[Family]:
         metric("up", "dgxcheck ran.", [({}, 1)]),
         metric("build_info", "The version of dgxcheck.", [({"version": __version__}, 1)]),
         metric("gpu_info", "The GPUs.", _gpus(assessment)),
-        metric("run_timestamp_seconds", "When the box was judged.", [({}, round(time.time(), 3))]),
+        now("run_timestamp_seconds", "When the box was judged."),
         metric("run_duration_seconds", "How long asking and judging took.", [({}, round(assessment.seconds, 3))]),
         metric("verdict", f"{VERDICT_VALUES}.", [({}, STATES[assessment.verdict.value])]),
         *_score(assessment),
