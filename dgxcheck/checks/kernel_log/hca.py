@@ -145,13 +145,14 @@ def _modules(box: Box) -> Judged:
         return
     log = need(box.snapshot.kernel_log)
     for device, port in listed:
-        yield port_subject(device, port), _module(box, log, _of_port(box, device, port))
+        yield port_subject(device, port), _module(box, log, _of_port(box, listed, device, port))
 
 
-def _of_port(box: Box, device: IbDevice, port: IbPort) -> list[HcaEvent]:
+def _of_port(
+    box: Box, listed: Sequence[tuple[IbDevice, IbPort]], device: IbDevice, port: IbPort
+) -> list[HcaEvent]:
     """What the log says of this port and the module in it."""
-    listed = ports(box)
-    alone = isinstance(listed, Judgement) or sum(each.bdf == device.bdf for each, _ in listed) == 1
+    alone = sum(each.bdf == device.bdf for each, _ in listed) == 1
     return [event for event in box.log.hcas if event.trouble in _OF_PORTS and event.bdf == device.bdf
             and (alone or event.module == port.port - 1)
             and (port.link_layer != "Ethernet" or event.trouble != "link down")]  # fmt: skip
@@ -185,7 +186,7 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
         return
     hot = [event.seconds for event in box.log.hcas if event.bdf == at.bdf and event.trouble == "temperature"]
     for device, port in listed:
-        modules = _of_port(box, device, port) if device.bdf == at.bdf else []
+        modules = _of_port(box, listed, device, port) if device.bdf == at.bdf else []
         heat = [event.seconds for event in modules if event.text.endswith(_HOT) and not event.past]
         if any(abs(one - other) <= WINDOW_S for one in heat for other in hot):
             yield from itself(box, port_subject(device, port), judgement)
