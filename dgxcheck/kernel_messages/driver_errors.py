@@ -40,7 +40,7 @@ _FINAL: Mapping[LazyPattern, FaultKind] = {
     LazyPattern(r"confComputeSetErrorState\w{0,12}: ConfCompute: Fatal error hit!", "ConfCompute: Fatal error hit!"):
         Fault.CONFIDENTIAL_COMPUTING,
 }
-"""What a driver says when it works no more until it is loaded anew: nvGpuOpsReportFatalError (nv_gpu_ops.c),
+"""What a driver says when it works no more until it is loaded again: nvGpuOpsReportFatalError (nv_gpu_ops.c),
 confComputeSetErrorState (conf_compute.c)."""
 _QUEUE = LazyPattern(r"\bERR CQE on SQ\b", "ERR CQE on SQ")
 """Of mlx5 (en/reporter_tx.c): a send queue got an error instead of a completion."""

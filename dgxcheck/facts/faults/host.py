@@ -116,7 +116,7 @@ class Host:
         "the NVIDIA driver takes no more work after a fatal error in confidential computing mode", "software",
         steps=("reboot", "contact-vendor"),
         remedy="restart the virtual machine of this driver and attest its GPUs again before they are set ready: until"
-        " the driver is loaded anew it takes no work on any of them",
+        " the driver is loaded again it takes no work on any of them",
         source="NVIDIA open-gpu-kernel-modules, conf_compute.c: confComputeSetErrorState_KERNEL")
     XID = FaultKind("xid", "the driver logged an Xid error that asks for a reset of the GPU", "hardware",
         about=("gpu", ""))
