@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from calendar import timegm
 from collections.abc import Collection, Mapping, Sequence
-from time import strptime
 from typing import Literal
 
 from dgxcheck.facts.record import Record
-from dgxcheck.source.state_file import DATE
+from dgxcheck.source.state_file import seconds_of
 
 Level = Literal["quick", "default", "extended"]
 LEVELS: tuple[Level, ...] = ("quick", "default", "extended")
@@ -217,7 +215,7 @@ def proven(found: OpenFault, result: Result) -> bool:
     been put in the place of the one that has the fault.
     """
     if found.machine and result.machine not in ("", found.machine):
-        found_s, result_s = (timegm(strptime(date, DATE)) for date in (found.found_at, result.generated_at))
+        found_s, result_s = map(seconds_of, (found.found_at, result.generated_at))
         if result_s - found_s < EXCHANGE_S:
             return False
     if LEVELS.index(result.level) < LEVELS.index(found.level):

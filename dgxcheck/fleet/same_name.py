@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from calendar import timegm
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
-from time import strptime
 
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.node import EXCHANGE_S, VERDICTS, Identity, Node, Result, in_order, node_of
 from dgxcheck.fleet.node_names import counted_order
-from dgxcheck.source.state_file import DATE
+from dgxcheck.source.state_file import seconds_of
 
 _DAY_S = 86400
 """Before the newest result of a name: who shared it earlier has got a name of its own since."""
@@ -121,7 +119,7 @@ def one_machine(nodes: Mapping[str, Node]) -> Mapping[str, str]:
     for names in alike.values():
         if len(names) < 2:
             continue
-        dates = {name: timegm(strptime(nodes[name].newest.generated_at, DATE)) for name in names}
+        dates = {name: seconds_of(nodes[name].newest.generated_at) for name in names}
         last, other, *_ = sorted(names, key=lambda name: (-dates[name], name))
         found.update({name: last for name in names if name != last})
         if dates[last] - dates[other] < EXCHANGE_S:
@@ -147,7 +145,7 @@ def sharing(results: Sequence[Result]) -> list[str]:
     dated = sorted((each.generated_at, each.machine) for each in results if each.machine)
     if len({machine for _, machine in dated}) < 2:
         return []
-    seconds = [(timegm(strptime(date, DATE)), machine) for date, machine in dated]
+    seconds = [(seconds_of(date), machine) for date, machine in dated]
     recent = [each for each in seconds if each[0] > seconds[-1][0] - _DAY_S]
     turns = [(serial, [at for at, _ in those]) for serial, those in groupby(recent, key=lambda each: each[1])]
     serials = {serial for serial, _ in turns}

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
-from calendar import timegm
 from collections import Counter
 from collections.abc import Iterable
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.exposition import STATES, VERDICT_VALUES, Series, bus_id, classic, metric, now
 from dgxcheck.output.plain_text import at_most, columns, fitted, lines, visible
-from dgxcheck.source.state_file import DATE
+from dgxcheck.source.state_file import seconds_of
 from dgxcheck.watch.event import ReportedEvent, as_json
 from dgxcheck.watch.fold import Tally
 from dgxcheck.watch.memory import Memory
@@ -91,10 +89,10 @@ def metrics(memory: Memory) -> str:
         if kind not in _UNCOUNTED
     ]
     counted = [(labels, tally.count) for labels, tally in tallies]
-    last = [(labels, timegm(time.strptime(tally.last, DATE))) for labels, tally in tallies]
+    last = [(labels, seconds_of(tally.last)) for labels, tally in tallies]
     worst = [(labels, STATES[tally.worst.value]) for labels, tally in tallies]
     verdict: list[Series] = [({}, STATES[memory.judged.verdict])] if memory.judged.verdict else []
-    judged: list[Series] = [({}, timegm(time.strptime(memory.judged.date, DATE)))] if memory.judged.date else []
+    judged: list[Series] = [({}, seconds_of(memory.judged.date))] if memory.judged.date else []
     bad = Counter({"warn": 0, "unknown": 0, "fail": 0})
     bad.update(finding.status for finding in memory.judged.findings.values())
     return classic([

@@ -99,6 +99,13 @@ def is_date(text: str) -> bool:
     return _DATE.fullmatch(text) is not None
 
 
+def seconds_of(date: str) -> int:
+    """Since 1970."""
+    from calendar import timegm  # reads the locale's names of days
+
+    return timegm(time.strptime(date, DATE))
+
+
 def read(path: str) -> Reading | None:
     """What an earlier run wrote; None where none did. Damaged for a file that is something else."""
     if not os.path.lexists(path):

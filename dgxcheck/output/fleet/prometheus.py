@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from calendar import timegm
-
 from dgxcheck.fleet.node import VERDICTS
 from dgxcheck.output.exposition import STATES, VERDICT_VALUES, classic, metric, now
 from dgxcheck.output.report import FleetReport
-from dgxcheck.source.state_file import DATE
+from dgxcheck.source.state_file import seconds_of
 
 
 def render(report: FleetReport) -> str:
@@ -17,8 +14,7 @@ def render(report: FleetReport) -> str:
     counts = [({"verdict": word}, len(fleet.with_verdict(word))) for word in VERDICTS]
     verdicts = [({"node": name}, STATES[node.verdict]) for name, node in fleet.nodes.items()]
     verdicts += [({"node": name}, STATES["unknown"]) for name in fleet.silent]
-    dates = [({"node": name}, timegm(time.strptime(node.newest.generated_at, DATE)))
-             for name, node in fleet.nodes.items()]  # fmt: skip
+    dates = [({"node": name}, seconds_of(node.newest.generated_at)) for name, node in fleet.nodes.items()]
     less = {each.node for each in fleet.judged_less}
     scores = [({"node": name}, score) for name, node in fleet.nodes.items()
               if (score := node.newest.score) is not None]  # fmt: skip
