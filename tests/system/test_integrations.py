@@ -87,7 +87,7 @@ def test_the_alerts_speak_of_metrics_that_there_are(capsys: pytest.CaptureFixtur
     assert {*re.findall(r"\b\w+:\w+:\w+", exprs)} <= recorded
     outputs = (ROOT / "dgxcheck" / "output").rglob("*.py")
     written = "".join(path.read_text(encoding="utf-8") for path in outputs)
-    named = {f"dgxcheck_{name}" for name in re.findall(r'metric\(\s*"(\w+)"', written)}
+    named = {f"dgxcheck_{name}" for name in re.findall(r'\b(?:metric|now)\(\s*"(\w+)"', written)}
     asked = {*re.findall(r"(?<![\w:])dgxcheck_\w+(?!\w*\()", exprs)} - {"dgxcheck_"}
     assert asked - there <= named
     # what judges, and when it did, has a reader
