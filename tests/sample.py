@@ -44,6 +44,7 @@ def swept(
 
     Sweeps over boxes begin at different ones, so that together they run on all. A case that is a tuple is one of
     several arguments. ``others`` marks those that ``make test`` leaves out: ``in_ci`` where CI is to run them, too.
+    Without any case, as where recordings are not there, pytest skips the test.
     """
     found = [
         pytest.param(
@@ -52,5 +53,5 @@ def swept(
         )
         for number, case in enumerate(cases)
     ]
-    assert not all(each.marks for each in found), "make test runs none of these"
+    assert not found or not all(each.marks for each in found), "make test runs none of these"
     return found

@@ -55,6 +55,21 @@ def tracked(folder: str, pattern: str = "**/*") -> set[str]:
     return {str(path) for path in found if "__pycache__" not in path.parts and path.suffix != ".pyc"}
 
 
+def copied(folder: Path) -> None:
+    """What is tracked, and nothing beside it."""
+    for file in ran([program("git"), "ls-files", "-z"], ROOT).split("\0")[:-1]:
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / file, folder / file)
+
+
+@pytest.mark.in_ci
+def test_the_tests_are_found_where_no_recordings_lie_beside_the_checkout(tmp_path: Path) -> None:
+    copied(tmp_path / "alone")
+    words = [sys.executable, "-m", "pytest", "--collect-only", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    found = ran(words, tmp_path / "alone")
+    assert "tests/readers/test_smi_dumps.py" in found
+
+
 @pytest.mark.exhaustive
 def test_what_is_built_twice_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From copies of other age, place and mode: only what is in the files counts."""
@@ -62,11 +77,8 @@ def test_what_is_built_twice_is_the_same(tmp_path: Path, monkeypatch: pytest.Mon
     digests = []
     for number, name in enumerate(("a", "elsewhere/b")):
         copy, out = tmp_path / name, tmp_path / f"dist-{number}"
-        tracked_here = ran([program("git"), "ls-files", "-z"], ROOT).split("\0")[:-1]
-        for file in tracked_here:
-            place = copy / file
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / file, place)
+        copied(copy)
+        for place in (path for path in copy.rglob("*") if path.is_file()):
             os.utime(place, (10**9 + number * 10**6,) * 2)
             place.chmod(0o600 if number else 0o664)
         ran([sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(copy)], tmp_path)
