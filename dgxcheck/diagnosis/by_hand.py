@@ -233,7 +233,7 @@ def replacing(box: Box, component: Component, faults: Collection[FaultKind | Non
 
 def vendor(box: Box, component: Component) -> Instruction:
     """What to have the vendor repair."""
-    if component.kind == "disk":
+    if component.kind == "disk" and _is_array(box, component.name):
         return Instruction(code="vendor-disk", values={"name": component.name, "members": ()})
     of_gpus = has_gpus(box, component) and component.kind not in ("host-bridge", "socket")
     code = _VENDOR.get(form_factor(box, component)) if of_gpus else None

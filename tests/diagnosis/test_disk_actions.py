@@ -74,3 +74,11 @@ def test_data_of_an_array_is_lost_only_once_it_failed() -> None:
     assert [act.instruction.code for act in planned(box, array, Fault.ARRAY_FAILED)][1:] == [
         "drain-host", "reassemble-array", "restore-array",
     ]  # fmt: skip
+
+
+def test_a_disk_that_is_no_array_is_none_of_mdadms() -> None:
+    """Its file system alone is no reason to replace it: a failing disk logs errors of its own."""
+    box, disk = box_of("dgx-1-v100"), Component(kind="disk", name="sda")
+    assert steps(planned(box, disk, Fault.FILE_SYSTEM_READ_ONLY)) == ["inspect", "drain", "reboot"]
+    for fault in (Fault.FILE_SYSTEM_READ_ONLY, Fault.DISK_ERRORS, Fault.DISK, Fault.UNPLUGGED, Fault.ARRAY_FAILED):
+        assert "mdadm" not in " ".join(action_text(action, {}) for action in planned(box, disk, fault))

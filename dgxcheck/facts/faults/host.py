@@ -92,7 +92,7 @@ class Host:
         about=("host", "disks"), steps=("inspect",), alone=True, source=OWN)
     FILE_SYSTEM_READ_ONLY = FaultKind("file-system-read-only",
         "a file system of the host became read-only or was shut down after errors", "hardware",
-        about=("host", "disks"), steps=("inspect", "reboot", "contact-vendor"), alone=True,
+        about=("host", "disks"), steps=("inspect", "reboot"), alone=True,
         source="Linux Documentation/filesystems/ext4: errors=remount-ro; e2fsck(8)")
     FILE_SERVER = FaultKind("file-server", "the kernel logged that a file server does not respond", "environment")
     UNPLUGGED = FaultKind("unplugged", "a PCIe slot lost its device while the system was running", "hardware",
