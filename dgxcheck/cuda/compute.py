@@ -37,8 +37,7 @@ class Load:
         A multiprocessor that works out something else than the others is broken, though no counter says so
         (https://arxiv.org/abs/2102.11245: silent data corruption).
         """
-        self._gpu.use()
-        self._gpu.driver.call("cuMemcpyDtoHAsync_v2", self._host.address, self._out, self._bytes, self._stream)
+        self._gpu.call("cuMemcpyDtoHAsync_v2", self._host.address, self._out, self._bytes, self._stream)
         self._gpu.wait(self._stream)
         whole, each = ctypes.string_at(self._host.address, self._bytes), 4 * THREADS
         by_block = Counter(whole[at : at + each] for at in range(0, self._bytes, each))

@@ -86,11 +86,10 @@ def peer_copy(a: CudaGpu, b: CudaGpu, target: int, origin: int, size: int, enabl
     """Queues one copy. Without peer access ``cuMemcpyPeerAsync`` is staged through the host by the driver."""
 
     def copy(stream: int) -> None:
-        a.use()
         if enabled:
-            a.driver.call("cuMemcpyDtoDAsync_v2", target, origin, size, stream)
+            a.call("cuMemcpyDtoDAsync_v2", target, origin, size, stream)
         else:
-            a.driver.call("cuMemcpyPeerAsync", target, b.context, origin, a.context, size, stream)
+            a.call("cuMemcpyPeerAsync", target, b.context, origin, a.context, size, stream)
 
     return copy
 
@@ -112,12 +111,7 @@ def _up(gpu: CudaGpu, size: Size) -> Flow:
 
 def _flow(gpu: CudaGpu, function: str, target: int, origin: int, size: int, times: int = 1) -> Flow:
     """Each copy counts ``times``."""
-
-    def copy(stream: int) -> None:
-        gpu.use()
-        gpu.driver.call(function, target, origin, size, stream)
-
-    return Flow(gpu, times * size, copy)
+    return Flow(gpu, times * size, lambda stream: gpu.call(function, target, origin, size, stream))
 
 
 def _beyond_cache(gpu: CudaGpu, size: Size) -> Size:

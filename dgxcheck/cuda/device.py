@@ -18,6 +18,7 @@ from dgxcheck.cuda.driver import (
     CudaError,
     Driver,
 )
+from dgxcheck.facts.record import Record
 from dgxcheck.package_files import FOLDER, read
 
 KERNELS, TENSOR = (os.path.join(FOLDER, "cuda", name) for name in ("kernels.ptx", "tensor.ptx"))
@@ -66,6 +67,11 @@ class CudaGpu:
             self.context = self.driver.handle("cuDevicePrimaryCtxRetain", self.device)
         self.driver.call("cuCtxSetCurrent", self.context)
 
+    def call(self, function: str, *args: Any) -> None:
+        """A call of the driver in its context."""
+        self.use()
+        self.driver.call(function, *args)
+
     def can_access(self, peer: CudaGpu) -> bool:
         return bool(self.driver.number("cuDeviceCanAccessPeer", self.device, peer.device))
 
@@ -84,52 +90,51 @@ class CudaGpu:
     def flag(self) -> PinnedMemory:
         """A word of pinned memory that a kernel can wait for; the same in every step, until the end."""
         if self._flag is None:
-            self.use()
-            address = self.driver.handle("cuMemHostAlloc", 4, _PORTABLE_MAPPED)
-            self._flag = PinnedMemory(address, self.driver.handle("cuMemHostGetDevicePointer_v2", address, 0), 4)
+            self._flag = self._pinned(4)
         return self._flag
 
     def memory(self, size: int) -> int:
         """Address of ``size`` bytes of device memory; Full if less than ``LEFT_FREE`` would be left."""
-        self.use()
         if (free := self.free()) - size < LEFT_FREE:
             raise Full(
                 f"needs {size // MIB} MiB beyond the {LEFT_FREE // MIB} MiB left free, {free // MIB} MiB are free"
             )
         try:
-            address = self.driver.handle("cuMemAlloc_v2", size)
+            return self._kept_handle("cuMemFree_v2", "cuMemAlloc_v2", size)
         except CudaError as error:
             if error.code != OUT_OF_MEMORY:
                 raise
             raise Full(f"no contiguous {size // MIB} MiB free") from None
-        self._kept.callback(self._release, "cuMemFree_v2", address)
-        return address
 
     def free(self) -> int:
         """Bytes of free device memory."""
-        self.use()
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
-        self.driver.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+        self.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return free.value
 
     def host(self, size: int) -> PinnedMemory:
         """Pinned host memory that this and every other GPU can address."""
-        self.use()
-        address = self.driver.handle("cuMemHostAlloc", size, _PORTABLE_MAPPED)
-        self._kept.callback(self._release, "cuMemFreeHost", address)
-        return PinnedMemory(address, self.driver.handle("cuMemHostGetDevicePointer_v2", address, 0), size)
+        pinned = self._pinned(size)
+        self._kept.callback(self.call, "cuMemFreeHost", pinned.address)
+        return pinned
 
     def stream(self) -> int:
-        self.use()
-        stream = self.driver.handle("cuStreamCreate", _NON_BLOCKING)
-        self._kept.callback(self._release, "cuStreamDestroy_v2", stream)
-        return stream
+        return self._kept_handle("cuStreamDestroy_v2", "cuStreamCreate", _NON_BLOCKING)
 
     def event(self) -> int:
+        return self._kept_handle("cuEventDestroy_v2", "cuEventCreate", 0)
+
+    def _kept_handle(self, end: str, function: str, *args: int) -> int:
+        """What a call makes in its context; ``end`` is called for it by ``give_back``."""
         self.use()
-        event = self.driver.handle("cuEventCreate", 0)
-        self._kept.callback(self._release, "cuEventDestroy_v2", event)
-        return event
+        made = self.driver.handle(function, *args)
+        self._kept.callback(self.call, end, made)
+        return made
+
+    def _pinned(self, size: int) -> PinnedMemory:
+        self.use()
+        address = self.driver.handle("cuMemHostAlloc", size, _PORTABLE_MAPPED)
+        return PinnedMemory(address, self.driver.handle("cuMemHostGetDevicePointer_v2", address, 0), size)
 
     def kernel(self, name: str) -> int:
         """A kernel, compiled by the driver on first use; CudaError where it has no compiler, or not for this GPU."""
@@ -160,9 +165,8 @@ class CudaGpu:
     def launch(self, name: str, stream: int, blocks: int, threads: int, *args: Any) -> None:
         """Start a kernel; ``args`` are ctypes values in the order of its parameters."""
         kernel = self.kernel(name)
-        self.use()
         pointers = (ctypes.c_void_p * len(args))(*(ctypes.addressof(arg) for arg in args))
-        self.driver.call("cuLaunchKernel", kernel, blocks, 1, 1, threads, 1, 1, 0, stream, pointers, None)
+        self.call("cuLaunchKernel", kernel, blocks, 1, 1, threads, 1, 1, 0, stream, pointers, None)
 
     def wait(self, stream: int) -> None:
         """Wait for the stream, by polling, so that the parent process can end a hang after its deadline."""
@@ -209,18 +213,13 @@ class CudaGpu:
             self._modules.clear()
             self._kernels.clear()
 
-    def _release(self, function: str, what: int) -> None:
-        self.use()
-        self.driver.call(function, what)
 
-
-class PinnedMemory:
+class PinnedMemory(Record, kw_only=False):
     """Pinned host memory: its address on the host and on the device."""
 
-    def __init__(self, address: int, on_device: int, size: int) -> None:
-        self.address = address
-        self.on_device = on_device
-        self.size = size
+    address: int
+    on_device: int
+    size: int
 
     def words(self) -> ctypes.Array[ctypes.c_uint32]:
         """Its content as u32."""

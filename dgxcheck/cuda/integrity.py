@@ -65,8 +65,7 @@ def sent(a: CudaGpu, b: CudaGpu, origin: int, target: int, seed: int, by_kernel:
     """Number of wrong words received by ``b``, and byte offset of the first."""
     stream_a, stream_b = a.stream(), b.stream()
     fill(a, stream_a, origin, PEER_BYTES, seed)
-    b.use()
-    b.driver.call("cuMemsetD32Async", target, POISON, PEER_BYTES // 4, stream_b)
+    b.call("cuMemsetD32Async", target, POISON, PEER_BYTES // 4, stream_b)
     a.wait(stream_a)
     b.wait(stream_b)
     if by_kernel:
@@ -86,7 +85,7 @@ def _ping_pong(a: CudaGpu, b: CudaGpu) -> tuple[int, int]:
         data.append(gpu.memory(4 * PING_PONG_WORDS))
         results.append(gpu.memory(256))
         for address, words in ((flags[-1], 64), (data[-1], PING_PONG_WORDS), (results[-1], 64)):
-            gpu.driver.call("cuMemsetD32Async", address, 0, words, stream)
+            gpu.call("cuMemsetD32Async", address, 0, words, stream)
         gpu.wait(stream)
     for mine, gpu in enumerate((a, b)):
         peer = 1 - mine
@@ -120,12 +119,11 @@ class Checker:
     def look(self, address: int, size: int, seed: int) -> tuple[int, int | None]:
         """Number of words that differ from what ``fill`` wrote, and byte offset of the first."""
         gpu, stream, result = self._gpu, self._stream, self._result
-        gpu.use()
-        gpu.driver.call("cuMemsetD32Async", result, 0, 1, stream)
-        gpu.driver.call("cuMemsetD32Async", result + 4, _NOTHING, 1, stream)
+        gpu.call("cuMemsetD32Async", result, 0, 1, stream)
+        gpu.call("cuMemsetD32Async", result + 4, _NOTHING, 1, stream)
         args = (ctypes.c_uint64(address), ctypes.c_uint64(size // 4), ctypes.c_uint32(seed), ctypes.c_uint64(result))
         gpu.launch("dgx_check", stream, 8 * gpu.sms, THREADS, *args)
-        gpu.driver.call("cuMemcpyDtoHAsync_v2", self._host.address, result, 8, stream)
+        gpu.call("cuMemcpyDtoHAsync_v2", self._host.address, result, 8, stream)
         gpu.wait(stream)
         wrong, first = self._host.words()
         return wrong, 4 * first if wrong else None
@@ -134,7 +132,6 @@ class Checker:
 def _words(gpu: CudaGpu, stream: int, address: int, count: int) -> list[int]:
     """u32 words out of the GPU's memory, when all before them in the stream is done."""
     host = gpu.host(4 * count)
-    gpu.use()
-    gpu.driver.call("cuMemcpyDtoHAsync_v2", host.address, address, 4 * count, stream)
+    gpu.call("cuMemcpyDtoHAsync_v2", host.address, address, 4 * count, stream)
     gpu.wait(stream)
     return list(host.words())

@@ -28,7 +28,6 @@ def chase(a: CudaGpu, b: CudaGpu, clock: Clock) -> Fact:
         a.reach(b, wanted=True)
     stream = a.stream()
     chain = _chain(b)
-    a.use()
     out = a.memory(16)
 
     def load(_: int) -> None:
@@ -52,6 +51,6 @@ def _chain(gpu: CudaGpu) -> int:
         words[node * STRIDE // 8] = base + following * STRIDE
         node = following
     stream = gpu.stream()
-    gpu.driver.call("cuMemcpyHtoDAsync_v2", base, host.address, CHASED_BYTES, stream)
+    gpu.call("cuMemcpyHtoDAsync_v2", base, host.address, CHASED_BYTES, stream)
     gpu.wait(stream)
     return base

@@ -45,22 +45,18 @@ class Clock:
         as it does when a driver takes no more work (cuda-samples warns of it), less is queued.
         """
         first, stream = flows[0].gpu, flows[0].stream
-        driver = first.driver
         flag = self._hold(flows[0])
         for flow in flows:
             self._queue(flow, WARM_UPS)
-        first.use()
-        driver.call("cuEventRecord", flows[0].start, stream)
+        first.call("cuEventRecord", flows[0].start, stream)
         for flow in flows:
-            flow.gpu.use()
             if flow is not flows[0]:
-                driver.call("cuStreamWaitEvent", flow.stream, flows[0].start, 0)
-            driver.call("cuEventRecord", flow.begin, flow.stream)
+                flow.gpu.call("cuStreamWaitEvent", flow.stream, flows[0].start, 0)
+            flow.gpu.call("cuEventRecord", flow.begin, flow.stream)
             self._queue(flow, repeats * flow.times)
-            flow.gpu.use()
-            driver.call("cuEventRecord", flow.end, flow.stream)
+            flow.gpu.call("cuEventRecord", flow.end, flow.stream)
         first.use()
-        in_time = flag is None or driver.status("cuEventQuery", flows[0].held) == NOT_READY
+        in_time = flag is None or first.driver.status("cuEventQuery", flows[0].held) == NOT_READY
         if flag is not None:
             flag[0] = 1
         for flow in flows:
@@ -77,7 +73,8 @@ class Clock:
     def _queue(self, flow: Flow, pieces: int) -> None:
         for _ in range(pieces):
             flow.enqueue(flow.stream)
-            self._pause()
+            if self._between_s:
+                time.sleep(self._between_s)
 
     def _hold(self, flow: Flow) -> ctypes.Array[ctypes.c_uint32] | None:
         """A kernel at the head of the stream that waits for the word given back; None where no kernel can run."""
@@ -88,16 +85,11 @@ class Clock:
         words = host.words()
         words[0] = 0
         gpu.launch("dgx_spin", flow.stream, 1, 1, ctypes.c_uint64(host.on_device), ctypes.c_uint64(gpu.spin_clocks))
-        gpu.driver.call("cuEventRecord", flow.held, flow.stream)
+        gpu.call("cuEventRecord", flow.held, flow.stream)
         return words
-
-    def _pause(self) -> None:
-        if self._between_s:
-            time.sleep(self._between_s)
 
     def _between(self, gpu: CudaGpu, begin: int, end: int) -> float:
         """Seconds between two events of one GPU."""
-        gpu.use()
         out = ctypes.c_float()
-        gpu.driver.call("cuEventElapsedTime", ctypes.byref(out), begin, end)
+        gpu.call("cuEventElapsedTime", ctypes.byref(out), begin, end)
         return out.value / 1e3

@@ -36,9 +36,8 @@ def under_load(gpu: CudaGpu, clock: Clock, step: Mapping[str, Any], look: NvmlRe
     late_samples: list[dict[str, Any]] = []
     copies, until = COPIES, time.monotonic() + seconds
     while not late_samples or time.monotonic() < until:
-        gpu.use()
         for _ in range(copies):
-            gpu.driver.call("cuMemcpyHtoDAsync_v2", target, host.address, COPIED, stream)
+            gpu.call("cuMemcpyHtoDAsync_v2", target, host.address, COPIED, stream)
         if load is not None:
             for _ in range(LAUNCHES):
                 load.enqueue(load.stream)
