@@ -20,16 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["Assessment", "BadInput", "Level", "Machine", "Missing", "Progress", "Request", "assess", "examine"]
 
 _MODULES = {
-    "assess": "dgxcheck.assessment.health",
-    "Assessment": "dgxcheck.assessment.result",
-    "BadInput": "dgxcheck.facts.missing",
-    "Level": "dgxcheck.assessment.request",
-    "Machine": "dgxcheck.assessment.machine",
-    "examine": "dgxcheck.assessment.machine",
-    "Missing": "dgxcheck.facts.missing",
-    "Progress": "dgxcheck.assessment.progress",
+    "assess": "dgxcheck.assessment.health", "Assessment": "dgxcheck.assessment.result",
+    "BadInput": "dgxcheck.facts.missing", "Level": "dgxcheck.assessment.request",
+    "Machine": "dgxcheck.assessment.machine", "examine": "dgxcheck.assessment.machine",
+    "Missing": "dgxcheck.facts.missing", "Progress": "dgxcheck.assessment.progress",
     "Request": "dgxcheck.assessment.request",
-}
+}  # fmt: skip
 """Where each public name is defined; no module of this package has the name of one of them."""
 
 

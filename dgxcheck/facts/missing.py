@@ -111,26 +111,15 @@ def rows(listed: tuple[T, ...] | Missing) -> tuple[T, ...]:
 
 
 _WORDS = {
-    Gap.ABSENT: "not there",
-    Gap.UNSUPPORTED: "not supported",
-    Gap.DENIED: "not permitted",
-    Gap.GARBLED: "makes no sense",
-    Gap.LOST: "the device stopped answering",
-    Gap.TIMEOUT: "no answer in time",
-    Gap.UNRECORDED: "not recorded",
-    Gap.UNASKED: "not asked",
-}
+    Gap.ABSENT: "not there", Gap.UNSUPPORTED: "not supported", Gap.DENIED: "not permitted",
+    Gap.GARBLED: "makes no sense", Gap.LOST: "the device stopped answering", Gap.TIMEOUT: "no answer in time",
+    Gap.UNRECORDED: "not recorded", Gap.UNASKED: "not asked",
+}  # fmt: skip
 _GAPS = {
-    errno.ENOENT: Gap.ABSENT,
-    errno.ENOTDIR: Gap.ABSENT,
-    errno.EACCES: Gap.DENIED,
-    errno.EPERM: Gap.DENIED,
-    errno.EINVAL: Gap.UNSUPPORTED,
-    errno.EOPNOTSUPP: Gap.UNSUPPORTED,
-    errno.EIO: Gap.LOST,
-    errno.ENODEV: Gap.LOST,
-    errno.ENXIO: Gap.LOST,
-    errno.EREMOTEIO: Gap.LOST,
+    **dict.fromkeys((errno.ENOENT, errno.ENOTDIR), Gap.ABSENT),
+    **dict.fromkeys((errno.EACCES, errno.EPERM), Gap.DENIED),
+    **dict.fromkeys((errno.EINVAL, errno.EOPNOTSUPP), Gap.UNSUPPORTED),
+    **dict.fromkeys((errno.EIO, errno.ENODEV, errno.ENXIO, errno.EREMOTEIO), Gap.LOST),
     errno.ETIMEDOUT: Gap.TIMEOUT,
 }
 

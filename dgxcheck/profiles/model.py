@@ -36,39 +36,24 @@ MEASURED_KEYS: Mapping[str, NumberRange] = {
 """Results of measurements on a healthy box: copies by direction, pairs of GPUs by their label (with P2P off by PCI
 class), bus bandwidth of NCCL collectives by the number of GPUs, of two GPUs without NVLink by their PCI class."""
 BOX_KEYS: Mapping[str, NumberRange] = {
-    "gpu.count": NumberRange("GPUs", 1, 64),
-    "gpu.dma": NumberRange("DMA functions", 0, 64),
-    "pcie.link_width": NumberRange("lanes", 1, 32),
-    "pcie.link_gen": NumberRange("generation", 1, 7),
-    "nvlink.links": NumberRange("links per GPU", 0, 64),
-    "nvlink.generation": NumberRange("generation", 1, 8),
-    "nvlink.switches": NumberRange("NVSwitches", 0, 64),
-    "nvlink.bridges": NumberRange("functions", 0, 64),
-    "network.hcas": NumberRange("HCAs", 0, 64),
-    "network.rate": NumberRange("Gbit/s", 1, 3200),
-    "host.sockets": NumberRange("sockets", 1, 64),
-    "host.cores": NumberRange("cores", 1, 4096),
-    "host.memory": NumberRange("GiB", 1, 65536),
-    "host.dimm": NumberRange("GiB", 1, 1024),
-    "host.data": NumberRange("TB", 0.01, 10000),
-    "host.ethernet": NumberRange("Gbit/s", 0.01, 800),
-    **MEASURED_KEYS,
-}
+    "gpu.count": NumberRange("GPUs", 1, 64), "gpu.dma": NumberRange("DMA functions", 0, 64),
+    "pcie.link_width": NumberRange("lanes", 1, 32), "pcie.link_gen": NumberRange("generation", 1, 7),
+    "nvlink.links": NumberRange("links per GPU", 0, 64), "nvlink.generation": NumberRange("generation", 1, 8),
+    "nvlink.switches": NumberRange("NVSwitches", 0, 64), "nvlink.bridges": NumberRange("functions", 0, 64),
+    "network.hcas": NumberRange("HCAs", 0, 64), "network.rate": NumberRange("Gbit/s", 1, 3200),
+    "host.sockets": NumberRange("sockets", 1, 64), "host.cores": NumberRange("cores", 1, 4096),
+    "host.memory": NumberRange("GiB", 1, 65536), "host.dimm": NumberRange("GiB", 1, 1024),
+    "host.data": NumberRange("TB", 0.01, 10000), "host.ethernet": NumberRange("Gbit/s", 0.01, 800), **MEASURED_KEYS,
+}  # fmt: skip
 """Numbers of a box, by area."""
 BOARD_KEYS: Mapping[str, NumberRange] = {
-    "memory": NumberRange("MiB", 256, 4194304),
-    "bar1": NumberRange("MiB", 1, 4194304),
-    "power_limit": NumberRange("W", 10, 5000),
-    "max_graphics_clock": NumberRange("MHz", 100, 10000),
-    "max_memory_clock": NumberRange("MHz", 100, 30000),
-    "ecc": NumberRange("", 0, 1),
-    "retired_pages": NumberRange("pages", 1, 64),
-    "spare_rows": NumberRange("", 0, 1),
-    "device_copy": NumberRange("GB/s", 1, 100000),
-    "nvlinks": NumberRange("positions", 1, 36),
-    "nvlink_rate": NumberRange("MB/s", 1000, 1000000),
-    "peak_fp32": NumberRange("TFLOP/s", 0.1, 10000),
-}
+    "memory": NumberRange("MiB", 256, 4194304), "bar1": NumberRange("MiB", 1, 4194304),
+    "power_limit": NumberRange("W", 10, 5000), "max_graphics_clock": NumberRange("MHz", 100, 10000),
+    "max_memory_clock": NumberRange("MHz", 100, 30000), "ecc": NumberRange("", 0, 1),
+    "retired_pages": NumberRange("pages", 1, 64), "spare_rows": NumberRange("", 0, 1),
+    "device_copy": NumberRange("GB/s", 1, 100000), "nvlinks": NumberRange("positions", 1, 36),
+    "nvlink_rate": NumberRange("MB/s", 1000, 1000000), "peak_fp32": NumberRange("TFLOP/s", 0.1, 10000),
+}  # fmt: skip
 """Numbers of a GPU model; ``ecc`` and ``spare_rows`` are 1 if it has them; ``device_copy`` is read plus write,
 ``nvlinks`` counts the positions that NVML lists, wired or not, ``nvlink_rate`` is that of one link and direction,
 ``peak_fp32`` without tensor cores."""

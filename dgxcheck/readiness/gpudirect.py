@@ -59,19 +59,12 @@ def remedy_of(id_: str, precondition: Precondition) -> str:
 def readiness(box: Box, gpu: Device, nic: Device) -> Readiness:
     """The verdict of one pair; an undetermined precondition makes it ``cannot tell``, never ``ready``."""
     preconditions = (
-        (LOST, bound_to_driver(box, gpu)),
-        ("gdr.path", path(box, gpu, nic)),
-        ("gdr.peer-memory", peer_memory(box, gpu)),
-        ("gdr.stack", stack(box)),
-        ("gdr.port", port(box, nic)),
-        ("gdr.bar1", bar1(box, gpu)),
-        ("gdr.iommu", iommu(box, [gpu, nic])),
-        ("gdr.acs", acs(box, gpu, nic)),
-        ("gdr.iommu-groups", iommu_groups(box, gpu, nic)),
-        ("gdr.link", link(box, gpu, nic)),
-        ("gdr.max-payload", payload(box, gpu, nic)),
-        ("gdr.memlock", memlock(box)),
-    )
+        (LOST, bound_to_driver(box, gpu)), ("gdr.path", path(box, gpu, nic)),
+        ("gdr.peer-memory", peer_memory(box, gpu)), ("gdr.stack", stack(box)), ("gdr.port", port(box, nic)),
+        ("gdr.bar1", bar1(box, gpu)), ("gdr.iommu", iommu(box, [gpu, nic])), ("gdr.acs", acs(box, gpu, nic)),
+        ("gdr.iommu-groups", iommu_groups(box, gpu, nic)), ("gdr.link", link(box, gpu, nic)),
+        ("gdr.max-payload", payload(box, gpu, nic)), ("gdr.memlock", memlock(box)),
+    )  # fmt: skip
     states = {precondition.state for _, precondition in preconditions}
     verdict: Verdict = next((verdict for state, verdict in _WORST if state in states), "ready")
     port_rate = port_gbs(box, nic) or Missing(Gap.ABSENT, f"/sys/class/infiniband/{nic.name}/ports", "no port is up")

@@ -212,13 +212,10 @@ _LINE = LazyPattern(
 )
 _FIRST, _LAST = 144, 150
 _BY_INVESTIGATION: Mapping[str, Response] = {
-    "INVESTIGATE_PEER_DEVICE": "nvlink-peer",
-    "INVESTIGATE_LINK_SI": "nvlink-signal",
-    "INVESTIGATE_LINK_SI_AND_CABLES": "nvlink-signal",
-    "INVESTIGATE_SW_USER": "nvlink-off",
-    "INVESTIGATE_SW_USER_LINK_SI": "nvlink-off",
-    "INVESTIGATE_HOST": "nvlink-off",
-}
+    "INVESTIGATE_PEER_DEVICE": "nvlink-peer", "INVESTIGATE_LINK_SI": "nvlink-signal",
+    "INVESTIGATE_LINK_SI_AND_CABLES": "nvlink-signal", "INVESTIGATE_SW_USER": "nvlink-off",
+    "INVESTIGATE_SW_USER_LINK_SI": "nvlink-off", "INVESTIGATE_HOST": "nvlink-off",
+}  # fmt: skip
 _BY_ACTION: Mapping[str, Response] = {"RESET_GPU": "nvlink", "IGNORE": "watch", "XID_154_EVAL": "watch"}
 
 

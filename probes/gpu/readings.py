@@ -96,18 +96,9 @@ def gpu_counters(source: Source) -> tuple[GpuCounters, ...] | Missing:
 
 PSTATE_UNKNOWN = 32
 REASONS = (
-    "gpu_idle",
-    "applications_clocks_setting",
-    "sw_power_cap",
-    "hw_slowdown",
-    "sync_boost",
-    "sw_thermal_slowdown",
-    "hw_thermal_slowdown",
-    "hw_power_brake_slowdown",
-    "display_clocks_setting",
-    "board_limit",
-    "reliability",
-)
+    "gpu_idle", "applications_clocks_setting", "sw_power_cap", "hw_slowdown", "sync_boost", "sw_thermal_slowdown",
+    "hw_thermal_slowdown", "hw_power_brake_slowdown", "display_clocks_setting", "board_limit", "reliability",
+)  # fmt: skip
 """Names of the bits of ``nvmlClocksEventReasons``, from 0x1 up."""
 
 

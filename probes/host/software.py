@@ -11,28 +11,10 @@ from probes.ask import ask, decimal, garbled, line, mapped, numbered
 from probes.pci.tree import roles
 
 WATCHED = (
-    "nvidia",
-    "nvidia_uvm",
-    "nvidia_modeset",
-    "nvidia_drm",
-    "nvidia_peermem",
-    "nv_peer_mem",
-    "nvidia_fs",
-    "gdrdrv",
-    "nouveau",
-    "mlx5_core",
-    "mlx5_ib",
-    "mlx4_core",
-    "mlx4_ib",
-    "ib_core",
-    "ib_uverbs",
-    "vfio_pci",
-    "vfio_pci_core",
-    "kvm_intel",
-    "kvm_amd",
-    "mdev",
-    "nvidia_vgpu_vfio",
-)
+    "nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "nvidia_peermem", "nv_peer_mem", "nvidia_fs", "gdrdrv",
+    "nouveau", "mlx5_core", "mlx5_ib", "mlx4_core", "mlx4_ib", "ib_core", "ib_uverbs", "vfio_pci", "vfio_pci_core",
+    "kvm_intel", "kvm_amd", "mdev", "nvidia_vgpu_vfio",
+)  # fmt: skip
 _MODULES = "/sys/module"
 _DRIVER = "/proc/driver/nvidia"
 

@@ -13,31 +13,16 @@ from probes.pci.tree import Roles, roles
 
 # Kernels before 5.7 print the names of the ABI document, later ones the tokens of the kernel log.
 _SHORT = {
-    "Receiver Error": "RxErr",
-    "Bad TLP": "BadTLP",
-    "Bad DLLP": "BadDLLP",
-    "RELAY_NUM Rollover": "Rollover",
-    "Replay Timer Timeout": "Timeout",
-    "Advisory Non-Fatal": "NonFatalErr",
-    "Corrected Internal Error": "CorrIntErr",
-    "Header Log Overflow": "HeaderOF",
-    "Data Link Protocol": "DLP",
-    "Surprise Down Error": "SDES",
-    "Poisoned TLP": "TLP",
-    "Flow Control Protocol": "FCP",
-    "Completion Timeout": "CmpltTO",
-    "Completer Abort": "CmpltAbrt",
-    "Unexpected Completion": "UnxCmplt",
-    "Receiver Overflow": "RxOF",
-    "Malformed TLP": "MalfTLP",
-    "Unsupported Request": "UnsupReq",
-    "ACS Violation": "ACSViol",
-    "Uncorrectable Internal Error": "UncorrIntErr",
-    "MC Blocked TLP": "BlockedTLP",
-    "AtomicOp Egress Blocked": "AtomicOpBlocked",
-    "TLP Prefix Blocked Error": "TLPBlockedErr",
+    "Receiver Error": "RxErr", "Bad TLP": "BadTLP", "Bad DLLP": "BadDLLP", "RELAY_NUM Rollover": "Rollover",
+    "Replay Timer Timeout": "Timeout", "Advisory Non-Fatal": "NonFatalErr", "Corrected Internal Error": "CorrIntErr",
+    "Header Log Overflow": "HeaderOF", "Data Link Protocol": "DLP", "Surprise Down Error": "SDES",
+    "Poisoned TLP": "TLP", "Flow Control Protocol": "FCP", "Completion Timeout": "CmpltTO",
+    "Completer Abort": "CmpltAbrt", "Unexpected Completion": "UnxCmplt", "Receiver Overflow": "RxOF",
+    "Malformed TLP": "MalfTLP", "Unsupported Request": "UnsupReq", "ACS Violation": "ACSViol",
+    "Uncorrectable Internal Error": "UncorrIntErr", "MC Blocked TLP": "BlockedTLP",
+    "AtomicOp Egress Blocked": "AtomicOpBlocked", "TLP Prefix Blocked Error": "TLPBlockedErr",
     "Poisoned TLP Blocked": "PoisonTLPBlocked",
-}
+}  # fmt: skip
 
 
 def aer(source: Source) -> tuple[AerDevice, ...] | Missing:

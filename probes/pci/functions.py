@@ -95,21 +95,9 @@ def _address(source: Source, where: str) -> str | Missing:
 
 
 # Kernels up to 5.6 print "8 GT/s", later ones "8.0 GT/s PCIe".
-_GENERATIONS = {
-    "2.5": 1,
-    "5": 2,
-    "5.0": 2,
-    "8": 3,
-    "8.0": 3,
-    "16": 4,
-    "16.0": 4,
-    "32": 5,
-    "32.0": 5,
-    "64": 6,
-    "64.0": 6,
-    "128.0": 7,
-}
-_WIDTHS = {"1": 1, "2": 2, "4": 4, "8": 8, "12": 12, "16": 16, "32": 32}
+_SPELT = ("2.5", "5 5.0", "8 8.0", "16 16.0", "32 32.0", "64 64.0", "128.0")
+_GENERATIONS = {rate: generation for generation, rates in enumerate(_SPELT, 1) for rate in rates.split()}
+_WIDTHS = {str(width): width for width in (1, 2, 4, 8, 12, 16, 32)}
 
 
 def link_gen(text: str, where: str) -> int | Missing:

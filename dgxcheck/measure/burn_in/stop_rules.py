@@ -24,12 +24,9 @@ UNWATCHED_S = 30.0
 FATAL_XIDS = (48, 79)
 """A double-bit ECC error; the GPU has fallen off the bus."""
 BITS = {
-    0x80: "power brake",
-    0x40: "hardware thermal slowdown",
-    0x8: "hardware slowdown",
-    0x20: "software thermal slowdown",
+    0x80: "power brake", 0x40: "hardware thermal slowdown", 0x8: "hardware slowdown", 0x20: "software thermal slowdown",
     0x4: "power cap",
-}
+}  # fmt: skip
 """Of ``nvmlClocksEventReasons``; drivers before R390 only set 0x8 in place of 0x40 and 0x80."""
 HARDWARE = 0x80 | 0x40 | 0x8
 

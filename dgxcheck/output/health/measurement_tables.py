@@ -119,16 +119,11 @@ LEGEND = (
 _SIGN = re.compile(r"(?<=[\w?])[!*](?= |$)|(?<= )[-x](?= |$)", re.MULTILINE)
 """Of a cell: a mark behind a figure or a word, or a sign alone."""
 OF_A_GPU = {
-    "host-to-device": ("from host", "GB/s"),
-    "device-to-host": ("to host", "GB/s"),
-    "host-to-device-sm": ("from host by SM", "GB/s"),
-    "device-to-host-sm": ("to host by SM", "GB/s"),
-    "host-both": ("both", "GB/s"),
-    "device-copy": ("copy", "GB/s"),
-    "device-copy-sm": ("copy by SM", "GB/s"),
-    "memory-integrity": ("wrong", "words"),
-    "compute": ("compute", "TFLOP/s"),
-}
+    "host-to-device": ("from host", "GB/s"), "device-to-host": ("to host", "GB/s"),
+    "host-to-device-sm": ("from host by SM", "GB/s"), "device-to-host-sm": ("to host by SM", "GB/s"),
+    "host-both": ("both", "GB/s"), "device-copy": ("copy", "GB/s"), "device-copy-sm": ("copy by SM", "GB/s"),
+    "memory-integrity": ("wrong", "words"), "compute": ("compute", "TFLOP/s"),
+}  # fmt: skip
 """Columns of the first table, by kind."""
 OF_A_PAIR = {
     "p2p": "P2P on, one way, GB/s, from the row's GPU to the column's",

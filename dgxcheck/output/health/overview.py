@@ -232,12 +232,8 @@ def _one_port(port: IbPort) -> str:
 
 
 _GPU: tuple[DeviceColumn, ...] = (
-    ("Temp", _temperature),
-    ("Power", _power),
-    ("UE/CE", _memory_errors),
-    ("PCIe", _pcie),
-    ("NVLink", _nvlinks),
+    ("Temp", _temperature), ("Power", _power), ("UE/CE", _memory_errors), ("PCIe", _pcie), ("NVLink", _nvlinks),
     ("HCA", _nearest),
-)
+)  # fmt: skip
 """UE/CE: uncorrected and corrected memory errors."""
 _HCA: tuple[DeviceColumn, ...] = (("PCIe", _pcie), ("Port", _port), ("GPUs", _nearest))

@@ -76,14 +76,8 @@ def _joined(trees: Sequence[T], together: Callable[[T, T], bool]) -> list[list[T
 NVME = 0x0108
 """PCI class and subclass."""
 _CLASSES = {
-    NVME: "NVMe",
-    0x0200: "Ethernet",
-    0x0207: "HCA",
-    0x0106: "SATA",
-    0x0104: "RAID",
-    0x0302: "GPU",
-    0x0300: "GPU",
-}
+    NVME: "NVMe", 0x0200: "Ethernet", 0x0207: "HCA", 0x0106: "SATA", 0x0104: "RAID", 0x0302: "GPU", 0x0300: "GPU",
+}  # fmt: skip
 
 
 def others(topology: Topology, marks: Iterable[Mark], nvme: bool) -> tuple[str, ...]:

@@ -53,16 +53,10 @@ def _grouped(pairs: Iterable[Reasons]) -> str:
 
 NOT_LISTED = Missing(Gap.ABSENT, "nvmlDeviceGetP2PStatus", "NVML does not list both GPUs")
 _P2P_LEGEND = {
-    "X": "the GPU itself",
-    "OK": "supported",
-    "CNS": "chipset not supported",
-    "GNS": "GPU not supported",
-    "TNS": "topology not supported",
-    "NS": "not supported",
-    "DR": "disabled by a registry key",
-    "U": "unknown to the driver",
-    "?": "unknown, for the reason below",
-}
+    "X": "the GPU itself", "OK": "supported", "CNS": "chipset not supported", "GNS": "GPU not supported",
+    "TNS": "topology not supported", "NS": "not supported", "DR": "disabled by a registry key",
+    "U": "unknown to the driver", "?": "unknown, for the reason below",
+}  # fmt: skip
 
 
 def p2p_matrix(
