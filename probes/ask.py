@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -47,6 +47,15 @@ def numbered(source: Source, folder: str, prefix: str) -> tuple[int, ...] | Miss
     return tuple(sorted(int(number) for number in numbers if is_decimal(number)))
 
 
+def one_of(values: Mapping[str, T]) -> Callable[[str, str], T | Missing]:
+    """A parser of a file that holds one of these texts."""
+
+    def parse(text: str, where: str) -> T | Missing:
+        return garbled(text, where) if (value := values.get(text.strip())) is None else value
+
+    return parse
+
+
 _HEX_DIGITS = "0123456789abcdefABCDEF"
 _U64_DIGITS = 20
 _SHOWN = 80
@@ -84,10 +93,7 @@ def hexadecimal(text: str, where: str) -> int | Missing:
     return int(body, 16)
 
 
-def flag(text: str, where: str) -> bool | Missing:
-    """``0`` or ``1``."""
-    body = text.strip()
-    return body == "1" if body in ("0", "1") else garbled(text, where)
+flag = one_of({"0": False, "1": True})
 
 
 def cpulist(text: str, where: str) -> str | Missing:

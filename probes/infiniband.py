@@ -10,7 +10,7 @@ from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.limits import HCAS
 from dgxcheck.source.protocol import Source
-from probes.ask import ask, files, garbled, hexadecimal, is_decimal, line, mapped, natural, numbered
+from probes.ask import ask, files, garbled, hexadecimal, is_decimal, line, mapped, natural, numbered, one_of
 from probes.pci.tree import function_behind
 
 
@@ -95,24 +95,12 @@ def node_type(text: str, where: str) -> str | Missing:
 _RATE = LazyPattern(
     r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec \(([0-9]{1,3})X(?: ([A-Z0-9]{1,8}))?\)", " Gb/sec ("
 )
-_STATES = {f"{state.value}: {state.name}": state for state in PortState}
-_PHYS_STATES = {f"{state.value}: {name}": state for state, name in (
+port_state = one_of({f"{state.value}: {state.name}": state for state in PortState})
+phys_state = one_of({f"{state.value}: {name}": state for state, name in (
     (PhysState.SLEEP, "Sleep"), (PhysState.POLLING, "Polling"), (PhysState.DISABLED, "Disabled"),
     (PhysState.TRAINING, "PortConfigurationTraining"), (PhysState.LINK_UP, "LinkUp"),
     (PhysState.RECOVERY, "LinkErrorRecovery"), (PhysState.PHY_TEST, "Phy Test"),
-)}  # fmt: skip
-
-
-def port_state(text: str, where: str) -> PortState | Missing:
-    """``4: ACTIVE``; a number and a name that disagree are garbled."""
-    state = _STATES.get(text.strip())
-    return garbled(text, where) if state is None else state
-
-
-def phys_state(text: str, where: str) -> PhysState | Missing:
-    """``5: LinkUp``."""
-    state = _PHYS_STATES.get(text.strip())
-    return garbled(text, where) if state is None else state
+)})  # fmt: skip
 
 
 def rate(text: str, where: str) -> IbRate | Missing:

@@ -36,13 +36,11 @@ class CpuPolicy(Record, where="/sys/devices/system/cpu/cpufreq/{name}"):
     """One ``/sys/devices/system/cpu/cpufreq/policyN``: CPUs that change their clock together."""
 
     name: str = nature.key()
-    governor: str | Missing = nature.setting("frequency governor")
-    limit_khz: int | Missing = nature.setting("highest clock allowed", "kHz")
-    """``scaling_max_freq``, which can be set."""
+    governor: str | Missing = nature.setting("frequency governor", file="scaling_governor")
+    limit_khz: int | Missing = nature.setting("highest clock allowed", "kHz", file="scaling_max_freq")
     highest_khz: int | Missing = nature.capability(
-        "highest clock", "kHz", differs="cores of several types have several"
+        "highest clock", "kHz", differs="cores of several types have several", file="cpuinfo_max_freq"
     )
-    """``cpuinfo_max_freq``"""
 
 
 class Dmi(Record, where="/sys/class/dmi/id"):
@@ -110,7 +108,7 @@ class Module(Record, where="/sys/module/{name}"):
     loaded: bool | Missing = nature.state("module loaded", differs="a module is loaded when something needs it")
     version: str | Missing = nature.version("module version")
     refcnt: int | Missing = nature.load("users of the module")
-    state: str | Missing = nature.state("module state", good=("live",))
+    state: str | Missing = nature.state("module state", good=("live",), file="initstate")
     """``live``, ``coming``, ``going``; absent for what is built into the kernel."""
 
 

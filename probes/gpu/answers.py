@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeGuard, TypeVar
 
@@ -11,6 +11,7 @@ from dgxcheck.facts.bdf import bus_order, is_bdf
 from dgxcheck.facts.ids import MOST_GPUS, NVLINK_5, NVLINK_MAX_LINKS, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing, question
 from dgxcheck.facts.nvml.quantities import GROUPS, U64, Quantity
+from dgxcheck.facts.record import Record
 from dgxcheck.source.protocol import Json, Source
 from probes.ask import mapped
 
@@ -122,11 +123,18 @@ def _list(source: Source, function: str, subject: str, *args: int) -> list[Json]
     return answer if isinstance(answer, list | Missing) else garbled(question(function, subject, *args), answer)
 
 
-def facts_of(source: Source, group: str, bdf: str) -> dict[str, Any]:
-    """Fields of the group's record to values or gaps, for one GPU."""
+def facts_of(source: Source, group: str, bdf: str, **kinds: type[Record]) -> dict[str, Any]:
+    """The facts of a GPU by field of the group's record; those of a record in it as one of its ``kinds``:
+    ``current.sm`` is ``sm`` of ``current``.
+    """
     asked = (quantity for quantity in GROUPS[group] if quantity.scope == "gpu" and quantity.facts)
-    return {name: value for quantity in asked
-            for name, value in zip(quantity.facts, _values(source, quantity, bdf), strict=True)}  # fmt: skip
+    facts = {name: value for quantity in asked
+             for name, value in zip(quantity.facts, _values(source, quantity, bdf), strict=True)}  # fmt: skip
+    inner: dict[str, dict[str, Any]] = {record: {} for record in kinds}
+    for name in [name for name in facts if "." in name]:
+        record, _, field = name.partition(".")
+        inner[record][field] = facts.pop(name)
+    return facts | {record: kind(**inner[record]) for record, kind in kinds.items()}
 
 
 def facts_of_link(source: Source, group: str, bdf: str, link: int, state: int | Missing) -> dict[str, Any]:
@@ -155,17 +163,6 @@ def _of_links(group: str) -> tuple[tuple[Quantity, ...], tuple[Quantity, ...]]:
         tuple(quantity for quantity in GROUPS[group] if quantity.scope in ("link", "link up")),
         tuple(quantity for quantity in GROUPS[group] if quantity.scope == "link 5"),
     )
-
-
-def nested(facts: Mapping[str, Any], record: str) -> dict[str, Any]:
-    """The facts of a record within the group's: ``current.sm`` is ``sm`` of ``current``."""
-    prefix = f"{record}."
-    return {name[len(prefix) :]: value for name, value in facts.items() if name.startswith(prefix)}
-
-
-def plain(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts that are in no record within the group's."""
-    return {name: value for name, value in facts.items() if "." not in name}
 
 
 def _values(source: Source, quantity: Quantity, bdf: str, *first: int) -> tuple[Any, ...]:

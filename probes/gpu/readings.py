@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.facts.missing import Gap, Missing, question
+from dgxcheck.facts.nvml.quantities import COUNTER_TYPES, ERROR_TYPES
 from dgxcheck.facts.nvml.readings import (
     ClockPair,
     Clocks,
@@ -27,27 +28,22 @@ from probes.gpu.answers import (
     facts_of,
     is_on,
     member,
-    nested,
     number,
     numbers,
     outputs,
     per_gpu,
-    plain,
     structs,
 )
 
 
 def gpu_memory(source: Source) -> tuple[GpuMemory, ...] | Missing:
     """``nvmlDeviceGetMemoryInfo``, ``GetEccMode`` and ``GetRowRemapperHistogram`` of every GPU."""
-    return per_gpu(source, _memory)
-
-
-def _memory(source: Source, bdf: str) -> GpuMemory:
-    facts = facts_of(source, "memory", bdf)
-    return GpuMemory(bdf=bdf, row_histogram=RowHistogram(**nested(facts, "row_histogram")), **plain(facts))
+    kinds = {"row_histogram": RowHistogram}
+    return per_gpu(source, lambda _, bdf: GpuMemory(bdf=bdf, **facts_of(source, "memory", bdf, **kinds)))
 
 
 SINGLE_BIT, DOUBLE_BIT = 0, 1  # nvmlPageRetirementCause_t
+_COUNTED = [f"{counter}_{error}" for counter in COUNTER_TYPES for error in ERROR_TYPES]
 
 
 def gpu_ecc(source: Source) -> tuple[GpuEcc, ...] | Missing:
@@ -56,23 +52,17 @@ def gpu_ecc(source: Source) -> tuple[GpuEcc, ...] | Missing:
 
 
 def _ecc(source: Source, bdf: str) -> GpuEcc:
-    facts = facts_of(source, "ecc", bdf)
     corrected, uncorrected, pending, failed = outputs(source, "nvmlDeviceGetRemappedRows", bdf, count=4)
     rows = question("nvmlDeviceGetRemappedRows", bdf)
     return GpuEcc(
         bdf=bdf,
-        volatile_corrected=EccCounts(**nested(facts, "volatile_corrected")),
-        volatile_uncorrected=EccCounts(**nested(facts, "volatile_uncorrected")),
-        aggregate_corrected=EccCounts(**nested(facts, "aggregate_corrected")),
-        aggregate_uncorrected=EccCounts(**nested(facts, "aggregate_uncorrected")),
         retired_single_bit=_retired(source, bdf, SINGLE_BIT),
         retired_double_bit=_retired(source, bdf, DOUBLE_BIT),
         remapped_corrected=corrected,
         remapped_uncorrected=uncorrected,
         remap_pending=is_on(pending, rows),
         remap_failed=is_on(failed, rows),
-        sram=SramErrors(**nested(facts, "sram")),
-        **plain(facts),
+        **facts_of(source, "ecc", bdf, sram=SramErrors, **dict.fromkeys(_COUNTED, EccCounts)),
     )
 
 
@@ -115,20 +105,15 @@ def event_reasons(mask: int) -> EventReasons:
 
 
 def _clocks(source: Source, bdf: str) -> GpuClocks:
-    facts = facts_of(source, "clocks", bdf)
     mask = number(source, "nvmlDeviceGetCurrentClocksEventReasons", bdf)
     return GpuClocks(
         bdf=bdf,
-        current=Clocks(**nested(facts, "current")),
-        max=Clocks(**nested(facts, "max")),
-        application=ClockPair(**nested(facts, "application")),
-        default_application=ClockPair(**nested(facts, "default_application")),
-        max_customer_boost=ClockPair(**nested(facts, "max_customer_boost")),
         supported=_supported(source, bdf),
         reasons=mask if isinstance(mask, Missing) else event_reasons(mask),
         performance_state=_performance_state(source, bdf),
-        **plain(facts),
-    )
+        **facts_of(source, "clocks", bdf, current=Clocks, max=Clocks, application=ClockPair,
+                   default_application=ClockPair, max_customer_boost=ClockPair),
+    )  # fmt: skip
 
 
 def _supported(source: Source, bdf: str) -> tuple[SupportedClocks, ...] | Missing:

@@ -60,13 +60,8 @@ def _policies(source: Source) -> tuple[CpuPolicy, ...] | Missing:
 
 
 def _policy(source: Source, name: str) -> CpuPolicy:
-    base = f"{_CPU}/cpufreq/{name}"
-    return CpuPolicy(
-        name=name,
-        governor=ask(source, f"{base}/scaling_governor", line),
-        limit_khz=ask(source, f"{base}/scaling_max_freq", decimal),
-        highest_khz=ask(source, f"{base}/cpuinfo_max_freq", decimal),
-    )
+    facts = files(source, CpuPolicy, f"{_CPU}/cpufreq/{name}", governor=line, limit_khz=decimal, highest_khz=decimal)
+    return CpuPolicy(name=name, **facts)
 
 
 def _boost(source: Source) -> bool | Missing:

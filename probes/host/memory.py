@@ -9,14 +9,14 @@ from dgxcheck.facts.memory import Dimm, MemoryController, NumaMemory, NumaNode
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.sysfs import EDAC, NODES, SMBIOS
 from dgxcheck.source.protocol import Source
-from probes.ask import ask, cpulist, decimal, files, garbled, is_decimal, line, mapped, numbered
+from probes.ask import cpulist, decimal, files, garbled, is_decimal, line, mapped, numbered
 
 
 def numa(source: Source) -> tuple[NumaNode, ...] | Missing:
     """``/sys/devices/system/node``, by number."""
-    if isinstance(numbers := node_numbers(source), Missing):
-        return numbers
-    return tuple(NumaNode(node=node, cpulist=ask(source, f"{NODES}/node{node}/cpulist", cpulist)) for node in numbers)
+    return mapped(
+        node_numbers(source), lambda n: NumaNode(node=n, **files(source, NumaNode, f"{NODES}/node{n}", cpulist=cpulist))
+    )
 
 
 def node_numbers(source: Source) -> tuple[int, ...] | Missing:
@@ -36,11 +36,8 @@ def distances(text: str, where: str) -> tuple[int, ...] | Missing:
 
 
 def _node(source: Source, node: int) -> NumaMemory:
-    return NumaMemory(
-        node=node,
-        memory_kb=ask(source, f"{NODES}/node{node}/meminfo", mem_total_kb),
-        distances=ask(source, f"{NODES}/node{node}/distance", distances),
-    )
+    facts = files(source, NumaMemory, f"{NODES}/node{node}", memory_kb=mem_total_kb, distances=distances)
+    return NumaMemory(node=node, **facts)
 
 
 def edac(source: Source) -> tuple[MemoryController, ...] | Missing:

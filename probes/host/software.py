@@ -7,7 +7,7 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.sysfs import MEMORY_PEERS
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Source
-from probes.ask import ask, decimal, garbled, line, mapped, numbered
+from probes.ask import ask, decimal, files, garbled, line, mapped, numbered
 from probes.pci.tree import roles
 
 WATCHED = (
@@ -38,13 +38,8 @@ def _module(source: Source, name: str, loaded: frozenset[str] | Missing) -> Modu
         gap = loaded if isinstance(loaded, Missing) else Missing(Gap.ABSENT, base, "not loaded")
         is_loaded = loaded if isinstance(loaded, Missing) else False
         return Module(name=name, loaded=is_loaded, version=gap, refcnt=gap, state=gap)
-    return Module(
-        name=name,
-        loaded=True,
-        version=ask(source, f"{base}/version", line),
-        refcnt=ask(source, f"{base}/refcnt", decimal),
-        state=ask(source, f"{base}/initstate", line),
-    )
+    facts = files(source, Module, base, version=line, refcnt=decimal, state=line)
+    return Module(name=name, loaded=True, **facts)
 
 
 def _peers(source: Source) -> tuple[MemoryPeer, ...] | Missing:

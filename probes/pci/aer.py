@@ -8,7 +8,7 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import AerDevice, AerErrors, RootPortErrors
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.source.protocol import Source
-from probes.ask import ask, decimal, garbled, is_decimal
+from probes.ask import decimal, files, garbled, is_decimal
 from probes.pci.tree import Roles, roles
 
 # Kernels before 5.7 print the names of the ABI document, later ones the tokens of the kernel log.
@@ -23,6 +23,7 @@ _SHORT = {
     "AtomicOp Egress Blocked": "AtomicOpBlocked", "TLP Prefix Blocked Error": "TLPBlockedErr",
     "Poisoned TLP Blocked": "PoisonTLPBlocked",
 }  # fmt: skip
+_SEVERITIES = ("correctable", "nonfatal", "fatal")
 
 
 def aer(source: Source) -> tuple[AerDevice, ...] | Missing:
@@ -67,16 +68,7 @@ def _device(source: Source, bdf: str, is_root_port: bool) -> AerDevice:
     base = f"{PCI_DEVICES}/{bdf}"
     return AerDevice(
         bdf=bdf,
-        correctable=ask(source, f"{base}/aer_dev_correctable", errors),
-        nonfatal=ask(source, f"{base}/aer_dev_nonfatal", errors),
-        fatal=ask(source, f"{base}/aer_dev_fatal", errors),
-        root_port=_root_port(source, f"{base}/aer_rootport_total_err") if is_root_port else None,
-    )
-
-
-def _root_port(source: Source, stem: str) -> RootPortErrors:
-    return RootPortErrors(
-        correctable=ask(source, f"{stem}_cor", decimal),
-        nonfatal=ask(source, f"{stem}_nonfatal", decimal),
-        fatal=ask(source, f"{stem}_fatal", decimal),
-    )
+        **files(source, AerDevice, base, **dict.fromkeys(_SEVERITIES, errors)),
+        root_port=RootPortErrors(**files(source, RootPortErrors, base, **dict.fromkeys(_SEVERITIES, decimal)))
+        if is_root_port else None,
+    )  # fmt: skip

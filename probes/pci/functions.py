@@ -11,7 +11,7 @@ from dgxcheck.facts.pci import PciFunction, Slot
 from dgxcheck.facts.sysfs import PCI_DEVICES, PCI_SLOTS
 from dgxcheck.limits import GPUS
 from dgxcheck.source.protocol import Source
-from probes.ask import ask, cpulist, garbled, hexadecimal, natural, signed
+from probes.ask import ask, cpulist, files, garbled, hexadecimal, natural, one_of, signed
 from probes.pci.tree import Path, behind_infiniband, class_codes, is_dma_controller, path_of, with_bridges
 
 _ENDS = frozenset((0x01, 0x02, 0x03, 0x0B, 0x12))  # storage, network, display, processor, accelerator
@@ -53,17 +53,11 @@ def _function(
         path=path,
         class_code=ask(source, f"{base}/class", hexadecimal) if code is None else code,
         vendor=ask(source, f"{base}/vendor", hexadecimal) if vendor is None else vendor,
-        device=ask(source, f"{base}/device", hexadecimal),
-        subsystem_vendor=ask(source, f"{base}/subsystem_vendor", hexadecimal),
-        subsystem_device=ask(source, f"{base}/subsystem_device", hexadecimal),
-        link_gen=ask(source, f"{base}/current_link_speed", link_gen),
-        link_width=ask(source, f"{base}/current_link_width", link_width),
-        max_link_gen=ask(source, f"{base}/max_link_speed", link_gen),
-        max_link_width=ask(source, f"{base}/max_link_width", link_width),
-        numa_node=ask(source, f"{base}/numa_node", signed),
-        local_cpulist=ask(source, f"{base}/local_cpulist", cpulist),
         driver=_driver(source, f"{base}/driver"),
-    )
+        **files(source, PciFunction, base, device=hexadecimal, subsystem_vendor=hexadecimal,
+                subsystem_device=hexadecimal, link_gen=link_gen, link_width=link_width, max_link_gen=link_gen,
+                max_link_width=link_width, numa_node=signed, local_cpulist=cpulist),
+    )  # fmt: skip
 
 
 def _driver(source: Source, where: str) -> str | Missing | None:
@@ -97,7 +91,6 @@ def _address(source: Source, where: str) -> str | Missing:
 # Kernels up to 5.6 print "8 GT/s", later ones "8.0 GT/s PCIe".
 _SPELT = ("2.5", "5 5.0", "8 8.0", "16 16.0", "32 32.0", "64 64.0", "128.0")
 _GENERATIONS = {rate: generation for generation, rates in enumerate(_SPELT, 1) for rate in rates.split()}
-_WIDTHS = {str(width): width for width in (1, 2, 4, 8, 12, 16, 32)}
 
 
 def link_gen(text: str, where: str) -> int | Missing:
@@ -108,7 +101,5 @@ def link_gen(text: str, where: str) -> int | Missing:
     return generation
 
 
-def link_width(text: str, where: str) -> int | Missing:
-    """Lanes from ``current_link_width``; 0 is no link, 63 and 255 are what dead devices read."""
-    width = _WIDTHS.get(text.strip())
-    return garbled(text, where) if width is None else width
+link_width = one_of({str(width): width for width in (1, 2, 4, 8, 12, 16, 32)})
+"""Lanes from ``current_link_width``; 0 is no link, 63 and 255 are what dead devices read."""
