@@ -192,14 +192,18 @@ def _finding(status: str, bdf: str, text: str) -> BadFinding:
     return BadFinding(_status(status).value, _address(bdf), _text(text))
 
 
+def _sure(value: _T, good: bool) -> _T:
+    if not good:
+        raise ValueError(value)
+    return value
+
+
 def _recent(event: Any) -> dict[str, Json]:
     """An event as ``as_json`` words it, which is shown as it is."""
-    if not isinstance(event, dict) or event["event"] not in _KINDS:
-        raise ValueError(event)
     _status(event["status"]), _address(event.get("bdf", "")), _date(event.get("at", ""))
-    if not all(isinstance(value, str | int | float) for value in event.values()):
-        raise ValueError(event)
-    return event
+    plain = isinstance(event, dict) and all(isinstance(value, str | int | float) for value in event.values())
+    found: dict[str, Json] = _sure(event, plain and event["event"] in _KINDS)
+    return found
 
 
 def _tally(
@@ -211,9 +215,7 @@ def _tally(
     tally = Tally(event, _date(first))
     tally.count, tally.last, tally.worst, tally.waiting = _count(count), _date(last), _status(worst), _count(waiting)
     tally.began, tally.reported = -inf if began is None else float(began), _count(reported)
-    if isnan(tally.began):
-        raise ValueError(began)
-    return tally
+    return _sure(tally, not isnan(tally.began))
 
 
 def _status(value: Any) -> Status:
@@ -221,28 +223,20 @@ def _status(value: Any) -> Status:
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(value)
-    value.encode()  # a lone surrogate is no text
-    return value
+    _sure(value, isinstance(value, str)).encode()  # a lone surrogate is no text
+    return str(value)
 
 
 def _address(value: Any) -> str:
-    if _text(value) and as_bdf(value) != value:
-        raise ValueError(value)
-    return _text(value)
+    return _sure(_text(value), not value or as_bdf(value) == value)
 
 
 def _date(value: Any) -> str:
-    if _text(value) and not state_file.is_date(value):
-        raise ValueError(value)
-    return _text(value)
+    return _sure(_text(value), not value or state_file.is_date(value))
 
 
 def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError(value)
-    return value
+    return [*_sure(value, isinstance(value, list))]
 
 
 def _items(value: Any) -> list[Any]:
@@ -250,9 +244,7 @@ def _items(value: Any) -> list[Any]:
 
 
 def _reading(name: str, value: Any) -> tuple[str, int]:
-    if not is_reading(name, _count(value)):
-        raise ValueError(name)
-    return name, value
+    return _sure((name, value), is_reading(name, _count(value)))
 
 
 def _sequence(value: Any) -> int:
@@ -260,6 +252,4 @@ def _sequence(value: Any) -> int:
 
 
 def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(value)
-    return value
+    return _sure(int(value), type(value) is int and value >= 0)

@@ -10,7 +10,7 @@ from dgxcheck.difference.model import Difference, Trend, Value
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output.diff.text import device_of, grouped, kinds_of, totals_of
 from dgxcheck.output.page import html, markdown
-from dgxcheck.output.page.blocks import Block, Cell, Drawing, Page, PageSection, Paragraph, Table, Tone
+from dgxcheck.output.page.blocks import Block, Cell, Drawing, Page, Paragraph, Table, Tone, sections
 from dgxcheck.output.picture import layout, svg
 from dgxcheck.output.picture.marks import NVSWITCHES, At, Mark, MarkTone, box, link, pair
 from dgxcheck.output.picture.shapes import Picture
@@ -27,11 +27,6 @@ _VERDICTS: dict[str, Tone] = {"worse": "fail", "better": "pass", "same": "pass"}
 def page_of(report: DiffReport) -> Page:
     """Result, differences, both pictures, and what could not be compared."""
     comparison = report.comparison
-    sections = (
-        PageSection(title="Differences", blocks=tuple(_differences(comparison))),
-        PageSection(title="Wiring", blocks=tuple(_drawings(comparison))),
-        PageSection(title="Not compared", blocks=tuple(Paragraph(visible(note)) for note in comparison.notes)),
-    )
     return Page(
         title="What has changed",
         status=comparison.verdict.upper(),
@@ -42,7 +37,11 @@ def page_of(report: DiffReport) -> Page:
             ("New", _described(comparison.new)),
             ("Written by", f"dgxcheck {__version__}"),
         ),
-        sections=tuple(section for section in sections if section.blocks),
+        sections=sections(
+            ("Differences", _differences(comparison)),
+            ("Wiring", _drawings(comparison)),
+            ("Not compared", (Paragraph(visible(note)) for note in comparison.notes)),
+        ),
     )
 
 

@@ -12,10 +12,10 @@ from dgxcheck.output.page.blocks import (
     Cell,
     Drawing,
     Page,
-    PageSection,
     Paragraph,
     ProblemBlock,
     Table,
+    sections,
     written,
 )
 from dgxcheck.output.report import FabricReport
@@ -32,7 +32,7 @@ def render(report: FabricReport) -> str:
         for leaf in leaves
     )  # fmt: skip
     drawing = Drawing(pictures=(picture.drawn(judged),), text="\n".join(text.table(leaves, False)))
-    sections: tuple[tuple[str, list[Block]], ...] = (
+    titled: tuple[tuple[str, list[Block]], ...] = (
         ("Findings", [_problem(finding) for finding in judged.findings]),
         ("Switches", [drawing] if leaves else []),
         ("Leaves", [Table(head=("Leaf", "Systems", "Adapters", "Uplinks", "Over-subscription"), rows=rows)]),
@@ -51,7 +51,7 @@ def render(report: FabricReport) -> str:
                 *(("Bandwidth", row) for row in text.bandwidth(leaves)),
                 written(),
             ),
-            sections=tuple(PageSection(title=title, blocks=tuple(blocks)) for title, blocks in sections if blocks),
+            sections=sections(*titled),
         )
     )
 

@@ -21,7 +21,7 @@ from dgxcheck.fleet.trends import Trend
 from dgxcheck.output.exposition import classic, metric, now
 from dgxcheck.output.fleet.text import number, section
 from dgxcheck.output.json_values import compact, head, members
-from dgxcheck.output.page.blocks import Block, Fold, Page, PageSection, Paragraph
+from dgxcheck.output.page.blocks import Block, Fold, Page, Paragraph, sections
 from dgxcheck.output.page.html import render as page
 from dgxcheck.output.plain_text import lines
 from dgxcheck.output.report import HistoryReport
@@ -45,11 +45,10 @@ def text(report: HistoryReport) -> str:
 def html(report: HistoryReport) -> str:
     """The same as one file; what is beyond the first rows of a section unfolds."""
     summary = _summary(report)
-    sections = [PageSection(title=title, blocks=(*_blocks(rows),)) for title, rows in _sections(report) if rows]
     return page(Page(
         title=counted(len(report.history.nodes), "node"), status=report.verdict.upper(), tone=report.verdict,
         lead=f"{summary}.", facts=(("Written", f"{_date(time.time())} by dgxcheck {__version__}"),),
-        sections=tuple(sections),
+        sections=sections(*((title, _blocks(rows)) for title, rows in _sections(report))),
     ))  # fmt: skip
 
 

@@ -17,13 +17,13 @@ from dgxcheck.output.page.blocks import (
     Fold,
     Mosaic,
     Page,
-    PageSection,
     Paragraph,
     ProblemBlock,
     Spread,
     Table,
     Tile,
     Tone,
+    sections,
     written,
 )
 from dgxcheck.output.report import FleetReport
@@ -47,7 +47,7 @@ def _page(report: FleetReport) -> Page:
     names = folded((*fleet.nodes, *fleet.silent))
     scores = ((Cell(node.name), Cell(f"{score:g}", node.verdict), Cell(node.newest.group.profile))
               for score, node in text.lowest_scores(fleet))  # fmt: skip
-    sections = (
+    titled = (
         ("Nodes", [_mosaic(report)] if fleet.nodes or fleet.silent else []),
         ("Without a result", _rows(("Nodes or file", "Nodes", "Reason"), _unread(fleet))),
         ("Faults", [*_kinds(fleet.kinds)]),
@@ -66,7 +66,7 @@ def _page(report: FleetReport) -> Page:
         tone=fleet.verdict,
         lead=_lead(fleet),
         facts=tuple(_facts(fleet)),
-        sections=tuple(PageSection(title=title, blocks=tuple(blocks)) for title, blocks in sections if blocks),
+        sections=sections(*titled),
     )
 
 

@@ -37,11 +37,11 @@ from dgxcheck.output.page.blocks import (
     ListItem,
     OrderedList,
     Page,
-    PageSection,
     Paragraph,
     ProblemBlock,
     Table,
     Tone,
+    sections,
     written,
 )
 from dgxcheck.output.picture import layout, svg
@@ -56,24 +56,19 @@ def page_of(report: HealthReport) -> Page:
     """Verdict, what is wrong and what to do, picture, devices, figures, findings, and what did not run."""
     assessment = report.assessment
     status = assessment.verdict.value.upper()
-    sections = (
-        PageSection(title="What is wrong, and what to do", blocks=tuple(problems(assessment))),
-        PageSection(title="Score", blocks=tuple(_score(assessment))),
-        PageSection(title="Wiring", blocks=tuple(_drawing(assessment))),
-        PageSection(title="Devices", blocks=tuple(_devices(assessment))),
-        PageSection(title="Measurements", blocks=tuple(figure_blocks.figures(assessment))),
-        PageSection(title="Under load", blocks=tuple(figure_blocks.burn_in(assessment))),
-        PageSection(title="Findings", blocks=tuple(_findings(assessment))),
-        PageSection(title="Checks that did not run", blocks=tuple(_skipped(assessment))),
-    )
     return Page(
         title=_title(assessment),
         status=status,
         tone=TONES[assessment.verdict],
         lead=verdict_line(assessment).removeprefix(status).strip(),
         facts=tuple(_facts(assessment)),
-        sections=tuple(section for section in sections if section.blocks),
-    )
+        sections=sections(
+            ("What is wrong, and what to do", problems(assessment)), ("Score", _score(assessment)),
+            ("Wiring", _drawing(assessment)), ("Devices", _devices(assessment)),
+            ("Measurements", figure_blocks.figures(assessment)), ("Under load", figure_blocks.burn_in(assessment)),
+            ("Findings", _findings(assessment)), ("Checks that did not run", _skipped(assessment)),
+        ),
+    )  # fmt: skip
 
 
 def picture_of(assessment: Assessment, widest: float = layout.WIDEST) -> Picture:

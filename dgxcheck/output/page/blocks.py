@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 from dgxcheck import __version__
@@ -147,6 +148,11 @@ class Page(Record):
     facts: tuple[tuple[str, str], ...]
     """Where it comes from: name and value."""
     sections: tuple[PageSection, ...]
+
+
+def sections(*titled: tuple[str, Iterable[Block]]) -> tuple[PageSection, ...]:
+    """Those in which something stands."""
+    return tuple(PageSection(title=title, blocks=found) for title, blocks in titled if (found := (*blocks,)))
 
 
 def written() -> tuple[str, str]:
