@@ -48,22 +48,14 @@ class Needed(Record):
 
 PRIVILEGES = (
     Privilege("CAP_SYSLOG", "the kernel log, where kernel.dmesg_restrict is 1", lambda key: key.startswith("kmsg ")),
-    Privilege(
-        "CAP_SYS_ADMIN", "PCI configuration space beyond its first 64 bytes",
-        lambda key: key.startswith("data ") and key.endswith("/config"),
-    ),
-    Privilege(
-        "CAP_DAC_READ_SEARCH", "serial numbers of the firmware",
-        lambda key: key == f"data {SMBIOS}" or (key.startswith("text /sys/class/dmi/id/") and key.endswith("serial")),
-    ),
-    Privilege(
-        "access to /dev/nvidia*", "all that NVML reports (nodes of mode 0600; root, or their group)",
-        lambda key: key.startswith(("nvml ", "opens /dev/nvidia")),
-    ),
-    Privilege(
-        "access to /dev/infiniband/*", "whether programs can use RDMA",
-        lambda key: key.startswith("opens /dev/infiniband"),
-    ),
+    Privilege("CAP_SYS_ADMIN", "PCI configuration space beyond its first 64 bytes",
+              lambda key: key.startswith("data ") and key.endswith("/config")),
+    Privilege("CAP_DAC_READ_SEARCH", "serial numbers of the firmware", lambda key: key == f"data {SMBIOS}" or (
+              key.startswith("text /sys/class/dmi/id/") and key.endswith("serial"))),
+    Privilege("access to /dev/nvidia*", "all that NVML reports (nodes of mode 0600; root, or their group)",
+              lambda key: key.startswith(("nvml ", "opens /dev/nvidia"))),
+    Privilege("access to /dev/infiniband/*", "whether programs can use RDMA",
+              lambda key: key.startswith("opens /dev/infiniband")),
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from enum import Enum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
     from typing import TypeAlias, TypeVar
 
     T = TypeVar("T")
@@ -137,6 +137,14 @@ def missing(where: str, error: OSError) -> Missing:
     """The gap that an errno of the kernel stands for; an errno without a meaning here is ``garbled``."""
     gap = _GAPS.get(error.errno or 0, Gap.GARBLED)
     return Missing(gap, where, "" if gap is Gap.ABSENT else error.strerror or str(error), error.errno)
+
+
+def read_or_gap(where: str, read: Callable[[], T]) -> T | Missing:
+    """What a file says, or the gap that its errno stands for."""
+    try:
+        return read()
+    except OSError as error:
+        return missing(where, error)
 
 
 def gap_to_json(gap: Missing) -> dict[str, Json]:

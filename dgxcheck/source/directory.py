@@ -9,7 +9,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypeVar
 
 from dgxcheck.facts.missing import BadInput, Gap, Missing, missing, question
 from dgxcheck.limits import BINARY_BYTES, TREE_BYTES
@@ -19,7 +21,9 @@ from dgxcheck.source.protocol import Json, Origin, Source
 from dgxcheck.source.recording.keys import split_path
 
 MAX_LINKS = 40  # as the kernel's own limit for one path
-_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NODE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = _NODE | os.O_DIRECTORY
+T = TypeVar("T")
 
 
 class _Outside(OSError):
@@ -51,38 +55,27 @@ class DirectorySource:
             self.close()
 
     def text(self, path: str) -> str | Missing:
-        try:
-            return decode(self._bytes(path))
-        except OSError as error:
-            return self._gap(path, error)
+        return self._asked(path, lambda: decode(self._bytes(path)))
 
     def data(self, path: str) -> bytes | Missing:
-        try:
-            return self._bytes(path, BINARY_BYTES)
-        except OSError as error:
-            return self._gap(path, error)
+        return self._asked(path, lambda: self._bytes(path, BINARY_BYTES))
 
     def link(self, path: str) -> str | Missing:
         head, tail = split_path(path)
         try:
-            folder = self._open(self._follow(head))
-            try:
+            with self._opened(self._follow(head)) as folder:
                 return decode(os.fsencode(os.readlink(_possible(tail), dir_fd=folder)))
-            finally:
-                os.close(folder)
         except OSError as error:
             # EINVAL: there is a file of this name, but it is no link
             return Missing(Gap.ABSENT, path, "not a link") if error.errno == errno.EINVAL else self._gap(path, error)
 
     def names(self, path: str) -> tuple[str, ...] | Missing:
-        try:
-            folder = self._open(self._follow(path), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
+        def listed() -> tuple[str, ...]:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            with self._opened(self._follow(path), flags) as folder:
                 return list_names(folder)
-            finally:
-                os.close(folder)
-        except OSError as error:
-            return self._gap(path, error)
+
+        return self._asked(path, listed)
 
     def opens(self, path: str) -> bool | Missing:
         return Missing(Gap.UNRECORDED, path, "a directory does not tell what can be opened")
@@ -105,16 +98,27 @@ class DirectorySource:
     def later(self, seconds: float) -> Source | Missing:
         return Missing(Gap.UNRECORDED, "later", "a directory holds one moment only")
 
+    def _asked(self, path: str, read: Callable[[], T]) -> T | Missing:
+        try:
+            return read()
+        except OSError as error:
+            return self._gap(path, error)
+
+    @contextmanager
+    def _opened(self, real: str, flags: int = _NODE) -> Iterator[int]:
+        fd = self._open(real, flags)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
     def _bytes(self, path: str, limit: int = 0) -> bytes:
         real = self._follow(path)
         # asked before opening: to open a device node can start a tape or a watchdog
-        node = self._open(real)
-        try:
+        with self._opened(real) as node:
             if not stat.S_ISREG(os.fstat(node).st_mode):
                 raise OSError(errno.EISDIR, "not a regular file", path)
             fd = self._reopen(node, real)
-        finally:
-            os.close(node)
         raw = read_descriptor(fd, path, min(limit or most_of(path), self._bytes_left))
         self._bytes_left -= len(raw)
         return raw
@@ -132,13 +136,10 @@ class DirectorySource:
 
     def _is_file(self, path: str) -> bool:
         try:
-            node = self._open(self._follow(path))
+            with self._opened(self._follow(path)) as node:
+                return stat.S_ISREG(os.fstat(node).st_mode)
         except OSError:
             return False
-        try:
-            return stat.S_ISREG(os.fstat(node).st_mode)
-        finally:
-            os.close(node)
 
     def _gap(self, path: str, error: OSError) -> Missing:
         if isinstance(error, _Outside):
@@ -158,7 +159,7 @@ class DirectorySource:
             return False
         return directory != path
 
-    def _open(self, real: str, flags: int = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC) -> int:
+    def _open(self, real: str, flags: int = _NODE) -> int:
         """Open a path without links, component by component; ELOOP or ENOTDIR where one has become a link."""
         folder = os.dup(self._root)
         *heads, tail = real.split("/")
@@ -205,15 +206,10 @@ class DirectorySource:
     def _target(self, real: str, part: str) -> str | None:
         """Where a link leads; None for what is no link, or not there."""
         try:
-            folder = self._open(real, _FOLDER)
+            with self._opened(real, _FOLDER) as folder:
+                return os.readlink(part, dir_fd=folder)
         except OSError:
             return None
-        try:
-            return os.readlink(part, dir_fd=folder)
-        except OSError:
-            return None
-        finally:
-            os.close(folder)
 
 
 def _possible(name: str) -> str:

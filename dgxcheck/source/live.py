@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.facts.missing import BadInput, Gap, Missing, missing
+from dgxcheck.facts.missing import BadInput, Gap, Missing, missing, read_or_gap
 from dgxcheck.rootfs import decode, list_names, most_of, read_bytes
 from dgxcheck.source.pci_ids import PciIds
 from dgxcheck.source.protocol import Json, Origin, Source
@@ -56,10 +56,7 @@ class LiveSource:
 
     def data(self, path: str) -> bytes | Missing:
         if not driver_backed(path):
-            try:
-                return read_bytes(self._root + path, most_of(path))
-            except OSError as error:
-                return missing(path, error)
+            return read_or_gap(path, lambda: read_bytes(self._root + path, most_of(path)))
         answer = self._files.ask(f"data {path}")
         return bytes.fromhex(answer) if isinstance(answer, str) else _gap(answer, path)
 
@@ -70,10 +67,7 @@ class LiveSource:
 
     def names(self, path: str) -> tuple[str, ...] | Missing:
         if path not in self._names:
-            try:
-                self._names[path] = list_names(self._root + path)
-            except OSError as error:
-                self._names[path] = missing(path, error)
+            self._names[path] = read_or_gap(path, lambda: list_names(self._root + path))
         return self._names[path]
 
     def opens(self, path: str) -> bool | Missing:
@@ -145,10 +139,7 @@ class LiveSource:
         if driver_backed(path):
             answer = self._files.ask(f"text {path}")
             return answer if isinstance(answer, str) else _gap(answer, path)
-        try:
-            return decode(read_bytes(self._root + path, most_of(path)))
-        except OSError as error:
-            return missing(path, error)
+        return read_or_gap(path, lambda: decode(read_bytes(self._root + path, most_of(path))))
 
     def _read_link(self, path: str) -> str | Missing:
         try:

@@ -54,7 +54,7 @@ NVSwitches; on any GPU of the host (jobs that use several); on GPUs whose NVLink
 on NVSwitches to which the GPU that is the cause is joined; on the same NVSwitch."""
 
 
-class Relation(Record):
+class Relation(Record, kw_only=False):
     """The effect can follow from each of the causes."""
 
     effect: int
@@ -83,41 +83,24 @@ def relations() -> tuple[Relation, ...]:
     rows = [(number, entry) for table in tables for number, entry in table.items()]
     others = frozenset(number for number, _ in rows) - DETAILS
     nvlink = frozenset(number for number, entry in rows if entry.response == "nvlink")
-    gpu_fails = frozenset(
-        number
-        for number, entry in rows
-        if entry.severity == "fail" and entry.response in ("reset", "memory", "off-bus")
-    )
+    gpu_fails = frozenset(number for number, entry in rows
+                          if entry.severity == "fail" and entry.response in ("reset", "memory", "off-bus"))  # fmt: skip
+    of_others = {number: nvlink - _OF_ITS_TRAFFIC if number in _OF_THE_LINK else nvlink for number in sorted(nvlink)}
     fatal = frozenset(number for number, entry in sxids().items() if entry.fatality != "non-fatal")
-    dbe = frozenset({48})
     details = [(number, f"{_CATALOGUE}: Xid {number}") for number in (171, 172)]
     details += [(number, _MEMORY_PAGE) for number in (63, 64, 94, 95)]
     failed = f"{_XID_PAGE}: Xid 74"
     return (
-        *(Relation(effect=number, causes=gpu_fails, place="nvlink-peer", source=failed) for number in sorted(nvlink)),
-        *(Relation(effect=number, causes=gpu_fails, place="same-gpu", source=failed) for number in sorted(nvlink)),
-        *(
-            Relation(
-                effect=number,
-                causes=nvlink - _OF_ITS_TRAFFIC if number in _OF_THE_LINK else nvlink,
-                place="nvlink-peer",
-                source=failed,
-            )
-            for number in sorted(nvlink)
-        ),
-        *(
-            Relation(effect=number, causes=fatal, place="nvswitch-to-gpu", source=f"{_FM_GUIDE}.5")
-            for number in sorted(nvlink)
-        ),
-        Relation(effect=45, causes=others, place="any-gpu", source=f"{_CATALOGUE}: Xid 45"),
-        Relation(effect=45, causes=fatal | {11004, 12028}, place="any-gpu", source=f"{_FM_GUIDE}.4"),
-        Relation(effect=154, causes=others, place="same-gpu", source=f"{_CATALOGUE}: Xid 154"),
-        *(Relation(effect=number, causes=dbe, place="same-gpu", source=source) for number, source in details),
-        Relation(effect=19084, causes=fatal, place="same-nvswitch", source=f"{_FM_GUIDE}.4"),
-        *(
-            Relation(effect=number, causes=gpu_fails, place="gpu-to-nvswitch", source=f"{_FM_GUIDE}.4, D.5")
-            for number in sorted(_LEFT_BY_A_GPU)
-        ),
+        *(Relation(number, gpu_fails, "nvlink-peer", failed) for number in sorted(nvlink)),
+        *(Relation(number, gpu_fails, "same-gpu", failed) for number in sorted(nvlink)),
+        *(Relation(number, causes, "nvlink-peer", failed) for number, causes in of_others.items()),
+        *(Relation(number, fatal, "nvswitch-to-gpu", f"{_FM_GUIDE}.5") for number in sorted(nvlink)),
+        Relation(45, others, "any-gpu", f"{_CATALOGUE}: Xid 45"),
+        Relation(45, fatal | {11004, 12028}, "any-gpu", f"{_FM_GUIDE}.4"),
+        Relation(154, others, "same-gpu", f"{_CATALOGUE}: Xid 154"),
+        *(Relation(number, frozenset({48}), "same-gpu", source) for number, source in details),
+        Relation(19084, fatal, "same-nvswitch", f"{_FM_GUIDE}.4"),
+        *(Relation(number, gpu_fails, "gpu-to-nvswitch", f"{_FM_GUIDE}.4, D.5") for number in sorted(_LEFT_BY_A_GPU)),
     )
 
 

@@ -154,14 +154,11 @@ def replace_file(path: str, text: str, mode: int, exactly: bool = False, regular
             return
         fd, temporary = _beside(place, mode)
         try:
-            with os.fdopen(fd, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
+            with _holding(fd, text):
                 if exactly:
-                    os.fchmod(file.fileno(), mode)
+                    os.fchmod(fd, mode)
                 elif place.status is not None:
-                    _keep_owner(file.fileno(), place.status, mode)
-                os.fsync(file.fileno())
+                    _keep_owner(fd, place.status, mode)
             os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
         except BaseException:
             os.unlink(temporary, dir_fd=place.folder)
@@ -173,14 +170,21 @@ def create_file(path: str, text: str, mode: int) -> None:
     with resolved(path, last_link=False) as place:
         fd, temporary = _beside(place, mode)
         try:
-            with os.fdopen(fd, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fchmod(file.fileno(), mode)  # read by services of other users, and the umask of root may be 077
-                os.fsync(file.fileno())
+            with _holding(fd, text):
+                os.fchmod(fd, mode)  # read by services of other users, and the umask of root may be 077
             os.link(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
         finally:
             os.unlink(temporary, dir_fd=place.folder)
+
+
+@contextmanager
+def _holding(fd: int, text: str) -> Iterator[None]:
+    """The file holds the text within the block, and the disk behind it."""
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        yield
+        os.fsync(fd)
 
 
 def _keep_owner(fd: int, old: os.stat_result, mode: int) -> None:
