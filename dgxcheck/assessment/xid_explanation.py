@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from dgxcheck.checks.kernel_log.xid_meaning import fault_of, sxid_fault
+from dgxcheck.checks.kernel_log.xid_meaning import fault_of
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.escalation import escalation
 from dgxcheck.facts.faults.kind import FaultKind, Step
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.xid.relations import Relation, relations
+from dgxcheck.xid.relations import Relation, relations, sxid_fault
 from dgxcheck.xid.table import (
     AMPERE,
     FIRST_SXID,

@@ -7,10 +7,11 @@ from itertools import groupby
 
 from dgxcheck.checks.driver.fabric_manager import needed
 from dgxcheck.checks.engine.blame import component_of, own_link
-from dgxcheck.checks.engine.box import HOST, Box, unlisted_gpu
+from dgxcheck.checks.engine.box import HOST, Box, pci_subject, unlisted_gpu
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.network.ports import UP, listed_ports, name_of
 from dgxcheck.checks.nvlink.links import only_switches_join
 from dgxcheck.components.component import (
     DRIVER,
@@ -20,12 +21,21 @@ from dgxcheck.components.component import (
     Component,
     host_part,
 )
-from dgxcheck.facts.bdf import nameless
+from dgxcheck.facts.bdf import is_bdf, nameless
 from dgxcheck.facts.faults import MODULES_REFUSED, Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import replace
-from dgxcheck.facts.tool_outputs import CONFIGURED, NOT_STARTED, OF_SERVICE, OF_VGPU_SERVICES, ToolReport
+from dgxcheck.facts.tool_outputs import (
+    CONFIGURED,
+    DISK,
+    NOT_STARTED,
+    OF_SERVICE,
+    OF_VGPU_SERVICES,
+    OVER_TCP,
+    ToolReport,
+)
 
 _SERVICES = {"fabric-manager": FABRIC_MANAGER, "subnet-manager": SUBNET_MANAGER}
 _OF_NETWORK = (
@@ -36,6 +46,7 @@ _OF_MODULE = "see whether a cable belongs into this port, and what is plugged in
 _OF_HOST = (
     "confirm it with that tool; then compare the BMC's event log (ipmitool sel elist) and the kernel log of that time"
 )
+_OF_DISK = "read the state of the disks that it means (smartctl -a, nvme smart-log) and what the kernel logged of them"
 _OF_ACS = (
     "run dgxcheck health on that machine: it knows the ports between GPUs and HCAs, and whether ACS may be switched off"
     " there; with virtual machines, or an IOMMU that translates, it must stay"
@@ -70,6 +81,11 @@ def _reports(box: Box) -> Judged:
         results = [*of_one]
         bad = [result for result in results if result.outcome in ("warn", "fail", "unknown")]
         for note in (result for result in results if result.outcome == "note"):
+            if note.topic == OVER_TCP and (port := next(_active(box), None)) is not None:
+                message = f"{tool}: {note.text}, and {name_of(port)} is ACTIVE"
+                at = _subject(box, subject, Fault.TCP_FALLBACK.word)
+                yield at, Judgement(Status.WARN, message, evidence=(_evidence(note),), fault=Fault.TCP_FALLBACK)
+                continue
             yield _subject(box, subject, note.topic), skip("no-history", f"{tool}: {note.text}"[:280], _evidence(note))
         for fault in dict.fromkeys(result.fault for result in bad):
             of_fault = [result for result in bad if result.fault is fault]
@@ -94,6 +110,11 @@ def _reports(box: Box) -> Judged:
             yield _subject(box, subject, tool), Judgement(Status.PASS, message, evidence=evidence)
 
 
+def _active(box: Box) -> Iterator[IbPort]:
+    """Ports of InfiniBand that NCCL could use."""
+    return (port for _, port in listed_ports(box) if port.link_layer == "InfiniBand" and port.state in UP)
+
+
 def _whose(subject: str, fault: FaultKind | None) -> str:
     """Of the host a fault that only a GPU can have is of one that is not named."""
     whose, part = fault.about if fault is not None else ("", "")
@@ -102,6 +123,8 @@ def _whose(subject: str, fault: FaultKind | None) -> str:
 
 def _remedy(about: Subject, fault: FaultKind | None) -> str:
     """Where that of the check, which is for GPUs, does not help."""
+    if about.kind == "disk":
+        return _OF_DISK
     if about.kind in ("hca", "port"):
         return _OF_MODULE if fault is Fault.PORT_MODULE else _OF_NETWORK
     if fault is Fault.ACS:
@@ -148,6 +171,10 @@ def _subject(box: Box, name: str, part: str) -> Subject:
     device = box.topology.device(name)
     if device is not None:
         found = box.subject(device)
+    elif name.startswith(DISK):
+        found = Subject(kind="disk", name=name.removeprefix(DISK), bdf=None)
+    elif is_bdf(name.partition("/")[0]) and "/" in name:  # an NVSwitch, and its port
+        found, part = pci_subject(name.partition("/")[0]), f"{part}/{name.partition('/')[2]}"
     elif "/" in name:
         hca = box.topology.device(name.partition("/")[0])
         found = Subject(kind="port", name=name, bdf=None if hca is None else hca.bdf)
@@ -163,6 +190,9 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
     """The part of the device that the fault is of; of the host its setting, driver or fabric."""
     fault = judgement.fault or Fault.TEST_FAILED
     whose, part = fault.about
+    if subject.kind == "pci":
+        yield Component(kind="nvswitch", name=subject.name, bdf=subject.bdf, position=subject.part.partition("/")[2])
+        return
     if whose == "link" and subject.kind in ("gpu", "hca"):
         yield from own_link(box, subject, judgement)
     elif whose in _SERVICES:
@@ -175,6 +205,8 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
             yield host_part(named)
         else:
             yield DRIVER if fault.category in ("software", "program") else host_part(Fault.TEST_FAILED.about[1])
+    elif whose == "host" and subject.kind == "gpu" and fault is not Fault.TEST_FAILED:
+        yield host_part(part)
     else:
         yield component_of(box, subject, part if whose == "gpu" else "")
 

@@ -134,7 +134,7 @@ def explain(box: Box, bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[
         for key, components in blamed.items()
     }
     chips = gathered((card_of(component.bdf), component.key) for component in {*chain(*blamed.values())}
-                     if component.kind == "hca" and component.key in dead)  # fmt: skip
+                     if component.kind == "hca" and component.bdf and component.key in dead)  # fmt: skip
     for key in inside:
         if bad[key].subject.kind == "port":  # one chip serves the ports of all its functions
             inside[key] |= {*chips.get(card_of(bad[key].subject.bdf), ())}
@@ -239,9 +239,11 @@ def with_ports(component: Component, explained: Sequence[Finding]) -> Component:
     if component.kind != "nvswitch" or component.peer_bdf is not None:
         return component
     events = [event for each in explained if each.subject.bdf == component.bdf for event in each.judgement.events]
-    ports = sorted({event.link for event in events if event.kind == "nvswitch" and event.link is not None})
+    ports = {event.link for event in events if event.kind == "nvswitch" and event.link is not None}
+    told = {own.position for each in explained for own in each.blames if own.key == component.key}
+    ports |= {int(port) for port in told if port.isdecimal()}
     gpus = dict.fromkeys(finding.subject.name for finding in explained if finding.subject.kind == "gpu")
-    return replace(component, position=", ".join(map(str, ports)), shared_by=tuple(gpus))
+    return replace(component, position=", ".join(map(str, sorted(ports))), shared_by=tuple(gpus))
 
 
 def _of_the_rack(box: Box, component: Component) -> Component:

@@ -108,7 +108,7 @@ FOLLOWING: Mapping[Kind, frozenset[FaultKind]] = {
     "port": frozenset({Fault.HCA_OVERHEATING}),
 }  # fmt: skip
 """What says nothing of the component of this kind: of a GPU that is dead or does not answer, of a hot transceiver."""
-_SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT})
+_SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT, Fault.TEST_FAILED})
 """What another fault of the component shows as."""
 
 
@@ -183,6 +183,6 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
         return ("stop-jobs", *steps)  # what runs meanwhile computes with wrong data
     unnamed = (component.kind, component.part) == ("host", "PCIe links")
     if ((not causing and _SYMPTOMS & {*faults}) or unnamed) and steps[0] in _OF_HARDWARE:
-        # a figure or difference alone, and words that name no device, are confirmed before anything is disturbed
+        # figures, differences and failed tests alone, and words that name no device, are confirmed before all else
         return ("inspect", *(step for step in steps if step != "inspect"))
     return steps

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 Outcome = Literal["pass", "warn", "fail", "unknown", "note"]
 """``unknown``: not as it should be, but by that output alone it may be meant so. A note says what is neither good nor
 bad by itself: counts of errors without the time that they are from."""
+DISK = "/dev/"
+"""Begins the subject of what a tool says of a disk or an array."""
 OF_VGPU_SERVICES = frozenset(("vGPU-Manager-start", "vGPU-Manager-configuration"))
 """Topics of what nvidia-vgpu-mgr and nvidia-vgpud log, not the kernel."""
 ON_WINDOWS = "nvidia-smi-on-windows"
@@ -24,6 +26,8 @@ NOT_STARTED = "fabric-manager-not-started"
 """Topic: Fabric Manager did not start, on a machine that may have no NVSwitch."""
 OF_SERVICE = (NOT_STARTED, "fabric-manager-service")
 """Topics: what systemd says of Fabric Manager's service."""
+OVER_TCP = "NCCL-over-tcp"
+"""Topic of a note: NCCL's channels between hosts use TCP, by a log that shows no HCA."""
 CONFIGURED = "fabric-manager-configured"
 """Topic: Fabric Manager found NVSwitches and set them up."""
 
@@ -32,7 +36,8 @@ class ToolReport(Record, nature="event"):
     """One result of one tool about one device or the host."""
 
     subject: str
-    """``GPU3`` as the tool numbers it, a bdf, the name of an HCA, or ``host``."""
+    """``GPU3`` as the tool numbers it, a bdf, of an NVSwitch with its port (``0000:86:00.0/35``), the name of an HCA, a
+    disk (``/dev/md0``), or ``host``."""
     tool: str
     topic: str
     """The tool's own test, or the kind of its error: ``memory``, ``ib-completion``."""

@@ -1,18 +1,21 @@
 """Which Xids and SXids follow from others: an error that follows is collateral, not a fault of its own.
 
 A number of 10000 or more is an SXid. Two errors are related only if they occur within ``WINDOW_S`` of each other, at
-the place that the relation names.
+the place that the relation names. And what the SXids of an NVSwitch ask for.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Literal
 
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.xid.table import before_ampere, from_ampere, sxids
+from dgxcheck.xid.table import Response, before_ampere, from_ampere, sxids
 
 Recovery = Literal["none", "gpu-reset", "node-reboot", "drain-p2p", "drain-and-reset", "imex", "other"]
 FATAL = LazyPattern(r"(?<![\w-])Fatal\b", "Fatal")
@@ -113,3 +116,27 @@ def window_s(place: Place) -> float:
 def places(effect: int, cause: int) -> tuple[Place, ...]:
     """Where an error of the one number can follow from one of the other; empty where it cannot."""
     return tuple(relation.place for relation in relations() if relation.effect == effect and cause in relation.causes)
+
+
+_SXID_FAULTS: Mapping[Response, FaultKind] = {
+    "fabric-reboot": Fault.NVSWITCH_FATAL, "fabric-reset": Fault.NVSWITCH,
+    "cooling": Fault.NVSWITCH_NOTICE, "mechanical": Fault.NVSWITCH_NOTICE,
+}  # fmt: skip
+
+
+def sxid_fault(response: Response) -> FaultKind:
+    """The fault of an NVSwitch by what the table asks for."""
+    return _SXID_FAULTS.get(response, Fault.NVSWITCH_WATCHED)
+
+
+def sxid_response(number: int, fatal: bool | None) -> Response:
+    """What the guide asks for; of an error that is not fatal here no reset, and of a fatal one at least that.
+
+    ``fatal``: as its line says, None where it does not say.
+    """
+    entry = sxids().get(number)
+    response = "report" if entry is None or entry.response == "none" else entry.response
+    if fatal:
+        return "fabric-reset" if response == "report" else response
+    resets = response in ("fabric-reset", "fabric-reboot")
+    return "report" if resets and (fatal is False or entry is None or entry.fatality == "non-fatal") else response

@@ -86,7 +86,7 @@ BUSY = "CUDA-capable device(s) is/are busy or unavailable"
         ("the GPU is in exclusive process mode", "unknown", ""),
         ("the provided PTX was compiled with an unsupported toolchain. Reset GPU.", "unknown", ""),
         ("is running at PCI link width 8X, which is below the minimum allowed link width of 16", "fail",
-         "link-degraded"),
+         "link-tested"),
         ("Thermal violations totaling 0.0 seconds started at 30.0 seconds into the test for GPU 0", "warn",
          "thermal-slowdown"),
         ("Thermal violations totaling 3.2 seconds started at 30.0 seconds into the test for GPU 0", "fail",

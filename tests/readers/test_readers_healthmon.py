@@ -59,8 +59,8 @@ def test_the_sum_alone_is_what_the_tool_prints_without_v(errors: int, warnings: 
 @pytest.mark.parametrize(
     ("test", "fault"),
     [
-        ("PCI Bandwidth", "slow"), ("PCIe Maximum Link Width", "link-narrow"), ("InfoROM", "inforom"),
-        ("PCIe Maximum Link Generation", "link-slow"), ("CUDA Sanity", "test-failed"),
+        ("PCI Bandwidth", "slow"), ("PCIe Maximum Link Width", "link-tested"), ("InfoROM", "inforom"),
+        ("PCIe Maximum Link Generation", "link-tested"), ("CUDA Sanity", "test-failed"),
         ("GPU Temperature", "overheating"),
     ],
 )  # fmt: skip
@@ -117,7 +117,7 @@ def test_fabric_manager() -> None:
     assert [fact["outcome"] for fact in quiet.facts.values() if isinstance(fact, dict)] == ["pass"]
     error = "detected NVSwitch fatal error 20034 on fid 0 on NVSwitch pci bus id 00000000:86:00.0 physical id 0 port 61"
     found = one(services.read_fabric_manager, row.format("ERROR", error))
-    assert [fact["fault"] for fact in found.facts.values() if isinstance(fact, dict)] == ["nvswitch-fatal"]
+    assert [fact["fault"] for fact in found.facts.values() if isinstance(fact, dict)] == ["nvswitch"]
     none = "nv-fabricmanager[4177]: request failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]"
     assert [
         fact["outcome"] for fact in one(services.read_fabric_manager, none).facts.values() if isinstance(fact, dict)

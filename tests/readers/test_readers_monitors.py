@@ -9,7 +9,7 @@ from dgxcheck.facts.bdf import unplaced
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.dcgm import fields, preflight
+from dgxcheck.readers.dcgm import fields, messages, preflight
 from dgxcheck.readers.dcgm.fields import NAMES, TAGS
 from dgxcheck.readers.host import node_exporter
 from dgxcheck.readers.model import Imported
@@ -157,7 +157,7 @@ def test_metrics_of_the_first_exporter() -> None:
     ("NVIDIA A100-SXM4-40GB", Fault.XID), ("Tesla V100-SXM2-16GB", Fault.RETIREMENT_FAILED),
 ])  # fmt: skip
 def test_the_last_xid_64_is_the_fault_that_the_kernel_log_makes_of_it(model: str, fault: FaultKind) -> None:
-    assert fields.of_xid(64, model) == ("warn", fault)
+    assert messages.of_xid(64, model) == ("warn", fault)
 
 
 def test_every_path_has_a_short_name_and_a_metric() -> None:

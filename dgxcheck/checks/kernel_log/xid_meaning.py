@@ -16,22 +16,18 @@ from dgxcheck.facts.kernel_log import ANNOUNCES_RECOVERY, KernelLog, SXid, Xid
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.xid.relations import FATAL, WINDOW_S, Recovery, link_of, recovery_of
+from dgxcheck.xid.relations import FATAL, WINDOW_S, Recovery, link_of, recovery_of, sxid_fault, sxid_response
 from dgxcheck.xid.table import REMEDIES, Response, XidEntry, decoded, sxids
 
 OF_RESPONSE: Mapping[Response, FaultKind] = {
     "off-bus": Fault.GPU_LOST,
     "recovery": Fault.RECOVERY_REQUIRED,
-    "fabric-reboot": Fault.NVSWITCH_FATAL,
     "field-diagnostic": Fault.RETIREMENT_FAILED,
-    "fabric-reset": Fault.NVSWITCH,
     "vm": Fault.XID_SOFTWARE,
     "nvlink-peer": Fault.XID_PEER,
     "nvlink-signal": Fault.XID_SIGNAL,
     "nvlink-off": Fault.XID_LINK_OFF,
     "pcie": Fault.XID_PCIE,
-    "cooling": Fault.NVSWITCH_NOTICE,
-    "mechanical": Fault.NVSWITCH_NOTICE,
     "contained": Fault.XID_CONTAINED,
     "repair": Fault.REPAIR_PENDING,
     "update": Fault.XID_SOFTWARE,
@@ -181,7 +177,7 @@ def judge_sxids(log: KernelLog, all_times: Sequence[SXid]) -> Judgement:
     message = f"NVSwitch: {'fatal ' if worst is Status.FAIL else ''}SXid {numbers}{at}{reach(log)}"
     if worst is Status.PASS:
         return Judgement(worst, message, evidence=lines(log, reported))
-    response = most_drastic(map(_response, reported))
+    response = most_drastic(sxid_response(sxid.number, sxid.fatal) for sxid in reported)
     events = tuple(LogEvent(sxid.seconds, "nvswitch", sxid.number, link_of(sxid.line)) for sxid in reported)
     return Judgement(
         worst, message, len(now), None, "SXids", lines(log, reported), fault=sxid_fault(response),
@@ -195,28 +191,12 @@ def _times(sxids_alike: Sequence[SXid]) -> str:
     return f" {times} times" if times > 1 else ""
 
 
-def sxid_fault(response: Response) -> FaultKind:
-    """The fault of an NVSwitch by what the table asks for."""
-    fault = OF_RESPONSE[response]
-    return Fault.NVSWITCH_WATCHED if fault is Fault.XID_NOTICE else fault
-
-
 def sxid_status(sxid: SXid) -> Status:
     """By what the line says, and where it does not say, or says non-fatal, by the guide's table."""
     entry = sxids().get(sxid.number)
     if sxid.fatal or (sxid.fatal is None and entry is not None and entry.severity == "fail"):
         return Status.FAIL
     return Status.PASS if entry is not None and entry.severity == "information" else Status.WARN
-
-
-def _response(sxid: SXid) -> Response:
-    """What the table asks for; of an error that is not fatal here no reset, and of a fatal one at least that."""
-    entry = sxids().get(sxid.number)
-    response = "report" if entry is None or entry.response == "none" else entry.response
-    if sxid.fatal:
-        return "fabric-reset" if response == "report" else response
-    resets = response in ("fabric-reset", "fabric-reboot")
-    return "report" if resets and (sxid.fatal is False or entry is None or entry.fatality == "non-fatal") else response
 
 
 def _text(number: int) -> str:

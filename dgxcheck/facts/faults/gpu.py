@@ -150,6 +150,9 @@ class Gpu:
     # presence and identity of devices
     GPU_LOST = FaultKind("gpu-lost", "a GPU stopped responding or fell off the bus", "hardware",
         about=("gpu", ""))
+    GPU_UNREADABLE = FaultKind("gpu-unreadable",
+        "the driver reads neither state nor temperature nor power of a GPU, each ends in an unknown error", "hardware",
+        about=("gpu", ""), steps=("inspect", *RESET_STEPS, *LINK_STEPS), source=DEBUG)
     GPU_LOST_BEFORE = FaultKind("gpu-lost-before",
         "a GPU fell off the bus in earlier boots, but not for many boots since", "hardware", warns="watch",
         steps=("watch", *LINK_STEPS), alone=True, source=OWN)
@@ -202,16 +205,19 @@ class Gpu:
     INFOROM = FaultKind("inforom", "the InfoROM is corrupted or unreadable", "hardware", about=("gpu", "InfoROM"),
         warns="next-maintenance", fails="next-maintenance")
     ECC_OFF = FaultKind("ecc-off", "ECC is disabled", "setting", about=("gpu", "ECC mode"))
-    ECC_PENDING = FaultKind("ecc-pending", "an ECC mode change waits for a GPU reset", "setting", fails="next-drain")
+    ECC_PENDING = FaultKind("ecc-pending", "an ECC mode change waits for a GPU reset", "setting",
+        about=("gpu", "ECC mode"), fails="next-drain")
     ECC_UNCORRECTED = FaultKind("ecc-uncorrected", "uncorrected memory errors", "hardware", about=("gpu", "memory"))
     ECC_CORRECTED = FaultKind("ecc-corrected", "corrected memory errors above the threshold rate", "hardware",
         about=("gpu", "memory"), warns="watch", steps=("watch", *RMA_STEPS), alone=True, source=OWN)
     ECC_FLOOD = FaultKind("ecc-flood", "very many corrected memory errors", "hardware", fails="next-drain",
         steps=RMA_STEPS, source=RMA)
     SRAM_EXCEEDED = FaultKind("sram-exceeded", "uncorrected SRAM errors at NVIDIA's threshold for an RMA", "hardware",
-        steps=RMA_STEPS,
-        remedy=FIELD_DIAGNOSTIC,
-        source=MEMORY)
+        about=("gpu", "memory"), steps=RMA_STEPS, remedy=FIELD_DIAGNOSTIC, source=MEMORY)
+    MEMORY_FAULTY = FaultKind("memory-faulty",
+        "a diagnostic read other data from the memory of a GPU than it had written there", "hardware",
+        about=("gpu", "memory"), steps=RMA_STEPS, remedy=FIELD_DIAGNOSTIC,
+        source="https://github.com/NVIDIA/DCGM/blob/master/dcgmlib/dcgm_errors.h")
     RETIREMENT_PENDING = FaultKind("retirement-pending", "a page retirement waits for a GPU reset", "hardware",
         about=("gpu", "memory"), fails="next-drain", steps=RESET_STEPS, alone=True, source=PAGES)
     PAGES_MANY = FaultKind("pages-many", "pages retired for double-bit errors, or many in all, but not at the limit",
@@ -241,9 +247,7 @@ class Gpu:
         "the driver logged that a page retirement failed", "hardware", about=("gpu", "memory"), steps=RMA_STEPS,
         source=PAGES)
     ROWS_EXHAUSTED = FaultKind("rows-exhausted", "remapped rows at the limit at which the board is replaced",
-        "hardware", steps=RMA_STEPS,
-        remedy=FIELD_DIAGNOSTIC,
-        source=MEMORY)
+        "hardware", about=("gpu", "memory"), steps=RMA_STEPS, remedy=FIELD_DIAGNOSTIC, source=MEMORY)
     ROWS_LOW = FaultKind("rows-low", "a memory bank has few or no spare rows left", "hardware", warns="watch",
         steps=("watch", *RMA_STEPS), alone=True, source=MEMORY)
     RECOVERY_REQUIRED = FaultKind("recovery-required", "the driver requires another recovery action for the GPU",
@@ -278,7 +282,7 @@ class Gpu:
     POWER_BRAKE = FaultKind("power-brake", "clocks are held down by the external power brake", "environment",
         remedy="check power supplies, power cables and the power budget of chassis and rack", source=DEBUG)
     HARDWARE_SLOWDOWN = FaultKind("hardware-slowdown", "clocks are held down by hardware: temperature or power",
-        "hardware")
+        "hardware", about=("gpu", "cooling"))
     POWER_CAPPED = FaultKind("power-capped", "the power limit is below the default", "setting")
     POWER_LIMITED = FaultKind("power-limited", "the default power limit is below that of the model", "setting",
         warns="next-maintenance")

@@ -99,6 +99,16 @@ class Host:
         steps=("inspect", "power-cycle", "reseat", "contact-vendor"), alone=True, source=OWN)
     DISK = FaultKind("disk", "a disk is missing or failing, or an array is degraded", "hardware",
         about=("host", "disks"))
+    DISK_FULL = FaultKind("disk-full", "a file system that programs and services write to is full", "program",
+        about=("host", "disks"), warns="now", steps=("inspect",),
+        remedy="see df -i as well, for there may be space and no inode; find what fills it (du -xh --max-depth=1 as"
+        " root) and ask its owner to make room: containers, logs and checkpoints fail until then",
+        source="df(1), du(1)")
+    CLOCK_UNSYNCED = FaultKind("clock-unsynced", "the clock of the host is not synchronised with a time server",
+        "setting", about=("host", "time synchronisation"), warns="next-maintenance", steps=("inspect",),
+        remedy="chronyc sources -v (timedatectl timesync-status) shows whether time servers are reached, and the"
+        " journal of that service why not; until then times in logs cannot be compared with other hosts, and munge"
+        " of Slurm refuses this one", source="chronyc(1), timedatectl(1), munged(8)")
     NUMA_BALANCING = FaultKind("numa-balancing", "the kernel moves pages that GPUs use between NUMA nodes", "setting")
     GOVERNOR = FaultKind("governor", "the CPU frequency governor lowers the clock", "setting")
     # the kernel log

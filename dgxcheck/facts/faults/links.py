@@ -25,6 +25,11 @@ class Links:
     # PCIe
     LINK_NARROW = FaultKind("link-narrow", "a PCIe link is trained at fewer lanes than both ends have", "hardware",
         about=("link", ""), steps=LINK_STEPS, source=DEBUG)
+    LINK_UNSEEN = FaultKind("link-unseen",
+        "a PCIe link has a quarter of the lanes of its device, or fewer, and what its slot has is not shown",
+        "hardware", about=("link", ""), steps=("inspect", *LINK_STEPS), alone=True,
+        remedy="compare LnkCap of the port above it (lspci -tv shows which, lspci -vv as root): with as few lanes there"
+        " it is the design of slot or riser; with more, seat, riser or lanes are bad", source=DEBUG)
     LINK_SLOW = FaultKind("link-slow", "a PCIe link is limited to a lower generation than both ends have", "hardware",
         steps=("change-setting", *LINK_STEPS), disturbs="host", source=DEBUG)
     LINK_LIMITED = FaultKind("link-limited", "a setting holds a PCIe link below the generation that both ends support",
@@ -34,7 +39,8 @@ class Links:
     LINK_UNTRAINED = FaultKind("link-untrained", "a PCIe link did not train at any speed", "hardware",
         about=("link", ""), steps=LINK_STEPS, source=DEBUG)
     LINK_TESTED = FaultKind("link-tested",
-        "another tool measured too little bandwidth, or too high a latency, between a GPU and the host", "hardware",
+        "another tool calls the PCIe link of a GPU narrow or slow, or measured too little bandwidth or too high a"
+        " latency over it", "hardware",
         about=("link", ""), steps=("inspect", *LINK_STEPS), alone=True,
         remedy="compare LnkSta with LnkCap of this GPU and of the port above it (lspci -vv as root), and its link width"
         " and generation in nvidia-smi -q while the test runs; then test again with nothing else on the host: other"

@@ -1,7 +1,6 @@
 """``dcgmi diag``: the table of every version, whole or some of its rows, and ``-j``, also where the JSON is cut.
 
-DCGM 2 and 3 name ``gpu_ids`` or ``gpu_id``, DCGM 4 ``entity_group`` and ``entity_id``. Messages:
-https://github.com/NVIDIA/DCGM/blob/master/dcgmlib/dcgm_errors.h
+DCGM 2 and 3 name ``gpu_ids`` or ``gpu_id``, DCGM 4 ``entity_group`` and ``entity_id``.
 """
 
 from __future__ import annotations
@@ -11,79 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.facts.bdf import unplaced
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.cells import DiagCell, cells, frame
+from dgxcheck.readers.dcgm.messages import fault_of, judged
 from dgxcheck.readers.formats import documents
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.values import MOST_GPUS, bounded, gpu
-
-_FORMS = (
-    (Fault.DIMM_ERRORS, r"\bDIMM|(?:\b|_)EDAC\b"),
-    (Fault.GPU_LOST, r"fell(?:en)? off the bus|GPU[ _]is[ _]lost|not be detected|unable to communicate"),
-    (Fault.GPUS_NOT_OFFERED,
-     r"gres/gpu count (?:reported lower|too low)|of \d{1,3} GPUs are allocatable|(?:stat|Waiting for) gres\.conf file"
-     r"|^gres\.conf |^Ignoring file-less|configured to autodetect nvml|number of devices unavailable for nvidia\.com/"
-     r"|DRA driver \S{1,60} is not registered|registered DRA plugins|^NodePrepareResources: "
-     r"|device marked unhealthy|no healthy devices present|expected \d{1,3} GPUs?,? (?:but )?(?:found|got) \d"
-     r"|^nvidia-(?!dcgm)\S{1,120} is (?:Init:)?(?:CrashLoopBackOff|(?:Run|Create)Container(?:Config)?Error|Error$)"),
-    (Fault.CONTAINER_RUNTIME, r"Detected non-NVML platform"),
-    (Fault.FILE_SYSTEM, r"shutting down file ?system|file ?system is read-?only"),
-    (Fault.REMAP_FAILED, r"row remap\w* (?:has )?fail|failed to remap"),
-    (Fault.REMAP_PENDING, r"(?:row remap\w*|remapp\w*)[\w ]{0,24}pending|pending row remap"),
-    (Fault.RETIREMENT_PENDING, r"(?:page retire\w*|retired pages)[\w ]{0,24}pending"
-     r"|pending (?:page retire|retired page)"),
-    (Fault.PAGES_EXHAUSTED, r"(?:retired|page retire)[\w ]{0,60}(?:limit|more than|maximum)|or more retired pages"),
-    (Fault.ECC_UNCORRECTED, r"uncorrectable|double[- ]bit|(?:\b|_)DBEs?(?:\b|_)"),
-    (Fault.ECC_CORRECTED, r"single[- ]bit|(?:\b|_)SBEs?(?:\b|_)"),
-    (Fault.ECC_OFF, r"ECC (?:mode )?is (?:disabled|not enabled)"),
-    (Fault.THERMAL_SLOWDOWN, r"thermal violation|thermal slowdown|clocks? (?:event|throttl)\w*.{0,40}thermal"),
-    (Fault.OVERHEATING, r"temperature"),
-    (Fault.TEST_FAILED, r"\bIMEX (?:daemon|domain)|_IMEX_"),
-    (Fault.NVLINK_REPORTED,
-     r"NV_?Link (?:link|port) \d{1,2} is (?:currently )?down|NVLinks? (?:(?:is|are) down|inactive)"
-     r"|Only \d{1,2} NvLinks are up out of"),
-    (Fault.NVSWITCH_FATAL, r"Detected fatal (?:errors on NvSwitch|NvSwitch SXID)"),
-    (Fault.NVSWITCH, r"Detected nonfatal errors on NvSwitch"),
-    (Fault.NOUVEAU, r"Found driver on the denylist: (?:nouveau|nova)"),
-    (Fault.LINK_TESTED, r"^(?!.*\bmemory bandwidth).*bandwidth .{0,80}minimum required bandwidth"
-     r"|^Latency type .{1,80} exceeded maximum allowed latency"),
-    (Fault.NVLINK_ERRORS, r"NV_?Link.{0,80}error|error.{0,40}NV_?Link"),
-    (Fault.FABRIC_MANAGER_DOWN, r"fabric ?manager"),
-    (Fault.PCIE_REPLAYS, r"PCIe?[ _]replay"),
-    (Fault.LINK_DEGRADED, r"\bPCIe?\b.{0,40}(?:\bgeneration|link (?:width|speed))"),
-    (Fault.POWER_VIOLATION, r"power violation|power brake"),
-    (Fault.INFOROM, r"inforom"),
-    (Fault.TRANSFER_UNANSWERED, r"^(?:[\w-]{1,60}: )?only \d{1,3} port(?:s|\(s\))? .{0,40}active"),
-    (Fault.PERSISTENCE_OFF, r"persistence mode"),
-)  # fmt: skip
-_DID_NOT_RUN = LazyPattern(
-    r"busy or unavailable|exclusive(?:[- ]process)? (?:compute )?mode|(?:is|are) in use by|resource (?:is )?in use"
-    r"|other (?:compute )?process(?:es)? (?:is|are) running|(?:not enough|insufficient|out of) (?:free )?memory"
-    r"|(?:could not|unable to|failed to) allocate|incompatible with the diagnostic|unsupported toolchain"
-    r"|no kernel image|driver version is insufficient", flags=re.IGNORECASE)  # fmt: skip
-"""A test that another program or a setting kept from running is no evidence about the hardware."""
-_MOMENT = LazyPattern(r"\bviolations totaling 0\.0 seconds", "violations totaling")
-"""Of heat; DCGM fails a test for it all the same (https://github.com/NVIDIA/DCGM/issues/242)."""
-_COMPILED = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, words in _FORMS)
-
-
-def judged(outcome: Outcome, message: str) -> tuple[Outcome, FaultKind | None]:
-    """The outcome and the fault of a test with this message: unknown, without a fault, where it did not run."""
-    if outcome != "pass" and _DID_NOT_RUN.search(message):
-        return "unknown", None
-    if outcome == "fail" and _MOMENT.search(message):
-        outcome = "warn"
-    return outcome, fault_of(message)
-
-
-def fault_of(message: str) -> FaultKind:
-    """The fault of a failed test where the message names no other."""
-    return next((fault for fault, words in _COMPILED if words.search(message)), Fault.TEST_FAILED)
-
 
 TOOL = "dcgmi diag"
 OUTCOMES: dict[str, Outcome] = {"pass": "pass", "fail": "fail", "warn": "warn", "warning": "warn"}

@@ -14,17 +14,17 @@ from collections.abc import Mapping
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers import formats
+from dgxcheck.readers.dcgm.messages import architecture, of_xid
 from dgxcheck.readers.model import Imported, Reports
 from dgxcheck.readers.nvidia_smi.answers import NOWHERE, GpuDump, imported
 from dgxcheck.readers.nvidia_smi.fields import RECOVERY_ACTIONS
 from dgxcheck.readers.values import gpu as number_of
 from dgxcheck.readers.values import numbered
-from dgxcheck.xid.table import architecture_of, meaning
+from dgxcheck.xid.table import meaning
 
 XID = "xid"
 """Path of the last Xid; it is no field of a dump."""
@@ -94,12 +94,6 @@ _BLANK = 2_147_483_632.0
 _WORDS = {"persistence mode": ("Disabled", "Enabled"), f"{_ROWS}pending": ("No", "Yes"),
           f"{_PAGES}pending": ("No", "Yes"), f"{_ROWS}remapping failure occurred": ("No", "Yes")}  # fmt: skip
 _RECOVERY_WORDS = {code: words for words, code in RECOVERY_ACTIONS.items()}
-_OF_RESPONSE = {
-    "off-bus": Fault.GPU_LOST, "contained": Fault.XID_CONTAINED, "pcie": Fault.XID_PCIE, "vm": Fault.XID_SOFTWARE,
-    "update": Fault.XID_SOFTWARE, "watch": Fault.XID_NOTICE, "report": Fault.XID_NOTICE,
-    "recovery": Fault.RECOVERY_REQUIRED, "field-diagnostic": Fault.RETIREMENT_FAILED, "memory": Fault.ECC_UNCORRECTED,
-}  # fmt: skip
-"""Every other response asks for a reset."""
 
 
 class Gpu(Record):
@@ -137,18 +131,8 @@ def report(reports: Reports, gpu: Gpu) -> None:
             reports.add(f"GPU{gpu.index}", path.replace(" ", "-").lower(), outcome, fault, text)
     if number := int(gpu.values.get(XID, 0)):
         outcome, fault = of_xid(number, gpu.model)
-        text = f"last Xid: {number} ({meaning(number, _architecture(gpu.model)).text})"
+        text = f"last Xid: {number} ({meaning(number, architecture(gpu.model)).text})"
         reports.add(f"GPU{gpu.index}", f"xid-{number}", outcome, fault, text)
-
-
-def of_xid(number: int, model: str = "") -> tuple[Outcome, FaultKind | None]:
-    """What an Xid that a tool names stands for: a note where programs cause it. A GPU off the bus stays so until a
-    reboot, which ends what the tools remember; another may be of long ago."""
-    entry = meaning(number, _architecture(model))
-    if entry.severity in ("application", "information"):
-        return "note", None
-    fault = _OF_RESPONSE.get(entry.response, Fault.XID)
-    return "fail" if fault is Fault.GPU_LOST else "warn", fault
 
 
 def _word(path: str, value: float) -> str | None:
@@ -162,13 +146,6 @@ def _word(path: str, value: float) -> str | None:
     if path == _MASK:
         return f"{int(value):#x}"
     return f"{value:.2f}" if path.startswith("power") else f"{value:.0f}"
-
-
-def _architecture(model: str) -> int | None:
-    try:
-        return architecture_of(model)[1]
-    except BadInput:
-        return None
 
 
 DMON_TOOL = "dcgmi dmon"

@@ -15,7 +15,8 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.cells import cells, frame
-from dgxcheck.readers.dcgm.diag import NAMED_GPU, fault_of
+from dgxcheck.readers.dcgm.diag import NAMED_GPU
+from dgxcheck.readers.dcgm.messages import fault_of
 from dgxcheck.readers.formats import documents
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.values import bounded, numbered

@@ -13,7 +13,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.dcgm.diag import fault_of
+from dgxcheck.readers.dcgm.messages import fault_of
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.values import bounded
 

@@ -21,7 +21,7 @@ from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers import values
 from dgxcheck.readers.combine import merge_runs
-from dgxcheck.readers.dcgm.diag import fault_of
+from dgxcheck.readers.dcgm.messages import fault_of
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.network.files import NAME
@@ -37,7 +37,7 @@ _HEALTHMON_GPU = LazyPattern(r"GPU (?P<bdf>[0-9A-Fa-f:.]{7,16}) #(?P<index>\d{1,
 _TEST = LazyPattern(rf"(?P<name>[A-Z][\w /-]{{2,60}}?)(?:(?:: ?| )\[?(?P<word>{_WORDS})\]?)?")
 _HEALTHMON_RESULT = LazyPattern(rf"Result: \[?(?P<word>{_WORDS})\]?", "Result")
 _OF_TEST = (
-    (Fault.SLOW, "bandwidth"), (Fault.LINK_NARROW, "width"), (Fault.LINK_SLOW, "generation"),
+    (Fault.SLOW, "bandwidth"), (Fault.LINK_TESTED, "width"), (Fault.LINK_TESTED, "generation"),
     (Fault.OVERHEATING, "temperature"), (Fault.INFOROM, "inforom"), (Fault.NOUVEAU, "blacklist"),
     (Fault.GPU_MISSING, "count"), (Fault.ECC_UNCORRECTED, "ecc"),
 )  # fmt: skip

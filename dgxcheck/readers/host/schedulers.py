@@ -18,8 +18,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.dcgm.diag import fault_of
-from dgxcheck.readers.dcgm.fields import of_xid
+from dgxcheck.readers.dcgm.messages import XID_NUMBER, fault_of, of_xid
 from dgxcheck.readers.formats import Document, documents
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bounded
@@ -52,13 +51,6 @@ _KUBELET = LazyPattern(
     "NodePrepareResources: rpc error",
 )
 """In events of pods, and in the log of kubelet: pkg/kubelet/cm/dra/plugin, cm/devicemanager/manager.go."""
-_XID = LazyPattern(
-    r"(?:\bX[Ii][Dd](?:[ :=_#]{0,3}|\w{0,20} is True \(\{\"| \([\w:. ]{7,40}\): )"
-    r"|\bNvidiaXID(?=\d{1,3}(?:Error|Warning)\b))"
-    r"(?P<number>\d{1,3})(?:\b|(?=[EW]))"
-)
-"""The second form is that of GKE, ``XidCriticalError`` with the reason ``{"48":true}``, the third the driver's, the
-last the reason of EKS."""
 _AT = LazyPattern(r"\bPCI:(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})\b", "PCI:")
 _TAKEN = ": nodes have too few that are free; kubectl describe node shows how many are allocatable and how many taken"
 _RESOURCES = LazyPattern(r"\"?(?P<which>[Cc]apacity|[Aa]llocatable)\"?: ?\{?")
@@ -234,7 +226,7 @@ def _of_gpud(lines: tuple[str, ...]) -> Iterator[Entry]:
         listed = found.get("events", found.get("states", [found]))
         for event in listed if isinstance(listed, list) else []:
             if isinstance(event, dict) and not _BAD.isdisjoint((str(event.get("type")), str(event.get("health")))):
-                text = f"{event.get('name', '')}: {event.get('message') or event.get('reason', '')}"
+                text = f"{event.get('name', '')}: {event.get('message') or event.get('reason', '')}".removeprefix(": ")
                 yield Entry("", tuple(where), str(found["component"]), text)
         yield Entry("", tuple(where), str(found["component"]), "")
 
@@ -258,7 +250,7 @@ def _of_lines(lines: tuple[str, ...]) -> Iterator[Entry]:
 
 def _judged(text: str) -> tuple[Outcome, FaultKind | None]:
     """By the Xid that it names, else by its words; a note where neither tells a fault."""
-    if xid := _XID.search(text):
+    if xid := XID_NUMBER.search(text):
         return of_xid(int(xid["number"]))
     fault = fault_of(text)
     return ("note", None) if fault is Fault.TEST_FAILED else ("warn", fault)

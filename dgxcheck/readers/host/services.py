@@ -20,9 +20,10 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_outputs import NOT_STARTED, Outcome
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.dcgm.diag import fault_of
+from dgxcheck.readers.dcgm.messages import fault_of
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.values import bounded, numbered
+from dgxcheck.xid.relations import sxid_fault, sxid_response
 from dgxcheck.xid.table import sxids
 
 FABRIC_MANAGER_TOOL = "fabric manager"
@@ -68,18 +69,18 @@ _NOTHING_TO_DO = (
     "the driver sees no NVSwitch: on a machine without them disable nvidia-fabricmanager, which has nothing to do; on"
     " one with them (lspci -d 10de::0680) check the kernel log for why the driver does not bind them"
 )
-_NON_FATAL = "nvswitch-error"
+_NVSWITCH = "nvswitch-error"
 _UMAD = "ib_umad"
 _NO_UMAD = "the NVLink subnet manager finds no management datagrams: the module ib_umad is not loaded"
-_SXID = LazyPattern(r"error (?P<number>\d{5})\b", "error ")
+_SXID = LazyPattern(r"NVSwitch (?P<not>non-?)?fatal error (?P<number>\d{5})\b", flags=IGNORECASE)
+_AT_PORT = LazyPattern(r"\bport (?P<port>\d{1,3})\b", "port ")
 _NOT_STARTED = NOT_STARTED.removeprefix(f"{FABRIC_MANAGER_TOOL.replace(' ', '-')}-")
 _CONFIGURED = LazyPattern(r"Successfully configured all the available", "Successfully")
 """It found NVSwitches, then or before."""
 _FORMS: tuple[tuple[LazyPattern, str, Outcome, FaultKind | None], ...] = (
     (LazyPattern(r"NV_WARN_NOTHING_TO_DO", "NV_WARN_NOTHING_TO_DO"), NONE, "note", None),
     (_CONFIGURED, "configured", "pass", None),
-    (LazyPattern(r"NVSwitch fatal error", flags=IGNORECASE), "nvswitch-fatal", "fail", Fault.NVSWITCH_FATAL),
-    (LazyPattern(r"NVSwitch non-?fatal error", flags=IGNORECASE), _NON_FATAL, "warn", Fault.NVSWITCH_WATCHED),
+    (LazyPattern(r"NVSwitch (?:non-?)?fatal error", flags=IGNORECASE), _NVSWITCH, "warn", Fault.NVSWITCH_WATCHED),
     (LazyPattern(r"GPU.{0,80}NVLink.{0,80}(?:fail|error|down)|NVLink.{0,60}train\w* (?:fail|error)", flags=IGNORECASE),
      "nvlink", "fail", Fault.NVLINK_DOWN),
     (LazyPattern(r"is ib_umad module loaded", "ib_umad"), _UMAD, "fail", Fault.UMAD_MISSING),
@@ -149,10 +150,12 @@ def _take(reports: Reports, level: str, text: str) -> None:
     is_error = level in ("ERROR", "CRITICAL", "FATAL")
     for form, topic, outcome, fault in _FORMS:
         if form.search(text) and (is_error or outcome == "pass"):
-            if topic == _NON_FATAL:
-                outcome, fault = _of_sxid(text)
             named = _FABRIC_MANAGER_BDF.search(text)
-            bdf = as_bdf(named["bdf"]) if named and fault is Fault.NVLINK_DOWN else None
+            bdf = as_bdf(named["bdf"]) if named and (topic == _NVSWITCH or fault is Fault.NVLINK_DOWN) else None
+            if topic == _NVSWITCH:
+                outcome, fault = _of_sxid(text)
+                port = _AT_PORT.search(text)
+                bdf = f"{bdf}/{port['port'] if port else ''}" if bdf else None
             told = _NO_UMAD if topic == _UMAD else text
             reports.add(bdf or HOST, topic, outcome, fault, told if outcome != "pass" else "")
             return
@@ -161,11 +164,12 @@ def _take(reports: Reports, level: str, text: str) -> None:
 def _of_sxid(text: str) -> tuple[Outcome, FaultKind | None]:
     """By the table of the guide; of one that is not in it as of those that ask for no action."""
     match = _SXID.search(text)
-    entry = sxids().get(int(match["number"])) if match else None
-    if entry is not None and entry.severity == "information":
+    number = int(match["number"]) if match else 0
+    fatal = match is not None and not match["not"]
+    entry = sxids().get(number)
+    if not fatal and entry is not None and entry.severity == "information":
         return "pass", None
-    asks = entry is not None and entry.response in ("cooling", "mechanical")
-    return "warn", Fault.NVSWITCH_NOTICE if asks else Fault.NVSWITCH_WATCHED
+    return "fail" if fatal else "warn", sxid_fault(sxid_response(number, fatal))
 
 
 _NAMES_IMEX = LazyPattern(r"\bIMEX\b|/imexd?/|compute-domain-daemon", "IMEX", "/imex", "compute-domain-daemon")
@@ -192,7 +196,6 @@ _TARGET = LazyPattern(r"/(?:systems|chassis)/[\w./-]{3,200}/(?P<name>[\w.-]{1,64
 _PROPERTY = LazyPattern(r"(?P<name>[A-Za-z]\w{1,60}) = (?P<value>.{0,600})")
 _NVSM_BDF = LazyPattern(PATTERN, flags=IGNORECASE)
 _GPU = LazyPattern(r"GPU[ _]?(\d{1,2})", flags=IGNORECASE)
-_LINKS = ((Fault.LINK_NARROW, "width"), (Fault.LINK_DEGRADED, "speed"))
 _OVER = frozenset(("cleared", "resolved", "closed"))
 """States of an alert that is no longer one."""
 
@@ -257,6 +260,5 @@ def _add(reports: Reports, text: str, outcome: Outcome, topic: str) -> None:
     subject = HOST
     if text.startswith("GPU") or gpu:
         subject = f"GPU{int(gpu[1])}" if gpu else (as_bdf(bdf[0]) or HOST) if bdf else HOST
-    fault = next((kind for kind, part in _LINKS if f"link {part}" in text), None) or fault_of(text)
-    good = outcome in ("pass", "note")
-    reports.add(subject, topic_of(topic, "check"), outcome, None if good else fault, "" if outcome == "pass" else text)
+    fault = None if outcome in ("pass", "note") else fault_of(text)
+    reports.add(subject, topic_of(topic, "check"), outcome, fault, "" if outcome == "pass" else text)
