@@ -2,19 +2,23 @@
 
 NCCL's classes are its own: PHB includes NODE, and PIX what nvidia-smi calls PXB within one switch chip. What each form
 of the line means: https://github.com/NVIDIA/nccl/tree/master/src/transport (p2p.cc, shm.cc, net.cc).
+
+What it logs of a GPU's NVLink fabric at start is NVML's answer, as ``nvmlGpuFabricInfo_v2_t`` has it: ``MNNVL busId
+0x901000 fabric UUID 3143b15b.28cc9b54 cliqueId 0x7ffe state 3 healthMask 0xaa``, from 2.21 on
+(https://github.com/NVIDIA/nccl/blob/master/src/init.cc).
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from dgxcheck.facts.bdf import IdPair
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.listing import gpu_function
+from dgxcheck.readers.listing import WITHOUT_NUMBER, gpu_function
 from dgxcheck.readers.model import HOST, Reports
 from dgxcheck.readers.nccl.warnings import Gpus, bdf_of
 from dgxcheck.readers.values import gpu, imported
@@ -189,3 +193,42 @@ class Multicast:
         for number in sorted(self._without - self._with) if self._with else ():
             text = "no multicast over NVSwitches, which other GPUs of the host have"
             reports.add(gpus.of_cuda(number) or f"GPU{number}", "nvls", "warn", Fault.FABRIC_FAILED, text)
+
+
+_FABRIC = LazyPattern(
+    r"MNNVL busId (?:0x)?(?P<bus>[0-9a-f]{3,13}) fabric UUID (?P<low>[0-9a-f]{1,16})\.(?P<high>[0-9a-f]{1,16}) "
+    r"cliqueId (?:0x)?(?P<clique>[0-9a-f]{1,8}) state (?P<state>\d{1,2}) healthMask (?:0x)?(?P<mask>[0-9a-f]{1,8})",
+    "MNNVL busId ",
+)
+_OVERRIDES = {"NCCL_MNNVL_UUID", "NCCL_MNNVL_CLIQUE_ID"}
+"""Settings with which NCCL logs its own numbers in place of NVML's."""
+
+
+class Fabrics:
+    """The answers of one host's GPUs, by bus id: the last one logged."""
+
+    def __init__(self) -> None:
+        self._answers: dict[str, dict[str, Json]] = {}
+
+    def take(self, text: str) -> bool:
+        """Is it such a line?"""
+        match = _FABRIC.fullmatch(text)
+        bdf = bdf_of(match["bus"]) if match else None
+        if match is None or bdf is None:
+            return False
+        # NCCL prints the UUID's sixteen bytes as two little-endian numbers without leading zeros.
+        raw = b"".join(int(match[half], 16).to_bytes(8, "little") for half in ("low", "high")).hex()
+        self._answers[bdf] = {
+            "state": int(match["state"]), "healthMask": int(match["mask"], 16), "cliqueId": int(match["clique"], 16),
+            "clusterUuid": "-".join((raw[:8], raw[8:12], raw[12:16], raw[16:20], raw[20:])),
+        }  # fmt: skip
+        return True
+
+    def facts(self, settings: Collection[str]) -> Iterator[tuple[str, Json]]:
+        """NVML's, without cluster and clique where one of the log's settings replaced them; the log has no status."""
+        hidden = {"cliqueId", "clusterUuid"} if _OVERRIDES.intersection(settings) else set()
+        for bdf, answer in self._answers.items():
+            yield f"{WITHOUT_NUMBER} {bdf}", True
+            yield from gpu_function(bdf).items()
+            kept: Json = {name: fact for name, fact in answer.items() if name not in hidden}
+            yield f"nvml nvmlDeviceGetGpuFabricInfo {bdf}", kept

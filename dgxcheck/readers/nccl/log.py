@@ -16,10 +16,10 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import INFINIBAND
+from dgxcheck.facts.tool_outputs import OVER_TCP
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, Reports
-from dgxcheck.readers.nccl.channels import GDR, Channels, Graph, Multicast
-from dgxcheck.readers.nccl.fabric import Fabrics
+from dgxcheck.readers.nccl.channels import GDR, Channels, Fabrics, Graph, Multicast
 from dgxcheck.readers.nccl.warnings import HARMLESS, Gpus, report
 from dgxcheck.readers.network.files import NAME, listed, port_files
 from dgxcheck.readers.values import bounded, gpu
@@ -109,7 +109,11 @@ _GDR = LazyPattern(
     r"(?:HCA \d{1,3} '(?P<hca>[\w.-]{1,64})'|GPU .{1,60}?/ HCA .{1,60}?\((?P<why>[^()]{1,80})\)).{0,60}",
     "GPU Direct RDMA",
 )
+TOOL = "NCCL"
 _DISABLED = "NCCL_IB_DISABLE"
+_OVER_TCP = "channels between hosts use TCP sockets"
+_IPOIB = LazyPattern(r"ib(?:\d{1,3}|[ps]\d\w{0,12})", "ib")
+"""Interfaces over InfiniBand, by the names of the kernel and of systemd."""
 _VERBS = ("NET/IB", "NET/gIB")
 """NCCL's own and what plug-ins of NVIDIA (IBext) and Google derive from it; others have names of their own."""
 
@@ -182,7 +186,13 @@ class Network:
         disabled = settings.get(_DISABLED, "0") != "0"
         if over_tcp and (self._layers or disabled):
             why = f": {_DISABLED} is set to {settings[_DISABLED]}" if disabled else " beside HCAs"
-            reports.add(HOST, "tcp", "warn", Fault.TCP_FALLBACK, f"channels between hosts use TCP sockets{why}")
+            reports.add(HOST, "tcp", "warn", Fault.TCP_FALLBACK, f"{_OVER_TCP}{why}")
+        elif over_tcp and self._without_hcas:
+            text = f"{_OVER_TCP}, and NCCL found no HCA"
+            if name := next(filter(_IPOIB.fullmatch, self._interfaces), ""):
+                reports.add(HOST, "tcp", "warn", Fault.TCP_FALLBACK, f"{text}, though {name} is an interface of one")
+            else:
+                reports.add(HOST, OVER_TCP.removeprefix(f"{TOOL}-"), "note", text=text)
         self._note(reports)
 
     def _direct(self, channels: Channels, direct: int, reports: Reports) -> None:
@@ -212,7 +222,6 @@ class Network:
         reports.add(HOST, "network", "note", text="; ".join(parts))
 
 
-TOOL = "NCCL"
 _FAILED = LazyPattern(
     r"(?:misc/socket\.cc\S{0,12} )?(?:socketPollConnect|socketStartConnect): .{0,80}(?:returned|failed) ", "socket"
 )
