@@ -88,7 +88,8 @@ def test_a_driver_that_nvidia_smi_cannot_reach_is_to_blame(tmp_path: Path, capsy
 
 @pytest.mark.parametrize(
     ("model", "lanes", "status"),
-    [("Tesla P100-PCIE-16GB", 4, "unknown"), ("Tesla P100-PCIE-16GB", 16, "skip"), ("Tesla V100-SXM2-32GB", 2, "skip")],
+    [("Tesla P100-PCIE-16GB", 4, "warn"), ("Tesla P100-PCIE-16GB", 8, "unknown"), ("Tesla P100-PCIE-16GB", 16, "skip"),
+     ("Tesla V100-SXM2-32GB", 2, "skip")],
 )
 def test_the_link_of_a_gpu_alone_is_narrow_or_its_slot(model: str, lanes: int, status: str, tmp_path: Path) -> None:
     """In a dump of nvidia-smi; a V100 beside a POWER9 has two lanes."""

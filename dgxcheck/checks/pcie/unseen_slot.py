@@ -16,6 +16,10 @@ FEWEST = 2
 _UNSEEN = "link at x{}, the GPU supports x{}; what its slot supports is not shown"
 
 
+_PART = 4
+"""A GPU with no more than this part of its lanes is not in a slot that was made for it, or not well."""
+
+
 def without_slot(box: Box, gpu: Device) -> Judgement | None:
     """The judgement of such a GPU; None where its lanes give no reason for one."""
     return _by_nvml(box, gpu) or _by_itself(box, gpu) or _unseen(box, gpu)
@@ -44,7 +48,7 @@ def _by_nvml(box: Box, gpu: Device) -> Judgement | None:
 
 
 def _unseen(box: Box, gpu: Device) -> Judgement | None:
-    """Unknown for such a GPU of a text without most of its model to compare with: the slot may have no more lanes.
+    """Such a GPU of a text without most of its model to compare with: the slot may have no more lanes.
 
     A module (SXM) has as many as its server gives it: two beside a POWER9, which it reaches over NVLinks.
     """
@@ -53,7 +57,7 @@ def _unseen(box: Box, gpu: Device) -> Judgement | None:
     if fewer is None or not name or "SXM" in name or not isinstance(gpu.path, Missing):
         return None
     width, most, evidence = fewer
-    return Judgement(Status.UNKNOWN, _UNSEEN.format(width, most), width, most, "lanes", evidence)
+    return _few(width, most, tuple(evidence))
 
 
 def _by_itself(box: Box, gpu: Device) -> Judgement | None:
@@ -77,4 +81,11 @@ def _by_itself(box: Box, gpu: Device) -> Judgement | None:
     if len(alike) >= FEWEST and 2 * sum(each == most for each in alike) > len(alike):
         message = f"{message}, as most other GPUs have"
         return judged(Fault.LINK_NARROW, message, width, most, "lanes", evidence, warns=True)
-    return Judgement(Status.UNKNOWN, _UNSEEN.format(width, most), width, most, "lanes", evidence)
+    return _few(width, most, tuple(evidence))
+
+
+def _few(width: int, most: int, evidence: tuple[Evidence, ...]) -> Judgement:
+    """Half of the lanes can be all that a slot has; a quarter is to be looked at."""
+    looked_at = width * _PART <= most
+    status, fault = (Status.WARN, Fault.LINK_UNSEEN) if looked_at else (Status.UNKNOWN, None)
+    return Judgement(status, _UNSEEN.format(width, most), width, most, "lanes", evidence, fault=fault)

@@ -3,7 +3,7 @@
 Lines of ``lspci -vv`` without the line of their device: its PCIe link, as results about a device that is not named.
 
 lspci calls a link downgraded where the device itself supports more (pciutils, ls-caps.c). The slot may have no more,
-and GPUs lower the speed of an idle link, so only a width is reported, and never as a fault.
+and GPUs lower the speed of an idle link, so only a width is reported, and half of the lanes are no fault.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ _WIDTH = LazyPattern(
     r"LnkSta:\s.{0,60}\bWidth x(?P<width>\d{1,2})(?P<narrow> \(downgraded\))?", "LnkSta:", flags=re.ASCII
 )
 _LINK = ("LnkCap:", "LnkSta:")
+_QUARTER = 4
+"""As check pcie.width: a quarter of the lanes is less than what slots lack by design."""
 MOST = 64
 """Devices of one text."""
 
@@ -57,7 +59,9 @@ def unnamed(lines: Sequence[str], named: frozenset[int]) -> tuple[Imported, ...]
         if narrow:
             of = "more lanes" if most is None else f"x{most}"
             text = f"{text}; it supports {of}, what its slot supports is not shown"
-        part.add(HOST, "link", "unknown" if narrow else "pass", None, text)
+        few = most is not None and int(status["width"]) * _QUARTER <= int(most)
+        fault = Fault.LINK_UNSEEN if few else None
+        part.add(HOST, "link", "warn" if few else "unknown" if narrow else "pass", fault, text)
     return part.imported()
 
 
