@@ -45,6 +45,10 @@ https://docs.nvidia.com/networking/display/nvidianvosusermanualforinfinibandswit
 _SPEED = LazyPattern(r"IB-(?P<name>[A-Z]DR)", "IB-")
 _LANES = LazyPattern(r"(?P<lanes>\d{1,2})x", flags=re.IGNORECASE)
 _RULE = LazyPattern(r"[-=]{3,80}")
+_RATES = ("Effective Physical BER", "Symbol BER")
+_RATE = LazyPattern(r"\d{1,3}(?:\.\d{1,3})?[Ee]-\d{1,3}")
+_MOST_ERRORS = 1e-12
+"""Bit errors that error correction leaves: ibdiagnet's default (its user manual, Bit Error Rate, --ber_test)."""
 
 
 def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -138,6 +142,13 @@ def _diagnose(reports: Reports, device: str, members: dict[str, str]) -> None:
         reports.add(device, "status", "unknown" if unused else "warn", _fault(code, members["State"]), text)
     elif members["State"] == "Active" and code != _NO_INFO:
         reports.add(device, "status", "pass")
+    for name in _RATES:
+        rate_of_errors = members.get(name, "")
+        if _RATE.fullmatch(rate_of_errors) and float(rate_of_errors) > _MOST_ERRORS:
+            down = members.get("Link Down Counter", "0")
+            text = f"{name} {rate_of_errors}, behind error correction; link down {down} times since the counters began"
+            reports.add(device, "errors", "warn", Fault.PORT_ERRORS, text)
+            return
     else:
         reports.add(device, "status", "note", text=f"the port is {members['State']}")
 
