@@ -12,16 +12,19 @@ from functools import cached_property
 from itertools import chain
 
 from dgxcheck.checks.answers.capability import GEFORCE, is_answered
+from dgxcheck.checks.engine.blame import itself
 from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, guest
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.device_facts import changed_facts, facts_of
 from dgxcheck.checks.engine.expected import model_family
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, of_gaps, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, of_gaps, skip
 from dgxcheck.checks.engine.gaps import is_driver_query
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.components.component import Component
 from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.bdf import is_unplaced
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import PASSED_THROUGH, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvml.gpu import Nvml
@@ -95,6 +98,8 @@ _ALWAYS = ("gpu.name", "gpu.uuid")
 """What NVML knows of any GPU, by any driver."""
 _MUCH, _OF_ONE = 0.25, 0.5
 """Of what a GPU should tell, the part without which nothing is known of it."""
+_READINGS = ("gpu_clocks.performance_state", "gpu_thermal.gpu_c", "gpu_power.usage_mw")
+"""What every GPU measures, and the driver reads from it each time."""
 _VIRTUALIZATION = "gpu_board.virtualization"
 _OF_NVML = "gpu"
 """Begins the paths of what NVML answers; of NVLinks it depends on their state how much that is."""
@@ -102,10 +107,11 @@ _RECORD_AGAIN = "record the machine again (dgxcheck record FILE), as root"
 
 
 def _answers(box: Box) -> Judged:
-    """Unknown if NVML answers by an invalid value or an error that is none of the GPU's properties, or if NVML or sysfs
-    has no value of a GPU (not supported, not permitted, not there) where every GPU has one (name, UUID), where its
-    model is known to, where at least half of the other GPUs of its model in the same ECC and MIG mode have one, or
-    where it had one at the first reading; and if much of what such a GPU answers is not in a recording.
+    """Fails if NVML answers with unknown errors for state, temperature and power of a GPU. Unknown if it answers by an
+    invalid value or an error that is none of the GPU's properties, or if NVML or sysfs has no value of a GPU (not
+    supported, not permitted, not there) where every GPU has one (name, UUID), where its model is known to, where at
+    least half of the other GPUs of its model in the same ECC and MIG mode have one, or where it had one at the first
+    reading; and if much of what such a GPU answers is not in a recording.
 
     Source: nvml-api, the functions' supported devices; dgxcheck/checks/answers/capability.py
     """
@@ -174,7 +180,14 @@ def _of_gpu(box: Box, gpu: Device, own: Facts, missing: Gaps, alike: Group) -> J
     since = "" if required else " at the second reading"
     queries = counted(len(gaps), "query", "queries")
     message = f"no answer to {queries} that this GPU must answer{since}, first {gaps[0].where}: {gaps[0]}"
-    return Judgement(Status.UNKNOWN, message, len(gaps), 0, "queries", of_gaps(gaps), remedy=_ASK)
+    unreadable = all(_is_error(own.get(path)) for path in _READINGS)
+    status, fault = (Status.FAIL, Fault.GPU_UNREADABLE) if unreadable else (Status.UNKNOWN, None)
+    return Judgement(status, message, len(gaps), 0, "queries", of_gaps(gaps), fault=fault, remedy=_ASK)
+
+
+def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    if judgement.fault is not None:
+        yield from itself(box, at, judgement)
 
 
 def _cut(box: Box, own: Facts, missing: Gaps, alike: Group) -> Judgement | None:
@@ -265,5 +278,5 @@ def _gone(box: Box, gpu: Device, own: Facts) -> dict[str, object]:
 
 
 CHECKS = (
-    Check("driver.answers", _answers, remedy=_ASK),
+    Check("driver.answers", _answers, _blames, remedy=_ASK),
 )  # fmt: skip

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.facts.bdf import as_bdf, unplaced
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.tool_outputs import ON_WINDOWS
@@ -79,6 +80,8 @@ def read_failure(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             part.lines.add(at)
             if more["library"] and isinstance(failed := part.found.get(INIT), dict):
                 part.found[INIT] = {**failed, "detail": f"{failed['detail']}, library {more['library']}"}
+    if part.found.get(COUNT) == 0:
+        part.add(HOST, "devices", "unknown", Fault.DRIVER_FAILED, "no devices were found: the driver is loaded")
     return part.imported() if part.found else ()
 
 
@@ -248,6 +251,8 @@ def _next(cells: Sequence[str], row: int) -> Iterator[tuple[str, str]]:
     if fan is None:
         return
     yield "", ""
+    if fan["fan"] == ERR:
+        yield "fan speed", ERR
     yield "performance state", fan["pstate"]
     yield "temperature/gpu current temp", fan["temp"]
     yield "power readings/power draw", fan["power"].strip()
