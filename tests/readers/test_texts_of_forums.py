@@ -250,6 +250,107 @@ ROLLUP = """{
 """
 TWO_EVENTS = REFUSED + "3m          Warning   NodeNotReady   node/gpu-02   Node is not ready\n"
 RUNNING = UNIT.replace("failed (Result: exit-code)", "active (running)").split("\n\n")[0] + "\n"
+NARROW = SHORTENED.replace("LnkSta:\tSpeed 16GT/s, Width x16", "LnkSta:\tSpeed 16GT/s (ok), Width x{} (downgraded)")
+OVER_TCP = """\
+gpu1:711:731 [0] NCCL INFO NET/IB : No device found.
+gpu1:711:731 [0] NCCL INFO NET/Socket : Using [0]{}:10.4.0.11<0>
+gpu1:711:731 [0] NCCL INFO Using network Socket
+gpu1:711:731 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/Socket/0
+"""
+ACTIVE = """\
+CA 'mlx5_2'
+	CA type: MT4129
+	Number of ports: 1
+	Port 1:
+		State: Active
+		Physical state: LinkUp
+		Rate: 400
+		SM lid: 3
+		Link layer: InfiniBand
+"""
+BIT_ERRORS = """\
+# mlxlink -d mlx5_2 -c
+Operational Info
+----------------
+State                              : Active
+Physical state                     : LinkUp
+Speed                              : IB-NDR
+Width                              : 4x
+
+Physical Counters and BER Info
+------------------------------
+Effective Physical BER             : {}
+Link Down Counter                  : 3
+"""
+SILENT = WINDOWS.replace("TCC/WDDM ", "Persistence-M").replace(" WDDM", "   On").replace("  TCC", "   On").replace(
+    "33%   31C    P8              12W / 260W", "ERR!  ERR! ERR!             ERR! / ERR!").replace(
+    "  2 |", "ERR |").split("\n", 1)[1]
+MANAGER = (
+    "[May 11 2025 08:06:01] [ERROR] [tid 27812] detected NVSwitch {} error {} on NodeId 0 on NVSwitch pci bus id"
+    " 00000000:86:00.0 physical id 10 port 35\n"
+)
+SMART = """\
+$ sudo smartctl -H /dev/nvme3
+=== START OF SMART DATA SECTION ===
+SMART overall-health self-assessment test result: FAILED!
+"""
+GONE = "ibpanic: [4711] main: stat of IB device 'mlx5_9' failed: No such file or directory\n" + ACTIVE.replace(
+    "Active", "Initializing")
+SPACE = """\
+Filesystem      Size  Used Avail Use% Mounted on
+/dev/md0        879G  879G     0 {}% {}
+/dev/loop3       64M   64M     0 100% /snap/core20/2318
+"""
+TRACKING = "Reference ID    : 7F7F0101 ()\nStratum         : 10\nLeap status     : {}\n"
+MCELOG = """\
+gpu1 mcelog[1226]: Hardware event. This is not a software error.
+gpu1 mcelog[1226]: MCE 0
+gpu1 mcelog[1226]: CPU 0 BANK 7 TSC b98e63765d2
+gpu1 mcelog[1226]: {} error
+gpu1 mcelog[1226]: MCA: MEMORY CONTROLLER RD_CHANNEL0_ERR
+gpu1 mcelog[1226]: STATUS 9c00004001010090 MCGSTATUS 0
+"""
+DETAIL = """\
+/dev/md1:
+           Version : 1.2
+        Raid Level : raid5
+      Raid Devices : 4
+             State : clean{}
+    Active Devices : 3
+    Number   Major   Minor   RaidDevice State
+       0     259        3        0      active sync   /dev/nvme2n1
+       -       0        0        1      removed
+"""
+COMPONENTS = {
+    "mdadm --detail": (DETAIL.format(", degraded"), [("disk/md1", "inspect")]),
+    "mdadm --detail, good": (DETAIL.format(""), []),
+    "df": (SPACE.format(100, "/"), [("host/host/disks", "inspect")]),
+    "df, shared memory": (SPACE.format(100, "/dev/shm"), [("host/host/shared memory", "inspect")]),
+    "df, good": (SPACE.format(93, "/"), []),
+    "chronyc": (TRACKING.format("Not synchronised"), [("host/host/time synchronisation", "inspect")]),
+    "chronyc, good": (TRACKING.format("Normal"), []),
+    "timedatectl": ("System clock synchronized: no\n", [("host/host/time synchronisation", "inspect")]),
+    "mcelog": (MCELOG.format("Uncorrected"), [("host/host/memory", "inspect")]),
+    "mcelog, corrected": (MCELOG.format("Corrected"), []),
+    "Fabric Manager, not fatal": (MANAGER.format("non-fatal", 12028), [("nvswitch/0000:86:00.0", "watch")]),
+    "Fabric Manager, fatal": (MANAGER.format("fatal", 20034), [("nvswitch/0000:86:00.0", "reset-gpu")]),
+    "Fabric Manager, harmless": (MANAGER.format("non-fatal", 22013), []),
+    "a degraded array": (ARRAYS, [("disk/md0", "inspect")]),
+    "a disk that fails": (SMART, [("disk/nvme3", "inspect")]),
+    "a GPU of which nothing can be read": (SILENT, [("gpu/0000:21:00.0", "inspect")]),
+    "an adapter without its file, and another's port": (
+        GONE, [("hca/mlx5_9", "load-module"), ("subnet-manager/at port mlx5_2/1", "inspect")]),
+    "a quarter of the lanes": (NARROW.format(4), [("gpu/0000:3b:00.0", "inspect")]),
+    "half of the lanes": (NARROW.format(8), []),
+    "a quarter of the lanes of a device without name": (
+        NARROW.format(4).split("\n", 3)[3], [("host/host/PCIe links", "inspect")]),
+    "TCP over InfiniBand": (OVER_TCP.format("ibp12s0"), [("host/host/network of NCCL", "inspect")]),
+    "TCP beside an active port": (ACTIVE + OVER_TCP.format("eno1"), [("host/host/network of NCCL", "inspect")]),
+    "TCP": (OVER_TCP.format("eno1"), []),
+    "bit errors": (BIT_ERRORS.format("4E-9"), [("port/mlx5_2/1", "inspect")]),
+    "no bit errors": (BIT_ERRORS.format("15E-255"), []),
+}
+"""By text: of each cause the component and the step that is due."""
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "Windows": (WINDOWS, ("fail ecc-uncorrected drain",)),
     "lspci, shortened": (SHORTENED, ()),
@@ -285,7 +386,7 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "dcgmi nvlink -s": (LINKS, ("warn nvlink-down drain",)),
     "NHC behind the name of its file": (CHECK, ("fail port-down inspect",)),
     "/proc/mdstat": (ARRAYS, ("warn disk inspect",)),
-    "a reason that names no device": (REASON, ("warn link-degraded inspect",)),
+    "a reason that names no device": (REASON, ("warn link-tested inspect",)),
     "a reason that names no GPU": (REASON.replace("PCIe link width x8", "Xid 79"), ("warn gpu-lost inspect",)),
     "a policy of DCGM": (POLICY, ("warn pages-many watch",)),
     "ibdiagnet": (STAGES, ("warn port-slow inspect",)),
@@ -343,6 +444,20 @@ def test_a_text(name: str, tmp_path: Path) -> None:
     layout = undone(lines)
     left = unread(lines, layout, [output for _, output in outputs(layout)])
     assert [lines[number] for number in left] == []
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_the_component_that_a_text_names(name: str, tmp_path: Path) -> None:
+    text, causes = COMPONENTS[name]
+    _, found = of_text(text, tmp_path)
+    assert [(each["id"], each["action"]["action"]) for each in found["causes"]] == causes
+
+
+def test_an_nvswitch_has_the_ports_that_fabric_manager_names(tmp_path: Path) -> None:
+    text = MANAGER.format("non-fatal", 12028)
+    _, found = of_text(text + text.replace("port 35", "port 7"), tmp_path)
+    (cause,) = found["causes"]
+    assert cause["component"]["position"] == "7, 35"
 
 
 def test_nothing_of_linux_is_saved_on_windows(tmp_path: Path) -> None:

@@ -58,11 +58,6 @@ MiB Mem : 515000.1 total, 480000.2 free,  20000.3 used,  14999.6 buff/cache
     PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND
    1201 alice     20   0   30.1g   2.1g 100000 R 100.0   0.4  10:01.22 python
 """,
-    "df": """\
-Filesystem      Size  Used Avail Use% Mounted on
-/dev/nvme0n1p2  1.8T  300G  1.5T  17% /
-/dev/md0         14T  1.0T   13T   8% /raid
-""",
     "free": """\
                total        used        free      shared  buff/cache   available
 Mem:          515782       12034      480120         120       23628      500112

@@ -1,7 +1,8 @@
 """What disks and memory recorded of themselves: SMART logs, arrays, and the errors that rasdaemon kept.
 
 ``nvme smart-log`` (nvme-cli), ``smartctl -a`` and ``-H`` (smartmontools), ``ras-mc-ctl --summary``, ``--errors`` and
-``--error-count`` (rasdaemon, util/ras-mc-ctl.in). They go back to a day that nobody prints: what is wrong only warns.
+``--error-count`` (rasdaemon, util/ras-mc-ctl.in), mcelog. They go back to a day that nobody prints: what is wrong only
+warns.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections import Counter
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.tool_outputs import DISK
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.formats import Document, documents
 from dgxcheck.readers.model import HOST, Imported, ToolPart
@@ -61,13 +63,13 @@ def _of_json(part: ToolPart, found: Document) -> None:
 
 def _take(part: ToolPart, disk: str, name: str, value: str) -> bool:
     """Enter what a row tells; does it tell anything?"""
-    wrong = _of_disk(name, value)
+    wrong, subject = _of_disk(name, value), f"{DISK}{disk}" if " " not in disk else HOST
     if wrong == "":
-        part.add(HOST, disk, "pass")
+        part.add(subject, disk, "pass")
     elif wrong is not None and wrong.endswith(_MEDIA):
-        part.add(HOST, disk, "note", None, f"{disk}: {wrong}")
+        part.add(subject, disk, "note", None, f"{disk}: {wrong}")
     elif wrong is not None:
-        part.add(HOST, disk, "warn", Fault.DISK, f"{disk}: {wrong}")
+        part.add(subject, disk, "warn", Fault.DISK, f"{disk}: {wrong}")
     return wrong is not None
 
 
@@ -133,6 +135,42 @@ def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported(sound="errors")
 
 
+MCELOG = "mcelog"
+_MCE = LazyPattern(r"(?:.{0,120} )?mcelog(?:\[\d{1,9}\])?: (?P<text>.{0,200})", "mcelog")
+_BEGINS = LazyPattern(r"Hardware event\. This is not a software error\.|MCE \d{1,6}")
+_SAYS = LazyPattern(
+    r"(?:MCA|Transaction|MC[Gi] status|STATUS|MCGSTATUS|MCGCAP|CPU|CPUID|ADDR|MISC|TIME|BANK|SOCKET|PPIN|MICROCODE|RIP"
+    r"|TSC|Processor|mcg|bank|(?P<kind>[Cc]orrected|[Uu]ncorrected) error|Memory (?:read|write|scrubbing) error"
+    r"|Error (?:enabled|overflow)|MCi_\w{4,8} register valid|warning: \d|consider an|M2M|DIMM|Large number of)\b.{0,99}"
+)
+
+
+def read_mcelog(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Its decoded records (http://mcelog.org): uncorrected errors of memory or CPU; the number of corrected ones."""
+    part = ToolPart(MCELOG)
+    kinds: Counter[str] = Counter()
+    of_memory = inside = False
+    for number, line in numbered(lines):
+        tagged = _MCE.fullmatch(line)
+        text = tagged["text"].strip() if tagged else line
+        if _BEGINS.fullmatch(text):
+            inside = True
+        elif not (tagged or inside) or not (says := _SAYS.match(text)):
+            inside = inside and bool(text)
+            continue
+        else:
+            kinds[(says["kind"] or "").lower()] += 1
+            of_memory = of_memory or "memory" in text.lower()
+        (part.lines if inside else part.beside).add(number)
+    what = "memory" if of_memory else "CPU"
+    if bad := kinds["uncorrected"]:
+        fault = Fault.DIMM_ERRORS if of_memory else Fault.MACHINE_CHECK
+        part.add(HOST, "errors", "warn", fault, f"uncorrected errors of {what}: {bad}")
+    if some := kinds["corrected"]:
+        part.add(HOST, "corrected", "note", None, f"corrected errors of {what}: {some}; see how many a day they are")
+    return part.imported(sound="errors")
+
+
 MDSTAT = "/proc/mdstat"
 _ARRAY = LazyPattern(
     r"(?P<name>md\w{1,30}) : (?P<state>active|inactive)\b(?P<members>.{0,600})", " : active", " : inactive"
@@ -156,12 +194,40 @@ def read_arrays(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif name and (shown := _MEMBERS.fullmatch(text)):
             there, wanted = int(shown["there"] or 0), int(shown["wanted"] or 0)
             if state == "inactive" and not shown["container"]:
-                part.add(HOST, name, "warn", Fault.DISK, f"{name} is inactive:{members}")
+                part.add(f"{DISK}{name}", name, "warn", Fault.DISK, f"{name} is inactive:{members}")
             elif there < wanted:
-                part.add(HOST, name, "warn", Fault.DISK, f"{name} has {there} of {wanted} members:{members}")
+                part.add(f"{DISK}{name}", name, "warn", Fault.DISK, f"{name} has {there} of {wanted} members:{members}")
             part.lines |= {begun, number}
         elif _BESIDE.fullmatch(text):
             part.beside.add(number)
         else:
             name = name if text else ""
     return part.imported(sound="arrays")
+
+
+MDADM = "mdadm --detail"
+_DETAIL = LazyPattern(r"(?P<name>/dev/md[\w/-]{0,30}):", "/dev/md")
+_DETAIL_ROW = LazyPattern(
+    r"(?P<name>Version|Creation Time|Raid Level|(?:Array|Used Dev|Chunk) Size|(?:Raid|Total|Preferred Minor) ?\w{0,8}"
+    r"|Persistence|Intent Bitmap|Update Time|State|(?:Active|Working|Failed|Spare) Devices|Layout|Consistency Policy"
+    r"|\w{1,12} Status|Name|UUID|Events|Number {2,6}Major.{0,60})(?: : (?P<value>.{0,200}))?"
+    r"|(?:\d{1,3}|-) {2,10}\d{1,3} {2,10}\d{1,3} {2,10}(?:\d{1,3}|-) {2,10}.{1,100}"
+)
+
+
+def read_array_details(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Arrays whose state is not clean or active alone."""
+    part = ToolPart(MDADM)
+    array = ""
+    for number, text in numbered(lines):
+        if begins := _DETAIL.fullmatch(text):
+            array = begins["name"]
+        elif not (array and text and (row := _DETAIL_ROW.fullmatch(text))):
+            array = array if not text else ""
+            continue
+        elif row["name"] == "State":
+            bad = any(word in row["value"] for word in ("degraded", "FAILED", "inactive", "Not Started"))
+            text = f"{array.removeprefix(DISK)} is {row['value']}" if bad else ""
+            part.add(array, "array", "warn" if bad else "pass", Fault.DISK if bad else None, text)
+        part.lines.add(number)
+    return part.imported()

@@ -1,10 +1,12 @@
-"""CPUs, NUMA nodes, kernel modules and versions: lscpu, numactl, lsmod, uname, the driver's version file."""
+"""CPUs, NUMA nodes, kernel modules and versions: lscpu, numactl, lsmod, uname, the driver's version file; file systems
+that are full, and whether the clock is synchronised: df, chronyc, timedatectl."""
 
 from __future__ import annotations
 
 import re
 
 from dgxcheck.facts.cpulist import cpulist, ranges, runs_of
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import NODES
 from dgxcheck.lazy_pattern import LazyPattern
@@ -182,6 +184,63 @@ def read_tegra(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     found = {number: text for number, text in numbered(lines) if _TEGRA.fullmatch(text)}
     facts: dict[str, Json] = {f"text {TEGRA_FILE}": f"{text}\n" for text in found.values()}
     return (Imported(tool=TEGRA_FILE, facts=facts, understood=frozenset(found)),) if found else ()
+
+
+DF_TOOL = "df"
+_DF_HEAD = LazyPattern(r"Filesystem\s.{0,80}\bI?Use%\s{1,8}Mounted on", "Filesystem")
+_DF_ROW = LazyPattern(
+    r"(?P<source>\S{1,255})\s{1,80}(?:[a-z][\w.-]{1,20}\s{1,20})?[\d.]{1,20}[KMGTP]?\s{1,20}[\d.]{1,20}[KMGTP]?\s{1,20}"
+    r"(?P<left>[\d.]{1,20}[KMGTP]?)\s{1,20}(?P<use>\d{1,3}|-)%?\s{1,20}(?P<at>/.{0,255})"
+)
+_READ_ONLY = LazyPattern(r"/dev/loop\d{1,3}|squashfs|efivarfs|/dev/sr\d")
+"""Images and such, which are as large as what they hold."""
+_FULL = 100
+
+
+def read_file_systems(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``df``: those that are full; ``/dev/shm`` is shared memory, and another directory's is of its programs."""
+    part = ToolPart(DF_TOOL)
+    inside = False
+    for number, text in numbered(lines):
+        if _DF_HEAD.fullmatch(text):
+            inside = True
+        elif inside and (row := _DF_ROW.fullmatch(text)):
+            if row["use"].isdecimal() and int(row["use"]) >= _FULL and not _READ_ONLY.fullmatch(row["source"]):
+                fault = Fault.SHARED_MEMORY if row["at"] == "/dev/shm" else Fault.DISK_FULL
+                part.add(HOST, "full", "warn", fault, f"{row['at']} ({row['source']}) is full: {row['left']} left")
+        else:
+            inside = False
+            continue
+        part.lines.add(number)
+    return part.imported(sound="space")
+
+
+CLOCK_TOOL = "clock"
+_SYNCED = LazyPattern(
+    r"(?P<chrony>Leap status)\s{0,20}: (?P<leap>Normal|Not synchronised|(?:Insert|Delete) second)"
+    r"|(?:System clock|NTP) synchronized: (?P<synced>yes|no)",
+    "Leap status", "synchronized: ",
+)
+_OF_CLOCK = LazyPattern(
+    r"(?:Reference ID|Stratum|Ref time \(UTC\)|System time|Last offset|RMS offset|Frequency|Residual freq|Skew"
+    r"|Root delay|Root dispersion|Update interval|Local time|Universal time|RTC time|Time zone|NTP service"
+    r"|RTC in local TZ|Network time on|NTP enabled) ?\s{0,30}: .{0,120}"
+)
+
+
+def read_clock(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``chronyc tracking`` and ``timedatectl``."""
+    part = ToolPart(CLOCK_TOOL)
+    for number, text in numbered(lines):
+        if match := _SYNCED.fullmatch(text):
+            bad = match["leap"] == "Not synchronised" or match["synced"] == "no"
+            tool = "chronyc" if match["chrony"] else "timedatectl"
+            fault, text = (Fault.CLOCK_UNSYNCED, f"{tool}: not synchronised") if bad else (None, "")
+            part.add(HOST, "synchronised", "warn" if bad else "pass", fault, text)
+            part.lines.add(number)
+        elif _OF_CLOCK.fullmatch(text):
+            part.beside.add(number)
+    return part.imported()
 
 
 _UNAME = LazyPattern(r"(?:uname: )?Linux (?P<host>\S{1,255}) (?P<release>\d\S{0,100}) #\S.*", "Linux ")
