@@ -82,4 +82,5 @@ def rest_responds(box: Box, component: Component, findings: Sequence[Finding]) -
     nodes = {gpu.numa_node for gpu in box.topology.gpus} or {each.numa_node for each in box.topology.devices}
     beside = [each.name for each in box.topology.devices
               if each.kind == "nic" and each.bdf not in gone and each.numa_node in nodes]  # fmt: skip
-    return replace(by_agreement(component, findings), reason="rest-responds", beside=tuple(beside))
+    agreed = by_agreement(component, findings)
+    return replace(agreed, level="inferred", reason="rest-responds", beside=tuple(beside))

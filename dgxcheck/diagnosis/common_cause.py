@@ -164,16 +164,15 @@ _TRAINED = (Fault.LINK_NARROW, Fault.LINK_SLOW, Fault.LINK_DEGRADED)
 
 
 def _trained_below(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
-    """Findings that the links of all GPUs and adapters below a switch trained alike below what they can, whichever
-    checks judge them, with that switch."""
+    """Findings that the links of all GPUs and adapters below a switch trained below what they can, one narrow and
+    another slow, whichever checks judge them, with that switch."""
     of_devices = [each for each in findings if each.subject.kind in ("gpu", "hca") and each.subject.peer is None]
-    for fault in _TRAINED:
-        bad = [each for each in of_devices if each.status in BAD and each.judgement.fault is fault]
-        ids, at = {each.id for each in bad}, {each.subject.bdf for each in bad}
-        good = (each for each in of_devices if each.id in ids and each.status is Status.PASS)
-        for whole, inside in _by_container(box, [*bad, *(each for each in good if each.subject.bdf not in at)]):
-            if whole.kind == "switch" and _all_bad(inside) and _are_several(inside):
-                yield inside, whole
+    bad = [each for each in of_devices if each.status in BAD and each.judgement.fault in _TRAINED]
+    ids, at = {each.id for each in bad}, {each.subject.bdf for each in bad}
+    good = (each for each in of_devices if each.id in ids and each.status is Status.PASS)
+    for whole, inside in _by_container(box, [*bad, *(each for each in good if each.subject.bdf not in at)]):
+        if whole.kind == "switch" and _all_bad(inside) and _are_several(inside):
+            yield inside, whole
 
 
 _LATE_S = 600.0

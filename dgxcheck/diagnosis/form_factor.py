@@ -54,6 +54,12 @@ def is_power_of_a_card(box: Box, component: Component) -> bool:
     return own and form_factor(box, component) in ("card", "dual-gpu-card")
 
 
+def is_power_of_a_module(box: Box, component: Component) -> bool:
+    """Of one module of a baseboard that feeds all of them alike, while the others do not lack power."""
+    own = component.kind == "gpu" and component.part == "power supply" and len(box.topology.gpus) > 1
+    return own and form_factor(box, component) == "sxm" and not is_tray_of_a_rack(box)
+
+
 def is_station(box: Box) -> bool:
     """A DGX Station: its GPUs and CPU are water-cooled, its GPUs named ``Tesla V100-DGXS-16GB``."""
     models = (model_family(box, gpu) or "" for gpu in box.topology.gpus)
@@ -136,10 +142,14 @@ def _stands_alone(box: Box) -> bool:
 
 
 def _model(box: Box, component: Component) -> str:
-    """Of the first GPU; where that is lost and reports none, that of all the others, if it is one, else by PCI id."""
+    """Of the first GPU; where that is lost and reports none, that of all the others, if it is one, else by PCI id; of a
+    box without a GPU that of its reference machine."""
     gpus = gpus_of(box, component)
     models = {name for gpu in box.topology.gpus if (name := model_family(box, gpu)) is not None}
     own = model_family(box, gpus[0]) if gpus else None
     boards = boards_for(box.choice)
-    by_id = next((boards[name].name for gpu in gpus if (name := box.board_id(gpu)) in boards), "")
+    ids = [box.board_id(gpu) for gpu in gpus]
+    if not box.topology.gpus and box.choice is not None:
+        ids = [*box.choice.profile.boards]
+    by_id = next((boards[name].name for name in ids if name in boards), "")
     return own or (models.pop() if len(models) == 1 else by_id)

@@ -174,3 +174,36 @@ def test_both_ends_of_a_link_inside_a_switch_have_one_cause(tmp_path: Path) -> N
     ends = ("0000:04:00.0", "0000:05:00.0")
     narrow: dict[str, Json] = {f"text /sys/bus/pci/devices/{end}/current_link_width": "8\n" for end in ends}
     assert causes(tmp_path, [], narrow, "dgx-a100") == {"link/0000:05:00.0": 2}
+
+
+def at_work(gpus: Sequence[str]) -> dict[str, Json]:
+    busy: dict[str, Json] = {"UtilizationRates": {"gpu": 98, "memory": 60}, "CurrentClocksEventReasons": 0}
+    return {f"nvml nvmlDeviceGet{query} {gpu}": fact for gpu in gpus for query, fact in busy.items()}
+
+
+def test_links_below_a_switch_that_are_narrow_and_slow_have_one_cause(tmp_path: Path) -> None:
+    narrow, slow = wired("pcie-x8").gpus[:2]
+    facts: dict[str, Json] = {
+        f"text /sys/bus/pci/devices/{narrow}/current_link_width": "8\n",
+        f"nvml nvmlDeviceGetCurrPcieLinkWidth {narrow}": 8,
+        f"text /sys/bus/pci/devices/{slow}/current_link_speed": "2.5 GT/s PCIe\n",
+        f"nvml nvmlDeviceGetCurrPcieLinkGeneration {slow}": 1,
+    }
+    assert causes(tmp_path, [], facts | at_work([slow]), "pcie-x8") == {"switch/0000:02:00.0": 2}
+
+
+@pytest.mark.parametrize(("base", "more", "first"), [
+    ("dgx-b200", (), "inspect-baseboard"), ("dgx-h200", (), "inspect-baseboard"),
+    ("dgx-b200", ("0000:05:00.0", "0000:05:00.1", "0000:06:00.0", "0000:06:00.1"), "inspect-baseboard"),
+    (V100, (), "inspect-missing"), ("dgx-b300", (), "inspect-missing"),
+])  # fmt: skip
+def test_no_gpu_of_a_baseboard_is_on_pci(base: str, more: tuple[str, ...], first: str, tmp_path: Path) -> None:
+    """Nobody but the vendor takes modules out; adapters beside them respond."""
+    document = {"schema": "dgxcheck/overlay/1", "base": base, "facts": {"nvml nvmlDeviceGetCount": 0},
+                "drop": [*wired(base).gpus, *more]}  # fmt: skip
+    (tmp_path / "none.json").write_text(json.dumps(document), encoding="utf-8")
+    (cause,) = assess(str(tmp_path / "none.json")).causes
+    assert cause.actions[0].instruction.code == first
+    assert "reseat" not in {action.step for action in cause.actions}
+    assert (cause.confidence.level, cause.confidence.reason == "rest-responds") == (
+        "inferred", first == "inspect-baseboard")  # fmt: skip

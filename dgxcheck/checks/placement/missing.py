@@ -12,6 +12,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.containment import GPU_BASEBOARD
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Missing
@@ -40,7 +41,12 @@ class _Place(Record):
 
 
 def missing(box: Box, what: DeviceType) -> Component:
-    """The place of a missing device; the place of a switch if GPUs and HCAs are missing below one host bridge."""
+    """The place of a missing device; the place of a switch if GPUs and HCAs are missing below one host bridge; the
+    board of all GPUs where none is there, while adapters of the host are."""
+    adapters = any(device.kind == "nic" for device in box.topology.devices)
+    of_a_board = any(box.number(key) is not None for key in ("nvlink.switches", "nvlink.bridges"))
+    if what == "GPU" and not box.topology.gpus and adapters and of_a_board:
+        return GPU_BASEBOARD
     place = _place(box, what)
     if place is None:
         return Component(kind="slot", name="", part=f"missing {what}")
