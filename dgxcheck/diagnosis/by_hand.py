@@ -22,6 +22,7 @@ from dgxcheck.diagnosis.form_factor import (
     is_dgx,
     is_on_network_board,
     is_power_of_a_card,
+    is_power_of_a_module,
     is_station,
     is_tray_of_a_rack,
     may_have_bmc,
@@ -102,7 +103,7 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
         or (component.kind == "disk" and _is_boot_mirror(box, component.name))
     ):
         steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
-    elif component.part == "power supply" and is_tray_of_a_rack(box):
+    elif component.part == "power supply" and (is_tray_of_a_rack(box) or is_power_of_a_module(box, component)):
         steps = tuple(step for step in steps if step != "replace")
     blames_the_tray = not {"replace", "contact-vendor"}.isdisjoint(steps)
     if blames_the_tray and "inspect" not in steps and _leads_to_a_rack(box, component):
@@ -188,6 +189,8 @@ def inspection(
         code = "inspect-water-cooling" if is_station(box) else "inspect-coolant" if is_tray_of_a_rack(box) else code
     elif code == "inspect-power" and is_tray_of_a_rack(box):
         code = "inspect-power-shelves"
+    elif is_power_of_a_module(box, component):
+        code = "inspect-baseboard"
     if _by_nvlink(box, component):
         return (("nvidia-smi", "nvlink", "-s"), ("nvidia-smi", "topo", "-p2p", "r")), None
     if _is_of_a_rack(box, component):
@@ -237,7 +240,7 @@ def vendor(box: Box, component: Component) -> Instruction:
         return Instruction(code="vendor-disk", values={"name": component.name, "members": ()})
     of_gpus = has_gpus(box, component) and component.kind not in ("host-bridge", "socket")
     code = _VENDOR.get(form_factor(box, component)) if of_gpus else None
-    if component.part == "power supply":
+    if component.part == "power supply" and not is_power_of_a_module(box, component):
         code = "vendor-power"
     elif is_on_network_board(box, component):
         code = "vendor-network-board"

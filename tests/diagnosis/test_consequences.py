@@ -150,9 +150,9 @@ def test_one_hot_gpu_among_cool_ones_is_not_what_all_share(base: str, bdf: str, 
 
 @pytest.mark.parametrize(("base", "bdf", "code", "steps"), [
     ("l40s-x8", "0000:ba:00.0", "auxiliary power cable", {"inspect", "reseat", "field-diagnostic", "replace"}),
-    ("dgx-h200", "0000:9d:00.0", "power supplies", {"inspect", "replace", "contact-vendor"}),
+    ("dgx-h200", "0000:9d:00.0", "power of the GPU baseboard", {"inspect", "contact-vendor"}),
 ])  # fmt: skip
-def test_one_card_that_lacks_power_has_cables_of_its_own(
+def test_one_gpu_that_lacks_power_has_cables_or_a_module_of_its_own(
     base: str, bdf: str, code: str, steps: set[str], tmp_path: Path
 ) -> None:
     (cause,) = causes(tmp_path, base, {f"nvml nvmlDeviceGetCurrentClocksEventReasons {bdf}": 0x88})
