@@ -42,7 +42,7 @@ def as_most_have(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -
         elif home not in hidden and here[plug[0], home[0]] < belong[plug[0], home[0]]:  # else one of another name is
             yield _missing(f"{plug[0]} {plug[1]}", home, fabric, plug in named)
     yield from _unplaced(fabric, intent, places)
-    yield from map(_disputed, intent.disputes)
+    yield from (_disputed(each) for each in intent.disputes if not (each.absent and fabric.nameless))
     homes |= uplinks.homes
     current = {end: place for end in homes if (place := fabric.far(end)) is not None}
     for moves in exchanges(current, {end: home for end, home in homes.items() if end in current}):
@@ -80,6 +80,13 @@ def _unplaced(fabric: Fabric, intent: Intent, places: Places) -> Iterator[Fabric
 
 def _disputed(dispute: Dispute) -> FabricFinding:
     """Nothing is moved: each of the ways may be the right one."""
+    if dispute.absent:
+        ((having,), (lacking,)), names = dispute.ways, "/".join(dispute.adapters)
+        return FabricFinding(
+            fault=Fault.CABLE_MISSING, status="warn", ends=tuple(f"{lacking} {name}" for name in dispute.adapters),
+            moves=(), message=f"{names} of {lacking} is not in the fabric, as it is of {having}",
+            action=f"look up whether {lacking} should have it here, then look at its port and cable",
+        )  # fmt: skip
     shown = [names if len(names := folded(hosts)) < _LONG else first_of(hosts, 2) for hosts in dispute.ways]
     ways = " and ".join(shown) if len(shown) <= _FEW else first_of(shown, _FEW)
     return FabricFinding(
@@ -127,7 +134,7 @@ def _occupied(home: Port, fabric: Fabric) -> str:
 def _misplaced(moves: tuple[Move, ...], fabric: Fabric, tiers: Tiers, places: Places) -> FabricFinding:
     names = [fabric.shown(move.of) for move in moves]
     near = {move.of[0] for move in moves}
-    at_hand = len(near) == 1 and near <= fabric.switches.keys()
+    at_hand = len(moves) > 1 and len(near) == 1 and near <= fabric.switches.keys()
     ports = [fabric.shown(move.of if at_hand else move.source) for move in moves]
     if len(moves) == 1:
         move = moves[0]

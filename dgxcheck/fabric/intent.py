@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import permutations
+from itertools import chain, permutations
 from typing import TypeVar
 
 from dgxcheck.fabric.model import ANY, Fabric, Plug, Port, unnumbered
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.node_names import counted_order
 
@@ -40,11 +40,13 @@ class Scheme(Record):
 
 
 class Dispute(Record, kw_only=False):
-    """Systems on the same leaves that have some adapters on each other's, and none of the ways is that of most."""
+    """Systems that share most leaves and have some adapters on different ones, and none of the ways is that of most."""
 
     ways: tuple[tuple[str, ...], ...]
     """The systems of each."""
     adapters: tuple[str, ...]
+    absent: bool = False
+    """Of two systems: the adapters of the first are on no leaf in the second."""
 
 
 class Intent(Record):
@@ -77,12 +79,14 @@ def inferred(places: Places) -> Intent:
         own = {host: places[host] for host in systems}
         beside = _beside(own)
         scheme = _scheme(own, beside)
-        schemes.append(scheme)
         found = {(host, name): home for host in systems for name, home in _homes(host, own, scheme, beside).items()}
         kept = sum(home[0] == own[host][name][0] for (host, name), home in found.items() if name in own[host])
-        if 2 * kept > sum(map(len, own.values())):  # else chance agrees here and there, and no rule
-            homes |= found
-        disputes += _disputes(own, scheme, homes)
+        ruled = 2 * kept > sum(map(len, own.values()))  # else chance agrees here and there, and no rule
+        homes |= found if ruled else {}
+        differing = [*_disputes(own, scheme, homes, ruled), *_of_one_alone(own)]
+        disputes += differing
+        agree = {*systems}.difference(*chain(*(each.ways for each in differing)))
+        schemes.append(scheme if agree else replace(scheme, blocks=()))
     return Intent(planned=False, schemes=tuple(schemes), homes=homes, disputes=tuple(disputes))
 
 
@@ -188,17 +192,45 @@ def _homes(
     return homes | _one_of_two(places, homes, beside) | _own_order(places, scheme)
 
 
-def _disputes(own: Places, scheme: Scheme, homes: Mapping[Plug, Port]) -> Iterable[Dispute]:
-    """Where they have at least half of their adapters on the same leaves, and most do not say where the others belong.
-    """
-    mates = gathered((frozenset(leaf for leaf, _ in places.values()), host) for host, places in own.items())
-    for hosts in mates.values():
+def _disputes(own: Places, scheme: Scheme, homes: dict[Plug, Port], ruled: bool) -> Iterable[Dispute]:
+    """Where they have at least half of their adapters on the same leaves, and most do not say where the others belong;
+    of ways of which one alone shares leaves as most systems do, that is the home."""
+    for hosts in _mates(own, ruled or len(own) < LEAST_SYSTEMS):
         names = [name for name in scheme.adapters if all(name in own[host] for host in hosts)]
         found = [name for name in names if len({own[host][name][0] for host in hosts}) > 1
-                 and not any((host, name) in homes for host in hosts)]  # fmt: skip
+                 and len({homes.get((host, name), own[host][name])[0] for host in hosts}) > 1]  # fmt: skip
         if found and 2 * len(found) <= len(names):
             ways = gathered((tuple(own[host][name][0] for name in found), host) for host in hosts)
-            yield Dispute(tuple(map(tuple, ways.values())), tuple(found))
+            right = [way for way, its in ways.items() if any(_partition(own[host], scheme.adapters) == scheme.blocks
+                                                             for host in its)]  # fmt: skip
+            if len(right) == 1 and len(own) >= LEAST_SYSTEMS:
+                leaves = dict(zip(found, right[0], strict=True))
+                homes.update({(host, name): (leaf, ANY) for host in hosts for name, leaf in leaves.items()})
+            else:
+                yield Dispute(tuple(map(tuple, ways.values())), tuple(found))
+
+
+def _mates(own: Places, ruled: bool) -> list[list[str]]:
+    """Systems on the same leaves, together with those that share at least half of these, where there is a rule."""
+    alike = gathered((frozenset(leaf for leaf, _ in places.values()), host) for host, places in own.items())
+    kept: dict[frozenset[str], list[str]] = {}
+    on_leaf: dict[str, list[frozenset[str]]] = {}
+    for leaves, hosts in sorted(alike.items(), key=lambda pair: -len(pair[1])):
+        shared = Counter(other for leaf in leaves for other in on_leaf.get(leaf, ()))
+        near = [other for other, count in shared.most_common(int(ruled)) if 2 * count >= len(leaves | other)]
+        kept.setdefault(near[0] if near else leaves, []).extend(hosts)
+        for leaf in () if near else leaves:
+            on_leaf.setdefault(leaf, []).append(leaves)
+    return [sorted(hosts) for hosts in kept.values()]
+
+
+def _of_one_alone(own: Places) -> Iterable[Dispute]:
+    """Adapters that one of two systems has and the other has not, which have most alike."""
+    if len(own) == LEAST_SYSTEMS - 1:
+        for host, other in permutations(own):
+            found = sorted(own[host].keys() - own[other].keys(), key=counted_order)
+            if found and len(found) < len(own[host].keys() & own[other].keys()):
+                yield Dispute(((host,), (other,)), tuple(found), absent=True)
 
 
 def _of_their_own(

@@ -41,3 +41,42 @@ def test_two_systems_of_a_unit_of_their_own_are_enough_where_the_others_decide()
     fabric.swap(("dgx016 mlx5_1", 1), ("dgx004 mlx5_1", 1))
     (finding,) = judged(fabric).findings
     assert finding.action == "exchange the two plugs at leaf001r1 port 1 and leaf000r1 port 5"
+
+
+def test_two_systems_that_differ_in_what_they_have_or_where_are_one_finding() -> None:
+    """And they have no scheme; three of which two agree do."""
+    fabric = Fabric("rails", 2)
+    del fabric.up["dgx001 mlx5_3", 1]
+    found = judged(fabric)
+    (finding,) = found.findings
+    assert (finding.fault.word, finding.status, finding.ends) == ("cable-missing", "warn", ("dgx001 mlx5_3",))
+    assert finding.message == "mlx5_3 of dgx001 is not in the fabric, as it is of dgx000"
+    assert not any(scheme.blocks for scheme in found.intent.schemes)
+    fabric = Fabric("rails", 2)
+    fabric.up["dgx001 mlx5_1", 1] = "leaf000r5", 40
+    (finding,) = judged(fabric).findings
+    assert finding.message == "dgx000 and dgx001 cable mlx5_1 differently, and no way is that of most systems"
+    for systems in (2, 18):
+        fabric = Fabric("rails", systems)
+        first, second = fabric.hosts[-2:]
+        fabric.swap((f"{first} mlx5_1", 1), (f"{second} mlx5_2", 1))
+        (finding,) = judged(fabric).findings
+        assert finding.message.startswith(f"{first} and {second} cable mlx5_1/mlx5_2 differently")
+    fabric = Fabric("rails", 3)
+    del fabric.up["dgx001 mlx5_3", 1]
+    assert [finding.status for finding in judged(fabric).findings] == ["fail"]
+
+
+def test_of_two_ways_that_of_other_units_is_right() -> None:
+    fabric = Fabric("rails", 18)
+    fabric.up["dgx017 mlx5_1", 1] = "leaf001r5", 40
+    (finding,) = judged(fabric).findings
+    assert (finding.fault.word, finding.ends[0]) == ("cable-misplaced", "dgx017 mlx5_1")
+    assert finding.action == "move its plug from leaf001r5 port 40 to a free port of leaf001r1"
+
+
+def test_an_uplink_in_the_place_of_an_adapter_is_not_where_it_is() -> None:
+    fabric = Fabric("rails", 2)
+    fabric.swap(("dgx001 mlx5_7", 1), ("leaf000r6", 20))
+    (finding,) = (each for each in judged(fabric).findings if each.fault.word == "cable-misplaced")
+    assert finding.action == "move its plug from leaf000r7 port 2 to spine03 port 7"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.fabric.capacity import CODED, Leaf, bisection_gbs, leaves_of
+from dgxcheck.fabric.intent import Scheme
 from dgxcheck.fabric.judge import Judged
 from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.node_names import folded
@@ -67,10 +68,15 @@ def schemes(judged: Judged) -> Iterator[str]:
     for scheme in judged.intent.schemes:
         systems = folded(scheme.systems)
         if len(scheme.adapters) < 2 or not scheme.blocks:
-            why = "one adapter each" if len(scheme.adapters) < 2 else "no two alike"
+            why = "one adapter each" if len(scheme.adapters) < 2 else _no_rule(scheme, judged)
             yield f"{systems}: {why}, so the place of an adapter is judged by a plan alone (--plan)"
         else:
             yield f"{systems}: {pattern(scheme.blocks)}"
+
+
+def _no_rule(scheme: Scheme, judged: Judged) -> str:
+    disputed = {host for each in judged.intent.disputes for hosts in each.ways for host in hosts}
+    return "no two alike" if disputed.isdisjoint(scheme.systems) else "cabled in different ways"
 
 
 def pattern(blocks: Sequence[Sequence[str]]) -> str:
