@@ -13,7 +13,8 @@ from dgxcheck.fabric.model import ANY, Fabric, Port
 from dgxcheck.fabric.moves import Move, exchanges
 from dgxcheck.fabric.plan import Planned
 from dgxcheck.fabric.tiers import Tiers
-from dgxcheck.fabric.uplinks import Lack, uneven
+from dgxcheck.fabric.uplinks import Lack, Short, uneven
+from dgxcheck.facts.cpulist import cpulist, runs_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.node_names import folded
@@ -49,6 +50,7 @@ def as_most_have(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -
         if len(moves) > 1 or moves[0].source[0] != moves[0].target[0]:
             yield _misplaced(moves, fabric, tiers, places)
     yield from _lacking(uplinks.lacks, fabric, tiers)
+    yield from (_short(each, fabric) for each in uplinks.short)
 
 
 def _hidden(fabric: Fabric) -> set[Port]:
@@ -87,7 +89,7 @@ def _disputed(dispute: Dispute) -> FabricFinding:
             moves=(), message=f"{names} of {lacking} is not in the fabric, as it is of {having}",
             action=f"look up whether {lacking} should have it here, then look at its port and cable",
         )  # fmt: skip
-    shown = [names if len(names := folded(hosts)) < _LONG else first_of(hosts, 2) for hosts in dispute.ways]
+    shown = [*map(_listed, dispute.ways)]
     ways = " and ".join(shown) if len(shown) <= _FEW else first_of(shown, _FEW)
     return FabricFinding(
         fault=Fault.CABLE_SWAPPED, status="warn", moves=(),
@@ -95,6 +97,10 @@ def _disputed(dispute: Dispute) -> FabricFinding:
         message=f"{ways} cable {'/'.join(dispute.adapters)} differently, and no way is that of most systems",
         action="look up which is right, or give the plan of this fabric (--plan), before any plug is moved",
     )  # fmt: skip
+
+
+def _listed(names: Sequence[str]) -> str:
+    return every if len(every := folded(names)) < _LONG else first_of(names, _FEW)
 
 
 def as_planned(fabric: Fabric, tiers: Tiers, places: Places, planned: Planned) -> Iterator[FabricFinding]:
@@ -204,3 +210,20 @@ def _lacking(lacks: Sequence[Lack], fabric: Fabric, tiers: Tiers) -> Iterator[Fa
                 action=f"look at the {'cables' if len(those) > 1 else 'cable'} {where}: reseat both ends, then replace"
                 f" {'them' if len(those) > 1 else 'it'}",
             )  # fmt: skip
+
+
+def _short(short: Short, fabric: Fabric) -> FabricFinding:
+    """What all leaves lack may be meant so, and is a warning."""
+    names, each = sorted(map(fabric.switch, short.leaves)), f"{counted(short.has, 'uplink')} each"
+    others = [fabric.switch(guid) for guid in short.others]
+    if short.ports:
+        at = f"port{'s' if len(short.ports) > 1 else ''} {cpulist(runs_of(short.ports))}"
+        why = f"{at} has no link at any of them, between ports that lead up"
+    else:
+        why = f"{short.usual} at {_listed(others)} with as many adapters"
+    return FabricFinding(
+        fault=Fault.UPLINKS_UNEVEN, status="warn", ends=(*names,), moves=(),
+        message=f"{_listed(names)}: {each}; {why}",
+        action="look whether a switch above these is off or not in this output; give the plan (--plan) if it is meant"
+        " so",
+    )  # fmt: skip

@@ -57,7 +57,7 @@ def judge(
     tiers = tiers_of(fabric)
     places = places_of(fabric)
     intent = inferred(places)
-    found = [*_guids(fabric)]
+    found = [*_guids(fabric), *_names(fabric)]
     slower: Mapping[Cable, float] = {}
     if plan is None:
         found += as_most_have(fabric, tiers, places, intent)
@@ -91,6 +91,18 @@ def _guids(fabric: Fabric) -> Iterator[FabricFinding]:
             message=f"{what}: GUID 0x{guid} is seen {seen}: two devices have it, or these outputs are of"
             " different times",
             action="read all outputs again at one time; if it stays, ask the vendor for a GUID of its own",
+        )  # fmt: skip
+
+
+def _names(fabric: Fabric) -> Iterator[FabricFinding]:
+    """Adapters of one description: nobody can tell which of them is which, so that none is judged."""
+    for host, adapters in fabric.doubled.items():
+        names = sorted({adapter.description for adapter in adapters})
+        yield FabricFinding(
+            fault=Fault.NODE_NAME, status="warn", ends=tuple(adapter.shown for adapter in adapters), moves=(),
+            message=f"{host}: {len(adapters)} adapters have {counted(len(names), 'node description')}, so that their"
+            " cables are not judged",
+            action=Fault.NODE_NAME.remedy,
         )  # fmt: skip
 
 

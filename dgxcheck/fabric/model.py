@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dgxcheck.facts.infiniband import LANE_GBIT, PortState
 from dgxcheck.facts.record import Record, replace
+from dgxcheck.facts.typical import gathered
 from dgxcheck.readers.fabric.any_fabric import Errors, FabricText
 from dgxcheck.readers.fabric.rows import End, PortRow, is_guid
 
@@ -82,8 +83,14 @@ class Fabric(Record):
 
     @property
     def nameless(self) -> tuple[Adapter, ...]:
-        """Adapters whose description names no host."""
+        """Adapters whose description names no host, or another adapter as well."""
         return tuple(adapter for adapter in self.adapters.values() if not adapter.name)
+
+    @property
+    def doubled(self) -> Mapping[str, Sequence[Adapter]]:
+        """By host, the adapters whose description another one has too."""
+        return gathered((host, adapter) for adapter in self.nameless
+                        if (host := _named(adapter.description)[0]))  # fmt: skip
 
     def far(self, port: Port) -> Port | None:
         """The other end of the cable in it."""
@@ -116,7 +123,8 @@ def kind_of(host: str, name: str) -> tuple[str, str]:
     return unnumbered(host), name
 
 
-_OF_HOST = re.compile(r"(?P<host>\S{1,100})\s{1,8}(?P<name>[A-Za-z]\S{0,40}\d)", flags=re.ASCII)
+_OF_HOST = re.compile(r"(?!MT\d{3,6}\s)(?P<host>\S{1,100})\s{1,8}(?P<name>[A-Za-z]\S{0,40}\d)", flags=re.ASCII)
+"""Not the model that stands there until rdma-ndd ran: ``MT4129 ConnectX7   Mellanox Technologies``."""
 _SWITCH = re.compile(r"(?:MF\d{1,3};)?(?P<name>.+?)(?::[\w.-]+(?:/[A-Z]{1,2}\d{1,3}){1,3})?")
 _INSIDE = "Aggregation Node"
 """SHARP's port inside a switch."""
@@ -196,7 +204,7 @@ def _switches(descriptions: Mapping[str, str]) -> dict[str, Switch]:
 
 def _adapters(ends: Sequence[End]) -> dict[str, Adapter]:
     """Two of one name have none: nobody can tell which is which."""
-    named = [(end, *_named(end)) for end in ends]
+    named = [(end, *_named(end.description, end.port)) for end in ends]
     times = Counter((host, name) for _, host, name in named)
     return {
         end.guid: Adapter(guid=end.guid, host=host if alone else "", name=name if alone else "",
@@ -206,11 +214,11 @@ def _adapters(ends: Sequence[End]) -> dict[str, Adapter]:
     }  # fmt: skip
 
 
-def _named(end: End) -> tuple[str, str]:
-    match = _OF_HOST.fullmatch(end.description)
+def _named(description: str, port: int = 1) -> tuple[str, str]:
+    match = _OF_HOST.fullmatch(description)
     if match is None:
         return "", ""
-    return match["host"].strip("'"), match["name"] + (f" port {end.port}" if end.port > 1 else "")
+    return match["host"].strip("'"), match["name"] + (f" port {port}" if port > 1 else "")
 
 
 _BY_LID = "lid:"

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
-from dgxcheck.fabric.model import ANY, Fabric, Port
+from dgxcheck.fabric.model import ANY, Fabric, Port, unnumbered
 from dgxcheck.fabric.tiers import Tiers, groups
 from dgxcheck.facts.record import Record
-from dgxcheck.facts.typical import gathered
+from dgxcheck.facts.typical import gathered, median
 
 _LEAST = 2
 """Switches of a group; one has nothing to be compared with."""
 _NEARLY_ALL = 0.75
 """Share of the pairs of a lower and an upper switch that have as many links, where for one upper switch no half has."""
+
+_LEAVES, _IDLE = 3, 0.25
+"""Leaves whose ports without a link say something, and how many of those between uplinks at most."""
 
 
 class Lack(Record, kw_only=False):
@@ -27,12 +31,26 @@ class Lack(Record, kw_only=False):
     """At the lower switch and at the upper one, where the others tell."""
 
 
+class Short(Record, kw_only=False):
+    """Leaves all of which lack the same uplinks, so that none has what another lacks."""
+
+    leaves: tuple[str, ...]
+    has: int
+    """Uplinks of each."""
+    usual: int
+    ports: tuple[int, ...] = ()
+    """Without a link at all of them, between ports that lead up."""
+    others: tuple[str, ...] = ()
+    """Leaves with as many of the same adapters, and more uplinks."""
+
+
 class Uplinks(Record, kw_only=False):
     """What is not as at the other switches of a group."""
 
     homes: Mapping[Port, Port]
     """By the port of the lower switch: where its cable belongs, of those that are elsewhere."""
     lacks: tuple[Lack, ...]
+    short: tuple[Short, ...] = ()
 
 
 def uneven(fabric: Fabric, tiers: Tiers) -> Uplinks:
@@ -44,7 +62,33 @@ def uneven(fabric: Fabric, tiers: Tiers) -> Uplinks:
         for group in groups(tiers, lower):
             if len(group) >= _LEAST:
                 _judge(group, fabric, tiers, homes, lacks)
-    return Uplinks(homes, tuple(lacks))
+    return Uplinks(homes, tuple(lacks), tuple(_short(fabric, tiers)))
+
+
+def _short(fabric: Fabric, tiers: Tiers) -> Iterator[Short]:
+    """Of a spine that is off all leaves lack the port; where that is none between others, a plane beside it has one."""
+    below: dict[str, list[tuple[str, str]]] = {}
+    for cable in fabric.cables:
+        for (guid, _), (far, _) in ((cable.end, cable.peer), (cable.peer, cable.end)):
+            if far in fabric.adapters:
+                own = fabric.adapters[far]
+                below.setdefault(guid, []).append((unnumbered(own.host), unnumbered(own.name)))
+    alike: dict[tuple[frozenset[tuple[str, str]], int], list[tuple[int, Sequence[str]]]] = {}
+    for group in groups(tiers, [guid for guid in tiers.leaves() if tiers.uplinks[guid]]):
+        usual = sorted({*chain(*_roles(group, tiers).values())})
+        between = range(usual[0], usual[-1]) if usual else range(0)
+        idle = tuple(port for port in between if not any((guid, port) in fabric.at for guid in group))
+        if idle and len(group) >= _LEAVES and len(idle) <= _IDLE * len(usual):
+            yield Short(tuple(group), len(usual), len(usual) + len(idle), idle)
+            continue
+        kinds = frozenset(chain(*(below[guid] for guid in group)))
+        carried = median(len(below[guid]) for guid in group)
+        alike.setdefault((kinds, round(carried)), []).append((len(usual), group))
+    for rows in alike.values():
+        most, fullest = max(rows, key=lambda row: row[0])
+        for count, leaves in rows:
+            if 0 < count < most and len(leaves) == len(fullest):
+                yield Short(tuple(leaves), count, most, (), tuple(fullest))
 
 
 def _judge(

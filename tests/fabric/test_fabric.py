@@ -17,6 +17,7 @@ from dgxcheck.fabric.finding import FabricFinding
 from dgxcheck.fabric.judge import judge
 from dgxcheck.fabric.model import ANY, fabric_of
 from dgxcheck.fabric.reading import outputs
+from dgxcheck.output.fabric.text import schemes
 from dgxcheck.readers.fabric.any_fabric import read
 from dgxcheck.readers.fabric.plan import planned
 
@@ -278,3 +279,28 @@ def test_an_output_that_was_cut_is_told(last: int, whole: bool, tmp_path: Path) 
     text = Fabric("fat", 8).discovered()
     (tmp_path / "ib.txt").write_text(text[: len(text) - last])
     assert (outputs([str(tmp_path / "ib.txt")]).unread == ()) == whole
+
+
+def test_two_machines_of_one_name_are_a_finding_and_no_note() -> None:
+    fabric = Fabric("rails", 32)
+    text = fabric.discovered().replace("dgx020 mlx", "dgx021 mlx")
+    found = judge(fabric_of([read(text)]))
+    (finding,) = found.findings
+    assert (found.verdict, finding.fault.word, len(finding.ends)) == ("warn", "node-name", 16)
+    assert finding.message.startswith("dgx021: 16 adapters have 8 node descriptions")
+    assert not any("without a host's name" in line for line in schemes(found))
+
+
+@pytest.mark.parametrize(("kind", "spine", "words"), [
+    ("rails", "spine07", "15 uplinks each; port 24 has no link at any of them"),
+    ("planes", "b-spine05", "b-leaf[000-003]: 15 uplinks each; port 22 has no link at any"),
+    ("planes", "b-spine15", "b-leaf[000-003]: 15 uplinks each; 16 at a-leaf[000-003] with as many adapters"),
+])  # fmt: skip
+def test_what_all_leaves_lack_warns(kind: Kind, spine: str, words: str) -> None:
+    """A spine that is off is in no output, and none of its leaves has what another lacks."""
+    fabric = Fabric(kind, 32)
+    fabric.up = {end: far for end, far in fabric.up.items() if far[0] != spine}
+    (finding,) = judged(fabric).findings
+    assert (finding.status, finding.fault.word) == ("warn", "uplinks-uneven")
+    assert words in finding.message
+    assert judge(fabric_of([read(fabric.discovered())]), cut=True).findings == ()

@@ -58,7 +58,8 @@ def fault_counts(judged: Judged) -> str:
 
 def schemes(judged: Judged) -> Iterator[str]:
     """What was compared with what, and what could not be."""
-    if nameless := judged.fabric.nameless:
+    doubled = {adapter.guid for adapters in judged.fabric.doubled.values() for adapter in adapters}
+    if nameless := [adapter for adapter in judged.fabric.nameless if adapter.guid not in doubled]:
         names = first_of([*dict.fromkeys(adapter.description for adapter in nameless)])
         yield (f"{counted(len(nameless), 'adapter')} without a host's name, not judged: {names}; rdma-ndd sets node"
                " descriptions")  # fmt: skip
