@@ -240,8 +240,8 @@ def with_ports(component: Component, explained: Sequence[Finding]) -> Component:
         return component
     events = [event for each in explained if each.subject.bdf == component.bdf for event in each.judgement.events]
     ports = {event.link for event in events if event.kind == "nvswitch" and event.link is not None}
-    told = {own.position for each in explained for own in each.blames if own.key == component.key}
-    ports |= {int(port) for port in told if port.isdecimal()}
+    positions = {own.position for each in explained for own in each.blames if own.key == component.key}
+    ports |= {int(position) for position in positions if position.isdecimal()}
     gpus = dict.fromkeys(finding.subject.name for finding in explained if finding.subject.kind == "gpu")
     return replace(component, position=", ".join(map(str, sorted(ports))), shared_by=tuple(gpus))
 

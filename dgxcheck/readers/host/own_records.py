@@ -226,8 +226,9 @@ def read_array_details(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             array = array if not text else ""
             continue
         elif row["name"] == "State":
-            bad = any(word in row["value"] for word in ("degraded", "FAILED", "inactive", "Not Started"))
-            text = f"{array.removeprefix(DISK)} is {row['value']}" if bad else ""
+            state = row["value"] or ""
+            bad = any(word in state for word in ("degraded", "FAILED", "inactive", "Not Started"))
+            text = f"{array.removeprefix(DISK)} is {state}" if bad else ""
             part.add(array, "array", "warn" if bad else "pass", Fault.DISK if bad else None, text)
         part.lines.add(number)
     return part.imported()

@@ -142,6 +142,8 @@ def _diagnose(reports: Reports, device: str, members: dict[str, str]) -> None:
         reports.add(device, "status", "unknown" if unused else "warn", _fault(code, members["State"]), text)
     elif members["State"] == "Active" and code != _NO_INFO:
         reports.add(device, "status", "pass")
+    else:
+        reports.add(device, "status", "note", text=f"the port is {members['State']}")
     for name in _RATES:
         rate_of_errors = members.get(name, "")
         if _RATE.fullmatch(rate_of_errors) and float(rate_of_errors) > _MOST_ERRORS:
@@ -149,8 +151,6 @@ def _diagnose(reports: Reports, device: str, members: dict[str, str]) -> None:
             text = f"{name} {rate_of_errors}, behind error correction; link down {down} times since the counters began"
             reports.add(device, "errors", "warn", Fault.PORT_ERRORS, text)
             return
-    else:
-        reports.add(device, "status", "note", text=f"the port is {members['State']}")
 
 
 def _fault(code: int, state: str) -> FaultKind:
