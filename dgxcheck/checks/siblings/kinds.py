@@ -100,10 +100,10 @@ def _nvlinks(box: Box, by_place: Rows) -> Iterator[Sibling]:
 
 
 def _hcas(box: Box, by_place: Rows) -> Iterator[Sibling]:
-    """HCAs without virtual functions, their ports and the interfaces of the network stack on them; none where no GPU is
-    there, which tells those for storage from the others."""
+    """HCAs without virtual functions, their ports and the interfaces of the network stack on them; none where a
+    reference machine's GPUs are all missing, which tell those for storage from the others."""
     matrix = box.topology.matrix()
-    for row in rows(box.snapshot.infiniband) if box.topology.gpus else ():
+    for row in rows(box.snapshot.infiniband) if box.topology.gpus or box.choice is None else ():
         device = box.topology.device(row.name)
         if row.is_vf is True or (device is not None and device.kind != "nic"):
             continue
