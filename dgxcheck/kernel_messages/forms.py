@@ -52,6 +52,12 @@ def is_relevant(message: str) -> bool:
     return form_of(message) is not None
 
 
+def is_read(message: str) -> bool:
+    """Does a message have one from which facts are read? What explains those around it can be another program's."""
+    found = form_of(message)
+    return found is not None and not found[0].context
+
+
 def is_drivers(message: str) -> bool:
     """May only a driver or the kernel log a message so? A program can log what looks like it."""
     return _OF_DRIVER.match(message) is not None or is_relevant(message)

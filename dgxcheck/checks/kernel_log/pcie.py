@@ -156,8 +156,10 @@ def _refused(box: Box) -> Judged:
     log = need(box.snapshot.kernel_log)
     placed = [(next((device for device in box.topology.devices if _is_at(device.bdf, event)), None), event)
               for event in log.iommu]  # fmt: skip
+    unseen = not box.topology.functions
     found = grouped((event.bdf if at is None else at.bdf or "", event) for at, event in placed
-                    if at is not None or not event.bdf or event.line.startswith(_OF_DRIVER))  # fmt: skip
+                    if at is not None or not event.bdf or event.line.startswith(_OF_DRIVER)
+                    or (unseen and not event.bdf.partition(":")[2].startswith(_INTEGRATED)))  # fmt: skip
     for bdf, own in found.items():
         message, fault, remedy = _meaning(own)
         accesses_of = (len(own), 0, "accesses", lines(log, own))
@@ -196,10 +198,14 @@ def _is_at(bdf: str | None, fault: IommuFault) -> bool:
     return same or (fault.what == "smmu" and bdf is not None and fault.bdf == f"0000:{bdf.partition(':')[2]}")
 
 
+_INTEGRATED = "00:"
+"""The first bus, whose devices are the chipset's."""
+
+
 def _device(box: Box, bdf: str) -> Subject:
     device = box.topology.device(bdf)
     if device is None:
-        return unlisted_gpu(bdf) if bdf else HOST
+        return pci_subject(bdf) if bdf else HOST
     return box.subject(device)
 
 

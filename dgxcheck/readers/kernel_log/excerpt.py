@@ -12,7 +12,7 @@ from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.kernel_log import NO_TIMES
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
-from dgxcheck.kernel_messages.forms import FORMS, is_certain, is_relevant
+from dgxcheck.kernel_messages.forms import FORMS, is_read, is_relevant
 from dgxcheck.kernel_messages.gpu import SEVERAL_LINES
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.kernel_log.forms import NEW_BOOT, as_rows
@@ -53,8 +53,11 @@ _BOTH = LazyPattern(r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{6}) < {0,8}\d{1,9}\.\d{6}>
 _EVENT = r"(?:(?:Warning|Normal) {1,20}\w{1,40} {1,20}\S.{0,60}? {1,20}kernel-monitor(?:, \S{1,255})? {1,20})?"
 _BARE = LazyPattern(rf"(?:\[\.{{2,4}}\] ?)?{_EVENT}(?:kernel: ?)?(?P<text>.*)")
 """Behind an event of Kubernetes (node-problem-detector's kernel-monitor), or behind nothing."""
-_OF_DRIVER = LazyPattern(rf"NVRM: |nvidia-nvswitch\d{{1,3}}: |nvidia-nvlink: |nvidia-fs:|[\w-]{{1,64}} {BDF}: ")
-"""What a line without a time begins with, unless its form is certain."""
+_OF_DRIVER = LazyPattern(
+    rf"NVRM: |nvidia-(?:nvswitch\d{{1,3}}|nvlink|uvm|modeset|peermem): |nvidia-fs:|gdrdrv:"
+    rf"|[\w-]{{1,64}} {BDF}(?: [\w.@-]{{1,15}})?: "
+)
+"""What a line without a time begins with, unless facts are read of its form."""
 _ALONE = LazyPattern(r"^([ \t>]{0,12})Xid \(PCI:", "Xid (PCI:")
 """Before what lost the name of its driver."""
 _MASKED = LazyPattern(r"(?P<before>NVRM: Xid \()(?:PCI:)?(?P<bdf>[^()]{1,24})(?P<after>\): \d{1,4}\b)", "NVRM: Xid (")
@@ -67,6 +70,7 @@ _PSTORE = LazyPattern(
 _APART_S = 3600
 """Between lines that have no time, so that nothing is taken for one moment."""
 _WHOLE_S = 1.0
+_MICRO = 10**6
 _FOLLOWS = LazyPattern(r"(?!NVRM|nvidia)")
 """What may belong to the line before it: the parts of a PCIe error."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -180,7 +184,7 @@ def _timed(lines: Rows) -> Iterator[tuple[int, str]]:
 
 def _untimed(lines: Rows) -> Iterator[tuple[int, str]]:
     """Messages alone, with times that say nothing but their order."""
-    seconds = _APART_S
+    seconds, after = _APART_S, 0
     lines = [(number, _ALONE.sub(r"\1NVRM: Xid (PCI:", row, count=1)) for number, row in lines]
     everything = "\n".join(row for _, row in lines)
     if not any(form.is_possible(everything) for form in FORMS):
@@ -190,11 +194,11 @@ def _untimed(lines: Rows) -> Iterator[tuple[int, str]]:
             continue
         match = _BARE.fullmatch(whole.strip(" \t>"))
         text = "" if match is None else match["text"]
-        if not ((_OF_DRIVER.match(text) and is_relevant(text)) or is_certain(text)):
+        if not ((_OF_DRIVER.match(text) and is_relevant(text)) or is_read(text)):
             text = embedded(whole)
         if text:
-            seconds += 0 if _FOLLOWS.match(text) else _APART_S
-            yield number, f"[{seconds}.000000] {text}"
+            seconds, after = (seconds, after + 1) if _FOLLOWS.match(text) else (seconds + _APART_S, 0)
+            yield number, f"[{seconds + after // _MICRO}.{after % _MICRO:06}] {text}"
 
 
 def _human(text: str, clock: float) -> tuple[float, str] | None:

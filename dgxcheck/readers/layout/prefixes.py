@@ -32,7 +32,8 @@ _WORDS = LazyPattern(
     rf"|\[(?:rank|default)\d{{1,5}}\]: ?"  # torchrun
     rf"|{_NAME}-\d{{1,3}} {{1,24}}\|(?! (?:{_NHC})) ?"  # docker compose
     r"|(?:stdout|stderr) [FP] "  # Kubernetes' log of a container, behind its time
-    r"|(?:\[(?:DEBUG|INFO|NOTICE|WARNING|ERROR|stdout|stderr)\]|(?:DEBUG|INFO|NOTICE)(?: -|:))[ \t]?"
+    r"|(?:\[(?:DEBUG|INFO|NOTICE|WARNING|ERROR|stdout|stderr)\]"
+    r"|(?!INFO: (?:task |rcu))(?:DEBUG|INFO|NOTICE)(?: -|:))[ \t]?"  # not the kernel's own
     r"|(?:DEBUG|INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \[[\w./-]{1,80}:\d{1,6}\] ?"  # vLLM
     r"|[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} {1,8}\d{1,9} [\w.]{1,60}:\d{1,6}\] ?"  # glog
     r"|ERROR: {1,2}nhc: .{1,160}: {1,2}(?=\[ {0,8}\d{1,10}\.\d{6}\] )"  # NHC, before a row of the kernel log
@@ -59,7 +60,11 @@ _RANK = LazyPattern(r" {0,12}\d{1,4}:(?: |$)")
 _TAG = LazyPattern(r" {0,12}\[\d{1,5}\]")
 _BYTES = LazyPattern(r"\s{0,12}[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*", flags=re.ASCII)
 """A row of ``lspci -x``: its offset is no rank and no host."""
-_DEVICE = LazyPattern(r"(?:gpu|nic|mlx|link|nvme|ib|eth|rank|cpu)-?_?(?:0|[1-9]\d*)(?:_\d+)?", flags=re.IGNORECASE)
+_DEVICE = LazyPattern(
+    r"(?:gpu|nic|mlx|link|nvme|ib|eth|bond|dm|ata|rank|cpu|nvidia-nvswitch)-?_?(?:0|[1-9]\d*)(?:_\d+|\.\d\d)?"
+    r"|mlx[45]_(?:core|ib|en)",
+    flags=re.IGNORECASE,
+)
 """Devices are numbered without leading zeros: ``gpu01`` is a host."""
 _OF_DELL = LazyPattern(r"(?:PCI|CPU|MEM|PSU|FAN|TMP|VLT)\d{4}(?::|\b)")
 """Ids of a Dell iDRAC's messages, which begin no host's line; the time before one is its own."""

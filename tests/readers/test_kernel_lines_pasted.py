@@ -1,0 +1,45 @@
+"""Lines of the kernel log as people paste them: without times, twice, behind a host or a program, quoted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from judging import judged
+from kernel_lines import JUDGED
+from sample import swept
+
+from dgxcheck.facts.faults import Fault
+
+OF_MACHINES = {
+    (Fault.PORT_ERRORS.word, "NETDEV"): "which interfaces are Ethernet is not in the log",
+    (Fault.BMC_SILENT.word, ""): "a desktop's board declares a BMC that it lacks",
+    (Fault.LINK_UNTRAINED.word, ""): "of an empty slot the kernel says the same",
+}
+"""Faults, and a word of the line, that need more than the log; with the reason."""
+FORMS: dict[str, Callable[[Sequence[str]], Sequence[str]]] = {
+    "bare": lambda lines: lines,
+    "twice": lambda lines: [*lines, *lines],
+    "dmesg": lambda lines: [f"[  100.{number:06}] {line}" for number, line in enumerate(lines)],
+    "dmesg -T": lambda lines: [f"[Tue Nov 24 03:11:02 2026] {line}" for line in lines],
+    "syslog": lambda lines: [f"Nov 24 03:11:02 dgx01 kernel: {line}" for line in lines],
+    "pdsh": lambda lines: [f"dgx01: {line}" for line in [*lines, *lines]],
+    "container": lambda lines: [f"2026-11-24T03:11:0{number}.123456789Z stdout F {line}"
+                                for number, line in enumerate(lines)],
+    "quoted": lambda lines: [f"> {line}" for line in lines],
+    "fenced": lambda lines: ["```", *lines, "```"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", swept(FORMS, ("bare", "twice")))
+def test_a_line_that_is_judged_is_judged_in_a_text(form: str, tmp_path: Path) -> None:
+    missed = []
+    for number, (lines, _, fault) in enumerate(JUDGED):
+        if any(fault.word == word and part in " ".join(lines) for word, part in OF_MACHINES):
+            continue
+        text = tmp_path / f"{number}.txt"
+        text.write_text("\n".join(FORMS[form](lines)) + "\n", encoding="utf-8")
+        found = {each.get("fault") for each in judged(str(text))[1]["findings"] if each["status"] in ("warn", "fail")}
+        missed += [] if fault.word in found else [(fault.word, lines[0])]
+    assert missed == []
