@@ -118,15 +118,16 @@ def places(effect: int, cause: int) -> tuple[Place, ...]:
     return tuple(relation.place for relation in relations() if relation.effect == effect and cause in relation.causes)
 
 
-_SXID_FAULTS: Mapping[Response, FaultKind] = {
+SXID_FAULTS: Mapping[Response, FaultKind] = {
     "fabric-reboot": Fault.NVSWITCH_FATAL, "fabric-reset": Fault.NVSWITCH,
     "cooling": Fault.NVSWITCH_NOTICE, "mechanical": Fault.NVSWITCH_NOTICE,
 }  # fmt: skip
+"""Of an NVSwitch; every other response asks for no action yet."""
 
 
 def sxid_fault(response: Response) -> FaultKind:
     """The fault of an NVSwitch by what the table asks for."""
-    return _SXID_FAULTS.get(response, Fault.NVSWITCH_WATCHED)
+    return SXID_FAULTS.get(response, Fault.NVSWITCH_WATCHED)
 
 
 def sxid_response(number: int, fatal: bool | None) -> Response:

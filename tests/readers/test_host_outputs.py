@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from readers_text import one, unread
+from readers_text import one, results, unread
 
 from dgxcheck.readers.host import dmidecode, system
 from dgxcheck.readers.network import adapters, hcas
@@ -122,7 +122,11 @@ def test_a_failure_has_nvmls_code(words: str, code: int) -> None:
 
 
 def test_no_devices() -> None:
-    assert one(table.read_failure, "No devices were found").facts == {INIT: True, "nvml nvmlDeviceGetCount": 0}
+    output = one(table.read_failure, "No devices were found")
+    found = output.facts
+    assert (found[INIT], found["nvml nvmlDeviceGetCount"]) == (True, 0)
+    ((outcome, fault, _),) = [each for key, each in results(output).items() if key.startswith("host ")]
+    assert (outcome, fault) == ("unknown", "driver-failed"), "what to look at; the kernel log says what it is"
 
 
 def test_a_mismatch_with_both_versions() -> None:

@@ -83,16 +83,17 @@ def test_what_is_over_is_no_fault() -> None:
 
 def test_what_disks_and_memory_recorded() -> None:
     disk = one(own_records.read_smart, SMART)
-    assert results(disk) == {"host SMART-nvme2n1": ("warn", "disk", 1), "host SMART-nvme2n1-2": ("note", "", 1)}
+    whose = "/dev/nvme2n1 SMART-nvme2n1"
+    assert results(disk) == {whose: ("warn", "disk", 1), f"{whose}-2": ("note", "", 1)}
     assert one(own_records.read_smart, re.sub(" {3,}:", "\t\t\t:", SMART)).facts == disk.facts  # as nvme-cli prints it
-    said = disk.facts["stated report host SMART-nvme2n1"]
+    said = disk.facts["stated report /dev/nvme2n1 SMART-nvme2n1"]
     assert isinstance(said, dict)
     assert said["text"] == "nvme2n1: critical warning 0x09 (spare below threshold, read-only)"
     assert results(one(own_records.read_smart, SMART.replace("0x9", "0").replace(": 3", ": 0"))) == {
-        "host SMART-nvme2n1": ("pass", "", 1)
+        "/dev/nvme2n1 SMART-nvme2n1": ("pass", "", 1)
     }
     failed = "$ smartctl -H /dev/sdb\nSMART overall-health self-assessment test result: FAILED!\n"
-    assert results(one(own_records.read_smart, failed)) == {"host SMART-sdb": ("warn", "disk", 1)}
+    assert results(one(own_records.read_smart, failed)) == {"/dev/sdb SMART-sdb": ("warn", "disk", 1)}
     memory = one(own_records.read_ras, RAS)
     assert results(memory) == {
         "host ras-mc-ctl-errors": ("note", "", 1), "host ras-mc-ctl-errors-2": ("warn", "dimm-errors", 1),

@@ -205,7 +205,7 @@ def read_arrays(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported(sound="arrays")
 
 
-MDADM = "mdadm --detail"
+MDADM = "mdadm"
 _DETAIL = LazyPattern(r"(?P<name>/dev/md[\w/-]{0,30}):", "/dev/md")
 _DETAIL_ROW = LazyPattern(
     r"(?P<name>Version|Creation Time|Raid Level|(?:Array|Used Dev|Chunk) Size|(?:Raid|Total|Preferred Minor) ?\w{0,8}"
