@@ -119,8 +119,8 @@ def test_a_link_is_that_of_the_node_that_is_described(tmp_path: Path) -> None:
 
 def test_a_device_that_the_class_lists_and_that_is_gone(tmp_path: Path) -> None:
     gone = "ibpanic: [4242] main: stat of IB device 'mlx5_8' failed: No such file or directory\n"
-    assert bad(PORT + gone, tmp_path) == [("tools.reports", "mlx5_8", "hca-not-started")]
-    assert bad(gone, tmp_path) == [("tools.reports", "mlx5_8", "hca-not-started")]
+    assert bad(PORT + gone, tmp_path) == [("tools.reports", "mlx5_8", "hca-unlisted")]
+    assert bad(gone, tmp_path) == [("tools.reports", "mlx5_8", "hca-unlisted")]
 
 
 @pytest.mark.parametrize(

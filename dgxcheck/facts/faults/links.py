@@ -126,15 +126,16 @@ class Links:
     HCA_MISSING = FaultKind("hca-missing", "fewer HCAs than the reference machine has", "hardware")
     HCA_NOT_STARTED = FaultKind("hca-not-started", "the driver of an HCA gave up on it", "hardware",
         steps=("load-module", *ADAPTER_STEPS),
-        remedy="compare lspci, ibstat and ls /sys/class/infiniband on the host: a container sees HCAs of its host"
-        " that it was not given; where it is missing there too, modprobe mlx5_ib and read what mlx5_core logged",
         source="NVIDIA MFT user manual")
     HCA_BOOT = FaultKind("hca-boot", "a BlueField logged an error of its boot", "hardware",
         steps=("inspect", "contact-vendor"),
         remedy="see whether its host has it (lspci, ibstat), and what its boot logged before and after (DISPLAY_LEVEL 2"
         " in /dev/rshim0/misc) and shows on its console (/dev/rshim0/console)", source="rshim(8)")
     HCA_UNLISTED = FaultKind("hca-unlisted", "the driver holds an HCA, and no RDMA device is made of it", "software",
-        steps=("inspect", "reboot"), source="Linux Documentation/ABI/testing/sysfs-bus-pci: bind, unbind")
+        steps=("inspect", "reboot"),
+        remedy="compare lspci, ibstat and ls /sys/class/infiniband on the host: a container sees HCAs of its host"
+        " that it was not given; where it is missing there too, look whether mlx5_ib is loaded (lsmod) and what"
+        " mlx5_core logged", source="Linux Documentation/ABI/testing/sysfs-bus-pci: bind, unbind")
     HCA_UNRESPONSIVE = FaultKind("hca-unresponsive", "the firmware of an HCA stopped responding", "hardware",
         steps=("inspect", *ADAPTER_STEPS), disturbs="traffic", source="NVIDIA MFT user manual")
     HCA_FATAL = FaultKind("hca-fatal", "a program received a fatal error of an HCA", "hardware",

@@ -60,7 +60,7 @@ def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             device, port = match[1], 0
             ports.setdefault(device, [])
         elif match := _GONE.fullmatch(line):
-            part.add(match["device"], "device", "warn", Fault.HCA_NOT_STARTED, match["what"])
+            part.add(match["device"], "device", "warn", Fault.HCA_UNLISTED, match["what"])
         elif device and (match := _IBSTAT_PORT.fullmatch(line)):
             port = int(match[1])
             ports[device].append(port)
