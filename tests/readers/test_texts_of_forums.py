@@ -321,7 +321,14 @@ DETAIL = """\
        0     259        3        0      active sync   /dev/nvme2n1
        -       0        0        1      removed
 """
+DECODED = "9 | 02/12/2024 | 01:11:12 UTC | Memory #0x87 | Uncorrectable ECC (UnCorrectable ECC |  DIMMG1) | Asserted\n"
+FLAPS = "".join(
+    f"Jan  3 10:{minute:02}:01 gpu1 kernel: mlx5_core 0000:5e:00.0 mlx5_3: Port: 1 Link {state}\n"
+    for minute in (11, 19, 24) for state in ("DOWN", "ACTIVE")
+)
 COMPONENTS = {
+    "an event with what its number means": (DECODED, [("host/host/memory", "inspect")]),
+    "a port that goes down again and again": (FLAPS, [("port/0000:5e:00.0/1", "inspect")]),
     "mdadm --detail": (DETAIL.format(", degraded"), [("disk/md1", "inspect")]),
     "mdadm --detail, good": (DETAIL.format(""), []),
     "df": (SPACE.format(100, "/"), [("host/host/disks", "inspect")]),
@@ -339,7 +346,7 @@ COMPONENTS = {
     "a disk that fails": (SMART, [("disk/nvme3", "inspect")]),
     "a GPU of which nothing can be read": (SILENT, [("gpu/0000:21:00.0", "inspect")]),
     "an adapter without its file, and another's port": (
-        GONE, [("hca/mlx5_9", "load-module"), ("subnet-manager/at port mlx5_2/1", "inspect")]),
+        GONE, [("hca/mlx5_9", "inspect"), ("subnet-manager/at port mlx5_2/1", "inspect")]),
     "a quarter of the lanes": (NARROW.format(4), [("gpu/0000:3b:00.0", "inspect")]),
     "half of the lanes": (NARROW.format(8), []),
     "a quarter of the lanes of a device without name": (

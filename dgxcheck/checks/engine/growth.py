@@ -4,6 +4,7 @@ links that go down again and again by the log."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import TypeVar
 
 from dgxcheck.checks.engine.box import Box, Growth, guest
@@ -98,7 +99,8 @@ def flaps(box: Box, downs: Sequence[L], limit: float) -> list[L]:
     """
     own = list(downs)
     if box.log.timed:
-        own = [each for each in own if each.seconds > max(COMES_UP_S, log_end(box) - DAY_S)]
+        up = -inf if isinstance(box.log.begins, Missing) else COMES_UP_S  # seconds of a text may begin anywhere
+        own = [each for each in own if each.seconds > max(up, log_end(box) - DAY_S)]
     apart: list[L] = []
     for each in own:
         if not apart or each.seconds - apart[-1].seconds >= _AT_ONCE_S:

@@ -26,7 +26,8 @@ from dgxcheck.readers.values import bounded, numbered
 TOOL = "ipmitool sel"
 _ROW = LazyPattern(
     r"(?P<id>[0-9a-f]{1,4}) \| (?P<date>\d\d/\d\d/\d{2,4}|Pre-Init) {0,2}\| {0,2}(?P<time>\d\d:\d\d:\d\d|\d{1,12})"
-    r"(?: [AP]M)?(?: [A-Z]{3,4})? {0,2}\| (?P<sensor>[^|]{1,80}?) \| (?P<event>[^|]{1,100}?) \|"
+    r"(?: [AP]M)?(?: [A-Z]{3,4})? {0,2}\| (?P<sensor>[^|]{1,80}?) \|"
+    r" (?P<event>[^|]{1,100}?(?:\([^()]{1,80}\))?) \|"
     r" (?P<way>Asserted|Deasserted)(?: \|(?P<more>.{0,100}))?",
     "sserted",
 )
