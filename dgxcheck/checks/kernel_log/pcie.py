@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine.blame import device_of, host, itself, own_link
-from dgxcheck.checks.engine.box import HOST, Box, pci_subject, unlisted_gpu
+from dgxcheck.checks.engine.box import HOST, Box, pci_subject
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.wording import counted
