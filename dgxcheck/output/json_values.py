@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from operator import attrgetter
 
 from dgxcheck import __version__
 from dgxcheck.facts.inventory import Part
@@ -21,17 +22,17 @@ def either(key: str, value: object) -> dict[str, Json]:
 
 
 def members(record: Record, names: str) -> dict[str, Json]:
-    """Fields of a record under their own names; one that may be empty, and is null then, has ``?`` behind its name.
-    A gap is null with its reason.
+    """Fields of a record under their own names, or another before ``=``: ``fault=fault.word``; one that may be empty,
+    and is null then, has ``?`` behind its name. A gap is null with its reason.
     """
     found: dict[str, Json] = {}
     for word in names.split():
-        name = word.rstrip("?")
-        value = getattr(record, name)
+        name, _, path = word.rstrip("?").partition("=")
+        value = attrgetter(path or name)(record)
         if isinstance(value, Missing):
             found |= either(name, value)
         else:
-            found[name] = None if word != name and not value else [*value] if isinstance(value, tuple) else value
+            found[name] = None if word[-1] == "?" and not value else [*value] if isinstance(value, tuple) else value
     return found
 
 

@@ -100,9 +100,7 @@ def render(explained: Sequence[Explanation], relations: Sequence[Relation]) -> s
 
 def _entry(each: Explanation) -> dict[str, Json]:
     return {
-        "kind": each.kind,
-        "number": each.entry.number,
-        "applies_to": each.applies_to,
+        **members(each, "kind number=entry.number applies_to"),
         **members(each.entry, "mnemonic text severity"),
         "about": each.about,
         **members(each.entry, "fatality action investigation products causes"),

@@ -43,10 +43,8 @@ def gpu_path(asked: Question) -> Answer:
     a, b = exactly(asked.topology, asked.ids, 2, "-p")
     link = asked.topology.link(a, b)
     text = topo_path.sentence(a, b, link, topo_text.cell(link, False, asked.labels))
-    found: Json = {
-        "a": a.name, "b": b.name, **members(link, "label pci pci_reason? nvlinks"),
-        "nvlinks_reason": link.nvlink_reason or None,
-    }  # fmt: skip
+    of_link = members(link, "label pci pci_reason? nvlinks nvlinks_reason=nvlink_reason?")
+    found: Json = {"a": a.name, "b": b.name, **of_link}
     complete = link.label != "?" and link.nvlinks is not None
     return asked.either(lambda: f"{text}\n{asked.notes()}", lambda: {"gpu_path": found}), complete
 

@@ -43,9 +43,7 @@ def render(report: FabricReport) -> str:
 
 def _finding(finding: FabricFinding, judged: Judged) -> Json:
     return {
-        "status": finding.status,
-        "fault": finding.fault.word,
-        **members(finding, "ends message action seats"),
+        **members(finding, "status fault=fault.word ends message action seats"),
         "moves": [
             {"plug": _port(move.of, judged), "from": _port(move.source, judged), "to": _port(move.target, judged)}
             for move in finding.moves

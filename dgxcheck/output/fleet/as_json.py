@@ -42,35 +42,25 @@ def _node(node: Node) -> Json:
     return {
         **members(node, "name verdict"),
         "newest": members(newest, "verdict level generated_at live"),
-        "stale": node.stale,
-        "machines": [*node.machines],
-        "same_as": node.same_as or None,
-        "score": newest.score,
-        "coverage": newest.coverage,
-        **members(newest.group, "profile? gpus driver?"),
+        **members(node, "stale machines same_as?"),
+        **members(newest, "score coverage profile=group.profile? gpus=group.gpus driver=group.driver?"),
         "faults": [_fault(fault) for fault in node.faults],
     }
 
 
 def _fault(found: OpenFault) -> Json:
-    fault = found.fault
     return {
-        **members(fault, "key status"),
-        "fault": fault.word or None,
-        **members(fault, "subject message action?"),
+        **members(found.fault, "key status fault=word? subject message action?"),
         **members(found, "level found_at"),
     }
 
 
 def _kind(kind: KindOfFault) -> Json:
     return {
-        "check": kind.check,
-        "fault": kind.word or None,
-        "status": kind.status,
+        **members(kind, "check fault=word? status"),
         "count": len(kind.nodes),
         "nodes": folded(kind.nodes),
-        "common": kind.common,
-        "version": kind.version or None,
+        **members(kind, "common version?"),
     }
 
 

@@ -209,9 +209,7 @@ def as_json(report: HistoryReport) -> str:
     history = report.history
     return compact({
         **head("dgxcheck/history/1"),
-        "verdict": report.verdict,
-        "exit_code": report.exit_code,
-        "results": history.results,
+        **members(report, "verdict exit_code results=history.results"),
         "false_alarm_rate": RATE,
         "nodes": [{
             "name": name, **_dates(node), "verdict": node.verdict, "results": node.results, "days": node.days,

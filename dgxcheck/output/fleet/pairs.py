@@ -146,11 +146,8 @@ def as_json(report: PairsReport) -> str:
     judged = report.judged
     return compact({
         **head("dgxcheck/pairs/1"),
-        "verdict": report.verdict,
-        "exit_code": report.exit_code,
-        "nodes": judged.nodes,
-        "measurements": judged.tests,
-        "rounds": judged.rounds,
+        **members(report, "verdict exit_code"),
+        **members(judged, "nodes measurements=tests rounds"),
         "medians": {**judged.medians},
         "blamed": [{
             "what": each.what, "name": each.name, "adapters": [*each.adapters], "share": round(each.share, 4),

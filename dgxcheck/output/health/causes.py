@@ -238,8 +238,7 @@ def _action_json(
         "action": action.step,
         "condition": condition or None,
         "commands": [list(command) for command in action.commands],
-        "instruction": action.instruction.code,
-        "remedy_of": action.remedy_of or None,
+        **members(action, "instruction=instruction.code remedy_of?"),
         "text": action_text(action, found),
         "source": source_of(action, faults, found.get(action.remedy_of)),
         **members(action, "disturbs scope urgency"),
@@ -248,10 +247,7 @@ def _action_json(
 
 def _recurrence(recurrence: Recurrence) -> Json:
     return {
-        "xid": recurrence.number,
-        **members(recurrence, "reset reboots"),
-        "last_seen_at": recurrence.date or None,
-        "skipped": list(recurrence.skipped),
+        **members(recurrence, "xid=number reset reboots last_seen_at=date? skipped"),
         "text": recurrence_text(recurrence),
     }
 

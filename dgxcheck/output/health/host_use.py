@@ -64,10 +64,5 @@ def _host(load: HostLoad | Missing) -> str:
 def _load(load: HostLoad | None) -> Json:
     if load is None:
         return None
-    return {
-        "cpus": load.cpus,
-        "load_average_before": load.load_before,
-        "cpu_percent_max": load.cpu_percent_max,
-        "memory_total_bytes": load.memory_total,
-        "memory_available_min_bytes": load.memory_available_min,
-    }
+    return members(load, "cpus load_average_before=load_before cpu_percent_max memory_total_bytes=memory_total"
+                   " memory_available_min_bytes=memory_available_min")  # fmt: skip

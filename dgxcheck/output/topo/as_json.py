@@ -41,8 +41,4 @@ def _device(device: Device) -> Json:
 
 def of_link(link: Link) -> dict[str, Json]:
     """What joins two devices."""
-    return {
-        **members(link, "a b label pci pci_reason? nvlinks"),
-        "nvlinks_reason": link.nvlink_reason or None,
-        "nvlink_generation": link.nvlink_generation,
-    }
+    return members(link, "a b label pci pci_reason? nvlinks nvlinks_reason=nvlink_reason? nvlink_generation")

@@ -78,13 +78,10 @@ def _finding(finding: Finding, cause: str | None, remedy: str) -> Json:
 def _cause(cause: Cause, assessment: Assessment) -> Json:
     action = first_remedy(cause.actions)
     return {
-        "id": cause.component.id,
-        "kind": cause.component.kind,
+        **members(cause.component, "id kind"),
         "name": component_name(cause.component),
-        "severity": cause.severity.value,
-        "confidence": cause.confidence.level,
-        "action": action.step,
-        "urgency": action.urgency,
+        **members(cause, "severity=severity.value confidence=confidence.level"),
+        **members(action, "action=step urgency"),
         "commands": [list(command) for command in action.commands],
         "text": action_text(action, assessment.found),
     }
