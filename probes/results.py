@@ -29,18 +29,11 @@ def _measurement(key: str, fact: Json) -> Measurement:
     _, kind, a, *rest = [*key.split(" "), "", ""]
     members: dict[str, Json] = fact if isinstance(fact, dict) else {}
     return Measurement(
-        kind=kind,
-        a=a,
-        b=" ".join(filter(None, rest)),
-        value=_value(key, fact),
-        unit=_text(members, "unit"),
-        method=_text(members, "method"),
-        tool=_text(members, "tool"),
-        how=_HOWS.get(_text(members, "how"), "imported"),
-        samples=_numbers(members.get("samples")),
-        runs=_runs(members.get("runs")),
+        kind=kind, a=a, b=" ".join(filter(None, rest)), value=_value(key, fact), unit=_text(members, "unit"),
+        method=_text(members, "method"), tool=_text(members, "tool"), how=_HOWS.get(_text(members, "how"), "imported"),
+        samples=_numbers(members.get("samples")), runs=_runs(members.get("runs")),
         more={name: value for name, value in members.items() if name not in _OWN},
-    )
+    )  # fmt: skip
 
 
 def _value(key: str, fact: Json) -> int | float | bool | Missing | NotMeasured | None:

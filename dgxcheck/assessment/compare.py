@@ -93,12 +93,9 @@ def compare(
         facts = compare_facts(*(look.seen_from(other) for look, other in ((before, after), (after, before))))
     differences = worst_first((*facts.differences, *findings.differences(before.report, after.report)))
     return Comparison(
-        old=before,
-        new=after,
-        differences=differences,
-        notes=(*facts.notes, *findings.checks_no_longer_run(before.report, after.report)),
-        verdict=verdict(differences),
-    )
+        old=before, new=after, differences=differences,
+        notes=(*facts.notes, *findings.checks_no_longer_run(before.report, after.report)), verdict=verdict(differences),
+    )  # fmt: skip
 
 
 def called_as(side: Side, namespace: str) -> Side:
@@ -149,12 +146,9 @@ def _summary_of(source: Source, side: Side, profile: str) -> HealthSummary:
     """What health says of it, by a reference machine; of a live one without growth of counters."""
     choice = library.select(profile, side.snapshot, side.topology)
     box = Box(
-        snapshot=side.snapshot,
-        topology=side.topology,
-        gpus=side.topology.gpus,
-        choice=choice,
+        snapshot=side.snapshot, topology=side.topology, gpus=side.topology.gpus, choice=choice,
         boards={} if profile == "none" else library.boards_for(choice),
-    )
+    )  # fmt: skip
     box = with_growth(box, NO_GROWTH if source.origin.kind == "live" else within(source, side.snapshot, inf))
     found = run(box, CHECKS)
     score = score_of(box, diagnose(box, found).causes, found)

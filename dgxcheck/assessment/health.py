@@ -81,21 +81,13 @@ def _assessment(
     judged = verdict(findings, 1 if request.only else LEAST_CHECKS, of_text)
     diagnosis = _diagnosis(box, findings)
     return Assessment(
-        origin=origin,
-        snapshot=box.snapshot,
-        topology=box.topology,
-        level="extended" if request.measures else request.level,
-        settings=box.settings,
-        choice=box.choice,
-        findings=findings,
-        verdict=judged,
-        diagnosis=diagnosis,
-        score=score_of(box, diagnosis.causes, findings),
+        origin=origin, snapshot=box.snapshot, topology=box.topology,
+        level="extended" if request.measures else request.level, settings=box.settings, choice=box.choice,
+        findings=findings, verdict=judged, diagnosis=diagnosis, score=score_of(box, diagnosis.causes, findings),
         figures=_figures(box),
         host={key: getattr(host, name) if isinstance(host, Host) else host for key, name in _HOST.items()},
-        seconds=time.monotonic() - begun,
-        unmatched=unmatched(findings, box.settings.acknowledged, box),
-    )
+        seconds=time.monotonic() - begun, unmatched=unmatched(findings, box.settings.acknowledged, box),
+    )  # fmt: skip
 
 
 def _diagnosis(box: Box, findings: Sequence[Finding]) -> Diagnosis:
@@ -134,14 +126,10 @@ def _box(
 
         gpus = tuple(dict.fromkeys(gpu_list.gpus(topology, ",".join(request.gpus))))
     box = Box(
-        snapshot=facts,
-        topology=topology,
-        gpus=gpus,
-        settings=settings,
-        choice=choice,
+        snapshot=facts, topology=topology, gpus=gpus, settings=settings, choice=choice,
         cut=source.origin.note or (facts.kernel_log.cut if isinstance(facts.kernel_log, KernelLog) else ""),
         boards={} if request.profile == "none" else library.boards_for(choice),
-    )
+    )  # fmt: skip
     if watch is not None and request.measures:
         from dgxcheck.assessment.load import under_load
 

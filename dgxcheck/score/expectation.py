@@ -87,11 +87,7 @@ def score(expectations: tuple[Expectation, ...], gpus_uncertain: bool = False, u
         mean = sum(WEIGHTS[area] * share for area, share in means.items()) / weight
         mean = rounded(100 * min(mean, usable_gpus))
     return Score(
-        total=mean,
-        measured=mean,
-        usable_gpus=usable_gpus,
-        gpus_uncertain=gpus_uncertain,
+        total=mean, measured=mean, usable_gpus=usable_gpus, gpus_uncertain=gpus_uncertain,
         coverage=int(coverage * 1000 + 1e-9) / 1000,
-        areas={area: rounded(100 * share) for area, share in means.items()},
-        expectations=expectations,
-    )
+        areas={area: rounded(100 * share) for area, share in means.items()}, expectations=expectations,
+    )  # fmt: skip

@@ -22,13 +22,9 @@ class LiveSource:
     """Answers of the running system. ``nvml_stage`` may have been started before, to save its start-up time."""
 
     def __init__(
-        self,
-        root: str = "/",
-        groups: Sequence[str] = EVERYTHING,
-        deadline: float = 60.0,
-        nvml_stage: NvmlStage | None = None,
-        at_s: float = 0.0,
-    ) -> None:
+        self, root: str = "/", groups: Sequence[str] = EVERYTHING, deadline: float = 60.0,
+        nvml_stage: NvmlStage | None = None, at_s: float = 0.0,
+    ) -> None:  # fmt: skip
         self.origin = Origin("live")
         self.at_s = at_s
         self._started = time.monotonic()

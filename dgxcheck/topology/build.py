@@ -27,16 +27,11 @@ NOT_LISTED = Missing(Gap.ABSENT, "nvmlDeviceGetHandleByIndex", "NVML does not li
 
 
 def build(
-    functions: tuple[PciFunction, ...] | Missing,
-    ib: tuple[IbDevice, ...] | Missing,
-    nvml: Nvml | Missing,
-    nvlinks: tuple[NvLink, ...] | Missing,
-    pairs: tuple[GpuPair, ...] | Missing,
-    numa: tuple[NumaNode, ...] | Missing,
-    stated: NvidiaSmiTopo | Missing = NOTHING_STATED,
-    vpd: tuple[Vpd, ...] | Missing = (),
+    functions: tuple[PciFunction, ...] | Missing, ib: tuple[IbDevice, ...] | Missing, nvml: Nvml | Missing,
+    nvlinks: tuple[NvLink, ...] | Missing, pairs: tuple[GpuPair, ...] | Missing, numa: tuple[NumaNode, ...] | Missing,
+    stated: NvidiaSmiTopo | Missing = NOTHING_STATED, vpd: tuple[Vpd, ...] | Missing = (),
     modes: tuple[GpuModes, ...] | Missing = (),
-) -> Topology:
+) -> Topology:  # fmt: skip
     """The topology of a box from its facts; a fact that could not be read is Missing in the device or link it is of.
 
     GPUs come in NVML's order, then NICs in the order of ``ib``. ``stated`` is an imported ``nvidia-smi topo`` matrix,
@@ -81,13 +76,9 @@ def build(
         *notes.nvlink_domains(gpus, rows(modes)),
     )
     topology = Topology(
-        devices=devices,
-        links=links,
-        headline=notes.headline(nvlinks, gpus),
-        notes=sentences,
-        gaps=(*_gaps(functions, ib, nvml, gpus, ends), *unanswered),
-        functions=by_bdf,
-    )
+        devices=devices, links=links, headline=notes.headline(nvlinks, gpus), notes=sentences,
+        gaps=(*_gaps(functions, ib, nvml, gpus, ends), *unanswered), functions=by_bdf,
+    )  # fmt: skip
     if isinstance(stated, Missing):
         return topology
     from dgxcheck.topology.nvidia_smi_topo import add_imported
@@ -100,12 +91,9 @@ def build(
 
 
 def _gaps(
-    functions: tuple[PciFunction, ...] | Missing,
-    ib: tuple[IbDevice, ...] | Missing,
-    nvml: Nvml | Missing,
-    gpus: list[Device],
-    ends: Mapping[str, End],
-) -> Iterator[Missing]:
+    functions: tuple[PciFunction, ...] | Missing, ib: tuple[IbDevice, ...] | Missing, nvml: Nvml | Missing,
+    gpus: list[Device], ends: Mapping[str, End],
+) -> Iterator[Missing]:  # fmt: skip
     """Facts that should be there; no InfiniBand, no NVML, or NVML not recorded, is no gap."""
     sources = (
         (functions, (Gap.UNASKED,)),
@@ -181,24 +169,15 @@ def _of_function(function: PciFunction | Missing, numa: tuple[NumaNode, ...] | M
 
 
 def _gpu(
-    name: str,
-    bdf: str,
-    gpu: Gpu | Missing,
-    links: End,
-    function: PciFunction | Missing,
+    name: str, bdf: str, gpu: Gpu | Missing, links: End, function: PciFunction | Missing,
     numa: tuple[NumaNode, ...] | Missing,
-) -> Device:
+) -> Device:  # fmt: skip
     return Device(
-        name=name,
-        kind="gpu",
-        bdf=bdf,
-        index=None if isinstance(gpu, Missing) else gpu.index,
+        name=name, kind="gpu", bdf=bdf, index=None if isinstance(gpu, Missing) else gpu.index,
         uuid=gpu if isinstance(gpu, Missing) else gpu.uuid,
-        gpu_numa_id=gpu if isinstance(gpu, Missing) else gpu.gpu_numa_id,
-        is_vf=None,
-        nvlink_positions=links.positions if links.gap is None else links.gap,
-        **_of_function(function, numa),
-    )
+        gpu_numa_id=gpu if isinstance(gpu, Missing) else gpu.gpu_numa_id, is_vf=None,
+        nvlink_positions=links.positions if links.gap is None else links.gap, **_of_function(function, numa),
+    )  # fmt: skip
 
 
 def _nic(
@@ -208,17 +187,11 @@ def _nic(
     function = device.bdf if isinstance(device.bdf, Missing) else by_bdf.get(device.bdf) or absent
     board = boards.get(device.bdf) if isinstance(device.bdf, str) else None
     return Device(
-        name=device.name,
-        kind="nvswitch-bridge" if board is not None and board.manages_nvswitches is True else "nic",
-        bdf=None if isinstance(device.bdf, Missing) else device.bdf,
-        index=None,
-        uuid=None,
-        gpu_numa_id=None,
-        is_vf=device.is_vf,
-        nvlink_positions=None,
-        **_of_function(function, numa),
+        name=device.name, kind="nvswitch-bridge" if board is not None and board.manages_nvswitches is True else "nic",
+        bdf=None if isinstance(device.bdf, Missing) else device.bdf, index=None, uuid=None, gpu_numa_id=None,
+        is_vf=device.is_vf, nvlink_positions=None, **_of_function(function, numa),
         dma=None if board is None else _dma(board, boards, by_bdf),
-    )
+    )  # fmt: skip
 
 
 def _dma(nic: Vpd, boards: Mapping[str, Vpd], by_bdf: Mapping[str, PciFunction]) -> PciFunction | None:
@@ -234,16 +207,9 @@ def _link(a: Device, b: Device, count: Count, numa: tuple[NumaNode, ...] | Missi
     if own == "NODE" and a.kind == "gpu" != b.kind and isinstance(a.gpu_numa_id, int):
         printed = "SOC"  # of GB200 nvidia-smi prints SYS throughout: sgl-project/sglang issue 11208
     return Link(
-        a=a.name,
-        b=b.name,
-        pci=pci,
-        pci_reason=reason,
-        nvlinks=count.links,
-        nvlink_reason=count.reason,
-        nvlink_generation=count.generation,
-        switched=count.switched,
-        printed=printed if printed != pci else None,
-    )
+        a=a.name, b=b.name, pci=pci, pci_reason=reason, nvlinks=count.links, nvlink_reason=count.reason,
+        nvlink_generation=count.generation, switched=count.switched, printed=printed if printed != pci else None,
+    )  # fmt: skip
 
 
 def _pci(a: Device, b: Device, numa: tuple[NumaNode, ...] | Missing) -> tuple[PciClass | None, str]:

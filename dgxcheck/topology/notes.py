@@ -30,12 +30,9 @@ HINTS = {
 
 
 def sources(
-    functions: tuple[PciFunction, ...] | Missing,
-    ib: tuple[IbDevice, ...] | Missing,
-    nvml: Nvml | Missing,
-    nvlinks: tuple[NvLink, ...] | Missing,
-    gpus: Sequence[Device],
-) -> Iterator[str]:
+    functions: tuple[PciFunction, ...] | Missing, ib: tuple[IbDevice, ...] | Missing, nvml: Nvml | Missing,
+    nvlinks: tuple[NvLink, ...] | Missing, gpus: Sequence[Device],
+) -> Iterator[str]:  # fmt: skip
     """Sources that did not answer, and GPUs that only one of PCI and NVML lists."""
     if isinstance(nvml, Missing):
         if gpus:
@@ -90,12 +87,9 @@ def unknown_class(functions: Iterable[PciFunction]) -> Iterator[str]:
 
 
 def nvlink_ends(
-    gpus: Sequence[Device],
-    ends: Mapping[str, End],
-    counts: Iterable[Count],
-    nvlinks: tuple[NvLink, ...] | Missing,
+    gpus: Sequence[Device], ends: Mapping[str, End], counts: Iterable[Count], nvlinks: tuple[NvLink, ...] | Missing,
     stated: NvidiaSmiTopo | Missing,
-) -> Iterator[str]:
+) -> Iterator[str]:  # fmt: skip
     """NVLinks that did not answer or lead to an unlisted device, and pairs of GPUs whose two ends disagree.
 
     What NVML was not asked, a ``stated`` matrix may tell.

@@ -195,20 +195,12 @@ def control(config: bytes, where: str) -> Control | Missing:
     device, link = word(_DEVICE), word(_LINK)
     device_2, link_2 = word(_DEVICE_2, 2), word(_LINK_2, 2)
     return Control(
-        memory_space=bool(command & _MEMORY),
-        bus_master=bool(command & _MASTER),
-        relaxed_ordering=_bit(device, 0x0010),
-        extended_tag=_bit(device, 0x0100),
-        no_snoop=_bit(device, 0x0800),
-        aspm=_bits(link, 0x0003),
-        link_disabled=_bit(link, 0x0010),
-        target_gen=_target(link_2, where),
-        completion_timeout=_bits(device_2, 0x000F),
-        completion_timeout_disabled=_bit(device_2, 0x0010),
-        ari_forwarding=_bit(device_2, 0x0020),
-        atomics=_bit(device_2, 0x0040),
-        ten_bit_tag=_bit(device_2, 0x1000),
-    )
+        memory_space=bool(command & _MEMORY), bus_master=bool(command & _MASTER), relaxed_ordering=_bit(device, 0x0010),
+        extended_tag=_bit(device, 0x0100), no_snoop=_bit(device, 0x0800), aspm=_bits(link, 0x0003),
+        link_disabled=_bit(link, 0x0010), target_gen=_target(link_2, where), completion_timeout=_bits(device_2, 0x000F),
+        completion_timeout_disabled=_bit(device_2, 0x0010), ari_forwarding=_bit(device_2, 0x0020),
+        atomics=_bit(device_2, 0x0040), ten_bit_tag=_bit(device_2, 0x1000),
+    )  # fmt: skip
 
 
 def _target(word: int | Missing, where: str) -> int | Missing:

@@ -63,11 +63,9 @@ class TextsRead(Record):
 
 
 def read(
-    texts: Sequence[InputText],
-    bundle: Opened | None = None,
-    host: str = "",
+    texts: Sequence[InputText], bundle: Opened | None = None, host: str = "",
     begin: Callable[[str], None] = lambda _: None,
-) -> TextsRead:
+) -> TextsRead:  # fmt: skip
     """Every text by every reader; of several hosts those of ``host``. BadInput where it is not said which.
 
     ``begin`` is called with the name of each text before it is read.

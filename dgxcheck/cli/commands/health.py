@@ -86,14 +86,9 @@ def _report(
     logged = source if debug is None else debug.logged(source)
     assessment = assess(logged, request, progress=progress, root=machine.root)
     return HealthReport(
-        assessment=assessment,
-        exit_code=exit_code(assessment.verdict, asked.fail_on),
-        verbose=asked.verbose,
-        fail_on=asked.fail_on,
-        width=width(asked.output),
-        brief=asked.brief,
-        every_metric=asked.metrics == "all",
-    )
+        assessment=assessment, exit_code=exit_code(assessment.verdict, asked.fail_on), verbose=asked.verbose,
+        fail_on=asked.fail_on, width=width(asked.output), brief=asked.brief, every_metric=asked.metrics == "all",
+    )  # fmt: skip
 
 
 def _list_gpus(

@@ -47,12 +47,9 @@ def render(page: Page) -> str:
 def _top(page: Page) -> Markup:
     facts = [joined(element("dt", name), element("dd", value)) for name, value in page.facts]
     return element(
-        "header",
-        element("p", page.status, class_=f"badge {page.tone}"),
-        element("h1", page.title),
-        element("p", page.lead, class_="lead"),
-        element("dl", *facts),
-    )
+        "header", element("p", page.status, class_=f"badge {page.tone}"), element("h1", page.title),
+        element("p", page.lead, class_="lead"), element("dl", *facts),
+    )  # fmt: skip
 
 
 def _section(section: PageSection, ids: Iterator[str]) -> Markup:

@@ -72,14 +72,10 @@ def drawn(
     y = max([bottom, *deep]) + BETWEEN
     below, end = _captions(marks, [*words, *_legend(topology, boxes, lines, pairs), *notes], width, y)
     return Picture(
-        width=width + 2 * MARGIN,
-        height=end + MARGIN,
-        boxes=(*boxes, *below),
-        lines=(*lines, *wires.lines),
-        arcs=tuple(wires.arcs),
-        title=title.partition("\n")[0],
+        width=width + 2 * MARGIN, height=end + MARGIN, boxes=(*boxes, *below), lines=(*lines, *wires.lines),
+        arcs=tuple(wires.arcs), title=title.partition("\n")[0],
         description=description(topology, found, nvlinks.switched(topology), marks),
-    )
+    )  # fmt: skip
 
 
 def _stacked(

@@ -67,12 +67,8 @@ def parsed(raw: bytes, path: str) -> dict[str, Json]:
         text = raw.decode("utf-8")
         _check_size(raw)
         document: Json = json.loads(
-            text,
-            object_pairs_hook=unique,
-            parse_int=_bounded_int,
-            parse_float=_bounded_float,
-            parse_constant=_refused,
-        )
+            text, object_pairs_hook=unique, parse_int=_bounded_int, parse_float=_bounded_float, parse_constant=_refused,
+        )  # fmt: skip
         if "\\ud" in text or "\\uD" in text:
             json.dumps(document, ensure_ascii=False).encode("utf-8")
     except UnicodeDecodeError:

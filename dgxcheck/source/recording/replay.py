@@ -18,15 +18,9 @@ class RecordedSource:
     """Answers as the lines hold them; what they never heard is ``unrecorded``."""
 
     def __init__(
-        self,
-        lines: GroupedFacts,
-        origin: Origin,
-        later: Later = (),
-        at_s: float = 0.0,
-        head: dict[str, Json] | None = None,
-        first: GroupedFacts | None = None,
-        unheard: str = "",
-    ) -> None:
+        self, lines: GroupedFacts, origin: Origin, later: Later = (), at_s: float = 0.0,
+        head: dict[str, Json] | None = None, first: GroupedFacts | None = None, unheard: str = "",
+    ) -> None:  # fmt: skip
         self._lines = lines
         self._first = lines if first is None else first
         """What every later moment was compared with when it was written."""

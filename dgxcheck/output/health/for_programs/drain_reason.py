@@ -32,10 +32,7 @@ def _items(assessment: Assessment) -> Iterator[Item]:
 def _item(finding: Finding, cause: str, step: str) -> Item:
     judgement = finding.judgement
     return Item(
-        check=finding.id,
-        subject=subject_name(finding.subject),
+        check=finding.id, subject=subject_name(finding.subject),
         fault="" if judgement.fault is None else judgement.fault.word,
-        figure=against(judgement.measured, judgement.expected, judgement.unit),
-        cause=cause,
-        step=step,
-    )
+        figure=against(judgement.measured, judgement.expected, judgement.unit), cause=cause, step=step,
+    )  # fmt: skip
