@@ -95,6 +95,12 @@ def bdf_of(handle: Any) -> str:
     return bdf
 
 
+def gpu_at(index: int) -> tuple[str, Any]:
+    """The PCI function of a GPU, and its handle."""
+    handle = call("nvmlDeviceGetHandleByIndex", (), (index,))
+    return bdf_of(handle), handle
+
+
 def _newest(*calls: Callable[[], Any]) -> Any:
     """The first that this driver has; what the last says counts."""
     for attempt in calls[:-1]:

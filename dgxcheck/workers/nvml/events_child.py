@@ -43,19 +43,18 @@ def _open() -> tuple[Any, Missing | None]:
     """An event set with all GPUs that take part, None where none does, and which do not."""
     if isinstance(begun := calls.answer("nvmlInit", calls.init), Missing):
         return None, begun
-    held: list[Any] = []
-    made = calls.answer("nvmlEventSetCreate", lambda: held.append(calls.call("nvmlEventSetCreate", (), ())))
-    if isinstance(made, Missing):
-        return None, made
+    events = calls.answer("nvmlEventSetCreate", lambda: calls.call("nvmlEventSetCreate", (), ()))
+    if isinstance(events, Missing):
+        return None, events
     count = calls.answer("nvmlDeviceGetCount", lambda: calls.call("nvmlDeviceGetCount", (), ()))
     if not isinstance(count, int) or count > MOST_GPUS:
         return None, Missing(Gap.GARBLED, "nvmlDeviceGetCount", "no number of GPUs")
-    refused = {index: gap for index in range(count) if (gap := _registered(index, held[0])) is not None}
+    refused = {index: gap for index in range(count) if (gap := _registered(index, events)) is not None}
     if not refused:
-        return held[0], None
+        return events, None
     gap = next(iter(refused.values()))
     which = f"of GPU {', '.join(map(str, refused))} of {count}: {gap}"
-    return held[0] if len(refused) < count else None, Missing(gap.gap, gap.where, which)
+    return events if len(refused) < count else None, Missing(gap.gap, gap.where, which)
 
 
 def _registered(index: int, events: Any) -> Missing | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
+from functools import partial
 from typing import Any
 
 from dgxcheck.facts.missing import Gap, Missing
@@ -39,14 +40,8 @@ class NvmlSampler:
             return
         count = calls.answer("nvmlDeviceGetCount", lambda: calls.call("nvmlDeviceGetCount", (), ()))
         for index in range(count if isinstance(count, int) else 0):
-            held: list[Any] = []
-
-            def bdf(index: int = index, held: list[Any] = held) -> str:
-                held.append(calls.call("nvmlDeviceGetHandleByIndex", (), (index,)))
-                return calls.bdf_of(held[0])
-
-            if isinstance(name := calls.answer("nvmlDeviceGetHandleByIndex", bdf), str):
-                self._handles[name] = held[0]
+            found = calls.answer("nvmlDeviceGetHandleByIndex", partial(calls.gpu_at, index))
+            self._handles |= {} if isinstance(found, Missing) else {found[0]: found[1]}
 
     def busy(self, bdfs: list[str], seconds: float = WAIT_S, own: Collection[int] = ()) -> dict[str, str]:
         """Why GPUs cannot be measured, after a while in which their jobs might have ended; those missing are idle.

@@ -46,11 +46,11 @@ class Session:
         held: list[Any] = []
 
         def call() -> str:
-            held.append(calls.call("nvmlDeviceGetHandleByIndex", (), (index,)))
-            return str(calls.bdf_of(held[0]))
+            held.extend(calls.gpu_at(index))
+            return str(held[0])
 
         bdf = self.ask(key, call)
-        return None if is_gap(bdf) else (str(bdf), held[0])
+        return None if is_gap(bdf) else (str(bdf), held[1])
 
     def end(self) -> None:
         self._send("done\n")
