@@ -10,7 +10,7 @@ from typing import Any, get_args
 from dgxcheck.facts.missing import did_you_mean
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.settings import THRESHOLDS, Acknowledgement, Settings, Severity
-from dgxcheck.toml_file import load, plain, refuse, shown
+from dgxcheck.toml_file import check_keys, load, plain, refuse, shown
 
 KEYS: Mapping[str, tuple[str, ...]] = {
     "thresholds": tuple(THRESHOLDS),
@@ -38,8 +38,8 @@ def of_file(path: str, checks: Collection[str]) -> Settings:
 
 def settings(document: Mapping[str, Any], path: str, checks: Collection[str]) -> Settings:
     """The settings that a TOML document holds; ``checks`` are the ids that there are."""
-    names = _known(document, KEYS, path, "")
-    tables = {name: _table(document, name, path, checks) for name in names if name != ACKNOWLEDGED}
+    check_keys(document, KEYS, path, "")
+    tables = {name: _table(document, name, path, checks) for name in document if name != ACKNOWLEDGED}
     network, versions, fleet = (tables.get(name, {}) for name in ("network", "versions", "fleet"))
     ports = _texts(network, "ports", path, "network")
     for port in ports:
@@ -66,7 +66,7 @@ def _acknowledged(entries: object, path: str, checks: Collection[str]) -> tuple[
 
 
 def _acknowledgement(entry: dict[str, Any], where: str, path: str, checks: Collection[str]) -> Acknowledgement:
-    _known(entry, KEYS[ACKNOWLEDGED], path, where)
+    check_keys(entry, KEYS[ACKNOWLEDGED], path, where)
     for key in (key for key in _NEEDED if key not in entry):
         refuse(path, f"{where}.{key}", "is missing")
     for key in ("check", "device", "reason"):
@@ -103,14 +103,14 @@ def _day(value: object, where: str, path: str) -> str:
 def _table(document: Mapping[str, Any], name: str, path: str, checks: Collection[str]) -> dict[str, Any]:
     if not isinstance(table := document[name], dict):
         refuse(path, name, f"must be a table, [{name}]")
-    if name not in ("thresholds", "severities"):
-        return {key: table[key] for key in _known(table, KEYS[name], path, name)}
     found: dict[str, Any] = {}
-    for key, value in _dotted(table):
+    for key, value in _dotted(table) if name in ("thresholds", "severities") else table.items():
         if key in found:
             refuse(path, f"{name}.{plain(key)}", "is set twice")
         found[key] = value
-    return {key: found[key] for key in _known(found, checks if name == "severities" else KEYS[name], path, name)}
+    is_of_checks = name == "severities"
+    check_keys(found, checks if is_of_checks else KEYS[name], path, name, "check" if is_of_checks else "key")
+    return found
 
 
 def _dotted(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -168,13 +168,3 @@ def _pattern(text: object, path: str) -> str:
     if not isinstance(text, str) or groups != 1:
         refuse(path, "fleet.rack_pattern", f"{shown(text)} is not a regular expression with one group for the rack")
     return text
-
-
-def _known(names: Mapping[str, Any], allowed: Collection[str], path: str, where: str) -> list[str]:
-    """The names, each of them looked at."""
-    for name in names:
-        if name not in allowed:
-            what = "check" if where == "severities" else "key"
-            hint = did_you_mean(name, allowed, f"valid {what}s: {', '.join(allowed)}")
-            refuse(path, f"{where}.{plain(name)}" if where else plain(name), f"no such {what}; {hint}")
-    return [*names]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Collection, Iterable
 from importlib import import_module
 from typing import Any, NoReturn
 
-from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.missing import BadInput, did_you_mean
 from dgxcheck.input_file import read_input
 from dgxcheck.limits import TOML_BYTES, TOML_DOTS
 
@@ -36,6 +37,14 @@ def load(path: str) -> dict[str, Any]:
 def refuse(path: str, key: str, reason: str) -> NoReturn:
     """A value that is not allowed: BadInput names the file and the key."""
     raise BadInput(f"{path}: {key if key.isprintable() else shown(key)}: {reason}")
+
+
+def check_keys(names: Iterable[str], allowed: Collection[str], path: str, where: str, what: str = "key") -> None:
+    """Refuses a name that is not one of those that there are."""
+    for name in names:
+        if name not in allowed:
+            hint = did_you_mean(name, allowed, f"valid {what}s: {', '.join(allowed)}")
+            refuse(path, f"{where}.{plain(name)}" if where else plain(name), f"no such {what}; {hint}")
 
 
 def plain(name: str) -> str:

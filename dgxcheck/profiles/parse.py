@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dgxcheck.facts.missing import did_you_mean
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Number, NumberRange, Profile, Wiring
-from dgxcheck.toml_file import plain, refuse
+from dgxcheck.toml_file import check_keys, refuse
 from dgxcheck.topology.model import PCI_CLASSES, PciClass
 from dgxcheck.topology.reference import ALL
 
@@ -19,7 +18,7 @@ _GRAPHS = tuple(reference.name for reference in ALL)
 
 def profile(document: Mapping[str, Any], name: str, path: str) -> Profile:
     """The profile in a document; BadInput names the file, the key and what is allowed."""
-    _check_keys(document, MEMBERS, path, "")
+    check_keys(document, MEMBERS, path, "")
     sources = _sources(document, path)
     if (graph := _text(document, "nvlink_graph", path, "")) and graph not in _GRAPHS:
         refuse(path, "nvlink_graph", f"{graph!r} is not a reference graph; valid graphs: {', '.join(_GRAPHS)}")
@@ -47,7 +46,7 @@ class Boards(Mapping[str, Board]):
     """
 
     def __init__(self, document: Mapping[str, Any], path: str, own: Mapping[str, Board] | None = None) -> None:
-        _check_keys(document, ("sources", "boards"), path, "")
+        check_keys(document, ("sources", "boards"), path, "")
         self._tables = _table(document, "boards", path)
         self._sources = _sources(document, path)
         self._path = path
@@ -80,7 +79,7 @@ def _board(id: str, table: Any, sources: Mapping[str, str], path: str, member: s
 def _numbers(
     table: Mapping[str, Any], keys: Mapping[str, NumberRange], sources: Mapping[str, str], path: str, where: str
 ) -> dict[str, Number]:
-    _check_keys(table, keys, path, where)
+    check_keys(table, keys, path, where)
     return {key: _number(value, keys[key], sources, path, f"{where}.{key}") for key, value in table.items()}
 
 
@@ -102,7 +101,7 @@ def _in_range(entry: Mapping[str, Any], member: str, key: NumberRange, path: str
 def _wiring(row: Any, path: str) -> Wiring:
     if not isinstance(row, dict):
         refuse(path, "wiring", "must be an array of tables, [[wiring]]")
-    _check_keys(row, ("gpus", "to_gpus", "to_hcas"), path, "wiring")
+    check_keys(row, ("gpus", "to_gpus", "to_hcas"), path, "wiring")
     return Wiring(
         gpus=_count(row.get("gpus"), path, "wiring.gpus"),
         to_gpus=_classes(row, "to_gpus", path),
@@ -112,7 +111,7 @@ def _wiring(row: Any, path: str) -> Wiring:
 
 def _classes(row: Mapping[str, Any], key: str, path: str) -> dict[PciClass, int]:
     table = _table(row, key, path)
-    _check_keys(table, PCI_CLASSES, path, f"wiring.{key}")
+    check_keys(table, PCI_CLASSES, path, f"wiring.{key}")
     return {pci: _count(table[pci], path, f"wiring.{key}.{pci}") for pci in PCI_CLASSES if pci in table}
 
 
@@ -150,10 +149,3 @@ def _texts(document: Mapping[str, Any], key: str, path: str) -> tuple[str, ...]:
     if not isinstance(texts := document.get(key, []), list) or not all(isinstance(text, str) for text in texts):
         refuse(path, key, "is not a list of strings")
     return tuple(texts)
-
-
-def _check_keys(table: Iterable[str], allowed: Collection[str], path: str, where: str) -> None:
-    for key in table:
-        if key not in allowed:
-            hint = did_you_mean(key, allowed, f"valid keys: {', '.join(allowed)}")
-            refuse(path, f"{where}.{plain(key)}" if where else plain(key), f"no such key; {hint}")
