@@ -76,16 +76,16 @@ def _in_full(finding: Finding, assessment: Assessment) -> list[str]:
     """Everything about one finding, a member a line."""
     judgement = finding.judgement
     unit = f" {judgement.unit}" if judgement.unit else ""
-    lines = [f"{finding.key}: {finding.status.value}", f"  Reading:   {visible(judgement.message)}"]
-    if judgement.measured is not None:
-        lines.append(f"  Measured:  {visible(str(judgement.measured))}{unit}")
-    if judgement.expected is not None:
-        lines.append(f"  Limit:     {visible(str(judgement.expected))}{unit}")
-    if assessment.choice is not None:
-        title = assessment.choice.profile.title
-        lines.append(f"  Compared:  {visible(f'{assessment.choice.profile.name}, {title}')}")
-    if judgement.fault is not None:
-        lines.append(f"  Fault:     {judgement.fault.word}: {judgement.fault.meaning}")
+    profile, fault = assessment.profile, judgement.fault
+    about = {
+        "Reading": judgement.message,
+        "Measured": None if judgement.measured is None else f"{judgement.measured}{unit}",
+        "Limit": None if judgement.expected is None else f"{judgement.expected}{unit}",
+        "Compared": None if profile is None else f"{profile.name}, {profile.title}",
+        "Fault": None if fault is None else f"{fault.word}: {fault.meaning}",
+    }
+    lines = [f"{finding.key}: {finding.status.value}"]
+    lines += [f"  {f'{name}:':<10} {visible(text)}" for name, text in about.items() if text is not None]
     for number, each in enumerate(judgement.evidence[:_MOST_EVIDENCE]):
         lines.append(f"  {'Evidence:' if not number else '         '}  {visible(f'{each.where} = {each.value}')}")
     lines += _blame(finding, assessment)

@@ -171,15 +171,20 @@ SENTENCES: Mapping[Code, str] = {
 _PODS = "; kubectl drain deletes the emptyDir data of the node's pods, and leaves those of the GPU Operator: they" \
     " end with kubectl label node {node} --overwrite nvidia.com/gpu.deploy.NAME=false, NAME in turn device-plugin," \
     " gpu-feature-discovery, dcgm and dcgm-exporter, and come back with =true"
-_DEFERRED = "; it takes effect when the driver is loaded again"
-_MACHINES = "; shut down the virtual machines that use them first"
-_LOST = " and the lost GPU responds again (else go on)"
-_ASK = "; ask for PCIe errors (AER) and vfio messages of that moment in the host's kernel log, and for power and" \
-    " temperature events of its BMC"
 _INSTANCES = "then create the MIG instances again (nvidia-mig-parted), which it removes"
-_WHOLE = " and MIG is off, under which DCGM tests no GPU (nvidia-smi -mig 0; on Ampere then a reset)"
 _NO_LABEL = " whose label was found, and no other: if nothing names one, call the vendor"
-_THROUGH = ", and pass the PCIe switch through to this virtual machine too"
+_WHERE_TRUE: Mapping[str, tuple[str, str]] = {
+    "deferred": ("deferred", "; it takes effect when the driver is loaded again"),
+    "machines": ("machines", "; shut down the virtual machines that use them first"),
+    "lost": ("lost", " and the lost GPU responds again (else go on)"),
+    "ask": ("lost", "; ask for PCIe errors (AER) and vfio messages of that moment in the host's kernel log, and for"
+            " power and temperature events of its BMC"),
+    "again": ("mig", _INSTANCES), "mig": ("mig", f"; {_INSTANCES}"),
+    "whole": ("mig", " and MIG is off, under which DCGM tests no GPU (nvidia-smi -mig 0; on Ampere then a reset)"),
+    "guest": ("guest", ", and pass the PCIe switch through to this virtual machine too"),
+    "or_guest": ("or_guest", f"; in a virtual machine give it {_WINDOW}"),
+}  # fmt: skip
+"""What a place of a sentence says where this value is true; else nothing."""
 
 
 def instruction_text(instruction: Instruction, of: Finding | None = None) -> str:
@@ -193,17 +198,9 @@ def instruction_text(instruction: Instruction, of: Finding | None = None) -> str
     services = words.get("services")
     words["also"] = f", and those of these services that run: {services}" if services else ""
     words["pods"] = _PODS.format(node=shlex.quote(words["node"])) if "node" in words else ""
-    words["machines"] = _MACHINES if values.get("machines") else ""
-    words["deferred"] = _DEFERRED if values.get("deferred") else ""
-    words["lost"] = _LOST if values.get("lost") else ""
-    words["ask"] = _ASK if values.get("lost") else ""
-    words["again"] = _INSTANCES if values.get("mig") else ""
-    words["mig"] = f"; {words['again']}" if words["again"] else ""
-    words["whole"] = _WHOLE if words["again"] else ""
+    words |= {word: text if values.get(value) else "" for word, (value, text) in _WHERE_TRUE.items()}
     place = values.get("name") or values.get("position")
     words["at"] = f" at {place}" if place else _NO_LABEL if "position" in values else ""
-    words["guest"] = _THROUGH if values.get("guest") else ""
-    words["or_guest"] = f"; in a virtual machine give it {_WINDOW}" if values.get("or_guest") else ""
     words["disk"] = f"the disk at {place}"
     words["device"] = shlex.quote(f"/dev/{values.get('array', place)}")
     if "members" in values:  # of an array whose errors name no member, how to find it
