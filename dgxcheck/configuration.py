@@ -79,13 +79,9 @@ def _acknowledgement(entry: dict[str, Any], where: str, path: str, checks: Colle
     ceiling = entry.get("ceiling", 0)
     if isinstance(ceiling, bool) or not isinstance(ceiling, int | float) or not abs(ceiling) <= MOST:
         refuse(path, f"{where}.ceiling", f"{shown(ceiling)} is not a number of at most {MOST:g}")
-    return Acknowledgement(
-        check=check,
-        device=entry.get("device", "").strip(),
-        ceiling=ceiling if "ceiling" in entry else None,
-        reason=entry["reason"].strip(),
-        expiry=_day(entry["expiry"], f"{where}.expiry", path),
-    )
+    return Acknowledgement(check=check, device=entry.get("device", "").strip(),
+                           ceiling=ceiling if "ceiling" in entry else None, reason=entry["reason"].strip(),
+                           expiry=_day(entry["expiry"], f"{where}.expiry", path))
 
 
 def _day(value: object, where: str, path: str) -> str:

@@ -103,11 +103,8 @@ def _class(topology: Topology, hca: Device) -> str:
 
 
 def _nearest(topology: Topology, gpu: Device, fabric: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    classes = {
-        hca.name: PCI_CLASSES.index(link.pci)
-        for hca in topology.devices
-        if hca.name in fabric and (link := topology.link(gpu, hca)).pci
-    }
+    classes = {hca.name: PCI_CLASSES.index(link.pci) for hca in topology.devices
+               if hca.name in fabric and (link := topology.link(gpu, hca)).pci}
     best = min(classes.values(), default=None)
     return tuple(port for name, rank in classes.items() if rank == best for port in fabric[name])
 

@@ -152,11 +152,9 @@ def _summary_of(source: Source, side: Side, profile: str) -> HealthSummary:
     box = with_growth(box, NO_GROWTH if source.origin.kind == "live" else within(source, side.snapshot, inf))
     found = run(box, CHECKS)
     score = score_of(box, diagnose(box, found).causes, found)
-    return HealthSummary(
-        findings={finding.key: _finding_summary(finding) for finding in found},
-        score=None if score is None else score.total,
-        against=choice.profile.name if choice else "",
-    )
+    return HealthSummary(findings={finding.key: _finding_summary(finding) for finding in found},
+                         score=None if score is None else score.total,
+                         against=choice.profile.name if choice else "")
 
 
 def _finding_summary(finding: Finding) -> FindingSummary:

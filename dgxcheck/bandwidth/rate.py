@@ -84,11 +84,8 @@ def least_of(limits: Iterable[Limit], direction: Direction) -> Total:
     top: float | Missing = most if most is not None else next(r.most for _, r in rates if isinstance(r.most, Missing))
     if not isinstance(least, Missing) and not isinstance(top, Missing):
         least = min(least, top)
-    return Total(
-        rate=Rate(least, top),
-        limited_by=tuple(limit for limit, gbs in limited if gbs == most),
-        unknown=tuple(limit for limit, _ in gaps),
-    )
+    return Total(rate=Rate(least, top), limited_by=tuple(limit for limit, gbs in limited if gbs == most),
+                 unknown=tuple(limit for limit, _ in gaps))
 
 
 SOURCE = "Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018"

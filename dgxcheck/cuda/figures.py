@@ -15,13 +15,8 @@ Fact = dict[str, Any]
 
 def figure(samples: Sequence[float], unit: str, method: str, **more: Any) -> Fact:
     """A fact with the median of the samples, and the samples."""
-    return {
-        "value": _short(median(samples)),
-        "unit": unit,
-        "method": f"{method}, median of {len(samples)}",
-        "samples": [_short(sample) for sample in samples],
-        **more,
-    }
+    return {"value": _short(median(samples)), "unit": unit, "method": f"{method}, median of {len(samples)}",
+            "samples": [_short(sample) for sample in samples], **more}
 
 
 def single(value: float | bool | None, unit: str, method: str, **more: Any) -> Fact:

@@ -83,11 +83,8 @@ def _block(title: str, rows: list[str], room: int) -> list[str]:
 
 def metrics(memory: Memory) -> str:
     """Counts by device, kind and code, and the last judgement."""
-    tallies = [
-        ({"pci_bus_id": bus_id(bdf), "event": kind, "code": code}, tally)
-        for (bdf, kind, code), tally in memory.ledger.tallies.items()
-        if kind not in _UNCOUNTED
-    ]
+    tallies = [({"pci_bus_id": bus_id(bdf), "event": kind, "code": code}, tally)
+               for (bdf, kind, code), tally in memory.ledger.tallies.items() if kind not in _UNCOUNTED]
     counted = [(labels, tally.count) for labels, tally in tallies]
     last = [(labels, seconds_of(tally.last)) for labels, tally in tallies]
     worst = [(labels, STATES[tally.worst.value]) for labels, tally in tallies]

@@ -69,11 +69,8 @@ def _board(id: str, table: Any, sources: Mapping[str, str], path: str, member: s
     if not isinstance(table, dict) or not _ID.fullmatch(id):
         refuse(path, where, "must be a table named vendor:device, as printed by lspci -n")
     numbers = {key: value for key, value in table.items() if key != "name"}
-    return Board(
-        id=id,
-        name=_text(table, "name", path),
-        numbers=_numbers(numbers, BOARD_KEYS, sources, path, where),
-    )
+    return Board(id=id, name=_text(table, "name", path),
+                 numbers=_numbers(numbers, BOARD_KEYS, sources, path, where))
 
 
 def _numbers(
@@ -102,11 +99,8 @@ def _wiring(row: Any, path: str) -> Wiring:
     if not isinstance(row, dict):
         refuse(path, "wiring", "must be an array of tables, [[wiring]]")
     check_keys(row, ("gpus", "to_gpus", "to_hcas"), path, "wiring")
-    return Wiring(
-        gpus=_count(row.get("gpus"), path, "wiring.gpus"),
-        to_gpus=_classes(row, "to_gpus", path),
-        to_hcas=_classes(row, "to_hcas", path),
-    )
+    return Wiring(gpus=_count(row.get("gpus"), path, "wiring.gpus"), to_gpus=_classes(row, "to_gpus", path),
+                  to_hcas=_classes(row, "to_hcas", path))
 
 
 def _classes(row: Mapping[str, Any], key: str, path: str) -> dict[PciClass, int]:

@@ -53,11 +53,8 @@ def peerings(box: Box) -> tuple[Peering, ...] | Judgement:
 
 
 def _by_pair(box: Box, check: Check) -> Mapping[IdPair, Judgement]:
-    return {
-        (subject.bdf or subject.name, subject.peer.bdf or subject.peer.name): judgement
-        for subject, judgement in judgements(check, box)
-        if subject.peer is not None
-    }
+    return {(subject.bdf or subject.name, subject.peer.bdf or subject.peer.name): judgement
+            for subject, judgement in judgements(check, box) if subject.peer is not None}
 
 
 def _peering(

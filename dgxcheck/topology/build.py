@@ -95,11 +95,8 @@ def _gaps(
     gpus: list[Device], ends: Mapping[str, End],
 ) -> Iterator[Missing]:  # fmt: skip
     """Facts that should be there; no InfiniBand, no NVML, or NVML not recorded, is no gap."""
-    sources = (
-        (functions, (Gap.UNASKED,)),
-        (ib, (Gap.ABSENT, Gap.UNASKED)),
-        (nvml, (Gap.ABSENT, Gap.UNRECORDED, Gap.UNASKED)),
-    )
+    sources = ((functions, (Gap.UNASKED,)), (ib, (Gap.ABSENT, Gap.UNASKED)),
+               (nvml, (Gap.ABSENT, Gap.UNRECORDED, Gap.UNASKED)))
     yield from (facts for facts, normal in sources if isinstance(facts, Missing) and facts.gap not in normal)
     if isinstance(nvml, Nvml):
         yield from nvml.lost

@@ -108,11 +108,8 @@ def _kind(name: str) -> Literal["gpu", "nic"]:
 
 def _with_affinity(stated: NvidiaSmiTopo, name: str, device: Device) -> Device:
     """A device of the box with what the matrix tells of its place and the box does not."""
-    affinity = {
-        "cpu_affinity": _column_text(stated.cpu_affinity, name, "CPU Affinity"),
-        "numa_node": _node(stated.numa_affinity, name),
-        "gpu_numa_id": _node(stated.gpu_numa_id, name),
-    }
+    affinity = {"cpu_affinity": _column_text(stated.cpu_affinity, name, "CPU Affinity"),
+                "numa_node": _node(stated.numa_affinity, name), "gpu_numa_id": _node(stated.gpu_numa_id, name)}
     return replace(device, **{
         field: fact for field, fact in affinity.items()
         if not isinstance(fact, Missing) and isinstance(getattr(device, field), Missing)
@@ -224,8 +221,6 @@ def statuses(topology: Topology, stated: NvidiaSmiTopo, capability: str) -> tupl
     """
     matrix = stated.p2p.get(capability) or stated.p2p.get("", {})
     names = {name: device.bdf or device.name for name in stated.names if (device := topology.device(name)) is not None}
-    return tuple(
-        P2pStatus(a=names[a], b=names[b], **dict.fromkeys(CAPABILITIES, NOT_ASKED) | {capability: status})
-        for (a, b), status in matrix.items()
-        if a in names and b in names
-    )
+    unasked = dict.fromkeys(CAPABILITIES, NOT_ASKED)
+    return tuple(P2pStatus(a=names[a], b=names[b], **unasked | {capability: status})
+                 for (a, b), status in matrix.items() if a in names and b in names)

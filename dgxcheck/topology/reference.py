@@ -181,11 +181,9 @@ def _compared(graph: Graph, generation: int | Missing, limit: int | None) -> Ite
         labels = tuple(range(gpus)) if alike else fewest_differences(box, rows, most)
         if labels is None:
             continue
-        differences = tuple(
-            PairDifference(graph.names[i], graph.names[j], box[i][j], expected)
-            for i, j in combinations(range(gpus), 2)
-            if box[i][j] != (expected := rows[labels[i]][labels[j]])
-        )
+        differences = tuple(PairDifference(graph.names[i], graph.names[j], box[i][j], expected)
+                            for i, j in combinations(range(gpus), 2)
+                            if box[i][j] != (expected := rows[labels[i]][labels[j]]))
         if len(differences) <= most:
             yield Nearest(
                 reference=reference, differences=differences, missing_gpus=reference.gpus - gpus, labels=labels

@@ -44,11 +44,8 @@ def start(module: str) -> tuple[int, int, int]:
         ends += os.pipe()
         ends += os.pipe()
         plan_read, plan_write, said_read, said_write = ends
-        actions = [
-            (os.POSIX_SPAWN_DUP2, plan_read, 0),
-            (os.POSIX_SPAWN_DUP2, said_write, 1),
-            (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-        ]
+        actions = [(os.POSIX_SPAWN_DUP2, plan_read, 0), (os.POSIX_SPAWN_DUP2, said_write, 1),
+                   (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)]
         pid = os.posix_spawn(sys.executable, argv, _environment(), file_actions=actions, setpgroup=0, setsigmask=())
     except OSError:
         for end in ends:

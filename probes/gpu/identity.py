@@ -62,12 +62,8 @@ def gpu_board(source: Source) -> tuple[GpuBoard, ...] | Missing:
 
 
 def _board(source: Source, bdf: str) -> GpuBoard:
-    return GpuBoard(
-        bdf=bdf,
-        architecture=_architecture(source, bdf),
-        compute_capability=_compute_capability(source, bdf),
-        **facts_of(source, "board", bdf),
-    )
+    return GpuBoard(bdf=bdf, architecture=_architecture(source, bdf),
+                    compute_capability=_compute_capability(source, bdf), **facts_of(source, "board", bdf))
 
 
 def _architecture(source: Source, bdf: str) -> int | Missing:
@@ -117,12 +113,9 @@ def gpu_processes(source: Source) -> tuple[GpuActivity, ...] | Missing:
 
 
 def _activity(source: Source, bdf: str) -> GpuActivity:
-    return GpuActivity(
-        bdf=bdf,
-        compute=_processes(source, "nvmlDeviceGetComputeRunningProcesses", bdf),
-        graphics=_processes(source, "nvmlDeviceGetGraphicsRunningProcesses", bdf),
-        **facts_of(source, "activity", bdf),
-    )
+    compute = _processes(source, "nvmlDeviceGetComputeRunningProcesses", bdf)
+    graphics = _processes(source, "nvmlDeviceGetGraphicsRunningProcesses", bdf)
+    return GpuActivity(bdf=bdf, compute=compute, graphics=graphics, **facts_of(source, "activity", bdf))
 
 
 def _processes(source: Source, function: str, bdf: str) -> tuple[GpuProcess, ...] | Missing:
@@ -165,11 +158,8 @@ def runs_of(numbers: tuple[int, ...]) -> tuple[range, ...]:
 
 def _affinity(source: Source, bdf: str) -> GpuAffinity:
     cpus = _mask(source, "nvmlDeviceGetCpuAffinity", bdf)
-    return GpuAffinity(
-        bdf=bdf,
-        cpulist=cpus if isinstance(cpus, Missing) else cpulist(runs_of(cpus)),
-        memory_nodes=_mask(source, "nvmlDeviceGetMemoryAffinity", bdf, 0),
-    )
+    return GpuAffinity(bdf=bdf, cpulist=cpus if isinstance(cpus, Missing) else cpulist(runs_of(cpus)),
+                       memory_nodes=_mask(source, "nvmlDeviceGetMemoryAffinity", bdf, 0))
 
 
 def _mask(source: Source, function: str, bdf: str, *args: int) -> tuple[int, ...] | Missing:

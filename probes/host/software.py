@@ -105,12 +105,8 @@ _VERBS = "/dev/infiniband"
 
 def device_nodes(source: Source) -> DeviceNodes:
     """``/dev/nvidiactl``, ``/dev/nvidia-uvm``, a ``/dev/nvidia<minor>`` per GPU, ``/dev/infiniband/uverbs*``."""
-    return DeviceNodes(
-        control=_node(source, "/dev/nvidiactl"),
-        uvm=_node(source, "/dev/nvidia-uvm"),
-        gpus=_gpus(source),
-        verbs=_verbs(source),
-    )
+    return DeviceNodes(control=_node(source, "/dev/nvidiactl"), uvm=_node(source, "/dev/nvidia-uvm"),
+                       gpus=_gpus(source), verbs=_verbs(source))
 
 
 def _gpus(source: Source) -> tuple[DeviceNode, ...] | Missing:

@@ -38,8 +38,5 @@ def _device(source: Source, bdf: str) -> Vpd:
     if not (found := dict(keywords(answer))):
         garbled = Missing(Gap.GARBLED, where, f"{len(answer)} bytes without keywords")
         return Vpd(bdf=bdf, uuid=garbled, manages_nvswitches=garbled)
-    return Vpd(
-        bdf=bdf,
-        uuid=found.get(UUID) or Missing(Gap.ABSENT, where, f"no keyword {UUID}"),
-        manages_nvswitches=any(_MANAGES in text for text in found.values()),
-    )
+    return Vpd(bdf=bdf, uuid=found.get(UUID) or Missing(Gap.ABSENT, where, f"no keyword {UUID}"),
+               manages_nvswitches=any(_MANAGES in text for text in found.values()))

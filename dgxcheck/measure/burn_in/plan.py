@@ -72,12 +72,8 @@ def _place(gpu: str, near: Mapping[str, Sequence[str]], senders: dict[str, str],
 
 def files(root: str, listed: tuple[AerDevice, ...] | Missing) -> dict[str, str]:
     """``0000:06:00.0 fatal`` to the file that counts them, of every device that has one."""
-    return {
-        f"{row.bdf} {severity}": f"{root}/sys/bus/pci/devices/{row.bdf}/aer_dev_{severity}"
-        for row in rows(listed)
-        for severity in _AER
-        if isinstance(getattr(row, severity), AerErrors)
-    }
+    return {f"{row.bdf} {severity}": f"{root}/sys/bus/pci/devices/{row.bdf}/aer_dev_{severity}"
+            for row in rows(listed) for severity in _AER if isinstance(getattr(row, severity), AerErrors)}
 
 
 def _far(topology: Topology, a: Device, b: Device) -> tuple[int, int]:

@@ -74,13 +74,8 @@ def _differences(comparison: Comparison) -> Iterator[Block]:
 
 def _row(alike: Sequence[Difference]) -> tuple[Cell, ...]:
     difference = alike[0]
-    return (
-        Cell(visible(device_of(alike))),
-        Cell(difference.kind.upper(), _TONES[difference.kind]),
-        Cell(_value(difference.old)),
-        Cell(_value(difference.new)),
-        Cell(visible(difference.message)),
-    )
+    return (Cell(visible(device_of(alike))), Cell(difference.kind.upper(), _TONES[difference.kind]),
+            Cell(_value(difference.old)), Cell(_value(difference.new)), Cell(visible(difference.message)))
 
 
 def _value(value: Value) -> str:

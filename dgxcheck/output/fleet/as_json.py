@@ -56,12 +56,8 @@ def _fault(found: OpenFault) -> Json:
 
 
 def _kind(kind: KindOfFault) -> Json:
-    return {
-        **members(kind, "check fault=word? status"),
-        "count": len(kind.nodes),
-        "nodes": folded(kind.nodes),
-        **members(kind, "common version?"),
-    }
+    return {**members(kind, "check fault=word? status"), "count": len(kind.nodes), "nodes": folded(kind.nodes),
+            **members(kind, "common version?")}
 
 
 def _difference(difference: VersionDifference) -> Json:

@@ -253,8 +253,5 @@ def _recurrence(recurrence: Recurrence) -> Json:
 
 
 def _component(component: Component) -> Json:
-    return {
-        **members(component, "kind name"),
-        "bdf": shown(component.bdf),
-        **members(component, "peer_bdf part? position? slot serial shared_by"),
-    }
+    return {**members(component, "kind name"), "bdf": shown(component.bdf),
+            **members(component, "peer_bdf part? position? slot serial shared_by")}

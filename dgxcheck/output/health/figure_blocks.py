@@ -119,13 +119,8 @@ def _burned(assessment: Assessment, bdf: str, row: Measurement) -> tuple[Cell, .
     wrong, throttled = more.get("wrong"), more.get("throttled")
     reasons = throttled.items() if isinstance(throttled, dict) else ()
     parts = [f"{reason} {100 * part:.3g} %" for reason, part in reasons if isinstance(part, int | float) and part]
-    return (
-        name,
-        *(_curve(more, key) for key, *_ in _CURVES),
-        Cell(_number(more.get("cycles"))),
-        Cell(_number(wrong), "fail" if wrong else None),
-        Cell(visible(", ".join(parts)) or "never"),
-    )
+    return (name, *(_curve(more, key) for key, *_ in _CURVES), Cell(_number(more.get("cycles"))),
+            Cell(_number(wrong), "fail" if wrong else None), Cell(visible(", ".join(parts)) or "never"))
 
 
 _EXTREMES = {"temperature": "temperature_max", "power_w": "power_max"}

@@ -137,15 +137,9 @@ def _evidence(finding: Finding) -> Iterator[str]:
 
 
 def _listed(findings: Iterable[Finding]) -> Table:
-    rows = tuple(
-        (
-            Cell(finding.id),
-            Cell(finding.status.value.upper(), TONES[finding.status]),
-            Cell(visible(subject_name(finding.subject))),
-            Cell(visible(finding.judgement.message)),
-        )
-        for finding in findings
-    )
+    rows = tuple((Cell(finding.id), Cell(finding.status.value.upper(), TONES[finding.status]),
+                  Cell(visible(subject_name(finding.subject))), Cell(visible(finding.judgement.message)))
+                 for finding in findings)
     return Table(head=("Check", "Status", "Device", "Finding"), rows=rows)
 
 

@@ -108,9 +108,5 @@ def _origin(spec: str, head: dict[str, Json]) -> Origin:
     if isinstance(provenance, dict) and isinstance(onto := provenance.get("onto"), dict):
         kind = f"{kind} onto {onto['kind']}" if onto.get("kind") in MADE else kind
     recorded_at = head.get("recorded_at")
-    return Origin(
-        "recording",
-        spec,
-        recorded_at if isinstance(recorded_at, str) else "",
-        kind if isinstance(kind, str) else "recorded",
-    )
+    return Origin("recording", spec, recorded_at if isinstance(recorded_at, str) else "",
+                  kind if isinstance(kind, str) else "recorded")

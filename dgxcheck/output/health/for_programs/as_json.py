@@ -64,12 +64,8 @@ def _score(assessment: Assessment) -> Json:
     score = assessment.score
     if score is None:
         return None
-    return {
-        **members(score, "total coverage floor measured"),
-        "usable_gpus": round(score.usable_gpus, 3),
-        "level": assessment.level,
-        "areas": {str(area): value for area, value in score.areas.items()},
-    }
+    return {**members(score, "total coverage floor measured"), "usable_gpus": round(score.usable_gpus, 3),
+            "level": assessment.level, "areas": {str(area): value for area, value in score.areas.items()}}
 
 
 def _finding(finding: Finding, remedy: str) -> Json:
