@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from operator import attrgetter
+from typing import Any
 
 from dgxcheck import __version__
 from dgxcheck.facts.inventory import Part
@@ -22,13 +22,15 @@ def either(key: str, value: object) -> dict[str, Json]:
 
 
 def members(record: Record, names: str) -> dict[str, Json]:
-    """Fields of a record under their own names, or another before ``=``: ``fault=fault.word``; one that may be empty,
-    and is null then, has ``?`` behind its name. A gap is null with its reason.
+    """Fields of a record under their own names, or another before ``=``: ``fault=fault.word``, null without a fault;
+    one that may be empty, and is null then, has ``?`` behind its name. A gap is null with its reason.
     """
     found: dict[str, Json] = {}
     for word in names.split():
         name, _, path = word.rstrip("?").partition("=")
-        value = attrgetter(path or name)(record)
+        value: Any = record
+        for step in (path or name).split("."):
+            value = None if value is None else getattr(value, step)
         if isinstance(value, Missing):
             found |= either(name, value)
         else:

@@ -24,11 +24,8 @@ def render(report: FabricReport) -> str:
         "verdict": judged.verdict,
         "summary": {
             "systems": len({adapter.host for adapter in judged.fabric.adapters.values() if adapter.host}),
-            "adapters": len(judged.fabric.adapters),
-            "cables": len(judged.fabric.cables),
-            "leaves": tiers[0],
-            "spines": tiers[1],
-            "cores": tiers.total() - tiers[0] - tiers[1],
+            "adapters": len(judged.fabric.adapters), "cables": len(judged.fabric.cables),
+            "leaves": tiers[0], "spines": tiers[1], "cores": tiers.total() - tiers[0] - tiers[1],
             "bisection_gbs": round(bisection_gbs(leaves), 1),
             "exit_code": report.exit_code,
         },

@@ -206,9 +206,7 @@ def _cause(assessment: Assessment, cause: Cause) -> Json:
         for action, condition in zip(cause.actions, when, strict=True)
     ]
     return {
-        "id": cause.component.id,
-        "component": _component(cause.component),
-        "explains": list(cause.explains),
+        "id": cause.component.id, "component": _component(cause.component), "explains": list(cause.explains),
         "faults": [fault.word for fault in cause.faults],
         "severity": cause.severity.value,
         "confidence": {

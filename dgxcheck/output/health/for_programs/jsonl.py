@@ -24,21 +24,18 @@ from dgxcheck.output.report import HealthReport
 def render(report: HealthReport) -> str:
     """A line of about 30 kB for a machine of eight GPUs."""
     assessment = report.assessment
-    findings, score = assessment.findings, assessment.score
+    findings = assessment.findings
     return compact({
         **head(RESULT),
         **{key: value for name in assessment.host for key, value in either(name, assessment.host[name]).items()},
         "source": source(assessment.origin),
-        "level": assessment.level,
-        "profile": None if assessment.profile is None else assessment.profile.name,
+        **members(assessment, "level profile=profile.name"),
         "gpus": {**gpu_models(assessment.snapshot)},
         "versions": {name: [*values] for name, values in versions(assessment.snapshot).items()},
         "nvlink_domains": [*nvlink_domains(assessment.snapshot)],
         "parts": [part(each) for each in parts(assessment.snapshot, assessment.settings)],
         "nvlinks": {gpu: {**links} for gpu, links in nvlinks(assessment.snapshot).items()},
-        "verdict": assessment.verdict.value,
-        "score": None if score is None else score.total,
-        "coverage": None if score is None else score.coverage,
+        **members(assessment, "verdict=verdict.value score=score.total coverage=score.coverage"),
         # of what passed what can be compared with other machines, in the unit of the check; null for anything else
         "passed": {
             each.key: number(each.judgement.measured) if each.judgement.unit in COMPARED else None
@@ -64,9 +61,7 @@ def _found(assessment: Assessment) -> list[Json]:
 def _finding(finding: Finding, cause: str | None, remedy: str) -> Json:
     judged, entry = finding.judgement, finding.acknowledgement
     return {
-        "key": finding.key,
-        "status": judged.status.value,
-        "fault": None if judged.fault is None else judged.fault.word,
+        **members(finding, "key status=judgement.status.value fault=judgement.fault.word"),
         "subject": subject_name(finding.subject),
         **members(judged, "message measured expected unit?"),
         "cause": cause,
