@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from dgxcheck.assessment.importing.bundle import Opened, as_source
 from dgxcheck.checks.engine.finding import BAD, Finding
 from dgxcheck.difference.facts import RESERVE, pairs
 from dgxcheck.facts.faults import Fault
@@ -58,11 +57,6 @@ class BaseBox(Record):
         groups = provenance_before.get("groups") if isinstance(provenance_before, dict) else None
         found: dict[str, Json] = {"onto": {"name": self.name, "kind": self.kind}}
         return found | ({"groups": groups} if groups is not None else {})
-
-
-def base_of_bundle(spec: str, found: Opened) -> BaseBox | None:
-    """The machine of a bundle that was read; None where nothing was read of it."""
-    return base_of(spec, as_source(spec, found)) if found.outputs else None
 
 
 def base_of(spec: str, source: Source) -> BaseBox:

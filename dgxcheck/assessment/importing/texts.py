@@ -16,7 +16,6 @@ from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import PACKED, CpuTime, read_input, too_large, unzipped
 from dgxcheck.limits import IMPORT_BYTES, IMPORT_LINES
-from dgxcheck.readers.bundles.sniff import is_bundle
 from dgxcheck.readers.formats import utf16
 from dgxcheck.readers.layout.undo import Layout, undone
 
@@ -68,11 +67,6 @@ def text_of(name: str, lines: tuple[str, ...], time: CpuTime | None = None) -> I
     """A text, and its lines without what stands around outputs."""
     time = time or CpuTime()
     return InputText(name, lines, time.whole(name, lambda: undone(lines)), time)
-
-
-def bundles(files: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of the files that are bug reports, archives or directories of outputs."""
-    return tuple(file for file in files if file != "-" and is_bundle(file))
 
 
 def lines(raw: bytes, file: str) -> tuple[str, ...]:

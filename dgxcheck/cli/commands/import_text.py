@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from dgxcheck.assessment.importing.bundle import Opened, opened
-from dgxcheck.assessment.importing.onto import base_of, base_of_bundle
+from dgxcheck.assessment.importing.bundle import Opened, as_source, opened
+from dgxcheck.assessment.importing.onto import base_of
 from dgxcheck.assessment.importing.recording import TextsRead, read, recording
-from dgxcheck.assessment.importing.texts import KNOWN, InputText, bundles, texts
+from dgxcheck.assessment.importing.texts import KNOWN, InputText, texts
 from dgxcheck.assessment.importing.unread import nearest
 from dgxcheck.assessment.machine import open_source
 from dgxcheck.checks.engine.wording import counted, first_of
@@ -16,6 +16,7 @@ from dgxcheck.cli.progress import TerminalProgress
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.output.recognised import AGAIN, CONTRADICTS, recognised
+from dgxcheck.readers.bundles.sniff import is_bundle
 from dgxcheck.readers.combine import Part
 
 MOST_NAMED = 10
@@ -44,7 +45,7 @@ def command(files: tuple[str, ...], onto: str | None, output: str | None, host: 
         raise click.UsageError("give -o FILE, or --show to see what would be read")
     if output is not None:
         check_writable(output, "import")
-    reports = bundles(files)
+    reports = tuple(file for file in files if file != "-" and is_bundle(file))
     if len(reports) > 1 or (reports and onto is not None):
         what = "--onto another one" if onto is not None else "the bug reports and archives of one machine at one time"
         raise BadInput(f"{reports[-1]}: stands for a machine of its own; import it alone, not {what}")
@@ -52,9 +53,9 @@ def command(files: tuple[str, ...], onto: str | None, output: str | None, host: 
         for report in reports:
             begin(report)
         bundle = opened(reports[0], host) if reports else None
-        base = base_of_bundle(reports[0], bundle) if bundle is not None else None
-        if onto is not None:
-            base = base_of(onto, open_source(onto))
+        base = None if onto is None else base_of(onto, open_source(onto))
+        if bundle is not None and bundle.outputs:
+            base = base_of(reports[0], as_source(reports[0], bundle))
         others = tuple(file for file in files if file not in reports)
         reading = read(texts(others), bundle, "" if reports else host, begin)
     if show:
