@@ -230,11 +230,8 @@ def nvlinks_of(machine: Surveyed, gpu: Device, links: Collection[int] | None = N
 
 
 def _lacking(machine: Surveyed, rows: Collection[NvLink], gpu: Device, own: Counter[str]) -> list[str]:
-    to_each = {
-        other.bdf: Counter(row.remote_bdf for row in rows if row.bdf == other.bdf and isinstance(row.remote_bdf, str))
-        for other in machine.topology.gpus
-        if other.bdf != gpu.bdf
-    }
+    to_each = {bdf: Counter(row.remote_bdf for row in rows if row.bdf == bdf and isinstance(row.remote_bdf, str))
+               for bdf in (other.bdf for other in machine.topology.gpus) if bdf != gpu.bdf}
     reached = {end for counts in to_each.values() for end in counts}
     # each half of a DGX-2 has NVSwitches of its own: GPUs that share one with this GPU say what is usual
     near = {bdf: counts for bdf, counts in to_each.items() if counts.keys() & own.keys()}

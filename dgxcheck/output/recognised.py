@@ -39,12 +39,9 @@ def _text(text: InputText, reading: TextsRead) -> Iterator[str]:
     yield f"{text.name}: {counted(len(text.lines) - (text.lines[-1:] == ('',)), 'line')}"
     if text.selection:
         yield text.selection
-    rows = [
-        (min(part.found.understood, default=0) + 1, len(part.found.understood), len(part.found.facts), part.found.tool)
-        for part in reading.parts
-        if part.file == text.name
-    ]
-    yield from _table(rows)
+    found = (part.found for part in reading.parts if part.file == text.name)
+    yield from _table([(min(each.understood, default=0) + 1, len(each.understood), len(each.facts), each.tool)
+                       for each in found])
     for why, parts in ((CONTRADICTS, reading.combined.refused), (AGAIN, reading.combined.again)):
         left = [f"{part.found.tool} (line {min(part.found.understood, default=0) + 1})" for part in parts
                 if part.file == text.name]  # fmt: skip

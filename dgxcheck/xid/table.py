@@ -238,11 +238,8 @@ def decoded(number: int, text: str) -> tuple[Response, bool] | None:
     if match is None:
         return None
     bits, status = int(match["intrinfo"], 16), match["status"]
-    held = [
-        rule
-        for rule in _rules()
-        if rule.number == number and match["unit"] in rule.units and any(_fits(bits, each) for each in rule.patterns)
-    ]
+    held = [rule for rule in _rules() if rule.number == number and match["unit"] in rule.units
+            and any(_fits(bits, each) for each in rule.patterns)]
     if status is not None:
         held = [rule for rule in held if _has(int(status, 16), rule.status)]
     if not held:

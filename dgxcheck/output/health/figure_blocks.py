@@ -69,14 +69,12 @@ def _heat_map(found: Sequence[Figure], kind: str, title: str, others: Alike) -> 
     if not cells:
         return None
     names = gpu_names(cells)
-    rows = [
-        (
-            Cell(visible(a)),
-            *(_cell(cells[a, b], others) if (a, b) in cells else Cell("·" if a == b else "") for b in names),
-        )
-        for a in names
-    ]
-    return Table(head=("", *map(visible, names)), rows=tuple(rows), caption=title, heat=True)
+
+    def cell(a: str, b: str) -> Cell:
+        return _cell(cells[a, b], others) if (a, b) in cells else Cell("·" if a == b else "")
+
+    rows = tuple((Cell(visible(a)), *(cell(a, b) for b in names)) for a in names)
+    return Table(head=("", *map(visible, names)), rows=rows, caption=title, heat=True)
 
 
 def _cell(figure: Figure, others: Alike | None = None) -> Cell:
@@ -146,11 +144,8 @@ def curve_points(recorded: Json, key: str) -> tuple[tuple[float, float], ...]:
     times, values = recorded.get("at"), recorded.get(key)
     if not isinstance(times, list) or not isinstance(values, list) or len(times) != len(values):
         return ()
-    return tuple(
-        (float(at), float(value))
-        for at, value in zip(times, values, strict=True)
-        if isinstance(at, int | float) and isinstance(value, int | float)
-    )
+    return tuple((float(at), float(value)) for at, value in zip(times, values, strict=True)
+                 if isinstance(at, int | float) and isinstance(value, int | float))
 
 
 def _why(row: Measurement) -> str:

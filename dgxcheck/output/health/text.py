@@ -245,11 +245,8 @@ def closing(findings: Sequence[Finding]) -> list[str]:
         finding for finding in skipped if finding.judgement.reason not in _NOT_PROMISED
     ]  # fmt: skip
     silent = seen[Status.UNKNOWN] + len(missing)
-    return [
-        f"System Results: {seen[Status.PASS]} success, {seen[Status.FAIL]} errors, {seen[Status.WARN]} warnings,"
-        f" {silent} did not run",
-        *(["One or more tests didn't run."] if silent else []),
-    ]
+    ran = f"{seen[Status.PASS]} success, {seen[Status.FAIL]} errors, {seen[Status.WARN]} warnings"
+    return [f"System Results: {ran}, {silent} did not run", *(["One or more tests didn't run."] if silent else [])]
 
 
 def _cells(finding: Finding) -> tuple[str, ...]:

@@ -85,11 +85,8 @@ def others(topology: Topology, marks: Iterable[Mark], nvme: bool) -> tuple[str, 
     marked = {at[1] for mark in marks for at in mark.at if at[0] in ("box", "link")}
     shown = {device.bdf for device in topology.devices}
     on_path = {bdf for each in topology.functions.values() if isinstance(each.path, tuple) for bdf in each.path[:-1]}
-    return tuple(
-        bdf
-        for bdf, function in topology.functions.items()
-        if bdf not in shown and bdf not in on_path and (bdf in marked or (nvme and _class(function) == NVME))
-    )
+    return tuple(bdf for bdf, function in topology.functions.items() if bdf not in shown and bdf not in on_path
+                 and (bdf in marked or (nvme and _class(function) == NVME)))
 
 
 def _class(function: PciFunction) -> int:

@@ -44,11 +44,8 @@ def matrix(topology: Topology, pci_only: bool) -> str:
             for other in topology.devices
         ]
         rows.append("\t".join((names[device.name], *cells, *_affinities(device, len(titles)))))
-    nics = [
-        f"  {names[nic.name]}: {visible(nic.name)}"
-        for nic in topology.devices
-        if nic.kind != "gpu" and not is_printed(nic.name)
-    ]
+    nics = [f"  {names[nic.name]}: {visible(nic.name)}" for nic in topology.devices
+            if nic.kind != "gpu" and not is_printed(nic.name)]
     legend = ["", "Legend:", "", *(line for line in _LEGEND if not (pci_only and "NV#" in line))]
     return lines([*rows, *legend, *(["", "NIC Legend:", "", *nics] if nics else [])])
 

@@ -55,13 +55,8 @@ def as_json(machine: Surveyed, a: Device, b: Device) -> dict[str, Json]:
 
 def sentence(a: Device, b: Device, link: Link, label: str) -> str:
     """``topo -p``: the most direct path between two GPUs as a sentence."""
-    ways = {
-        "PIX": "a single PCIe switch",
-        "PXB": "several PCIe bridges",
-        "PHB": "a PCIe host bridge",
-        "NODE": "two host bridges of one NUMA node",
-        "SOC": "the interconnect between NUMA nodes",
-    }
+    ways = {"PIX": "a single PCIe switch", "PXB": "several PCIe bridges", "PHB": "a PCIe host bridge",
+            "NODE": "two host bridges of one NUMA node", "SOC": "the interconnect between NUMA nodes"}
     if link.nvlinks:
         way = f"{link.nvlinks} NVLinks" if link.nvlinks > 1 else "1 NVLink"
         return f"{visible(a.name)} reaches {visible(b.name)} over {way} ({label})."

@@ -65,13 +65,10 @@ def earlier(seen: EarlierXid) -> str:
 
 def _earlier(log: Times) -> list[str]:
     """Facts of earlier boots about a GPU's end, with the number of their boot: that before the last one is -1."""
-    found = {
-        f"{EARLIER}boot {number}, begun 0: {message}"[:LOG_LINE_CHARACTERS]: None
-        for number, boot in enumerate(log.earlier, -len(log.earlier))
-        for _, message in boot
-        if _OF_GPU.match(message)
-    }
-    return [*found][-LOG_LINES:]
+    found = (f"{EARLIER}boot {number}, begun 0: {message}"[:LOG_LINE_CHARACTERS]
+             for number, boot in enumerate(log.earlier, -len(log.earlier))
+             for _, message in boot if _OF_GPU.match(message))
+    return [*dict.fromkeys(found)][-LOG_LINES:]
 
 
 def line(seconds: float, message: str) -> str:
