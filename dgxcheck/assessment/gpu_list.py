@@ -55,15 +55,10 @@ def _row(device: Device, facts: Snapshot) -> ListedGpu:
     listed: tuple[Gpu, ...] = () if isinstance(facts.gpu, Missing) else facts.gpu.gpus
     gpu = next((gpu for gpu in listed if gpu.bdf == device.bdf), None)
     gap = device.uuid if isinstance(device.uuid, Missing) else Missing(Gap.ABSENT, "nvmlDeviceGetHandleByIndex")
-    return ListedGpu(
-        index=device.index,
-        bdf=shown(device.bdf) or NO_BUS_ID,
-        name=_pci_name(device, facts) if gpu is None else gpu.name,
-        uuid=gap if gpu is None else gpu.uuid,
-        serial=gap if gpu is None else gpu.serial,
-        slot=slot_of(device, facts.slots),
-        vbios=gap if gpu is None else gpu.vbios,
-    )
+    name = _pci_name(device, facts) if gpu is None else gpu.name
+    uuid, serial, vbios = (gap, gap, gap) if gpu is None else (gpu.uuid, gpu.serial, gpu.vbios)
+    return ListedGpu(index=device.index, bdf=shown(device.bdf) or NO_BUS_ID, name=name, uuid=uuid, serial=serial,
+                     slot=slot_of(device, facts.slots), vbios=vbios)
 
 
 def _pci_name(device: Device, facts: Snapshot) -> str | Missing:

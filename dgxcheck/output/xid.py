@@ -39,12 +39,9 @@ def one(meanings: Sequence[Explanation], relations: Sequence[Relation]) -> str:
     effects = gathered((relation.place, relation.effect) for relation in relations if number in relation.causes)
     related = [
         *(("  Can cause", f"{_names(numbers)} on {PLACES[place]}") for place, numbers in effects.items()),
-        *(
-            ("  Can follow", f"{_names(r.causes - {number})} on {_CAUSES[r.place]}")
-            for r in relations
-            if number == r.effect and r.causes - {number}
-        ),
-    ]
+        *(("  Can follow", f"{_names(r.causes - {number})} on {_CAUSES[r.place]}")
+          for r in relations if number == r.effect and r.causes - {number}),
+    ]  # fmt: skip
     return lines([*blocks, *columns(related)] if related else blocks[:-1])
 
 

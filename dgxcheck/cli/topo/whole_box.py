@@ -57,11 +57,10 @@ def p2p(asked: Question) -> Answer:
         text = f"Peer-to-peer status is not known: {visible(str(statuses))}\n"
         return asked.either(lambda: text, lambda: {"p2p": None, "p2p_reason": statuses.reason}), False
     complete = not any(isinstance(getattr(status, capability), Missing) for status in statuses)
+    as_nvidia_smi = asked.form == "nvidia-smi"
     return asked.either(
-        lambda: (
-            topo_peers.p2p_matrix(asked.topology, statuses, capability, asked.form == "nvidia-smi", asked.width)
-            + ("" if asked.form == "nvidia-smi" else asked.notes())
-        ),
+        lambda: topo_peers.p2p_matrix(asked.topology, statuses, capability, as_nvidia_smi, asked.width)
+        + ("" if as_nvidia_smi else asked.notes()),
         lambda: topo_peers.p2p_as_json(asked.topology, statuses, capability),
     ), complete and not asked.topology.gaps
 

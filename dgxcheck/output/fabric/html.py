@@ -40,20 +40,12 @@ def render(report: FabricReport) -> str:
     )
     counts = text.fault_counts(judged)
     lead = f"{counts}." if first is None else f"{counts}. First: {first.message}; {first.action}"
-    return html.render(
-        Page(
-            title=text.sizes(judged),
-            status=judged.verdict.upper(),
-            tone=judged.verdict,
-            lead=f"{lead[0].upper()}{lead[1:]}",
-            facts=(
-                *(("Cabling", row) for row in text.schemes(judged)),
-                *(("Bandwidth", row) for row in text.bandwidth(leaves)),
-                written(),
-            ),
-            sections=sections(*titled),
-        )
-    )
+    facts = (*(("Cabling", row) for row in text.schemes(judged)),
+             *(("Bandwidth", row) for row in text.bandwidth(leaves)), written())
+    return html.render(Page(
+        title=text.sizes(judged), status=judged.verdict.upper(), tone=judged.verdict,
+        lead=f"{lead[0].upper()}{lead[1:]}", facts=facts, sections=sections(*titled),
+    ))  # fmt: skip
 
 
 def _problem(finding: FabricFinding) -> Block:

@@ -49,10 +49,7 @@ def _node(node: Node) -> Json:
 
 
 def _fault(found: OpenFault) -> Json:
-    return {
-        **members(found.fault, "key status fault=word? subject message action?"),
-        **members(found, "level found_at"),
-    }
+    return members(found.fault, "key status fault=word? subject message action?") | members(found, "level found_at")
 
 
 def _kind(kind: KindOfFault) -> Json:

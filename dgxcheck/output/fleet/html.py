@@ -62,12 +62,9 @@ def _page(report: FleetReport) -> Page:
     )  # fmt: skip
     return Page(
         title=names if 0 < len(names) <= _LONGEST_TITLE else counted(len(fleet.nodes) + len(fleet.silent), "node"),
-        status=fleet.verdict.upper(),
-        tone=fleet.verdict,
-        lead=_lead(fleet),
-        facts=tuple(_facts(fleet)),
-        sections=sections(*titled),
-    )
+        status=fleet.verdict.upper(), tone=fleet.verdict,
+        lead=_lead(fleet), facts=tuple(_facts(fleet)), sections=sections(*titled),
+    )  # fmt: skip
 
 
 def _lead(fleet: Fleet) -> str:
