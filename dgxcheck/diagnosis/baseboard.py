@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import GPU_BASEBOARD, NVSWITCHES
-from dgxcheck.components.locate import far_ends
+from dgxcheck.components.locate import far_ends, has_nvswitches
 from dgxcheck.diagnosis.confidence import Confidence, by_agreement
 from dgxcheck.facts.faults import UNRESPONSIVE, Fault
 from dgxcheck.facts.record import replace
@@ -32,7 +32,7 @@ def lost_boards(box: Box, findings: Sequence[Finding]) -> Iterator[Shared]:
     working = [gpu for gpu in box.topology.gpus if gpu.bdf not in gone]
     adapters = [each for each in box.topology.devices if each.kind == "nic" and each.bdf not in gone]
     every = _switches(box, gone)
-    switches = every if every <= gone else _joined_to_none(box, every, working)
+    switches = _joined_to_none(box, every, working) if working and not every <= gone else every & gone
     if len(switches) > 1 and switches <= gone:
         of_one_board = len(gpus) > 1 and adapters and not (working and switches == every)
         of_it = switches | {gpu.bdf for gpu in gpus} if of_one_board else switches
@@ -43,6 +43,16 @@ def lost_boards(box: Box, findings: Sequence[Finding]) -> Iterator[Shared]:
     absent = [each for each in failed if each.judgement.fault in _ABSENT and each.judgement.measured == 0]
     if adapters and len(absent) == len(_ABSENT):
         yield absent, GPU_BASEBOARD
+
+
+def board_of(box: Box, lost: Collection[str | None]) -> Component | None:
+    """The baseboard that feeds GPUs with NVSwitches, where they stop together while adapters respond."""
+    gpus = [gpu for gpu in box.topology.gpus if gpu.bdf in lost]
+    beside = any(each.kind == "nic" and each.bdf not in lost for each in box.topology.devices)
+    on_a_board = has_nvswitches(box) or box.number("nvlink.bridges") is not None
+    if len(gpus) == len(lost) > 1 and beside and on_a_board:
+        return replace(GPU_BASEBOARD, shared_by=tuple(gpu.name for gpu in gpus))
+    return None
 
 
 def trunk(box: Box, findings: Sequence[Finding]) -> Component | None:

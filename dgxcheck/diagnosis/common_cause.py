@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.finding import BAD, Finding, Status, Subject
 from dgxcheck.components.component import Component, Key, host_part
 from dgxcheck.components.containment import NVSWITCHES, above, containing
 from dgxcheck.components.locate import far_ends
-from dgxcheck.diagnosis.baseboard import lost_boards, trunk
+from dgxcheck.diagnosis.baseboard import board_of, lost_boards, trunk
 from dgxcheck.diagnosis.shared_by_many import FEWEST, boards_of, is_air_or_power, shared_by_many
 from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
@@ -31,8 +31,8 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
 
     Of NVSwitches the fabric that they make up, or the NVLinks between two, and of NVLinks that end at them, where half
     of the GPUs log errors of theirs. Of GPUs and adapters the nearest PCIe switch above all of them, or the host bridge
-    or socket if nothing else below it works; else the power supply, which is all that they share, of a virtual machine
-    its host.
+    or socket if nothing else below it works; else their baseboard or the power supply, which is all that they share, of
+    a virtual machine its host.
     """
     failed = [finding for finding in findings if finding.status is Status.FAIL]
     for together in _moments([finding for finding in failed if _times(finding, "nvswitch")], "nvswitch"):
@@ -44,8 +44,8 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
         if not _are_several(together):
             continue
         lost = sorted({finding.subject.bdf or "" for finding in together})
-        whole = _shared(box, lost, gone) if {*lost} - unpowered else _POWER
-        whole = _BELOW_A_GUEST if whole == _POWER and guest(box) is not None else whole
+        whole = (_shared(box, lost, gone) or board_of(box, lost) or _POWER) if {*lost} - unpowered else _POWER
+        whole = _BELOW_A_GUEST if whole.kind == "host" and guest(box) is not None else whole
         yield [finding for finding in dead if finding.subject.bdf in lost], whole
 
 
@@ -91,14 +91,18 @@ def _times(finding: Finding, kind: str) -> list[float]:
     return [event.seconds for event in finding.judgement.events if event.kind == kind]
 
 
-def _shared(box: Box, lost: Sequence[str], gone: Collection[str | None]) -> Component:
+def _shared(box: Box, lost: Sequence[str], gone: Collection[str | None]) -> Component | None:
     wholes = [[component for component in above(box, bdf) if component.kind != "link"] for bdf in lost]
     for whole in wholes[0]:
-        if all(any(component.key == whole.key for component in others) for others in wholes[1:]):
-            below = [device for device in box.topology.devices if device.name in whole.shared_by]
-            if whole.kind in ("board", "switch") or all(device.bdf in gone for device in below):
-                return whole
-    return _POWER
+        of_all = all(any(component.key == whole.key for component in others) for others in wholes[1:])
+        if of_all and (whole.kind in ("board", "switch") or _is_silent(box, whole, gone)):
+            return whole
+    return None
+
+
+def _is_silent(box: Box, whole: Component, gone: Collection[str | None]) -> bool:
+    """Does nothing respond below a host bridge or at a socket?"""
+    return all(device.bdf in gone for device in box.topology.devices if device.name in whole.shared_by)
 
 
 def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[Component, ...]]:
@@ -119,7 +123,7 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
     by_check = gathered(((finding.id, finding.subject.peer is not None), finding) for finding in findings
                         if finding.subject.bdf and finding.status in (Status.PASS, *BAD))  # fmt: skip
     dead = {each.key: each for each in findings if each.judgement.fault in DEVICE_DEAD and each.subject.bdf}
-    lost_at = _lost_at(box, findings)
+    gone, lost_at = {each.subject.bdf for each in dead.values()}, _lost_at(box, findings)
     dead_around = gathered((key, each) for each in dead.values() for key in {whole.key for whole in _around(box, each)})
     for (_, pairs), judged in by_check.items():
         everywhere = _all_bad(judged)
@@ -149,7 +153,10 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
                 own = {each.key for each in inside}
                 others = dead_around.get(whole.key, ()) if inside[0].key in dead else ()
                 those = [*inside, *(other for other in others if other.key not in own)]
-                add(those, whole if {each.subject.bdf for each in those} - unpowered else _POWER)
+                at_once = {each.subject.bdf for each in those}
+                of_board = whole.kind in ("host-bridge", "socket") and not _is_silent(box, whole, gone)
+                due = (board_of(box, at_once) or whole) if of_board and inside[0].key in dead else whole
+                add(those, due if at_once - unpowered else _POWER)
         scattered = [each for each in judged if each.status in BAD and each.shared is not None
                      and (each.shared.kind == "fabric" or each.shared == NVSWITCHES or is_air_or_power(each.shared))]
         if (shared := shared_by_many(box, scattered, judged)) is not None:

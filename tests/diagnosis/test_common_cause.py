@@ -54,6 +54,13 @@ def test_gpus_that_go_in_the_same_moment_share_what_failed(gpus: tuple[int, ...]
     assert causes(tmp_path, log, lost(*gpus)) == {due: 2 * len(gpus)}
 
 
+@pytest.mark.parametrize("gpus", [range(4), range(8), (1, 6)])
+def test_gpus_of_a_baseboard_that_go_in_the_same_moment_share_it(gpus: Sequence[int], tmp_path: Path) -> None:
+    """HCAs at the same sockets respond."""
+    log = [xid_79(wired("dgx-b200").gpus[gpu], 3600) for gpu in gpus]
+    assert causes(tmp_path, log, lost(*gpus), "dgx-b200") == {"host/host/GPU baseboard": 2 * len(gpus)}
+
+
 def test_gpus_that_go_at_different_times_are_causes_of_their_own(tmp_path: Path) -> None:
     found = causes(tmp_path, [xid_79(GPUS[0], 3600), xid_79(GPUS[7], 3700)], lost(0, 7))
     assert found == {f"gpu/{GPUS[0]}": 2, f"gpu/{GPUS[7]}": 2}

@@ -78,7 +78,7 @@ REPORTS: list[tuple[str, Facts, list[str], str, set[str], set[str]]] = [
     ("dgx-1-v100", {**lost("06", 0), **lost("86", 5)}, [xid("06", 79, OFF), "9000.000000;" + xid("86", 79, OFF)],
       "gpu/0000:(06|86):00.0", {"reboot"}, {"reset-gpu"}),  # an hour and a half apart: two causes
     ("dgx-a100", {**lost("07", 0), **lost("bd", 7)}, [xid("07", 79, OFF), xid("bd", 79, OFF)],
-      "host/host/power supply", {"inspect"}, {"reset-gpu"}),  # in the same moment, on both sockets
+      "host/host/GPU baseboard", {"inspect"}, {"reset-gpu"}),  # in the same moment, on both sockets
     ("dgx-a100", of("87", "nvmlDeviceGetRemappedRows", [0, 1, 1, 0]), [xid("87", 94, "pid='<unknown>', Contained: SM"
       " (0x1). RST: No, D-RST: No")], "gpu/0000:87:00.0/memory", {"restart-program", "reset-gpu"}, {"replace"}),
     ("dgx-a100", {}, ["CPU23: Package temperature above threshold, cpu clock throttled (total events = 90112)"],
