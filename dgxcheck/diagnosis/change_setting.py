@@ -110,7 +110,7 @@ def _clock_option(box: Box, gpus: Collection[Device]) -> str:
     ``-rmc`` those of memory, of Hopper ``-rmcd``.
     """
     rows = [row for gpu in gpus if isinstance(row := box.gpu(gpu).clocks, GpuClocks)]
-    if any(held_memory_clock(row) is not None for row in rows):
+    if any(held_memory_clock(box, row) is not None for row in rows):
         return _DEFERRED if is_since("hopper", box, gpus) and not is_since("blackwell", box, gpus) else "-rmc"
     at_default = [row.application == row.default_application for row in rows]
     settable = [not isinstance(row.application.graphics, Missing) for row in rows]

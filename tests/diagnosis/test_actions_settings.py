@@ -11,6 +11,7 @@ from sample import FAULTS
 
 from dgxcheck.checks.engine.box import pci_subject
 from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.gpu.clocks import held_memory_clock
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import all_gpus, device_part, switch_setting
 from dgxcheck.diagnosis.action import PREPARATORY, first_remedy
@@ -136,3 +137,19 @@ def test_of_a_switch_only_the_ports_that_were_found_have_acs_cleared() -> None:
     found = replace(finding(switch, Fault.ACS, Status.WARN), subject=pci_subject("0000:4c:04.0"))
     (act,) = actions(box, switch, [found], frozenset())[0]
     assert act.commands == (("setpci", "-s", "0000:4c:04.0", "ECAP_ACS+0x6.w=0:3c"),)
+
+
+def test_a_memory_clock_far_down_is_set_where_all_gpus_work_with_it() -> None:
+    """Of one GPU that woke up meanwhile, or of idle ones, it says nothing."""
+    model = box_of("dgx-h100")
+
+    def held(percent: int) -> int | None:
+        clocks = tuple(replace(row, current=replace(row.current, memory=1200), performance_state=0)
+                       for row in rows(model.snapshot.gpu_clocks))  # fmt: skip
+        used = tuple(replace(row, gpu_percent=percent) for row in rows(model.snapshot.gpu_processes))
+        box = replace(model, snapshot=replace(model.snapshot, gpu_clocks=clocks, gpu_processes=used))
+        one = replace(box, snapshot=replace(box.snapshot, gpu_clocks=clocks[:1]))
+        assert held_memory_clock(one, clocks[0]) is None
+        return held_memory_clock(box, clocks[0])
+
+    assert (held(98), held(0)) == (1200, None)

@@ -20,7 +20,7 @@ from dgxcheck.components.component import host_part
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import THROTTLE_TIMES
-from dgxcheck.facts.missing import Gap, Missing, need
+from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.nvml.gpu import GpuBoard
 from dgxcheck.facts.nvml.readings import ClockPair, Clocks, GpuClocks, GpuThermal
 
@@ -168,7 +168,7 @@ def application(box: Box, clocks: GpuClocks) -> Judgement | Missing:
     Application clocks against the GPU's own defaults, in MHz; and memory's clock in P0, which a setting alone holds
     below its highest.
     """
-    if (memory := held_memory_clock(clocks)) is not None:
+    if (memory := held_memory_clock(box, clocks)) is not None:
         message = f"memory clock held at {memory} MHz in P0, highest {clocks.max.memory} MHz"
         of_memory = (answered(memory, "nvmlDeviceGetClockInfo", clocks.bdf, 2),)
         return judged(Fault.CLOCKS_LOWERED, message, memory, need(clocks.max.memory), "MHz", of_memory, warns=True)
@@ -197,16 +197,26 @@ def application(box: Box, clocks: GpuClocks) -> Judgement | Missing:
     return judged(Fault.CLOCKS_LOWERED, message, measured, expected, "MHz", tuple(evidence), warns=warns)
 
 
-def held_memory_clock(clocks: GpuClocks) -> int | None:
+def held_memory_clock(box: Box, clocks: GpuClocks) -> int | None:
     """Memory's clock in P0, where it is locked: well below its highest, and no application clock says so.
 
-    Less than half of it is a GPU that woke up between the two questions.
+    Less than half of it is a GPU that woke up between the two questions, unless all of several GPUs work and have it.
     """
     now, highest, application = clocks.current.memory, clocks.max.memory, clocks.application.memory
     if isinstance(now, Missing) or isinstance(highest, Missing) or clocks.performance_state != 0:
         return None
     target = highest if isinstance(application, Missing) else application
-    return now if highest / 2 < now < min(target, highest) * _LOCKED else None
+    if now >= min(target, highest) * _LOCKED:
+        return None
+    every = rows(box.snapshot.gpu_clocks)
+    at_work = (row.performance_state == 0 and row.current.memory == now and _is_busy(box, row.bdf) for row in every)
+    return now if now > highest / 2 or (len(every) > 1 and all(at_work)) else None
+
+
+def _is_busy(box: Box, bdf: str) -> bool:
+    activity = box.gpu(bdf).processes
+    percent = 0 if isinstance(activity, Missing) else activity.gpu_percent
+    return not isinstance(percent, Missing) and percent > 0
 
 
 def _locked(box: Box, clocks: GpuClocks, application_mhz: int) -> int | Missing | None:
