@@ -42,6 +42,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "ecc.corrected-rate": _own(1000, "an hour", 0, 1e9, "no vendor gives one"),
     "ecc.remapped-rows": Threshold(512, "rows", 1, 100000, "DCGM fails from 512; NVIDIA's flag after 512"),
     "ecc.retired-pages-warn": Threshold(10, "pages", 0, 64, "Meta GCM alone; Azure: 62 and one pending fail"),
+    "ecc.retired-pages-near": Threshold(60, "pages", 0, 64, "the limit of DCGM before it was 63"),
     "ecc.retired-pages-double": Threshold(15, "pages", 0, 64, "DCGM: more than 15, and more than 1 in a week"),
     "pcie.replay": Threshold(1, "times", 0.1, 1000, "DCGM's rate per generation and lane as it is"),
     "pcie.replay-fail": Threshold(80, "replays", 1, 1000000, "DCGM's diagnostic: more than 80 in a test"),

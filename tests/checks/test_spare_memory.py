@@ -72,8 +72,9 @@ def test_rows(check: str, facts: dict[str, Json], expected: tuple[str, FaultKind
         ([DAY * 30 * n for n in range(1, 16)] + [DAY * 450 + HOUR], ("fail", Fault.PAGES_GROWING)),
         ([DAY * 30 * n for n in range(1, 15)] + [DAY * 420 + HOUR], ("warn", Fault.PAGES_MANY)),
         ([0] * 16, ("warn", Fault.PAGES_MANY)),
+        ([0] * 59, ("warn", Fault.PAGES_MANY)), ([0] * 60, ("warn", Fault.PAGES_EXHAUSTED)),
     ],
-    ids=["once a month", "two in a week", "two in a week of fifteen", "times not known"],
+    ids=["once a month", "two in a week", "two in a week of fifteen", "times not known", "59", "60"],
 )
 def test_pages_within_a_week(times: list[int], expected: tuple[str, FaultKind], tmp_path: Path) -> None:
     pages: list[Json] = [{"address": n, "timestamp": time} for n, time in enumerate(times)]

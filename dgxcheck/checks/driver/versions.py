@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dgxcheck.checks.driver.loaded import RELOAD
+from dgxcheck.checks.driver.loaded import RELOAD, minors_gone
 from dgxcheck.checks.engine.blame import host, itself, part, setting_of_all
 from dgxcheck.checks.engine.box import HOST, Box, guest, nvml_unavailable
 from dgxcheck.checks.engine.check import Check, per_host, per_listed_gpu, ruled
@@ -167,7 +167,8 @@ def _gpu_node(box: Box, gpu: Device) -> Judgement:
         return _opened(box, [node])
     others = {row.minor for row in need(box.nvml).gpus if row.bdf != gpu.bdf}
     spare = [each.path for number, each in enumerate(nodes) if each.opens is True and number not in others]
-    gone = any(box.topology.device(event.bdf) is None for event in box.log.off_bus)  # the node of such a GPU stays
+    lost = any(box.topology.device(event.bdf) is None for event in box.log.off_bus)
+    gone = lost or minors_gone(box)  # the node of such a GPU stays
     if not spare or gone or in_container(box) or len(nodes) != len(box.topology.gpus) or guest(box) is not None:
         return skip("not-recorded", f"/dev/nvidia{minor} was not checked")
     evidence = (answered(minor, "nvmlDeviceGetMinorNumber", gpu.bdf or ""), Evidence(spare[0], True))

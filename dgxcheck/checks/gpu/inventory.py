@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from dgxcheck.checks.driver.loaded import bound
+from dgxcheck.checks.driver.loaded import bound, minors_gone
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import Box, gpu_unavailable, mig_enabled
@@ -57,11 +57,12 @@ def _with_driver(box: Box) -> list[Device]:
 
 
 def _count_judgement(box: Box) -> Judgement:
-    """Fails if the machine has fewer GPUs than its reference machine. Not judged in containers and virtual machines,
-    which see only the GPUs assigned to them, or if only the GPUs of the machine are known. Unknown if no GPU is visible
-    at all and no profile was named.
+    """Fails if the machine has fewer GPUs than its reference machine; without one, if a minor number is left that the
+    driver has given to no GPU, or if a CPU of Grace has fewer GPUs than another. Not judged in containers and virtual
+    machines, which see only the GPUs assigned to them. Unknown if no GPU is visible at all and no profile was named.
 
-    Source: GPUs in /sys/bus/pci/devices and nvmlDeviceGetCount against the profile
+    Source: GPUs in /sys/bus/pci/devices and nvmlDeviceGetCount against the profile, nvmlDeviceGetMinorNumber and
+    numa_node
     """
     choice = box.choice
     nvml, pci = box.nvml, box.snapshot.pci
@@ -78,7 +79,7 @@ def _count_judgement(box: Box) -> Judgement:
         message = f"no NVIDIA GPU is visible, and no profile was named{_of_others(box)}"
         return Judgement(Status.UNKNOWN, message, 0, None, "GPUs", (none,))
     if choice is None or choice.how == "gpus" or (number := choice.number("gpu.count")) is None:
-        return NO_REFERENCE
+        return NO_REFERENCE if why else _fewer_than_there_were(box) or _fewer_than_beside(box) or NO_REFERENCE
     if why:
         return skip("not-visible", why)
     present = need(count(box))
@@ -89,6 +90,35 @@ def _count_judgement(box: Box) -> Judgement:
     note = f"; bound to no driver: {', '.join(unbound)}" if unbound else ""
     message = f"{present} of {counted(int(number.value), 'GPU')} found ({choice.profile.title}){note}"
     return judged(Fault.GPU_MISSING, message, present, number.value, "GPUs", evidence, fails=present < number.value)
+
+
+def _fewer_than_there_were(box: Box) -> Judgement | None:
+    """By minor numbers: the driver gives each GPU the lowest that is free, and keeps it until the GPU is removed."""
+    gone = minors_gone(box)
+    if not gone:
+        return None
+    present, nodes = len(box.topology.gpus), ", ".join(f"/dev/nvidia{minor}" for minor in gone)
+    message = f"{present} of {counted(present + len(gone), 'GPU')} that the driver had are left; no GPU has {nodes}"
+    evidence = tuple(answered(row.minor, "nvmlDeviceGetMinorNumber", row.bdf) for row in need(box.nvml).gpus
+                     if isinstance(row.minor, int))  # fmt: skip
+    return judged(Fault.GPU_MISSING, message, present, present + len(gone), "GPUs", evidence, fails=True)
+
+
+def _fewer_than_beside(box: Box) -> Judgement | None:
+    """Superchips of one machine are alike: each Grace has one GPU (GH200), or each has two (GB200, GB300)."""
+    if not is_coherent(box):
+        return None
+    nodes = [gpu.numa_node for gpu in box.topology.gpus]
+    of_cpus = (row.node for row in rows(box.snapshot.numa) if not isinstance(row.cpulist, Missing) and row.cpulist)
+    at = {node: nodes.count(node) for node in of_cpus}
+    present, due = sum(at.values()), max(at.values(), default=0) * len(at)
+    if present == due or present != len(nodes):
+        return None
+    where = ", ".join(f"{number} at node {node}" for node, number in at.items())
+    message = f"{present} of {counted(due, 'GPU')} found: {where}"
+    evidence = tuple(Evidence(pci_file(gpu.bdf, "numa_node"), gpu.numa_node) for gpu in box.topology.gpus
+                     if isinstance(gpu.numa_node, int))  # fmt: skip
+    return judged(Fault.GPU_MISSING, message, present, due, "GPUs", evidence, fails=True)
 
 
 def _of_others(box: Box) -> str:

@@ -29,7 +29,8 @@ _WATCH = "nothing to do now; compare the number at the next maintenance"
 def _retired(box: Box, ecc: GpuEcc) -> Judgement:
     """K80 to V100: fails from {ecc.retired-pages-fail} retired (the table holds 64), and above
     {ecc.retired-pages-double} for double-bit errors if more than one of them is new within a week; warns from 1 for a
-    double-bit error, and above {ecc.retired-pages-warn} in all.
+    double-bit error, and above {ecc.retired-pages-warn} in all; from {ecc.retired-pages-near} on a field diagnostic is
+    due.
 
     Source: https://docs.nvidia.com/deploy/dynamic-page-retirement/index.html; DCGM_GPU_HARDWARE_LIMITS; DCGM's page
     retirement watch
@@ -49,7 +50,8 @@ def _retired(box: Box, ecc: GpuEcc) -> Judgement:
         message = f"{message}; {new} of those for double-bit errors within a week"
         return replace(judgement, status=Status.FAIL, message=message, fault=Fault.PAGES_GROWING)
     if count > watch or double:
-        return replace(judgement, status=Status.WARN, fault=Fault.PAGES_MANY)
+        fault = Fault.PAGES_MANY if count < box.settings.limit("ecc.retired-pages-near") else Fault.PAGES_EXHAUSTED
+        return replace(judgement, status=Status.WARN, fault=fault)
     for retired in pages:
         need(retired)
     return judgement

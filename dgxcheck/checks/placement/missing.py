@@ -76,6 +76,8 @@ def _place(box: Box, what: DeviceType) -> _Place | None:
         expected = min((classes.get(near, 0) for classes in expected_counts), default=0)
         lacking = [gpu for gpu in gpus if _classes(box, gpu, what)[near] < expected]
         if lacking and len(lacking) < len(gpus):
+            if near == "NODE":  # it is below a host bridge of its own
+                return None
             # what lacks a device at the other socket is not where the device is missing
             return _below(lacking if near != "SOC" else [gpu for gpu in gpus if gpu not in lacking], near)
         if what == "GPU" and near in NEAR and wirings and all(wiring.to_hcas.get(near) for wiring in wirings):

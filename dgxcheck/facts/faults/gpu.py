@@ -226,7 +226,7 @@ class Gpu:
         "many pages retired for double-bit errors, several of them within a week", "hardware", steps=RMA_STEPS,
         remedy=FIELD_DIAGNOSTIC,
         source=PAGES)
-    PAGES_EXHAUSTED = FaultKind("pages-exhausted", "retired pages at the limit at which the board is replaced",
+    PAGES_EXHAUSTED = FaultKind("pages-exhausted", "retired pages at or near the limit at which the board is replaced",
         "hardware", about=("gpu", "memory"), steps=RMA_STEPS, remedy=FIELD_DIAGNOSTIC,
         source=PAGES)
     MEMORY_UNREPAIRABLE = FaultKind("memory-unrepairable", "the driver reports memory that cannot be repaired",
