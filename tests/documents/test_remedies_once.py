@@ -116,7 +116,7 @@ RULES: tuple[tuple[str, str, Rule], ...] = (
     ("receivers that are not ready are no cable's fault", "receiver-not-ready", _none("reseat|replace|reboot|drain")),
     ("an error that a port contained needs action", "aer-logged|aer-uncorrectable",
      _of("inspect", "no further action", "the device recovered, .*DPC")),
-    ("power is not the GPU tray's", "power supply", _none(".*", "GPU tray|dcgmi|reseat")),
+    ("power of the host is not the GPU tray's", "^host power supply", _none(".*", "GPU tray|dcgmi|reseat")),
     ("what is missing is looked for, then rebooted", r"^slot missing",
      _in_order("inspect", "drain", "reboot", "power-cycle", "reseat", "contact-vendor")),
     ("what is missing is looked for", r"^slot missing (?:GPU|HCA)", _first("inspect")),
