@@ -13,7 +13,7 @@ from dgxcheck.components.component import Component, Key, host_part
 from dgxcheck.components.containment import NVSWITCHES, above, containing
 from dgxcheck.components.locate import far_ends
 from dgxcheck.diagnosis.baseboard import board_of, lost_boards, trunk
-from dgxcheck.diagnosis.shared_by_many import FEWEST, boards_of, is_air_or_power, shared_by_many
+from dgxcheck.diagnosis.shared_by_many import FEWEST, OF_PORTS, boards_of, is_air_or_power, shared_by_many
 from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
 from dgxcheck.facts.ids import PCI_BRIDGE
@@ -158,7 +158,7 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
                 due = (board_of(box, at_once) or whole) if of_board and inside[0].key in dead else whole
                 add(those, due if at_once - unpowered else _POWER)
         scattered = [each for each in judged if each.status in BAD and each.shared is not None
-                     and (each.shared.kind == "fabric" or each.shared == NVSWITCHES or is_air_or_power(each.shared))]
+                     and (each.shared.kind in OF_PORTS or each.shared == NVSWITCHES or is_air_or_power(each.shared))]
         if (shared := shared_by_many(box, scattered, judged)) is not None:
             add(scattered, shared)
     found = chain(same_moment(box, findings), _trained_below(box, findings), lost_boards(box, findings))

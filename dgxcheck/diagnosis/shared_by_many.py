@@ -14,6 +14,7 @@ FEWEST = 3
 """GPUs with NVLink errors; of two, one or the link between them is the likelier cause."""
 _AIR_AND_POWER = ("cooling", "power supply")
 """Of the host: fans and supplies serve a part of it each."""
+OF_PORTS = ("fabric", "subnet-manager")
 _FEWEST_PORTS = 3
 """So many ports, if also half of all on cards like theirs, point to the fabric rather than to a bad cable each."""
 _AT_LEAST = {"power supply": 0.0, "cooling": 0.5}
@@ -34,7 +35,7 @@ def shared_by_many(box: Box, bad: Sequence[Finding], judged: Sequence[Finding]) 
     if whole == NVSWITCHES:
         gpus = {finding.subject.bdf for finding in bad}
         return whole if len(gpus) >= FEWEST and 2 * len(gpus) >= len(box.topology.gpus) else None
-    if whole.kind == "fabric":
+    if whole.kind in OF_PORTS:
         cards = same_cards(box, {finding.subject.bdf for finding in bad})
         like = sum(finding.subject.bdf in cards for finding in judged) or len(judged)
         return whole if len(bad) >= _FEWEST_PORTS and 2 * len(bad) >= like else None

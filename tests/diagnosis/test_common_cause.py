@@ -54,11 +54,32 @@ def test_gpus_that_go_in_the_same_moment_share_what_failed(gpus: tuple[int, ...]
     assert causes(tmp_path, log, lost(*gpus)) == {due: 2 * len(gpus)}
 
 
-@pytest.mark.parametrize("gpus", [range(4), range(8), (1, 6)])
-def test_gpus_of_a_baseboard_that_go_in_the_same_moment_share_it(gpus: Sequence[int], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("base", "gpus"), [
+    ("dgx-b200", range(4)), ("dgx-b200", range(8)), ("dgx-b200", (1, 6)), ("dgx-b300", (1, 2)),
+])  # fmt: skip
+def test_gpus_of_a_baseboard_that_go_in_the_same_moment_share_it(
+    base: str, gpus: Sequence[int], tmp_path: Path
+) -> None:
     """HCAs at the same sockets respond."""
-    log = [xid_79(wired("dgx-b200").gpus[gpu], 3600) for gpu in gpus]
-    assert causes(tmp_path, log, lost(*gpus), "dgx-b200") == {"host/host/GPU baseboard": 2 * len(gpus)}
+    log = [xid_79(wired(base).gpus[gpu], 3600) for gpu in gpus]
+    assert causes(tmp_path, log, lost(*gpus), base) == {"host/host/GPU baseboard": 2 * len(gpus)}
+
+
+def test_a_tray_whose_gpus_are_all_lost_has_no_supply_to_replace(tmp_path: Path) -> None:
+    """None of them tells NVML its model any more."""
+    lines = {f"kmsg {number}": xid_79(gpu, 3600) for number, gpu in enumerate(wired("gb200-nvl72").gpus, 40)}
+    document = {"schema": "dgxcheck/overlay/1", "base": "gb200-nvl72", "facts": lost(*range(4)), "add": lines}
+    (tmp_path / "tray.json").write_text(json.dumps(document), encoding="utf-8")
+    (cause,) = assess(str(tmp_path / "tray.json")).causes
+    assert cause.actions[0].instruction.code == "inspect-power-shelves"
+    assert "replace" not in {action.step for action in cause.actions}
+
+
+def test_half_of_the_ports_that_wait_have_one_subnet_manager(tmp_path: Path) -> None:
+    waiting = (("state", "2: INIT\n"), ("sm_lid", "0x0\n"))
+    facts: dict[str, Json] = {f"text /sys/class/infiniband/mlx5_{port}/ports/1/{file}": text
+                              for port in range(6) for file, text in waiting}  # fmt: skip
+    assert causes(tmp_path, [], facts, "dgx-h100") == {"subnet-manager/of the fabric": 6}
 
 
 def test_gpus_that_go_at_different_times_are_causes_of_their_own(tmp_path: Path) -> None:
