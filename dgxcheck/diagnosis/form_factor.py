@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 from dgxcheck.checks.engine.box import Box, guest
@@ -15,9 +16,9 @@ from dgxcheck.facts.host import Host
 from dgxcheck.facts.ids import MELLANOX
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.nvml.gpu import Fabric
+from dgxcheck.facts.record import remembered
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.profiles.library import boards_for
-from dgxcheck.topology.model import Device
 
 FormFactor = Literal["sxm", "water-cooled", "dual-gpu-card", "card", "carrier"]
 """``sxm``: a module on a GPU tray; ``water-cooled``: a card of a DGX Station; ``carrier``: a board or riser without a
@@ -115,7 +116,7 @@ def is_on_network_board(box: Box, component: Component) -> bool:
     Four ConnectX-7 are on each network module of a DGX from H100 on; a ConnectX-8 is on the board of its GPU (B300), or
     on the tray. No service manual that is public has the owner take one out.
     """
-    models = [_named(box, gpu) for gpu in box.topology.gpus]
+    models = _named(box).values()
     if not any(map(_WITH_ADAPTERS.search, models)) and not (is_dgx(box) and any(map(_WITH_MODULES.search, models))):
         return False
     function = box.topology.functions.get(component.bdf or "") if component.kind == "link" else None
@@ -127,13 +128,14 @@ def has_fabric_elsewhere(box: Box) -> bool:
     """Is the NVLink fabric managed by another machine of the rack (GB200 NVL72), not by this one? A GH200 without
     NVLinks has none.
     """
-    linked = (gpu for gpu in box.topology.gpus if gpu.nvlink_positions != 0)
-    return any(_RACK.search(_named(box, gpu)) for gpu in linked) and not _stands_alone(box)
+    unlinked = {gpu.name for gpu in box.topology.gpus if gpu.nvlink_positions == 0}
+    linked = (model for name, model in _named(box).items() if name not in unlinked)
+    return any(map(_RACK.search, linked)) and not _stands_alone(box)
 
 
 def is_tray_of_a_rack(box: Box) -> bool:
     """A compute tray of an NVL72: the power shelves of its rack feed all trays."""
-    return any(_TRAY.search(_named(box, gpu)) for gpu in box.topology.gpus) and not _stands_alone(box)
+    return any(map(_TRAY.search, _named(box).values())) and not _stands_alone(box)
 
 
 def _stands_alone(box: Box) -> bool:
@@ -151,11 +153,13 @@ def _model(box: Box, component: Component) -> str:
     if not box.topology.gpus and box.choice is not None:
         boards = boards_for(box.choice)
         return next((boards[name].name for name in box.choice.profile.boards if name in boards), "")
-    by_id = next((name for gpu in gpus if (name := _named(box, gpu))), "")
+    by_id = next((name for gpu in gpus if (name := _named(box).get(gpu.name))), "")
     return own or (models.pop() if len(models) == 1 else by_id)
 
 
-def _named(box: Box, gpu: Device) -> str:
-    """Its model; of one that is lost and reports none that of its PCI id."""
-    boards, name = boards_for(box.choice), box.board_id(gpu)
-    return model_family(box, gpu) or (boards[name].name if name in boards else "")
+@remembered()
+def _named(box: Box) -> Mapping[str, str]:
+    """The model of each GPU by its name; of one that is lost and reports none that of its PCI id."""
+    boards = boards_for(box.choice)
+    ids = {gpu: box.board_id(gpu) for gpu in box.topology.gpus}
+    return {gpu.name: model_family(box, gpu) or (boards[id].name if id in boards else "") for gpu, id in ids.items()}
