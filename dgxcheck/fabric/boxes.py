@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck.assessment.machine import LAUNCH, Machine, examine
-from dgxcheck.fabric.finding import FabricFinding
+from dgxcheck.checks.engine.wording import counted
+from dgxcheck.fabric.finding import FabricFinding, by_severity
 from dgxcheck.fabric.intent import Scheme
 from dgxcheck.fabric.judge import Judged
+from dgxcheck.fabric.model import Adapter, unnumbered
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.infiniband import IbRate, PortState
 from dgxcheck.facts.missing import BadInput, rows
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.typical import gathered
+from dgxcheck.fleet.node_names import counted_order, folded
 from dgxcheck.launch import placements
 from dgxcheck.topology.model import slot_of
 
@@ -29,6 +34,8 @@ class Seat(Record):
     """Empty where no slot is named."""
     gpus: tuple[str, ...]
     """Those that no other adapter is nearer to."""
+    gbit: float = 0.0
+    """Of its InfiniBand ports that were up; 0 where none was."""
 
     @property
     def shown(self) -> str:
@@ -78,20 +85,48 @@ def seats(machine: Machine) -> tuple[Seat, ...]:
     near = gathered((name, placed.gpu.name) for placed in placements(snapshot, topology)
                     for name in dict.fromkeys(port.partition(":")[0] for port in placed.ports))  # fmt: skip
     guids = {each.name: each.node_guid for each in rows(snapshot.infiniband)}
+    gbit = {each.device: max((port.rate.gbit_per_s for port in rows(each.ports) if port.state is PortState.ACTIVE
+                            and port.link_layer == "InfiniBand" and isinstance(port.rate, IbRate)), default=0.0)
+            for each in rows(snapshot.ib_ports)}  # fmt: skip
     found = []
     for device in topology.devices:
         if device.kind == "nic" and device.bdf:
             guid, slot = guids.get(device.name), slot_of(device, snapshot.slots)
             found.append(
                 Seat(name=device.name, guid=guid.replace(":", "") if isinstance(guid, str) else "", bdf=device.bdf,
-                     slot=slot if isinstance(slot, str) else "", gpus=tuple(near.get(device.name, ())))
+                     slot=slot if isinstance(slot, str) else "", gpus=tuple(near.get(device.name, ())),
+                     gbit=gbit.get(device.name, 0.0))
             )  # fmt: skip
     return tuple(found)
 
 
 def joined(judged: Judged, boxes: Boxes) -> Judged:
-    """The findings with the seats of the adapters that they name, and whether the name or the cable is wrong."""
-    return replace(judged, findings=tuple(_joined(finding, judged, boxes) for finding in judged.findings))
+    """The findings with the seats of the adapters that they name, and whether the name or the cable is wrong; links
+    below what the same adapter ran at there."""
+    findings = [_joined(finding, judged, boxes) for finding in judged.findings]
+    return replace(judged, findings=by_severity([*findings, *_slower(judged, boxes)]))
+
+
+def _slower(judged: Judged, boxes: Boxes) -> Iterator[FabricFinding]:
+    """All of them may be slow, so that none is below the others; each kind of adapter once."""
+    known = {end for finding in judged.findings if finding.fault is Fault.PORT_SLOW for end in finding.ends}
+    found: dict[tuple[str, str, float], list[Adapter]] = {}
+    for cable in judged.fabric.cables:
+        for guid, _ in (cable.end, cable.peer):
+            own = judged.fabric.adapters.get(guid)
+            if own is None or own.shown in known or not cable.gbit:
+                continue
+            seat = boxes.by_guid.get(guid) or boxes.by_name.get(own.name)
+            if seat is not None and cable.gbit < seat.gbit:
+                found.setdefault((unnumbered(own.host), cable.rate, seat.gbit), []).append(own)
+    for (_, rate, gbit), adapters in found.items():
+        names = sorted({each.name for each in adapters}, key=counted_order)
+        hosts = folded({each.host for each in adapters})
+        yield FabricFinding(
+            fault=Fault.PORT_SLOW, status="warn", ends=tuple(each.shown for each in adapters), moves=(),
+            message=f"{'/'.join(names)} of {hosts}: {counted(len(adapters), 'link')} at {rate}, {gbit:g} Gbit/s in the"
+            " recordings (--boxes)", action=Fault.PORT_SLOW.remedy,
+        )  # fmt: skip
 
 
 def _joined(finding: FabricFinding, judged: Judged, boxes: Boxes) -> FabricFinding:

@@ -126,7 +126,7 @@ def as_planned(fabric: Fabric, tiers: Tiers, places: Places, planned: Planned) -
 def _missing(what: str, home: Port, fabric: Fabric, seen: bool) -> FabricFinding:
     place, state = fabric.shown(home), "has no link" if seen else "is not in the fabric"
     return FabricFinding(
-        fault=Fault.CABLE_MISSING, status="fail", ends=(what, place), moves=(),
+        fault=Fault.CABLE_MISSING, status="fail", ends=(what, place), moves=(), plugs=(home,),
         message=f"{what} {state}; it belongs to {place}{_occupied(home, fabric)}",
         action=f"look at the cable from {what} to {place}: reseat both ends, then replace it",
     )  # fmt: skip
@@ -206,6 +206,7 @@ def _lacking(lacks: Sequence[Lack], fabric: Fabric, tiers: Tiers) -> Iterator[Fa
             where = ", ".join(dict.fromkeys(f"from {near} to {far}" for near, far in cables))
             yield FabricFinding(
                 fault=Fault.CABLE_MISSING, status="fail", ends=tuple(dict.fromkeys(chain(*cables))), moves=(),
+                plugs=tuple(chain(*(lack.ports for lack in those))),
                 message=f"{name} has {links} to {upper}, {usual} at most other switches",
                 action=f"look at the {'cables' if len(those) > 1 else 'cable'} {where}: reseat both ends, then replace"
                 f" {'them' if len(those) > 1 else 'it'}",

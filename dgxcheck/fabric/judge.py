@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.fabric.cabling import as_most_have, as_planned
-from dgxcheck.fabric.finding import FabricFinding, Verdict
+from dgxcheck.fabric.finding import VERDICTS, FabricFinding, Verdict, by_severity, handled
 from dgxcheck.fabric.intent import Intent, Places, inferred, places_of
 from dgxcheck.fabric.model import Cable, Fabric, Port, kind_of
 from dgxcheck.fabric.plan import compared
@@ -20,8 +20,6 @@ from dgxcheck.facts.typical import gathered
 from dgxcheck.readers.fabric.plan import PlannedCable
 from dgxcheck.readers.fabric.rows import is_guid
 from dgxcheck.settings import Settings
-
-_VERDICTS: tuple[Verdict, ...] = ("fail", "unknown", "warn", "pass")
 
 
 class Judged(Record):
@@ -40,7 +38,7 @@ class Judged(Record):
         """The worst; unknown where nothing was to judge, or something could not be read."""
         words = {finding.status for finding in self.findings}
         words |= {"unknown"} if self.unread or not self.fabric.cables else set()
-        return next((word for word in _VERDICTS if word in words), "pass")
+        return next((word for word in VERDICTS if word in words), "pass")
 
 
 _OF_ABSENCE = frozenset({Fault.CABLE_MISSING, Fault.UPLINKS_UNEVEN, Fault.SUBNET_SPLIT})
@@ -70,9 +68,8 @@ def judge(
     found += [*unmanaged(fabric, tiers), *_islands(fabric, tiers, intent, places, elsewhere)]
     found += [*slow_links(fabric, tiers, slower), *_errors(fabric)]
     found = [finding for finding in found if not (cut and finding.fault in _OF_ABSENCE)]
-    found.sort(key=lambda finding: _VERDICTS.index(finding.status))
-    return Judged(fabric=fabric, tiers=tiers, places=places, intent=intent, findings=tuple(found),
-                  unread=tuple(unread))  # fmt: skip
+    return Judged(fabric=fabric, tiers=tiers, places=places, intent=intent,
+                  findings=by_severity(handled(found, fabric)), unread=tuple(unread))  # fmt: skip
 
 
 def _guids(fabric: Fabric) -> Iterator[FabricFinding]:
@@ -162,7 +159,7 @@ def _errors(fabric: Fabric) -> Iterator[FabricFinding]:
         ends = fabric.shown(port), fabric.shown(far)
         more = f"; at the other end {beyond}" if beyond else ""
         yield FabricFinding(
-            fault=Fault.PORT_ERRORS, status="warn", ends=ends, moves=(),
+            fault=Fault.PORT_ERRORS, status="warn", ends=ends, moves=(), plugs=(port, far),
             message=f"{ends[0]} - {ends[1]}: {bad}{more} since the counters were cleared",
             action="clear the counters and read them again under load; if they grow, reseat, then replace this cable",
         )  # fmt: skip

@@ -185,9 +185,9 @@ def _slow(fabric: Fabric, cable: Cable, usual: str) -> FabricFinding:
     """A cable below the rate that ``usual`` tells."""
     ends = fabric.shown(cable.end), fabric.shown(cable.peer)
     return FabricFinding(
-        fault=Fault.PORT_SLOW, status="warn", ends=ends, moves=(),
+        fault=Fault.PORT_SLOW, status="warn", ends=ends, moves=(), plugs=(cable.end, cable.peer),
         message=f"{ends[0]} - {ends[1]}: {cable.rate}, {usual}",
-        action="reseat and clean both ends of this cable, then replace it; ibportstate shows what each end enables",
+        action=Fault.PORT_SLOW.remedy,
     )  # fmt: skip
 
 

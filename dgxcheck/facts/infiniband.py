@@ -64,6 +64,9 @@ LANE_GBIT = {
     "XDR": 200.0,
 }  # fmt: skip
 """Gbit/s of a lane as the kernel reckons them: linux/drivers/infiniband/core/sysfs.c, rate_show."""
+CAGE_PORTS = {"NDR": 2}
+"""Ports of one cage of a switch whose links have this speed and are not split: an OSFP cage holds two InfiniBand
+ports, numbered one after the other (https://docs.nvidia.com/networking/display/QM97X0PUB/Interfaces)."""
 
 
 class IbRate(Record):

@@ -125,6 +125,7 @@ def test_the_papers_arithmetic(tmp_path: Path, capsys: pytest.CaptureFixture[str
         "PASS: 124 systems, 496 adapters, 31 leaves, 16 spines: nothing found\n"
         "dgx[000-123]: all 4 adapters of a system on one leaf\n"
         "bisection 6,200 GB/s, both directions; 6,012 GB/s of payload at 64/66\n"
+        "rates: adapters 496 at 4x EDR; between switches 496 at 4x EDR\n"
         "\n"
         "Leaf           Systems  Adapters  Uplinks  Over-subscription\n"
         "leaf[000-030]  4        16        16       1:1\n"

@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 from fabrics import Fabric, Kind, judged
 
+from dgxcheck.fabric.boxes import boxes_of, joined
+from dgxcheck.facts.faults import Fault
+from dgxcheck.output.fabric.text import rates
+
 
 @pytest.mark.parametrize(("kind", "slow", "words"), [
     ("rails", "leaf000r2", "leaf000r2: 16 links to other switches at 4x HDR, 4x NDR at most others"),
@@ -69,3 +73,45 @@ def test_switches_of_another_generation_are_not_slow() -> None:
         fabric.rates[f"leaf00{unit}r0", 60] = "4xHDR"
     fabric.planned = dict(fabric.up)
     assert [finding for finding in judged(fabric).findings if finding.fault.word == "port-slow"] == []
+
+
+def test_two_ports_of_one_cage_are_one_finding_and_one_interrupts_the_other() -> None:
+    """On a Quantum-2 switch; the cage of two links that were split, and of older switches, is not known."""
+    fabric = Fabric("rails", 32, "4xNDR")
+    fabric.rates["dgx004 mlx5_2", 1] = "4xHDR"
+    (finding,) = judged(fabric).findings
+    assert (finding.action, finding.disturbs) == (Fault.PORT_SLOW.remedy, ("dgx004 mlx5_2", "dgx005 mlx5_2"))
+    fabric.rates["dgx005 mlx5_2", 1] = "4xHDR"
+    (finding,) = judged(fabric).findings
+    assert finding.message.startswith("leaf000r2 ports 5 and 6, one cage: dgx004 mlx5_2 - leaf000r2 port 5: 4x HDR")
+    assert finding.action.startswith("look first at what they share, the plug or transceiver at leaf000r2 ports 5 and")
+    fabric.rates["dgx001 mlx5_2", 1] = "2xNDR"
+    assert len([each for each in judged(fabric).findings if "4x HDR" in each.message]) == 2
+    fabric = Fabric("rails", 32, "4xNDR")
+    del fabric.up["dgx004 mlx5_2", 1], fabric.up["dgx005 mlx5_2", 1]
+    (finding,) = judged(fabric).findings
+    assert finding.fault.word == "cable-missing"
+    fabric = Fabric("rails", 32, "4xHDR")
+    del fabric.up["dgx004 mlx5_2", 1], fabric.up["dgx006 mlx5_2", 1]
+    assert [each.disturbs for each in judged(fabric).findings] == [(), ()]
+
+
+def test_moved_plugs_interrupt_their_links() -> None:
+    fabric = Fabric("rails", 20)
+    fabric.swap(("dgx001 mlx5_1", 1), ("dgx001 mlx5_2", 1))
+    (finding,) = judged(fabric).findings
+    assert finding.disturbs == ("dgx001 mlx5_1", "dgx001 mlx5_2")
+
+
+def test_links_all_of_which_are_slow_are_shown_and_compared_with_a_recorded_machine() -> None:
+    fabric = Fabric("rails", 32, "4xNDR")
+    for end in fabric.up:
+        if end[0].endswith("mlx5_5"):
+            fabric.rates[end] = "4xHDR"
+    found = judged(fabric)
+    assert found.verdict == "pass"
+    assert [*rates(found.fabric)] == [
+        "rates: adapters 224 at 4x NDR, 32 at 4x HDR (mlx5_5); between switches 256 at 4x NDR"]
+    (finding,) = joined(found, boxes_of(["dgx-h100"])).findings
+    assert finding.message == "mlx5_5 of dgx[000-031]: 32 links at 4x HDR, 400 Gbit/s in the recordings (--boxes)"
+    assert joined(judged(Fabric("rails", 32, "4xNDR")), boxes_of(["dgx-h100"])).findings == ()

@@ -40,7 +40,7 @@ def render(report: FabricReport) -> str:
 
 def _finding(finding: FabricFinding, judged: Judged) -> Json:
     return {
-        **members(finding, "status fault=fault.word ends message action seats"),
+        **members(finding, "status fault=fault.word ends message action seats disturbs"),
         "moves": [
             {"plug": _port(move.of, judged), "from": _port(move.source, judged), "to": _port(move.target, judged)}
             for move in finding.moves

@@ -41,7 +41,8 @@ def render(report: FabricReport) -> str:
     counts = text.fault_counts(judged)
     lead = f"{counts}." if first is None else f"{counts}. First: {first.message}; {first.action}"
     facts = (*(("Cabling", row) for row in text.schemes(judged)),
-             *(("Bandwidth", row) for row in text.bandwidth(leaves)), written())
+             *(("Bandwidth", row) for row in text.bandwidth(leaves)),
+             *(("Rates", row.removeprefix("rates: ")) for row in text.rates(judged.fabric)), written())
     return html.render(Page(
         title=text.sizes(judged), status=judged.verdict.upper(), tone=judged.verdict,
         lead=f"{lead[0].upper()}{lead[1:]}", facts=facts, sections=sections(*titled),
@@ -52,5 +53,7 @@ def _problem(finding: FabricFinding) -> Block:
     return ProblemBlock(
         title=f"{finding.status.upper()} {finding.fault.word}: {finding.message}",
         tone=finding.status,
-        blocks=(Paragraph(f"Do: {finding.action}."), *(Paragraph(f"{seat}.") for seat in finding.seats)),
-    )
+        blocks=(Paragraph(f"Do: {finding.action}."),
+                *([Paragraph(f"Interrupts: {', '.join(finding.disturbs)}.")] if finding.disturbs else []),
+                *(Paragraph(f"{seat}.") for seat in finding.seats)),
+    )  # fmt: skip

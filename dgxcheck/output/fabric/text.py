@@ -9,6 +9,7 @@ from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.fabric.capacity import CODED, Leaf, bisection_gbs, leaves_of
 from dgxcheck.fabric.intent import Scheme
 from dgxcheck.fabric.judge import Judged
+from dgxcheck.fabric.model import Fabric
 from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.output.plain_text import columns, lines, visible
@@ -27,11 +28,13 @@ def render(report: FabricReport) -> str:
     leaves = leaves_of(judged)
     most = None if report.verbose else _MOST
     found = [(f"  {finding.status} {finding.fault.word}: {finding.message}", f"    do: {finding.action}",
+              *([f"    interrupts: {first_of(finding.disturbs)}"] if finding.disturbs else []),
               *(f"    {seat}" for seat in finding.seats)) for finding in judged.findings]  # fmt: skip
     return lines([
         f"{judged.verdict.upper()}: {sizes(judged)}: {fault_counts(judged)}",
         *(visible(line) for line in schemes(judged)),
         *bandwidth(leaves),
+        *(visible(line) for line in rates(judged.fabric)),
         *(["", "Findings:"] if found else []),
         *(visible(row) for rows in found[:most] for row in rows),
         *([f"  and {len(found) - _MOST} more; list them with -v"] if most and len(found) > most else []),
@@ -93,6 +96,27 @@ def bandwidth(leaves: Sequence[Leaf]) -> Iterator[str]:
     """Both directions, and as the papers count."""
     if gbs := bisection_gbs(leaves):
         yield f"bisection {gbs:,.0f} GB/s, both directions; {gbs * CODED:,.0f} GB/s of payload at 64/66"
+
+
+def rates(fabric: Fabric) -> Iterator[str]:
+    """``rates: adapters 224 at 4x NDR, 32 at 4x HDR (mlx5_5); between switches 256 at 4x NDR``"""
+    kinds: dict[str, dict[str, list[str]]] = {}
+    for cable in fabric.cables:
+        own = next((fabric.adapters[guid] for guid, _ in (cable.end, cable.peer) if guid in fabric.adapters), None)
+        if cable.gbit:
+            kind = "between switches" if own is None else "adapters"
+            kinds.setdefault(kind, {}).setdefault(cable.rate, []).append(own.name if own is not None else "")
+    said = []
+    for kind, found in sorted(kinds.items()):
+        seen = Counter(name for names in found.values() for name in {*names})
+        ordered = sorted(found.items(), key=lambda pair: -len(pair[1]))
+        said.append(f"{kind} " + ", ".join(
+            f"{len(names)} at {rate}" + (f" ({first_of(own)})" if number and own else "")
+            for number, (rate, names) in enumerate(ordered)
+            for own in [sorted({name for name in names if name and seen[name] == 1})]
+        ))  # fmt: skip
+    if said:
+        yield f"rates: {'; '.join(said)}"
 
 
 def table(leaves: Sequence[Leaf], verbose: bool) -> list[str]:
