@@ -39,7 +39,8 @@ class KindOfFault(Record, kw_only=False):
     common: bool
     """On so many nodes that it has one reason."""
     version: str = ""
-    """``driver 570.172.08``, where these nodes and no other alike have it; empty without a common fault."""
+    """``driver 570.172.08``, ``NVLink domain ..``, where these nodes and no other alike have it; empty without a common
+    fault."""
 
 
 class VersionDifference(Record, kw_only=False):
@@ -181,10 +182,11 @@ def fleet_of(
         for name, numbers in of_node.items()
     }
     differences = _differences(nodes.values())
+    domains = gathered((domain, name) for name, node in nodes.items() for domain in node.newest.nvlink_domains)
     return Fleet(
         nodes=nodes,
         silent=tuple(name for name in expected if names.get(name, name) not in nodes),
-        kinds=tuple(replace(kind, version=_version_of(kind, differences)) for kind in _kinds(nodes)),
+        kinds=tuple(replace(kind, version=_version_of(kind, differences, domains)) for kind in _kinds(nodes)),
         figures=columns.figures(current),
         differences=differences,
         unread=(*unread, *left_out),
@@ -207,15 +209,18 @@ def _kinds(nodes: Mapping[str, Node]) -> tuple[KindOfFault, ...]:
     return tuple(sorted(kinds, key=lambda kind: (VERDICTS.index(kind.status), -len(kind.nodes), kind.check)))
 
 
-def _version_of(kind: KindOfFault, differences: Iterable[VersionDifference]) -> str:
-    """What separates the nodes with the fault from the others."""
+def _version_of(
+    kind: KindOfFault, differences: Iterable[VersionDifference], domains: Mapping[str, Sequence[str]]
+) -> str:
+    """What separates the nodes with the fault from the others: a version, or one NVLink domain of several."""
     own = {*kind.nodes}
-    found = (
+    found = [
         f"{difference.name} {value or 'none'}"
         for difference in differences
         for value, names in difference.nodes.items()
         if own == {*names}
-    )
+    ]
+    found += [f"NVLink domain {domain}" for domain, names in domains.items() if len(domains) > 1 and own == {*names}]
     return ", ".join(found) if kind.common else ""
 
 

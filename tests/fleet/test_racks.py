@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from many import result
 
 from dgxcheck.configuration import settings
 from dgxcheck.facts.missing import BadInput
+from dgxcheck.fleet.judge import judge
 from dgxcheck.fleet.node_names import racks_of
+from dgxcheck.output.fleet import text
+from dgxcheck.output.report import FleetReport
 from dgxcheck.settings import Settings
 
 NAMES: list[tuple[list[str], dict[str, int]]] = [
@@ -66,3 +72,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 def test_what_is_no_rack_is_refused(table: dict[str, Any], key: str) -> None:
     with pytest.raises(BadInput, match=key):
         settings({"fleet": table}, "site.toml", ())
+
+
+def test_a_fault_of_just_one_domain_names_it_and_equal_scores_are_one_row(tmp_path: Path) -> None:
+    rows = [result("dgx-1-v100-bar1-small" if number < 8 else "dgx-1-v100", host=f"t{number:02}",
+                   nvlink_domains=[f"rack{number // 8}.1"]) for number in range(32)]  # fmt: skip
+    (tmp_path / "all.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    fleet = judge([str(tmp_path)], max_age_s=1e9)
+    (kind,) = (each for each in fleet.kinds if len(each.nodes) == 8)
+    assert kind.version == "NVLink domain rack0.1"
+    lowest = text.render(FleetReport(fleet, 0, False, {})).partition("Lowest scores:\n")[2].splitlines()
+    assert lowest[0].startswith("  t[00-07]: ")

@@ -135,8 +135,8 @@ def render(report: FleetReport) -> str:
                   [f"{counted_devices(each)}: {by_value(each.nodes)}" for each in fleet.device_counts], None),
         *section("Versions that differ", [_difference(difference) for difference in fleet.differences], None),
         *section("Lowest scores", [
-            f"{node.name}: {score:g} of 100 against {node.newest.group.profile}"
-            for score, node in lowest_scores(fleet)
+            f"{folded(names)}: {score:g} of 100 against {profile}" for (score, profile), names in gathered(
+                ((score, node.newest.group.profile), node.name) for score, node in lowest_scores(fleet)).items()
         ], 5),
         *section("Not read", [f"{unreadable.where}: {unreadable.why}" for unreadable in fleet.unread], most),
     ])  # fmt: skip
