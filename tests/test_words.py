@@ -12,6 +12,7 @@ PROJECT = next(up for up in Path(__file__).parents if (up / "pyproject.toml").ex
 WORDS = {"message", "detail"}
 NAMED = re.compile(rf"\b(?:{'|'.join(WORDS)})\b")
 WRITTEN = {
+    "dgxcheck/fabric/finding.py",  # that of a cage holds those of its links
     "dgxcheck/facts/missing.py", "dgxcheck/facts/measurement.py",  # define them
     "dgxcheck/checks/engine/wording.py",  # extends messages
     "dgxcheck/source/recording/keys.py",  # writes them into recordings
