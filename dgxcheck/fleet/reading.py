@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
@@ -13,6 +14,7 @@ from typing import BinaryIO
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record
 from dgxcheck.fleet.document import HEALTH, RESULT, NotAResult
+from dgxcheck.fleet.same_name import another_of_series
 from dgxcheck.input_file import CpuTime, opened
 from dgxcheck.limits import FLEET_FILES, FLEET_IDLE_LINES, FLEET_RESULTS, RESULT_BYTES, RESULT_CPU_S
 from dgxcheck.source.recording.load import unique
@@ -22,6 +24,11 @@ _ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
 """Files of a folder that can hold results; a file that is named itself may end in anything."""
 _MOST_LINES = 3
 """Of a file that are named one by one."""
+_NAME = rb"(?P<node>[A-Za-z0-9][\w.-]{0,254})"
+_PREFIX = re.compile(rb"\s{0,12}(?:" + _NAME + rb"|\d{1,6}): (?=\{)")
+"""Before each line as clush and pdsh print it, and as ``srun -l`` does."""
+_ANSIBLE = re.compile(_NAME + rb" \| (?:CHANGED|SUCCESS|FAILED)(?: \| rc=\d{1,3})? >>\s{0,4}")
+"""The line above what a node printed."""
 
 
 class Unread(Record, kw_only=False):
@@ -74,10 +81,10 @@ def _below(folder: str) -> Iterator[str | Unread]:
 
 
 def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterator[tuple[str, Json] | Unread]:
-    """One per line, but for repetitions of the result before; a first line that is no whole document begins one that
-    spans the file, or is a damaged one."""
+    """One per line, which may begin with its node, but for repetitions of the result before; a first line that is no
+    whole document begins one that spans the file, or is a damaged one."""
     number, found, repeated, failed, empty = 0, 0, 0, 0, True
-    before = b""
+    before = node = b""
     rest = BytesIO()
 
     def next_line() -> bytes:
@@ -98,32 +105,56 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
         if found > most:
             yield Unread(where, f"more than {most} results; not read from line {number} on")
             return
+        if above := _ANSIBLE.fullmatch(line):
+            node = above["node"]
+            continue
+        begins = None if line[:1] == b"{" else _PREFIX.match(line)
+        if begins is not None:
+            node, line = begins["node"] or b"", line[begins.end() :]
         if not line.strip():
             continue
         empty, why = False, "not a JSON document"
         try:
             document = parsed(line)
-            if document is None and number == 1:
+            if document is None and number == 1 and begins is None:
                 more = stream.read(RESULT_BYTES + 1 - len(line))
                 document = parsed(line + more) if len(line + more) <= RESULT_BYTES else None
                 rest = BytesIO(more if document is None and more[:1] == b"{" else b"")
         except NotAResult as error:
             document, why = None, str(error)
         place = where if number == 1 else f"{where} line {number}"
-        if isinstance(document, dict) and document.get("schema") in (RESULT, HEALTH):
-            found, before = found + 1, line
-            time.more(RESULT_CPU_S)
-            yield place, document
-            continue
-        failed += 1
-        if failed <= _MOST_LINES:
-            yield Unread(place, why) if document is None else (place, document)
+        for name, each in _collected(document, node.decode()):
+            if isinstance(each, dict) and each.get("schema") in (RESULT, HEALTH):
+                if another_of_series(name, host := str(each.get("host"))):
+                    yield Unread(place, f"{name} printed a result of {host}")
+                    continue
+                found, before = found + 1, line
+                time.more(RESULT_CPU_S)
+                yield place, each
+                continue
+            failed += 1
+            if failed <= _MOST_LINES:
+                yield Unread(place, why) if each is None else (place, each)
+        node = b""
     if failed > _MOST_LINES:
         yield Unread(where, f"{failed - _MOST_LINES} more lines hold no result")
     if time.exceeded:
         yield Unread(where, time.exceeded)
     elif empty:
         yield Unread(where, "is empty")
+
+
+def _collected(document: Json, node: str) -> Iterable[tuple[str, Json]]:
+    """A document, or those that somebody collected in a list or by the name of their node; with that name."""
+    if isinstance(document, list) and document:
+        return (("", each) for each in document)
+    if isinstance(document, dict) and "schema" not in document and _are_results(document.values()):
+        return document.items()
+    return ((node, document),)
+
+
+def _are_results(each: Iterable[Json]) -> bool:
+    return all(isinstance(one, dict) and "schema" in one for one in each)
 
 
 def parsed(text: bytes) -> Json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import product
 from pathlib import Path
@@ -187,6 +188,35 @@ def test_files_of_every_kind_are_read(tmp_path: Path) -> None:
     fleet = judge([str(tmp_path)], ["a1", "a4"])
     assert set(fleet.nodes) == {"a1", "a2", "a3"}
     assert (fleet.silent, fleet.unread, fleet.verdict) == (("a4",), (), "unknown")
+
+
+def collected(name: str, results: Sequence[Document]) -> str:
+    """As what collects results prints or writes them."""
+    lines = [(str(each["host"]), json.dumps(each)) for each in results]
+    return {
+        "clush": "".join(f"{host}: {line}\n" for host, line in lines),
+        "srun -l": "".join(f"{number:>2}: {line}\n" for number, (_, line) in enumerate(lines)),
+        "ansible": "".join(f"{host} | CHANGED | rc=0 >>\n{line}\n" for host, line in lines),
+        "jq -s": json.dumps([json.loads(line) for _, line in lines]),
+        "by name": json.dumps({host: json.loads(line) for host, line in lines}, indent=1),
+    }[name]
+
+
+@pytest.mark.parametrize("name", ["clush", "srun -l", "ansible", "jq -s", "by name"])
+def test_results_are_read_as_they_were_collected(name: str, tmp_path: Path) -> None:
+    text = collected(name, [at(1, host=f"dgx{number:03}") for number in (1, 2, 12)])
+    (tmp_path / "x.json").write_text(text)
+    fleet = judge([str(tmp_path)], now_s=NOW)
+    assert (list(fleet.nodes), fleet.unread) == (["dgx001", "dgx002", "dgx012"], ())
+
+
+@pytest.mark.parametrize("name", ["clush", "ansible", "by name"])
+def test_no_node_prints_the_result_of_another(name: str, tmp_path: Path) -> None:
+    text = collected(name, [at(1, host="dgx001"), at(1, host="dgx002")])
+    (tmp_path / "x.json").write_text(text.replace('"host": "dgx002"', '"host": "dgx001"'))
+    fleet = judge([str(tmp_path)], now_s=NOW)
+    assert [*fleet.nodes] == ["dgx001"]
+    assert [each.why for each in fleet.unread] == ["dgx002 printed a result of dgx001"]
 
 
 BROKEN = [b"", b"{", b"[1]\n", b"null\n", b'{"schema": "dgxcheck/topo/1"}\n', b"\x1f\x8bbroken", b"\xff\xfe\n",
