@@ -93,6 +93,14 @@ def _raise(*_: object) -> None:
     raise _Spent
 
 
+def read_stdin(most: int) -> bytes:
+    """All of the standard input, of at most ``most`` bytes."""
+    raw = sys.stdin.buffer.read(most + 1)
+    if len(raw) > most:
+        raise too_large("stdin", most)
+    return raw
+
+
 def read_input(path: str, most: int, instead: str = "") -> bytes:
     """The bytes of a regular file of at most ``most`` bytes; BadInput otherwise, with what to do ``instead``."""
     hint = f"; {instead}" if instead else ""

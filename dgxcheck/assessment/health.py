@@ -24,7 +24,7 @@ from dgxcheck.checks.registry import PROBES
 from dgxcheck.diagnosis.model import HEALTHY, Diagnosis
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import KernelLog
-from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
 from dgxcheck.score.box import score_of
@@ -201,8 +201,6 @@ def _saved_log(path: str) -> KernelLog | Missing:
     from dgxcheck.source.kernel_log.kmsg import relevant_lines
     from dgxcheck.source.kernel_log.saved import load
 
-    if path == "-":
-        raise BadInput("--kernel-log cannot read '-'; save the log to a file first")
     saved = load(path)
     log = log_facts(relevant_lines(saved))
     where = f"{path}, {saved.part}" if saved.part else path

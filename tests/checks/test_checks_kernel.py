@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from pathlib import Path
@@ -255,6 +256,13 @@ def test_a_saved_log_stands_in_for_that_of_the_box(tmp_path: Path, capsys: pytes
     assert bad["evidence"][0]["where"] == str(saved)
 
 
+def test_a_log_is_read_from_stdin(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for text, code, words in ((f"[  100.0] {X}62, x\n", 2, "Xid 62"), ("", 3, "stdin: not a kernel log")):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        said = run(capsys, "health", "-q", "--from", "dgx-1-v100", "--kernel-log", "-")
+        assert (said.code, words in said.out + said.err) == (code, True)
+
+
 @pytest.mark.parametrize(
     "content", ["", "hello\n", '{"schema": 1}', "\x00\xff" * 99, "NVRM: Xid (PCI:0000:06:00): 62, x"]
 )
@@ -269,7 +277,7 @@ def test_what_is_no_log_is_refused_in_one_line(
     assert "not a kernel log" in said.err
 
 
-@pytest.mark.parametrize("name", ["-", "", "/", "/nonexistent", "/dev/null", "a\0b"])
+@pytest.mark.parametrize("name", ["", "/", "/nonexistent", "/dev/null", "a\0b"])
 def test_what_is_no_file_is_refused_in_one_line(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = run(capsys, "health", "--from", "dgx-1-v100", "--kernel-log", name)
     assert (said.code, said.out) == (3, "")

@@ -6,7 +6,6 @@ import codecs
 import json
 import os
 import re
-import sys
 from collections.abc import Callable, Collection, Sequence
 from time import process_time
 from typing import AnyStr, Protocol, TypeVar
@@ -14,7 +13,7 @@ from typing import AnyStr, Protocol, TypeVar
 from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
-from dgxcheck.input_file import PACKED, CpuTime, read_input, too_large, unzipped
+from dgxcheck.input_file import PACKED, CpuTime, read_input, read_stdin, unzipped
 from dgxcheck.limits import IMPORT_BYTES, IMPORT_LINES
 from dgxcheck.readers.formats import utf16
 from dgxcheck.readers.layout.undo import Layout, undone
@@ -55,7 +54,7 @@ def texts(files: tuple[str, ...], clock: Callable[[], float] = process_time) -> 
     """The files in the order given; the same name from two folders gets a number."""
     found: list[InputText] = []
     for file in files:
-        raw = _stdin() if file == "-" else read_input(file, IMPORT_BYTES, INSTEAD)
+        raw = read_stdin(IMPORT_BYTES) if file == "-" else read_input(file, IMPORT_BYTES, INSTEAD)
         raw = unzipped(raw, file, IMPORT_BYTES) if raw[:2] == PACKED else raw
         name = "stdin" if file == "-" else os.path.basename(file).encode(errors="replace").decode()
         again = sum(text.name == name or text.name.startswith(f"{name} (") for text in found)
@@ -100,13 +99,6 @@ def _unfolded(member: re.Match[bytes]) -> bytes:
     except ValueError:
         return member[0]
     return member["key"] + b"\n" + text.encode("utf-8", "replace") + b"\n" if "\n" in text.strip() else member[0]
-
-
-def _stdin() -> bytes:
-    raw = sys.stdin.buffer.read(IMPORT_BYTES + 1)
-    if len(raw) > IMPORT_BYTES:
-        raise too_large("stdin", IMPORT_BYTES)
-    return raw
 
 
 SHOWN = 8

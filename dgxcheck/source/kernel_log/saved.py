@@ -11,7 +11,7 @@ from time import process_time
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.input_file import CpuTime, read_input
+from dgxcheck.input_file import CpuTime, read_input, read_stdin
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.limits import LOG_BOOTS, LOG_BYTES, LOG_LINE_CHARACTERS, LOG_LINES, LOG_ROW_BYTES, LOG_ROWS
 from dgxcheck.rootfs import decode
@@ -88,9 +88,14 @@ class _Boot:
 
 
 def load(path: str, clock: Callable[[], float] = process_time) -> Times:
-    """A saved log, of a very long one its end; BadInput with one line for whatever is wrong with the file."""
+    """A saved log, or that on stdin (``-``), of a very long one its end; BadInput with one line for whatever is wrong
+    with it."""
     time = CpuTime(clock)
-    raw = _EMPTY.sub(b"\n\n", _COLOR.sub(b"", read_input(path, LOG_BYTES, "save the log to a file first")))
+    if path == "-":
+        path, whole = "stdin", read_stdin(LOG_BYTES)
+    else:
+        whole = read_input(path, LOG_BYTES, "save the log to a file first")
+    raw = _EMPTY.sub(b"\n\n", _COLOR.sub(b"", whole))
     rows = raw.count(b"\n")
     last = raw if rows <= LOG_ROWS else raw.split(b"\n", rows - LOG_ROWS)[-1]
     log = time.whole(path, lambda: times(last, time))
