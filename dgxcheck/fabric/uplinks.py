@@ -76,9 +76,10 @@ def _short(fabric: Fabric, tiers: Tiers) -> Iterator[Short]:
     alike: dict[tuple[frozenset[tuple[str, str]], int], list[tuple[int, Sequence[str]]]] = {}
     for group in groups(tiers, [guid for guid in tiers.leaves() if tiers.uplinks[guid]]):
         usual = sorted({*chain(*_roles(group, tiers).values())})
-        between = range(usual[0], usual[-1]) if usual else range(0)
+        few = bool(usual) and usual[-1] - usual[0] < len(usual) * (1 + _IDLE)  # of ports that lead up and idle ones
+        between = range(usual[0], usual[-1]) if few and len(group) >= _LEAVES else ()
         idle = tuple(port for port in between if not any((guid, port) in fabric.at for guid in group))
-        if idle and len(group) >= _LEAVES and len(idle) <= _IDLE * len(usual):
+        if idle and len(idle) <= _IDLE * len(usual):
             yield Short(tuple(group), len(usual), len(usual) + len(idle), idle)
             continue
         kinds = frozenset(chain(*(below[guid] for guid in group)))

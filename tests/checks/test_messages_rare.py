@@ -299,3 +299,8 @@ def test_a_gpu_less_than_the_driver_had_or_than_beside_it(base: str, gone: str, 
     box = changed(tmp_path, {"nvml nvmlDeviceGetCount": 4 if base == "gb200-nvl72" else 8}, base=base, drop=[gone])
     assert messages(box, "gpu.count") == {due}
     assert not any(each.startswith("unknown") for each in messages(box, "driver.device-nodes"))
+
+
+def test_no_minor_number_is_too_high_to_compare(tmp_path: Path) -> None:
+    box = changed(tmp_path, {"nvml nvmlDeviceGetMinorNumber 0000:bb:00.0": 2**31 - 1}, base="l40s-x8")
+    assert messages(box, "gpu.count") == {"skip no-reference: no matching reference machine"}

@@ -274,10 +274,10 @@ FULL = "Delayed block allocation failed for inode 12 at logical offset 0 with ma
 
 
 @pytest.mark.parametrize(("line", "severity", "actions", "words"), [
-    ("EXT4-fs (nvme0n1p2): Remounting filesystem read-only", "fail", ["inspect", "drain", "reboot", "contact-vendor"],
+    ("EXT4-fs (nvme0n1p2): Remounting filesystem read-only", "fail", ["inspect", "drain", "reboot"],
      "smartctl"),
     ("XFS (nvme0n1p2): Filesystem has been shut down due to log error (0x2).", "fail",
-     ["inspect", "drain", "reboot", "contact-vendor"], "xfs_repair -n"),
+     ["inspect", "drain", "reboot"], "xfs_repair -n"),
     (f"EXT4-fs (nvme0n1p2): {FULL}", "warn", ["inspect"], "df -h"),
 ])  # fmt: skip
 def test_a_file_system_that_takes_no_writes_fails_and_one_that_is_full_needs_room(

@@ -147,8 +147,9 @@ def minors_gone(box: Box) -> tuple[int, ...]:
     minors = {row.minor for row in listed if isinstance(row.minor, int)}
     if not minors or not len(minors) == len(listed) == len(box.topology.gpus) or in_container(box):
         return ()
-    gone = {*range(max(minors))} - minors
-    return tuple(sorted(gone)) if len(gone) < len(minors) else ()
+    highest = max(minors)
+    few = highest < 2 * len(minors) - 1  # fewer gone than there are, which bounds the range too
+    return tuple(sorted({*range(highest)} - minors)) if few and min(minors) >= 0 else ()
 
 
 CHECKS = (
