@@ -63,7 +63,9 @@ def handled(findings: Iterable[FabricFinding], fabric: Fabric) -> Iterator[Fabri
         found = {number: left[number] for number in numbers if number in left}
         if len(found) > 1 and len({finding.fault.word for finding in found.values()}) == 1:
             one = _of_cage(f"{fabric.switch(guid)} ports {first} and {last}", [*found.values()])
-            left = {number: finding for number, finding in left.items() if number not in found} | {min(found): one}
+            for number in found:
+                del left[number]
+            left[min(found)] = one
     for finding in left.values():
         touched = [*finding.plugs, *(port for move in finding.moves for port in (move.of, move.source, move.target))]
         shared = {(guid, port) for guid, first, last in map(cage, touched) for port in range(first, last + 1)}
