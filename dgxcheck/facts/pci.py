@@ -61,6 +61,8 @@ class Slot(Record):
     """``0000:06:00``: domain, bus and device in the slot, without a function."""
 
 
+FEW_LANES = 4
+"""A GPU with no more than this part of its lanes is not in a slot that was made for it, or not well."""
 ROM = 6
 """``Bar.line`` of the expansion ROM."""
 

@@ -8,16 +8,13 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, answered
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nvml.readings import GpuPcie
+from dgxcheck.facts.pci import FEW_LANES
 from dgxcheck.topology.model import Device
 
 _3D_CONTROLLER = 0x030200
 FEWEST = 2
 """Other links of a kind that say what is usual."""
 _UNSEEN = "link at x{}, the GPU supports x{}; what its slot supports is not shown"
-
-
-_PART = 4
-"""A GPU with no more than this part of its lanes is not in a slot that was made for it, or not well."""
 
 
 def without_slot(box: Box, gpu: Device) -> Judgement | None:
@@ -86,6 +83,6 @@ def _by_itself(box: Box, gpu: Device) -> Judgement | None:
 
 def _few(width: int, most: int, evidence: tuple[Evidence, ...]) -> Judgement:
     """Half of the lanes can be all that a slot has; a quarter is to be looked at."""
-    looked_at = width * _PART <= most
+    looked_at = width * FEW_LANES <= most
     status, fault = (Status.WARN, Fault.LINK_UNSEEN) if looked_at else (Status.UNKNOWN, None)
     return Judgement(status, _UNSEEN.format(width, most), width, most, "lanes", evidence, fault=fault)

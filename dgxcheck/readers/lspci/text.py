@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.pci import FEW_LANES
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.lspci.files import files
@@ -34,8 +35,6 @@ _WIDTH = LazyPattern(
     r"LnkSta:\s.{0,60}\bWidth x(?P<width>\d{1,2})(?P<narrow> \(downgraded\))?", "LnkSta:", flags=re.ASCII
 )
 _LINK = ("LnkCap:", "LnkSta:")
-_QUARTER = 4
-"""As check pcie.width: a quarter of the lanes is less than what slots lack by design."""
 MOST = 64
 """Devices of one text."""
 
@@ -59,7 +58,7 @@ def unnamed(lines: Sequence[str], named: frozenset[int]) -> tuple[Imported, ...]
         if narrow:
             of = "more lanes" if most is None else f"x{most}"
             text = f"{text}; it supports {of}, what its slot supports is not shown"
-        few = most is not None and int(status["width"]) * _QUARTER <= int(most)
+        few = most is not None and int(status["width"]) * FEW_LANES <= int(most)
         fault = Fault.LINK_UNSEEN if few else None
         part.add(HOST, "link", "warn" if few else "unknown" if narrow else "pass", fault, text)
     return part.imported()
