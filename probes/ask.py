@@ -62,8 +62,12 @@ _SHOWN = 80
 
 
 def garbled(text: str, where: str) -> Missing:
-    """An answer that makes no sense, with its beginning as the detail."""
-    return Missing(Gap.GARBLED, where, text.strip()[:_SHOWN] or "empty")
+    """An answer that makes no sense, with its beginning as the detail; a file that holds nothing tells nothing.
+
+    Where the kernel refuses a read, a copy of the tree has an empty file.
+    """
+    shown = text.strip()[:_SHOWN]
+    return Missing(Gap.GARBLED, where, shown) if shown else Missing(Gap.ABSENT, where, "empty")
 
 
 def line(text: str, where: str) -> str | Missing:

@@ -112,6 +112,18 @@ def test_nvlinks_that_are_not_there_at_the_second_reading(tmp_path: Path) -> Non
     assert ("driver.answers", GPU, "unknown") in worse(grown(str(path)))
 
 
+@pytest.mark.parametrize(("file", "check", "bdf"), [
+    (f"/sys/bus/pci/devices/{GPU}/aer_dev_fatal", "driver.answers", GPU),
+    ("/sys/bus/pci/devices/0000:41:00.0/aer_dev_correctable", "pcie.answers", "0000:41:00.0"),
+    ("/sys/class/net/ib0/carrier_down_count", "host.answers", None),
+    ("/sys/class/block/md0/md/raid_disks", "host.answers", None),
+    ("/proc/uptime", "host.answers", None),
+])  # fmt: skip
+def test_a_file_that_no_kernel_writes_so_is_no_pass(file: str, check: str, bdf: str | None, tmp_path: Path) -> None:
+    assert (check, bdf, "unknown") in bad(tmp_path, {f"text {file}": "?!\n"})
+    assert check == "driver.answers" or check not in {id for id, *_ in bad(tmp_path, {f"text {file}": ""})}
+
+
 ERR_TABLE = """\
 +-----------------------------------------------------------------------------------------+
 | NVIDIA-SMI 550.144.03             Driver Version: 550.144.03     CUDA Version: 12.4     |

@@ -36,7 +36,7 @@ def test_counters_read_back(counts: dict[str, int]) -> None:
 
 
 def test_garbled_lines() -> None:
-    for text in ("", "RxErr\n", "RxErr x\n", "RxErr -1\n", " 5\n", "TOTAL_ERR_COR 0\n"):
+    for text in ("RxErr\n", "RxErr x\n", "RxErr -1\n", " 5\n", "TOTAL_ERR_COR 0\n"):
         got = errors(text, "/cor")
         assert isinstance(got, Missing)
         assert got.gap is Gap.GARBLED

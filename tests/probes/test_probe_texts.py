@@ -78,12 +78,18 @@ def test_numbers_read_back(number: int) -> None:
     assert counter(str(number), "") == number
 
 
-@pytest.mark.parametrize("text", ["", "1_0", "١", "²", "+1", "--1", "0x", "1e3", "184467440737095516150"])
+@pytest.mark.parametrize("text", ["1_0", "١", "²", "+1", "--1", "0x", "1e3", "184467440737095516150"])
 def test_what_int_takes_and_the_kernel_never_prints_is_garbled(text: str) -> None:
     for parse in (decimal, signed, hexadecimal):
         got = parse(text, "/here")
         assert isinstance(got, Missing)
         assert got.gap is Gap.GARBLED
+
+
+@pytest.mark.parametrize("text", ["", "\n", "  "])
+def test_a_file_that_holds_nothing_tells_nothing(text: str) -> None:
+    for parse in (decimal, signed, hexadecimal, link_gen):
+        assert parse(text, "/here") == Missing(Gap.ABSENT, "/here", "empty")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +109,7 @@ def test_link_gen(text: str, generation: int) -> None:
     assert link_gen(text, "") == generation
 
 
-@pytest.mark.parametrize("text", ["", "Unknown", "Unknown speed\n", "9 GT/s", "66 MHz PCI-X", "8 GT/s AGP", "8"])
+@pytest.mark.parametrize("text", ["Unknown", "Unknown speed\n", "9 GT/s", "66 MHz PCI-X", "8 GT/s AGP", "8"])
 def test_link_gen_garbled(text: str) -> None:
     got = link_gen(text, "/speed")
     assert isinstance(got, Missing)

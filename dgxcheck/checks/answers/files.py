@@ -10,21 +10,28 @@ from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.device_facts import facts_of
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, of_gaps, skip
+from dgxcheck.checks.engine.gaps import is_driver_query
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.nvlinks import is_nvswitch
 
-_FIELDS = ("pci", "infiniband", "ib_ports")
-_VARIES = ("pci.driver", "infiniband.node_guid", "infiniband.sys_image_guid")
-"""A function may have no driver; a GUID of zeros is read as a gap, which network.hca-identity reports."""
+_FIELDS = ("pci", "infiniband", "ib_ports", "aer")
+_VARIES = ("pci.driver", "infiniband.node_guid", "infiniband.sys_image_guid", "aer.")
+"""A function may have no driver; a GUID of zeros is read as a gap, which network.hca-identity reports; the firmware may
+keep AER for itself."""
 _LAYER = ".link_layer"
 """InfiniBand and Ethernet ports have other files."""
 _REPORTED = (Gap.UNRECORDED, Gap.UNASKED)
+_OF_DEVICES = (PCI_DEVICES, INFINIBAND)
+"""Of these files the checks of the devices judge whether they could be read."""
+_OF_KERNEL = ("/proc/", "/sys/")
+_READ = "read the file by hand (cat FILE): another file system may lie over it, or the kernel be newer than dgxcheck"
 
 
 def _of_devices(box: Box) -> Judged:
@@ -76,8 +83,8 @@ def _layers(facts: Facts) -> tuple[str, ...]:
 def _silent(own: Facts, group: Group) -> list[Missing]:
     return [
         fact for path, fact in own.items()
-        if isinstance(fact, Missing) and "." in path and not path.startswith(_VARIES)
-        and fact.gap not in _REPORTED and path in group.usual
+        if isinstance(fact, Missing) and "." in path and path in group.usual
+        and (fact.gap is Gap.GARBLED if path.startswith(_VARIES) else fact.gap not in _REPORTED)
     ]  # fmt: skip
 
 
@@ -109,10 +116,14 @@ LAYERS: tuple[tuple[str, str, Layer], ...] = (
 
 def _of_host(box: Box) -> Judged:
     """Unknown if CPUs, memory, NUMA nodes, disks, network interfaces or HCAs of a machine that has a reference machine
-    cannot be read. Not judged in containers and virtual machines.
+    cannot be read, which is not judged in containers and virtual machines; and if a file of the host holds what no
+    kernel writes there.
 
     Source: /proc, /sys; the profile's numbers of the host
     """
+    if garbled := [gap for gap in box.gaps if _is_garbled(gap)]:
+        message = f"{counted(len(garbled), 'file')} that no kernel writes so, first {garbled[0].where}: {garbled[0]}"
+        yield HOST, Judgement(Status.UNKNOWN, message, len(garbled), 0, "files", of_gaps(garbled), remedy=_READ)
     if box.choice is None or box.choice.how == "gpus":
         yield HOST, skip("no-reference", "no matching reference machine")
         return
@@ -120,6 +131,12 @@ def _of_host(box: Box) -> Judged:
         number, facts = box.choice.number(key), layer(box.snapshot)
         if number is not None and number.value:
             yield replace(HOST, part=words), _of_layer(box, words, facts)
+
+
+def _is_garbled(gap: Missing) -> bool:
+    """Is it of a file of which no check of a device tells that it cannot be read?"""
+    of_host = gap.where.startswith(_OF_KERNEL) and not gap.where.startswith(_OF_DEVICES)
+    return gap.gap is Gap.GARBLED and of_host and not is_driver_query(gap)
 
 
 def _of_layer(box: Box, words: str, facts: object) -> Judgement:

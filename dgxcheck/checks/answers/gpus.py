@@ -231,7 +231,7 @@ def _is_silent(path: str, gap: Missing) -> bool:
     """Is it one that no other check reports?"""
     if gap.code == NvmlReturn.CORRUPTED_INFOROM:
         return False
-    if path.startswith(_VARIES) and not (gap.gap is Gap.GARBLED and is_driver_query(gap)):
+    if path.startswith(_VARIES) and gap.gap is not Gap.GARBLED:
         return False
     return gap.gap in _SILENT or (gap.gap in _REPORTED and not is_driver_query(gap))
 
