@@ -8,9 +8,9 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import GPU_BASEBOARD, NVSWITCHES
-from dgxcheck.components.locate import far_ends, has_nvswitches
+from dgxcheck.components.locate import far_ends
 from dgxcheck.diagnosis.confidence import Confidence, by_agreement
-from dgxcheck.diagnosis.form_factor import has_fabric_elsewhere
+from dgxcheck.diagnosis.form_factor import is_on_baseboard
 from dgxcheck.facts.faults import UNRESPONSIVE, Fault
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
@@ -47,14 +47,11 @@ def lost_boards(box: Box, findings: Sequence[Finding]) -> Iterator[Shared]:
 
 
 def board_of(box: Box, lost: Collection[str | None]) -> Component | None:
-    """The baseboard that feeds GPUs with NVSwitches, where they stop together while adapters respond."""
+    """The baseboard that feeds all GPUs, where several stop together while adapters respond."""
     gpus = [gpu for gpu in box.topology.gpus if gpu.bdf in lost]
     beside = any(each.kind == "nic" and each.bdf not in lost for each in box.topology.devices)
-    switched = has_nvswitches(box) or any(link.nvlinks and link.switched for link in box.topology.links)
-    on_a_board = (switched or box.number("nvlink.bridges") is not None) and not has_fabric_elsewhere(box)
-    if len(gpus) == len(lost) > 1 and beside and on_a_board:
-        return replace(GPU_BASEBOARD, shared_by=tuple(gpu.name for gpu in gpus))
-    return None
+    board = replace(GPU_BASEBOARD, shared_by=tuple(gpu.name for gpu in gpus))
+    return board if len(gpus) == len(lost) > 1 and beside and is_on_baseboard(box, board) else None
 
 
 def trunk(box: Box, findings: Sequence[Finding]) -> Component | None:

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.expected import model_of
 from dgxcheck.checks.engine.finding import BAD, Finding, Status, Subject
 from dgxcheck.components.component import Component, Key, host_part
-from dgxcheck.components.containment import NVSWITCHES, above, containing
+from dgxcheck.components.containment import GPU_BASEBOARD, NVSWITCHES, above, containing
 from dgxcheck.components.locate import far_ends
 from dgxcheck.diagnosis.baseboard import board_of, lost_boards, trunk
 from dgxcheck.diagnosis.shared_by_many import FEWEST, OF_PORTS, boards_of, is_air_or_power, shared_by_many
@@ -23,7 +23,10 @@ from dgxcheck.xid.relations import WINDOW_S
 
 _POWER = host_part("power supply")
 _BELOW_A_GUEST = host_part("physical host")
-"""What devices of a virtual machine share, whatever it is: power and slots are not seen from there."""
+"""What dead devices of a virtual machine share, whatever it is: power and slots are not seen from there, and the
+bridges above them are made up."""
+_EMULATED = ("switch", "host-bridge", "socket")
+_FED_BY = (_POWER.part, GPU_BASEBOARD.part)
 
 
 def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
@@ -31,8 +34,7 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
 
     Of NVSwitches the fabric that they make up, or the NVLinks between two, and of NVLinks that end at them, where half
     of the GPUs log errors of theirs. Of GPUs and adapters the nearest PCIe switch above all of them, or the host bridge
-    or socket if nothing else below it works; else their baseboard or the power supply, which is all that they share, of
-    a virtual machine its host.
+    or socket if nothing else below it works; else their baseboard or the power supply, which is all that they share.
     """
     failed = [finding for finding in findings if finding.status is Status.FAIL]
     for together in _moments([finding for finding in failed if _times(finding, "nvswitch")], "nvswitch"):
@@ -45,7 +47,6 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
             continue
         lost = sorted({finding.subject.bdf or "" for finding in together})
         whole = (_shared(box, lost, gone) or board_of(box, lost) or _POWER) if {*lost} - unpowered else _POWER
-        whole = _BELOW_A_GUEST if whole.kind == "host" and guest(box) is not None else whole
         yield [finding for finding in dead if finding.subject.bdf in lost], whole
 
 
@@ -114,9 +115,12 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
     """
     common: dict[str, list[Component]] = {}
 
+    virtual = guest(box) is not None
+
     def add(those: Sequence[Finding], component: Component) -> None:
         for finding in those:
-            common.setdefault(finding.key, []).append(component)
+            of_host = virtual and finding.key in dead and (component.kind in _EMULATED or component.part in _FED_BY)
+            common.setdefault(finding.key, []).append(_BELOW_A_GUEST if of_host else component)
 
     unpowered = _unpowered(findings)
     all_asked = len(box.gpus) == len(box.topology.gpus)
@@ -154,8 +158,8 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
                 others = dead_around.get(whole.key, ()) if inside[0].key in dead else ()
                 those = [*inside, *(other for other in others if other.key not in own)]
                 at_once = {each.subject.bdf for each in those}
-                of_board = whole.kind in ("host-bridge", "socket") and not _is_silent(box, whole, gone)
-                due = (board_of(box, at_once) or whole) if of_board and inside[0].key in dead else whole
+                responds = whole.kind in ("host-bridge", "socket") and not _is_silent(box, whole, gone)
+                due = (board_of(box, at_once) or _POWER) if responds and inside[0].key in dead else whole
                 add(those, due if at_once - unpowered else _POWER)
         scattered = [each for each in judged if each.status in BAD and each.shared is not None
                      and (each.shared.kind in OF_PORTS or each.shared == NVSWITCHES or is_air_or_power(each.shared))]

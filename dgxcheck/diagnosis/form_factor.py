@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Literal
 
 from dgxcheck.checks.engine.box import Box, guest
-from dgxcheck.checks.engine.expected import NO_DATA_CENTER, model_family
+from dgxcheck.checks.engine.expected import NO_DATA_CENTER, is_module, is_of_baseboard, model_family
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import is_k80
 from dgxcheck.components.locate import has_nvswitches
@@ -25,14 +24,11 @@ FormFactor = Literal["sxm", "water-cooled", "dual-gpu-card", "card", "carrier"]
 GPU."""
 VENDOR_ONLY = ("sxm", "water-cooled")
 """Heat sinks, thermal paste, water loops and SXM modules are the vendor's work (DGX service manuals)."""
-_SXM = LazyPattern(r"SXM|HGX|HBM3|\bPG50[69]\b|\bGB10\b|\bH(?:20|100|200|800)\b|\bG?B[123]00\b|\bGH200\b")
 _RACK = LazyPattern(r"\bG[BH][123]00\b")
 """Boards with a Grace CPU: their NVSwitches are in trays of their own, run by the rack's fabric manager (NMX-C)."""
 _TRAY = LazyPattern(r"\bGB[23]00\b")
 _WITH_ADAPTERS = LazyPattern(r"\bG?B300\b|\bGB200\b")
 _WITH_MODULES = LazyPattern(r"\bH[12]00\b|\bB200\b")
-_CARD = LazyPattern(r"PCIe|NVL\b", flags=re.IGNORECASE)
-"""nvidia-smi's product names: ``NVIDIA H100 80GB HBM3`` and ``NVIDIA B200`` are modules, ``NVIDIA H100 NVL`` a card."""
 
 
 def form_factor(box: Box, component: Component) -> FormFactor:
@@ -43,7 +39,7 @@ def form_factor(box: Box, component: Component) -> FormFactor:
     if is_station(box):
         return "water-cooled"
     model = _model(box, component)
-    if has_nvswitches(box) or (_SXM.search(model) and not _CARD.search(model)):
+    if has_nvswitches(box) or is_module(model):
         return "sxm"
     if not gpus:
         return "carrier"
@@ -60,6 +56,11 @@ def is_power_of_a_module(box: Box, component: Component) -> bool:
     """Of one module of a baseboard that feeds all of them alike, while the others do not lack power."""
     own = component.kind == "gpu" and component.part == "power supply" and len(box.topology.gpus) > 1
     return own and form_factor(box, component) == "sxm" and not is_tray_of_a_rack(box)
+
+
+def is_on_baseboard(box: Box, component: Component) -> bool:
+    """Are its GPUs modules on a board that feeds all of the machine?"""
+    return form_factor(box, component) == "sxm" and is_of_baseboard(_model(box, component))
 
 
 def is_station(box: Box) -> bool:

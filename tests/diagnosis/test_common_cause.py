@@ -41,21 +41,25 @@ def lost(*gpus: int) -> dict[str, Json]:
 
 
 @pytest.mark.parametrize(
-    ("gpus", "due"),
+    ("base", "gpus", "due"),
     [
-        ((2, 3), "switch/0000:08:00.0"),
-        ((0, 7), SUPPLY), ((0, 2, 5), SUPPLY), ((4, 5, 6, 7), "host-bridge/pci0000:80"),
-        ((4, 5, 6), SUPPLY),
+        (V100, (2, 3), "switch/0000:08:00.0"),
+        ("pcie-x8", (0, 7), SUPPLY), ("pcie-x8", (0, 2, 5), SUPPLY),
+        ("pcie-x8", (4, 5, 6, 7), "host-bridge/pci0000:80"), ("pcie-x8", (4, 5, 6), SUPPLY),
+        ("vm-h100-x8", range(8), "host/host/physical host"),
     ],
-    ids=["below a switch", "of two sockets", "of both sockets", "of one socket", "of a socket, but one works"],
+    ids=["below a switch", "of two sockets", "of both sockets", "of one socket", "of a socket, but one works", "guest"],
 )  # fmt: skip
-def test_gpus_that_go_in_the_same_moment_share_what_failed(gpus: tuple[int, ...], due: str, tmp_path: Path) -> None:
-    log = [xid_79(GPUS[gpu], 3600 + place * 0.7) for place, gpu in enumerate(gpus)]
-    assert causes(tmp_path, log, lost(*gpus)) == {due: 2 * len(gpus)}
+def test_gpus_that_go_in_the_same_moment_share_what_failed(
+    base: str, gpus: Sequence[int], due: str, tmp_path: Path
+) -> None:
+    log = [xid_79(wired(base).gpus[gpu], 3600 + place * 0.7) for place, gpu in enumerate(gpus)]
+    assert causes(tmp_path, log, lost(*gpus), base) == {due: 2 * len(gpus)}
 
 
 @pytest.mark.parametrize(("base", "gpus"), [
     ("dgx-b200", range(4)), ("dgx-b200", range(8)), ("dgx-b200", (1, 6)), ("dgx-b300", (1, 2)),
+    (V100, (0, 7)), (V100, (4, 5, 6, 7)),
 ])  # fmt: skip
 def test_gpus_of_a_baseboard_that_go_in_the_same_moment_share_it(
     base: str, gpus: Sequence[int], tmp_path: Path
@@ -223,7 +227,7 @@ def test_links_below_a_switch_that_are_narrow_and_slow_have_one_cause(tmp_path: 
 @pytest.mark.parametrize(("base", "more", "first"), [
     ("dgx-b200", (), "inspect-baseboard"), ("dgx-h200", (), "inspect-baseboard"),
     ("dgx-b200", ("0000:05:00.0", "0000:05:00.1", "0000:06:00.0", "0000:06:00.1"), "inspect-baseboard"),
-    (V100, (), "inspect-missing"), ("dgx-b300", (), "inspect-missing"),
+    (V100, (), "inspect-baseboard"), ("dgx-b300", (), "inspect-baseboard"),
 ])  # fmt: skip
 def test_no_gpu_of_a_baseboard_is_on_pci(base: str, more: tuple[str, ...], first: str, tmp_path: Path) -> None:
     """Nobody but the vendor takes modules out; adapters beside them respond."""

@@ -217,7 +217,7 @@ CAUSES = {
     "k80-x8-clock-source-hpet": ("host/host/clock source", "inspect"),
     "k80-x8-p2p-acs-silent": ("bridge/0000:09:08.0/ACS setting", "change-setting"),
     "dgx-1-v100-switch-dead": ("switch/0000:08:00.0", "power-cycle"),
-    "dgx-1-v100-supply-failed": ("host/host/power supply", "inspect"),
+    "dgx-1-v100-supply-failed": ("host/host/GPU baseboard", "inspect"),
     "dgx-1-v100-root-complex": ("host-bridge/pci0000:80", "reboot"),
     "dgx-1-v100-two-hot": ("host/host/cooling", "inspect"),
     "dgx-a100-xid-62-nvlinks": ("gpu/0000:47:00.0", "reset-gpu"),

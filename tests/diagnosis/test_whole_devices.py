@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from judging import judged
 from sample import BY_NAME
+from wired import wired
 
 from dgxcheck.facts.missing import Json
 
@@ -211,3 +212,22 @@ def test_an_odd_mtu_is_set_with_ip(tmp_path: Path) -> None:
     (cause,) = causes(tmp_path, "hgx-h100", {"text /sys/class/net/ib5/mtu": "1500\n"})
     assert "ip link set dev" in cause["action"]["text"]
     assert "mstconfig" not in cause["action"]["text"]
+
+
+LOST: dict[str, Json] = {"missing": "lost", "detail": "NVML 15: GPU is lost"}
+
+
+def off_the_bus(*bdfs: str) -> dict[str, Json]:
+    ones: dict[str, Json] = {"size": 64, "rows": {f"0{row}0": "f" * 32 for row in range(4)}}
+    return {f"data {PCI}/{bdf}/config": ones for bdf in bdfs}
+
+
+@pytest.mark.parametrize(("base", "component"), [
+    ("dgx-h100", "host/host/GPU baseboard"), ("pcie-x8", "host/host/power supply"),
+])  # fmt: skip
+def test_gpus_that_are_all_off_the_bus_are_not_the_drivers(base: str, component: str, tmp_path: Path) -> None:
+    """Their config space reads all ones, and the log begins later."""
+    gpus = wired(base).gpus
+    facts: dict[str, Json] = {f"nvml nvmlDeviceGetHandleByIndex {gpu}": LOST for gpu in range(len(gpus))}
+    assert [cause["id"] for cause in causes(tmp_path, base, facts)] == ["driver/NVIDIA driver"]
+    assert [cause["id"] for cause in causes(tmp_path, base, facts | off_the_bus(*gpus))] == [component]

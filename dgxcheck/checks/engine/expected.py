@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Status, skip
 from dgxcheck.facts.missing import Missing
@@ -30,7 +32,21 @@ def model_family(box: Box, gpu: Device) -> str | None:
 
 NO_DATA_CENTER = LazyPattern(r"GeForce|TITAN|GTX|Quadro|Laptop|\bMX\d|\bT\d{3,4}\b|\bGB10\b|\bRTX\b(?!.*Server)")
 """Model names of GPUs for desktops, workstations and laptops."""
+_SXM = LazyPattern(r"SXM|HGX|HBM3|\bPG50[69]\b|\bGB10\b|\bH(?:20|100|200|800)\b|\bG?B[123]00\b|\bGH200\b")
+_CARD = LazyPattern(r"PCIe|NVL\b", flags=re.IGNORECASE)
+"""nvidia-smi's product names: ``NVIDIA H100 80GB HBM3`` and ``NVIDIA B200`` are modules, ``NVIDIA H100 NVL`` a card."""
 _GRACE = LazyPattern(r"\bG[BH][23]00\b", "GB200", "GB300", "GH200", "GH300")
+_BESIDE_A_CPU = LazyPattern(r"\bG[BH][123]00\b|\bGB10\b")
+
+
+def is_module(model: str) -> bool:
+    """Is it soldered to, or a module on, a board, by its name; no card?"""
+    return bool(_SXM.search(model)) and not _CARD.search(model)
+
+
+def is_of_baseboard(model: str) -> bool:
+    """Is it a module on a board that feeds all GPUs of its machine? A Grace shares a board with its own CPU."""
+    return is_module(model) and not _BESIDE_A_CPU.search(model)
 
 
 def is_coherent(box: Box) -> bool:

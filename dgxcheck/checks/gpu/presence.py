@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.gaps import common_gpus, failed_pairs, is_about, unjudged
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.gpu.not_opened import not_opened
-from dgxcheck.checks.placement.missing import missing
+from dgxcheck.checks.placement.missing import baseboard, missing
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.components.locate import all_gpus, device_part, off_the_bus
 from dgxcheck.facts.faults import Fault
@@ -271,8 +271,16 @@ def _recovery(_: Box, modes: GpuModes) -> Judgement:
     return Judgement(status, f"the driver requires {action}", evidence=evidence, fault=fault, remedy=remedy)
 
 
+def _behind_all(box: Box, at: Subject, judgement: Judgement) -> Component | None:
+    """The driver; where PCI does not show them either, what feeds them."""
+    if judgement.fault is not Fault.GPU_LOST:
+        return None
+    gone = {gpu.bdf for gpu in box.topology.gpus} <= {*off_the_bus(box)}
+    return (baseboard(box) or host_part("power supply")) if gone and box.topology.gpus else DRIVER
+
+
 CHECKS = (
-    Check(LOST, _lost, _blame_lost, lambda box, at, judgement: DRIVER if judgement.fault is Fault.GPU_LOST else None,
+    Check(LOST, _lost, _blame_lost, _behind_all,
         remedy="check the kernel log for Xid 79; run nvidia-bug-report.sh --safe-mode --extra-system-data, which may"
         " take long; reboot, and cold power cycle if it is still missing; if the fault persists, run the vendor's field"
         " diagnostic, then reseat the GPU (SXM: the vendor does)"),

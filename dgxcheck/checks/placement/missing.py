@@ -9,10 +9,12 @@ from typing import Literal
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.expected import is_of_baseboard
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.containment import GPU_BASEBOARD
+from dgxcheck.components.locate import off_the_bus
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Missing
@@ -42,17 +44,24 @@ class _Place(Record):
 
 def missing(box: Box, what: DeviceType) -> Component:
     """The place of a missing device; the place of a switch if GPUs and HCAs are missing below one host bridge; the
-    board of all GPUs where none is there, while adapters of the host are."""
-    adapters = any(device.kind == "nic" for device in box.topology.devices)
-    of_a_board = any(box.number(key) is not None for key in ("nvlink.switches", "nvlink.bridges"))
-    if what == "GPU" and not box.topology.gpus and adapters and of_a_board:
-        return GPU_BASEBOARD
+    board of all GPUs where none is there."""
+    if what == "GPU" and not box.topology.gpus and (of_all := baseboard(box)) is not None:
+        return of_all
     place = _place(box, what)
     if place is None:
         return Component(kind="slot", name="", part=f"missing {what}")
     both = not place.is_switch and place == _place(box, _OTHER[what])
     part = "missing PCIe switch" if both else f"missing {what}"
     return Component(kind="slot", name=place.name, bdf=place.bridge, part=part)
+
+
+def baseboard(box: Box) -> Component | None:
+    """The board that feeds all GPUs, while adapters of the host respond; None where they have none in common."""
+    models = [box.board_id(gpu) for gpu in box.topology.gpus]
+    models = models or [*(box.choice.profile.boards if box.choice is not None else ())]
+    beside = any(device.kind == "nic" and device.bdf not in off_the_bus(box) for device in box.topology.devices)
+    of_it = beside and any(id in box.boards and is_of_baseboard(box.boards[id].name) for id in models)
+    return GPU_BASEBOARD if of_it else None
 
 
 def place_of(box: Box, bdf: str | None) -> Iterator[Component]:

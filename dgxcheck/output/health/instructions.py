@@ -92,7 +92,7 @@ def confidence_text(confidence: Confidence) -> str:
         "evidence": f"inferred from {kinds}",
         "in-common": f"inferred from {kinds}: what devices that fail alike or at once have in common",
         "some-unaffected": f"inferred from {kinds}, but not seen at {beside}, also behind it",
-        "rest-responds": f"inferred from {kinds}: all of its GPUs and NVSwitches are lost, while at the same"
+        "rest-responds": f"inferred from {kinds}: what is lost is on it, while at the same"
         f" sockets respond {first_of(confidence.beside)}",
         "either-end": f"a guess among {confidence.among}: either end of the link, or what is between them",
         "one-of-several": f"a guess among {confidence.among}: it can also be {others}",
