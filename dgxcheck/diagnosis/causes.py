@@ -125,9 +125,12 @@ def explain(box: Box, bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[
 
     A component explains a finding that can come from it. A part that is broken explains that its device is dead,
     missing or to be reset (``a broken part joins its device``), and a device that is dead explains what is found of its
-    parts and of NVLinks that end at it.
+    parts and of NVLinks that end at it; so does what explains that it is dead.
     """
-    dead = {components[0].key for key, components in blamed.items() if components and _is_dead(bad[key])}
+    dead: dict[Key, set[Key]] = {}
+    for key, components in blamed.items():
+        if components and _is_dead(bad[key]):
+            dead.setdefault(components[0].key, set()).update(component.key for component in components)
     own: dict[str, set[Key]] = {key: {component.key for component in components} for key, components in blamed.items()}
     inside: dict[str, set[Key]] = {
         key: {container for each in _inner(components) for container in containers(box, each)} if dead else set()
@@ -144,7 +147,7 @@ def explain(box: Box, bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[
     def explainers(key: str) -> set[Key]:
         joined = _is_dead(bad[key]) or bad[key].judgement.fault in _WHOLE
         joining = {part for whole in own[key] for part in parts.get(whole, ())} if joined else set()
-        return own[key] | joining | (inside[key] & dead)
+        return own[key].union(joining, *(dead[whole] for whole in inside[key] & dead.keys()))
 
     imprecise = frozenset(key for key in blamed if bad[key].witness == "log")
     return set_cover(blamed, {key: explainers(key) for key in blamed}, imprecise)

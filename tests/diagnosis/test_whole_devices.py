@@ -231,3 +231,15 @@ def test_gpus_that_are_all_off_the_bus_are_not_the_drivers(base: str, component:
     facts: dict[str, Json] = {f"nvml nvmlDeviceGetHandleByIndex {gpu}": LOST for gpu in range(len(gpus))}
     assert [cause["id"] for cause in causes(tmp_path, base, facts)] == ["driver/NVIDIA driver"]
     assert [cause["id"] for cause in causes(tmp_path, base, facts | off_the_bus(*gpus))] == [component]
+
+
+def test_what_explains_that_an_adapter_is_dead_explains_its_port(tmp_path: Path) -> None:
+    """The PCIe switch above it and a GPU."""
+    gpu, hca = "0000:1b:00.0", "0000:18:00.0"
+    facts: dict[str, Json] = {"nvml nvmlDeviceGetHandleByIndex 0": LOST, **off_the_bus(gpu, hca),
+                              f"text {IB}/mlx5_0/ports/1/state": "1: DOWN\n",
+                              f"text {IB}/mlx5_0/ports/1/phys_state": "2: Polling\n"}  # fmt: skip
+    log = (f"NVRM: Xid (PCI:{gpu[:-2]}): 79, pid=4242, GPU has fallen off the bus.", f"mlx5_core {hca}: {DIED[0]}")
+    (cause,) = causes(tmp_path, "dgx-h100", facts, log)
+    assert cause["id"] == "switch/0000:14:00.0"
+    assert "port-down" in cause["faults"]
