@@ -243,3 +243,21 @@ def test_what_explains_that_an_adapter_is_dead_explains_its_port(tmp_path: Path)
     (cause,) = causes(tmp_path, "dgx-h100", facts, log)
     assert cause["id"] == "switch/0000:14:00.0"
     assert "port-down" in cause["faults"]
+
+
+@pytest.mark.parametrize(("base", "names", "received", "due"), [
+    ("dgx-h100", ("mlx5_2", "mlx5_8"), 0, 0), ("dgx-h100", ("mlx5_2", "mlx5_8"), 4711, 2),
+    ("dgx-h100", ("mlx5_2",), 0, 1), ("dgx-h100", ("mlx5_0", "mlx5_3"), 0, 2),
+    ("gb200-nvl72", ("mlx5_0", "mlx5_1"), 0, 2),
+])  # fmt: skip
+def test_ports_of_cards_for_storage_may_have_no_cable(
+    base: str, names: tuple[str, ...], received: int, due: int, tmp_path: Path
+) -> None:
+    """All of their second ports, since the driver was loaded; those near GPUs have one, and no GPU of a tray is near
+    any."""
+    facts: dict[str, Json] = {}
+    for name in names:
+        facts |= {f"text {IB}/{name}/ports/1/{file}": f"{value}\n" for file, value in (
+            ("state", "1: DOWN"), ("phys_state", "2: Polling"), ("lid", "0xffff"),
+            ("counters/port_rcv_data", received))}  # fmt: skip
+    assert len(causes(tmp_path, base, facts)) == due

@@ -15,6 +15,7 @@ from dgxcheck.checks.network.ports import (
     UP,
     fabric,
     file_of,
+    is_apart,
     is_first,
     listed_ports,
     name_of,
@@ -56,8 +57,11 @@ def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbD
     if all(each.state in _DOWN and each.phys_state is not PhysState.LINK_UP for _, each in listed):
         return "" if _was_up(box, device, port) or _is_asked_about(box, port) else "as are all ports: nothing is cabled"
     may_be_ethernet = isinstance(port.link_layer, Missing) or port.link_layer == "Ethernet"
-    idle = may_be_ethernet and port.phys_state in (PhysState.POLLING, PhysState.DISABLED)
     others = twins(box, device, port, listed)
+    dark = [pair for pair in (*others, (device, port)) if pair[1].state in _DOWN and not _was_up(box, *pair)]
+    if others and len(dark) > len(others) and is_apart(box, device):
+        return "as are those like it, which share no PCIe switch with a GPU: nothing is cabled"
+    idle = may_be_ethernet and port.phys_state in (PhysState.POLLING, PhysState.DISABLED)
     if len(others) >= LEAST and all(each.state in UP for _, each in others):
         return ""
     kind = "an Ethernet port" if port.link_layer == "Ethernet" else "a port of unknown link layer"
@@ -97,7 +101,8 @@ def _is_configured(box: Box, port: IbPort) -> bool:
 def _state(box: Box) -> Judged:
     """Warns if a port is not ACTIVE, and fails if the configuration lists it; an InfiniBand port in INIT or ARMED waits
     for a subnet manager. A port that is down is not judged if the configuration lists other ports only; without a
-    configuration, neither if all ports are down, nor on Ethernet if it is disabled or polling, unless the same ports of
+    configuration, neither if all ports are down, or all on cards like its own, that were never up and share no PCIe
+    switch with a GPU, as others do, nor on Ethernet if it is disabled or polling, unless the same ports of
     at least three other HCAs of its kind are all up. One that still has its LID, has received data or lost its carrier
     twice was up before and is judged, except an Ethernet port that is disabled; so is an InfiniBand port that is
     polling where nothing else of the machine is known. Warns too if an ACTIVE InfiniBand port has no LID, or knows none

@@ -110,9 +110,18 @@ def role(box: Box, device: IbDevice) -> tuple[Hashable, ...] | None:
     board = None if pci is None else tuple(
         None if isinstance(each, Missing) else each for each in (pci.device, pci.subsystem_vendor, pci.subsystem_device)
     )  # fmt: skip
-    nic = box.topology.device(device.bdf)
-    near = nic is not None and any(box.topology.link(gpu, nic).pci in NEAR for gpu in box.topology.gpus)
-    return device.hca_type, board, function, functions, near
+    return device.hca_type, board, function, functions, _is_near_gpu(box, device)
+
+
+def is_apart(box: Box, device: IbDevice) -> bool:
+    """Is it an adapter for storage, by its place: does no GPU share its PCIe switch, while GPUs share those of others?
+    """
+    return not _is_near_gpu(box, device) and any(_is_near_gpu(box, each) for each in rows(hcas(box)))
+
+
+def _is_near_gpu(box: Box, device: IbDevice) -> bool:
+    nic = box.topology.device(device.bdf) if isinstance(device.bdf, str) else None
+    return nic is not None and any(box.topology.link(gpu, nic).pci in NEAR for gpu in box.topology.gpus)
 
 
 def same_cards(box: Box, bdfs: Collection[str | None]) -> set[str]:
