@@ -261,3 +261,14 @@ def test_ports_of_cards_for_storage_may_have_no_cable(
             ("state", "1: DOWN"), ("phys_state", "2: Polling"), ("lid", "0xffff"),
             ("counters/port_rcv_data", received))}  # fmt: skip
     assert len(causes(tmp_path, base, facts)) == due
+
+
+@pytest.mark.parametrize(("task", "lost", "due"), [
+    ("nvidia-smi", True, [["gpu-lost", "driver-stuck"]]), ("nv-hostengine", False, [["driver-stuck"]]),
+    ("python3", True, [["gpu-lost"], ["tasks-hung"]]),
+])  # fmt: skip
+def test_nvidia_smi_hangs_in_the_driver(task: str, lost: bool, due: list[list[str]], tmp_path: Path) -> None:
+    """Also where the log has no stack of it; of a program nobody knows for what it waits."""
+    facts: dict[str, Json] = {"nvml nvmlDeviceGetHandleByIndex 2": LOST} if lost else {}
+    found = causes(tmp_path, "dgx-1-v100", facts, (f"INFO: task {task}:4711 blocked for more than 120 seconds.",))
+    assert [cause["faults"] for cause in found] == due

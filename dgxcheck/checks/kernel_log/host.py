@@ -91,7 +91,8 @@ def _blame_panic(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compon
 
 def _hung(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     """Warns if a task was blocked for minutes, or a CPU locked up or stalled, outside the NVIDIA driver; for tasks in
-    the driver see kernel.driver-stuck.
+    the driver see kernel.driver-stuck. Where only nvidia-smi and services of NVIDIA were blocked, which do nothing but
+    ask the driver, and no stack says otherwise, they were blocked by it.
 
     Source: Linux Documentation/admin-guide/lockup-watchdogs.rst, RCU/stallwarn.rst; kernel/hung_task.c
     """
@@ -99,6 +100,8 @@ def _hung(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     locked = [event for event in events if "lockup" in event.line.lower()]
     what = "CPUs locked up" if len(locked) == len(events) else "tasks or CPUs hung"
     message = f"{what} {counted(len(events), 'time')}: {names}{reach(log)}"
+    if all(event.part.startswith(_SERVICES) and not event.group for event in events):
+        return _warning(Fault.DRIVER_STUCK, message, log, events)
     return _warning(Fault.TASKS_HUNG, message, log, events, _LOCKED if locked else "")
 
 
@@ -109,7 +112,10 @@ def _in_module(event: HostEvent) -> str:
 
 def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The adapters in whose driver CPUs hang and whose queues stalled (NVIDIA/NVSentinel issue 1334), or a file server
-    that does not respond, for which tasks wait; else the kernel."""
+    that does not respond, for which tasks wait; the driver; else the kernel."""
+    if judgement.fault is Fault.DRIVER_STUCK:
+        yield DRIVER
+        return
     if any(event.group.startswith(_MLX5) for event in events_of(box.log, "hung")):
         stalled = (event.bdf for event in box.log.hcas if event.trouble == "stalled" and not event.past)
         for bdf in dict.fromkeys(stalled):
@@ -235,8 +241,7 @@ def _longest(times: Iterable[float]) -> float:
 
 CHECKS = (
     Check("kernel.driver-stuck", _of_host(_stuck, "no task hung in the NVIDIA driver", "stuck"), driver,
-        remedy="nvidia-bug-report.sh --safe-mode --extra-system-data; look for an Xid at that time and try"
-        " nvidia-smi: where it hangs too, only a reboot helps"),
+        remedy=Fault.DRIVER_STUCK.remedy),
     Check("kernel.panic", _of_host(_panic, "no panic or oops logged", "panic", "oops"), _blame_panic,
         remedy="save the crash data (/sys/fs/pstore, /var/lib/systemd/pstore, /var/crash) and the BMC's event log;"
         " follow up machine checks or PCIe errors before it, else the module that the RIP line names: after an oops the"

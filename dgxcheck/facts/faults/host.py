@@ -55,7 +55,9 @@ class Host:
         source="ipmitool(1); Linux Documentation/driver-api/ipmi.rst")
     CPU_THROTTLED = FaultKind("cpu-throttled", "CPU clocks are held down by temperature", "environment")
     DRIVER_STUCK = FaultKind("driver-stuck", "the kernel logged tasks that hung in the NVIDIA driver", "software",
-        steps=("inspect", "reboot", "power-cycle"), source=OWN)
+        steps=("inspect", "reboot", "power-cycle"),
+        remedy="nvidia-bug-report.sh --safe-mode --extra-system-data; look for an Xid at that time and try nvidia-smi:"
+        " where it hangs too, only a reboot helps", source=OWN)
     MODULE_STUCK = FaultKind("module-stuck", "a kernel module has not ended loading or unloading", "software",
         steps=("inspect", "reboot"), source="Linux Documentation/ABI/stable/sysfs-module: initstate")
     KERNEL_PANIC = FaultKind("kernel-panic", "the kernel panicked or hit a bug of its own (oops)", "software",
