@@ -238,7 +238,8 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     if step == "restart-service":
         return restart_imex(box) if Fault.IMEX_RECOVERY in faults else restart(box, component)
     if step == "load-module":
-        return _reload(box, component, explained) or finding_remedy
+        absent = (each.key for each in explained if each.judgement.fault is Fault.DRIVER_NOT_LOADED)
+        return _reload(box, component, explained) or replace(finding_remedy, remedy_of=next(absent, source.key))
     if step == "reset-gpu":
         return reset(box, reset_domain(box, component), with_switches=_with_nvswitches(box, component))
     if step in ("reseat", "replace", "contact-vendor"):

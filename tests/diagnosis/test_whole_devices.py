@@ -272,3 +272,14 @@ def test_nvidia_smi_hangs_in_the_driver(task: str, lost: bool, due: list[list[st
     facts: dict[str, Json] = {"nvml nvmlDeviceGetHandleByIndex 2": LOST} if lost else {}
     found = causes(tmp_path, "dgx-1-v100", facts, (f"INFO: task {task}:4711 blocked for more than 120 seconds.",))
     assert [cause["faults"] for cause in found] == due
+
+
+def test_a_module_that_was_refused_is_loaded_by_modprobe(tmp_path: Path) -> None:
+    facts: dict[str, Json] = {
+        "names /sys/module": ["nvme"], "text /proc/driver/nvidia/version": {"missing": "absent"},
+        "nvml nvmlInit": {"missing": "absent", "code": 9, "detail": "NVML 9: driver not loaded"},
+    }  # fmt: skip
+    (cause,) = causes(tmp_path, "pcie-x4", facts, ("Loading of module with unavailable key is rejected",))
+    steps = {each["action"]: each["text"] for each in cause["actions"]}
+    assert steps["change-setting"].startswith("enrol the key")
+    assert steps["load-module"].startswith("run modprobe nvidia")
