@@ -76,7 +76,9 @@ _KILLED = Form(
     "ut of memory: Kill", r"(?:ed)? process \d{1,10},?(?: UID \d{1,10},)? \((?P<name>[^)]{1,16})\)",
     before="(?:(?P<cgroup>Memory cgroup o)|O)",
 )  # fmt: skip
-_LIBRARY = r"(?P<library>lib(?:nccl|cuda|cudart|nvidia-(?:ml|ptxjit|nvvm)|dcgm)[\w.-]{0,80}|nv(?:idia)?-[\w-]{1,40})\["
+_LIBRARY = (
+    r"(?P<library>lib(?:nccl|cuda|cudart|nvidia-(?:cfg|ml|ptxjit|nvvm)|dcgm)[\w.-]{0,80}|nv(?:idia)?-[\w-]{1,40})\["
+)
 """Of compute: programs that draw crash in libraries of their own."""
 _CRASHED = (
     Form(

@@ -43,6 +43,8 @@ def test_a_panic(lines: list[Line], expected: tuple[str, str] | None, tmp_path: 
         ("kernel.out-of-memory", f"Memory cgroup o{KILLED.replace('python3', 'nv-hostengine')}", Status.WARN),
         ("kernel.program-crash", "a[1]: segfault at 0 ip 0 sp 0 error 4 in libcuda.so.1[0+1]", Status.PASS),
         ("kernel.program-crash", "nv-hostengine[1]: segfault at 0 ip 0 sp 0 error 4 in libdcgm.so.4[0+1]", Status.WARN),
+        ("kernel.program-crash", "nvidia-persiste[1]: segfault at 8 ip 0 sp 0 error 4 in libnvidia-cfg.so.1[0+1]",
+         Status.WARN),
     ],
 )
 def test_other_ends(check: str, message: str, status: Status, tmp_path: Path) -> None:
