@@ -73,6 +73,7 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
       "NVRM: NVIDIA 580.126.09 driver release."), "kernel.gpu-start", Fault.GPU_UNRECOGNISED),
     ((f"NVRM: The NVIDIA GPU {NOWHERE} (PCI ID: 10de:2331)", "NVRM: installed in this system is not supported by open",
       "NVRM: nvidia.ko because it does not include the required GPU"), "kernel.gpu-start", Fault.GPU_UNRECOGNISED),
+    (("NVRM: No NVIDIA GPU found.",), "kernel.gpu-start", Fault.GPU_MISSING),
     ((f"NVRM: GPU {NOWHERE}: RmInitAdapter failed! (0x62:0x51:1941)",), "kernel.gpu-start", Fault.START_MEMORY),
     (("NVRM: _kgspBootGspRm: (the GPU is likely in a bad state and may need to be reset)",
       f"NVRM: GPU {NOWHERE}: RmInitAdapter failed! (0x62:0x40:1941)"), "kernel.gpu-start", Fault.GPU_NOT_STARTED),

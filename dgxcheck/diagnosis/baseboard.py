@@ -42,7 +42,7 @@ def lost_boards(box: Box, findings: Sequence[Finding]) -> Iterator[Shared]:
         if of_one_board or of_switches:
             yield [each for each in lost if each.subject.bdf in of_it], board if of_one_board else NVSWITCHES
     absent = [each for each in failed if each.judgement.fault in _ABSENT and each.judgement.measured == 0]
-    if adapters and len(absent) == len(_ABSENT):
+    if adapters and {each.judgement.fault for each in absent} == {*_ABSENT}:
         yield absent, GPU_BASEBOARD
 
 

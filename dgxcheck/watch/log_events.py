@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from math import inf
 from time import gmtime, strftime
 
@@ -80,10 +80,13 @@ def _off_bus(log: KernelLog, past: bool) -> Iterator[Event]:
             )  # fmt: skip
 
 
+_WHY: Mapping[str, str] = {"power": "power cables not connected", "none": "the driver found no GPU"}
+
+
 def _devices(log: KernelLog, past: bool) -> Iterator[Event]:
     for gpu in log.not_started:
         if (past or not gpu.past) and gpu.why != "claimed":  # most GPUs of another driver were given to it
-            why = "power cables not connected" if gpu.why == "power" else "the driver could not initialize the GPU"
+            why = _WHY.get(gpu.why, "the driver could not initialize the GPU")
             yield Event(kind="not-started", status=Status.FAIL, bdf=gpu.bdf or "", text=why, seconds=gpu.seconds)
     for hca in log.hcas:
         if past or not hca.past:

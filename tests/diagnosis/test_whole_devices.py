@@ -283,3 +283,18 @@ def test_a_module_that_was_refused_is_loaded_by_modprobe(tmp_path: Path) -> None
     steps = {each["action"]: each["text"] for each in cause["actions"]}
     assert steps["change-setting"].startswith("enrol the key")
     assert steps["load-module"].startswith("run modprobe nvidia")
+
+
+@pytest.mark.parametrize(("base", "there", "due"), [
+    ("pcie-x8", False, ["fail slot/missing GPU"]), ("pcie-x8", True, ["warn slot/missing GPU"]),
+    ("gb200-nvl72", False, ["fail slot/missing GPU"]), ("dgx-h100", False, ["fail host/host/GPU baseboard"]),
+    ("vm-h100-x8", False, []),
+])  # fmt: skip
+def test_a_driver_that_found_no_gpu(base: str, there: bool, due: list[str], tmp_path: Path) -> None:
+    """Nothing else tells of a machine without a reference that it had some; a guest may never have had one."""
+    facts = {"nvml nvmlInit": {"missing": "absent", "code": 9, "detail": "NVML 9: driver not loaded"}}
+    path = tmp_path / "none.json"
+    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": base, "facts": {} if there else facts,
+                                "drop": [] if there else wired(base).gpus,
+                                "add": {"kmsg 40": "3600.0;NVRM: No NVIDIA GPU found."}}))  # fmt: skip
+    assert [f"{cause['severity']} {cause['id']}" for cause in judged(str(path))[1]["causes"]] == due

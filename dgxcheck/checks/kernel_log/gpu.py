@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine.blame import component_of
-from dgxcheck.checks.engine.box import HOST, Box, unlisted_gpu
+from dgxcheck.checks.engine.box import HOST, Box, guest, unlisted_gpu
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
 from dgxcheck.checks.engine.gaps import is_about
@@ -22,7 +22,7 @@ from dgxcheck.checks.kernel_log.device_log import (
     per_device,
     reach,
 )
-from dgxcheck.checks.placement.missing import place_of
+from dgxcheck.checks.placement.missing import missing, place_of
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.bdf import nameless
 from dgxcheck.facts.faults import GPU_DEAD, MODULES_REFUSED, Fault
@@ -165,7 +165,8 @@ def _silent(box: Box, gpu: Device) -> bool:
 
 def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement | None:
     own = gpu is not None and gpu == _only_unlisted(box)
-    all_times = [event for event in log.not_started if event.bdf == bdf or (own and event.bdf is None)]
+    of_one = [event for event in log.not_started if event.why != "none"]
+    all_times = [event for event in of_one if event.bdf == bdf or (own and event.bdf is None)]
     now = [event for event in all_times if not event.past]
     no_bar = [event for event in events_of(log, "no BAR") if event.part == bdf and not event.past]
     listed = (now or no_bar) and gpu is not None and gpu.index is not None and not _silent(box, gpu)
@@ -203,7 +204,7 @@ def _starts(box: Box) -> Judged:
     failed) or does not take it: power cables not connected, no address of a BAR, no interrupt, a GPU that this release
     or these kernel modules do not support, missing firmware, another driver that holds it; or if the kernel refused to
     load the driver's module, as by its signature or for another kernel. Warns if NVML lists that GPU now, or if the
-    line does not name the GPU.
+    line does not name the GPU. If it found no GPU at all, fails where none is there now.
 
     Source: NVRM lines of NVIDIA's open-gpu-kernel-modules: kernel-open/nvidia/nv.c, nv-pci.c,
     src/nvidia/arch/nvalloc/unix/src/osapi.c, osinit.c; Linux kernel/module
@@ -212,6 +213,10 @@ def _starts(box: Box) -> Judged:
     log = box.log
     yield from _modules(box, log)
     now = [event for event in log.not_started if event.bdf is None and not event.past]
+    if (absent := [event for event in now if event.why == "none"]) and guest(box) is None:
+        found = f"the driver found no GPU when it was to be loaded{reach(log)}", 0, None, "GPUs", lines(log, absent)
+        yield replace(HOST, part="GPUs"), judged(Fault.GPU_MISSING, *found, warns=True, fails=not box.topology.gpus)
+    now = [event for event in now if event.why != "none"]
     if now and all(event.why == "claimed" for event in now):
         others = {str(bound(gpu)) for gpu in box.topology.gpus} - {"nvidia", "None", *OF_THE_KERNEL}
         now = [] if others else now  # a GPU that was given away on purpose (vfio-pci) is not missed
@@ -264,6 +269,8 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
         yield host_part("peer memory module")
     elif judgement.fault is Fault.ADD_ON_MODULE:
         yield host_part("add-on modules")
+    elif judgement.fault is Fault.GPU_MISSING:
+        yield missing(box, "GPU")
     elif at.kind == "host":
         refused = judgement.fault is Fault.GPU_REFUSED
         if refused and isinstance(box.nvml, Missing):
