@@ -30,7 +30,7 @@ from dgxcheck.cli.options import (
     writing,
 )
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.facts.record import Record, fields
+from dgxcheck.facts.record import fields
 from dgxcheck.settings import Settings
 from dgxcheck.source.protocol import Source
 
@@ -49,28 +49,15 @@ RENDERERS = {
 """Function below ``dgxcheck.output.health`` of each format, imported when it is asked for."""
 
 
-class HealthOptions(Record):
-    """The command line, by the names of the options below."""
+class HealthOptions(Request):
+    """The command line, by the names of the options below: a request, and how what is judged of it is shown."""
 
-    gpus: tuple[str, ...]
-    only: tuple[str, ...]
-    skip: tuple[str, ...]
-    require: tuple[str, ...]
     explain: str | None
     quick: bool
     extended: bool
-    long: bool
-    duration: float | None
-    window: float | None
-    state: str | None
-    baseline: str | None
-    profile: str
-    kernel_log: str | None
-    config: str | None
     verbose: bool
     listed: bool
     detailed: bool
-    test_seconds: float
     log_file: str | None
     debug: str | None
     fail_on: str
@@ -94,7 +81,7 @@ def request_of(asked: HealthOptions, settings: Settings, deadline: float | None)
     if asked.quick and asked.duration is None and asked.extended:
         raise BadInput("-q reads the state only once; it cannot be combined with -e, --window or --state")
     level: Level = "quick" if asked.quick else "extended" if asked.extended else "default"
-    shared = {name: getattr(asked, name) for name in fields(Request) if name in fields(HealthOptions)}
+    shared = {name: getattr(asked, name) for name in fields(Request)}
     # the settings are those of the configuration file that the options name
     return Request(**{**shared, "level": level, "settings": settings, "deadline": deadline, "config": None})
 

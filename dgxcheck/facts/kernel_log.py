@@ -60,22 +60,27 @@ IommuRefusal = Literal["memory", "interrupt", "smmu", "unanswered"]
 answer when it was told to forget an address (ATS)."""
 
 
-class Xid(Record, nature="event"):
+class LoggedEvent(Record, nature="event"):
+    """What one line of the log says."""
+
+    seconds: float
+    """Since boot."""
+    line: str
+    past: bool
+    """From before the device was last reset, its driver last took over, or the module in a port was plugged in."""
+
+
+class Xid(LoggedEvent):
     """An error that the driver reports of one GPU: ``NVRM: Xid (PCI:0000:06:00): 13, pid=.., ..``."""
 
     bdf: str
     number: int
-    seconds: float
-    """Since boot."""
     pid: int | None
     process: str
     """Name of the process; empty where the line has none."""
     part: str
     """GPU and compute instance of a MIG device: ``GPU-I:05 GPU-CI:00``."""
     text: str
-    line: str
-    past: bool
-    """From before the GPU was last reset or the driver last loaded."""
     begun_s: float = 0.0
     """Seconds of the last reset or driver load before it; 0 where the log has none."""
     more: int = 0
@@ -84,33 +89,27 @@ class Xid(Record, nature="event"):
     """Another line says that it ended a program's channel: ``45, .., Ch 00000001 caused by previous Xid 149``."""
 
 
-class SXid(Record, nature="event"):
+class SXid(LoggedEvent):
     """An error of an NVSwitch: ``nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, ..``."""
 
     bdf: str
     number: int
-    seconds: float
     fatal: bool | None
     """None where the line does not say."""
-    line: str
-    past: bool
 
 
-class OffBus(Record, nature="event"):
+class OffBus(LoggedEvent):
     """A GPU has fallen off the bus, as Xid 79 or without an Xid."""
 
     bdf: str
-    seconds: float
     xid: bool
-    line: str
-    past: bool
     begun_s: float = 0.0
     """As an Xid's."""
     serial: str = ""
     """Of the board, where the driver says it after the fall."""
 
 
-class NotStarted(Record, nature="event"):
+class NotStarted(LoggedEvent):
     """The driver could not start a GPU: ``NVRM: GPU 0000:06:00.0: RmInitAdapter failed! (0x26:0xffff:1290)``."""
 
     bdf: str | None
@@ -118,12 +117,9 @@ class NotStarted(Record, nature="event"):
     why: NoStart
     code: str
     """``0x26:0xffff`` of RmInitAdapter, without the line of its source; empty where there is none."""
-    seconds: float
-    line: str
-    past: bool
 
 
-class Refused(Record, nature="event"):
+class Refused(LoggedEvent):
     """The driver refused a program of another version: ``NVRM: API mismatch: the client has the version ..``."""
 
     version: str
@@ -131,12 +127,9 @@ class Refused(Record, nature="event"):
     """The version of the loaded module; empty where the line has none."""
     fabric: bool
     """By the driver of the NVSwitches: the program is Fabric Manager."""
-    seconds: float
-    line: str
-    past: bool
 
 
-class HcaEvent(Record, nature="event"):
+class HcaEvent(LoggedEvent):
     """A hardware error of an adapter, by the mlx5 driver."""
 
     bdf: str
@@ -144,19 +137,13 @@ class HcaEvent(Record, nature="event"):
     module: int | None
     """Number of the port's module, from 0, where it is about one."""
     text: str
-    seconds: float
-    line: str
-    past: bool
-    """From before the driver last took over the adapter, or a module was plugged in."""
 
 
-class PcieError(Record, nature="event"):
+class PcieError(LoggedEvent):
     """An error of one device by PCI Express Advanced Error Reporting."""
 
     bdf: str
     severity: Severity
-    seconds: float
-    line: str
     names: tuple[str, ...] = ()
     """Of the bits, as the kernel has them: ``BadTLP``."""
     unrecovered: bool = False
@@ -167,7 +154,7 @@ class PcieError(Record, nature="event"):
     """As an Xid's."""
 
 
-class HostEvent(Record, nature="event"):
+class HostEvent(LoggedEvent):
     """Trouble of the host: ``EDAC MC1: 262 CE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0 (..)``."""
 
     trouble: HostTrouble
@@ -181,8 +168,6 @@ class HostEvent(Record, nature="event"):
     that its own limit of memory ended."""
     corrected: bool | None
     """Of memory and machine checks."""
-    seconds: float
-    line: str
     count: int = 1
     """Errors of this one line."""
     past: bool = False
@@ -206,37 +191,30 @@ class EarlierXid(Record, nature="event"):
     """Of the GPU; empty where it was not reported. The two GPUs of a K80 share a serial number."""
 
 
-class ModuleRefused(Record, nature="event"):
+class ModuleRefused(LoggedEvent):
     """The kernel did not load a module of the driver: ``nvidia: version magic '..' should be '..'``."""
 
     module: str
     """Empty where the line names none."""
     why: ModuleTrouble
-    seconds: float
-    line: str
-    past: bool
 
 
-class IommuFault(Record, nature="event"):
+class IommuFault(LoggedEvent):
     """An IOMMU refused a device's access to memory: ``DMAR: [DMA Write] Request device [07:00.0] fault addr ..``."""
 
     bdf: str
     """Empty where the line names no device."""
     what: IommuRefusal
-    seconds: float
-    line: str
+    past: bool = False
 
 
-class DriverError(Record, nature="event"):
+class DriverError(LoggedEvent):
     """An error in words that no other event here stands for: ``nvidia-uvm: .. failed ..``."""
 
     driver: str
     """``nvidia`` or ``mlx5_core``, whichever of its modules says it."""
     bdf: str
     """Empty where the line names no device."""
-    seconds: float
-    line: str
-    past: bool
 
 
 class KernelLog(Record, nature="event"):

@@ -35,9 +35,10 @@ class _Slotted(type):
         mcs, name: str, bases: tuple[type, ...], space: dict[str, Any], kw_only: bool = True, where: str = "",
         nature: str = "",
     ) -> type:  # fmt: skip
-        names = tuple(space.get("__annotations__", ()))
-        rows, defaults = {}, {}
-        for field in names:
+        above: Any = bases[0] if bases else object
+        annotations = space.get("__annotations__", {})
+        rows, defaults = {**getattr(above, "_rows", {})}, {**getattr(above, "_defaults", {})}
+        for field in annotations:
             if field in space:
                 value = space.pop(field)
                 if type(value) is list:  # of facts/nature.py; no field of a record has a list
@@ -46,8 +47,10 @@ class _Slotted(type):
                         continue
                     value = value["default"]
                 defaults[field] = value
-        space["_defaults"], space["_rows"], space["_where"], space["_nature"] = defaults, rows, where, nature
-        space["__slots__"] = names
+        space["_defaults"], space["_rows"], space["_where"] = defaults, rows, where
+        space["_nature"] = nature or getattr(above, "_nature", "")
+        space["__annotations__"] = {**above.__annotations__, **annotations} if bases else {}
+        names = space["__slots__"] = tuple(space["__annotations__"])
         space["_in_order"] = () if kw_only else names
         space["_values"] = staticmethod(attrgetter(*names) if names else type)
         cls = super().__new__(mcs, name, bases, space)
@@ -64,7 +67,7 @@ class _Slotted(type):
 class Record(metaclass=_Slotted):
     """Base of all facts: fields are the annotations of the class, given by keyword, compared and never changed.
 
-    ``class Point(Record, kw_only=False)`` takes them in order too.
+    ``class Point(Record, kw_only=False)`` takes them in order too. A record of a record has the fields of both.
     """
 
     if TYPE_CHECKING:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dgxcheck.facts import nature
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.record import Record, remembered, replace
+from dgxcheck.facts.record import Record, fields, remembered, replace
 
 
 class Port(Record):
@@ -27,6 +28,23 @@ def test_defaults_fill_what_is_not_given() -> None:
     assert Place("0000:06:00.0") == Place(bdf="0000:06:00.0", slot=None) != Place("0000:06:00.0", 2)
     assert hash(Port(number=1)) == hash(Port(number=1, state="ACTIVE"))
     assert replace(Place("0000:06:00.0"), slot=3) == Place("0000:06:00.0", 3)
+
+
+class Lane(Port):
+    """The fields of a port, one with another default, and its own."""
+
+    state: str = "DOWN"
+    error: int = nature.counter("lane errors", default=0)
+
+
+def test_a_record_of_a_record_has_the_fields_of_both() -> None:
+    assert fields(Lane) == ("number", "state", "error")
+    assert Lane(number=1) == replace(Lane(number=1, error=2), error=0) == Lane(number=1, state="DOWN", error=0)
+    assert Lane(number=1) != Port(number=1, state="DOWN")
+    assert Port(number=1).state == "ACTIVE"
+    assert [*nature.rows_of(Lane)] == ["error"]
+    with pytest.raises(TypeError, match="Lane needs 'number'"):
+        Lane()  # type: ignore[call-arg]
 
 
 def test_records_of_two_kinds_are_never_equal() -> None:

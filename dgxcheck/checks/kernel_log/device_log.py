@@ -16,21 +16,7 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import DAY_S
 from dgxcheck.components.component import Component
 from dgxcheck.facts.bdf import gpu_at, is_unplaced
-from dgxcheck.facts.kernel_log import (
-    DriverError,
-    EarlierXid,
-    HcaEvent,
-    HostEvent,
-    HostTrouble,
-    IommuFault,
-    KernelLog,
-    ModuleRefused,
-    NotStarted,
-    OffBus,
-    PcieError,
-    SXid,
-    Xid,
-)
+from dgxcheck.facts.kernel_log import EarlierXid, HostEvent, HostTrouble, KernelLog, LoggedEvent
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern
@@ -43,7 +29,6 @@ LEAST_FREE = 3
 _BEFORE = LazyPattern(r"-[1-9]\d{0,3}", "-", flags=re.ASCII)
 
 E = TypeVar("E")
-Event = Xid | SXid | OffBus | PcieError | NotStarted | HcaEvent | HostEvent | IommuFault | ModuleRefused | DriverError
 EventRule = Callable[[Box, KernelLog, str, "Device | None"], "Judgement | None"]
 """From the log to the judgement of the device of that bdf; None where the log has nothing about it."""
 
@@ -125,7 +110,7 @@ def reach(log: KernelLog) -> str:
     return f"; the log starts {log.begins:.0f} s after boot" if log.begins >= _AT_BOOT_S else ""
 
 
-def lines(log: KernelLog, events: Sequence[Event]) -> tuple[Evidence, ...]:
+def lines(log: KernelLog, events: Sequence[LoggedEvent]) -> tuple[Evidence, ...]:
     """The lines of the last events."""
     return tuple(Evidence(log.where, event.line) for event in events[-_SHOWN:])
 
@@ -135,7 +120,7 @@ def of_earlier_boots(log: KernelLog, xids: Sequence[EarlierXid]) -> tuple[Eviden
     return tuple(Evidence(log.where, f"boot {xid.boot}: Xid {xid.number}") for xid in xids[-_SHOWN:])
 
 
-def happened(events: Sequence[Event], kind: EventKind, number: int | None = None) -> tuple[LogEvent, ...]:
+def happened(events: Sequence[LoggedEvent], kind: EventKind, number: int | None = None) -> tuple[LogEvent, ...]:
     """When each of these was logged, for what followed from it; ``number``: the Xid that all of them stand for."""
     return tuple(LogEvent(event.seconds, kind, number) for event in events)
 

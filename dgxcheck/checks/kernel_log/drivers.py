@@ -9,10 +9,10 @@ from dgxcheck.checks.engine.box import HOST, Box, unlisted_gpu
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.kernel_log.device_log import Event, events_of, grouped, lines, nothing_logged, reach, subject_at
+from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, nothing_logged, reach, subject_at
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.kernel_log import DriverError, HostTrouble, KernelLog, Xid
+from dgxcheck.facts.kernel_log import DriverError, HostTrouble, KernelLog, LoggedEvent, Xid
 from dgxcheck.facts.missing import need
 from dgxcheck.facts.record import replace
 from dgxcheck.kernel_messages.driver_errors import NVIDIA, final_fault
@@ -63,18 +63,18 @@ def _subject(box: Box, driver: str, bdf: str) -> Subject:
 
 def _is_detail(log: KernelLog, error: DriverError) -> bool:
     """Of an event of its device, or one that this driver logged within a minute; a program's own Xid has none."""
-    events: list[Event] = [*log.hcas] if error.driver != NVIDIA else [*events_of(log, *_OF_HOST)]
+    events: list[LoggedEvent] = [*log.hcas] if error.driver != NVIDIA else [*events_of(log, *_OF_HOST)]
     for name in _OF_GPUS if error.driver == NVIDIA else ():
         events += getattr(log, name)
     return any(
-        not getattr(event, "past", False) and not _is_of_program(event)
+        not event.past and not _is_of_program(event)
         and (getattr(event, "bdf", "") == (error.bdf or None) or not log.timed
              or abs(event.seconds - error.seconds) <= _BESIDE_S)
         for event in events
     )  # fmt: skip
 
 
-def _is_of_program(event: Event) -> bool:
+def _is_of_program(event: LoggedEvent) -> bool:
     return isinstance(event, Xid) and meaning(event.number, None).severity == "application"
 
 
