@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck.facts.infiniband import IbDevice, IbDevicePorts, IbPort, IbRate, PhysState, PortState
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.limits import HCAS
@@ -68,10 +68,9 @@ def _port(source: Source, device: str, port: int) -> IbPort:
     )  # fmt: skip
 
 
-def _counters(source: Source, base: str) -> dict[str, int | Missing] | Missing:
-    if isinstance(names := source.names(base), Missing):
-        return names
-    return {name: ask(source, f"{base}/{name}", counter) for name in names if name != _NO_COUNTER}
+@or_gap
+def _counters(source: Source, base: str) -> dict[str, int | Missing]:
+    return {name: ask(source, f"{base}/{name}", counter) for name in need(source.names(base)) if name != _NO_COUNTER}
 
 
 _HEX = frozenset("0123456789abcdefABCDEF")

@@ -6,7 +6,7 @@ from typing import get_args
 
 from dgxcheck.facts.faults import BY_WORD, Fault
 from dgxcheck.facts.measurement import How, Measurement, NotMeasured
-from dgxcheck.facts.missing import GAPS_BY_VALUE, Gap, Json, Missing
+from dgxcheck.facts.missing import GAPS_BY_VALUE, Gap, Json, Missing, need, or_gap
 from dgxcheck.facts.tool_outputs import Outcome, ToolReport
 from dgxcheck.source.protocol import Source
 
@@ -18,11 +18,10 @@ _HOWS: dict[str, How] = {how: how for how in get_args(How)}
 _OWN = ("value", "unit", "method", "tool", "how", "samples", "runs")
 
 
-def measurement(source: Source) -> tuple[Measurement, ...] | Missing:
+@or_gap
+def measurement(source: Source) -> tuple[Measurement, ...]:
     """Every measurement, in the order of its key."""
-    if isinstance(facts := source.measured(), Missing):
-        return facts
-    return tuple(_measurement(key, fact) for key, fact in sorted(facts.items()))
+    return tuple(_measurement(key, fact) for key, fact in sorted(need(source.measured()).items()))
 
 
 def _measurement(key: str, fact: Json) -> Measurement:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dgxcheck.bandwidth import rate
 from dgxcheck.bandwidth.rate import NO_LIMIT, Direction, Limit, Rate, exactly, unknown
 from dgxcheck.facts.host import Cpu
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.pci import ConfigSpace
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.graph import Rings, nvlink_generation, nvlink_graph, search
@@ -194,19 +194,13 @@ def narrowest(hops: Iterable[Hop], line: LineRate = as_supported) -> tuple[Hop, 
     return min(readable, key=lambda each: each[1], default=None)
 
 
+@or_gap
 def payload_of(hops: Iterable[Hop], spaces: Sequence[ConfigSpace] | Missing) -> int | Missing:
     """MaxPayload in bytes that all ends of these links share, the least of them."""
     bdfs = {bdf for hop in hops for bdf in (hop.port, hop.device)}
-    if isinstance(spaces, Missing):
-        return spaces
-    express = {space.bdf: space.express for space in spaces if space.bdf in bdfs}
-    sizes: list[int] = []
-    for bdf in sorted(bdfs):
-        own = express.get(bdf, Missing(Gap.UNRECORDED, f"/sys/bus/pci/devices/{bdf}/config"))
-        size = own if isinstance(own, Missing) else own.max_payload
-        if isinstance(size, Missing):
-            return size
-        sizes.append(size)
+    express = {space.bdf: space.express for space in need(spaces) if space.bdf in bdfs}
+    own = (express.get(bdf, Missing(Gap.UNRECORDED, f"/sys/bus/pci/devices/{bdf}/config")) for bdf in sorted(bdfs))
+    sizes = [need(need(each).max_payload) for each in own]
     return min(sizes, default=Missing(Gap.ABSENT, "PCIe links", "no link is visible"))
 
 
@@ -245,14 +239,10 @@ def nvlink_limit(links: int, generation: int | None) -> Limit:
     return Limit(name=name, read=rate, write=rate, basis=basis, source=source)
 
 
-def collective_gbs(rings: Rings, generation: int | Missing) -> float | Missing:
+@or_gap
+def collective_gbs(rings: Rings, generation: int | Missing) -> float:
     """Upper bound of a collective's bus bandwidth in GB/s (1e9): rings x 2 directions x line rate of one link."""
-    if isinstance(rings.count, Missing):
-        return rings.count
-    if isinstance(generation, Missing):
-        return generation
-    rate = nvlink_gbs(generation)
-    return rate if isinstance(rate, Missing) else rings.count * 2 * rate
+    return need(rings.count) * 2 * need(nvlink_gbs(need(generation)))
 
 
 def copies_gbs(topology: Topology, rings_used: int, both_ways: bool) -> float | None:

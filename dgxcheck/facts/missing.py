@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from typing import TypeAlias, TypeVar
 
+    from typing_extensions import ParamSpec
+
+    P = ParamSpec("P")
     T = TypeVar("T")
     Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 else:
@@ -103,6 +106,19 @@ def need(value: T | Missing) -> T:
     if isinstance(value, Missing):
         raise NeededFact(value)
     return value
+
+
+def or_gap(read: Callable[P, T | Missing]) -> Callable[P, T | Missing]:
+    """The same function, whose result is the gap where a fact that it has ``need`` of is Missing."""
+
+    def reading(*args: P.args, **names: P.kwargs) -> T | Missing:
+        try:
+            return read(*args, **names)
+        except NeededFact as needed:
+            return needed.gap
+
+    reading.__name__, reading.__doc__ = read.__name__, read.__doc__
+    return reading
 
 
 def rows(listed: tuple[T, ...] | Missing) -> tuple[T, ...]:

@@ -11,7 +11,7 @@ from dgxcheck.checks.host import cpu, disks, ethernet, memory
 from dgxcheck.checks.network import hcas, port_state, ports
 from dgxcheck.checks.network.port_link import expected_rate
 from dgxcheck.diagnosis.model import Cause
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.profiles.model import SelectedProfile
@@ -95,11 +95,9 @@ def fastest_ethernet(box: Box) -> tuple[str, float | Missing]:
     return fastest, known_speeds[fastest]
 
 
+@or_gap
 def _graph(box: Box, choice: SelectedProfile) -> int | Missing:
-    graph = nvlink_graph(box.topology)
-    if isinstance(graph, Missing):
-        return graph
-    references = matches(graph, nvlink_generation(box.topology))
+    references = matches(need(nvlink_graph(box.topology)), nvlink_generation(box.topology))
     if choice.profile.nvlink_graph in [reference.name for reference in references]:
         return 1
     if mig_enabled(box, *(gpu.bdf for gpu in box.gpus)):

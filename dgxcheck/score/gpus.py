@@ -13,7 +13,7 @@ from dgxcheck.checks.gpu.clocks import slowdown
 from dgxcheck.checks.gpu.inventory import count, short
 from dgxcheck.checks.gpu.presence import unlisted
 from dgxcheck.facts.ids import MIB, OF_THE_KERNEL
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.nvml.nvlink import NvLink
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles.library import board_id
@@ -98,11 +98,10 @@ def _mib(size: int) -> float:
     return size / MIB
 
 
+@or_gap
 def pages_left(box: Box, gpu: Device) -> int | Missing:
     """1 if the table of retired pages has room, else 0."""
-    ecc = box.gpu(gpu).ecc
-    if isinstance(ecc, Missing):
-        return ecc
+    ecc = need(box.gpu(gpu).ecc)
     pages = (ecc.retired_single_bit, ecc.retired_double_bit)
     retired = sum(len(addresses) for addresses in pages if not isinstance(addresses, Missing))
     if retired >= box.settings.limit("ecc.retired-pages-fail"):
@@ -110,21 +109,20 @@ def pages_left(box: Box, gpu: Device) -> int | Missing:
     return next((addresses for addresses in pages if isinstance(addresses, Missing)), 1)
 
 
+@or_gap
 def least(box: Box, gpu: Device, member: str) -> int | Missing:
     """The lowest of the links up to the root bus."""
-    if isinstance(gpu.path, Missing):
-        return gpu.path
-    values = [getattr(hop, member) for hop in hops_above(gpu.path, box.topology.functions) if not hop.skip_reason]
+    hops = hops_above(need(gpu.path), box.topology.functions)
+    values = [getattr(hop, member) for hop in hops if not hop.skip_reason]
     gap = next((value for value in values if isinstance(value, Missing)), None)
     nothing = Missing(Gap.ABSENT, str(gpu.bdf), "no bridge visible above the GPU")
     return gap if gap is not None else min(values, default=nothing)
 
 
+@or_gap
 def links(box: Box, gpu: Device) -> int | Missing:
     """NVLinks that are up; Missing if fewer than expected and some GPUs are hidden."""
-    rows = _links_of(box, gpu)
-    if isinstance(rows, Missing):
-        return rows
+    rows = need(_links_of(box, gpu))
     gap = next((row.up for row in rows if isinstance(row.up, Missing)), None)
     up = sum(row.up is True for row in rows)
     expected = box.number("nvlink.links")
@@ -132,11 +130,10 @@ def links(box: Box, gpu: Device) -> int | Missing:
     return gap if gap is not None else up if hidden is None else hidden
 
 
+@or_gap
 def nvlink_generation(box: Box, gpu: Device) -> int | Missing:
     """The lowest generation among the NVLinks that are up; 0 if none is up and no GPU is hidden."""
-    rows = _links_of(box, gpu)
-    if isinstance(rows, Missing):
-        return rows
+    rows = need(_links_of(box, gpu))
     generations = [row.generation for row in rows if row.up is True]
     unknown = [] if generations else [row.up for row in rows]
     gap = next((generation for generation in (*generations, *unknown) if isinstance(generation, Missing)), None)
@@ -145,11 +142,9 @@ def nvlink_generation(box: Box, gpu: Device) -> int | Missing:
     return gap if gap is not None else lowest if hidden is None else hidden
 
 
+@or_gap
 def _links_of(box: Box, gpu: Device) -> tuple[NvLink, ...] | Missing:
-    rows = box.snapshot.nvlink
-    if isinstance(rows, Missing):
-        return rows
-    own = tuple(row for row in rows if row.bdf == gpu.bdf)
+    own = tuple(row for row in need(box.snapshot.nvlink) if row.bdf == gpu.bdf)
     if mig_enabled(box, gpu.bdf) and not any(row.up is True for row in own):
         return Missing(Gap.UNSUPPORTED, f"nvmlDeviceGetNvLinkState {gpu.bdf}", "MIG mode is on")
     return own

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, islice
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.pci import PciFunction, Slot
 from dgxcheck.facts.record import Record, remembered
 
@@ -237,13 +237,11 @@ def _index(topology: Topology) -> _Index:
     return _Index(gpus, named, {bdf: tuple(devices) for bdf, devices in below.items()})
 
 
+@or_gap
 def slot_of(device: Device, slots: tuple[Slot, ...] | Missing) -> str | Missing:
     """The slot of a device, else of the nearest bridge above it: a board may carry a switch of its own (K80)."""
-    if isinstance(slots, Missing):
-        return slots
-    if isinstance(device.path, Missing):
-        return device.path
-    for bdf in reversed(device.path[1:]):
+    slots = need(slots)
+    for bdf in reversed(need(device.path)[1:]):
         for slot in slots:
             if isinstance(slot.address, str) and bdf.startswith(f"{slot.address}."):
                 return slot.name

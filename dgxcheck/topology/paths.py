@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dgxcheck.facts.memory import NumaNode
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.topology.model import Device, Link, PciClass, Topology
@@ -71,12 +71,10 @@ NVLINK_GBS = {1: 20.0, 2: 25.0, 3: 25.0, 4: 25.0, 5: 50.0}
 """GB/s (1e9) per link and direction, rounded as in NVIDIA's white papers (NVML: 25.781 on V100, 26.562 on H100)."""
 
 
+@or_gap
 def pcie_gbs(gen: int | Missing, width: int | Missing) -> float | Missing:
     """GB/s (1e9) per direction of a PCIe link before packet overhead: 15.75 for generation 3 x16."""
-    if isinstance(gen, Missing):
-        return gen
-    if isinstance(width, Missing):
-        return width
+    gen, width = need(gen), need(width)
     if gen not in GIGATRANSFERS or width <= 0:
         return Missing(Gap.GARBLED, "PCIe link", f"generation {gen} x{width}")
     return GIGATRANSFERS[gen] * ENCODING[gen] * width / 8
@@ -169,11 +167,10 @@ def data_paths(a: Device, b: Device) -> tuple[tuple[str, ...], tuple[str, ...]] 
     return up if isinstance(up, Missing) else down if isinstance(down, Missing) else (up, down)
 
 
-def hops_between(a: Device, b: Device, functions: Mapping[str, PciFunction]) -> tuple[Hop, ...] | Missing:
+@or_gap
+def hops_between(a: Device, b: Device, functions: Mapping[str, PciFunction]) -> tuple[Hop, ...]:
     """The links that traffic from ``a`` to ``b`` crosses, in order: up to the nearest common bridge, then down."""
-    if isinstance(paths := data_paths(a, b), Missing):
-        return paths
-    ours, theirs = paths
+    ours, theirs = paths = need(data_paths(a, b))
     shared = set(ours[1 : 1 + shared_bridges(ours, theirs)]) if ours[:1] == theirs[:1] else ()
     up, down = ([hop for hop in hops_above(path, functions) if hop.device not in shared] for path in paths)
     both = {hop.port for hop in up} & {hop.port for hop in down}  # two functions of one card are on the same link

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard, TypeVar
 from dgxcheck.facts import bdf
 from dgxcheck.facts.bdf import bus_order, is_bdf
 from dgxcheck.facts.ids import MOST_GPUS, NVLINK_5, NVLINK_MAX_LINKS, NvmlReturn
-from dgxcheck.facts.missing import Gap, Missing, question
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap, question
 from dgxcheck.facts.nvml.quantities import GROUPS, U64, Quantity
 from dgxcheck.facts.record import Record
 from dgxcheck.source.protocol import Json, Source
@@ -66,10 +66,10 @@ def text(source: Source, function: str, subject: str = "", *args: int) -> str | 
     return as_text(source.nvml(function, subject, *args), question(function, subject, *args))
 
 
+@or_gap
 def numbers(source: Source, function: str, subject: str = "", *args: int) -> tuple[int, ...] | Missing:
     """The list of integers that a function answers; one that is none spoils the list."""
-    if isinstance(answer := _list(source, function, subject, *args), Missing):
-        return answer
+    answer = need(_list(source, function, subject, *args))
     found = tuple(item for item in answer if _is_number(item, 0, U64))
     wrong = next((item for item in answer if not _is_number(item, 0, U64)), None)
     return found if len(found) == len(answer) else garbled(question(function, subject, *args), wrong)
@@ -226,11 +226,10 @@ def per_gpu(source: Source, read: Callable[[Source, str], T]) -> tuple[T, ...] |
     return mapped(present(source), lambda bdf: read(source, bdf))
 
 
-def per_link(source: Source, read: Callable[[Source, str, int, int | Missing], T]) -> tuple[T, ...] | Missing:
+@or_gap
+def per_link(source: Source, read: Callable[[Source, str, int, int | Missing], T]) -> tuple[T, ...]:
     """``read`` for every NVLink position and its state."""
-    if isinstance(gpus := present(source), Missing):
-        return gpus
-    return tuple(read(source, bdf, link, state) for bdf in gpus for link, state in links(source, bdf))
+    return tuple(read(source, bdf, link, state) for bdf in need(present(source)) for link, state in links(source, bdf))
 
 
 def links(source: Source, bdf: str) -> tuple[tuple[int, int | Missing], ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from dgxcheck.facts.cpulist import cpulist
-from dgxcheck.facts.missing import Gap, Missing, question, rows
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap, question, rows
 from dgxcheck.facts.nvml.gpu import Fabric, Gpu, GpuActivity, GpuAffinity, GpuBoard, GpuModes, GpuProcess, Nvml
 from dgxcheck.facts.nvml.quantities import U64
 from dgxcheck.source.protocol import Source
@@ -74,9 +74,10 @@ def _architecture(source: Source, bdf: str) -> int | Missing:
     return architecture
 
 
-def _compute_capability(source: Source, bdf: str) -> tuple[int, int] | Missing:
+@or_gap
+def _compute_capability(source: Source, bdf: str) -> tuple[int, int]:
     major, minor = outputs(source, "nvmlDeviceGetCudaComputeCapability", bdf, count=2)
-    return major if isinstance(major, Missing) else minor if isinstance(minor, Missing) else (major, minor)
+    return need(major), need(minor)
 
 
 def gpu_modes(source: Source) -> tuple[GpuModes, ...] | Missing:
@@ -118,15 +119,13 @@ def _activity(source: Source, bdf: str) -> GpuActivity:
     return GpuActivity(bdf=bdf, compute=compute, graphics=graphics, **facts_of(source, "activity", bdf))
 
 
-def _processes(source: Source, function: str, bdf: str) -> tuple[GpuProcess, ...] | Missing:
+@or_gap
+def _processes(source: Source, function: str, bdf: str) -> tuple[GpuProcess, ...]:
     """A process whose pid is garbled spoils the list: an idle GPU is one with an empty list."""
     listed, where = structs(source, function, bdf), question(function, bdf)
-    if isinstance(listed, Missing):
-        return listed
     found: list[GpuProcess] = []
-    for process in listed:
-        if isinstance(pid := as_number(process.get("pid"), f"{where} pid", high=U32), Missing):
-            return pid
+    for process in need(listed):
+        pid = need(as_number(process.get("pid"), f"{where} pid", high=U32))
         name = text(source, "nvmlSystemGetProcessName", "", pid)
         found.append(GpuProcess(pid=pid, used_memory=_used(member(process, "usedGpuMemory", where)), name=name))
     return tuple(found)
@@ -162,11 +161,10 @@ def _affinity(source: Source, bdf: str) -> GpuAffinity:
                        memory_nodes=_mask(source, "nvmlDeviceGetMemoryAffinity", bdf, 0))
 
 
+@or_gap
 def _mask(source: Source, function: str, bdf: str, *args: int) -> tuple[int, ...] | Missing:
     """An empty mask is what a virtual machine without NUMA information gives."""
-    words, where = numbers(source, function, bdf, *args), question(function, bdf, *args)
-    if isinstance(words, Missing):
-        return words
+    words, where = need(numbers(source, function, bdf, *args)), question(function, bdf, *args)
     if len(words) > MAX_WORDS:
         return garbled(where, list(words))
     return members_of(words) or Missing(Gap.UNSUPPORTED, where, "an empty mask")

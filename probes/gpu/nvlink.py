@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import combinations, permutations
 
 from dgxcheck.facts.ids import NVLINK5_BER, NVLINK5_ERRORS, NVLINK_MAX_LINKS
-from dgxcheck.facts.missing import Gap, Missing, question
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap, question
 from dgxcheck.facts.nvml.nvlink import (
     CAPABILITIES,
     STATUSES,
@@ -77,19 +77,18 @@ def _capability(source: Source, bdf: str, link: int, state: int | Missing) -> Nv
     return NvLinkCapability(bdf=bdf, link=link, **facts_of_link(source, "nvlink capability", bdf, link, state))
 
 
-def nvlink_rate(source: Source) -> tuple[NvLinkRate, ...] | Missing:
+@or_gap
+def nvlink_rate(source: Source) -> tuple[NvLinkRate, ...]:
     """``NVML_FI_DEV_NVLINK_GET_SPEED`` of every NVLink that is up."""
-    if isinstance(gpus := present(source), Missing):
-        return gpus
     return tuple(NvLinkRate(bdf=bdf, link=link, **facts_of_link(source, "nvlink rate", bdf, link, state))
-                 for bdf in gpus for link, state in links(source, bdf) if state == 1)  # fmt: skip
+                 for bdf in need(present(source)) for link, state in links(source, bdf) if state == 1)  # fmt: skip
 
 
-def nvlink_errors(source: Source) -> tuple[NvLinkErrors, ...] | Missing:
+@or_gap
+def nvlink_errors(source: Source) -> tuple[NvLinkErrors, ...]:
     """``nvmlDeviceGetNvLinkErrorCounter`` of every link position that has a state, or of whose state nobody was asked:
     ``nvidia-smi nvlink -e`` prints the counters alone."""
-    gpus = present(source)
-    return gpus if isinstance(gpus, Missing) else tuple(row for bdf in gpus for row in _errors_of_gpu(source, bdf))
+    return tuple(row for bdf in need(present(source)) for row in _errors_of_gpu(source, bdf))
 
 
 def _errors_of_gpu(source: Source, bdf: str) -> Iterator[NvLinkErrors]:
@@ -108,11 +107,10 @@ def _errors(source: Source, bdf: str, link: int, state: int | Missing) -> NvLink
     return NvLinkErrors(bdf=bdf, link=link, **facts | {name: _ber(facts[name]) for name in NVLINK5_BER})
 
 
-def _ber(packed: int | Missing) -> float | Missing:
+@or_gap
+def _ber(packed: int | Missing) -> float:
     """A rate, ``NVML_NVLINK_ERROR_COUNTER_BER_GET``; 0 where nothing was counted."""
-    if isinstance(packed, Missing):
-        return packed
-    mantissa, exponent = packed >> 8, packed & 0xFF
+    mantissa, exponent = need(packed) >> 8, need(packed) & 0xFF
     return 0.0 if (mantissa, exponent) == _NO_ERRORS else mantissa * 10.0**-exponent
 
 

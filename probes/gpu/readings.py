@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.facts.missing import Gap, Missing, question
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap, question
 from dgxcheck.facts.nvml.quantities import COUNTER_TYPES, ERROR_TYPES
 from dgxcheck.facts.nvml.readings import (
     ClockPair,
@@ -42,6 +42,7 @@ def gpu_memory(source: Source) -> tuple[GpuMemory, ...] | Missing:
     return per_gpu(source, lambda _, bdf: GpuMemory(bdf=bdf, **facts_of(source, "memory", bdf, **kinds)))
 
 
+_RETIRED = "nvmlDeviceGetRetiredPages"
 SINGLE_BIT, DOUBLE_BIT = 0, 1  # nvmlPageRetirementCause_t
 _COUNTED = [f"{counter}_{error}" for counter in COUNTER_TYPES for error in ERROR_TYPES]
 
@@ -66,17 +67,14 @@ def _ecc(source: Source, bdf: str) -> GpuEcc:
     )
 
 
-def _retired(source: Source, bdf: str, cause: int) -> tuple[RetiredPage, ...] | Missing:
+@or_gap
+def _retired(source: Source, bdf: str, cause: int) -> tuple[RetiredPage, ...]:
     """A page whose address is garbled spoils the list: its length is what counts."""
-    if isinstance(listed := structs(source, "nvmlDeviceGetRetiredPages", bdf, cause), Missing):
-        return listed
-    where = question("nvmlDeviceGetRetiredPages", bdf, cause)
-    pages: list[RetiredPage] = []
-    for page in listed:
-        if isinstance(address := as_number(page.get("address"), where), Missing):
-            return address
-        pages.append(RetiredPage(address=address, timestamp=member(page, "timestamp", where)))
-    return tuple(pages)
+    listed, where = structs(source, _RETIRED, bdf, cause), question(_RETIRED, bdf, cause)
+    return tuple(
+        RetiredPage(address=need(as_number(page.get("address"), where)), timestamp=member(page, "timestamp", where))
+        for page in need(listed)
+    )
 
 
 def gpu_counters(source: Source) -> tuple[GpuCounters, ...] | Missing:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.facts.host import BlockDevice, MdArray, NetInterface, Storage
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.sysfs import BLOCK
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Source
@@ -61,11 +61,11 @@ _UNKNOWN_SPEED = ("-1", "4294967295")  # newer and older kernels
 _OCTETS = LazyPattern(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){0,31}")
 
 
-def network(source: Source) -> tuple[NetInterface, ...] | Missing:
+@or_gap
+def network(source: Source) -> tuple[NetInterface, ...]:
     """``/sys/class/net``, in natural order."""
-    if isinstance(names := source.names(_INTERFACES), Missing):
-        return names
-    return tuple(_interface(source, name) for name in sorted(names, key=natural) if name != _NO_INTERFACE)
+    names = sorted(need(source.names(_INTERFACES)), key=natural)
+    return tuple(_interface(source, name) for name in names if name != _NO_INTERFACE)
 
 
 def speed(text: str, where: str) -> int | Missing:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from dgxcheck.facts.host import STATED_CONTAINER, STATED_NAMED, Cpu, CpuPolicy, Dmi, Host
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.record import fields
 from dgxcheck.facts.sysfs import DMI
 from dgxcheck.source.protocol import Source
@@ -72,15 +72,12 @@ def _boost(source: Source) -> bool | Missing:
     return boost if isinstance(no_turbo, Missing) else no_turbo == 0
 
 
-def virtual_machine(cpu: Cpu | Missing, dmi: Dmi, hypervisor: str | Missing) -> str | Missing | None:
+@or_gap
+def virtual_machine(cpu: Cpu | Missing, dmi: Dmi, hypervisor: str | Missing) -> str | None:
     """Whose guest this is: the CPU flag decides, for clouds sell bare metal under the same DMI vendor."""
     if not isinstance(hypervisor, Missing):
         return hypervisor
-    if isinstance(cpu, Missing):
-        return cpu
-    if isinstance(cpu.hypervisor, Missing):
-        return cpu.hypervisor
-    if not cpu.hypervisor:
+    if not need(need(cpu).hypervisor):
         return None
     return "a hypervisor" if isinstance(dmi.sys_vendor, Missing) else dmi.sys_vendor
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.facts.host import DeviceNode, DeviceNodes, Flavour, Imex, MemoryPeer, Module, Modules, NvidiaDriver, Unit
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.sysfs import MEMORY_PEERS
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Source
@@ -109,11 +109,10 @@ def device_nodes(source: Source) -> DeviceNodes:
                        gpus=_gpus(source), verbs=_verbs(source))
 
 
-def _gpus(source: Source) -> tuple[DeviceNode, ...] | Missing:
+@or_gap
+def _gpus(source: Source) -> tuple[DeviceNode, ...]:
     """The driver gives out minor numbers from 0 (``nvidia_frontend.c``)."""
-    if isinstance(found := roles(source), Missing):
-        return found
-    return tuple(_node(source, f"/dev/nvidia{minor}") for minor in range(len(found.gpus)))
+    return tuple(_node(source, f"/dev/nvidia{minor}") for minor in range(len(need(roles(source)).gpus)))
 
 
 def _verbs(source: Source) -> tuple[DeviceNode, ...] | Missing:

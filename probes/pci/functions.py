@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import is_bdf
 from dgxcheck.facts.ids import DISPLAY, MELLANOX, NVIDIA, OTHER_BRIDGE
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.pci import PciFunction, Slot
 from dgxcheck.facts.sysfs import PCI_DEVICES, PCI_SLOTS
 from dgxcheck.limits import GPUS
@@ -66,18 +66,16 @@ def _driver(source: Source, where: str) -> str | Missing | None:
     return target.rstrip("/").rpartition("/")[2] or Missing(Gap.GARBLED, where, target[:80])
 
 
-def pci_names(source: Source) -> Mapping[str, str | Missing] | Missing:
+@or_gap
+def pci_names(source: Source) -> Mapping[str, str | Missing]:
     """pci.ids by ``vendor:device``, four hexadecimal digits each."""
-    if isinstance(functions := pci(source), Missing):
-        return functions
-    return {ids: source.name("pci", ids) for ids in sorted({function.ids for function in functions} - {""})}
+    return {ids: source.name("pci", ids) for ids in sorted({function.ids for function in need(pci(source))} - {""})}
 
 
-def slots(source: Source) -> tuple[Slot, ...] | Missing:
+@or_gap
+def slots(source: Source) -> tuple[Slot, ...]:
     """``/sys/bus/pci/slots``: names are the firmware's (``2``, ``SLOT 4``, ``8-1``)."""
-    if isinstance(names := source.names(PCI_SLOTS), Missing):
-        return names
-    found = sorted(names, key=natural)
+    found = sorted(need(source.names(PCI_SLOTS)), key=natural)
     return tuple(Slot(name=name, address=_address(source, f"{PCI_SLOTS}/{name}/address")) for name in found)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.pci import ROM, Bar, Iommu, IommuFunction, IommuGroup, PciBars
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.source.protocol import Source
@@ -13,11 +13,10 @@ from probes.pci.tree import roles
 _IO, _MEMORY, _PREFETCH, _MEM_64, _UNSET = 0x100, 0x200, 0x2000, 0x100000, 0x20000000
 
 
-def bars(source: Source) -> tuple[PciBars, ...] | Missing:
+@or_gap
+def bars(source: Source) -> tuple[PciBars, ...]:
     """``/sys/bus/pci/devices/<bdf>/resource`` of every GPU, NVSwitch and HCA."""
-    if isinstance(found := roles(source), Missing):
-        return found
-    return tuple(_device(source, bdf) for bdf in found.devices)
+    return tuple(_device(source, bdf) for bdf in need(roles(source)).devices)
 
 
 def _device(source: Source, bdf: str) -> PciBars:

@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.finding import Judgement, skip
 from dgxcheck.checks.engine.host_limits import cpus_hidden
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import HcaEvent, HostEvent
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need, or_gap
 from dgxcheck.facts.typical import median
 
 L = TypeVar("L", HcaEvent, HostEvent)
@@ -27,13 +27,11 @@ COUNTER_RESET = skip("no-history", "the counter was reset since the first readin
 NO_EARLIER_READING = skip("no-history", "no earlier reading")
 
 
-def counter_growth(old: int | Missing, new: int | Missing) -> int | Missing | None:
+@or_gap
+def counter_growth(old: int | Missing, new: int | Missing) -> int | None:
     """By how much a counter grew; None if it fell, which is a reset and no growth."""
-    if isinstance(new, Missing):
-        return new
-    if isinstance(old, Missing):
-        return old
-    return new - old if new >= old else None
+    grown = need(new) - need(old)
+    return grown if grown >= 0 else None
 
 
 def rate(events: int, growth: Growth, period: float) -> float:

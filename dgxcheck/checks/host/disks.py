@@ -15,7 +15,7 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import BlockDevice, MdArray
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog
-from dgxcheck.facts.missing import Gap, Missing, need, rows
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap, rows
 from dgxcheck.facts.sysfs import BLOCK
 from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern
@@ -103,11 +103,10 @@ def volumes(disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...]) -> dict
     return {name: size for name, size in usable.items() if name not in in_array}
 
 
-def data_volume(box: Box) -> float | Missing:
+@or_gap
+def data_volume(box: Box) -> float:
     """Size in TB of the largest volume that can be used; an inactive array cannot."""
-    sizes = _volumes(box)
-    if isinstance(sizes, Missing):
-        return sizes
+    sizes = need(_volumes(box))
     inactive = {array.name for array in arrays_of(box) if array.state in _DOWN and array.level not in _CONTAINER}
     return max((size for name, size in sizes.items() if name not in inactive), default=0) / 1e12
 

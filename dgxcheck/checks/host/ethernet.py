@@ -24,7 +24,7 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import NetInterface, had_carrier
 from dgxcheck.facts.kernel_log import HostEvent
-from dgxcheck.facts.missing import Missing, need, rows
+from dgxcheck.facts.missing import Missing, need, or_gap, rows
 
 _ARPHRD_ETHER = 1
 _ETHERNET = 0x0200
@@ -32,12 +32,10 @@ _ETHERNET = 0x0200
 NO_CARRIER = "no physical Ethernet interface has a carrier"
 
 
-def connected(box: Box) -> list[NetInterface] | Missing:
+@or_gap
+def connected(box: Box) -> list[NetInterface]:
     """Physical Ethernet interfaces that have a carrier."""
-    interfaces = box.snapshot.network
-    if isinstance(interfaces, Missing):
-        return interfaces
-    return [interface for interface in interfaces if _physical(box, interface) and interface.carrier is True]
+    return [each for each in need(box.snapshot.network) if _physical(box, each) and each.carrier is True]
 
 
 def gbit_per_s(interface: NetInterface) -> float | Missing:
@@ -95,11 +93,10 @@ def _speed(box: Box, interface: NetInterface, interfaces: list[NetInterface]) ->
     return judged(Fault.ETHERNET_SLOW, message + others, *figures, evidence, warns=True)
 
 
-def _with_cable(box: Box) -> list[NetInterface] | Missing:
+@or_gap
+def _with_cable(box: Box) -> list[NetInterface]:
     """Those that have a carrier; those that had one, or were to send, so that there is a cable, or was one."""
-    up, limit = connected(box), box.settings.limit("network.carrier")
-    if isinstance(up, Missing):
-        return up
+    up, limit = need(connected(box)), box.settings.limit("network.carrier")
     without = [each for each in rows(box.snapshot.network) if each not in up and _physical(box, each)]
     return [
         *up,

@@ -13,7 +13,7 @@ from dgxcheck.checks.network.hcas import hcas, none_here, subject
 from dgxcheck.components.component import INFINIBAND_FABRIC, SUBNET_MANAGER, Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
-from dgxcheck.facts.missing import Gap, Missing, rows
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap, rows
 from dgxcheck.facts.record import remembered, replace
 from dgxcheck.topology.paths import NEAR
 
@@ -47,13 +47,10 @@ def listed_ports(box: Box) -> list[tuple[IbDevice, IbPort]]:
     return [] if isinstance(listed, Judgement) else listed
 
 
-def gbit_per_s(port: IbPort) -> float | Missing:
+@or_gap
+def gbit_per_s(port: IbPort) -> float:
     """Rate of a port in Gbit/s; 0 where it is not up."""
-    if isinstance(port.state, Missing):
-        return port.state
-    if port.state not in UP:
-        return 0.0
-    return port.rate if isinstance(port.rate, Missing) else port.rate.gbit_per_s
+    return need(port.rate).gbit_per_s if need(port.state) in UP else 0.0
 
 
 def is_first(device: IbDevice, port: IbPort) -> bool:

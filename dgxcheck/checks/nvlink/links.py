@@ -23,7 +23,7 @@ from dgxcheck.components.locate import (
 )
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import NVLINK_XIDS
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.missing import Missing, need, or_gap, rows
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.topology.model import Device, DevicePair
@@ -42,11 +42,10 @@ class GraphComparison(Record, kw_only=False):
     expected: Mapping[DevicePair, int]
 
 
-def ends_of(box: Box) -> dict[str, End] | Missing:
+@or_gap
+def ends_of(box: Box) -> dict[str, End]:
     """What each GPU reports of its links, by the GPU's bdf."""
-    links = box.snapshot.nvlink
-    if isinstance(links, Missing):
-        return links
+    links = need(box.snapshot.nvlink)
     bdfs = {gpu.bdf for gpu in box.topology.gpus if gpu.bdf is not None}
     return {bdf: end((link for link in links if link.bdf == bdf), bdfs, box.topology.functions) for bdf in sorted(bdfs)}
 

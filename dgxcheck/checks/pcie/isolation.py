@@ -14,7 +14,7 @@ from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import bridge_setting, device_part, is_below, nvlinks_between, peer_path
 from dgxcheck.facts.host import Host
-from dgxcheck.facts.missing import Gap, Missing, rows
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap, rows
 from dgxcheck.facts.pci import Acs, ConfigSpace, PortType
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
@@ -29,12 +29,10 @@ BOOT_WITH_PASS_THROUGH = (
 )
 
 
+@or_gap
 def group_type(box: Box, bdf: str | None) -> str | Missing | None:
     """The type of a device's IOMMU group: ``DMA``, ``DMA-FQ``, ``identity``; None without an IOMMU group."""
-    iommu = box.snapshot.iommu
-    functions = iommu if isinstance(iommu, Missing) else iommu.functions
-    if isinstance(functions, Missing):
-        return functions
+    functions = need(need(box.snapshot.iommu).functions)
     unrecorded = Missing(Gap.UNRECORDED, pci_file(bdf, "iommu_group"))
     group = next((function.group for function in functions if function.bdf == bdf), unrecorded)
     if group is None or isinstance(group, Missing):
@@ -88,23 +86,21 @@ REDIRECT = 0x3C
 """Request and completion redirect, upstream forwarding, egress control."""
 
 
-def ports_between(box: Box, a: Device, b: Device) -> list[str] | Missing:
+@or_gap
+def ports_between(box: Box, a: Device, b: Device) -> list[str]:
     """Bdfs of the bridges whose ACS affects a pair: all below the nearest common one, and that one where it is not a
     root port.
     """
-    if isinstance(paths := data_paths(a, b), Missing):
-        return paths
-    ours, theirs = paths
+    ours, theirs = need(data_paths(a, b))
     shared = shared_bridges(ours, theirs)
     common = [ours[shared]] if shared and not _is_root_port(box, ours[shared]) else []
     return [*common, *ours[1 + shared : -1], *theirs[1 + shared : -1]]
 
 
+@or_gap
 def redirecting_ports(box: Box, a: Device, b: Device) -> list[str] | Missing:
     """Bdfs of the ports between two devices that redirect; Missing where none does and one cannot be read."""
-    ports = ports_between(box, a, b)
-    if isinstance(ports, Missing):
-        return ports
+    ports = need(ports_between(box, a, b))
     redirecting = [port for port in ports if redirects(box, port)]
     gap = next((acs for port in ports if isinstance(acs := acs_of(box, port), Missing)), None)
     return redirecting if redirecting or gap is None else gap

@@ -57,13 +57,8 @@ def near_cpus(asked: Question) -> Answer:
 def near_memory(asked: Question) -> Answer:
     """``-M -i ID``: the GPU's own node where that has memory, else the nearest that has."""
     nodes = asked.snapshot.numa_memory
-
-    def node(gpu: Device) -> GpuFact:
-        if isinstance(gpu.numa_node, Missing):
-            return gpu.numa_node
-        return nodes if isinstance(nodes, Missing) else topo_queries.node_with_memory(gpu.numa_node, nodes)
-
-    return _per_gpu(asked, "NUMA node of the nearest memory", node)
+    return _per_gpu(asked, "NUMA node of the nearest memory",
+                    lambda gpu: topo_queries.node_with_memory(gpu.numa_node, nodes))
 
 
 def own_memory(asked: Question) -> Answer:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.memory import NumaMemory
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.output.plain_text import lines, shown, visible
 from dgxcheck.topology.model import Device, Topology
 
@@ -59,21 +59,17 @@ def _within(topology: Topology, a: Device, b: Device, level: int, boards: set[fr
     return None if level == LEVELS["NODE"] else False
 
 
-def node_with_memory(node: int, nodes: Sequence[NumaMemory]) -> int | Missing:
+@or_gap
+def node_with_memory(node: int | Missing, nodes: Sequence[NumaMemory] | Missing) -> int | Missing:
     """The node itself if it has memory, else the nearest that has, by ``distance`` of ``/sys/devices/system/node``."""
+    node, nodes = need(node), need(nodes)
     own = next((candidate for candidate in nodes if candidate.node == node), None)
     if own is None:
         return Missing(Gap.ABSENT, f"/sys/devices/system/node/node{node}", f"no data for NUMA node {node}")
-    if isinstance(own.memory_kb, Missing) or own.memory_kb:
-        return own.memory_kb if isinstance(own.memory_kb, Missing) else node
-    if isinstance(own.distances, Missing):
-        return own.distances
-    distances = []
-    for distance, other in zip(own.distances, nodes, strict=False):
-        if isinstance(other.memory_kb, Missing):
-            return other.memory_kb
-        if other.memory_kb:
-            distances.append((distance, other.node))
+    if need(own.memory_kb):
+        return node
+    each = zip(need(own.distances), nodes, strict=False)
+    distances = [(distance, other.node) for distance, other in each if need(other.memory_kb)]
     return min(distances)[1] if distances else Missing(Gap.ABSENT, "meminfo", "no node has memory")
 
 
