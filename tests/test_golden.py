@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
-from golden_text import FOLDER, agrees
-from judging import printed
+from golden_text import FOLDER, UPDATE, agrees
+from judging import briefly, printed
 from sample import BOXES, FAULTS, FOUND_BY, swept
 from smi_texts import STATION
 
@@ -73,6 +74,19 @@ def test_a_change_is_golden(fault: str, capsys: pytest.CaptureFixture[str]) -> N
 def test_a_fault_is_golden(fault: str) -> None:
     code, text = printed(fault)
     agrees(f"{fault}.health", f"{text}exit code {code}\n")
+    assert UPDATE in os.environ or _figures(fault) in (FOLDER / "figures.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.of_all_faults
+def test_what_faults_measure_is_golden() -> None:
+    """Of all of them in one file: the text of ``health`` does not say it, programs read it."""
+    agrees("figures", "".join(map(_figures, FAULTS)))
+
+
+def _figures(fault: str) -> str:
+    rows = [f"  {each['key']}: {each['measured']} of {each['expected']} {each['unit']}\n"
+            for each in briefly(fault)["findings"] if each["measured"] is not None]  # fmt: skip
+    return f"{fault}\n{''.join(rows)}\n"
 
 
 def test_the_command_prints_what_is_golden(capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,6 +108,7 @@ def test_xids_are_golden(argv: list[str], capsys: pytest.CaptureFixture[str]) ->
 def test_no_golden_file_is_left_over() -> None:
     wanted = {f"{box}.{command}.txt" for box in BOXES for command in COMMANDS} | {
         "health-v.txt",
+        "figures.txt",
         "recordings.txt",
         "remedies.txt",
         "measured.tables.txt",

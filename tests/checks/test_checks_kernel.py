@@ -152,6 +152,8 @@ REACHES = {
                "warn"),
     "module changed since": ([f"{MLX5}Port module event[error]: module 0, Cable error, Bus stuck",
                               f"{MLX5}Port module event: module 0, Cable plugged"], "kernel.port-module", HCA, "pass"),
+    "module of whatever number, of an adapter with one port": (
+        [f"{MLX5}Port module event[error]: module 1, Cable error, Bus stuck"], "kernel.port-module", HCA, "warn"),
     "a register that may not be read": (
         [f"{MLX5}mlx5_cmd_out_err:838:(pid 9): ACCESS_REG(0x805) op_mod(0x1) failed, err(-22)"] * 50, "kernel.hca", HCA,
         "pass"),

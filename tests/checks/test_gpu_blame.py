@@ -220,6 +220,14 @@ def test_what_is_to_blame_where_all_gpus_have_it(
     assert shared(finding_of(box(changed(tmp_path, facts)), check)) == expected
 
 
+@pytest.mark.parametrize(("action", "expected"), [(1, ("gpus", "")), (2, None), (3, None), (5, (HOST, "IMEX"))])
+def test_gpus_that_all_require_a_reset_are_reset_together(
+    action: int, expected: tuple[str, str] | None, tmp_path: Path
+) -> None:
+    spec = changed(tmp_path, {f"{NVML}FieldValues {A100_GPU} 230": action}, "dgx-a100")
+    assert shared(finding_of(box(spec), "gpu.reset-required", A100_GPU)) == expected
+
+
 def test_what_could_not_be_read_names_no_fault(tmp_path: Path) -> None:
     finding = finding_of(box(changed(tmp_path, {f"{NVML}Temperature {GPU2} 0": "hot"})), "thermal.temperature")
     assert (finding.status.value, finding.judgement.fault) == ("unknown", None)

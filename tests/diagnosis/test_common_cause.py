@@ -98,6 +98,18 @@ def test_an_adapter_that_stops_with_the_gpus_beside_it_belongs_to_their_switch(t
     assert causes(tmp_path, [hca], lost(2, 3)) == {"switch/0000:08:00.0": 3}  # when the GPUs stopped is not known
 
 
+@pytest.mark.parametrize(("devices", "due"), [
+    ((*GPUS[2:4], "0000:0c:00.0"), {"switch/0000:08:00.0"}),
+    (GPUS[2:4], {f"link/{bdf}" for bdf in GPUS[2:4]}),
+])  # fmt: skip
+def test_a_switch_whose_ports_count_no_errors_can_have_sent_those_of_all_below_it(
+    devices: Sequence[str], due: set[str], tmp_path: Path
+) -> None:
+    counted: Json = "BadTLP 900000\nTOTAL_ERR_COR 900000\n"
+    files = {f"text /sys/bus/pci/devices/{bdf}/aer_dev_correctable": counted for bdf in devices}
+    assert causes(tmp_path, [], files).keys() == due
+
+
 def test_several_nvswitches_at_once_are_the_fabric(tmp_path: Path) -> None:
     def sxid(bdf: str, seconds: float) -> str:
         return f"{seconds};nvidia-nvswitch1: SXid (PCI:{bdf}): 20034, Fatal, Link 28 LTSSM Fault Up"

@@ -87,17 +87,31 @@ LSPCI = "".join(
 AGAIN = "$ lspci -nnk -s 02:00.0\n" + LSPCI.splitlines()[1].replace("ff", "a1") + "\n\tKernel driver in use: nvidia\n"
 
 
+def second_of_three() -> str:
+    """It did not open."""
+    table = "".join(f"{at}, 00000000:0{at + 1}:00.0, NVIDIA GeForce RTX 3080\n" for at in (0, 2))
+    return f"{LOST.format(2).replace('GPU 0', 'GPU1: 0')}index, pci.bus_id, name\n{table}"
+
+
 @pytest.mark.parametrize("text", [
     pytest.param(LSPCI, id="lspci"),
     pytest.param(LSPCI + AGAIN, id="lspci, later from its cache"),
     pytest.param(LSPCI.replace("ff", "a1"), id="lspci from its cache"),
 ])  # fmt: skip
 def test_a_gpu_that_did_not_open_is_that_of_lspci(text: str, imported: Callable[[str], Source]) -> None:
-    table = "".join(f"{at}, 00000000:0{at + 1}:00.0, NVIDIA GeForce RTX 3080\n" for at in (0, 2))
-    head = "index, pci.bus_id, name\n"
-    found = assess(imported(f"{text}\n{LOST.format(2).replace('GPU 0', 'GPU1: 0')}{head}{table}"))
+    found = assess(imported(f"{text}\n{second_of_three()}"))
     assert [(cause.component.kind, cause.component.bdf) for cause in found.causes] == [("gpu", "0000:02:00.0")]
     assert found.verdict.value == "fail"
+
+
+@pytest.mark.parametrize("text", [
+    pytest.param(LOST.format(4), id="alone"), pytest.param(LSPCI + second_of_three(), id="beside others"),
+])  # fmt: skip
+def test_what_kept_a_gpu_from_opening_is_told_in_few_words(text: str, imported: Callable[[str], Source]) -> None:
+    why = "Unknown Error, and " + "more of it " * 9
+    found = assess(imported(text.replace("Unknown Error", why)))
+    parts = {part for each in found.findings for part in each.judgement.message.split(": ")}
+    assert {part for part in parts if part.startswith(why[:19])} == {why[:80]}
 
 
 def test_the_gpu_that_did_not_open_counts_among_those_in_bus_order(imported: Callable[[str], Source]) -> None:

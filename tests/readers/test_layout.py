@@ -123,6 +123,10 @@ def test_a_line_of_each_host() -> None:
     layout = undone(tuple(f"node-{n:03} | {line}" for n, line in enumerate(said)))
     assert layout.hosts == ("node-000", "node-001", "node-002", "node-003")
     assert layout.lines[1] == xid
+    among = (*(f"node-{n:03} | Healthy" for n in range(3)), "3 nodes checked")
+    assert undone(among).hosts == ("node-000", "node-001", "node-002", "")
+    words = (*(f"step{n}: Healthy" for n in range(3)), "3 steps done")
+    assert undone(words).lines == words
     table = ("rack1-a | 8 | 90.1", "rack1-b | 8 | 90.2", "rack1-c | 8 | 90.0", "rack1-d | 8 | 90.4")
     assert undone(table).lines == table
 

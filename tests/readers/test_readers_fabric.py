@@ -42,6 +42,8 @@ def test_net_dump() -> None:
     }
     ends = [row.peer and row.peer.lid for row in read(NET_DUMP.replace(": 21  ", ": N/A ")).rows]
     assert ends == [None, None, 22, 6, 5]
+    named = [row.peer and row.peer.port for row in read(NET_DUMP.replace("00000011 : 1  :", "00000011 : HCA:")).rows]
+    assert named == [1, None, 1, 14, 63]  # an adapter has one port, whatever it is called
 
 
 def test_the_states_of_ports() -> None:

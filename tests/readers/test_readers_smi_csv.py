@@ -128,5 +128,13 @@ def test_a_gpu_that_retires_no_pages_has_rows_without_addresses() -> None:
     assert not any("RetiredPages" in key for key in found.facts)
 
 
+def test_rows_of_pages_that_say_nothing_stay_unread() -> None:
+    head = "gpu_bus_id, retired_pages.address, retired_pages.cause\n"
+    rows = ("00000000:1b:00.0, 0x12345, Double Bit ECC", "unknown, [N/A], Double Bit ECC",
+            "00000000:1b:00.0, ?, Single Bit ECC", "00000000:1b:00.0, 0x12346, none")  # fmt: skip
+    text = head + "\n".join(rows)
+    assert unread([one(query_csv.read_pages, text)], text) == [3, 4, 5]
+
+
 def test_a_list_of_addresses_of_something_else_is_none() -> None:
     assert query_csv.read_pages(("address, cause", "0x1, double")) == ()
