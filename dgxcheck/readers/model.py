@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from dgxcheck.facts.faults.kind import FaultKind
@@ -86,6 +86,13 @@ class ToolPart(Reports):
         """Numbers of those that it understands."""
         self.beside: set[int] = set()
         """Of lines that alone are no sign of the tool."""
+
+    def matches(self, form: LazyPattern, lines: Iterable[tuple[int, str]]) -> Iterator[re.Match[str]]:
+        """Of each line of this form, which it understands."""
+        for number, line in lines:
+            if match := form.fullmatch(line):
+                self.lines.add(number)
+                yield match
 
     def imported(self, more: Mapping[str, Json] | None = None, sound: str = "") -> tuple[Imported, ...]:
         """With ``more`` facts; nothing where it understands no line.

@@ -192,7 +192,8 @@ def _policy(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 LOG_TOOL = "dcgm log"
 _LINE = LazyPattern(
     r"(?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} )?(?P<level>FATAL|ERROR|WARN|INFO|DEBUG|VERB) {1,3}\[\d{1,10}:\d{1,10}\]"
-    r" (?P<text>.{0,1500}?)(?: \[[/\w.@+-]{1,300}:\d{1,6}\](?: \[.{0,300})?)?"
+    r" (?P<text>.{0,1500}?)(?: \[[/\w.@+-]{1,300}:\d{1,6}\](?: \[.{0,300})?)?",
+    "[",
 )
 _LOG_GPU = LazyPattern(r"\b(?:GPU|gpuId|gpu_id|gpu) ?[:=]?(?P<gpu>\d{1,2})\b(?![.:]\d)", "gpu", "GPU")
 
@@ -200,11 +201,7 @@ _LOG_GPU = LazyPattern(r"\b(?:GPU|gpuId|gpu_id|gpu) ?[:=]?(?P<gpu>\d{1,2})\b(?![
 def read_log(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Errors that name a GPU and a fault; every line of the log counts as understood."""
     part = ToolPart(LOG_TOOL)
-    for number, text in numbered(lines):
-        match = _LINE.fullmatch(text) if "[" in text[:60] else None
-        if match is None:
-            continue
-        part.lines.add(number)
+    for match in part.matches(_LINE, numbered(lines)):
         named = _LOG_GPU.search(match["text"])
         fault = fault_of(match["text"])
         if match["level"] in ("ERROR", "FATAL") and named and fault is not Fault.TEST_FAILED:

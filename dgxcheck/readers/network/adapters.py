@@ -12,7 +12,7 @@ from dgxcheck.facts.infiniband import LANE_GBIT
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
-from dgxcheck.readers.network.files import NAME, device_files, listed, physical, port_files, rate, state
+from dgxcheck.readers.network.files import NAME, PortsPart, device_files, listed, physical, rate, state
 from dgxcheck.readers.values import bare, bounded, integer, numbered
 
 MLXLINK_TOOL = "mlxlink"
@@ -53,16 +53,14 @@ _MOST_ERRORS = 1e-12
 
 def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every port: files if the command line above names its RDMA device, otherwise a result."""
-    part = ToolPart(MLXLINK_TOOL)
-    ports: dict[str, list[int]] = {}
+    part = PortsPart(MLXLINK_TOOL)
     device, port, inside, in_json = "", 1, False, False
     members: dict[str, str] = {}
 
     def close() -> None:
         if "State" in members:
             if re.fullmatch(NAME, device):
-                ports.setdefault(device, []).append(port)
-                part.found.update(port_files(device, port, _files(members)))
+                part.add_port(device, port, _files(members))
             at = f"/{port}" if re.fullmatch(NAME, device) else ""
             _diagnose(part, (re.sub(r"^/dev/mst/|[/:]", "", device) or "HCA") + at, members)
         members.clear()
@@ -85,7 +83,7 @@ def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         part.lines.add(number)
     close()
-    return part.imported(listed(ports)) if ports or part else ()
+    return part.imported()
 
 
 _MODULE_COMMAND = LazyPattern(r"(?:.{0,120}\W)?ethtool (?:-m|--module-info) (?P<name>[A-Za-z][\w.-]{0,31})", "ethtool")

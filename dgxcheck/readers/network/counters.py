@@ -10,44 +10,36 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import Imported, Reports, ToolPart
-from dgxcheck.readers.network.files import NAME, lid, listed, physical, port_files, state
-from dgxcheck.readers.values import bare, bounded, integer, numbered
+from dgxcheck.readers.network.files import NAME, PortsPart, lid, physical, state
+from dgxcheck.readers.values import bare, integer, numbered, squeezed
 
 LINK_TOOL = "rdma link"
 _LINK_ROW = LazyPattern(
-    rf"(?:\d{{1,4}}/\d{{1,3}}: )?(?:link )?({NAME})/(\d{{1,3}}):? (.{{0,400}}\bstate [A-Z_]{{2,16}}\b.{{0,400}})",
-    "state ",
+    rf"(?:\d{{1,4}}/\d{{1,3}}: )?(?:link )?({NAME})/(\d{{1,3}}):?"
+    r" (.{0,400}\bstate [A-Z_]{2,16} physical_state \w.{0,400})",
+    " physical_state ",
     flags=re.ASCII,
 )
 
 
 def read_link(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """State and lids of every port; with a network interface it is one of RoCE or iWARP, with a subnet InfiniBand."""
-    part = ToolPart(LINK_TOOL)
-    ports: dict[str, list[int]] = {}
-    for number, raw in enumerate(bounded(lines)):
-        match = _LINK_ROW.fullmatch(bare(raw))
-        if match is None:
-            continue
+    part = PortsPart(LINK_TOOL)
+    for match in part.matches(_LINK_ROW, numbered(lines, bare)):
         words = match[3].split()
         members = dict(zip(words[::2], words[1::2], strict=False))
-        if "physical_state" not in members:
-            continue
-        device, port = match[1], int(match[2])
-        ports.setdefault(device, []).append(port)
         layer = "InfiniBand" if "subnet_prefix" in members else "Ethernet" if "netdev" in members else None
-        part.found |= port_files(device, port, {
-            "state": state(members.get("state", "")), "phys_state": physical(members["physical_state"]),
+        part.add_port(match[1], int(match[2]), {
+            "state": state(members.get("state", "")), "phys_state": physical(members.get("physical_state", "")),
             "lid": lid(members.get("lid", "")), "sm_lid": lid(members.get("sm_lid", "")), "link_layer": layer,
         })  # fmt: skip
-        part.lines.add(number)
-    return part.imported(listed(ports)) if ports else ()
+    return part.imported()
 
 
 STATISTIC_TOOL = "rdma statistic"
 MOST = 1 << 63
 _STATISTIC_ROW = LazyPattern(
-    rf"link (?P<device>{NAME})/(?P<port>\d{{1,3}}) (?P<rest>[a-z][a-z0-9_]{{1,60}} \d{{1,20}}\b.{{0,8000}})",
+    rf"link (?P<device>{NAME})/(?P<port>\d{{1,3}})(?P<rest>(?: [a-z][a-z0-9_]{{1,60}} \d{{1,20}}){{1,200}})",
     "link ",
     flags=re.ASCII,
 )
@@ -56,21 +48,16 @@ _STATISTIC_COUNTER = LazyPattern(r"(?P<name>[a-z][a-z0-9_]{1,60}) (?P<count>\d{1
 
 def read_statistic(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The counters under their names in sysfs; a row with anything else in it is not read."""
-    part = ToolPart(STATISTIC_TOOL)
-    ports: dict[str, list[int]] = {}
-    for number, raw in enumerate(bounded(lines)):
-        row = _STATISTIC_ROW.fullmatch(" ".join(bare(raw).split()))
-        if row is None or _STATISTIC_COUNTER.sub("", row["rest"]).strip():
-            continue
+    part = PortsPart(STATISTIC_TOOL)
+    for row in part.matches(_STATISTIC_ROW, numbered(lines, squeezed)):
         counters = {match["name"]: integer(match["count"], MOST) for match in _STATISTIC_COUNTER.finditer(row["rest"])}
         base = f"{INFINIBAND}/{row['device']}/ports/{int(row['port'])}/hw_counters"
         part.found[f"names {base}"] = [*sorted(counters)]
         counted = {name: count for name, count in counters.items() if count is not None}
         part.found |= {f"text {base}/{name}": f"{count}\n" for name, count in counted.items()}
         _totals(part, f"{row['device']}/{int(row['port'])}", counted)
-        ports.setdefault(row["device"], []).append(int(row["port"]))
-        part.lines.add(number)
-    return part.imported(listed(ports)) if ports else ()
+        part.add_port(row["device"], int(row["port"]), {})
+    return part.imported()
 
 
 FILES_TOOL = "files of ports"
@@ -84,24 +71,20 @@ _FILE = LazyPattern(
 
 def read_files(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The files of ports themselves, as ``grep . /sys/class/infiniband/*/ports/*/counters/*`` shows them."""
-    part = ToolPart(FILES_TOOL)
-    ports: dict[str, list[int]] = {}
+    part = PortsPart(FILES_TOOL)
     names: dict[str, list[Json]] = {}
     counted: dict[str, dict[str, int]] = {}
-    for number, text in numbered(lines):
-        if (file := _FILE.fullmatch(text)) is None:
-            continue
+    for file in part.matches(_FILE, numbered(lines)):
         part.found[f"text {file['path']}"] = f"{file['text']}\n"
-        ports.setdefault(file["device"], []).append(int(file["port"]))
+        part.add_port(file["device"], int(file["port"]), {})
         folder, _, name = file["path"].rpartition("/")
         if folder.endswith("counters"):
             names.setdefault(f"names {folder}", []).append(name)
             if (count := integer(file["text"], MOST)) is not None:
                 counted.setdefault(f"{file['device']}/{int(file['port'])}", {})[name] = count
-        part.lines.add(number)
     for port, counters in counted.items():
         _totals(part, port, counters)
-    return part.imported(listed(ports) | {key: [*sorted(map(str, each))] for key, each in names.items()})
+    return part.imported({key: [*sorted(map(str, each))] for key, each in names.items()})
 
 
 PORT_COUNTERS_TOOL = "perfquery"
@@ -214,8 +197,7 @@ def _perfquery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 def _ibqueryerrors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart(ERRORS)
     node = ""
-    for number, raw in enumerate(bounded(lines)):
-        line = raw.strip().strip("`> ")
+    for number, line in numbered(lines, lambda raw: raw.strip().strip("`> ")):
         if match := _NODE.fullmatch(line):
             node = match["name"]
             part.beside.add(number)

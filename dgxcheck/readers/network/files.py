@@ -13,6 +13,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.readers.model import Imported, ToolPart
 
 NAME = r"[A-Za-z][\w.-]{0,63}"
 """How a device is called: ``mlx5_0``, ``mlx5_bond_0``, ``ibp12s0``."""
@@ -94,6 +95,22 @@ def listed(ports: Mapping[str, Sequence[int]], whole: bool = True) -> dict[str, 
         for name, numbers in ports.items() if numbers
     }  # fmt: skip
     return facts | ({f"names {INFINIBAND}": [*sorted(ports)]} if whole and ports else {})
+
+
+class PortsPart(ToolPart):
+    """What a reader makes of a tool that lists devices with their ports."""
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(tool)
+        self.ports: dict[str, list[int]] = {}
+
+    def add_port(self, device: str, port: int, files: Mapping[str, str | None]) -> None:
+        self.ports.setdefault(device, []).append(port)
+        self.found |= port_files(device, port, files)
+
+    def imported(self, more: Mapping[str, Json] | None = None, sound: str = "") -> tuple[Imported, ...]:
+        """Nothing where it neither lists a device nor finds one wrong."""
+        return super().imported({**listed(self.ports), **(more or {})}, sound) if self.ports or self else ()
 
 
 class Completion(Record, kw_only=False):

@@ -12,20 +12,20 @@ import re
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import Imported, ToolPart
+from dgxcheck.readers.model import Imported
 from dgxcheck.readers.network.files import (
     NAME,
+    PortsPart,
     device_files,
     guid,
     lid,
-    listed,
     physical,
     port_files,
     rate,
     state,
     worded,
 )
-from dgxcheck.readers.values import bare, bounded, numbered
+from dgxcheck.readers.values import bare, bounded, numbered, squeezed
 
 IBSTAT_TOOL = "ibstat"
 _IBSTAT_DEVICE = LazyPattern(rf"CA '({NAME})'", "CA '", flags=re.ASCII)
@@ -51,19 +51,18 @@ _IBSTAT_LABELS = frozenset((
 
 def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Rates are left out: ``ibstat`` tells neither lanes nor generation."""
-    part = ToolPart(IBSTAT_TOOL)
-    ports: dict[str, list[int]] = {}
+    part = PortsPart(IBSTAT_TOOL)
     device, port = "", 0
     for number, line in numbered(lines, bare):
         label, colon, value = line.partition(":")
         if match := _IBSTAT_DEVICE.fullmatch(line):
             device, port = match[1], 0
-            ports.setdefault(device, [])
+            part.ports.setdefault(device, [])
         elif match := _GONE.fullmatch(line):
             part.add(match["device"], "device", "warn", Fault.HCA_UNLISTED, match["what"])
         elif device and (match := _IBSTAT_PORT.fullmatch(line)):
             port = int(match[1])
-            ports[device].append(port)
+            part.add_port(device, port, {})
         elif device and colon and label in _IBSTAT_LABELS:
             if file := _IBSTAT_FILES[port > 0].get(label):
                 where = f"{device}/ports/{port}" if port else device
@@ -72,7 +71,7 @@ def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             device = device if not line else ""
             continue
         part.lines.add(number)
-    return part.imported(listed(ports)) if ports or part else ()
+    return part.imported()
 
 
 IBSTATUS_TOOL = "ibstatus"
@@ -84,14 +83,13 @@ _IBSTATUS_FILES = {"base lid": "lid", "sm lid": "sm_lid", "state": "state", "phy
 
 def read_ibstatus(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every port that it lists."""
-    part = ToolPart(IBSTATUS_TOOL)
-    ports: dict[str, list[int]] = {}
+    part = PortsPart(IBSTATUS_TOOL)
     device, port = "", 0
     for number, line in numbered(lines, bare):
         label, _, value = (each.strip() for each in line.partition(":"))
         if match := _IBSTATUS_HEAD.fullmatch(line):
             device, port = match[1], int(match[2])
-            ports.setdefault(device, []).append(port)
+            part.add_port(device, port, {})
         elif device and label in _IBSTATUS_FILES:
             file = _IBSTATUS_FILES[label]
             part.found |= port_files(device, port, worded(file, value)) if file else {}
@@ -99,7 +97,7 @@ def read_ibstatus(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             device = device if not line else ""
             continue
         part.lines.add(number)
-    return part.imported(listed(ports)) if ports else ()
+    return part.imported()
 
 
 IBV_DEVINFO_TOOL = "ibv_devinfo"
@@ -125,8 +123,7 @@ def read_ibv_devinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _info(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    part = ToolPart(IBV_DEVINFO_TOOL)
-    ports: dict[str, list[int]] = {}
+    part = PortsPart(IBV_DEVINFO_TOOL)
     device, port = "", 0
     members: dict[str, str] = {}
 
@@ -141,11 +138,11 @@ def _info(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if match := _IBV_DEVINFO_DEVICE.fullmatch(line):
             close()
             device, port = match[1], 0
-            ports.setdefault(device, [])
+            part.ports.setdefault(device, [])
         elif device and (match := _IBV_DEVINFO_PORT.fullmatch(line)):
             close()
             port = int(match[1])
-            ports[device].append(port)
+            part.add_port(device, port, {})
         elif device and (match := _MEMBER.fullmatch(line)):
             members.setdefault(match[1], (match[2] or "").strip())
         elif not (device and members and raw[:1] in " \t" and _FLAG.fullmatch(line)):
@@ -155,7 +152,7 @@ def _info(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         part.lines.add(number)
     close()
-    return part.imported(listed(ports)) if ports else ()
+    return part.imported()
 
 
 def _ibv_devinfo_of_device(device: str, members: dict[str, str]) -> dict[str, Json]:
@@ -182,8 +179,7 @@ def _ibv_devinfo_of_port(device: str, port: int, members: dict[str, str]) -> dic
 
 def _list(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Two columns below ``device  node GUID`` and its rule: names, and GUIDs of 16 digits."""
-    part = ToolPart(LIST)
-    names: dict[str, list[int]] = {}
+    part = PortsPart(LIST)
     below = False
     for number, raw in enumerate(bounded(lines)):
         words = bare(raw).split()
@@ -192,13 +188,13 @@ def _list(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif below and len(words) == 2 and set("".join(words)) == {"-"}:
             pass
         elif below and len(words) == 2 and re.fullmatch(NAME, words[0], re.ASCII) and (node := guid(words[1])):
-            names[words[0]] = []
+            part.ports[words[0]] = []
             part.found |= device_files(words[0], {"node_guid": node})
         else:
             below = below and not words
             continue
         part.lines.add(number)
-    return part.imported(listed(names)) if names else ()
+    return part.imported()
 
 
 IBDEV2NETDEV_TOOL = "ibdev2netdev"
@@ -206,7 +202,7 @@ _ROW = LazyPattern(
     rf"(?:[0-9a-f:.]{{7,16}} )?(?P<device>{NAME}) (?:\(.{{1,120}}\) )?(?:\S.{{0,120}} fw \S{{1,40}} )?port"
     r" (?P<port>\d{1,3}) (?:\((?P<state>\S{1,10}?) ?\) )?==> (?P<name>[\w.-]{1,32}) \((?P<interface>Up"
     r"|Down)\)(?: #.{0,200})?",
-    " port ",
+    " ==> ",
     flags=re.ASCII,
 )
 
@@ -216,16 +212,12 @@ def read_ibdev2netdev(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
     An interface that is up has a port that is ACTIVE; one that is down may be unconfigured on a port that is.
     """
-    part = ToolPart(IBDEV2NETDEV_TOOL)
-    ports: dict[str, list[int]] = {}
-    for number, line in enumerate(bounded(lines)):
-        if match := _ROW.fullmatch(" ".join(bare(line).split())) if "==>" in line else None:
-            device, port = match["device"], int(match["port"])
-            ports.setdefault(device, []).append(port)
-            active = "ACTIVE" if match["interface"] == "Up" else ""
-            part.found |= port_files(device, port, {"state": state(match["state"] or active)})
-            if match["interface"] == "Down" and not match["state"]:
-                text = f"its network interface {match['name']} is down, which says nothing of the port itself"
-                part.add(f"{device}/{port}", "interface", "note", None, text)
-            part.lines.add(number)
-    return part.imported(listed(ports)) if ports else ()
+    part = PortsPart(IBDEV2NETDEV_TOOL)
+    for match in part.matches(_ROW, numbered(lines, squeezed)):
+        device, port = match["device"], int(match["port"])
+        active = "ACTIVE" if match["interface"] == "Up" else ""
+        part.add_port(device, port, {"state": state(match["state"] or active)})
+        if match["interface"] == "Down" and not match["state"]:
+            text = f"its network interface {match['name']} is down, which says nothing of the port itself"
+            part.add(f"{device}/{port}", "interface", "note", None, text)
+    return part.imported()
