@@ -215,6 +215,18 @@ def test_fabric_health(members: dict[str, Json], status: str, fault: FaultKind |
     assert {each.status.value for each in found if each not in own} == {"pass"}
 
 
+@pytest.mark.parametrize(("reason", "step"), [
+    (2, "system GUIDs"), (3, "chassis serial"), (4, "partition"), (5, "NVLinks"), (6, "firmware"), (7, "slot"),
+    (8, "reset"), (9, ""),
+])  # fmt: skip
+def test_an_incorrect_configuration_of_the_fabric_has_its_own_step(reason: int, step: str, tmp_path: Path) -> None:
+    facts: dict[str, Json] = {FABRIC.format(A100[2]): fabric(healthMask=0xAA | reason << 8, healthSummary=2)}
+    found = findings(box(changed(tmp_path, facts, "dgx-a100")), "driver.fabric-health")
+    (remedy,) = {each.judgement.remedy for each in found if each.subject.bdf == A100[2]}
+    assert step in remedy
+    assert bool(step) == bool(remedy)
+
+
 def test_a_gpu_without_the_fabric_of_the_others(tmp_path: Path) -> None:
     facts: dict[str, Json] = {FABRIC.format(bdf): fabric() for bdf in A100}
     one = box(changed(tmp_path, facts | {FABRIC.format(A100[6]): fabric(state=0)}, "dgx-a100"))

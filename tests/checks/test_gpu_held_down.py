@@ -12,6 +12,7 @@ from test_health_checks import GPU2, NVML, box, changed
 
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.gpu.beside_siblings import POWER_CAP
+from dgxcheck.checks.gpu.clocks import can_lock_clocks
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 
@@ -32,6 +33,18 @@ def violation(seconds: float) -> Json:
 
 POWER, THERMAL, ENERGY = "ViolationStatus {} 0", "ViolationStatus {} 1", "TotalEnergyConsumption {}"
 REASONS = "CurrentClocksEventReasons {}"
+
+
+@pytest.mark.parametrize(("architecture", "capability", "due"), [
+    (5, [6, 0], True), (4, [7, 0], False), (None, [7, 0], True), (None, [6, 1], False), (None, None, True),
+])  # fmt: skip
+def test_clocks_can_be_locked_from_volta_on(
+    architecture: int | None, capability: Json, due: bool, tmp_path: Path
+) -> None:
+    none: Json = {"missing": "unsupported"}
+    answers = {"Architecture": architecture, "CudaComputeCapability": capability}
+    facts: dict[str, Json] = {f"{NVML}{name} {GPU2}": none if each is None else each for name, each in answers.items()}
+    assert can_lock_clocks(box(changed(tmp_path, facts)), GPU2) is due
 
 
 @pytest.mark.parametrize(
