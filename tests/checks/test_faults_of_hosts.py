@@ -16,6 +16,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import BAD, Finding, Judgement, Status, Subject
 from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.network.hcas import RECOVERY
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.components.component import Key
 from dgxcheck.facts.bdf import nameless
@@ -24,6 +25,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.settings import Settings
+from dgxcheck.source.pci_ids import PciIds
 
 BY_ID = {check.id: check for check in CHECKS if check.id.startswith(("network.", "host.", "kernel."))}
 NIC, GPU, SWITCH = "0000:0c:00.0", "0000:0a:00.0", "0000:c7:00.0"
@@ -136,6 +138,16 @@ def test_an_adapter_in_flash_recovery_is_no_other_firmware(tmp_path: Path) -> No
     (bad,) = bad_findings(fabric_box(changed(tmp_path, facts), V100), "network.firmware")
     assert bad.judgement.fault is Fault.HCA_FLASH_RECOVERY
     assert f"mstflint -d {NIC}" in bad.remedy
+
+
+def test_adapters_in_flash_recovery_are_those_that_pci_ids_calls_so() -> None:
+    """Of the ids that this machine's pci.ids names, which may be older."""
+    table = PciIds()
+    names = {number: table.name(f"15b3:{number:04x}") for number in range(max(RECOVERY) + 1)}
+    named = {number: name for number, name in names.items() if isinstance(name, str)}
+    if not named:
+        pytest.skip("no pci.ids on this machine")
+    assert {number for number, name in named.items() if "Flash Recovery" in name} == RECOVERY & named.keys()
 
 
 @pytest.mark.parametrize(
