@@ -178,6 +178,8 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
     if (component.kind, component.part) == ("host", "PCIe setting"):  # of all devices: no slot or seat is at fault
         return (*_RESTART, "power-cycle", "contact-vendor")
     particular = next((fault.steps for fault in ordered if fault.steps and not fault.alone), None)
+    if particular is None and component.kind == "gpu" and {fault.about for fault in causing} == {("link", "")}:
+        return ("inspect", *LINK_STEPS)  # the path above the GPU is not known, and no reset mends a link
     steps = particular or OF_COMPONENT.get((component.kind, component.part), DEFAULT)
     if Fault.WRONG_DATA in causing and (steps[0] == "change-setting" or component.kind in ("nvlink", "path")):
         return ("stop-jobs", *steps)  # what runs meanwhile computes with wrong data

@@ -55,7 +55,8 @@ def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbD
     if box.settings.ports:
         return f"not listed in {box.settings.path}"
     if all(each.state in _DOWN and each.phys_state is not PhysState.LINK_UP for _, each in listed):
-        return "" if _was_up(box, device, port) or _is_asked_about(box, port) else "as are all ports: nothing is cabled"
+        asked = _is_asked_about(box, port, len(listed) == 1)
+        return "" if asked or _was_up(box, device, port) else "as are all ports: nothing is cabled"
     may_be_ethernet = isinstance(port.link_layer, Missing) or port.link_layer == "Ethernet"
     others = twins(box, device, port, listed)
     dark = [pair for pair in (*others, (device, port)) if pair[1].state in _DOWN and not _was_up(box, *pair)]
@@ -88,10 +89,11 @@ def _was_up(box: Box, device: IbDevice, port: IbPort) -> bool:
     return len(own) == 1 and had_carrier(own[0])  # of several nobody knows whose port it is
 
 
-def _is_asked_about(box: Box, port: IbPort) -> bool:
-    """Is all that is known of the machine the output of a tool about its ports, with one that looks for a partner?"""
-    polling = port.link_layer == "InfiniBand" and port.phys_state is PhysState.POLLING
-    return polling and isinstance(box.snapshot.pci, Missing)
+def _is_asked_about(box: Box, port: IbPort, only: bool) -> bool:
+    """Is all that is known of the machine the output of a tool about its ports: of the only one that it was asked
+    about, or of several with one that looks for a partner?"""
+    asked = port.link_layer == "InfiniBand" and (only or port.phys_state is PhysState.POLLING)
+    return asked and isinstance(box.snapshot.pci, Missing)
 
 
 def _is_configured(box: Box, port: IbPort) -> bool:
@@ -104,9 +106,9 @@ def _state(box: Box) -> Judged:
     configuration, neither if all ports are down, or all on cards like its own, that were never up and share no PCIe
     switch with a GPU, as others do, nor on Ethernet if it is disabled or polling, unless the same ports of
     at least three other HCAs of its kind are all up. One that still has its LID, has received data or lost its carrier
-    twice was up before and is judged, except an Ethernet port that is disabled; so is an InfiniBand port that is
-    polling where nothing else of the machine is known. Warns too if an ACTIVE InfiniBand port has no LID, or knows none
-    of a subnet manager.
+    twice was up before and is judged, except an Ethernet port that is disabled; so is an InfiniBand port where nothing
+    else of the machine is known and it is polling, or the only one. Warns too if an ACTIVE InfiniBand port has no LID,
+    or knows none of a subnet manager.
 
     Source: state, phys_state and link_layer of /sys/class/infiniband/*/ports/*
     """

@@ -13,6 +13,7 @@ from dgxcheck.facts.faults.kind import (
     NVSWITCH_STEPS,
     OWN,
     README,
+    RESET_STEPS,
     RMA_STEPS,
     FaultKind,
 )
@@ -122,6 +123,13 @@ class Links:
         about=("host", "P2P setting"),
         remedy="nvidia-smi topo -p2p r shows what the driver says of each pair; where it says OK look at the program's"
         " NCCL_P2P_ variables and its container, else at ACS, an IOMMU and NVreg_RegistryDwords", source=NCCL)
+    P2P_TESTED = FaultKind("p2p-tested",
+        "a test of another tool read other data from the memory of a peer GPU than it had written there", "hardware",
+        about=("gpu", ""), steps=("inspect", *RESET_STEPS, *LINK_STEPS), alone=True,
+        remedy="test every pair (p2pBandwidthLatencyTest, simpleP2P): where all pairs fail, ACS or an IOMMU is in their"
+        " way; where those of one GPU do, look at its NVLinks (nvidia-smi nvlink -e) and at the kernel log; until then"
+        " what jobs exchange between these GPUs may be wrong",
+        source="https://github.com/NVIDIA/DCGM/blob/master/dcgmlib/dcgm_errors.h")
     # InfiniBand and Ethernet
     HCA_MISSING = FaultKind("hca-missing", "fewer HCAs than the reference machine has", "hardware")
     HCA_NOT_STARTED = FaultKind("hca-not-started", "the driver of an HCA gave up on it", "hardware",
@@ -159,6 +167,11 @@ class Links:
         warns="next-maintenance", fails="next-maintenance")
     PORT_MISSING = FaultKind("port-missing", "a port that the configuration names is missing", "hardware")
     PORT_DOWN = FaultKind("port-down", "a port is down", "environment")
+    PORT_EVENT = FaultKind("port-event", "a program received the event that the link of a port went down",
+        "environment", about=("host", "ports"), warns="now", steps=("inspect", "reseat"),
+        remedy="ibstat shows the ports that are down now, the kernel log (mlx5_core: link down, port module events) the"
+        " one that went down at that time; of that look at cable or transceiver and the error counters of both ends"
+        " (mlxlink -m -c)", source="rdma-core, ibv_get_async_event(3)")
     PORT_DISABLED = FaultKind("port-disabled", "a port is administratively disabled", "setting",
         steps=("change-setting", "reseat", "replace"),
         remedy="bring it up if a cable is plugged in and the port is to be used (mlxlink -d DEVICE --port_state UP)",

@@ -55,6 +55,7 @@ _FORMS = (
      r"|^gres\.conf |^Ignoring file-less|configured to autodetect nvml|number of devices unavailable for nvidia\.com/"
      r"|DRA driver \S{1,60} is not registered|registered DRA plugins|^NodePrepareResources: "
      r"|device marked unhealthy|no healthy devices present|expected \d{1,3} GPUs?,? (?:but )?(?:found|got) \d"
+     r"|\bnvml\.Init: [A-Z]"
      r"|^nvidia-(?!dcgm)\S{1,120} is (?:Init:)?(?:CrashLoopBackOff|(?:Run|Create)Container(?:Config)?Error|Error$)"),
     (Fault.CONTAINER_RUNTIME, r"Detected non-NVML platform"),
     (Fault.FILE_SYSTEM, r"shutting down file ?system|file ?system is read-?only"),
@@ -64,7 +65,7 @@ _FORMS = (
     (Fault.SRAM_EXCEEDED, r"SRAM Threshold"),
     (Fault.ROWS_EXHAUSTED, r"row remap limit"),
     (Fault.MEMORY_FAULTY, r"faulty memory elements|memory mismatch|NaN-value memory|\bmiscompare"),
-    (Fault.WRONG_DATA, r"\bunsuccessfully (?:written to by|wrote data to) GPU"),
+    (Fault.P2P_TESTED, r"\bunsuccessfully (?:written to|wrote data)\b"),
     (Fault.REMAP_FAILED, r"row remap\w* (?:has )?fail|failed to remap"),
     (Fault.REMAP_PENDING, r"(?:row remap\w*|remapp\w*)[\w ]{0,24}pending|pending row remap"),
     (Fault.RETIREMENT_PENDING, r"(?:page retire\w*|retired pages)[\w ]{0,24}pending"

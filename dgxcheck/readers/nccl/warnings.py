@@ -112,6 +112,8 @@ class Form(Record, kw_only=False):
     """Something else failed before it, here or on another host."""
     subject: str = HOST
     """Where it is not about a GPU: the host, or an HCA or port in names of groups."""
+    unnamed: FaultKind | None = None
+    """The fault of the host where the warning names no HCA or port."""
 
 
 def _host(words: str, topic: str, outcome: Outcome, fault: FaultKind | None, text: str, follows: bool = False) -> Form:
@@ -135,7 +137,7 @@ _HCA = (
          "ib-completion", "fail", Fault.TRANSFER_FAILED, "", True),
     Form(LazyPattern(rf"{_EVENT}port error", "async"),
          "ib-port", "warn", Fault.PORT_DOWN, "the link of the port went down", True,
-         subject="{hca}/{port}"),
+         subject="{hca}/{port}", unnamed=Fault.PORT_EVENT),
     Form(LazyPattern(rf"{_EVENT}(?:local catastrophic error|device fatal)", "async"),
          "ib-fatal", "fail", Fault.HCA_FATAL, "the HCA reported a fatal error", True, subject="{hca}"),
     Form(LazyPattern(rf"{_EVENT}(?P<event>[\w ]{{1,60}})", "async"),
@@ -271,12 +273,13 @@ def _filled(form: Form, match: re.Match[str]) -> Form:
         ended, sentence = completion(int(status))
         text = f"{sentence} at {groups['hca']}" if groups["hca"] else sentence
         return replace(form, outcome=ended.outcome, fault=ended.fault, text=text, follows=ended.follows)
-    subject = form.subject.format(**groups) if groups.get("hca") else HOST
+    named = bool(groups.get("hca"))
+    subject, fault = (form.subject.format(**groups), form.fault) if named else (HOST, form.unnamed or form.fault)
     values = {name: value or "no reason given" for name, value in groups.items()}
     if "peer" in groups:
         values["peer"] = groups["peer"] or groups["other"] or "another rank"
         values["other"] = ""
-    return replace(form, text=form.text.format(**values), subject=subject)
+    return replace(form, text=form.text.format(**values), subject=subject, fault=fault)
 
 
 def report(warnings: Sequence[tuple[int | None, str]], gpus: Gpus, reports: Reports) -> None:
