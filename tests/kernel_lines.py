@@ -268,6 +268,11 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
      "kernel.file-system", Fault.FILE_SYSTEM),
     *(((f"XFS (dm-0): {words} detected at xfs_trans_read_buf_map+0x9c/0x2d0",), "kernel.file-system", Fault.FILE_SYSTEM)
       for words in ("Metadata I/O Error (0x1)", "Corruption of on-disk metadata (0x8)", "Block device removal (0x20)")),
+    *(((f"XFS (dm-4): {words}",), "kernel.file-system", Fault.FILE_SYSTEM_READ_ONLY) for words in (
+        "xfs_log_force: error -5 returned.", "Log I/O Error Detected.  Shutting down filesystem",
+        "xfs_do_force_shutdown(0x1) called from line 1788 of file fs/xfs/xfs_inode.c.  Return address = 000000009d",
+        "Corruption of in-memory data (0x8) detected at xfs_defer_finish_noroll+0x3f9/0x5d0 (fs/xfs/libxfs/xfs_defer.c:"
+        "578).  Shutting down filesystem.")),
     (("BTRFS error (device sda1 state EA): parent transid verify failed",), "kernel.file-system", Fault.FILE_SYSTEM),
     (("nfs: server 10.1.2.3 not responding, still trying",), "kernel.file-system", Fault.FILE_SERVER),
     (("Lustre: scratch-OST0003-osc-ffff9a1: Connection to scratch-OST0003 (at 10.0.0.1@o2ib) was lost; in progress"
