@@ -46,7 +46,10 @@ _OF_MODULE = "see whether a cable belongs into this port, and what is plugged in
 _OF_HOST = (
     "confirm it with that tool; then compare the BMC's event log (ipmitool sel elist) and the kernel log of that time"
 )
-_OF_DISK = "read the state of the disks that it means (smartctl -a, nvme smart-log) and what the kernel logged of them"
+_OF_DISK = (
+    "find the disk that it means (lsblk -o NAME,MODEL,SERIAL), read its state (smartctl -a, nvme smart-log) and what"
+    " the kernel logged of it, and back its data up"
+)
 _OF_ACS = (
     "run dgxcheck health on that machine: it knows the ports between GPUs and HCAs, and whether ACS may be switched off"
     " there; with virtual machines, or an IOMMU that translates, it must stay"
@@ -123,7 +126,7 @@ def _whose(subject: str, fault: FaultKind | None) -> str:
 
 def _remedy(about: Subject, fault: FaultKind | None) -> str:
     """Where that of the check, which is for GPUs, does not help."""
-    if about.kind == "disk":
+    if about.kind == "disk" or fault is Fault.DISK:
         return _OF_DISK
     if about.kind in ("hca", "port"):
         return _OF_MODULE if fault is Fault.PORT_MODULE else _OF_NETWORK

@@ -1,5 +1,5 @@
-"""What a BMC says: its event log (``ipmitool sel list``, ``sel elist``, ``sel get``, ``ipmi-sel``, ``racadm getsel``,
-Redfish), its sensors, and the health of parts by Redfish.
+"""What a BMC says: its event log (``ipmitool sel list``, ``sel elist``, ``sel get``, ``ipmi-sel``, ``ipmiutil sel``,
+``racadm getsel``, Redfish, the page of its web server), and the health of parts by Redfish.
 
 Names of events: IPMI 2.0, tables 42-2 and 42-3, as ipmitool words them
 (https://github.com/ipmitool/ipmitool/blob/master/include/ipmitool/ipmi_sel.h). The log goes back to the day when
@@ -9,7 +9,7 @@ somebody cleared it: what it tells is a warning with its date, and what was deas
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from operator import itemgetter
 
 from dgxcheck.facts.faults import Fault
@@ -21,16 +21,17 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.messages import fault_of
 from dgxcheck.readers.formats import Document, documents
 from dgxcheck.readers.model import HOST, Imported, ToolPart
-from dgxcheck.readers.values import bounded, numbered
+from dgxcheck.readers.values import numbered
 
 TOOL = "ipmitool sel"
 _ROW = LazyPattern(
     r"(?P<id>[0-9a-f]{1,4}) \| (?P<date>\d\d/\d\d/\d{2,4}|Pre-Init) {0,2}\| {0,2}(?P<time>\d\d:\d\d:\d\d|\d{1,12})"
     r"(?: [AP]M)?(?: [A-Z]{3,4})? {0,2}\| (?P<sensor>[^|]{1,80}?) \|"
-    r" (?P<event>[^|]{1,100}?(?:\([^()]{1,80}\))?) \|"
-    r" (?P<way>Asserted|Deasserted)(?: \|(?P<more>.{0,100}))?",
-    "sserted",
+    r" (?P<event>[^|]{1,100}?(?:\([^()]{1,80}\))?(?: \| [\w ]{0,20}DIMM[\w ]{1,20})?)"
+    r"(?: \| (?P<way>Asserted|Deasserted))?(?: \|.{0,100})?",
+    " | ",
 )
+"""Old releases of ipmitool print no direction, and name the DIMM in its place."""
 _FAULTS: tuple[tuple[str, str, Outcome, FaultKind | None], ...] = (
     ("Memory", r"Uncorrectable|Memory Parity|Multi-bit", "warn", Fault.DIMM_ERRORS),
     ("Memory", r"logging limit reached|Memory Device Disabled|Transition to (?:Critical|Non-recoverable)", "warn",
@@ -49,33 +50,24 @@ _FAULTS: tuple[tuple[str, str, Outcome, FaultKind | None], ...] = (
     ("Watchdog", r"reset|Power (?:down|cycle)|expired", "note", None),
 )  # fmt: skip
 """How the sensor's name begins, words of the event, and what they stand for."""
-SENSORS_TOOL, REDFISH_TOOL = "ipmitool sdr", "Redfish"
-_SENSOR = LazyPattern(
-    r"(?P<name>[^|]{2,40}?) {0,30}\|(?P<address> [0-9A-F]{2}h \|)? (?P<before>[^|]{1,60}(?:\|[^|]{1,60})?\|)? {0,4}"
-    r"(?P<state>ok|ns|[lu]?(?:nc|cr|nr)) {0,8}(?P<after>\|.{0,200})?"
-)
-_UNITS: Mapping[str, FaultKind] = {"degrees C": Fault.OVERHEATING, "RPM": Fault.FAN, "Volts": Fault.POWER_SUPPLY}
-_READING = LazyPattern(
-    r"\b(?P<unit>degrees C|RPM|Volts|Watts|Amps|percent|discrete)\b|0x[0-9a-f]{2}|[Nn]o [Rr]eading|[Dd]isabled"
-)
-_LOST = LazyPattern(
-    r"(?:Power Supply AC lost|(?:Predictive )?[Ff]ailure|Config Error|Redundancy Lost)(?! (?:detected )?[Dd]easserted)"
-)
-"""States of a sensor without thresholds, whose row says ok."""
-_NAMED = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, words in (
-    (Fault.FAN, r"fan"),
-    (Fault.DIMM_ERRORS, r"dimm|\bmem"),
-    (Fault.DISK, r"\b(?:drive|disk|hdd|ssd|nvme)"),
-    (Fault.MACHINE_CHECK, r"\b(?:cpu|proc)"),
-    (Fault.POWER_SUPPLY, r"power (?:supply|unit|redund)|\bpwr|\bps(?:u|\d|\b)"),
-))  # fmt: skip
-"""How such a sensor is named."""
+REDFISH_TOOL = "Redfish"
 _FREEIPMI = LazyPattern(
     r"\d{1,6} {0,6}\| (?P<date>[A-Z][a-z]{2}-\d\d-\d{4}) {0,2}\| (?P<time>\d\d:\d\d:\d\d) {0,2}\| [^|]{1,80}"
     r"\| (?P<sensor>[^|]{1,40}?) {0,30}\| (?:(?:Nominal|Warning|Critical|N/A) {1,8}\| )?"
     r"(?:(?P<way>Assertion|Deassertion) Event {1,8}\| )?(?P<event>[^|]{1,200}?)"
 )
 """Of ``ipmi-sel``, which names the kind of a sensor beside it, and only if asked whether an event is over."""
+_IPMIUTIL = LazyPattern(
+    r"[0-9a-f]{4} (?P<date>\d\d/\d\d/\d\d) (?P<time>\d\d:\d\d:\d\d) (?:INF|MIN|MAJ|CRT) \S{2,8} {1,4}"
+    r"(?P<sensor>[A-Z][^#|]{2,30}#[0-9a-f]{2}) {1,4}(?P<event>[^|]{2,100}?) [0-9a-f]{2} \[[0-9a-f ]{2,12}\]",
+    " [",
+)
+_WEB = LazyPattern(
+    r"(?P<event>(?:Unc|C)orrectable ECC[^|]{0,60}[@(][^|]{1,40}?) - (?P<way>Assert|Deassert)(?:ion|ed)",
+    "orrectable ECC",
+)
+"""Of memory, as a BMC of Supermicro or Quanta words it there: the DIMM is in the event alone."""
+_ROWS = (_ROW, _FREEIPMI, _IPMIUTIL, _WEB)
 _HEAD = LazyPattern(r"ID {1,6}\| Date {1,12}\| Time {1,12}\| Name {1,80}\|.{1,120}", "| Date ")
 _FIELD = LazyPattern(r"(?P<name>[A-Z][\w ()]{2,30}?) {0,20}: {0,4}(?P<value>.{0,200})")
 """Of ``sel get``, and of ``sel list -v``."""
@@ -99,8 +91,10 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     record: dict[str, str] = {}
     for number, text in numbered(lines):
         field = _FIELD.fullmatch(text) if record or text.startswith("SEL Record ID") else None
-        if row := _ROW.fullmatch(text) or _FREEIPMI.fullmatch(text):
-            sensor, words, way, date = row["sensor"], row["event"], row["way"] or "", f"{row['date']} {row['time']}"
+        if found := next((found for form in _ROWS if (found := form.fullmatch(text))), None):
+            row = found.groupdict("")
+            sensor, words, way = row.get("sensor", "Memory"), row["event"], row.get("way", "")
+            date = f", last {row['date']} {row['time']}" if "date" in row else ""
         elif field is None:
             record = record if text else {}
             part.beside.update([number] if _HEAD.fullmatch(text) else [])
@@ -112,7 +106,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             if field["name"] != "Description":
                 continue
             sensor = f"{record.get('Sensor Type', '')} #0x{record.get('Sensor Number', '')}".removesuffix(" #0x")
-            words, way, date = field["value"], record.get("Event Direction", ""), record.get("Timestamp", "")
+            words, way = field["value"], record.get("Event Direction", "")
+            date = f", last {record.get('Timestamp', '')}"
         part.lines.add(number)
         key = sensor, words
         if way.startswith("Deassert"):
@@ -122,7 +117,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     known = [(rank, *key, dates) for key, dates in open_.items() if (rank := _stands_for(*key)) is not None]
     lost = {_minute(date) for rank, _, _, dates in known if rank == 0 for date in dates}
     for rank, sensor, words, dates in sorted(known, key=itemgetter(0)):
-        text = f"{sensor}: {words}, last {dates[-1]}" + (f", {len(dates)} entries" if dates[1:] else "")
+        text = f"{sensor}: {words}{dates[-1]}" + (f", {len(dates)} entries" if dates[1:] else "")
         outcome, fault = _COMPILED[rank][2:]
         if fault is Fault.MACHINE_CHECK and lost.issuperset(map(_minute, dates)):
             outcome, fault, text = "note", None, f"{text}, of that memory error"
@@ -140,26 +135,6 @@ def _stands_for(sensor: str, words: str) -> int | None:
     stands = (number for number, (sensors, form, *_) in enumerate(_COMPILED)
               if sensors.match(sensor) and form.search(words))  # fmt: skip
     return next(stands, None)
-
-
-def read_sensors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """``ipmitool sdr``, ``sdr elist`` and ``sensor``: a reading beyond a critical threshold, for each sensor."""
-    part = ToolPart(SENSORS_TOOL)
-    for number, line in enumerate(bounded(lines)):
-        row = _SENSOR.fullmatch(line.strip())
-        value = row and _READING.search(f"{row['before']} {row['after']}")
-        if row is None or not (value or row["address"]):
-            continue
-        part.lines.add(number)
-        if lost := _LOST.search(row["after"] or ""):
-            message = f"{row['name']}: {lost[0]}"
-            named = next((fault for fault, words in _NAMED if words.search(message)), None)
-            part.add(HOST, "sensor", "warn" if named else "note", named, message)
-        elif row["state"][-2:] in ("cr", "nr"):
-            shown = " ".join(f"{row['before'] or row['after']}".replace("|", " ").split())
-            fault = _UNITS.get((value["unit"] if value else None) or "")
-            part.add(HOST, "sensor", "warn" if fault else "note", fault, f"{row['name']}: {shown} ({row['state']})")
-    return part.imported(sound="sensors")
 
 
 def read_redfish(lines: tuple[str, ...]) -> tuple[Imported, ...]:

@@ -20,7 +20,7 @@ from dgxcheck.readers.values import numbered
 SMART, RAS = "SMART", "ras-mc-ctl"
 _DISK = LazyPattern(
     r"Smart Log for NVME device: ?(?P<nvme>\w{1,32}) .*|(?:.{0,80}[ #$])?smartctl (?:-.{1,80} )?/dev/(?P<disk>\w{1,32})"
-    r"|=== START OF .{1,40} SECTION ==="
+    r"|=== START OF .{1,40} SECTION ===|SMART/Health Information \(NVMe Log 0x02.{0,40}\)"
 )
 _VALUE = LazyPattern(r"(?P<name>[A-Za-z][\w /()#-]{2,70}?)\s{0,40}:\s{0,40}(?P<value>\S.{0,200})?")
 _NUMBER = LazyPattern(r"(?:0x[0-9a-f]{1,2}|[\d,]{1,16})")

@@ -43,7 +43,7 @@ _CODE = LazyPattern(r"(?:.{0,300} )?ErrorCode:(?P<message>(?P<code>[A-Z]\w{3,60}
 _KUBELET = LazyPattern(
     r"(?:.{0,2000}[^\w.-])?(?P<message>DRA driver [\w.-]{0,60}nvidia\.com is not registered"
     r"|plugin(?: name)? \"?[\w.-]{0,60}nvidia\.com\"? not found in the list of registered DRA plugins"
-    r"|Allocate failed due to [\w; ]{10,120} nvidia\.com/[\w-]{1,60}"
+    r"|Allocate failed due to (?:[\w; ]{10,120} nvidia\.com/[\w-]{1,60}|[^,]{1,400}\bnvml(?:\.Init)?: [\w ]{3,80})"
     r"|NodePrepareResources: rpc error: code = \w{2,40} desc = [\w .:-]{1,200}"
     r"|\d{1,5} (?P<few>Insufficient) nvidia\.com/[\w-]{1,60})"
     r"(?:[^\w-].{0,2000})?",
@@ -67,7 +67,7 @@ _DETECTED = LazyPattern(
 """As gpud words an Xid, ``XID 48 (..) detected on GPU PCI:0000:3b:00``, and NVIDIA's device plugin; what go-nvml
 answers of a GPU that is lost."""
 _OF_DRIVER = "NVRM: Xid ("
-_GPU = LazyPattern(r"\bGPU[ :=_]{0,2}(?P<gpu>\d{1,2})\b(?![.:]\d)")
+_GPU = LazyPattern(r"\b(?:GPU[ :=_]{0,2}|nvml\.Device )(?P<gpu>\d{1,2})\b(?![.:]\d)", "GPU", "nvml.Device ")
 
 
 _POD = LazyPattern(

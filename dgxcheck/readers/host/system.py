@@ -4,9 +4,11 @@ that are full, and whether the clock is synchronised: df, chronyc, timedatectl."
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from dgxcheck.facts.cpulist import cpulist, ranges, runs_of
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.ids import OF_THE_KERNEL
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import NODES
 from dgxcheck.lazy_pattern import LazyPattern
@@ -101,8 +103,9 @@ _STATES = ("Live", "Loading", "Unloading")
 _NAME = LazyPattern(r"[\w-]{1,64}", flags=re.ASCII)
 _COUNT = LazyPattern(r"-?\d{1,9}", flags=re.ASCII)
 _ROW = LazyPattern(
-    r"(?P<name>nvidia(?:_\w{2,20})?|nv_peer_mem|nvidia_peermem|gdrdrv|nouveau|mlx[45]_(?:core|ib)|ib_(?:core|uverbs)|ib_\w{2,12}"
-    r"|rdma_\w{2,8}|mlxfw|knem|xpmem) {1,40}\d{3,9} {1,8}-?\d{1,5}(?: {1,4}[\w,-]{1,400})?",
+    r"(?P<name>nvidia(?:_\w{2,20})?|nv_peer_mem|nvidia_peermem|gdrdrv|nouveau|nova_core|mlx[45]_(?:core|ib)"
+    r"|ib_(?:core|uverbs)|ib_\w{2,12}|rdma_\w{2,8}|mlxfw|knem|xpmem) {1,40}\d{3,9} {1,8}-?\d{1,5}"
+    r"(?: {1,4}[\w,-]{1,400})?",
     flags=re.ASCII,
 )
 """Of ``lsmod | grep``: the modules that are asked for."""
@@ -142,7 +145,14 @@ def _all(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         users = [user for user in rest[0].split(",") if _NAME.fullmatch(user) and user != "-"]
         part.found[f"names /sys/module/{name}/holders"] = [*sorted(users)]
     part.found["names /sys/module"] = [*sorted(names)]
+    _other_driver(part, names)
     return part.imported() if names else ()
+
+
+def _other_driver(part: ToolPart, names: Collection[str]) -> None:
+    """The kernel loads its own driver for an NVIDIA GPU; while it has that, NVIDIA's cannot."""
+    if "nvidia" not in names and (own := next((name for name in names if name in OF_THE_KERNEL.values()), "")):
+        part.add(HOST, "modules", "warn", Fault.NOUVEAU, f"{own} is loaded, and the NVIDIA driver is not")
 
 
 def _some(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -151,6 +161,7 @@ def _some(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     found = {number: row["name"] for number, text in numbered(lines) if (row := _ROW.fullmatch(text))}
     for name in dict.fromkeys(found.values()):
         part.add(HOST, "modules", "pass", text=f"{name} is loaded")
+    _other_driver(part, found.values())
     part.lines.update(found)
     return part.imported()
 

@@ -12,7 +12,7 @@ import re
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import Imported
+from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.network.files import (
     NAME,
     PortsPart,
@@ -118,8 +118,38 @@ _IBV_DEVINFO_HEAD = ["device", "node", "GUID"]
 
 
 def read_ibv_devinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Both tools; a device without ``hca_id:`` above its members is nobody's."""
-    return (*_info(lines), *_list(lines))
+    """Both tools; a device without ``hca_id:`` above its members is nobody's. What programs of libibverbs say where
+    they find no device."""
+    return (*_info(lines), *_list(lines), *_none(lines))
+
+
+LIBIBVERBS = "libibverbs"
+_NO_DEVICES: tuple[tuple[LazyPattern, str], ...] = (
+    (LazyPattern(r"Failed to get IB devices list: Function not implemented", "Failed to get IB devices list"),
+     "the kernel offers no verbs devices: the module ib_uverbs is not loaded, or no adapter has its driver"),
+    (LazyPattern(r"libibverbs: Warning: (?:no userspace device-specific driver found for|couldn't load driver"
+                 r"|couldn't open config directory) .{1,200}", "libibverbs: Warning: "),
+     "no provider for verbs devices: ibverbs-providers of the same release as libibverbs is missing here, or the"
+     " container was not given the device"),
+    (LazyPattern(r"No IB devices found|Unable to find the Infiniband/RoCE device|0 HCAs found:"
+                 r"|Fatal error:  (?:No devices|device '\*': sys files not found \(\S{1,80}\))",
+                 "No IB devices found", "Unable to find the Infini", "0 HCAs found", "Fatal error:  "),
+     "no RDMA device was found"),
+)
+"""libibverbs and its examples, perftest, and ibstatus of infiniband-diags
+(https://github.com/linux-rdma/rdma-core)."""
+_AROUND_NONE = LazyPattern(r"Did not detect devices|If device exists, check if driver is up|Failed to open device")
+
+
+def _none(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    part = ToolPart(LIBIBVERBS)
+    for number, line in numbered(lines, bare):
+        if text := next((text for form, text in _NO_DEVICES if form.fullmatch(line)), ""):
+            part.add(HOST, "devices", "unknown", Fault.HCA_UNLISTED, text)
+            part.lines.add(number)
+        elif _AROUND_NONE.fullmatch(line):
+            part.beside.add(number)
+    return part.imported()
 
 
 def _info(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -149,6 +179,7 @@ def _info(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             if line:
                 close()
                 device = ""
+            part.beside.update([number] if _AROUND_NONE.fullmatch(line) else [])
             continue
         part.lines.add(number)
     close()

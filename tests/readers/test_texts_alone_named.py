@@ -1,0 +1,157 @@
+"""Excerpts of one tool, as they are pasted without the rest: component and first step, and that all of it is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from judging import of_text
+
+from dgxcheck.assessment.importing.texts import lines as lines_of
+from dgxcheck.readers.any_text import outputs, unread
+from dgxcheck.readers.layout.undo import undone
+
+REPLAYS = """\
++-----  Integration  -------+------------------------------------------------+
+| PCIe                      | Fail - GPU: 5                                  |
+| Warning                   | GPU 5 Detected 312 PCIe replays for GPU 5      |
+"""
+WRITTEN = """\
++-----  Integration  -------+------------------------------------------------+
+| PCIe                      | Fail - GPU: 2                                  |
+| Warning                   | GPU 2 was unsuccessfully written to in a peer- |
+|                           | to-peer test: cudaMemcpyPeer                   |
+"""
+SHUTDOWN = """\
+kernel: XFS (dm-4): xfs_do_force_shutdown(0x2) called from line 1211 of file fs/xfs/xfs_log.c.  Return address = 0
+kernel: XFS (dm-4): Log I/O Error Detected.  Shutting down filesystem
+"""
+OFF_BUS = """\
+pcieport 0000:40:01.1: AER: Uncorrected (Fatal) error received: 0000:40:01.1
+pcieport 0000:40:01.1: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)
+pcieport 0000:40:01.1:   device [1022:1483] error status/mask=00000020/04400000
+NVRM: Xid (PCI:0000:41:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
+"""
+PORT_EVENT = """\
+node48:34050:34121 [0] transport/net_ib.cc:93 NCCL WARN NET/IB : {}Got async event : port error
+node48:34052:34141 [0] transport/net_ib.cc:93 NCCL WARN NET/IB : {}Got async event : port error
+"""
+ADMISSION = (
+    "Message:  Pod Allocate failed due to device plugin GetPreferredAllocation rpc failed with err: rpc error: code ="
+    " Unknown desc = Unable to retrieve list of available devices: {}, which is unexpected\n"
+)
+DEVINFO = """\
+hca_id:\tmlx5_0
+\ttransport:\t\t\tInfiniBand (0)
+\tvendor_id:\t\t\t0x02c9
+\tphys_port_cnt:\t\t\t1
+\t\tport:\t1
+\t\t\tstate:\t\t\tPORT_{}
+\t\t\tport_lid:\t\t65535
+\t\t\tlink_layer:\t\tInfiniBand
+"""
+IBSTAT = """\
+CA 'mlx5_{}'
+	Number of ports: 1
+	Port 1:
+		State: Down
+		Physical state: Disabled
+		Base lid: 65535
+		Link layer: InfiniBand
+"""
+LSMOD = """\
+nouveau              2285568  4
+drm                   491520  7 drm_kms_helper,ttm,nouveau
+{}"""
+SMART = """\
+SMART/Health Information (NVMe Log 0x02)
+Critical Warning:                   0x{}
+Available Spare Threshold:          10%
+Media and Data Integrity Errors:    0
+Error Information Log Entries:      4,804
+"""
+OLD_EVENTS = """\
+ 100 | 08/26/2005 | 11:36:09 | OEM #0xfb |
+ 300 | 08/26/2005 | 11:36:12 | Memory | Memory Device Disabled | CPU 0 DIMM 0
+"""
+EVENT = "7840 08/09/11 15:10:47 MIN BMC Memory #08 {}, DIMM6/CPU1 6f [20 ff 10]\n"
+ON_PAGE = "Uncorrectable ECC / other uncorrectable memory error @P2-DIMMF1 - {}\n"
+IN_FULL = """\
+Sensor ID              : Board_Temp (0xc)
+ Entity ID             : 7.0 (System Board)
+ Sensor Type (Analog)  : Temperature
+ Sensor Reading        : 52 (+/- 1) degrees C
+ Status                : {}
+ Upper critical        : 50.000
+ Event Message Control : Per-threshold
+"""
+CHIPS = """\
+coretemp-isa-0000
+Adapter: ISA adapter
+Core 0:       +{}°C  (high = +80.0°C, crit = +90.0°C)  ALARM (CRIT)
+Core 2:       +46.0°C  (high = +80.0°C, crit = +90.0°C)
+"""
+COMPONENTS: dict[str, tuple[str, list[tuple[str, str]]]] = {
+    "DCGM, replays": (REPLAYS, [("gpu/GPU5", "inspect")]),
+    "DCGM, peers": (WRITTEN, [("gpu/GPU2", "inspect")]),
+    "XFS that is shut down": (SHUTDOWN, [("disk/dm-4", "inspect")]),
+    "a GPU off the bus and its port, without times": (OFF_BUS, [("gpu/0000:41:00.0", "reboot")]),
+    "a port's event": (PORT_EVENT.format("", ""), [("host/host/ports", "inspect")]),
+    "a named port's event": (PORT_EVENT.format("mlx5_3:1 ", "mlx5_3:1 "), [("port/mlx5_3/1", "inspect")]),
+    "a lost GPU of a pod": (
+        ADMISSION.format("error creating nvml.Device 5: nvml: GPU is lost"), [("gpu/GPU5", "reboot")]),
+    "no NVML of a pod": (
+        ADMISSION.format("error calling nvml.Init: Unknown Error"), [("host/host/GPUs for the scheduler", "inspect")]),
+    "one port": (DEVINFO.format("DOWN (1)"), [("port/mlx5_0/1", "inspect")]),
+    "one port, good": (DEVINFO.format("ACTIVE (4)").replace("65535", "12"), []),
+    "one port that is disabled": (IBSTAT.format(4), [("port/mlx5_4/1", "change-setting")]),
+    "two ports that are disabled": (IBSTAT.format(4) + "\n" + IBSTAT.format(5), []),
+    "nouveau": (LSMOD.format(""), [("driver/NVIDIA driver", "change-setting")]),
+    "nouveau and nvidia": (LSMOD.format("nvidia              62402560  0\n"), []),
+    "SMART of an unnamed disk": (SMART.format("04"), [("host/host/disks", "inspect")]),
+    "SMART of an unnamed disk, good": (SMART.format("00"), []),
+    "an old event log": (OLD_EVENTS, [("host/host/memory", "inspect")]),
+    "ipmiutil": (EVENT.format("Uncorrectable ECC"), [("host/host/memory", "inspect")]),
+    "ipmiutil, corrected": (EVENT.format("Correctable ECC"), []),
+    "the page of a BMC": (ON_PAGE.format("Assertion"), [("host/host/memory", "inspect")]),
+    "the page of a BMC, over": (ON_PAGE.format("Assertion") + ON_PAGE.format("Deassertion"), []),
+    "a sensor in full": (IN_FULL.format("Upper Critical"), [("host/host/cooling", "inspect")]),
+    "a sensor in full, good": (IN_FULL.format("ok"), []),
+    "a sensor in full, beyond a mark": (IN_FULL.format("Upper Non-Critical"), []),
+    "sensors": (CHIPS.format("96.0"), [("host/host/cooling", "inspect")]),
+    "sensors with an alarm of long ago": (CHIPS.format("41.0"), []),
+}
+"""By text: of each cause the component and the step that is due."""
+NO_DEVICES = [
+    "Failed to get IB devices list: Function not implemented\n",
+    "libibverbs: Warning: no userspace device-specific driver found for /sys/class/infiniband_verbs/uverbs4\n0 HCAs"
+    " found:\n",
+    "libibverbs: Warning: couldn't open config directory '/etc/libibverbs.d'.\nNo IB devices found\n",
+    " Did not detect devices \n If device exists, check if driver is up\n Unable to find the Infiniband/RoCE device\n",
+    "Fatal error:  device '*': sys files not found (/sys/class/infiniband/*/ports)\n",
+]
+
+
+def _unread(text: str) -> list[str]:
+    lines = lines_of(text.encode(), "f")
+    layout = undone(lines)
+    return [lines[number] for number in unread(lines, layout, [output for _, output in outputs(layout)])]
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_the_component_of_an_excerpt(name: str, tmp_path: Path) -> None:
+    text, causes = COMPONENTS[name]
+    _, found = of_text(text, tmp_path)
+    assert [(each["id"], each["action"]["action"]) for each in found["causes"]] == causes
+    assert [line for line in _unread(text) if "drm" not in line and "OEM" not in line] == []
+
+
+@pytest.mark.parametrize("text", NO_DEVICES)
+def test_no_rdma_device_is_no_pass_and_no_fault(text: str, tmp_path: Path) -> None:
+    """There may be none, or none for this container."""
+    causes, found = of_text(text, tmp_path)
+    assert (causes, found["summary"]["unknown"], _unread(text)) == ((), 1, [])
+
+
+def test_a_container_is_not_given_every_device(tmp_path: Path) -> None:
+    assert _unread("Failed to open device\n" + DEVINFO.format("ACTIVE (4)")) == []
