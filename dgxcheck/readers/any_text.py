@@ -84,7 +84,9 @@ _MACHINE: Mapping[Reader, Signs] = {
         "module", " live", "loading", "nvidia", "nv_peer_mem", "gdrdrv", "nouveau", "nova_core", "mlx", "ib_", "rdma_",
         "knem", "xpmem",
     ),
-    modprobe.read_modprobe: ("fatal: module ", "not insert ", "to insert ", "dkms", "kernel headers"),
+    modprobe.read_modprobe: (
+        "fatal: module ", "not insert ", "to insert ", "dkms", "kernel headers", "nvidia: process '",
+    ),
     modprobe.read_installer: (
         "kernel module", "nouveau kernel driver", "kernel source tree", "linux kernel version", "performing the step",
         "version check failed", "is now complete",
@@ -159,6 +161,7 @@ _NETWORK: Mapping[Reader, Signs] = {
     ),
     counters.read_statistic: ("link ",),
     adapters.read_firmware: ("image type:", "device #"),
+    fabric.read_port_states: ("portinfo:", "port info:", "linkwidth"),
     fabric.read_subnet: ("sminfo", "iberror:", "stage", "-e- ", "-w- "),
 }  # fmt: skip
 _NCCL: Mapping[Reader, Signs] = {
@@ -170,7 +173,7 @@ _NCCL: Mapping[Reader, Signs] = {
 }
 _LOGS: Mapping[Reader, Signs] = {
     cuda.read_cuda_errors: (
-        "cuda", "cuinit", "burn-drv", "-> ", "libnvidia-ml", "library_not_found", "kernel driver does not",
+        "cuda", "cuinit", "burn-drv", "gpuassert", "-> ", "libnvidia-ml", "library_not_found", "kernel driver does not",
     ),
     containers.read_containers: (
         "nvidia-container-cli", "select device driver", "nknown", "device index", "no runtime for", "unresolvable cdi",

@@ -10,6 +10,7 @@ from judging import of_text
 from dgxcheck.assessment.importing.texts import lines as lines_of
 from dgxcheck.readers.any_text import outputs, unread
 from dgxcheck.readers.layout.undo import undone
+from dgxcheck.readers.network.counters import read_port_counters
 
 REPLAYS = """\
 +-----  Integration  -------+------------------------------------------------+
@@ -50,15 +51,6 @@ hca_id:\tmlx5_0
 \t\t\tport_lid:\t\t65535
 \t\t\tlink_layer:\t\tInfiniBand
 """
-IBSTAT = """\
-CA 'mlx5_{}'
-	Number of ports: 1
-	Port 1:
-		State: Down
-		Physical state: Disabled
-		Base lid: 65535
-		Link layer: InfiniBand
-"""
 LSMOD = """\
 nouveau              2285568  4
 drm                   491520  7 drm_kms_helper,ttm,nouveau
@@ -91,6 +83,28 @@ Adapter: ISA adapter
 Core 0:       +{}°C  (high = +80.0°C, crit = +90.0°C)  ALARM (CRIT)
 Core 2:       +46.0°C  (high = +80.0°C, crit = +90.0°C)
 """
+NODE = 'Errors for 0x200002 "leaf-r1"\n'
+SUM = "   GUID 0x200002 port {}: [SymbolErrorCounter == 250] [LinkDownedCounter == 3]\n"
+UDEV = (
+    "2025-08-16T00:03:04-04:00 localhost (udev-worker)[106246]: nvidia: Process '/sbin/modprobe nvidia-uvm' failed with"
+    " exit code 1.\n"
+)
+PORT_STATES = """\
+PortInfo:
+# Port info: Lid 1 port 6
+PhysLinkState:...................LinkUp
+LinkWidthEnabled:................1X or 4X
+LinkWidthActive:.................{}X
+LinkSpeedActive:.................10.0 Gbps
+Peer PortInfo:
+# Port info: Lid 1 DR path slid 2; dlid 65535; 0,6 port 1
+LinkWidthEnabled:................{}X
+LinkWidthActive:.................{}X
+"""
+HPL = (
+    "HPL ERROR: CUDART Error: cudaMemcpyAsync( a, b, n, cudaMemcpyDeviceToDevice, s) = 700 (an illegal memory access"
+    " was encountered) on gpu46 at (cugetrfs_mp/getrfs_mp.cu:750)\n"
+)
 COMPONENTS: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "DCGM, replays": (REPLAYS, [("gpu/GPU5", "inspect")]),
     "DCGM, peers": (WRITTEN, [("gpu/GPU2", "inspect")]),
@@ -104,10 +118,15 @@ COMPONENTS: dict[str, tuple[str, list[tuple[str, str]]]] = {
         ADMISSION.format("error calling nvml.Init: Unknown Error"), [("host/host/GPUs for the scheduler", "inspect")]),
     "one port": (DEVINFO.format("DOWN (1)"), [("port/mlx5_0/1", "inspect")]),
     "one port, good": (DEVINFO.format("ACTIVE (4)").replace("65535", "12"), []),
-    "one port that is disabled": (IBSTAT.format(4), [("port/mlx5_4/1", "change-setting")]),
-    "two ports that are disabled": (IBSTAT.format(4) + "\n" + IBSTAT.format(5), []),
     "nouveau": (LSMOD.format(""), [("driver/NVIDIA driver", "change-setting")]),
     "nouveau and nvidia": (LSMOD.format("nvidia              62402560  0\n"), []),
+    "udev": (UDEV, [("driver/NVIDIA driver", "load-module")]),
+    "HPL": (HPL, [("host/host/programs", "inspect")]),
+    "GPUassert": (
+        "GPUassert: an illegal memory access was encountered main.cu 50\n", [("host/host/programs", "inspect")]),
+    "a narrow link": (PORT_STATES.format(1, 4, 1), [("port/LID1/6", "inspect")]),
+    "a link that its other end makes narrow": (PORT_STATES.format(1, 1, 1), []),
+    "a link of all its lanes": (PORT_STATES.format(4, 4, 4), []),
     "SMART of an unnamed disk": (SMART.format("04"), [("host/host/disks", "inspect")]),
     "SMART of an unnamed disk, good": (SMART.format("00"), []),
     "an old event log": (OLD_EVENTS, [("host/host/memory", "inspect")]),
@@ -151,6 +170,14 @@ def test_no_rdma_device_is_no_pass_and_no_fault(text: str, tmp_path: Path) -> No
     """There may be none, or none for this container."""
     causes, found = of_text(text, tmp_path)
     assert (causes, found["summary"]["unknown"], _unread(text)) == ((), 1, [])
+
+
+@pytest.mark.parametrize(("text", "wheres"), [
+    (NODE + SUM.format("ALL"), ["0x200002/ALL"]), (NODE + SUM.format("ALL") + SUM.format(33), ["0x200002/33"]),
+])  # fmt: skip
+def test_counters_of_a_switch_in_all_count_where_those_of_its_ports_are_cut_off(text: str, wheres: list[str]) -> None:
+    (found,) = read_port_counters(tuple(text.splitlines()))
+    assert [key.split()[2] for key in found.facts] == wheres
 
 
 def test_a_container_is_not_given_every_device(tmp_path: Path) -> None:

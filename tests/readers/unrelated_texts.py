@@ -217,12 +217,6 @@ PING 10.0.0.2 (10.0.0.2) 56(84) bytes of data.
 Run status group 0 (all jobs):
    READ: bw=6543MiB/s (6861MB/s), 6543MiB/s-6543MiB/s (6861MB/s-6861MB/s), io=64.0GiB (68.7GB), run=10015-10015msec
 """,
-    "sensors": """\
-coretemp-isa-0000
-Adapter: ISA adapter
-Package id 0:  +45.0 C  (high = +80.0 C, crit = +100.0 C)
-Core 0:        +43.0 C  (high = +80.0 C, crit = +100.0 C)
-""",
     "an access log": """\
 10.0.0.1 - - [02/Mar/2026:10:00:00 +0100] "GET /gpu HTTP/1.1" 200 512
 10.0.0.1 - - [02/Mar/2026:10:00:01 +0100] "GET /favicon.ico HTTP/1.1" 404 0

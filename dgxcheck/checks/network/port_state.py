@@ -90,9 +90,10 @@ def _was_up(box: Box, device: IbDevice, port: IbPort) -> bool:
 
 
 def _is_asked_about(box: Box, port: IbPort, only: bool) -> bool:
-    """Is all that is known of the machine the output of a tool about its ports: of the only one that it was asked
-    about, or of several with one that looks for a partner?"""
-    asked = port.link_layer == "InfiniBand" and (only or port.phys_state is PhysState.POLLING)
+    """Is all that is known of the machine the output of a tool about its ports: with one that looks for a partner, or
+    of the only one, by a tool that does not tell whether somebody switched it off (ibv_devinfo)?"""
+    untold = only and isinstance(port.phys_state, Missing)
+    asked = port.link_layer == "InfiniBand" and (untold or port.phys_state is PhysState.POLLING)
     return asked and isinstance(box.snapshot.pci, Missing)
 
 
@@ -104,11 +105,11 @@ def _state(box: Box) -> Judged:
     """Warns if a port is not ACTIVE, and fails if the configuration lists it; an InfiniBand port in INIT or ARMED waits
     for a subnet manager. A port that is down is not judged if the configuration lists other ports only; without a
     configuration, neither if all ports are down, or all on cards like its own, that were never up and share no PCIe
-    switch with a GPU, as others do, nor on Ethernet if it is disabled or polling, unless the same ports of
-    at least three other HCAs of its kind are all up. One that still has its LID, has received data or lost its carrier
-    twice was up before and is judged, except an Ethernet port that is disabled; so is an InfiniBand port where nothing
-    else of the machine is known and it is polling, or the only one. Warns too if an ACTIVE InfiniBand port has no LID,
-    or knows none of a subnet manager.
+    switch with a GPU, as others do, nor on Ethernet if it is disabled or polling, unless the same ports of at least
+    three other HCAs of its kind are all up. One that still has its LID, has received data or lost its carrier twice was
+    up before and is judged, except an Ethernet port that is disabled; so is an InfiniBand port where nothing else of
+    the machine is known and it is polling, or the only one, whose physical state is not known. Warns too if an ACTIVE
+    InfiniBand port has no LID, or knows none of a subnet manager.
 
     Source: state, phys_state and link_layer of /sys/class/infiniband/*/ports/*
     """

@@ -151,14 +151,14 @@ ERRORS = (
               "MPS client failed to connect to the MPS control daemon or the MPS server", "note", None),
     CudaError(999, "UNKNOWN|Unknown", "unknown error", "warn", Fault.DRIVER_FAILED),
 )  # fmt: skip
-_SIGN = LazyPattern(r"cuda|cuInit|-> |burn-drv", flags=re.IGNORECASE)
+_SIGN = LazyPattern(r"cuda|cuInit|-> |burn-drv|GPUassert: ", flags=re.IGNORECASE)
 """In every line about a CUDA error; searched for first, because it is cheap."""
 _ERROR_LINE = LazyPattern(
     r"(?:CUDA(?: driver| runtime)? (?:error|failure)|cuda\w{3,60}\(?\)? (?:returned|failed)"
     r"|Unexpected error from cuda\w{3,40}|Error \d{3}|-> |CUDA Error|cudaError|CUDA_ERROR_|CUDA out of memory"
     r"|CUDA unknown error|failed to initialize CUDA: |cuda driver library init failure: \d{3}"
     r"|does not match DSO version|cuInit failed: |init CUDA: |burn-drv\.cpp:\d{1,5}\): |== cudaSuccess"
-    r"|THCudaCheck FAIL|CUDA error in cu\w{3,60}:)",
+    r"|THCudaCheck FAIL|CUDA error in cu\w{3,60}:|CUDART Error: |GPUassert: )",
     flags=re.IGNORECASE,
 )
 _BUSY = r"CUDA-capable device(?:s are|\(s\) is/are) busy or unavailable"

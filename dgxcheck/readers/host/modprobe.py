@@ -50,6 +50,11 @@ _WHY: Mapping[str, FaultKind] = {
 }
 _NOTHING = ("File exists", "Operation not permitted")
 """It is loaded already; who asked is not root of the host, or the kernel is locked down, which its log says."""
+_BY_UDEV = LazyPattern(
+    rf"(?:.{{0,120}} )?nvidia: Process '\S{{0,20}}modprobe {_NAME}' failed with exit code \d{{1,3}}\.",
+    "nvidia: Process '",
+)
+"""Its rules load the rest of the driver once the module ``nvidia`` has a GPU."""
 INSTALLER = "nvidia-installer"
 _NOT_LOADED = LazyPattern(
     rf"ERROR: Unable to load the kernel module '{_NAME}'\..{{0,900}}", "Unable to load the kernel modu"
@@ -120,6 +125,8 @@ def read_modprobe(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             if match["why"] not in _NOTHING:
                 fault = _WHY.get(match["why"], Fault.DRIVER_FAILED)
                 _add(part, match["module"], fault, f"could not load {match['module']}: {match['why']}")
+        elif match := _BY_UDEV.fullmatch(text):
+            part.add(HOST, "udev", "warn", Fault.DRIVER_NOT_LOADED, f"udev could not load {match['module']}")
         elif match := _NOT_BUILT.fullmatch(text):
             what = f"{match['module']} {match['version']}" if match["module"] else match["of"]
             lacks = f": headers of kernel {match['kernel']} are missing" if match["kernel"] else ""

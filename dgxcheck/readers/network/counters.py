@@ -197,16 +197,25 @@ def _perfquery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 def _ibqueryerrors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart(ERRORS)
     node = ""
+    sums: dict[str, tuple[str, dict[str, int]]] = {}
+    of_ports: set[str] = set()
     for number, line in numbered(lines, lambda raw: raw.strip().strip("`> ")):
         if match := _NODE.fullmatch(line):
             node = match["name"]
             part.beside.add(number)
         elif match := _PORT.fullmatch(line):
-            if match["port"] != "ALL" or not node:
-                _note(part, f"{match['guid']}/{match['port']}", node, _counts(match["counters"]))
+            counts = _counts(match["counters"])
+            if match["port"] == "ALL":
+                sums[match["guid"]] = node, counts
+            else:
+                of_ports.add(match["guid"])
+                _note(part, f"{match['guid']}/{match['port']}", node, counts)
             part.lines.add(number)
         elif _REST.fullmatch(line):
             part.beside.add(number)
+    for each, (node, counts) in sums.items():
+        if each not in of_ports:  # where the rows of its ports are cut off
+            _note(part, f"{each}/ALL", node, counts)
     return part.imported()
 
 

@@ -1,7 +1,7 @@
 """The fabric: iblinkinfo, sminfo, ibdiagnet, lost carriers, and outputs of OFED without a fact.
 
-Outputs of OFED and MFT that hold no fact of a check: ``ofed_info -s``, ``mlxconfig query``, ``show_gids``,
-``ibportstate`` and ``ibnetdiscover``.
+Outputs of OFED and MFT that hold no fact of a check: ``ofed_info -s``, ``mlxconfig query``, ``show_gids`` and
+``ibnetdiscover``.
 
 Network interfaces that lose their carrier, by systemd-networkd, NetworkManager and the kernel.
 
@@ -73,6 +73,51 @@ def _take(reports: Reports, link: re.Match[str], node: str) -> None:
         reports.add(where, "state", "warn", Fault.PORT_ERRORS, f"the link {peer} is recovering from errors")
     elif of_link == "4: ACTIVE":
         reports.add(HOST, "links", "pass")
+
+
+PORT_STATES = "ibportstate"
+_SECTION = LazyPattern(
+    r"(?P<peer>Peer )?PortInfo:"
+    r"|(?:# )?Port info: (?:Lid (?P<lid>\d{1,5}) )?(?:DR path .{1,80}|port (?P<port>\d{1,3})).{0,40}",
+    "PortInfo:", "Port info: ",
+)  # fmt: skip
+_SETTING = LazyPattern(
+    r"(?P<name>(?:Phys)?LinkState|LinkDownDefState|(?:Mlnx|MlnxExt)?Link(?:Width|Speed)[A-Za-z]{2,24}|FDR10\w{0,16}|LMC"
+    r"|(?:SM)?Lid|Mkey\w{0,16}|ProtectBits|CapMask2?):\.{1,60}(?P<value>.{0,100})",
+    ":.",
+)
+_WIDTHS = LazyPattern(r"(?P<lanes>\d{1,2})X\b", "X")
+
+
+def read_port_states(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Links of fewer lanes than both ends have enabled; of one whose other end is not shown, than its own end has."""
+    part = ToolPart(PORT_STATES)
+    where, of_peer = "", False
+    runs = least = 0
+    for number, line in enumerate(bounded(lines)):
+        text = line.strip()
+        if section := _SECTION.fullmatch(text):
+            of_peer = bool(section["peer"]) or (of_peer and not section["port"])
+            if not of_peer:
+                _narrow(part, where, runs, least)
+                runs = least = 0
+                where = f"LID{section['lid']}/{section['port']}" if section["port"] else ""
+        elif setting := _SETTING.fullmatch(text):
+            lanes = [int(width) for width in _WIDTHS.findall(setting["value"])]
+            if lanes and setting["name"] == "LinkWidthEnabled":
+                least = min(max(lanes), least or max(lanes))
+            elif lanes and setting["name"] == "LinkWidthActive" and not of_peer:
+                runs = lanes[0]
+        else:
+            continue
+        part.lines.add(number)
+    _narrow(part, where, runs, least)
+    return part.imported(sound="states")
+
+
+def _narrow(reports: Reports, where: str, runs: int, least: int) -> None:
+    if 0 < runs < least:
+        reports.add(where or HOST, "width", "warn", Fault.PORT_SLOW, f"the link runs at {runs}X of {least}X")
 
 
 SMINFO, IBDIAGNET = "sminfo", "ibdiagnet"
@@ -174,9 +219,6 @@ _KNOWN_FORMS: Sequence[Form] = (
     Form("lshca", LazyPattern(r"Dev {1,10}\| {0,4}Desc {1,60}\|.{1,300}", "Desc"),
          LazyPattern(r"-{20,300}|(?:#\d{1,3} |PCI_addr |[0-9a-f]{4}:[0-9a-f]{2}:).{0,20}\|.{1,300}"), False,
          instead="ibstat"),
-    Form("ibportstate", LazyPattern(r"PortInfo:|(?:# )?Port info: Lid \d{1,5} port \d{1,3}",
-         "Port info: Lid", "PortInfo:"),
-          LazyPattern(r"[A-Z][A-Za-z]{2,40}:\.{1,60}.{0,100}")),
     Form("ibnetdiscover -p", LazyPattern(_PORTS, " 0x"), LazyPattern(_PORTS, " 0x")),
     Form("ibnetdiscover", LazyPattern(r"# (?:Topology file: generated on|.{0,40}\(ibnetdiscover output\)).{0,60}"
                                       r"|vendid=0x[0-9a-f]{1,8}", "ibnetdiscover", "# Topology file:", "vendid=0x"),
