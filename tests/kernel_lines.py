@@ -73,7 +73,8 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
       "NVRM: NVIDIA 580.126.09 driver release."), "kernel.gpu-start", Fault.GPU_UNRECOGNISED),
     ((f"NVRM: The NVIDIA GPU {NOWHERE} (PCI ID: 10de:2331)", "NVRM: installed in this system is not supported by open",
       "NVRM: nvidia.ko because it does not include the required GPU"), "kernel.gpu-start", Fault.GPU_UNRECOGNISED),
-    (("NVRM: No NVIDIA GPU found.",), "kernel.gpu-start", Fault.GPU_MISSING),
+    *(((f"NVRM: No NVIDIA {words}",), "kernel.gpu-start", Fault.GPU_MISSING)
+      for words in ("GPU found.", "graphics adapter found!")),
     ((f"NVRM: GPU {NOWHERE}: RmInitAdapter failed! (0x62:0x51:1941)",), "kernel.gpu-start", Fault.START_MEMORY),
     (("NVRM: _kgspBootGspRm: (the GPU is likely in a bad state and may need to be reset)",
       f"NVRM: GPU {NOWHERE}: RmInitAdapter failed! (0x62:0x40:1941)"), "kernel.gpu-start", Fault.GPU_NOT_STARTED),
@@ -269,7 +270,7 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     *(((f"XFS (dm-0): {words} detected at xfs_trans_read_buf_map+0x9c/0x2d0",), "kernel.file-system", Fault.FILE_SYSTEM)
       for words in ("Metadata I/O Error (0x1)", "Corruption of on-disk metadata (0x8)", "Block device removal (0x20)")),
     *(((f"XFS (dm-4): {words}",), "kernel.file-system", Fault.FILE_SYSTEM_READ_ONLY) for words in (
-        "xfs_log_force: error -5 returned.", "Log I/O Error Detected.  Shutting down filesystem",
+        "Log I/O Error Detected.  Shutting down filesystem",
         "xfs_do_force_shutdown(0x1) called from line 1788 of file fs/xfs/xfs_inode.c.  Return address = 000000009d",
         "Corruption of in-memory data (0x8) detected at xfs_defer_finish_noroll+0x3f9/0x5d0 (fs/xfs/libxfs/xfs_defer.c:"
         "578).  Shutting down filesystem.")),

@@ -67,6 +67,7 @@ _NOT_STARTED: Mapping[Form, NoStart] = {
     Form("RmInitAdapter failed!", before=_SAYS): "",
     Form("rm_init_adapter", r"(?:\(\d+\))? failed", before=_SAYS): "",
     Form("NVRM: No NVIDIA GPU found.", "$"): "none",
+    Form("NVRM: No NVIDIA graphics adapter found!"): "none",
     Form("Unable to recover GR falcon", before=_TEGRA): "",
     Form("nvidia: probe of ", rf"{_GPU} failed with error -\d"): "",
     Form(": probe with driver nvidia failed with error -", before=rf"nvidia {_GPU}"): "",

@@ -51,14 +51,14 @@ _FILE_SYSTEM = (
     Form(
         "XFS (", rf"{_NAME}\): (?:Metadata corruption detected|Corruption detected|Corruption of (?:in-memory data"
         r"|on-disk metadata)|Internal error|(?:[mM]etadata |[lL]og )?I/O [eE]rror|Block device removal"
-        r"|Filesystem has been shut down|xfs_do_force_shutdown\(|xfs_log_force: error -?\d)",
+        r"|Filesystem has been shut down|xfs_do_force_shutdown\()",
     ),
     Form("BTRFS", rf"(?:: | )(?:error|critical) \(device {_NAME}(?: state \w{{1,8}})?\)"),
     Form("): forced readonly", before=rf"BTRFS(?:: | )info \(device {_NAME}(?: state \w{{1,8}})?"),
 )  # fmt: skip
 _UNWRITABLE = LazyPattern(
     r"Remounting filesystem read-only|[Ff]ilesystem has been shut down|[Ss]hutting down filesystem|forced readonly"
-    r"|xfs_do_force_shutdown\(|xfs_log_force: error"
+    r"|xfs_do_force_shutdown\("
 )
 """What XFS says of a shutdown: since 5.15 the second, before it the third
 (https://github.com/torvalds/linux/commit/b36d4651e165)."""

@@ -23,7 +23,7 @@ READ = {
     A6000: ("pass", set()),
     RTX3080: ("warn", {"pcie.replay", "gpu.uniform"}),
     CUT: ("unknown", set()),
-    NOUVEAU: ("fail", {"driver.bound"}),
+    NOUVEAU: ("fail", {"driver.bound", "tools.reports"}),
     "430-1080ti-z10ped8.log.gz": ("pass", set()),
     "352-titanx-2015-plain.log": ("warn", {"host.clock-source"}),  # TSC unstable: check_tsc_sync_source failed
     FALLEN: ("fail", {"driver.library", "kernel.off-bus"}),

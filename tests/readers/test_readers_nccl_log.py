@@ -155,7 +155,7 @@ def test_how_data_moves(lines: list[str], wanted: dict[str, str]) -> None:
         ("NET/IB: Got completion from peer 10.1.1.1<5> with status=IBV_WC_RNR_RETRY_EXC_ERR(13) opcode=IBV_WC_SEND(0)",
          "host NCCL-ib-completion", "transfer-failed"),
         ("NET/IB : mlx5_1:1 Got non-fatal async event: port error(10)", "mlx5_1/1 NCCL-ib-port", "port-down"),
-        ("NET/IB : Got async event : port error", "host NCCL-ib-port", "port-down"),
+        ("NET/IB : Got async event : port error", "host NCCL-ib-port", "port-event"),
         ("NET/IB : mlx5_3:1 async fatal event on QP (0x7) qpn=1 state=3: invalid request local work queue error",
          "host NCCL-ib-event", "transfer-failed"),
         ("NET/IB : mlx5_3:1 async fatal event: local catastrophic error", "mlx5_3 NCCL-ib-fatal", "hca-fatal"),

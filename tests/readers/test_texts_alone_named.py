@@ -51,6 +51,19 @@ hca_id:\tmlx5_0
 \t\t\tport_lid:\t\t65535
 \t\t\tlink_layer:\t\tInfiniBand
 """
+ABSENT = """\
+nvidia-nvlink: Nvlink Core is being initialized, major device number 236
+NVRM: {}
+"""
+LEGACY = """\
+The NVIDIA Tesla K20m GPU installed in this system is
+NVRM:  supported through the NVIDIA 470.xx Legacy drivers. Please
+NVRM:  visit http://www.nvidia.com/object/unix.html for more
+"""
+RELOADED = """\
+nvidia-nvlink: Nvlink Core is being initialized, major device number 236
+NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  560.35.03  Release Build
+"""
 LSMOD = """\
 nouveau              2285568  4
 drm                   491520  7 drm_kms_helper,ttm,nouveau
@@ -120,6 +133,12 @@ COMPONENTS: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "one port, good": (DEVINFO.format("ACTIVE (4)").replace("65535", "12"), []),
     "nouveau": (LSMOD.format(""), [("driver/NVIDIA driver", "change-setting")]),
     "nouveau and nvidia": (LSMOD.format("nvidia              62402560  0\n"), []),
+    "no GPU on the bus": (ABSENT.format("No NVIDIA GPU found."), [("slot/missing GPU", "inspect")]),
+    "no GPU, older words": (
+        ABSENT.format("No NVIDIA graphics adapter found!"), [("slot/missing GPU", "inspect")]),
+    "no GPU before a reload": (ABSENT.format("No NVIDIA GPU found.") + RELOADED, []),
+    "no GPU that it supports": (
+        ABSENT.format(f"{LEGACY}NVRM: No NVIDIA GPU found."), [("host/host/start of a GPU", "change-setting")]),
     "udev": (UDEV, [("driver/NVIDIA driver", "load-module")]),
     "HPL": (HPL, [("host/host/programs", "inspect")]),
     "GPUassert": (

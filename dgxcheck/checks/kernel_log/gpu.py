@@ -204,7 +204,7 @@ def _starts(box: Box) -> Judged:
     failed) or does not take it: power cables not connected, no address of a BAR, no interrupt, a GPU that this release
     or these kernel modules do not support, missing firmware, another driver that holds it; or if the kernel refused to
     load the driver's module, as by its signature or for another kernel. Warns if NVML lists that GPU now, or if the
-    line does not name the GPU. If it found no GPU at all, fails where none is there now.
+    line does not name the GPU. If it found no GPU at all, warns, and fails where PCI has none now.
 
     Source: NVRM lines of NVIDIA's open-gpu-kernel-modules: kernel-open/nvidia/nv.c, nv-pci.c,
     src/nvidia/arch/nvalloc/unix/src/osapi.c, osinit.c; Linux kernel/module
@@ -213,10 +213,12 @@ def _starts(box: Box) -> Judged:
     log = box.log
     yield from _modules(box, log)
     now = [event for event in log.not_started if event.bdf is None and not event.past]
-    if (absent := [event for event in now if event.why == "none"]) and guest(box) is None:
-        found = f"the driver found no GPU when it was to be loaded{reach(log)}", 0, None, "GPUs", lines(log, absent)
-        yield replace(HOST, part="GPUs"), judged(Fault.GPU_MISSING, *found, warns=True, fails=not box.topology.gpus)
+    absent = [event for event in now if event.why == "none"]
     now = [event for event in now if event.why != "none"]
+    if absent and not now and guest(box) is None:
+        found = f"the driver found no GPU when it was to be loaded{reach(log)}", 0, None, "GPUs", lines(log, absent)
+        none = not box.topology.gpus and not isinstance(box.snapshot.pci, Missing)
+        yield replace(HOST, part="GPUs"), judged(Fault.GPU_MISSING, *found, warns=True, fails=none)
     if now and all(event.why == "claimed" for event in now):
         others = {str(bound(gpu)) for gpu in box.topology.gpus} - {"nvidia", "None", *OF_THE_KERNEL}
         now = [] if others else now  # a GPU that was given away on purpose (vfio-pci) is not missed
