@@ -8,9 +8,7 @@ from enum import Enum
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-    from typing import TypeAlias, TypeVar
-
-    from typing_extensions import ParamSpec
+    from typing import ParamSpec, TypeAlias, TypeVar
 
     P = ParamSpec("P")
     T = TypeVar("T")

@@ -9,7 +9,7 @@ import pytest
 from readers_text import one, results, unread
 
 from dgxcheck.readers.any_text import READERS
-from dgxcheck.readers.host import event_log, node_exporter, own_records
+from dgxcheck.readers.host import event_log, own_records, sensors
 from dgxcheck.readers.layout.undo import undone
 
 SEL = """\
@@ -111,14 +111,14 @@ def test_what_disks_and_memory_recorded() -> None:
 
 
 def test_sensors_of_a_bmc() -> None:
-    output = one(node_exporter.read_sensors, SENSORS)
+    output = one(sensors.read_sensors, SENSORS)
     assert results(output) == {
         "host ipmitool-sdr-sensor": ("warn", "overheating", 1), "host ipmitool-sdr-sensor-2": ("warn", "fan", 1)
     }  # fmt: skip
     assert unread([output], SENSORS) == []
     good = SENSORS.replace("| cr", "| ok").replace("| nr", "| ok")
-    assert results(one(node_exporter.read_sensors, good)) == {"host ipmitool-sdr-sensors": ("pass", "", 1)}
-    assert node_exporter.read_sensors(("| GPU0 | passed | ok |", "a | b | cr")) == ()
+    assert results(one(sensors.read_sensors, good)) == {"host ipmitool-sdr-sensors": ("pass", "", 1)}
+    assert sensors.read_sensors(("| GPU0 | passed | ok |", "a | b | cr")) == ()
 
 
 @pytest.mark.parametrize(

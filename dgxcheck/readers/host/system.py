@@ -152,7 +152,7 @@ def _all(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 def _other_driver(part: ToolPart, names: Collection[str]) -> None:
     """The kernel loads its own driver for an NVIDIA GPU; while it has that, NVIDIA's cannot."""
     if "nvidia" not in names and (own := next((name for name in names if name in OF_THE_KERNEL.values()), "")):
-        part.add(HOST, "modules", "warn", Fault.NOUVEAU, f"{own} is loaded, and the NVIDIA driver is not")
+        part.add(HOST, "modules", "warn", Fault.NOUVEAU, f"{own} is loaded, which keeps NVIDIA's driver from the GPUs")
 
 
 def _some(lines: tuple[str, ...]) -> tuple[Imported, ...]:

@@ -1,0 +1,98 @@
+"""Sensors of a BMC (``ipmitool sdr``, ``sensor``) and of the kernel's drivers (lm-sensors)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.readers.model import HOST, Imported, ToolPart
+from dgxcheck.readers.values import bounded, numbered
+
+SENSORS_TOOL = "ipmitool sdr"
+_SENSOR = LazyPattern(
+    r"(?P<name>[^|]{2,40}?) {0,30}\|(?P<address> [0-9A-F]{2}h \|)? (?P<before>[^|]{1,60}(?:\|[^|]{1,60})?\|)? {0,4}"
+    r"(?P<state>ok|ns|[lu]?(?:nc|cr|nr)) {0,8}(?P<after>\|.{0,200})?"
+)
+_UNITS: Mapping[str, FaultKind] = {"degrees C": Fault.OVERHEATING, "RPM": Fault.FAN, "Volts": Fault.POWER_SUPPLY}
+_READING = LazyPattern(
+    r"\b(?P<unit>degrees C|RPM|Volts|Watts|Amps|percent|discrete)\b|0x[0-9a-f]{2}|[Nn]o [Rr]eading|[Dd]isabled"
+)
+_LOST = LazyPattern(
+    r"(?:Power Supply AC lost|(?:Predictive )?[Ff]ailure|Config Error|Redundancy Lost)(?! (?:detected )?[Dd]easserted)"
+)
+"""States of a sensor without thresholds, whose row says ok."""
+_NAMED = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, words in (
+    (Fault.FAN, r"fan"),
+    (Fault.DIMM_ERRORS, r"dimm|\bmem"),
+    (Fault.DISK, r"\b(?:drive|disk|hdd|ssd|nvme)"),
+    (Fault.MACHINE_CHECK, r"\b(?:cpu|proc)"),
+    (Fault.POWER_SUPPLY, r"power (?:supply|unit|redund)|\bpwr|\bps(?:u|\d|\b)"),
+))  # fmt: skip
+"""How such a sensor is named."""
+_MEMBER = LazyPattern(
+    r"(?P<label>Sensor ID|Entity ID|Sensor (?:Type \(\w{1,12}\)|Reading)|Status|(?:Nominal|Normal|Upper|Lower|Positive"
+    r"|Negative|Minimum|Maximum|Event|Readable|Settable|Threshold|Assertion|Deassertion)[\w -]{1,24}"
+    r"|Assertions Enabled) {0,24}: ?(?P<value>.{0,160})"
+)
+"""Of ``ipmitool sdr -v`` and ``sensor get``."""
+LM_SENSORS = "sensors"
+_LM = LazyPattern(
+    r"(?P<name>\w[\w .+()-]{0,40}): {1,24}\+(?P<now>\d{1,3}\.\d)\W{0,3}C {1,6}\(.{0,60}?crit = \+(?P<limit>\d{1,3}\.\d)"
+    r"\W{0,3}C.{0,80}", "crit = +"
+)
+_LM_AROUND = LazyPattern(
+    r"\w{2,20}-(?:isa|pci|i2c|virtual|acpi)-\w{1,8}|Adapter: \w[\w ]{2,30}|\w[\w .-]{0,30}: .{0,8}\d\W{0,3}C\b.{0,60}"
+)
+_BEYOND = LazyPattern(r"(?:Upper|Lower) (?:Critical|Non-Recoverable)")
+
+
+def read_sensors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Readings beyond a critical threshold: of ``ipmitool sdr`` and ``sensor``, as lists or in full, and of ``sensors``
+    (lm-sensors), by its figures, for some chips keep their alarms."""
+    return (*_of_bmc(bounded(lines)), *_of_chips(bounded(lines)))
+
+
+def _of_chips(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    part = ToolPart(LM_SENSORS)
+    for at, text in numbered(lines):
+        if row := _LM.fullmatch(text):
+            part.lines.add(at)
+            if float(row["now"]) >= float(row["limit"]):
+                shown = f"{row['name']}: {row['now']} °C (critical at {row['limit']} °C)"
+                part.add(HOST, "sensor", "warn", Fault.OVERHEATING, shown)
+        elif _LM_AROUND.fullmatch(text):
+            part.beside.add(at)
+    return part.imported(sound="sensors")
+
+
+def _of_bmc(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    part = ToolPart(SENSORS_TOOL)
+    members: dict[str, str] = {}
+    for at, line in enumerate(lines):
+        if member := _MEMBER.fullmatch(line.strip()) if members or "Sensor ID" in line else None:
+            part.lines.add(at)
+            members = {} if member["label"] == "Sensor ID" else members
+            members[member["label"]] = member["value"]
+            if member["label"] == "Status" and _BEYOND.fullmatch(member["value"]):
+                unit = _READING.search(shown := members.get("Sensor Reading", ""))
+                fault = _UNITS.get((unit["unit"] if unit else None) or "")
+                text = f"{members['Sensor ID'].partition(' (')[0]}: {shown} ({member['value'].lower()})"
+                part.add(HOST, "sensor", "warn" if fault else "note", fault, text)
+            continue
+        row = _SENSOR.fullmatch(line.strip())
+        value = row and _READING.search(f"{row['before']} {row['after']}")
+        if row is None or not (value or row["address"]):
+            continue
+        part.lines.add(at)
+        if lost := _LOST.search(row["after"] or ""):
+            message = f"{row['name']}: {lost[0]}"
+            named = next((fault for fault, words in _NAMED if words.search(message)), None)
+            part.add(HOST, "sensor", "warn" if named else "note", named, message)
+        elif row["state"][-2:] in ("cr", "nr"):
+            shown = " ".join(f"{row['before'] or row['after']}".replace("|", " ").split())
+            fault = _UNITS.get((value["unit"] if value else None) or "")
+            part.add(HOST, "sensor", "warn" if fault else "note", fault, f"{row['name']}: {shown} ({row['state']})")
+    return part.imported(sound="sensors")
