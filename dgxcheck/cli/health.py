@@ -50,7 +50,7 @@ RENDERERS = {
 
 
 class HealthOptions(Request):
-    """The command line, by the names of the options below: a request, and how what is judged of it is shown."""
+    """The command line, by the names of its options: a request, and how what is judged of it is shown."""
 
     explain: str | None
     quick: bool

@@ -167,8 +167,8 @@ class _Leaders:
     def _causes(self, event: LogEvent, here: str, when: tuple[float, float]) -> Iterator[_Cause]:
         """What such an event of this device, between the first and the last of them, can follow from, where it is
         joined to it."""
-        window = WINDOW_S if self._timed else inf
         if event.kind == "pcie":
+            window = WINDOW_S if self._timed else inf
             below = [device.bdf for device in self._box.topology.below(here) if device.bdf is not None]
             if not self._box.topology.functions:
                 below = [*self._stopped]
@@ -176,7 +176,7 @@ class _Leaders:
                                for key, seconds in self._stopped.get(at, {}).items())  # fmt: skip
         elif event.kind == "nvme":
             stopped = chain.from_iterable(each.items() for each in self._stopped.values())
-            yield from _merged(_Cause(key, window, -inf, seconds) for key, seconds in stopped)
+            yield from _merged(_Cause(key, WINDOW_S, -inf, seconds) for key, seconds in stopped)
         elif event.number is not None:
             yield from _merged(self._numbered_causes(event.number, here, when))
 

@@ -146,6 +146,7 @@ COMPONENTS: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "a narrow link": (PORT_STATES.format(1, 4, 1), [("port/LID1/6", "inspect")]),
     "a link that its other end makes narrow": (PORT_STATES.format(1, 1, 1), []),
     "a link of all its lanes": (PORT_STATES.format(4, 4, 4), []),
+    "a link of which one end is shown": (PORT_STATES.format(1, 4, 1).partition("Peer")[0], []),
     "SMART of an unnamed disk": (SMART.format("04"), [("host/host/disks", "inspect")]),
     "SMART of an unnamed disk, good": (SMART.format("00"), []),
     "an old event log": (OLD_EVENTS, [("host/host/memory", "inspect")]),
@@ -189,6 +190,12 @@ def test_no_rdma_device_is_no_pass_and_no_fault(text: str, tmp_path: Path) -> No
     """There may be none, or none for this container."""
     causes, found = of_text(text, tmp_path)
     assert (causes, found["summary"]["unknown"], _unread(text)) == ((), 1, [])
+
+
+def test_a_provider_that_is_missing_is_no_device_that_is(tmp_path: Path) -> None:
+    warning = "libibverbs: Warning: couldn't load driver 'librxe-rdmav34.so': librxe-rdmav34.so: cannot open\n"
+    causes, found = of_text(warning + DEVINFO.format("ACTIVE (4)").replace("65535", "12"), tmp_path)
+    assert (causes, found["summary"]["unknown"]) == ((), 0)
 
 
 @pytest.mark.parametrize(("text", "wheres"), [

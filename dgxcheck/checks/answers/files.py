@@ -121,9 +121,10 @@ def _of_host(box: Box) -> Judged:
 
     Source: /proc, /sys; the profile's numbers of the host
     """
-    if garbled := [gap for gap in box.gaps if _is_garbled(gap)]:
+    if garbled := [*{gap.where: gap for gap in box.gaps if _is_garbled(gap)}.values()]:
         message = f"{counted(len(garbled), 'file')} that no kernel writes so, first {garbled[0].where}: {garbled[0]}"
-        yield HOST, Judgement(Status.UNKNOWN, message, len(garbled), 0, "files", of_gaps(garbled), remedy=_READ)
+        judgement = Judgement(Status.UNKNOWN, message, len(garbled), 0, "files", of_gaps(garbled), remedy=_READ)
+        yield replace(HOST, part="files"), judgement
     if box.choice is None or box.choice.how == "gpus":
         yield HOST, skip("no-reference", "no matching reference machine")
         return

@@ -33,7 +33,7 @@ def model_family(box: Box, gpu: Device) -> str | None:
 NO_DATA_CENTER = LazyPattern(r"GeForce|TITAN|GTX|Quadro|Laptop|\bMX\d|\bT\d{3,4}\b|\bGB10\b|\bRTX\b(?!.*Server)")
 """Model names of GPUs for desktops, workstations and laptops."""
 _SXM = LazyPattern(r"SXM|HGX|HBM3|\bPG50[69]\b|\bGB10\b|\bH(?:20|100|200|800)\b|\bG?B[123]00\b|\bGH200\b")
-_CARD = LazyPattern(r"PCIe|NVL\b", flags=re.IGNORECASE)
+_CARD = LazyPattern(r"PCIe|NVL\b|\bCNX\b", flags=re.IGNORECASE)
 """nvidia-smi's product names: ``NVIDIA H100 80GB HBM3`` and ``NVIDIA B200`` are modules, ``NVIDIA H100 NVL`` a card."""
 _GRACE = LazyPattern(r"\bG[BH][23]00\b", "GB200", "GB300", "GH200", "GH300")
 _BESIDE_A_CPU = LazyPattern(r"\bG[BH][123]00\b|\bGB10\b")

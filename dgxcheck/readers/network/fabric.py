@@ -86,38 +86,41 @@ _SETTING = LazyPattern(
     r"|(?:SM)?Lid|Mkey\w{0,16}|ProtectBits|CapMask2?):\.{1,60}(?P<value>.{0,100})",
     ":.",
 )
+_OF_PORTINFO = LazyPattern(r"[A-Z][A-Za-z0-9]{2,40}:\.{1,60}.{0,100}", ":.")
+"""What ``smpquery portinfo`` has more."""
 _WIDTHS = LazyPattern(r"(?P<lanes>\d{1,2})X\b", "X")
 
 
 def read_port_states(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Links of fewer lanes than both ends have enabled; of one whose other end is not shown, than its own end has."""
+    """Links of fewer lanes than both ends have enabled. Of one whose other end is not shown nobody knows."""
     part = ToolPart(PORT_STATES)
     where, of_peer = "", False
-    runs = least = 0
+    runs = 0
+    enabled: list[int] = []
     for number, line in enumerate(bounded(lines)):
         text = line.strip()
         if section := _SECTION.fullmatch(text):
             of_peer = bool(section["peer"]) or (of_peer and not section["port"])
             if not of_peer:
-                _narrow(part, where, runs, least)
-                runs = least = 0
-                where = f"LID{section['lid']}/{section['port']}" if section["port"] else ""
+                _narrow(part, where, runs, enabled)
+                runs, enabled = 0, []
+                where = f"LID{section['lid']}/{section['port']}" if section["lid"] and section["port"] else ""
         elif setting := _SETTING.fullmatch(text):
             lanes = [int(width) for width in _WIDTHS.findall(setting["value"])]
             if lanes and setting["name"] == "LinkWidthEnabled":
-                least = min(max(lanes), least or max(lanes))
+                enabled.append(max(lanes))
             elif lanes and setting["name"] == "LinkWidthActive" and not of_peer:
                 runs = lanes[0]
-        else:
+        elif not (part.lines and _OF_PORTINFO.fullmatch(text)):
             continue
         part.lines.add(number)
-    _narrow(part, where, runs, least)
+    _narrow(part, where, runs, enabled)
     return part.imported(sound="states")
 
 
-def _narrow(reports: Reports, where: str, runs: int, least: int) -> None:
-    if 0 < runs < least:
-        reports.add(where or HOST, "width", "warn", Fault.PORT_SLOW, f"the link runs at {runs}X of {least}X")
+def _narrow(reports: Reports, where: str, runs: int, enabled: Sequence[int]) -> None:
+    if len(enabled) > 1 and 0 < runs < min(enabled):
+        reports.add(where or HOST, "width", "warn", Fault.PORT_SLOW, f"the link runs at {runs}X of {min(enabled)}X")
 
 
 SMINFO, IBDIAGNET = "sminfo", "ibdiagnet"

@@ -124,17 +124,19 @@ def read_ibv_devinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 LIBIBVERBS = "libibverbs"
+_WARNING = LazyPattern(
+    r"libibverbs: Warning: (?:no userspace device-specific driver found for|couldn't load driver"
+    r"|couldn't open config directory) .{1,200}",
+    "libibverbs: Warning: ",
+)
+"""Of one provider: the other adapters may have theirs."""
 _NO_DEVICES: tuple[tuple[LazyPattern, str], ...] = (
     (LazyPattern(r"Failed to get IB devices list: Function not implemented", "Failed to get IB devices list"),
      "the kernel offers no verbs devices: the module ib_uverbs is not loaded, or no adapter has its driver"),
-    (LazyPattern(r"libibverbs: Warning: (?:no userspace device-specific driver found for|couldn't load driver"
-                 r"|couldn't open config directory) .{1,200}", "libibverbs: Warning: "),
-     "no provider for verbs devices: ibverbs-providers of the same release as libibverbs is missing here, or the"
-     " container was not given the device"),
     (LazyPattern(r"No IB devices found|Unable to find the Infiniband/RoCE device|0 HCAs found:"
                  r"|Fatal error:  (?:No devices|device '\*': sys files not found \(\S{1,80}\))",
                  "No IB devices found", "Unable to find the Infini", "0 HCAs found", "Fatal error:  "),
-     "no RDMA device was found"),
+     "the program found no RDMA device that it could use"),
 )
 """libibverbs and its examples, perftest, and ibstatus of infiniband-diags
 (https://github.com/linux-rdma/rdma-core)."""
@@ -146,6 +148,10 @@ def _none(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for number, line in numbered(lines, bare):
         if text := next((text for form, text in _NO_DEVICES if form.fullmatch(line)), ""):
             part.add(HOST, "devices", "unknown", Fault.HCA_UNLISTED, text)
+            part.lines.add(number)
+        elif _WARNING.fullmatch(line):
+            part.add(HOST, "providers", "note", None, "a provider for verbs devices is missing: see whether"
+                     " ibverbs-providers has the release of libibverbs, and whether the container was given the device")
             part.lines.add(number)
         elif _AROUND_NONE.fullmatch(line):
             part.beside.add(number)
