@@ -7,7 +7,7 @@ from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.sysfs import BLOCK
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Source
-from probes.ask import decimal, files, flag, garbled, line, natural
+from probes.ask import decimal, files, flag, garbled, line, natural, one_of
 from probes.pci.tree import function_behind
 
 _SECTOR = 512  # the unit of ``size``, whatever the device's own sectors are
@@ -58,6 +58,8 @@ def _array(source: Source, name: str) -> MdArray:
 _INTERFACES = "/sys/class/net"
 _NO_INTERFACE = "bonding_masters"  # a file of the bonding driver among the interfaces
 _UNKNOWN_SPEED = ("-1", "4294967295")  # newer and older kernels
+_OPERSTATES = ("unknown", "notpresent", "down", "lowerlayerdown", "testing", "dormant", "up")  # net/core/net-sysfs.c
+operstate = one_of(dict(zip(_OPERSTATES, _OPERSTATES, strict=True)))
 _OCTETS = LazyPattern(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){0,31}")
 
 
@@ -83,6 +85,6 @@ def mac(text: str, where: str) -> str | Missing:
 
 def _interface(source: Source, name: str) -> NetInterface:
     base = f"{_INTERFACES}/{name}"
-    facts = files(source, NetInterface, base, operstate=line, carrier=flag, carrier_down_count=decimal,
+    facts = files(source, NetInterface, base, operstate=operstate, carrier=flag, carrier_down_count=decimal,
                   speed_mbit=speed, mtu=decimal, type=decimal, mac=mac)  # fmt: skip
     return NetInterface(name=name, bdf=function_behind(source, f"{base}/device"), **facts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from fake_source import FakeSource
 
 from dgxcheck.facts.host import NetInterface
@@ -55,3 +56,14 @@ def test_interfaces() -> None:
 
 def test_no_network_class() -> None:
     assert isinstance(network(FakeSource({})), Missing)
+
+
+@pytest.mark.parametrize(("text", "value"), [
+    ("down\n", "down"), ("lowerlayerdown\n", "lowerlayerdown"), ("UP\n", Gap.GARBLED), ("\ufffd\ufffd", Gap.GARBLED),
+    ("", Gap.ABSENT),
+])  # fmt: skip
+def test_a_link_state_is_a_word_of_the_kernel(text: str, value: str | Gap) -> None:
+    got = network(FakeSource({f"{NET}/eno1/operstate": text}))
+    assert not isinstance(got, Missing)
+    state = got[0].operstate
+    assert (state.gap if isinstance(state, Missing) else state) == value
