@@ -43,8 +43,6 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
     dead = [finding for finding in failed if finding.judgement.fault in DEVICE_DEAD]
     gone, unpowered = {finding.subject.bdf for finding in dead}, _unpowered(findings)
     for together in _moments([finding for finding in dead if _times(finding, "device")], "device"):
-        if not _are_several(together):
-            continue
         lost = sorted({finding.subject.bdf or "" for finding in together})
         whole = (_shared(box, lost, gone) or board_of(box, lost) or _POWER) if {*lost} - unpowered else _POWER
         yield [finding for finding in dead if finding.subject.bdf in lost], whole
@@ -132,7 +130,7 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
     for (_, pairs), judged in by_check.items():
         everywhere = _all_bad(judged)
         for alike in _alike(box, judged):
-            for finding in alike if all_asked and _all_bad(alike) and _are_several(alike) else ():
+            for finding in alike if all_asked and _all_bad(alike) else ():
                 if finding.shared is not None:
                     add([finding], finding.shared)
             for those, setting in () if _all_bad(alike) else _set_in_several(alike):
@@ -144,8 +142,6 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
             if at and max(at) - min(at) > _LATE_S:
                 continue
             if not _all_bad(inside) or (everywhere and whole.kind not in ("switch", "hca")):
-                continue
-            if whole.kind != "hca" and not _are_several(inside):
                 continue
             shared = inside[0].shared
             if shared is not None and is_air_or_power(shared):
@@ -182,7 +178,7 @@ def _trained_below(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list
     ids, at = {each.id for each in bad}, {each.subject.bdf for each in bad}
     good = (each for each in of_devices if each.id in ids and each.status is Status.PASS)
     for whole, inside in _by_container(box, [*bad, *(each for each in good if each.subject.bdf not in at)]):
-        if whole.kind == "switch" and _all_bad(inside) and _are_several(inside):
+        if whole.kind == "switch" and _all_bad(inside):
             yield inside, whole
 
 
@@ -229,11 +225,6 @@ def _within(box: Box, subject: Subject) -> object:
         return model_of(box, subject.bdf or "") if subject.kind == "pci" else None
     a, b = (box.topology.device(each.bdf or "") for each in (subject, subject.peer))
     return a and b and bool(box.topology.link(a, b).nvlinks)
-
-
-def _are_several(findings: Sequence[Finding]) -> bool:
-    """Of more than one adapter or GPU? Ports of an adapter are functions of one."""
-    return len({(card_of(each.subject.bdf), each.subject.peer) for each in findings}) > 1
 
 
 def _all_bad(judged: Sequence[Finding]) -> bool:
