@@ -11,7 +11,7 @@ from readers_text import one
 from dgxcheck.assessment.importing.texts import lines as lines_of
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.any_text import outputs, unread
-from dgxcheck.readers.host import slurm
+from dgxcheck.readers.host import slurm, units
 from dgxcheck.readers.layout.undo import undone
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nvidia_smi import catalogue
@@ -441,6 +441,18 @@ def test_what_the_scheduler_says_of_nodes() -> None:
     lost, fine = slurm.read_slurm(tuple(LONG.splitlines()))
     assert (lost.host, fine.host) == ("gpu01", "gpu02")
     assert told(lost) == [("warn", "gpu-lost", "GPU3 fell off the bus")]
+
+
+@pytest.mark.parametrize(("text", "note"), [
+    ("Unit nvidia-fabricmanager.service could not be found.", "nvidia-fabricmanager is not installed"),
+    ("Failed to restart openibd.service: Unit openibd.service not found.", "openibd is not installed"),
+    ("Failed to enable unit: Unit file nvidia-imex.service does not exist.", "nvidia-imex is not installed"),
+    ("Failed to start dcgm.service: Unit dcgm.service is masked.", "dcgm is masked"),
+])  # fmt: skip
+def test_a_service_that_systemd_does_not_have_is_a_note(text: str, note: str) -> None:
+    (output,) = units.read_units((text,))
+    assert told(output) == [("note", "", note)]
+    assert units.read_units((text.replace("nvidia-", "some-").replace("openibd", "sshd").replace("dcgm", "ssh"),)) == ()
 
 
 @pytest.mark.parametrize("name", EXPECTED)

@@ -34,6 +34,14 @@ _ENDED = LazyPattern(
 """In the journal."""
 _UNIT = LazyPattern(rf"(?:.{{0,120}} )?systemd\[1\]: (?:.{{0,40}} )?(?:{_NAMES})\.service\b.{{0,300}}", "systemd[1]: ")
 
+_ABSENT = LazyPattern(
+    rf"(?:Failed to \w{{2,12}} (?:[\w-]{{2,40}}\.service|unit): )?Unit (?:file )?(?P<name>{_MANAGER}|{_NAMES})"
+    r"\.service (?:(?:could )?not (?:be )?found|does not exist|(?P<masked>is masked))\.",
+    ".service",
+)
+"""What ``systemctl`` answers where it cannot act
+(https://github.com/systemd/systemd, src/systemctl, src/shared/bus-error.c)."""
+
 
 def read_units(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """A service that failed, with the first thing that it says of it."""
@@ -50,6 +58,9 @@ def read_units(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 failed.setdefault(row["name"], "")
         elif begins := _SHOWN.fullmatch(text):
             shown = begins["name"]
+        elif absent := _ABSENT.fullmatch(text):
+            state = "masked" if absent["masked"] else "not installed"
+            part.add(HOST, absent["name"], "note", None, f"{absent['name']} is {state}")
         elif shown and (active := ACTIVE.fullmatch(text)):
             if active["state"] == "failed":
                 failed.setdefault(shown, "")
