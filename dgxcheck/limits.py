@@ -22,7 +22,7 @@ TREE_NAMES = 100_000
 """Entries of one directory."""
 
 GPUS = 320
-"""NVIDIA display controllers of a machine, virtual functions too: whatever is judged of pairs grows with the square."""
+"""NVIDIA display controllers of a machine: whatever is judged of pairs grows with the square."""
 HCAS = 576
 """RDMA devices of a machine, virtual functions too."""
 

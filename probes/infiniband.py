@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from dgxcheck.facts.infiniband import IbDevice, IbDevicePorts, IbPort, IbRate, PhysState, PortState
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap
-from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES
+from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.limits import HCAS
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, files, garbled, hexadecimal, is_decimal, line, mapped, natural, numbered, one_of
-from probes.pci.tree import function_behind
+from probes.pci.tree import function_behind, is_vf
 
 
 def infiniband(source: Source) -> tuple[IbDevice, ...] | Missing:
@@ -32,16 +32,10 @@ def _device(source: Source, name: str) -> IbDevice:
     return IbDevice(
         name=name,
         bdf=bdf,
-        is_vf=bdf if isinstance(bdf, Missing) else _is_vf(source, bdf),
+        is_vf=bdf if isinstance(bdf, Missing) else is_vf(source, bdf),
         **files(source, IbDevice, base, node_guid=guid, fw_ver=line, hca_type=line, board_id=line, sys_image_guid=guid,
                 node_type=node_type, node_desc=line),
     )  # fmt: skip
-
-
-def _is_vf(source: Source, bdf: str) -> bool | Missing:
-    if isinstance(target := source.link(f"{PCI_DEVICES}/{bdf}/physfn"), Missing):
-        return False if target.gap is Gap.ABSENT else target
-    return True
 
 
 _NO_COUNTER = "lifespan"  # how long the driver caches hw_counters, in ms

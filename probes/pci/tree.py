@@ -34,10 +34,24 @@ def _once(read: Callable[[Source], T]) -> Callable[[Source], T]:
 
 @_once
 def class_codes(source: Source) -> dict[str, int | Missing] | Missing:
-    """``class`` of every PCI function, in the order of the names."""
+    """``class`` of every PCI function, in the order of the names; without the virtual functions of GPUs, which are for
+    virtual machines: NVML lists none of them."""
     if isinstance(names := source.names(PCI_DEVICES), Missing):
         return names
-    return {name: ask(source, f"{PCI_DEVICES}/{name}/class", hexadecimal) for name in names if is_bdf(name)}
+    codes = {name: ask(source, f"{PCI_DEVICES}/{name}/class", hexadecimal) for name in names if is_bdf(name)}
+    displays = [bdf for bdf, code in codes.items() if isinstance(code, int) and code >> 16 == DISPLAY]
+    first = {*{bdf.rpartition(":")[0]: bdf for bdf in reversed(displays)}.values()}  # of each bus, which is none
+    for bdf in displays:
+        if bdf not in first and is_vf(source, bdf) is True:
+            del codes[bdf]
+    return codes
+
+
+def is_vf(source: Source, bdf: str) -> bool | Missing:
+    """Is it a virtual function, by the link ``physfn``?"""
+    if isinstance(target := source.link(f"{PCI_DEVICES}/{bdf}/physfn"), Missing):
+        return False if target.gap is Gap.ABSENT else target
+    return True
 
 
 def path_of(source: Source, bdf: str) -> Path | Missing:

@@ -7,6 +7,7 @@ from fake_source import PCI, FakeSource, dgx_corner, function
 
 from dgxcheck.facts.missing import Gap, Missing
 from probes.pci.functions import pci
+from probes.pci.tree import roles
 
 
 def test_functions_of_interest_and_their_bridges_in_the_order_of_names() -> None:
@@ -84,3 +85,16 @@ def test_no_pci_at_all() -> None:
     got = pci(FakeSource({}))
     assert isinstance(got, Missing)
     assert got.gap is Gap.ABSENT
+
+
+@pytest.mark.parametrize("vf", ["0000:06:00.4", "0000:06:01.0"])
+def test_virtual_functions_of_gpus_are_none_of_this_machine_and_gpus_side_by_side_are(vf: str) -> None:
+    gpus = ("0000:06:00.0", vf, "0000:07:00.0", "0000:07:01.0")
+    files = {}
+    for bdf in gpus:
+        files |= function(bdf, class_="0x030200", vendor="0x10de")
+    box = FakeSource(files, {f"{PCI}/{vf}/physfn": "../0000:06:00.0"})
+    got, found = pci(box), roles(box)
+    assert not isinstance(got, Missing)
+    assert not isinstance(found, Missing)
+    assert [each.bdf for each in got] == [*found.gpus] == [bdf for bdf in gpus if bdf != vf]
