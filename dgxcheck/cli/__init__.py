@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from importlib import import_module
@@ -91,6 +92,8 @@ def dgxcheck(ctx: click.Context) -> None:
 def main(argv: list[str], stage: NvmlStage | None = None, root: str = "/") -> int:
     """Run one command line; its exit code. ``stage`` is NVML asked early, ``root`` where the machine's files are."""
     machine = LiveMachine(root, stage)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows ? for what it cannot
     try:
         code = dgxcheck.main(args=argv, prog_name="dgxcheck", standalone_mode=False, obj=machine)
         sys.stdout.flush()

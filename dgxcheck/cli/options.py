@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import sys
@@ -195,8 +194,6 @@ def emit(text: str, output: str | None, color: str = "never", form: str = "text"
         exactly = form in ("prometheus", "openmetrics")
         save(output, text, 0o644 if exactly else 0o666, exactly)
         return
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows ? for the lines of a tree
     with writing_stdout():
         if form == "json" and sys.stdout.isatty():
             text = renderer("json_values.indented")(text)

@@ -98,3 +98,11 @@ def test_a_state_file_that_is_a_fifo_is_refused_at_once(served: object, standin:
     os.mkfifo(state / "counters.json")
     usual = box.live({**box.environment(standin), "STATE_DIRECTORY": str(state)}, "health", "-v")
     assert "not a regular file" in usual.out
+
+
+def test_a_stdout_that_is_not_utf8_ends_no_watch(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("[   10.000000] NVRM: Xid (PCI:0000:3b:00): 31, pid=12, name=pythön, Ch 00000010\n", "utf-8")
+    done = shell("watch", "--kernel-log", str(log), "--format", "text", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "pyth?n" in done.stdout
