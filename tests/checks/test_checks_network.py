@@ -102,6 +102,8 @@ DOWN, INIT = "1: DOWN", "2: INIT"
 ROCE = every(link_layer="Ethernet")
 NEW = every(**{"counters/port_rcv_data": "0"})
 IDLE = port(2, state=DOWN, phys_state="2: Polling")
+DARK = port(1, state=DOWN, phys_state="3: Disabled") | {"text /sys/class/net/ib1/carrier": "0\n"}
+"""As mlx5 has an Ethernet port without carrier."""
 
 
 @pytest.mark.parametrize(
@@ -123,6 +125,8 @@ IDLE = port(2, state=DOWN, phys_state="2: Polling")
         (NEW | ROCE | IDLE | port(1, state=DOWN, phys_state="2: Polling"), "skip not-configured", "fail"),
         (ROCE | IDLE | port(1, state=DOWN, phys_state="2: Polling"), "warn", "fail"),  # it has received data
         (ROCE | IDLE | port(1, state=DOWN, phys_state="3: Disabled"), "skip not-configured", "fail"),
+        (ROCE | IDLE | DARK, "warn", "fail"),
+        (NEW | ROCE | IDLE | DARK, "skip not-configured", "fail"),
         (ROCE | IDLE | port(1, state=DOWN, phys_state="4: PortConfigurationTraining"), "warn", "fail"),
         (port(1, lid="0x0"), "warn", "warn"),
         (port(1, sm_lid="0x0"), "warn", "warn"),

@@ -121,6 +121,8 @@ def test_what_all_ports_have_comes_from_the_fabric(fault: FaultKind, kind: str |
         (port(1, state="3: ARMED"), Settings(), Fault.NO_SUBNET_MANAGER, "subnet manager"),
         (every(link_layer="Ethernet") | port(1, state=INIT), Settings(), Fault.PORT_DOWN, "ip link"),
         (port(1, state=DOWN, link_layer="Ethernet", phys_state=DISABLED), WANTED, Fault.PORT_DISABLED, "ip link"),
+        (port(1, state=DOWN, link_layer="Ethernet", phys_state=DISABLED) | {"text /sys/class/net/ib1/carrier": "0\n"},
+         WANTED, Fault.PORT_DOWN, "the cable"),
         ({}, Settings(ports=("mlx5_9/1",), path="site.toml"), Fault.PORT_MISSING, "ibstat"),
     ],
 )

@@ -77,8 +77,8 @@ def _was_up(box: Box, device: IbDevice, port: IbPort) -> bool:
     """An InfiniBand port keeps the LID that a subnet manager gave it when its link goes down, without one it has 0, or
     0xffff since firmware of ConnectX-6; and any port keeps the count of what it received since its driver was loaded.
     """
-    if port.link_layer != "InfiniBand" and port.phys_state is PhysState.DISABLED:
-        return False  # somebody switched it off
+    if port.link_layer != "InfiniBand" and _is_off(box, device, port):
+        return False
     counters = {} if isinstance(port.counters, Missing) else port.counters
     received = counters.get("port_rcv_data", 0)
     if not isinstance(received, Missing) and received > 0:
@@ -87,6 +87,15 @@ def _was_up(box: Box, device: IbDevice, port: IbPort) -> bool:
         return not isinstance(port.lid, Missing) and 0 < port.lid <= _LAST_LID
     own = [each for each in rows(box.snapshot.network) if each.bdf == device.bdf]
     return len(own) == 1 and had_carrier(own[0])  # of several nobody knows whose port it is
+
+
+def _is_off(box: Box, device: IbDevice, port: IbPort) -> bool:
+    """Did somebody switch it off? mlx5 calls an Ethernet port disabled that has no carrier, too (Linux
+    drivers/infiniband/hw/mlx5/main.c: mlx5_query_port_roce); that of an interface that is set down cannot be read
+    (net/core/net-sysfs.c: carrier_show).
+    """
+    own = [each.carrier for each in rows(box.snapshot.network) if each.bdf == device.bdf]
+    return port.phys_state is PhysState.DISABLED and (port.link_layer != "Ethernet" or own != [False])
 
 
 def _is_asked_about(box: Box, port: IbPort, only: bool) -> bool:
@@ -107,7 +116,8 @@ def _state(box: Box) -> Judged:
     configuration, neither if all ports are down, or all on cards like its own, that were never up and share no PCIe
     switch with a GPU, as others do, nor on Ethernet if it is disabled or polling, unless the same ports of at least
     three other HCAs of its kind are all up. One that still has its LID, has received data or lost its carrier twice was
-    up before and is judged, except an Ethernet port that is disabled; so is an InfiniBand port where nothing else of
+    up before and is judged, except an Ethernet port that was switched off, whose interface has not even a carrier that
+    can be read; so is an InfiniBand port where nothing else of
     the machine is known and it is polling, or the only one, whose physical state is not known. Warns too if an ACTIVE
     InfiniBand port has no LID, or knows none of a subnet manager.
 
@@ -131,7 +141,9 @@ def _state(box: Box) -> Judged:
 def _port_state(box: Box, device: IbDevice, port: IbPort, configured: bool, not_in_use: str, odd: bool) -> Judgement:
     """``odd``: in another link layer than the ports of its kind, which network.link-layer reports."""
     state, phys = need(port.state), port.phys_state
-    physical = f" ({phys.name.replace('_', ' ').lower()})" if isinstance(phys, PhysState) else ""
+    off = _is_off(box, device, port)
+    how = phys.name.replace("_", " ").lower() if isinstance(phys, PhysState) else ""
+    physical = f" ({'no carrier' if phys is PhysState.DISABLED and not off else how})" if how else ""
     evidence = (Evidence(file_of(port, "state"), f"{int(state)}: {state.name}"),)
     message = f"port is {state.name}{physical}"
     if state in UP:
@@ -140,7 +152,7 @@ def _port_state(box: Box, device: IbDevice, port: IbPort, configured: bool, not_
         return skip("dependency-failed", f"{message}: see network.link-layer", *evidence)
     if not_in_use:
         return skip("not-configured", f"{message}, {not_in_use}", *evidence)
-    fault = _fault(port)
+    fault = _fault(port, off)
     if fault is Fault.NO_SUBNET_MANAGER and _has_no_guid(device):
         message += ": its node GUID is all zeros, and no subnet manager configures such a port"
         return judged(Fault.HCA_IDENTITY, message, state.name, "ACTIVE", "", evidence, warns=True, remedy=_GIVE_GUID)
@@ -183,13 +195,13 @@ def _addressed(
     return judged(fault, message, state.name, "ACTIVE", evidence=evidence, warns=True, remedy=remedy)
 
 
-def _fault(port: IbPort) -> FaultKind:
+def _fault(port: IbPort, off: bool) -> FaultKind:
     """The fault of a port that is not up: with a physical link it waits for the subnet manager, which can also be
     configured to leave the port of a virtual function down."""
     waits = port.state in (PortState.INIT, PortState.ARMED) or port.phys_state is PhysState.LINK_UP
     if waits and port.link_layer == "InfiniBand":
         return Fault.NO_SUBNET_MANAGER
-    return Fault.PORT_DISABLED if port.phys_state is PhysState.DISABLED else Fault.PORT_DOWN
+    return Fault.PORT_DISABLED if off else Fault.PORT_DOWN
 
 
 def _remedy(fault: FaultKind, device: IbDevice, port: IbPort) -> str:
