@@ -69,8 +69,8 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
                for number, (seconds, message) in enumerate(of_driver)
                if (trouble := gpu.nvlink_trouble(message)) is not None]  # fmt: skip
     events = (
-        memory.errors(of[memory]), storage.events(of[storage]), host.events(of[host]), pcie.unplugged(of[pcie]),
-        [*pcie.untrained(of[pcie])], nvlinks, _without_bars(of[pcie], begins),
+        memory.errors(of[memory], of_driver), storage.events(of[storage]), host.events(of[host]),
+        pcie.unplugged(of[pcie]), [*pcie.untrained(of[pcie])], nvlinks, _without_bars(of[pcie], begins),
     )  # fmt: skip
     errors = sorted((*pcie.errors(of[pcie]), *memory.pcie_errors(of[memory])), key=lambda error: error.seconds)
     off_bus = _once(_off_bus(of_driver, begins))

@@ -14,7 +14,9 @@ from dgxcheck.facts.bdf import PATTERN, is_bdf
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, PcieError, Severity
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.kernel_messages.form import Form, Lines, first_match, host_event
+from dgxcheck.kernel_messages.gpu import xid
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.xid.table import from_ampere
 
 SAME_S = 1.0
 BOOT_S = 30.0
@@ -41,10 +43,8 @@ _AMD_MEMORY = (
 )
 _PROCESSOR = Form("PROCESSOR ", r"[0-9a-f]{1,4}:[0-9a-f]{1,8} TIME \d{1,20} SOCKET (?P<socket>\d{1,3}) ", _HARDWARE)
 _LOGGED = Form("Machine check events logged", before=_HARDWARE)
-_POISONED = (
-    Form("mce: Uncorrected hardware memory error in user-access at ", r"[0-9a-f]{1,16}"),
-    Form("Memory failure: 0x", r"[0-9a-f]{1,16}: (?:recovery action for|Sending SIGBUS|Killing) "),
-)
+_PAGE = Form("Memory failure: 0x", r"[0-9a-f]{1,16}: (?:recovery action for|Sending SIGBUS|Killing) ")
+_POISONED = (Form("mce: Uncorrected hardware memory error in user-access at ", r"[0-9a-f]{1,16}"), _PAGE)
 _APEI = Form("[Hardware Error]: ", r" {0,7}(?P<rest>\S.*)", before=r"(?:mce: |\{(?P<record>\d{1,10})\})?")
 _SEVERITY = LazyPattern(r"event severity: (?P<severity>[a-z]{1,20})")
 _SECTION = LazyPattern(r"section_?[ ]?type: (?P<section>[^\n]{1,60})")
@@ -57,20 +57,31 @@ _MEMORY_MASK, _MEMORY = 0xEF80, 0x0080
 _SEVERITIES: Mapping[str, Severity] = {"corrected": "corrected", "recoverable": "nonfatal", "fatal": "fatal"}
 
 
-def errors(lines: Lines) -> list[HostEvent]:
-    """Each error of memory, CPUs or what else firmware reports once, in the order of the log."""
+def errors(lines: Lines, of_driver: Lines = ()) -> list[HostEvent]:
+    """Each error of memory, CPUs or what else firmware reports once, in the order of the log; of pages without those
+    of GPUs, whose driver logged them."""
     edac = [event for seconds, message in lines if (event := _edac(seconds, message)) is not None]
     times = [event.seconds for event in edac]
     reported = (block.event for block in _blocks(lines) if block.event is not None)
     others = [check for check in (*_machine_checks(lines), *reported) if not _near(check.seconds, times)]
     times += [event.seconds for event in others]
-    unnamed = [each for each in _unnamed(lines) if not _near(each.seconds, times)]
+    of_gpus = [*_gpu_memory(of_driver)]
+    unnamed = [each for each in _unnamed(lines) if not _near(each.seconds, times)
+               and not (_PAGE.match(each.line) and _near(each.seconds, of_gpus))]  # fmt: skip
     return sorted([*edac, *others, *unnamed], key=lambda each: each.seconds)
 
 
 def pcie_errors(lines: Lines) -> list[PcieError]:
     """Errors of PCIe that firmware handled and reported: ``{8}[Hardware Error]:   section_type: PCIe error``."""
     return [error for block in _blocks(lines) for error in block.pcie]
+
+
+def _gpu_memory(lines: Lines) -> Iterator[float]:
+    """When GPUs logged errors of their memory: where that of a Grace machine is a NUMA node, the driver has the kernel
+    take the page out of use (NVIDIA open-gpu-kernel-modules, os-interface.c: os_offline_page_at_address)."""
+    for seconds, message in lines:
+        if (found := xid(message)) and (entry := from_ampere().get(found.number)) and entry.about == "memory":
+            yield seconds
 
 
 def _near(seconds: float, times: Sequence[float]) -> bool:

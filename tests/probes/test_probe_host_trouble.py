@@ -91,6 +91,16 @@ def test_errors_of_memory_and_cpus(lines: tuple[tuple[float, str], ...], expecte
     assert [seen(event) for event in memory.errors(lines)] == expected
 
 
+@pytest.mark.parametrize(("xid", "after", "due"), [
+    (63, 0.4, []), (95, 0.1, []), (63, 40.0, [False]), (13, 0.1, [False]),
+])  # fmt: skip
+def test_a_page_of_gpu_memory_is_none_of_the_host(xid: int, after: float, due: list[bool]) -> None:
+    """The driver of a Grace machine has the kernel take it out of use."""
+    page = (9.0 + after, "Memory failure: 0x4218a3f: recovery action for dirty LRU page: Recovered")
+    of_driver = ((9.0, f"NVRM: Xid (PCI:0009:01:00): {xid}, pid='<unknown>', name=<unknown>, words"),)
+    assert [event.corrected for event in memory.errors((page,), of_driver)] == due
+
+
 FRAME = " os_acquire_rwlock_write+0x30/0x40 [nvidia]"
 OLD_FRAME = " [<ffffffffa09c376e>] uvm_gpu_retain_by_uuid+0x1e/0x40 [nvidia_uvm]"
 DUMPED = "task:python3.11      state:D stack:    0 pid:15277 ppid: 15257 flags:0x00000002"
