@@ -75,8 +75,8 @@ def _is_other_bar(bar: Bar, expected: float | None) -> bool:
 
 def _bar1(box: Box) -> Judged:
     """Fails if BAR1 is unassigned, or has no more than {pcie.bar1-small} on a model that has at least
-    {pcie.bar1-large}; warns if it is otherwise smaller than the model's, or if NVML and the PCI bus report different
-    sizes.
+    {pcie.bar1-large}; warns if it is otherwise smaller than the model's, or than that of another GPU of a model of which
+    no size is on record, or if NVML and the PCI bus report different sizes.
 
     Source: resource of /sys/bus/pci/devices, nvmlDeviceGetBAR1MemoryInfo; GPUDirect RDMA guide on large BARs
     """
@@ -109,6 +109,10 @@ def _size(box: Box, gpu: Device, largest: Mapping[int | Missing | None, int]) ->
         message = f"BAR1 has {mib} MiB, expected {expected:g} MiB; as on this model{of}"
         fault = Fault.BAR1_SMALL
         return judged(fault, message, mib, expected, "MiB", evidence, warns=True, fails=small, remedy=alone)
+    if expected is None and alone:
+        most = largest[_model(gpu)] // MIB
+        message = f"BAR1 has {mib} MiB, {most} MiB of another of its model"
+        return judged(Fault.BAR1_SMALL, message, mib, most, "MiB", evidence, warns=True, remedy=alone)
     if not isinstance(total, Missing) and total != size:
         message = f"BAR1 has {mib} MiB on the PCI bus, {total // MIB} MiB in NVML"
         return Judgement(Status.WARN, message, total // MIB, mib, "MiB", evidence, fault=Fault.BAR1_MISMATCH)
