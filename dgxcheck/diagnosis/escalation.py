@@ -26,9 +26,9 @@ _SET_AT_BOOT = (
     "IOMMU setting", "NVLink setting", "PCIe setting", "large BARs", "kernel command line", "NUMA setting",
 )  # fmt: skip
 _LOOKED_AT = (
-    "disks", "container runtime", "free memory", "programs", "open files", "file server", "burn-in", "results of NCCL",
-    "network of NCCL", "path to other hosts", "transfers to other hosts", "GPUDirect RDMA", "results of diagnostics",
-    "changes since the baseline",
+    "disks", "memory modules", "container runtime", "free memory", "programs", "open files", "file server", "burn-in",
+    "results of NCCL", "network of NCCL", "path to other hosts", "transfers to other hosts", "GPUDirect RDMA",
+    "results of diagnostics", "changes since the baseline",
 )  # fmt: skip
 """Parts of the host."""
 OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {

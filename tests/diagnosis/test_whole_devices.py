@@ -298,3 +298,29 @@ def test_a_driver_that_found_no_gpu(base: str, there: bool, due: list[str], tmp_
                                 "drop": [] if there else wired(base).gpus,
                                 "add": {"kmsg 40": "3600.0;NVRM: No NVIDIA GPU found."}}))  # fmt: skip
     assert [f"{cause['severity']} {cause['id']}" for cause in judged(str(path))[1]["causes"]] == due
+
+
+def test_gpus_without_c2c_are_one_cause(tmp_path: Path) -> None:
+    """As both of a superchip; one restart is for all of them, and their links are looked at before it."""
+    facts: dict[str, Json] = {f"nvml nvmlDeviceGetC2cModeInfo {bdf}:01:00.0": {"isC2cEnabled": int(bdf < "0010")}
+                              for bdf in ("0008", "0009", "0018", "0019")}  # fmt: skip
+    (cause,) = causes(tmp_path, "gb200-nvl72", facts)
+    assert cause["id"] == "gpus/GPU2, GPU3/C2C"
+    assert cause["action"]["action"] == "inspect"
+
+
+def test_a_model_of_unknown_size_has_the_bar1_of_the_others(tmp_path: Path) -> None:
+    """Where none has a large one the firmware has no room for it, which is no fault of these cards."""
+    facts: dict[str, Json] = {}
+    for number in range(1, 5):
+        bdf = f"0000:2{number}:00.0"
+        rows = json.loads(Path(BY_NAME["geforce-x4"]).read_text(encoding="utf-8"))["facts"][f"{PCI}/{bdf}"]["text"]
+        large = next(row for row in rows["resource"].splitlines() if row.endswith("14220c"))
+        small = f"{large[:18]} 0x{int(large[:18], 16) + (1 << 28) - 1:016x} {large[-18:]}"
+        facts[f"text {PCI}/{bdf}/resource"] = rows["resource"].replace(large, small)
+        sizes: Json = {"bar1Free": (1 << 28) - 1, "bar1Total": 1 << 28, "bar1Used": 1}
+        facts[f"nvml nvmlDeviceGetBAR1MemoryInfo {bdf}"] = sizes
+    assert not causes(tmp_path, "geforce-x4", facts)
+    (cause,) = causes(tmp_path, "geforce-x4", {key: value for key, value in facts.items() if "0000:22:00.0" in key})
+    assert (cause["id"], cause["faults"]) == ("gpu/0000:22:00.0/BAR1", ["bar1-small"])
+    assert cause["action"]["action"] == "inspect"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.blame import host, part
+from dgxcheck.checks.engine.blame import host, part, setting_of_all
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.check import Check, per_gpu, per_host, per_listed_gpu
 from dgxcheck.checks.engine.expected import is_coherent
@@ -89,7 +89,7 @@ def _of_the_node(box: Box, subject: Subject, judgement: Judgement) -> Iterator[C
 
 
 CHECKS = (
-    Check("gpu.c2c", per_gpu("gpu_board", _c2c), part("C2C"),
+    Check("gpu.c2c", per_gpu("gpu_board", _c2c), part("C2C"), setting_of_all("C2C"),
         remedy="check the links with nvidia-smi c2c -s; reboot; if C2C stays off, call the vendor"),
     Check("gpu.memory-node", per_listed_gpu(_memory_node), _of_the_node,
         remedy="search dmesg for memory hot-plug and NVRM lines of this GPU"),
