@@ -124,7 +124,7 @@ def escalation(component: Component, faults: Collection[FaultKind | None]) -> St
     steps = _steps(component, faults)
     halted = component.part == "cooling" and Fault.XID in faults
     if (halted or {*faults} & ASK_FOR_RESET) and _BRING_BACK.isdisjoint(steps):
-        at = int(steps[0] == "inspect")
+        at = int(steps[0] in ("inspect", "stop-jobs"))
         return (*steps[:at], *RESET_STEPS, *steps[at:])
     return steps
 
