@@ -192,3 +192,12 @@ def test_core_metrics_are_few_and_have_a_verdict_for_each_device(capsys: pytest.
 def test_the_state_blames_the_suspects_alone(name: str, blamed: str) -> None:
     states = overview.verdicts(assess(name, Request()))
     assert [device.name for device, status in states if status is not Status.PASS] == blamed.split()
+
+
+def test_a_domain_of_five_digits_is_a_part_of_the_bus_id(tmp_path: Path) -> None:
+    for folder, name in (("fixtures", "dgx-1-v100"), ("fixtures/faults", "dgx-1-v100-gpu-lost")):
+        given = (ROOT / folder / f"{name}.json").read_text(encoding="utf-8")
+        moved = re.sub(r"(?<![0-9a-f])0000:0(?=[0-9a-f]:)", "10000:0", given).replace("pci0000:00", "pci10000:00")
+        (tmp_path / f"{name}.json").write_text(moved.replace('"base": "dgx-1-v100"', '"base": "dgx-1-v100.json"'))
+    _, found = judged(str(tmp_path / "dgx-1-v100-gpu-lost.json"))
+    assert any("(10000:0a:00.0): " in cause["headline"] for cause in found["causes"]), found["causes"]

@@ -46,6 +46,7 @@ _BRIEFLY: Mapping[Code, str] = {
 _ASIDE = re.compile(r" ?\((?![0-9a-f:.]+\))[^()]*\)")
 _BUS_ID = re.compile(r"(?<=\d) \([0-9a-f:.]+\)")
 """Of a device with a number."""
+_ONLY_DOMAIN = re.compile(r"\b0000:")
 _ONE_GPU = re.compile(r" -i [0-9a-f:.]+")
 _SEVERAL_GPUS = re.compile(r" -i [0-9a-f:.]+,[0-9a-f:.,]+")
 _CUT = re.compile(r".*(?=, | and | that )")
@@ -101,7 +102,7 @@ def problem(assessment: Assessment, cause: Cause, beside: str = "") -> str:
             what = f"{what}, {sign}"
             break
     who = _whose(cause.component, gone) or _subject(assessment, cause.component, worst, beside, what)
-    who = who.replace("0000:", "")  # as lspci: without its only domain
+    who = _ONLY_DOMAIN.sub("", who)  # as lspci
     kind, colon, rest = what.partition(": ")
     if colon and who.startswith(kind):  # NVSwitch (c6:00.0): NVSwitch: fatal SXid
         what = rest
