@@ -56,8 +56,8 @@ class Ledger:
         self.tallies: dict[EventKey, Tally] = {}
         self.recent: deque[dict[str, Json]] = deque(maxlen=MOST_EVENTS)
 
-    def take(self, events: Iterable[Event], now: float, date: str, quiet: bool = False) -> Iterator[ReportedEvent]:
-        """Count events, and yield those to tell; ``now`` is in seconds since boot. ``quiet``: none is reported."""
+    def take(self, events: Iterable[Event], now: float, date: str) -> Iterator[ReportedEvent]:
+        """Count events, and yield those to tell; ``now`` is in seconds since boot."""
         for each in events:
             event = self._bounded(each)
             if (tally := self.tallies.get(event.key)) is None:
@@ -66,8 +66,6 @@ class Ledger:
             tally.event, tally.last = event, date
             tally.count += event.count
             tally.worst = event.status if worse else tally.worst
-            if quiet:
-                continue
             tally.waiting += event.count
             often = MOST_CHANGES if event.kind in CHANGES else 1
             if worse or tally.reported < often or tally.is_over(now):

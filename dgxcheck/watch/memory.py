@@ -169,7 +169,7 @@ def _memory(document: Any) -> Memory:
     memory.readings = dict(_good(memory, readings[:MOST], lambda item: _reading(*item)))
     found = dict(_good(memory, findings[:MOST_FINDINGS], lambda item: (_text(item[0]), _finding(*item[1]))))
     verdict = member("verdict", lambda word: word and _status(word).value, "")
-    date = next(_good(memory, [document.get("judged", "")], _date), "")
+    date = member("judged", lambda date: date and _date(date), "")
     memory.judged = LastJudgement(verdict=verdict, date=date, findings=found)
     return memory
 
@@ -194,7 +194,7 @@ def _sure(value: _T, good: bool) -> _T:
 
 def _recent(event: Any) -> dict[str, Json]:
     """An event as ``as_json`` words it, which is shown as it is."""
-    _status(event["status"]), _address(event.get("bdf", "")), _date(event.get("at", ""))
+    _status(event["status"]), _address(event.get("bdf", "")), _date(event["at"])
     plain = isinstance(event, dict) and all(isinstance(value, str | int | float) for value in event.values())
     found: dict[str, Json] = _sure(event, plain and event["event"] in _KINDS)
     return found
@@ -226,7 +226,7 @@ def _address(value: Any) -> str:
 
 
 def _date(value: Any) -> str:
-    return _sure(_text(value), not value or state_file.is_date(value))
+    return _sure(_text(value), state_file.is_date(value))
 
 
 def _list(value: Any) -> list[Any]:

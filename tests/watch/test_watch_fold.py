@@ -54,12 +54,6 @@ def test_changes_are_told_each_until_they_flap() -> None:
     assert len(reported) == MOST_CHANGES
 
 
-def test_what_is_quiet_is_counted() -> None:
-    ledger = Ledger()
-    assert [*ledger.take([event()] * 3, 0.0, DATE, quiet=True)] == []
-    assert ledger.tallies[event().key].count == 3
-
-
 def test_keys_and_events_are_bounded() -> None:
     ledger = Ledger()
     reported = 0

@@ -215,17 +215,19 @@ def test_a_state_file_that_is_something_else_is_said_and_replaced(text: str, tmp
     assert load(str(path)) is not None
 
 
+DATE = "2026-11-22T10:00:00Z"
 DAMAGED: tuple[tuple[str, object], ...] = (
     ("tallies", [1]),
-    ("tallies", ["xid", "fail", "0000:0\x7f:00.0", "79", "gone", 1, "", "", "fail", 0, None, 0]),
-    ("tallies", ["xid", "fail", GPU, "79", "gone", -1, "", "", "fail", 0, None, 0]),
-    ("tallies", ["xid", "fail", GPU, "79", "gone", 1, "yesterday", "", "fail", 0, None, 0]),
-    ("tallies", ["xid", "fail", GPU, "79", "\ud800", 1, "", "", "fail", 0, None, 0]),
-    ("tallies", ["xid", "fail", GPU, "79", "gone", 1, "", "", "fail", 0, float("nan"), 0]),
+    ("tallies", ["xid", "fail", "0000:0\x7f:00.0", "79", "gone", 1, DATE, DATE, "fail", 0, None, 0]),
+    ("tallies", ["xid", "fail", GPU, "79", "gone", -1, DATE, DATE, "fail", 0, None, 0]),
+    ("tallies", ["xid", "fail", GPU, "79", "gone", 1, "yesterday", DATE, "fail", 0, None, 0]),
+    ("tallies", ["xid", "fail", GPU, "79", "\ud800", 1, DATE, DATE, "fail", 0, None, 0]),
+    ("tallies", ["xid", "fail", GPU, "79", "gone", 1, DATE, DATE, "fail", 0, float("nan"), 0]),
+    ("tallies", ["xid", "fail", GPU, "79", "gone", 1, DATE, "", "fail", 0, None, 0]),
     ("events", "text"),
-    ("events", {"event": "xid", "status": "fail", "bdf": "../../etc"}),
-    ("events", {"event": "coffee", "status": "fail"}),
-    ("events", {"event": "xid", "status": "fail", "text": ["deep"]}),
+    ("events", {"event": "xid", "status": "fail", "bdf": "../../etc", "at": DATE}),
+    ("events", {"event": "coffee", "status": "fail", "at": DATE}),
+    ("events", {"event": "xid", "status": "fail", "text": ["deep"], "at": DATE}),
     ("readings", ("aer fatal", "many")),
     ("findings", ("c.d", ["fail", "0000:0z:00.0", "text"])),
     ("findings", ("c.d", ["coffee", GPU, "text"])),
