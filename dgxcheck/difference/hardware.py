@@ -25,6 +25,7 @@ def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
 
 
 def _device(old: Side, new: Side, pair: Counterparts) -> Iterator[Difference]:
+    """A site makes as many virtual functions as it needs."""
     before, after = pair.old, pair.new
     if before is None or after is None:
         side = new if before is None else old
@@ -33,7 +34,8 @@ def _device(old: Side, new: Side, pair: Counterparts) -> Iterator[Difference]:
         stays = not is_new and now is not None and (was is None or _ids(was) == _ids(now))
         remainder = "; its PCI function is still present" if stays else ""
         message = f"{'new' if is_new else 'missing'}: {_described(side, pair)}{remainder}"
-        yield _difference("better" if is_new else "worse", "new" if is_new else "gone", pair, "device", message)
+        trend: Trend = "neutral" if pair.either.is_vf is True else "better" if is_new else "worse"
+        yield _difference(trend, "new" if is_new else "gone", pair, "device", message)
     elif pair.replaced:
         yield _difference("neutral", "replaced", pair, "identity", f"replaced by {_described(new, pair)}")
     elif before.bdf and after.bdf and before.bdf != after.bdf:

@@ -157,6 +157,16 @@ def test_hcas_that_nobody_could_look_for_are_not_gone(gap: str, changed: object)
     assert compare(side("dgx-1-p100"), inside).differences == ()
 
 
+def test_virtual_functions_come_and_go_as_a_site_needs_them(changed: object) -> None:
+    assert callable(changed)
+    hca = "0000:0c:00.0"
+    old = changed(**{f"link /sys/bus/pci/devices/{hca}/physfn": "../0000:0c:00.1"})
+    new = changed("dgx-1-p100", (hca, "/sys/class/infiniband/mlx5_1"))
+    for before, after, change in ((old, new, "gone"), (new, old, "new")):
+        (said,) = (each for each in compare(before, after).differences if each.what == "device")
+        assert (said.kind, said.change, said.bdf) == ("neutral", change, hca)
+
+
 def test_what_nvidia_smi_printed_has_no_bus_ids(tmp_path: Path) -> None:
     """A matrix tells which GPUs there are by number alone: none is gone, none is new, none has moved."""
     text = tmp_path / "topo.txt"
