@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from dgxcheck.facts.host import BlockDevice, MdArray, NetInterface, Storage
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.sysfs import BLOCK
@@ -12,6 +14,8 @@ from probes.pci.tree import function_behind
 
 _SECTOR = 512  # the unit of ``size``, whatever the device's own sectors are
 _NO_DISK = ("loop", "ram", "zram")
+_WAY = LazyPattern(r"nvme\d+c\d+n\d+", "nvme", flags=re.ASCII)
+"""One of the ways to ``nvme0n1``, which the kernel hides (``nvme_set_disk_name`` in ``drivers/nvme/host``)."""
 
 
 def storage(source: Source) -> Storage:
@@ -26,7 +30,8 @@ def storage(source: Source) -> Storage:
 def whole_devices(names: tuple[str, ...]) -> tuple[str, ...]:
     """Names that are no partition of another (``sda1`` of ``sda``, ``nvme0n1p1`` of ``nvme0n1``) and can be a disk."""
     present = frozenset(names)
-    return tuple(name for name in names if not name.startswith(_NO_DISK) and not _is_partition(name, present))
+    can_be = (name for name in names if not name.startswith(_NO_DISK) and not _WAY.fullmatch(name))
+    return tuple(name for name in can_be if not _is_partition(name, present))
 
 
 def size_bytes(text: str, where: str) -> int | Missing:

@@ -13,7 +13,7 @@ BLOCK = "/sys/class/block"
 
 def test_whole_devices() -> None:
     disks = ("dm-0", "md0", "md127", "mmcblk0", "nvme0n1", "pmem0.1", "sda", "sdb", "sr0", "vda1")
-    others = ("loop0", "md0p1", "mmcblk0p2", "nvme0n1p1", "ram3", "sda1", "sda15", "zram0")
+    others = ("loop0", "md0p1", "mmcblk0p2", "nvme0c0n1", "nvme0n1p1", "nvme10c11n2", "ram3", "sda1", "sda15", "zram0")
     assert whole_devices(disks + others) == disks
 
 
