@@ -10,7 +10,7 @@ from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.limits import HCAS
 from dgxcheck.source.protocol import Source
-from probes.ask import ask, files, garbled, hexadecimal, is_decimal, line, mapped, natural, numbered, one_of
+from probes.ask import ask, decimal, files, garbled, hexadecimal, is_decimal, line, mapped, natural, numbered, one_of
 from probes.pci.tree import function_behind, is_vf
 
 
@@ -107,6 +107,4 @@ def rate(text: str, where: str) -> IbRate | Missing:
 def counter(text: str, where: str) -> int | Missing:
     """A decimal counter; older kernels print ``N/A (no PMA)`` where the port has no performance agent."""
     body = text.strip()
-    if is_decimal(body):
-        return int(body)
-    return Missing(Gap.UNSUPPORTED, where, body) if body == "N/A (no PMA)" else garbled(text, where)
+    return Missing(Gap.UNSUPPORTED, where, body) if body == "N/A (no PMA)" else decimal(text, where)

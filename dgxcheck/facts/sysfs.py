@@ -11,6 +11,8 @@ SMBIOS = "/sys/firmware/dmi/tables/DMI"
 NODES = "/sys/devices/system/node"
 EDAC = "/sys/devices/system/edac/mc"
 MEMORY_PEERS = "/sys/kernel/mm/memory_peers"
+SERVICE_GROUPS = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
+"""Of cgroup v2, and of v1."""
 
 
 def pci_file(bdf: str | None, name: str) -> str:

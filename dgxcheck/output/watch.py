@@ -15,7 +15,6 @@ from dgxcheck.watch.fold import Tally
 from dgxcheck.watch.memory import Memory
 
 SCHEMA = "dgxcheck/watch/1"
-_ACTION = {"pass": "info"}
 
 
 def json_line(reported: ReportedEvent) -> str:
@@ -41,7 +40,7 @@ def described(reported: ReportedEvent) -> str:
 
 def level(status: str) -> str:
     """``FAIL``; ``INFO`` for what is no trouble. Four letters wide."""
-    return _ACTION.get(status, status).upper().ljust(4)
+    return ("INFO" if status == "pass" else status.upper()).ljust(4)
 
 
 _LEAST_EVENTS = 5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations, islice
+from itertools import combinations
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap
@@ -121,9 +121,6 @@ class Links:
 
     def __iter__(self) -> Iterator[Link]:
         return (self._at(a, b) for a, b in combinations(range(len(self._names)), 2))
-
-    def __getitem__(self, number: int) -> Link:
-        return next(islice(self, number, None))
 
     def __len__(self) -> int:
         return len(self._names) * (len(self._names) - 1) // 2

@@ -85,10 +85,6 @@ class Children:
             if ended is None:
                 return
 
-    def reap(self) -> None:
-        """Reap those that ended."""
-        self._supervisor.reap()
-
     def stop(self) -> None:
         """End all of them."""
         self._supervisor.stop()

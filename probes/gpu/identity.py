@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import groupby
-
-from dgxcheck.facts.cpulist import cpulist
+from dgxcheck.facts.cpulist import cpulist, runs_of
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap, question, rows
 from dgxcheck.facts.nvml.gpu import Fabric, Gpu, GpuActivity, GpuAffinity, GpuBoard, GpuModes, GpuProcess, Nvml
 from dgxcheck.facts.nvml.quantities import U64
@@ -147,12 +145,6 @@ def gpu_affinity(source: Source) -> tuple[GpuAffinity, ...] | Missing:
 def members_of(words: tuple[int, ...]) -> tuple[int, ...]:
     """Numbers of the bits that are set, over 64-bit words, lowest first."""
     return tuple(64 * place + bit for place, word in enumerate(words) for bit in range(64) if word >> bit & 1)
-
-
-def runs_of(numbers: tuple[int, ...]) -> tuple[range, ...]:
-    """Ascending numbers as runs of successive ones."""
-    runs = ([n for _, n in run] for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]))
-    return tuple(range(run[0], run[-1] + 1) for run in runs)
 
 
 def _affinity(source: Source, bdf: str) -> GpuAffinity:

@@ -8,6 +8,7 @@ from itertools import chain, islice
 
 from dgxcheck.facts.host import JobDaemon, Memlock, MemlockLimit, Setting
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.sysfs import SERVICE_GROUPS
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, garbled, is_decimal, line
@@ -15,8 +16,6 @@ from probes.ask import ask, garbled, is_decimal, line
 _LABEL = "Max locked memory "
 DAEMONS = (("slurmd", "slurmd.service"), ("pbs_mom", "pbs.service"))
 """Name of the process, and of its unit. Containers are left out: whoever starts one gives it a limit."""
-_CGROUPS = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
-"""Of cgroup v2, and of v1."""
 _MOST_PIDS, _MOST_FILES, _MOST_LINES, _LONGEST = 16, 100, 1000, 200
 _PAM, _PAM_MORE = "/etc/security/limits.conf", "/etc/security/limits.d"
 _SYSTEMD = "/etc/systemd/system.conf"
@@ -54,7 +53,7 @@ def _bytes(word: str, where: str) -> int | Missing | None:
 def _daemons(source: Source) -> Iterator[JobDaemon]:
     """Those that run, known by the process of that name in the control group of their unit, or by their pid file."""
     for name, unit in DAEMONS:
-        places = [f"{group}/{unit}/cgroup.procs" for group in _CGROUPS] + [f"/run/{name}.pid"]
+        places = [f"{group}/{unit}/cgroup.procs" for group in SERVICE_GROUPS] + [f"/run/{name}.pid"]
         for pid in dict.fromkeys(pid for place in places for pid in _pids(source, place)):
             if ask(source, f"/proc/{pid}/comm", line) == name:
                 yield JobDaemon(name=name, unit=unit, limit=ask(source, f"/proc/{pid}/limits", max_locked_memory))

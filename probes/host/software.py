@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.facts.host import DeviceNode, DeviceNodes, Flavour, Imex, MemoryPeer, Module, Modules, NvidiaDriver, Unit
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap
-from dgxcheck.facts.sysfs import MEMORY_PEERS
+from dgxcheck.facts.sysfs import MEMORY_PEERS, SERVICE_GROUPS
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, decimal, files, garbled, line, mapped, numbered
@@ -54,8 +54,6 @@ SERVICES = (
     "nvsm", "nvsm-core", "nvsm-mqtt", "nvsm-api-gateway", "nvidia-fabricmanager", "nvidia-imex", "display-manager",
     "gdm", "gdm3", "lightdm", "sddm", "slurmd", "pbs", "kubelet",
 )  # fmt: skip
-_GROUPS = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice")
-"""Of cgroup v2, and of v1."""
 _ALWAYS = "systemd-journald.service"
 """Runs wherever systemd does: without its group the groups of the host are not seen from here."""
 _ENABLED = "/etc/systemd/system"
@@ -67,15 +65,15 @@ def units(source: Source) -> tuple[Unit, ...]:
 
     Each unit is asked for by its name, so that a recording holds the names of no others.
     """
-    seen = any(not isinstance(source.names(f"{group}/{_ALWAYS}"), Missing) for group in _GROUPS)
+    seen = any(not isinstance(source.names(f"{group}/{_ALWAYS}"), Missing) for group in SERVICE_GROUPS)
     return tuple(Unit(name=name, running=_runs(source, name, seen), enabled=_enabled(source, name))
                  for name in SERVICES)  # fmt: skip
 
 
 def _runs(source: Source, name: str, seen: bool) -> bool | Missing:
     if not seen:
-        return Missing(Gap.UNRECORDED, _GROUPS[0], "control groups of the host not seen")
-    return any(not isinstance(source.names(f"{group}/{name}.service"), Missing) for group in _GROUPS)
+        return Missing(Gap.UNRECORDED, SERVICE_GROUPS[0], "control groups of the host not seen")
+    return any(not isinstance(source.names(f"{group}/{name}.service"), Missing) for group in SERVICE_GROUPS)
 
 
 def _enabled(source: Source, name: str) -> bool | Missing:

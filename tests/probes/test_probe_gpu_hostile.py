@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from nvml_boards import A100, K80, V100
 from nvml_probes import PROBES
 
-from dgxcheck.facts.cpulist import cpulist
+from dgxcheck.facts.cpulist import cpulist, runs_of
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record, fields
 from dgxcheck.source.protocol import Json
 from probes.gpu.answers import as_bdf
-from probes.gpu.identity import members_of, runs_of
+from probes.gpu.identity import members_of
 
 NAMES = ("busId", "busIdLegacy", "total", "pid", "usedGpuMemory", "address", "timestamp", "state", "gpu")
 numbers = st.integers() | st.sampled_from([-1, 0, 1, 2, 2**32 - 1, 2**64 - 1, 2**64])

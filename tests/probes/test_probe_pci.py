@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
+
 import pytest
 from fake_source import PCI, FakeSource, dgx_corner, function
 
@@ -90,9 +92,7 @@ def test_no_pci_at_all() -> None:
 @pytest.mark.parametrize("vf", ["0000:06:00.4", "0000:06:01.0"])
 def test_virtual_functions_of_gpus_are_none_of_this_machine_and_gpus_side_by_side_are(vf: str) -> None:
     gpus = ("0000:06:00.0", vf, "0000:07:00.0", "0000:07:01.0")
-    files = {}
-    for bdf in gpus:
-        files |= function(bdf, class_="0x030200", vendor="0x10de")
+    files = dict(ChainMap(*(function(bdf, class_="0x030200", vendor="0x10de") for bdf in gpus)))
     box = FakeSource(files, {f"{PCI}/{vf}/physfn": "../0000:06:00.0"})
     got, found = pci(box), roles(box)
     assert not isinstance(got, Missing)

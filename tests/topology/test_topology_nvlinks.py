@@ -14,7 +14,7 @@ def test_the_lower_count_of_two_ends_counts_and_is_noted() -> None:
     links = (nvlink(bdfs[0], 0, bdfs[1]), nvlink(bdfs[0], 1, bdfs[1]), nvlink(bdfs[1], 0, bdfs[0]), down(bdfs[1], 1))
     ends = [gpu_at("pci0000:00", f"0000:00:0{i}.0", bdf, node=0) for i, bdf in enumerate(bdfs)]
     topology = Box(functions=tree(ends), nvml=nvml(bdfs), nvlinks=links).topology()
-    assert topology.links[0].label == "NV1"
+    assert next(iter(topology.links)).label == "NV1"
     note = "GPU0 reports 2 links up to GPU1, GPU1 reports 1 link up to GPU0: using the lower count."
     assert topology.notes == (note,)
 
@@ -26,11 +26,11 @@ def test_one_silent_end_leaves_the_word_to_the_other(silent: int) -> None:
     links = (nvlink(bdfs[1 - silent], 0, bdfs[silent]), down(bdfs[silent], 0, up=gap))
     ends = [gpu_at("pci0000:00", f"0000:00:0{i}.0", bdf, node=0) for i, bdf in enumerate(bdfs)]
     topology = Box(functions=tree(ends), nvml=nvml(bdfs), nvlinks=links).topology()
-    assert topology.links[0].label == "NV1"
+    assert next(iter(topology.links)).label == "NV1"
     assert topology.notes == (f"Some NVLinks of GPU{silent} are unknown (nvmlDeviceGetNvLinkState: no answer).",)
     both = Box(functions=tree(ends), nvml=nvml(bdfs), nvlinks=tuple(down(bdf, 0, up=gap) for bdf in bdfs)).topology()
-    assert (both.links[0].nvlinks, both.links[0].label) == (None, "PHB")
-    assert "GPU0" in both.links[0].nvlink_reason
+    assert (next(iter(both.links)).nvlinks, next(iter(both.links)).label) == (None, "PHB")
+    assert "GPU0" in next(iter(both.links)).nvlink_reason
 
 
 def test_boards_without_nvlink_have_none() -> None:
@@ -39,7 +39,7 @@ def test_boards_without_nvlink_have_none() -> None:
     ends = [gpu_at("pci0000:00", f"0000:00:0{i}.0", bdf, node=0) for i, bdf in enumerate(bdfs)]
     for links in ((), tuple(down(bdf, 0, up=unsupported) for bdf in bdfs)):
         topology = Box(functions=tree(ends), nvml=nvml(bdfs), nvlinks=links).topology()
-        assert (topology.links[0].nvlinks, topology.links[0].nvlink_reason) == (0, "")
+        assert (next(iter(topology.links)).nvlinks, next(iter(topology.links)).nvlink_reason) == (0, "")
         assert topology.gpus[0].nvlink_positions == 0
         assert topology.notes == ()
 
@@ -89,7 +89,7 @@ def test_one_silent_gpu_of_a_fabric_is_unknown_not_zero() -> None:
     links = (down(silent, 0, up=gap), *(link for link in box.nvlinks if link.bdf != silent))
     topology = box._replace(nvlinks=links).topology()
     assert [link.nvlinks for link in topology.links] == [None, None, 12]
-    assert "GPU is lost" in topology.links[0].nvlink_reason
+    assert "GPU is lost" in next(iter(topology.links)).nvlink_reason
 
 
 def test_links_to_a_gpu_that_is_hidden_here_are_noted() -> None:
