@@ -38,7 +38,8 @@ FAILING = {"warn": (Status.WARN, Status.UNKNOWN, Status.FAIL), "unknown": (Statu
            "fail": (Status.FAIL,), "never": ()}  # fmt: skip
 """Verdicts that the exit code reports, by ``--fail-on``."""
 failing = option("--fail-on", [*FAILING], "Lowest severity that gives a non-zero exit code; unknown ranks between warn"
-                 " and fail.", default="warn")  # fmt: skip
+                 " and fail. never: 0, whatever is found; 3 only if dgxcheck could not run.",
+                 default="warn")  # fmt: skip
 RENDERERS = {
     "text": "text.render", "json": "for_programs.as_json.render", "prometheus": "for_programs.prometheus.render",
     "nagios": "for_programs.nagios.render", "junit": "for_programs.junit.render", "healthmon": "text.healthmon",
@@ -124,8 +125,7 @@ OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
     option("-l --log-file log_file", "FILE", "Same as -o, as in nvidia-healthmon. With --duration: append events, one"
            " JSON object per line; the report goes to -o or stdout.", callback=writable),
     option("-d --debug-log debug", "FILE", "Append every query with its answer to FILE."),
-    option("--fail-on", [*FAILING], "Lowest severity that gives a non-zero exit code; unknown ranks between warn and"
-           " fail. never: 0, whatever is found; 3 only if dgxcheck could not run.", default="warn"),
+    failing,
     option("--format form", [*RENDERERS], f"{', '.join(RENDERERS)}.", default="text", metavar="FORMAT"),
     flag("--ticket", "Print what a vendor asks for first (--format ticket): part, serial numbers, versions, evidence,"
          " what was tried, what to attach."),

@@ -69,8 +69,7 @@ class JournalSink(Sink):
                 sender.setblocking(False)
                 sender.sendto(watch.journal_entry(reported), self._address)
         except OSError:  # journald is being restarted: its own pipe takes the line
-            sys.stdout.write(f"{json_line(reported)}\n")
-            sys.stdout.flush()
+            LineSink(json_line).tell(reported)
 
 
 class MetricsSink(Sink):

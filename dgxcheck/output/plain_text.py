@@ -43,10 +43,20 @@ def percent(share: float) -> str:
     return f"{100 * share:.4g} %"
 
 
+def room_of(text: str) -> int:
+    """Columns of a terminal: two for a wide character (CJK)."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import east_asian_width
+
+    return len(text) + sum(east_asian_width(char) in "WF" for char in text)
+
+
 def columns(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
     """Rows as lines with aligned columns, without trailing blanks."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [gap.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    widths = [max(map(room_of, column)) for column in zip(*rows, strict=True)]
+    return [gap.join(cell + " " * (width - room_of(cell)) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows]  # fmt: skip
 
 
 def fit_columns(
@@ -62,13 +72,13 @@ def fit_columns(
     for shown_columns in range(len(optional), -1, -1):
         for gap in ("  ", " "):
             table = _rows([head, *body, *optional[:shown_columns]], gap)
-            if max(map(len, table)) <= width:
+            if max(map(room_of, table)) <= width:
                 return table, [column[0] for column in optional[shown_columns:]]
 
     def room(parts: list[tuple[int, int]]) -> int:
         """How many of the optional columns the last block takes."""
         more = len(optional)
-        while more and max(map(len, _rows([head, *body[parts[-1][0] :], *optional[:more]], " "))) > width:
+        while more and max(map(room_of, _rows([head, *body[parts[-1][0] :], *optional[:more]], " "))) > width:
             more -= 1
         return more
 
@@ -87,7 +97,7 @@ def _parted(head: list[str], body: list[list[str]], width: int, seam: int) -> li
     start = 0
     while start < len(body):
         end = seam if start < seam else len(body)
-        while end > start + 1 and max(map(len, _rows([head, *body[start:end]], " "))) > width:
+        while end > start + 1 and max(map(room_of, _rows([head, *body[start:end]], " "))) > width:
             end -= 1
         found.append((start, end))
         start = end
@@ -96,7 +106,15 @@ def _parted(head: list[str], body: list[list[str]], width: int, seam: int) -> li
 
 def fitted(texts: Iterable[str], width: int) -> list[str]:
     """Lines cut to the width of the terminal."""
-    return [line if len(line) <= width else f"{line[: max(0, width - 1)]}…" for line in texts]
+    return [line if room_of(line) <= width else f"{_begun(line, width - 1)}…" for line in texts]
+
+
+def _begun(line: str, width: int) -> str:
+    """As much of a line as fits."""
+    end = max(0, width)
+    while room_of(line[:end]) > width and end:
+        end -= 1
+    return line[:end]
 
 
 def at_most(rows: Sequence[str], most: int | None, more: str = "and {} more; list them with -v") -> list[str]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dgxcheck.assessment import examine
 from dgxcheck.facts.missing import did_you_mean
-from dgxcheck.output.plain_text import wrap_sentences
+from dgxcheck.output.plain_text import columns, fit_columns, fitted, wrap_sentences
 from dgxcheck.output.topo.matrix import matrix
 
 WRAPPED = [
@@ -57,3 +57,11 @@ def test_a_block_ends_where_the_gpus_end_unless_that_costs_a_block_or_the_affini
     assert max(map(len, text.splitlines())) <= width
     shown = [re.split(r"\s+(?!Affinity)", line.strip()) for line in text.splitlines() if line.startswith("   ")]
     assert [f"{line[0]} .. {line[-1]}" for line in shown] == heads
+
+
+def test_wide_characters_take_two_columns() -> None:
+    assert columns([["漢字", "x"], ["abcd", "y"]]) == ["漢字  x", "abcd  y"]
+    assert fitted(["漢字漢字", "abcdefgh", "漢字", "漢"], 5) == ["漢字…", "abcd…", "漢字", "漢"]
+    assert fitted(["漢", "ab", ""], 1) == ["…", "…", ""]
+    blocks, _ = fit_columns(["", "GPU0"], [["漢字", "X"], ["b", "Y"]], [], 9)
+    assert blocks == ["     漢字", "GPU0 X", "", "     b", "GPU0 Y"]
