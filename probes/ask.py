@@ -56,7 +56,7 @@ def one_of(values: Mapping[str, T]) -> Callable[[str, str], T | Missing]:
     return parse
 
 
-_HEX_DIGITS = "0123456789abcdefABCDEF"
+HEX_DIGITS = "0123456789abcdefABCDEF"
 _U64_DIGITS = 20
 _SHOWN = 80
 
@@ -92,7 +92,7 @@ def signed(text: str, where: str) -> int | Missing:
 def hexadecimal(text: str, where: str) -> int | Missing:
     """``0x10de``: the kernel prints every id with its prefix."""
     body = text.strip()
-    if not body.startswith("0x") or not 3 <= len(body) <= 18 or body[2:].strip(_HEX_DIGITS):
+    if not body.startswith("0x") or not 3 <= len(body) <= 18 or body[2:].strip(HEX_DIGITS):
         return garbled(text, where)
     return int(body, 16)
 

@@ -10,7 +10,20 @@ from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.limits import HCAS
 from dgxcheck.source.protocol import Source
-from probes.ask import ask, decimal, files, garbled, hexadecimal, is_decimal, line, mapped, natural, numbered, one_of
+from probes.ask import (
+    HEX_DIGITS,
+    ask,
+    decimal,
+    files,
+    garbled,
+    hexadecimal,
+    is_decimal,
+    line,
+    mapped,
+    natural,
+    numbered,
+    one_of,
+)
 from probes.pci.tree import function_behind, is_vf
 
 
@@ -67,14 +80,11 @@ def _counters(source: Source, base: str) -> dict[str, int | Missing]:
     return {name: ask(source, f"{base}/{name}", counter) for name in need(source.names(base)) if name != _NO_COUNTER}
 
 
-_HEX = frozenset("0123456789abcdefABCDEF")
-
-
 def guid(text: str, where: str) -> str | Missing:
     """``506b:4b03:003c:eee8``; some virtual functions have zeros for one."""
     body = text.strip()
     groups = body.split(":")
-    if len(groups) != 4 or not all(len(group) == 4 and _HEX.issuperset(group) for group in groups):
+    if len(groups) != 4 or not all(len(group) == 4 and not group.strip(HEX_DIGITS) for group in groups):
         return garbled(text, where)
     return body if body.strip("0:") else Missing(Gap.UNSUPPORTED, where, "all zeros")
 

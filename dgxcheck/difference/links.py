@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Difference, Side, arrow, judged
 from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.topology import nvlinks as ends_of_nvlinks
 from dgxcheck.topology.paths import Hop, hops_above
 
 
@@ -46,7 +47,6 @@ def _link(old: Hop, new: Hop, name: str, gpu: bool) -> Iterator[Difference]:
 
 
 SWITCH, UNKNOWN = "NVSwitch", "?"
-_REMOTE_SWITCH = 2
 Ends = tuple[str, str]
 
 
@@ -84,7 +84,7 @@ def _counted(side: Side, bdfs: Mapping[str | None, str | None]) -> dict[Ends, in
             continue
         if isinstance(row.up, Missing):
             counts[bdf, UNKNOWN] = 0
-        elif row.up and row.remote_type == _REMOTE_SWITCH:
+        elif row.up and row.remote_type == ends_of_nvlinks.SWITCH:
             counts[bdf, SWITCH] = counts.get((bdf, SWITCH), 0) + 1
         elif row.up and not isinstance(row.remote_bdf, Missing) and (far := bdfs.get(row.remote_bdf)):
             ways[bdf, far] += 1

@@ -111,10 +111,7 @@ def fitted(texts: Iterable[str], width: int) -> list[str]:
 
 def _begun(line: str, width: int) -> str:
     """As much of a line as fits."""
-    end = max(0, width)
-    while room_of(line[:end]) > width and end:
-        end -= 1
-    return line[:end]
+    return next((line[:end] for end in range(width, 0, -1) if room_of(line[:end]) <= width), "")
 
 
 def at_most(rows: Sequence[str], most: int | None, more: str = "and {} more; list them with -v") -> list[str]:

@@ -40,11 +40,9 @@ def class_codes(source: Source) -> dict[str, int | Missing] | Missing:
         return names
     codes = {name: ask(source, f"{PCI_DEVICES}/{name}/class", hexadecimal) for name in names if is_bdf(name)}
     displays = [bdf for bdf, code in codes.items() if isinstance(code, int) and code >> 16 == DISPLAY]
-    first = {*{bdf.rpartition(":")[0]: bdf for bdf in reversed(displays)}.values()}  # of each bus, which is none
-    for bdf in displays:
-        if bdf not in first and is_vf(source, bdf) is True:
-            del codes[bdf]
-    return codes
+    first = {bdf.rpartition(":")[0]: bdf for bdf in reversed(displays)}  # of each bus, which is none
+    virtual = {bdf for bdf in {*displays} - {*first.values()} if is_vf(source, bdf) is True}
+    return {bdf: code for bdf, code in codes.items() if bdf not in virtual}
 
 
 def is_vf(source: Source, bdf: str) -> bool | Missing:
