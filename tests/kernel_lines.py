@@ -289,6 +289,9 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
       "RIP: 0010:_nv012345rm+0x1c/0x60 [nvidia]"), "kernel.driver-stuck", Fault.DRIVER_STUCK),
     (("nvidia-modeset: ERROR: GPU:1: Error while waiting for GPU progress: 0x0000cb7d:0 2:0:4048:4040",),
      "kernel.driver-stuck", Fault.DRIVER_STUCK),
+    # kubevirt/kubevirt issue 8549
+    ((f"NVRM: Attempting to remove device {GPU} with non-zero usage count!",), "kernel.driver-stuck",
+     Fault.DRIVER_STUCK),
     (("tsc: Marking TSC unstable due to clocksource watchdog",), "host.clock-source", Fault.CLOCK_SOURCE),
     (("nvidia 0000:06:00.0: swiotlb buffer is full (sz: 2097152 bytes), total 262144 (slots), used 261889 (slots)",),
      "kernel.out-of-memory", Fault.BOUNCE_BUFFERS),
@@ -331,6 +334,8 @@ UNJUDGED: tuple[Lines, ...] = (
     ("ipmi_ssif i2c-IPI0001:06: Unable to get the device id: -5", "ipmi_si IPI0001:00: KCS in invalid state 6",
      "ipmi_si IPI0001:00: interfacing existing BMC (man_id: 0x00b3d1, prod_id: 0x0001, dev_id: 0x20)"),
     (f"{_MLX5}Port module event: module 0, Cable unplugged",),
+    (f"NVRM: Attempting to remove device {GPU} with non-zero usage count!",
+     f"NVRM: Continuing with GPU removal for device {GPU}"),
     (f"NVRM: GPU {GPU} is already bound to NovaCore.",),  # and NVML lists it now
     (f"nouveau {GPU}: gr: init failed, -110",),
     ("pcieport 0000:00:02.0: pciehp: Slot(5): Link Down/Up ignored (recovered by DPC)",),

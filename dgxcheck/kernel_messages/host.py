@@ -3,7 +3,7 @@
 Linux kernel/panic.c, arch/x86/mm/fault.c, arch/arm64/kernel/traps.c, kernel/hung_task.c, kernel/watchdog.c,
 kernel/rcu/tree_stall.h, mm/oom_kill.c, arch/x86/kernel/traps.c, tsc.c and nmi.c; kernel/dma/swiotlb.c;
 drivers/thermal/intel/therm_throt.c, thermal_core.c; kernel/reboot.c; net/sched/sch_generic.c; drivers/char/ipmi; of the
-NVIDIA driver src/nvidia-modeset.
+NVIDIA driver src/nvidia-modeset, kernel-open/nvidia/nv-pci.c.
 """
 
 from __future__ import annotations
@@ -50,6 +50,9 @@ _FRAME = Form(
 )  # fmt: skip
 """A function of the NVIDIA driver on a stack, with its address before Linux 4.10 (commit bb5e5ce545f2); the name of
 a process can begin so too."""
+_GIVEN_UP = rf"(?:minor )?device (?P<device>{PATTERN}|\d{{1,3}})"
+_HELD = Form("NVRM: Attempting to remove ", rf"{_GIVEN_UP} with non-zero usage count!")
+_LET_GO = Form("NVRM: Continuing with GPU removal for ", _GIVEN_UP)
 _PANIC = Form("Kernel panic - not syncing: ", r"(?P<why>.{0,200})")
 _BY_HARDWARE = LazyPattern(
     r"(?:Fatal|Uncorrect\w{0,5}|Machine|Timeout).{0,40}(?:machine check|hardware error)|"
@@ -125,7 +128,7 @@ _NMI = Form("NMI: ", r"(?P<what>PCI system error \(SERR\)|IOCK error)")
 
 def events(lines: Lines) -> list[HostEvent]:
     """All of these, in the order of the log."""
-    found = [*_single(lines), *_silent_bmc(lines), *_stuck(lines), *_oopses(lines), *_hung(lines)]
+    found = [*_single(lines), *_silent_bmc(lines), *_held(lines), *_stuck(lines), *_oopses(lines), *_hung(lines)]
     return sorted(found, key=lambda event: event.seconds)
 
 
@@ -172,6 +175,17 @@ def _silent_bmc(lines: Lines) -> list[HostEvent]:
         elif first_match(_BMC_FOUND, message):
             found, garbled = True, []
     return garbled if found else [*absent, *garbled]
+
+
+def _held(lines: Lines) -> Iterator[HostEvent]:
+    """GPUs that the driver was told to give up, and waits for who has them open; the last line of each."""
+    held: dict[str, HostEvent] = {}
+    for seconds, message in lines:
+        if match := _HELD.match(message):
+            held[match["device"]] = host_event("held", match["device"], seconds, message)
+        elif match := _LET_GO.match(message):
+            held.pop(match["device"], None)
+    yield from held.values()
 
 
 def _stuck(lines: Lines) -> Iterator[HostEvent]:

@@ -324,3 +324,10 @@ def test_a_model_of_unknown_size_has_the_bar1_of_the_others(tmp_path: Path) -> N
     (cause,) = causes(tmp_path, "geforce-x4", {key: value for key, value in facts.items() if "0000:22:00.0" in key})
     assert (cause["id"], cause["faults"]) == ("gpu/0000:22:00.0/BAR1", ["bar1-small"])
     assert cause["action"]["action"] == "inspect"
+
+
+def test_who_has_a_lost_gpu_open_does_not_hold_the_driver(tmp_path: Path) -> None:
+    held = f"NVRM: Attempting to remove device {HOT} with non-zero usage count!"
+    assert [cause["id"] for cause in causes(tmp_path, "dgx-h200", {}, (held,))] == ["driver/NVIDIA driver"]
+    fallen = (f"NVRM: GPU {HOT}: GPU has fallen off the bus.", held)
+    assert [cause["id"] for cause in causes(tmp_path, "dgx-h200", {}, fallen)] == [f"gpu/{HOT}"]

@@ -185,14 +185,31 @@ def _crashed(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 
 def _stuck(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     """Warns if a task was blocked for minutes, or a CPU locked up, in a function of the NVIDIA driver, and if
-    nvidia-modeset waits for a GPU that makes no progress. Tasks that hang elsewhere are not judged.
+    nvidia-modeset waits for a GPU that makes no progress, or the driver for programs to let go of a GPU that is taken
+    from it. Tasks that hang elsewhere are not judged, nor GPUs that are held and have fallen off the bus.
 
     Source: Linux kernel/hung_task.c and kernel/watchdog.c; the stack names the driver's module; of the driver
-    src/nvidia-modeset
+    src/nvidia-modeset, kernel-open/nvidia/nv-pci.c
     """
+    gone = {each.bdf for each in log.off_bus}
+    if held := [event for event in events if event.trouble == "held"]:
+        events = [event for event in events if event.trouble != "held"]
+        names = first_of([event.part for event in held])
+        message = f"it waits for programs that hold GPU {names}, which is taken from it{reach(log)}"
+        if not events and not gone.issuperset(event.part for event in held):
+            return _warning(Fault.DRIVER_STUCK, message, log, held, _HELD)
+        if not events:
+            return Judgement(Status.PASS, message, evidence=lines(log, held))
     names = first_of([*dict.fromkeys(map(_in_module, events))])
     message = f"tasks hung in it {counted(len(events), 'time')}: {names}{reach(log)}"
     return _warning(Fault.DRIVER_STUCK, message, log, events)
+
+
+_HELD = (
+    "fuser -v /dev/nvidia* lists who has GPUs open: jobs, nvidia-persistenced, DCGM, a display server, a container; ask"
+    " the owners to end them. The driver goes on by itself then, unless its release miscounts"
+    " (NVIDIA/open-gpu-kernel-modules issues 1119 and 1374)"
+)
 
 
 def _warning(
@@ -240,7 +257,7 @@ def _longest(times: Iterable[float]) -> float:
 
 
 CHECKS = (
-    Check("kernel.driver-stuck", _of_host(_stuck, "no task hung in the NVIDIA driver", "stuck"), driver,
+    Check("kernel.driver-stuck", _of_host(_stuck, "no task hung in the NVIDIA driver", "stuck", "held"), driver,
         remedy=Fault.DRIVER_STUCK.remedy),
     Check("kernel.panic", _of_host(_panic, "no panic or oops logged", "panic", "oops"), _blame_panic,
         remedy="save the crash data (/sys/fs/pstore, /var/lib/systemd/pstore, /var/crash) and the BMC's event log;"
