@@ -75,8 +75,8 @@ def _is_other_bar(bar: Bar, expected: float | None) -> bool:
 
 def _bar1(box: Box) -> Judged:
     """Fails if BAR1 is unassigned, or has no more than {pcie.bar1-small} on a model that has at least
-    {pcie.bar1-large}; warns if it is otherwise smaller than the model's, or than that of another GPU of a model of which
-    no size is on record, or if NVML and the PCI bus report different sizes.
+    {pcie.bar1-large}; warns if it is otherwise smaller than the model's, or than that of another GPU of the same model
+    of which no size is on record, or if NVML and the PCI bus report different sizes.
 
     Source: resource of /sys/bus/pci/devices, nvmlDeviceGetBAR1MemoryInfo; GPUDirect RDMA guide on large BARs
     """
