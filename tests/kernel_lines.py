@@ -41,6 +41,10 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("NVRM: GPU2 _kgspRpcRecvPoll: GSP RM heartbeat timed out",), "kernel.xid", Fault.XID),
     (("NVRM: _kgspRpcRecvPoll: GSP RM heartbeat timed out",), "kernel.xid", Fault.XID),
     (("NVRM: _kgspIsHeartbeatTimedOut: Heartbeat timed out",), "kernel.xid", Fault.XID),
+    # Linux drivers/pci/pci.c: before 5.18 and 5.7; a minute after a reset
+    *(((f"nvidia {GPU}: {words}",), "kernel.off-bus", Fault.GPU_LOST) for words in (
+        "can't change power state from D3cold to D0 (config space inaccessible)",
+        "Refused to change power state, currently in D3", "not ready 65535ms after bus reset; giving up")),
     (("NVRM: nvAssertOkFailedNoLog: Assertion failed: GPU lost from the bus [NV_ERR_GPU_IS_LOST] (0x0000000F) returned"
       " from rmStatus @ kernel_ce_gv100.c:106",), "kernel.off-bus", Fault.GPU_LOST),
     # https://github.com/scitix/sichek/issues/51
@@ -167,6 +171,8 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
      "kernel.iommu-fault", Fault.IOMMU),
     (("iommu ivhd0: AMD-Vi: Event logged [IOTLB_INV_TIMEOUT device=0a:00.0 address=0x106c2d8f0]",),
      "kernel.iommu-fault", Fault.IOMMU_UNANSWERED),
+    (("AMD-Vi: Completion-Wait loop timed out",), "kernel.iommu-fault", Fault.IOMMU_UNANSWERED),
+    (("AMD-Vi: IOMMU 0000:60:00.2: Completion-Wait loop timed out",), "kernel.iommu-fault", Fault.IOMMU_UNANSWERED),
     (("DMAR: VT-d detected Invalidation Time-out Error: SID a00",), "kernel.iommu-fault", Fault.IOMMU_UNANSWERED),
     # lore.kernel.org: mlx5 on a bare metal VF; VMD on Ice Lake
     (("DMAR: [INTR-REMAP] Request device [0a:00.0] fault index 1600 [fault reason 37] Blocked a compatibility format",),
@@ -336,6 +342,7 @@ UNJUDGED: tuple[Lines, ...] = (
     (f"{_MLX5}Port module event: module 0, Cable unplugged",),
     (f"NVRM: Attempting to remove device {GPU} with non-zero usage count!",
      f"NVRM: Continuing with GPU removal for device {GPU}"),
+    (f"nvidia {GPU}: not ready 1023ms after bus reset; waiting", f"nvidia {GPU}: ready 2047ms after bus reset"),
     (f"NVRM: GPU {GPU} is already bound to NovaCore.",),  # and NVML lists it now
     (f"nouveau {GPU}: gr: init failed, -110",),
     ("pcieport 0000:00:02.0: pciehp: Slot(5): Link Down/Up ignored (recovered by DPC)",),

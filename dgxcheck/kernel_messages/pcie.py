@@ -60,6 +60,7 @@ _IOMMU: tuple[tuple[Form, IommuRefusal], ...] = (
     (Form("] Request device [", rf"{_SHORT}\] ", before=r"DMAR: ?\[DMA (?:Read|Write)[A-Z_ ]{0,20}"), "memory"),
     (Form("] Request device [", rf"{_SHORT}\] ", before=r"DMAR: ?\[INTR-REMAP"), "interrupt"),
     (Form("AMD-Vi: Event logged [IOTLB_INV_TIMEOUT device=", rf"{_SHORT} ", before=_IVHD), "unanswered"),
+    (Form("Completion-Wait loop timed out", before=rf"AMD-Vi: (?:IOMMU {PATTERN}: )?"), "unanswered"),
     (Form("VT-d detected Invalidation Time-out Error: SID ", "(?P<sid>[0-9a-f]{1,4})$", before="DMAR: "), "unanswered"),
     (Form("CMDQ error (cons 0x", r"[0-9a-f]{8}\): ATC invalidate timeout", before=_SMMU), "unanswered"),
     (Form("CMD_SYNC timeout at 0x", r"[0-9a-f]{8} ", before=_SMMU), "unanswered"),
