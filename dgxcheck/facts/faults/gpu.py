@@ -201,7 +201,7 @@ class Gpu:
     C2C_DOWN = FaultKind("c2c-down", "NVLink-C2C between a GPU and its CPU is not in use", "hardware",
         steps=("inspect", "reboot", "field-diagnostic", "contact-vendor"),
         remedy="nvidia-smi c2c -s shows which of its links are off; look for Xids and NVRM lines of this GPU in the"
-        " kernel log", source="nvidia-smi(1): c2c")
+        " kernel log", source=f"{OWN}; nvidia-smi(1): c2c")
     MEMORY_NODE = FaultKind("memory-node", "the memory of a GPU on Grace is not the NUMA node that it should be",
         "software", steps=("inspect", "reboot", "contact-vendor"), source=OWN)
     INFOROM = FaultKind("inforom", "the InfoROM is corrupted or unreadable", "hardware", about=("gpu", "InfoROM"),
