@@ -79,6 +79,9 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
       "NVRM: nvidia.ko because it does not include the required GPU"), "kernel.gpu-start", Fault.GPU_UNRECOGNISED),
     *(((f"NVRM: No NVIDIA {words}",), "kernel.gpu-start", Fault.GPU_MISSING)
       for words in ("GPU found.", "graphics adapter found!")),
+    # open-gpu-kernel-modules issue 1151
+    (("NVRM: osInitNvMapping: *** Cannot attach gpu", f"NVRM: GPU {NOWHERE}: RmInitAdapter failed! (0x22:0x56:894)"),
+     "kernel.gpu-start", Fault.GPU_UNRECOGNISED),
     ((f"NVRM: GPU {NOWHERE}: RmInitAdapter failed! (0x62:0x51:1941)",), "kernel.gpu-start", Fault.START_MEMORY),
     (("NVRM: _kgspBootGspRm: (the GPU is likely in a bad state and may need to be reset)",
       f"NVRM: GPU {NOWHERE}: RmInitAdapter failed! (0x62:0x40:1941)"), "kernel.gpu-start", Fault.GPU_NOT_STARTED),

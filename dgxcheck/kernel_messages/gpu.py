@@ -59,6 +59,7 @@ _NOT_STARTED: Mapping[Form, NoStart] = {
     Form("NVRM: Can't find an IRQ for your NVIDIA card!"): "interrupt",
     Form("GPU does not have the necessary power cables connected", before=_SAYS): "power",
     Form("No firmware image found", before=_SAYS): "firmware",
+    Form("RmInitAdapter failed! (", "0x22:0x56:", before=_SAYS): "unattached",
     Form("RmInitAdapter failed! (", "0x[0-9a-f]{1,8}:0x56:", before=_SAYS): "unsupported-call",
     Form("RmInitAdapter failed! (", "0x[0-9a-f]{1,8}:0x51:", before=_SAYS): "no-memory",
     Form("FSP boot cmds failed. RM cannot boot", before=_IN_CODE): "",

@@ -44,7 +44,9 @@ _AMD_MEMORY = (
 _PROCESSOR = Form("PROCESSOR ", r"[0-9a-f]{1,4}:[0-9a-f]{1,8} TIME \d{1,20} SOCKET (?P<socket>\d{1,3}) ", _HARDWARE)
 _LOGGED = Form("Machine check events logged", before=_HARDWARE)
 _PAGE = Form("Memory failure: 0x", r"[0-9a-f]{1,16}: (?:recovery action for|Sending SIGBUS|Killing) ")
-_POISONED = (Form("mce: Uncorrected hardware memory error in user-access at ", r"[0-9a-f]{1,16}"), _PAGE)
+_CONSUMED = Form("mce: Uncorrected hardware memory error in user-access at ", r"[0-9a-f]{1,16}")
+"""The CPU reports that a program read bad memory: its machine check is of the core that read, which is not at fault."""
+_POISONED = (_CONSUMED, _PAGE)
 _APEI = Form("[Hardware Error]: ", r" {0,7}(?P<rest>\S.*)", before=r"(?:mce: |\{(?P<record>\d{1,10})\})?")
 _SEVERITY = LazyPattern(r"event severity: (?P<severity>[a-z]{1,20})")
 _SECTION = LazyPattern(r"section_?[ ]?type: (?P<section>[^\n]{1,60})")
@@ -63,7 +65,10 @@ def errors(lines: Lines, of_driver: Lines = ()) -> list[HostEvent]:
     edac = [event for seconds, message in lines if (event := _edac(seconds, message)) is not None]
     times = [event.seconds for event in edac]
     reported = (block.event for block in _blocks(lines) if block.event is not None)
-    others = [check for check in (*_machine_checks(lines), *reported) if not _near(check.seconds, times)]
+    consumed = [seconds for seconds, message in lines if _CONSUMED.match(message)]
+    checks = (check for check in _machine_checks(lines)
+              if check.trouble == "memory" or check.corrected or not _near(check.seconds, consumed))  # fmt: skip
+    others = [check for check in (*checks, *reported) if not _near(check.seconds, times)]
     times += [event.seconds for event in others]
     of_gpus = [*_gpu_memory(of_driver)]
     unnamed = [each for each in _unnamed(lines) if not _near(each.seconds, times)

@@ -106,6 +106,8 @@ REPORTS: list[tuple[str, Facts, list[str], str, set[str], set[str]]] = [
       "gpu/0000:61:00.0", {"reboot"}, {"change-setting", "reset-gpu"}),
     ("dgx-h100", unlisted("df"), ["NVRM: GPU 0000:df:00.0: RmInitAdapter failed! (0x62:0x51:1941)"],
       "gpu/0000:df:00.0", {"inspect"}, {"replace", "reset-gpu"}),  # open-gpu-kernel-modules issue 892
+    ("dgx-h100", unlisted("df"), ["NVRM: osInitNvMapping: *** Cannot attach gpu", "NVRM: GPU 0000:df:00.0:"
+      " RmInitAdapter failed! (0x22:0x56:894)"], "gpu/0000:df:00.0", {"reboot"}, {"change-setting", "reset-gpu"}),
     ("dgx-h100", {**unlisted("c3", "d1", "df")}, ["NVRM: The NVIDIA GPU 0000:c3:00.0 (PCI ID: 10de:2330)",
       "NVRM: installed in this system is not supported by the", "NVRM: NVIDIA 580.105.08 driver release."],
       "gpu/0000:c3:00.0", {"reboot"}, {"change-setting", "reset-gpu"}),  # NVIDIA/aicr issue 1858: one of eight
@@ -177,6 +179,15 @@ def test_what_public_reports_tell_has_its_cause_and_nothing_harmful(tmp_path: Pa
             due = cause["action"]["action"]
             assert due in first, (component, steps)
             assert harmful.isdisjoint(steps[: steps.index(due) + 1]), (component, steps)
+
+
+def test_a_gpu_whose_chip_the_driver_cannot_tell_is_looked_at_first(tmp_path: Path) -> None:
+    """NVIDIA/open-gpu-kernel-modules issue 1151: it is off the bus, or of a kind that the driver does not know."""
+    path = tmp_path / "log.txt"
+    path.write_text("[   79.050000] NVRM: GPU 0000:05:00.0: RmInitAdapter failed! (0x22:0x56:894)\n")
+    (cause,) = judged(str(path))[1]["causes"]
+    assert [action["action"] for action in cause["actions"]] == ["inspect", "drain", "power-cycle", "contact-vendor"]
+    assert cause["id"].startswith("gpu/")
 
 
 @pytest.mark.parametrize("buses", [("05",), ("05", "06")])

@@ -82,6 +82,12 @@ _REASONS: Mapping[NoStart, _Reason] = {
         "find that driver with lspci -k -d 10de:; if it is not meant to have the GPU (nouveau, a frame buffer), deny it"
         " in /etc/modprobe.d and rebuild the initramfs",
     ),
+    "unattached": _Reason(
+        Fault.GPU_UNRECOGNISED, ": it does not answer, or this driver does not know its chip (0x22:0x56)",
+        "look at it with lspci -vv: with rev ff or an unknown header type it is off the bus; else read the NVRM lines"
+        " before it: in confidential computing a GPU attaches once per reset, so that persistence mode has to be set"
+        " before the first use; a release that does not know the chip starts no GPU of that model",
+    ),
     "unsupported-call": _Reason(
         Fault.GPU_REFUSED, ": this driver does not support it, or not in its present mode (0x56)",
         "read the NVRM lines before it; take the other kind of kernel modules (open or proprietary) or another release;"
@@ -95,7 +101,7 @@ _ALONE = _Reason(
 )  # fmt: skip
 _LOST = _Reason(fault=Fault.GPU_NOT_STARTED, text=": it does not respond", remedy="")
 """It fell off the bus; what the driver says of its start follows from that."""
-_OF_A_MODEL = frozenset({"supported", "needs-open", "not-open", "unsupported", "unsupported-call"})
+_OF_A_MODEL = frozenset({"supported", "needs-open", "not-open", "unsupported", "unattached", "unsupported-call"})
 _LATE = "watch it: if it happens again, cold power cycle, then check the GPU's power cables and seating"
 _MODULES: Mapping[ModuleTrouble, tuple[FaultKind, str]] = {
     "signature": (Fault.MODULE_UNSIGNED, "its signature was refused (Secure Boot, kernel lockdown)"),
