@@ -114,7 +114,7 @@ _MACHINE: Mapping[Reader, Signs] = {
                      "| fan ", "| temperature", "| event logging", "orrectable ecc"),
     event_log.read_redfish: ("@odata.type",),
     event_log.read_idrac: ("record:", "seqnumber", "pci1", "pci3", "cpu0", "mem0", "psu0", "fan0", "tmp0", "vlt0"),
-    event_log.read_iml: ("server critical fault",),
+    event_log.read_iml: ("server critical fault", "uncorrectable pci express", "uncorrectable machine check"),
     own_records.read_smart: ("smart log for", "smartctl ", "=== start of ", "critical_warning", "smart_status",
                              "smart/health information"),
     own_records.read_arrays: (" : active", " : inactive"),

@@ -326,7 +326,42 @@ FLAPS = "".join(
     f"Jan  3 10:{minute:02}:01 gpu1 kernel: mlx5_core 0000:5e:00.0 mlx5_3: Port: 1 Link {state}\n"
     for minute in (11, 19, 24) for state in ("DOWN", "ACTIVE")
 )
+PRE_INIT = "   1 |  Pre-Init  |0000171903| Critical Interrupt #0xa1 | Bus Fatal Error | Asserted\n"
+ILO = "LOG: Uncorrectable {} (Slot 4, Bus 0, Device 3, Function 0, Error status 0x00000020)\n"
+PROVIDER = """\
+n7:19:31 [2] nccl_net_ofi_rdma_init:7712 NCCL WARN NET/OFI OFI fi_getinfo() call failed: No data available
+n7:19:31 [2] nccl_net_ofi_create_plugin:338 NCCL WARN NET/OFI aws-ofi-nccl initialization failed
+"""
+CLAIM = """\
+  Warning  FailedPrepareDynamicResources  9m (x4 over 11m)  kubelet  Failed to prepare dynamic resources: prepare \
+dynamic resources: NodePrepareResources failed for ResourceClaim job-0-{}
+"""
+DOMAIN = "channel-x: error preparing devices: error applying config: current node not ready in ComputeDomain"
+CDI = "gpu-x: error preparing devices: unable to create CDI spec file for claim"
+HGX = """\
+{{"@odata.type": "#LogEntry.v1_15_0.LogEntry", "Severity": "Critical", "Created": "2026-03-04T05:06:07+00:00",
+ "Message": "The resource property {} has detected errors of type '{}'."}}
+"""
+CONSUMED = """\
+[ 9001.100000] mce: [Hardware Error]: CPU 33: Machine Check Exception: f Bank 1: bd80000000100134
+[ 9001.100100] mce: Uncorrected hardware memory error in user-access at 7f1c2d3400
+[ 9001.100200] Memory failure: 0x7f1c2d3: recovery action for dirty LRU page: Recovered
+"""
 COMPONENTS = {
+    "an event before the clock was set": (PRE_INIT, [("host/host/PCIe links", "inspect")]),
+    "an error of PCIe of HPE's iLO": (ILO.format("PCI Express Error"), [("host/host/PCIe links", "inspect")]),
+    "a machine check of HPE's iLO": (
+        ILO.format("Machine Check Exception").replace("Slot 4", "Processor 2"), [("host/host/CPUs", "inspect")]),
+    "a plug-in that finds no device": (PROVIDER, [("host/host/network of NCCL", "inspect")]),
+    "a claim of a domain": (CLAIM.format(DOMAIN), [("host/host/IMEX", "inspect")]),
+    "a claim of a GPU": (CLAIM.format(CDI), [("host/host/GPUs for the scheduler", "inspect")]),
+    "HGX, a link of PCIe": (HGX.format("GPU_SXM_5 PCIe", "LTSSM Link Down"), [("host/host/PCIe links", "inspect")]),
+    "HGX, errors of PCIe": (HGX.format("PCIeSwitch_0", "PCIe Uncorrectable Error"), [
+        ("host/host/PCIe links", "inspect")]),
+    "HGX, memory": (HGX.format("GPU_SXM_3 Memory", "Row-Remapping Failure"), [
+        ("gpu/ffffffff:00:00.0/memory", "inspect")]),
+    "HGX, a reset": (HGX.format("GPU_SXM_7", "GPU Reset Required"), [("gpu/ffffffff:00:00.0", "inspect")]),
+    "memory that a core read": (CONSUMED, [("host/host/memory", "inspect")]),
     "an event with what its number means": (DECODED, [("host/host/memory", "inspect")]),
     "a port that goes down again and again": (FLAPS, [("port/0000:5e:00.0/1", "inspect")]),
     "mdadm --detail": (DETAIL.format(", degraded"), [("disk/md1", "inspect")]),

@@ -59,6 +59,13 @@ UNSUPPORTED = """\
 n1:77:90 [0] NCCL INFO NCCL version 2.26.2+cuda12.8
 n1:77:90 [0] misc/cudawrap.cc:36 NCCL WARN Cuda failure 801 'operation not supported'
 """
+REDFISH = """\
+{"@odata.type": "#LogEntryCollection.LogEntryCollection", "Members": [
+ {"@odata.type": "#LogEntry.v1_3_0.LogEntry", "Created": "2026-02-03T04:28:34-06:00", "Severity": "OK",
+  "Message": "The power supplies are redundant."},
+ {"@odata.type": "#LogEntry.v1_3_0.LogEntry", "Created": "2026-02-03T04:04:14-06:00", "Severity": "Critical",
+  "Message": "Power supply redundancy is lost."}]}
+"""
 CLOSED = "n1:77:91 [0] misc/socket.cc:50 NCCL WARN socketProgress: Connection closed by remote peer n2<3>\n"
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "a clique of NCCL's settings": (FABRIC, ()),
@@ -84,6 +91,8 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "records of an iDRAC, newest first": ("\n".join(OPERATES.splitlines()[::-1]), ()),
     "records of an iDRAC, a supply operated": (OPERATED, ("warn power-supply inspect",)),
     "records of an iDRAC, a supply has its input": (FAILED, ("warn power-supply inspect",)),
+    "entries by Redfish, redundant again": (REDFISH, ()),
+    "entries by Redfish, lost again": (REDFISH.replace("T04:04", "T05:04"), ("warn power-supply inspect",)),
     "the log of HPE's iLO with numbers, repaired": (IML, ()),
     "the log of HPE's iLO with numbers": (IML.replace("Repaired", "Critical"), ("warn test-failed inspect",)),
 }

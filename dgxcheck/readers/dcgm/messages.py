@@ -50,28 +50,32 @@ last the reason of EKS."""
 _FORMS = (
     (Fault.DIMM_ERRORS, r"\bDIMM|(?:\b|_)EDAC\b"),
     (Fault.GPU_LOST, r"f[ae]ll(?:en)? off the bus|GPU[ _]is[ _]lost|not be detected|unable to communicate"),
+    (Fault.IMEX_NODES, r"^NodePrepareResources.{1,600} not ready in ComputeDomain"),
     (Fault.GPUS_NOT_OFFERED,
      r"gres/gpu count (?:reported lower|too low)|of \d{1,3} GPUs are allocatable|(?:stat|Waiting for) gres\.conf file"
      r"|^gres\.conf |^Ignoring file-less|configured to autodetect nvml|number of devices unavailable for nvidia\.com/"
-     r"|DRA driver \S{1,60} is not registered|registered DRA plugins|^NodePrepareResources: "
+     r"|DRA driver \S{1,60} is not registered|registered DRA plugins|^NodePrepareResources(?: failed for .{1,320})?: "
      r"|device marked unhealthy|no healthy devices present|expected \d{1,3} GPUs?,? (?:but )?(?:found|got) \d"
      r"|\bnvml\.Init: [A-Z]"
      r"|^nvidia-(?!dcgm)\S{1,120} is (?:Init:)?(?:CrashLoopBackOff|(?:Run|Create)Container(?:Config)?Error|Error$)"),
     (Fault.CONTAINER_RUNTIME, r"Detected non-NVML platform"),
     (Fault.FILE_SYSTEM, r"shutting down file ?system|file ?system is read-?only"),
-    (Fault.RESET_REQUIRED, r"\(GPU_RESET\)"), (Fault.REBOOT_REQUIRED, r"\(NODE_REBOOT\)"),
-    (Fault.DRAIN_REQUIRED, r"\(DRAIN_P2P\)"), (Fault.DRAIN_AND_RESET, r"\(DRAIN_AND_RESET\)"),
+    (Fault.RESET_REQUIRED, r"\(GPU_RESET\)|of type '?(?:GPU )?Reset Required"),
+    (Fault.REBOOT_REQUIRED, r"\(NODE_REBOOT\)"),
+    (Fault.DRAIN_REQUIRED, r"\(DRAIN_P2P\)"),
+    (Fault.DRAIN_AND_RESET, r"\(DRAIN_AND_RESET\)|of type '?(?:GPU )?Drain and Reset Recommended"),
     (Fault.XID_CONTAINED, r"\ba contained error"),
     (Fault.SRAM_EXCEEDED, r"SRAM Threshold"),
     (Fault.ROWS_EXHAUSTED, r"row remap limit"),
     (Fault.MEMORY_FAULTY, r"faulty memory elements|memory mismatch|NaN-value memory|\bmiscompare"),
     (Fault.P2P_TESTED, r"\bunsuccessfully (?:written to|wrote data)\b"),
-    (Fault.REMAP_FAILED, r"row remap\w* (?:has )?fail|failed to remap"),
+    (Fault.REMAP_FAILED, r"row[ -]remap\w* (?:has )?fail|failed to remap"),
     (Fault.REMAP_PENDING, r"(?:row remap\w*|remapp\w*)[\w ]{0,24}pending|pending row remap"),
     (Fault.RETIREMENT_PENDING, r"(?:page retire\w*|retired pages)[\w ]{0,24}pending"
      r"|pending (?:page retire|retired page)"),
     (Fault.PAGES_EXHAUSTED, r"(?:retired|page retire)[\w ]{0,60}(?:limit|more than|maximum)|or more retired pages"),
-    (Fault.ECC_UNCORRECTED, r"uncorrectable|double[- ]bit|(?:\b|_)DBEs?(?:\b|_)"),
+    (Fault.ECC_UNCORRECTED, r"(?<!PCIe )uncorrectable(?! (?:PCI|bus|machine check))|double[- ]bit"
+     r"|(?:\b|_)DBEs?(?:\b|_)"),
     (Fault.ECC_CORRECTED, r"single[- ]bit|(?:\b|_)SBEs?(?:\b|_)"),
     (Fault.ECC_PENDING, r"ECC memory for GPU \d{1,3} is in a pending"),
     (Fault.ECC_OFF, r"ECC (?:mode )?is (?:disabled|not enabled)"),

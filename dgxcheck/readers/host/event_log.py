@@ -25,11 +25,11 @@ from dgxcheck.readers.values import numbered
 
 TOOL = "ipmitool sel"
 _ROW = LazyPattern(
-    r"(?P<id>[0-9a-f]{1,4}) \| (?P<date>\d\d/\d\d/\d{2,4}|Pre-Init) {0,2}\| {0,2}(?P<time>\d\d:\d\d:\d\d|\d{1,12})"
+    r"(?P<id>[0-9a-f]{1,4}) \| {1,2}(?P<date>\d\d/\d\d/\d{2,4}|Pre-Init) {0,2}\| {0,2}(?P<time>\d\d:\d\d:\d\d|\d{1,12})"
     r"(?: [AP]M)?(?: [A-Z]{3,4})? {0,2}\| (?P<sensor>[^|]{1,80}?) \|"
     r" (?P<event>[^|]{1,100}?(?:\([^()]{1,80}\))?(?: \| [\w ]{0,20}DIMM[\w ]{1,20})?)"
     r"(?: \| (?P<way>Asserted|Deasserted))?(?: \|.{0,100})?",
-    " | ",
+    " | ", " |  ",
 )
 """Old releases of ipmitool print no direction, and name the DIMM in its place."""
 _FAULTS: tuple[tuple[str, str, Outcome, FaultKind | None], ...] = (
@@ -74,8 +74,9 @@ _FIELD = LazyPattern(r"(?P<name>[A-Z][\w ()]{2,30}?) {0,20}: {0,4}(?P<value>.{0,
 _SENTENCES = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, words in (
     (Fault.POWER_SUPPLY, r"power ?suppl|power input|\bPSU"),
     (Fault.FAN, r"\bfans?\b"),
-    (Fault.DIMM_ERRORS, r"\bmemory(?:summary)?\b"),
-    (Fault.AER_UNCORRECTABLE, r"fatal error .{0,40}\b(?:component|bus|slot)|PCIe? .{0,60}(?:fatal|uncorrect)"),
+    (Fault.DIMM_ERRORS, r"(?<!GPU )(?<!_SXM_\d )\bmemory(?:summary)?\b"),
+    (Fault.AER_UNCORRECTABLE, r"fatal error .{0,40}\b(?:component|bus|slot)|PCIe?\b.{0,60}(?:fatal|uncorrect)"
+     r"|uncorrect\w* PCI\b|PCIe\b.{0,60}(?:link (?:goes )?down|incorrect link|link error)"),
     (Fault.MACHINE_CHECK, r"\bCPU \d .{0,60}(?:error|machine check)|machine check|\bIERR\b"),
     (Fault.DISK, r"\b(?:drive|disk)\b"),
 ))  # fmt: skip
@@ -140,6 +141,7 @@ def _stands_for(sensor: str, words: str) -> int | None:
 def read_redfish(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Entries of a log service, alone or in a collection, and the health of what is not well."""
     part = ToolPart(REDFISH_TOOL)
+    entries: list[tuple[str, str, str]] = []
     for found, where in documents(lines, lambda found: str(found.get("@odata.type", "")).startswith("#")):
         part.lines.update(where)
         for each, kind in _members(found, str(found.get("@odata.type", ""))):
@@ -147,7 +149,7 @@ def read_redfish(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             status = status if isinstance(status, dict) else {}
             health = status.get("Health") if status.get("State") not in ("Absent", "Disabled") else None
             if kind.startswith("#LogEntry.") and each.get("Resolved") is not True:
-                _logged(part, str(each.get("Severity")), f"{each.get('Message', '')}, {each.get('Created', '')}")
+                entries.append((str(each.get("Created", "")), str(each.get("Severity")), str(each.get("Message", ""))))
             elif health in ("Critical", "Warning"):
                 what = str(each.get("ProcessorType") or kind.strip("#").partition(".")[0])
                 message = f"{what} {each.get('Name') or each.get('Id') or each.get('MemberId') or ''}".strip()
@@ -155,6 +157,8 @@ def read_redfish(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                     part.add(HOST, "log", "note", None, f"{message}: health is {health}")
                 else:
                     _logged(part, "Critical", f"{message}: health is {health}")
+    _stands(part, [Logged(at, severity, text, f", {created}") for at, (created, severity, text)
+                   in enumerate(sorted(entries, key=itemgetter(0)))])  # fmt: skip
     return part.imported(sound="log")
 
 
@@ -238,6 +242,12 @@ def read_idrac(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             logged.append(Logged(record, severity, value, f", {date}"))
             severity = ""
     logged += (Logged(at, "Warning" if _BAD.search(text) else "", text) for at, text in enumerate(_oldest_first(short)))
+    _stands(part, logged)
+    return part.imported(sound="log")
+
+
+def _stands(part: ToolPart, logged: list[Logged]) -> None:
+    """What is logged and not over: a later record says of the same part that it is well again."""
     over: dict[str, int] = {}
     for each in logged:
         if each.severity not in ("Critical", "Warning") and _OVER.search(each.text):
@@ -246,7 +256,6 @@ def read_idrac(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         of = each.of()  # a power supply that operates has its input too
         if each.at >= max(over.get(name, each.at) for name in (of, of.removeprefix("power input for "))):
             _logged(part, each.severity, each.text + each.date)
-    return part.imported(sound="log")
 
 
 def _oldest_first(rows: list[tuple[str, str]]) -> list[str]:
@@ -258,24 +267,23 @@ def _oldest_first(rows: list[tuple[str, str]]) -> list[str]:
 
 IML_TOOL = "HPE IML"
 _CRITICAL = LazyPattern(
-    r"(?:.{0,200}\W)?"
-    r"(?P<message>Server Critical Fault \(Service Information: [^()]{3,160}(?:\([^()]{1,8}\))?\)).{0,80}",
-    "Server Critical Fault",
+    r"(?:.{0,200}\W)?(?P<message>(?:Server Critical Fault \(Service Information: [^()]{3,160}(?:\([^()]{1,8}\))?"
+    r"|Uncorrectable PCI Express Error(?: Detected\.)? ?[^()]{0,40}\((?:Slot|Embedded|Segment)\b[^()]{3,160}"
+    r"|Uncorrectable Machine Check Exception \((?:Board|Processor)\b[^()]{3,200})\)).{0,120}",
+    "Server Critical Fault", "Uncorrectable PCI Express Error", "Uncorrectable Machine Check Exception",
 )
 _REPAIRED = LazyPattern(r"(?:\d{1,9} {1,8})?Repaired\b", "Repaired")
 _IML_HEAD = LazyPattern(r"(?:ID {1,8})?Severity {1,12}Class {1,40}(?:Last )?\w.{0,120}", "Severity ")
-_POWER = LazyPattern(r"Power Suppl", "Power Suppl")
 
 
 def read_iml(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """HPE's Integrated Management Log: a fault that took power away, with the board that it names."""
+    """HPE's Integrated Management Log: faults that stopped the machine, with the board, slot or CPU that they name."""
     part = ToolPart(IML_TOOL)
     for number, text in numbered(lines):
         if match := _CRITICAL.fullmatch(text):
             part.lines.add(number)
-            fault = Fault.POWER_SUPPLY if _POWER.search(match["message"]) else Fault.TEST_FAILED
             if not _REPAIRED.match(text):
-                part.add(HOST, "log", "warn", fault, match["message"])
+                _logged(part, "Critical", match["message"])
         elif _IML_HEAD.fullmatch(text):
             part.beside.add(number)
     return part.imported(sound="log")

@@ -45,10 +45,11 @@ _KUBELET = LazyPattern(
     r"|plugin(?: name)? \"?[\w.-]{0,60}nvidia\.com\"? not found in the list of registered DRA plugins"
     r"|Allocate failed due to (?:[\w; ]{10,120} nvidia\.com/[\w-]{1,60}|[^,]{1,400}\bnvml(?:\.Init)?: [\w ]{3,80})"
     r"|NodePrepareResources: rpc error: code = \w{2,40} desc = [\w .:-]{1,200}"
+    r"|NodePrepareResources failed for (?:Resource)?[Cc]laim [\w./-]{1,300}: [^\"]{1,400}"
     r"|\d{1,5} (?P<few>Insufficient) nvidia\.com/[\w-]{1,60})"
     r"(?:[^\w-].{0,2000})?",
     "nvidia.com is not registered", "registered DRA plugins", "Allocate failed due to", "Insufficient nvidia.com/",
-    "NodePrepareResources: rpc error",
+    "NodePrepareResources: rpc error", "NodePrepareResources failed for",
 )
 """In events of pods, and in the log of kubelet: pkg/kubelet/cm/dra/plugin, cm/devicemanager/manager.go."""
 _AT = LazyPattern(r"\bPCI:(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})\b", "PCI:")

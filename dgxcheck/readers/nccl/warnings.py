@@ -164,8 +164,10 @@ _HCA = (
     _host(r"NET/OFI Unable to register memory .{0,60}RC: -?22\b", "ib-register", "fail", Fault.RDMA_ACCESS,
           "the network plug-in cannot register memory of a GPU (EINVAL): see that plug-in, libfabric and the adapter's"
           " driver are of releases that belong together"),
+    _host(r"NET/OFI .{0,40}fi_getinfo\(\) call failed: No data available", "plug-in", "warn", Fault.TCP_FALLBACK,
+          "libfabric finds no device: compare fi_info -p efa in a container, which needs /dev/infiniband, and outside"),
     _host(r"NET/(?:OFI|AWS Libfabric|gIB|FastSocket)\b.{0,200}(?:fail|error|[Uu]nable)", "plug-in", "warn",
-          Fault.TRANSFER_FAILED, "the network plug-in reports an error, see the log"),
+          Fault.TRANSFER_FAILED, "the network plug-in reports an error, see the log", True),
     _host(r"Failed to initialize any NET plugin", "plug-in", "fail", Fault.TCP_FALLBACK,
           "no network plug-in could start"),
 )  # fmt: skip
