@@ -106,3 +106,15 @@ def test_a_label_that_follows_other_text_is_not_the_ports() -> None:
     found = one(hcas.read_ibstat, text)
     assert f"text {IB}/mlx5_0/ports/1/phys_state" not in found.facts
     assert unread([found], text) == [4, 5]
+
+
+def test_ports_that_grep_left_without_a_heading() -> None:
+    """A label that comes again is of the next port."""
+    text = "CA 'mlx5_0'\n State: Active\n Rate: 400\nCA 'mlx5_1'\n State: Down\n Rate: 10\n State: Active\n Rate: 200\n"
+    output = one(hcas.read_ibstat, text)
+    folder = "/sys/class/infiniband"
+    states = {key: value for key, value in output.facts.items() if key.endswith("/state")}
+    assert list(states) == [f"text {folder}/{port}/state" for port in (
+        "mlx5_0/ports/1", "mlx5_1/ports/1", "mlx5_1/ports/2")]  # fmt: skip
+    assert [str(value)[:1] for value in states.values()] == ["4", "1", "4"]
+    assert unread([output], text) == []

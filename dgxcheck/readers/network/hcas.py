@@ -52,18 +52,21 @@ _IBSTAT_LABELS = frozenset((
 def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Rates are left out: ``ibstat`` tells neither lanes nor generation."""
     part = PortsPart(IBSTAT_TOOL)
-    device, port = "", 0
+    device, port, own = "", 0, ""
     for number, line in numbered(lines, bare):
         label, colon, value = line.partition(":")
         if match := _IBSTAT_DEVICE.fullmatch(line):
-            device, port = match[1], 0
+            device, port, own = match[1], 0, ""
             part.ports.setdefault(device, [])
         elif match := _GONE.fullmatch(line):
             part.add(match["device"], "device", "warn", Fault.HCA_UNLISTED, match["what"])
         elif device and (match := _IBSTAT_PORT.fullmatch(line)):
-            port = int(match[1])
+            port, own = int(match[1]), "heading"
             part.add_port(device, port, {})
         elif device and colon and label in _IBSTAT_LABELS:
+            if label in _IBSTAT_FILES[1] and own in ("", label):  # of an output without its headings, as grep leaves it
+                port, own = port + 1, label
+                part.add_port(device, port, {})
             if file := _IBSTAT_FILES[port > 0].get(label):
                 where = f"{device}/ports/{port}" if port else device
                 part.found |= device_files(where, worded(file, value.strip()))
