@@ -74,3 +74,12 @@ def test_an_interface_that_was_set_down(tmp_path: Path) -> None:
     lines = {UPTIME_S - HOUR_S + n * 5 * MINUTE_S: E1 for n in range(12)}
     down: dict[str, Json] = {f"text {NET.format('eth0')}/carrier": {"missing": "unsupported"}}
     assert not carriers(tmp_path, "dgx-b300", lines, {}, {}, down)
+
+
+@pytest.mark.parametrize(("base", "line", "due"), [
+    ("dgx-1-v100", "NETDEV WATCHDOG: ib1 (mlx5_core): transmit queue 0 timed out", ["ib1"]),
+    ("dgx-a100", "mlx5_core 0000:0c:00.0 ib0: NETDEV WATCHDOG: CPU: 7: transmit queue 3 timed out 5124 ms", ["ib0"]),
+    ("dgx-a100", "NETDEV WATCHDOG: ib44 (mlx5_core): transmit queue 0 timed out", []),
+])  # fmt: skip
+def test_a_queue_of_ipoib_that_timed_out(base: str, line: str, due: list[str], tmp_path: Path) -> None:
+    assert carriers(tmp_path, base, {3600.0: line}, {}, {}) == due

@@ -1,4 +1,4 @@
-"""Ethernet: the speed of the fastest interface, how often each lost its carrier, and which one sent nothing."""
+"""Ethernet: the speed of the fastest interface, how often each lost its carrier; which one, or IPoIB, sent nothing."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from dgxcheck.facts.host import NetInterface, had_carrier
 from dgxcheck.facts.kernel_log import HostEvent
 from dgxcheck.facts.missing import Missing, need, or_gap, rows
 
-_ARPHRD_ETHER = 1
-_ETHERNET = 0x0200
-"""PCI base class and subclass; Ethernet over USB, as a BMC offers it, has none."""
+_ARPHRD_ETHER, _ARPHRD_INFINIBAND = 1, 32
+_ETHERNET, _NETWORK = 0x0200, 0x02
+"""PCI base class and subclass, and base class; Ethernet over USB, as a BMC offers it, has none."""
 NO_CARRIER = "no physical Ethernet interface has a carrier"
 
 
@@ -63,11 +63,13 @@ def _per_interface(
 
 def _physical(box: Box, interface: NetInterface) -> bool:
     """Is it Ethernet of a PCI function, not a bridge, a tunnel, IP over InfiniBand or USB?"""
-    if isinstance(interface.bdf, Missing) or interface.type != _ARPHRD_ETHER:
-        return False
-    function = box.topology.functions.get(interface.bdf)
-    class_code = None if function is None else function.class_code
-    return isinstance(class_code, int) and class_code >> 8 == _ETHERNET
+    return interface.type == _ARPHRD_ETHER and _class_of(box, interface) >> 8 == _ETHERNET
+
+
+def _class_of(box: Box, interface: NetInterface) -> int:
+    """Class code of its PCI function; 0 without one."""
+    function = None if isinstance(interface.bdf, Missing) else box.topology.functions.get(interface.bdf)
+    return function.class_code if function is not None and isinstance(function.class_code, int) else 0
 
 
 def _speed(box: Box, interface: NetInterface, interfaces: list[NetInterface]) -> Judgement:
@@ -95,14 +97,20 @@ def _speed(box: Box, interface: NetInterface, interfaces: list[NetInterface]) ->
 
 @or_gap
 def _with_cable(box: Box) -> list[NetInterface]:
-    """Those that have a carrier; those that had one, or were to send, so that there is a cable, or was one."""
+    """Those that have a carrier; those that had one, or were to send, so that there is a cable, or was one; of IP over
+    InfiniBand those that were to send."""
     up, limit = need(connected(box)), box.settings.limit("network.carrier")
     without = [each for each in rows(box.snapshot.network) if each not in up and _physical(box, each)]
     return [
         *up,
+        *(each for each in rows(box.snapshot.network) if _is_ipoib(box, each) and _silent(box, each)),
         *(each for each in without
           if _silent(box, each) or _lost(each) > limit or _flaps(box, each, limit) or _is_unplugged(box, each)),
     ]  # fmt: skip
+
+
+def _is_ipoib(box: Box, interface: NetInterface) -> bool:
+    return interface.type == _ARPHRD_INFINIBAND and _class_of(box, interface) >> 16 == _NETWORK
 
 
 def _is_unplugged(box: Box, interface: NetInterface) -> bool:
@@ -130,7 +138,7 @@ def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgem
     if it has none, but lost one twice, so that it had one. InfiniBand counts the same in link_downed. Warns also if so
     many were lost between two readings or, by the kernel log, within the last day (the first minutes after boot apart,
     and not of an interface that was set down; those within half a minute are one), and if that log says that its
-    transmit queue timed out.
+    transmit queue timed out, that of IP over InfiniBand, too.
 
     Source: carrier_down_count of /sys/class/net since Linux 4.16; threshold of Azure's node checks; kernel log
     (net/sched/sch_generic.c; mlx5 en_main.c and others)
@@ -139,7 +147,7 @@ def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgem
         message = f"its transmit queue timed out {counted(len(silent), 'time')}"
         return Judgement(
             Status.WARN, message, len(silent), 0, "", (Evidence("kernel log", silent[-1]),), fault=Fault.PORT_ERRORS,
-            remedy=_FLAPPING.replace("INTERFACE", interface.name),
+            remedy=_OF_IPOIB if _is_ipoib(box, interface) else _FLAPPING.replace("INTERFACE", interface.name),
         )  # fmt: skip
     if _is_unplugged(box, interface) and _lost(interface) <= box.settings.limit("network.carrier"):
         where = (Evidence(f"/sys/class/net/{interface.name}/carrier", False),)
@@ -232,6 +240,10 @@ _FLAPPING = (
 )
 
 
+_OF_IPOIB = (
+    "look in the kernel log for what came before it; perfquery shows the errors of this port, and perfquery LID PORT"
+    " those of the switch port at its other end (perfquery(8))"
+)
 _NO_CABLE = (
     "see whether a cable is to be in it; if so, compare ethtool INTERFACE and ethtool -m INTERFACE with the switch"
     " port: link, light and module of both ends (ethtool(8))"
