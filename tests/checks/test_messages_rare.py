@@ -304,3 +304,12 @@ def test_a_gpu_less_than_the_driver_had_or_than_beside_it(base: str, gone: str, 
 def test_no_minor_number_is_too_high_to_compare(tmp_path: Path) -> None:
     box = changed(tmp_path, {"nvml nvmlDeviceGetMinorNumber 0000:bb:00.0": 2**31 - 1}, base="l40s-x8")
     assert messages(box, "gpu.count") == {"skip no-reference: no matching reference machine"}
+
+
+@pytest.mark.parametrize(("model", "status"), [("NVIDIA GB10", "pass"), ("Tesla V100-SXM2-16GB", "warn")])
+def test_the_slots_of_a_dgx_spark_are_short_of_power_in_health(model: str, status: str, tmp_path: Path) -> None:
+    line = f"7000.1;mlx5_core {HCA}: mlx5_pcie_event:299:(pid 1): Detected insufficient power on the PCIe slot (27W)."
+    box = changed(tmp_path, {f"nvml nvmlDeviceGetName {bdf}": model for bdf in GPUS}, add=[line])
+    found = {finding.subject.bdf: finding.judgement.status.value
+             for finding in run(box, [each for each in CHECKS if each.id == "kernel.hca"])}  # fmt: skip
+    assert found[HCA] == status

@@ -36,7 +36,7 @@ _SXM = LazyPattern(r"SXM|HGX|HBM3|\bPG50[69]\b|\bGB10\b|\bH(?:20|100|200|800)\b|
 _CARD = LazyPattern(r"PCIe|NVL\b|\bCNX\b", flags=re.IGNORECASE)
 """nvidia-smi's product names: ``NVIDIA H100 80GB HBM3`` and ``NVIDIA B200`` are modules, ``NVIDIA H100 NVL`` a card."""
 _GRACE = LazyPattern(r"\bG[BH][23]00\b", "GB200", "GB300", "GH200", "GH300")
-_BESIDE_A_CPU = LazyPattern(r"\bG[BH][123]00\b|\bGB10\b")
+_SPARK = LazyPattern(r"\bGB10\b", "GB10")
 
 
 def is_module(model: str) -> bool:
@@ -46,7 +46,12 @@ def is_module(model: str) -> bool:
 
 def is_of_baseboard(model: str) -> bool:
     """Is it a module on a board that feeds all GPUs of its machine? A Grace shares a board with its own CPU."""
-    return is_module(model) and not _BESIDE_A_CPU.search(model)
+    return is_module(model) and not (_GRACE.search(model) or _SPARK.search(model))
+
+
+def is_spark(box: Box) -> bool:
+    """Is it a DGX Spark, or another maker's machine with GB10?"""
+    return any(_SPARK.search(model_family(box, gpu) or "") for gpu in box.topology.gpus)
 
 
 def is_coherent(box: Box) -> bool:

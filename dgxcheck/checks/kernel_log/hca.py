@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dgxcheck.checks.engine.blame import itself
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.expected import is_spark
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import duration, flaps
@@ -76,17 +77,19 @@ _MEANINGS: dict[HcaTrouble, _Meaning] = {
 def _hcas(box: Box) -> Judged:
     """Fails if mlx5_core logged, since it last took over an adapter, that it could not start it, that its PCI slot is
     unavailable or that its firmware stopped responding (a health issue of severity 0 to 2); warns on one of severity 3,
-    on a transmit queue that timed out, and if it is too hot or the slot reports insufficient power. Registers that may
-    not be read (ACCESS_REG) are not a fault.
+    on a transmit queue that timed out, and if it is too hot or the slot reports insufficient power, which on a DGX
+    Spark means nothing. Registers that may not be read (ACCESS_REG) are not a fault.
 
-    Source: Linux drivers/net/ethernet/mellanox/mlx5/core: main.c, health.c, events.c, en_main.c
+    Source: Linux drivers/net/ethernet/mellanox/mlx5/core: main.c, health.c, events.c, en_main.c; for the power of a DGX
+    Spark https://github.com/NVIDIA/dgx-spark-playbooks/pull/108
     """
     log = box.snapshot.kernel_log
     subjects = {device.bdf: subject(device) for device in rows(hcas(box)) if isinstance(device.bdf, str)}
     if isinstance(log, Missing):
         yield HOST, unjudged(log) if subjects else _NO_HCAS
         return
-    events = [event for event in log.hcas if event.trouble in _MEANINGS]
+    meant = _MEANINGS.keys() - ({"power"} if is_spark(box) else set())
+    events = [event for event in log.hcas if event.trouble in meant]
     for bdf in sorted({event.bdf for event in events} - subjects.keys()):
         subjects[bdf] = Subject(kind="hca", name=bdf, bdf=bdf)
     for bdf, at in subjects.items():
