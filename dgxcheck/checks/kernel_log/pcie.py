@@ -154,8 +154,10 @@ def _refused(box: Box) -> Judged:
     IOMMU
     """
     log = need(box.snapshot.kernel_log)
+    named = [event.seconds for event in log.iommu if event.what == "unanswered" and event.bdf]
     placed = [(next((device for device in box.topology.devices if _is_at(device.bdf, event)), None), event)
-              for event in log.iommu]  # fmt: skip
+              for event in log.iommu if event.what != "unanswered" or event.bdf
+              or not any(abs(event.seconds - seconds) <= WINDOW_S for seconds in named)]  # fmt: skip
     unseen = not box.topology.functions
     found = grouped((event.bdf if at is None else at.bdf or "", event) for at, event in placed
                     if at is not None or not event.bdf or event.line.startswith(_OF_DRIVER)

@@ -60,8 +60,8 @@ class Gpu:
         "the driver does not take a GPU: it does not support it, lacks its firmware, or another driver holds it",
         "software", steps=("change-setting", "reboot"), source=README)
     GPU_UNRECOGNISED = FaultKind("gpu-unrecognised",
-        "the driver does not support a GPU, by its own words, of a model that this release supports, or cannot tell"
-        " which chip it is", "hardware",
+        "the driver does not support a GPU, by its own words, of a model that this release supports, or cannot"
+        " identify its chip", "hardware",
         steps=("inspect", "power-cycle", "contact-vendor"),
         remedy="in a virtual machine see first whether it is a vGPU, which needs the guest driver of the host's vGPU"
         " software, or in confidential computing, whose mode the host sets (with NVSwitches of all GPUs at once); on"
