@@ -32,7 +32,7 @@ OF_A_GPU = (
     "dgx-a100-remap-failed", "dgx-a100-remap-pending", "dgx-a100-reset-required", "dgx-a100-xid-64", "dgx-a100-xid-94",
     "dgx-a100-xid-119-reboot", "dgx-1-v100-xid-32", "dgx-station-v100-gpu-missing",
     "dgx-station-v100-mixed-memory", "dgx-station-v100-one-hot", "k80-x8-driver-hangs", "k80-x8-ecc-off",
-    "k80-x8-p2p-acs", "k80-x8-p2p-acs-silent", "k80-x8-page-pending", "dgx-2-odd-compute-mode", "dgx-a100-odd-board",
+    "k80-x8-p2p-acs-silent", "k80-x8-page-pending", "dgx-2-odd-compute-mode", "dgx-a100-odd-board",
     "k80-x8-odd-auto-boost", "pcie-x4-odd-power-range", "pcie-x8-odd-inforom",
     "dgx-a100-sram-threshold", "dgx-a100-rows-512", "dgx-a100-bank-without-spare-rows", "dgx-2-corrected-flood",
     "dgx-2-pages-growing", "pcie-x8-page-double-bit", "dgx-1-v100-memory-hot", "dgx-a100-memory-warmer",
@@ -146,6 +146,7 @@ STAYS = {
         "of a virtual machine, whose GPUs are below no bridge"),
     "gb200-nvl72-memory-corrected": "of the host, its memory or the driver",
     "dgx-h100-hca-bad-device": "of one adapter, as dgx-1-v100-hca-not-started, which is moved",
+    "k80-x8-p2p-acs": "of one of the boards at the switch that two share",
     **dict.fromkeys(
         ("dgx-2-hca-asleep", "dgx-2-hca-set-aside"), "of a box whose adapters are at different depths"),
     **dict.fromkeys(

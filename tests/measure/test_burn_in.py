@@ -128,7 +128,7 @@ def test_a_fault_is_told_of_its_gpu(
     found = findings(ran)
     assert {bdf for bdf, each in found.items() if each["status"] == "fail"} == bad
     assert {each["status"] for bdf, each in found.items() if bdf not in bad} == {"pass"}
-    assert all(said in found[bdf]["message"] for bdf in bad)
+    assert all(said in found[bdf]["message"] for bdf in bad), [found[bdf]["message"] for bdf in bad]
 
 
 @pytest.mark.in_ci

@@ -23,10 +23,15 @@ CARRIED = (
 """Faults of every layer that a report shows."""
 COVERED_ELSEWHERE = {
     **{name: {("pcie.uniform", "0000:09:08.0")} for name in ("k80-x8-p2p-acs", "k80-x8-p2p-acs-silent")},
+    "big-sur-acs-switch": {("pcie.uniform", "0000:83:08.0")},
+    "l40s-x8-acs-switch": {("pcie.uniform", "0000:9a:00.0")},
+    "geforce-x4-own-fans-stalled": {("thermal.outlier", "0000:23:00.0")},
+    "dgx-1-v100-no-gpu-starts": {("tools.reports", "")},
     "dgx-b200-no-mlx5-ib": {("pcie.uniform", f"0000:0{bus}:00.{number}") for bus in (5, 6) for number in (0, 1)},
 }
-"""Of the K80, the odd port is a finding of its own where the peer-to-peer status is not known. Of the B200, without
-RDMA devices VPD alone tells the bridges to the NVSwitches from HCAs, and a report has none."""
+"""The odd port is a finding of its own where the peer-to-peer status is not known, and so is the hot GPU where no
+target of its fans is; nvidia-smi's own words for a driver that started no GPU are in a report alone. Of the B200,
+without RDMA devices VPD alone tells the bridges to the NVSwitches from HCAs, and a report has none."""
 BAD = ("warn", "fail", "unknown")
 
 
