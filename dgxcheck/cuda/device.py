@@ -6,7 +6,7 @@ import ctypes
 import os
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from dgxcheck.cuda.driver import (
@@ -188,6 +188,10 @@ class CudaGpu:
         before, self._kept = self._kept, ExitStack()
         try:
             yield
+        except CudaError:
+            with suppress(CudaError):  # in a broken context nothing can be freed: what broke it is what counts
+                self._kept.close()
+            raise
         finally:
             self._kept.close()
             self._kept = before
