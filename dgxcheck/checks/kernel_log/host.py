@@ -191,18 +191,16 @@ def _stuck(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     Source: Linux kernel/hung_task.c and kernel/watchdog.c; the stack names the driver's module; of the driver
     src/nvidia-modeset, kernel-open/nvidia/nv-pci.c
     """
-    gone = {each.bdf for each in log.off_bus}
-    if held := [event for event in events if event.trouble == "held"]:
-        events = [event for event in events if event.trouble != "held"]
-        names = first_of([event.part for event in held])
-        message = f"it waits for programs that hold GPU {names}, which is taken from it{reach(log)}"
-        if not events and not gone.issuperset(event.part for event in held):
-            return _warning(Fault.DRIVER_STUCK, message, log, held, _HELD)
-        if not events:
-            return Judgement(Status.PASS, message, evidence=lines(log, held))
-    names = first_of([*dict.fromkeys(map(_in_module, events))])
-    message = f"tasks hung in it {counted(len(events), 'time')}: {names}{reach(log)}"
-    return _warning(Fault.DRIVER_STUCK, message, log, events)
+    held = [event for event in events if event.trouble == "held"]
+    if events := [event for event in events if event.trouble != "held"]:
+        names = first_of([*dict.fromkeys(map(_in_module, events))])
+        message = f"tasks hung in it {counted(len(events), 'time')}: {names}{reach(log)}"
+        return _warning(Fault.DRIVER_STUCK, message, log, events)
+    names = first_of([event.part for event in held])
+    message = f"it waits for programs that hold GPU {names}, which is taken from it{reach(log)}"
+    if {each.bdf for each in log.off_bus}.issuperset(event.part for event in held):
+        return Judgement(Status.PASS, message, evidence=lines(log, held))
+    return _warning(Fault.DRIVER_STUCK, message, log, held, _HELD)
 
 
 _HELD = (
