@@ -142,3 +142,16 @@ def test_a_container_of_which_nodes_are_not_known_has_no_fault_of_theirs(
     (finding,) = run(seen, [check for check in loaded.CHECKS if check.id == "driver.library"])
     assert finding.judgement.fault is not None, finding.judgement.message
     assert (finding.status.value, finding.judgement.fault.word) == ("fail", fault)
+
+
+@pytest.mark.parametrize(("refused", "status"), [(GPU, "skip"), ("0000:07:00.0", "fail")])
+def test_only_the_gpu_that_the_driver_gave_up_on_has_its_reason_there(
+    refused: str, status: str, tmp_path: Path
+) -> None:
+    line = f"5000.0;NVRM: GPU {refused}: RmInitAdapter failed! (0x22:0x56:884)"
+    document: Json = {"schema": "dgxcheck/overlay/1", "base": "dgx-a100", "facts": driver(GPU),
+                      "add": {"kmsg 60": line}}  # fmt: skip
+    path = tmp_path / "gave-up.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    (finding,) = [each for each in run(box(str(path)), CHECKS) if each.subject.bdf == GPU]
+    assert finding.status.value == status
