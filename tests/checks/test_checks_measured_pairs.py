@@ -126,6 +126,8 @@ def test_pairs_joined_alike(tmp_path: Path) -> None:
         (22.8, 19.6, None, "skip not-recorded"),
         (9.9, None, True, "skip not-recorded"),
         (9.9, 0, True, "skip not-recorded"),
+        (0, 18.8, True, "skip not-recorded"),
+        (0.9, 1.0, True, "warn"),
     ],
 )
 def test_latency(on: float, off: float | None, access: bool | None, due: str) -> None:
