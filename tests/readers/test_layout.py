@@ -164,6 +164,15 @@ def test_bars_of_a_numbered_table_are_the_table_s() -> None:
         assert undone(tuple(form.format(n, row) for n, row in enumerate(table, 1))).lines[1:] == undone(table).lines[1:]
 
 
+@pytest.mark.parametrize("above", ["", "```", "Here is what it said, line by line.", "admin@node01:~$ cat -n log"])
+@pytest.mark.parametrize("below", ["", "```", "Thanks in advance for any help with this.", "admin@node01:~$"])
+def test_numbered_lines_end_at_what_no_tool_prints(above: str, below: str) -> None:
+    said = tuple(f"link {name} is up" for name in ("a", "b", "c", "d", "e"))
+    numbered = tuple(f"{n:6d}\t{line}" for n, line in enumerate(said, 1))
+    assert undone((above, *numbered, below)).lines[1:6] == said
+    assert undone(("   D\\D   up   down", *numbered, below)).lines[1:6] == numbered
+
+
 def test_a_frame_that_a_terminal_broke_is_mended() -> None:
     wrapped = [part for line in TABLE.split("\n") for part in (line[:50], line[50:]) if part]
     layout = undone(tuple(wrapped))

@@ -141,7 +141,7 @@ def _before_hopper(box: Box) -> Judgement:
     if not up and nvlinks_disabled(box):
         return skip("dependency-failed", "the driver was told to leave the NVLinks off: see nvlink.state")
     first = [link for link in links if link.link == 0]
-    evidence = tuple(answered(int(link.up is True), "nvmlDeviceGetNvLinkState", link.bdf, 0) for link in first)
+    evidence = tuple(answered(int(link.up is True), "nvmlDeviceGetNvLinkState", link.bdf, link.link) for link in first)
     message = f"{up} of {counted(len(links), 'NVLink')} up ({counted(switches, 'NVSwitch', 'NVSwitches')})"
     return judged(Fault.FABRIC_MANAGER_DOWN, message, up, len(links), "links", evidence, fails=not up)
 

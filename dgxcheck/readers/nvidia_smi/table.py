@@ -203,7 +203,7 @@ class _Reader:
                 self.tables[-1] = replace(self.tables[-1], facts={**self.tables[-1].facts, **_windows()})
             self._above = set()
         self._gpus, self._system, self._understood = [], {}, set()
-        self._row, self._below = 0, False
+        self._below = False
 
     def _keep(self, number: int) -> None:
         (self._understood if self._gpus or self._system else self._above).add(number)
