@@ -51,6 +51,7 @@ def test_a_cap_far_below_the_limit(
     found = throttled(tmp_path, "dgx-h200", of_h200(own, others))
     assert [each["fault"] for each in found] == due
     assert all(each["subject"]["bdf"] == SLOW for each in found)
+    assert all(f"cap at {own[3]} of 700 W" in each["message"] for each in found)
 
 
 def reasons(bdf: str, mask: Json) -> dict[str, Json]:

@@ -10,10 +10,12 @@ from gpu_box import grown
 from test_health_checks import box, changed
 
 from dgxcheck.assessment import assess
+from dgxcheck.checks.answers.capability import is_answered
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import BAD, Status
+from dgxcheck.checks.engine.finding import BAD, Judgement, Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
@@ -150,3 +152,26 @@ def test_err_in_a_table_names_the_next_step(tmp_path: Path) -> None:
     assert found["driver.answers"].status is Status.UNKNOWN
     assert found["driver.answers"].judgement.remedy.startswith("run nvidia-smi -q -i")
     assert found["driver.answers"].remedy.startswith("run nvidia-smi -q -i 0000:0f:00.0 as root; ")
+
+
+def test_only_answers_that_are_a_fault_blame_the_gpu(tmp_path: Path) -> None:
+    machine = box(changed(tmp_path, {}, BOX))
+    check = next(each for each in CHECKS if each.id == "driver.answers")
+    (at,) = [each.subject for each in run(machine, (check,)) if each.subject.bdf == GPU]
+    silent = Judgement(Status.UNKNOWN, "no answer")
+    assert not [*check.blames(machine, at, silent)]
+    assert [each.bdf for each in check.blames(machine, at, replace(silent, fault=Fault.GPU_UNREADABLE))] == [GPU]
+
+
+@pytest.mark.parametrize(("state", "silent"), [(0, False), (1, True)])
+def test_only_a_link_that_is_up_has_a_far_end(state: int, silent: bool, tmp_path: Path) -> None:
+    facts: dict[str, Json] = {f"nvml nvmlDeviceGetNvLinkState {GPU} 3": state}
+    gap: Json = {"missing": "unsupported", "code": 3, "detail": "NVML 3"}
+    found = bad(tmp_path, facts | {f"nvml nvmlDeviceGetNvLinkRemotePciInfo {GPU} 3": gap})
+    assert (("driver.answers", GPU, "unknown") in found) is silent
+
+
+@pytest.mark.parametrize("path", ["gpu_ecc.volatile_corrected.total", "gpu_ecc.aggregate_uncorrected.total"])
+def test_errors_are_counted_where_ecc_is_on(path: str) -> None:
+    assert is_answered(path, "NVIDIA A40", 550, True)
+    assert not is_answered(path, "NVIDIA A40", 550, False)
