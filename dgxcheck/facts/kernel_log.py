@@ -149,6 +149,8 @@ class PcieError(LoggedEvent):
     """Of the bits, as the kernel has them: ``BadTLP``."""
     unrecovered: bool = False
     """The kernel could not recover the device."""
+    other_gpus: tuple[str, ...] = ()
+    """GPUs below the port that reported it, or on its card, that the kernel could not recover."""
     past: bool = False
     """Kept by firmware from before this boot."""
     more: int = 0

@@ -17,12 +17,16 @@ from dgxcheck.kernel_messages.form import DEVICE, Form, Lines, first_match, host
 
 SAME_S = 1.0
 """Within this time the details of an error follow its announcement by a port."""
+RECOVERY_S = 10.0
+"""Within this time the drivers of the devices below a port are asked."""
+OF_GPU = "nvidia "
+"""Begins a line about a GPU, where the machine's devices are not known."""
 _HOW_BAD = r"(?:Correct(?:ed|able)|Uncorrect(?:ed|able) \((?P<uncorrected>Non-Fatal|Fatal)\))"
 _ERROR = Form("PCIe Bus Error: severity=", _HOW_BAD, before=rf"{DEVICE}(?:AER: )?")
 _DETAIL = Form(
     "[", r" ?\d{1,2}\] (?P<name>[A-Za-z][A-Za-z ]{0,39}?) {0,64}(?:\(First\))?\s{0,64}$", before=rf"{DEVICE} {{0,15}}"
 )
-_GIVEN_UP = Form("AER: ", r"(?:can't recover|device recovery failed)", before=DEVICE)
+_GIVEN_UP = Form("AER: ", r"(?:[Cc]an't recover|[Dd]evice recovery failed)", before=DEVICE)
 _CONTAINED = Form("pcieport ", rf"(?P<bdf>{PATTERN}): DPC: containment event, status:0x[0-9a-f]{{1,4}}\b")
 _NOBODY = ":00:00.0"
 _ANNOUNCED = Form(
@@ -106,7 +110,10 @@ def error_bit(message: str) -> tuple[str, str] | None:
 
 
 def given_up(message: str) -> str | None:
-    """``nvidia 0000:06:00.0: AER: can't recover (no error_detected callback)``: the bdf."""
+    """``nvidia 0000:06:00.0: AER: can't recover (no error_detected callback)``: the bdf.
+
+    The kernel asks the driver of each device below the port of an error (``pcie_do_recovery``, drivers/pci/pcie/err.c).
+    """
     match = _GIVEN_UP.match(message)
     return match["bdf"] if match is not None and is_bdf(match["bdf"]) else None
 
@@ -138,7 +145,20 @@ def errors(lines: Lines) -> list[PcieError]:
                 found[last[bit[0]]] = replace(of, names=(*of.names, bit[1]))
         elif (lost := given_up(message)) is not None and lost in last:
             found[last[lost]] = replace(found[last[lost]], unrecovered=True)
+        elif lost is not None and (worst := next((each for each in waiting if each != "corrected"), None)) is not None:
+            waiting[worst] = _unrecovered(waiting[worst], lost, seconds, message)
+        elif lost is not None and found:
+            found[-1] = _unrecovered(found[-1], lost, seconds, message)
     return [*found, *waiting.values()]
+
+
+def _unrecovered(error: PcieError, lost: str, seconds: float, message: str) -> PcieError:
+    if error.severity == "corrected" or seconds - error.seconds > RECOVERY_S:
+        return error
+    if error.bdf == lost:
+        return replace(error, unrecovered=True)
+    more = (lost,) if message.startswith(OF_GPU) and lost not in error.other_gpus else ()
+    return replace(error, other_gpus=(*error.other_gpus, *more))
 
 
 def unplugged(lines: Lines) -> Iterator[HostEvent]:

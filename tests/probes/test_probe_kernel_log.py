@@ -294,6 +294,25 @@ def test_an_error_has_the_names_of_its_bits_and_whether_it_was_recovered() -> No
     assert [(each.names, each.unrecovered) for each in late.pcie] == [((), False)]
 
 
+def test_an_error_of_a_port_has_the_gpus_below_it_that_were_lost() -> None:
+    """The lines of https://github.com/rwth-i6/returnn/issues/1500."""
+    port = "pcieport 0000:00:03.0"
+    announced = f"{port}: AER: Multiple Uncorrected (Fatal) error received: 0000:00:03.0"
+    detailed = f"{port}: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Requester ID)"
+    rest = (
+        f"nvidia {GPU}: AER: can't recover (no error_detected callback)",
+        f"snd_hda_intel {GPU[:-1]}1: AER: Can't recover (no error_detected callback)",
+        f"{port}: AER: Root Port link has been reset (0)", f"{port}: AER: device recovery failed",
+    )  # fmt: skip
+    for begins in ((announced, detailed), (detailed,), (announced,)):
+        (found,) = log(*((1.0 + n / 1000, each) for n, each in enumerate((*begins, *rest)))).pcie
+        assert (found.bdf, found.other_gpus) == ("0000:00:03.0", (GPU,))
+    for early, late in ((detailed, 99.0), (detailed.replace("Uncorrected (Fatal)", "Corrected"), 1.0)):
+        assert [each.other_gpus for each in log((1.0, early), (late, rest[0])).pcie] == [()]
+    (own,) = log((1.0, announced.replace("received: 0000:00:03.0", f"received: {GPU}")), (1.0, rest[0])).pcie
+    assert (own.bdf, own.unrecovered, own.other_gpus) == (GPU, True, ())
+
+
 def test_an_error_that_was_announced_counts_once() -> None:
     announced = (5.0, f"pcieport 0000:00:02.0: AER: Uncorrected (Fatal) error received: {GPU}")
     told = (5.1, f"nvidia {GPU}: PCIe Bus Error: severity=Uncorrected (Fatal), type=x")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from judging import judged
+from judging import judged, of_text
 from kernel_lines import JUDGED
 from sample import swept
 
@@ -43,3 +43,23 @@ def test_a_line_that_is_judged_is_judged_in_a_text(form: str, tmp_path: Path) ->
         found = {each.get("fault") for each in judged(str(text))[1]["findings"] if each["status"] in ("warn", "fail")}
         missed += [] if fault.word in found else [(fault.word, lines[0])]
     assert missed == []
+
+
+PORT_LOST_A_GPU = (
+    "pcieport 0000:00:03.0: AER: Multiple Uncorrected (Fatal) error received: 0000:00:03.0",
+    "pcieport 0000:00:03.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Requester ID)",
+    "pcieport 0000:00:03.0:   device [8086:6f08] error status/mask=00004020/00000000",
+    "pcieport 0000:00:03.0:    [14] CmpltTO                (First)",
+    "nvidia 0000:03:00.0: AER: can't recover (no error_detected callback)",
+    "snd_hda_intel 0000:03:00.1: AER: can't recover (no error_detected callback)",
+    "pcieport 0000:00:03.0: AER: device recovery failed",
+)
+"""https://github.com/rwth-i6/returnn/issues/1500"""
+
+
+@pytest.mark.parametrize("form", ("bare", "dmesg", "syslog"))
+def test_the_gpu_that_an_error_of_its_port_cost_is_suspected(form: str, tmp_path: Path) -> None:
+    _, found = of_text("\n".join(FORMS[form](PORT_LOST_A_GPU)) + "\n", tmp_path)
+    assert [each["component"]["bdf"] for each in found["causes"]] == ["0000:03:00.0"]
+    (message,) = [each["message"] for each in found["findings"] if each["status"] == "fail"]
+    assert "could not recover GPU@0000:03:00.0" in message

@@ -19,6 +19,7 @@ from dgxcheck.facts.bdf import gpu_at, is_unplaced
 from dgxcheck.facts.kernel_log import EarlierXid, HostEvent, HostTrouble, KernelLog, LoggedEvent
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.typical import gathered
+from dgxcheck.kernel_messages.pcie import OF_GPU
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.topology.model import Device
 
@@ -70,7 +71,9 @@ def _subject(box: Box, bdf: str) -> Subject:
 
 def _gpus_of(log: KernelLog) -> set[str | None]:
     """Those that the driver names, for a text that has nothing but a log."""
-    return {event.bdf for events in (log.xids, log.off_bus, log.not_started) for event in events}
+    named = {event.bdf for events in (log.xids, log.off_bus, log.not_started) for event in events}
+    return named.union(*((*error.other_gpus, *([error.bdf] if error.line.startswith(OF_GPU) else ()))
+                         for error in log.pcie))  # fmt: skip
 
 
 def _not_logged(log: KernelLog, gpu: Device, nothing: str) -> Judgement:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from dgxcheck.checks.engine.blame import device_of, host, itself, own_link
+from dgxcheck.checks.engine.blame import component_of, device_of, host, itself, own_link
 from dgxcheck.checks.engine.box import HOST, Box, pci_subject
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
@@ -19,6 +19,7 @@ from dgxcheck.checks.kernel_log.device_log import (
     nothing_logged,
     per_device,
     reach,
+    subject_at,
 )
 from dgxcheck.checks.placement.missing import missing, place_of
 from dgxcheck.components.component import Component
@@ -28,12 +29,11 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import IommuFault, KernelLog
 from dgxcheck.facts.missing import need, rows
+from dgxcheck.kernel_messages.pcie import OF_GPU
 from dgxcheck.topology.model import Device
 
 WINDOW_S = 10.0
 """Within this time of each other a GPU falls off the bus and its slot reports that its link is down."""
-_OF_DRIVER = "nvidia "
-"""Begins a line about a GPU, where the machine's devices are not known."""
 _BLOCKED = (
     "find out what the device did at that time (a reset, a driver that was unloaded or changed); update system"
     " firmware, kernel and driver; leave the IOMMU's mode as it is: translation is normal behind an SMMU"
@@ -68,7 +68,9 @@ def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | No
     totals = ", ".join(f"{count} {severity}" for count, severity in counts)
     most = "at least" if any(error.more for error in corrected) else "up to"
     rate = f", {most} {daily} a day (limit {limit:g})" if corrected and not worst else ""
-    stuck = "; the kernel could not recover the device" if any(error.unrecovered for error in worst) else ""
+    other = [subject_at(box, gpu).name for gpu in dict.fromkeys(gpu for error in worst for gpu in error.other_gpus)]
+    lost = [*(["the device"] if any(error.unrecovered for error in worst) and not other else ()), *other]
+    stuck = f"; the kernel could not recover {', '.join(lost)}" if lost else ""
     before = "" if not worst or now else " before this boot"
     message = f"PCIe errors logged{before}: {totals}{bits}{rate}{stuck}{reach(log)}"
     measured, expected, unit = (len(worst), 0, "errors") if worst else (daily, limit, "corrected errors")
@@ -82,11 +84,15 @@ def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | No
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The PCIe link above a GPU, or above an HCA and then the HCA; the links at both sides of a bridge.
 
-    Of an NVSwitch that fell off the bus first itself.
+    Of an NVSwitch that fell off the bus first itself; of a port whose links are not known the one GPU that was lost.
     """
     device = device_of(box, at)
     if device is None:
         yield from (switch for switch in lost_nvswitches(box) if switch.bdf == at.bdf)
+        lost = {gpu for error in box.log.pcie if error.bdf == at.bdf for gpu in error.other_gpus}
+        if len(lost) == 1 and not any(links_at(box, at.bdf or "")):
+            yield component_of(box, subject_at(box, *lost))
+            return
         yield from _blame_slot(box, at, judgement)
         return
     yield from own_link(box, at, judgement)
@@ -160,7 +166,7 @@ def _refused(box: Box) -> Judged:
               or not any(abs(event.seconds - seconds) <= WINDOW_S for seconds in named)]  # fmt: skip
     unseen = not box.topology.functions
     found = grouped((event.bdf if at is None else at.bdf or "", event) for at, event in placed
-                    if at is not None or not event.bdf or event.line.startswith(_OF_DRIVER)
+                    if at is not None or not event.bdf or event.line.startswith(OF_GPU)
                     or (unseen and not event.bdf.partition(":")[2].startswith(_INTEGRATED)))  # fmt: skip
     for bdf, own in found.items():
         message, fault, remedy = _meaning(own)

@@ -71,7 +71,7 @@ _APART_S = 3600
 """Between lines that have no time, so that nothing is taken for one moment."""
 _WHOLE_S = 1.0
 _MICRO = 10**6
-_FOLLOWS = LazyPattern(r"(?!NVRM|nvidia)")
+_FOLLOWS = LazyPattern(r"(?!NVRM|nvidia(?! [\da-f:.]{12}: AER: ))")
 """What may belong to the line before it: the parts of a PCIe error."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
