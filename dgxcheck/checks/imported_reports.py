@@ -176,8 +176,9 @@ def _subject(box: Box, name: str, part: str) -> Subject:
         found = box.subject(device)
     elif name.startswith(DISK):
         found = Subject(kind="disk", name=name.removeprefix(DISK), bdf=None)
-    elif is_bdf(name.partition("/")[0]) and "/" in name:  # an NVSwitch, and its port
-        found, part = pci_subject(name.partition("/")[0]), f"{part}/{name.partition('/')[2]}"
+    elif is_bdf(at := name.partition("/")[0]) and "/" in name:  # an NVSwitch, and its port; any device on PCI
+        found, part = pci_subject(at), f"{part}/{name.partition('/')[2]}"
+        found = found if (device := box.topology.device(at)) is None else box.subject(device)
     elif "/" in name:
         hca = box.topology.device(name.partition("/")[0])
         found = Subject(kind="port", name=name, bdf=None if hca is None else hca.bdf)
@@ -193,10 +194,10 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
     """The part of the device that the fault is of; of the host its setting, driver or fabric."""
     fault = judgement.fault or Fault.TEST_FAILED
     whose, part = fault.about
-    if subject.kind == "pci":
+    if subject.kind == "pci" and whose != "link":
         yield Component(kind="nvswitch", name=subject.name, bdf=subject.bdf, position=subject.part.partition("/")[2])
         return
-    if whose == "link" and subject.kind in ("gpu", "hca"):
+    if whose == "link" and subject.kind in ("gpu", "hca", "pci"):
         yield from own_link(box, subject, judgement)
     elif whose in _SERVICES:
         yield _SERVICES[whose]

@@ -57,7 +57,7 @@ PORT_LOST_A_GPU = (
 """https://github.com/rwth-i6/returnn/issues/1500"""
 
 
-@pytest.mark.parametrize("form", ("bare", "dmesg", "syslog"))
+@pytest.mark.parametrize("form", ["bare", "dmesg", "syslog"])
 def test_the_gpu_that_an_error_of_its_port_cost_is_suspected(form: str, tmp_path: Path) -> None:
     _, found = of_text("\n".join(FORMS[form](PORT_LOST_A_GPU)) + "\n", tmp_path)
     assert [each["component"]["bdf"] for each in found["causes"]] == ["0000:03:00.0"]

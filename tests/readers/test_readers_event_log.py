@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
+from judging import judged
 from readers_text import one, results, unread
 
 from dgxcheck.readers.any_text import READERS
@@ -108,6 +110,49 @@ def test_what_disks_and_memory_recorded() -> None:
     for kind, word in (("ARM processor", "machine-check"), ("Extlog", "dimm-errors")):
         errors = f"{kind} events summary:\n\t2 Uncorrected errors\n"
         assert results(one(own_records.read_ras, errors)) == {"host ras-mc-ctl-errors": ("warn", word, 1)}
+
+
+def test_rows_of_rasdaemon_name_device_cpu_and_bank() -> None:
+    """Rows of https://github.com/mchehab/rasdaemon, pull request 12 and issue 121; the severities of others."""
+    bank = ("error: Corrected error, no action required., CPU 2, bank Unified Memory Controller (bank=21), mcg"
+            " mcgstatus=0, mci Error_overflow CECC, memory_channel=0,csrow=2, mcgcap=0x0000011d,"
+            " status=0x%s40000400011b, addr=0x7d41b7940, misc=0xd01a000601000000, bank=0x00000015")  # fmt: skip
+    rows = (
+        "PCIe AER events:", "1 2020-04-16 22:09:48 +0000 0000:0b:00.0 Corrected error: Receiver Error",
+        "2 2020-04-16 22:23:24 +0000 0000:0b:00.0 Corrected error: Receiver Error",
+        "3 2020-04-17 23:00:37 +0000 0000:d9:01.0 Uncorrected (Fatal) error: Completion Timeout",
+        "MCE events:", f"1 .. {bank % 'dc20'}", f"2 2025-06-23 08:24:48 -0400 {bank % 'fc20'}",
+        f"3 2025-06-23 08:24:48 -0400 {bank.replace('Corrected error, no', 'Deferred error, no') % 'dc20'}",
+        "4 2024-05-16 10:21:24 -0700 error: No Error, mcg mcgstatus=0, mci Corrected_error Error_enabled,"
+        " mcgcap=0x0f000814, status=0x9400000000000000, addr=0x0000abcd, walltime=0x66464093, cpuid=0x00050654",
+        "1 2026-07-30 03:14:07 -0700 1 Uncorrected error(s): at unknown memory location: 0:-1:-1:-1, addr 0, grain 0",
+    )  # fmt: skip
+    output = one(own_records.read_ras, "\n".join(rows))
+    assert unread([output], "\n".join(rows)) == []
+    texts = {key.removeprefix("stated report "): (fact["outcome"], fact["fault"], fact["text"])
+             for key, fact in output.facts.items() if isinstance(fact, dict)}  # fmt: skip
+    cpu = "CPU 2, bank Unified Memory Controller"
+    assert texts == {
+        "0000:0b:00.0/PCIe ras-mc-ctl-errors": ("note", "", "PCIe AER (0000:0b:00.0): 2 corrected"),
+        "0000:d9:01.0/PCIe ras-mc-ctl-errors":
+            ("warn", "aer-uncorrectable", "PCIe AER (0000:d9:01.0): 1 uncorrected"),
+        "host ras-mc-ctl-errors": ("note", "", f"MCE ({cpu}): 1 corrected"),
+        "host ras-mc-ctl-errors-2": ("warn", "machine-check", f"MCE ({cpu}): 2 uncorrected"),
+        "host ras-mc-ctl-errors-3": ("note", "", "MCE: 1 corrected"),
+        "host ras-mc-ctl-errors-4": ("warn", "dimm-errors", "Memory controller (unknown memory): 1 uncorrected"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("bdf", "component"), [("0000:06:00.0", "link/0000:06:00.0"), ("0000:d9:01.0", "bridge/0000:d9:01.0")]
+)
+def test_an_error_of_pcie_is_of_the_device_that_rasdaemon_names(bdf: str, component: str, tmp_path: Path) -> None:
+    row = f"1 2020-04-17 23:00:37 +0000 {bdf} Uncorrected (Fatal) error: Completion Timeout"
+    file = tmp_path / "box.json"
+    added = dict(one(own_records.read_ras, row).facts)
+    file.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", "facts": {}, "add": added}))
+    (cause,) = judged(str(file))[1]["causes"]
+    assert f"{cause['component']['kind']}/{cause['component']['bdf']}" == component
 
 
 def test_sensors_of_a_bmc() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from dgxcheck.facts.bdf import PATTERN
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_outputs import DISK
@@ -100,11 +101,17 @@ _KIND = r"(?P<kind>Corrected|Uncorrected|Fatal|Deferred)\b"
 _TOTAL = LazyPattern(
     rf"{_KIND} on DIMM Label\(s\): '(?P<part>[^']{{0,100}})' ?(?:location: \S{{1,40}} errors: (?P<count>\d{{1,9}}))?"
 )
+_AT = r"\d{1,9} (?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}|\.\.) {1,3}"
 _ONE = LazyPattern(
-    rf"\d{{1,9}} \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{{4}} {{1,3}}(?P<count>\d{{1,9}}) {_KIND} error\(s\):? "
-    r".{1,80}? at (?P<part>.{1,100}?) {1,4}(?:location: |\.\.\. |label=).*",
+    rf"{_AT}(?P<count>\d{{1,9}}) {_KIND} error\(s\):?"
+    r".{0,80}? at (?P<part>.{1,100}?) {1,4}(?:location: |\.\.\. |label=).*",
     "error(s)",
 )
+_OF_PCIE = LazyPattern(rf"{_AT}(?P<bdf>{PATTERN}) {_KIND}(?: \((?:Non-)?Fatal\))? error: .*", " error: ")
+_OF_CPU = LazyPattern(rf"{_AT}error: (?P<text>.{{0,400}})\bstatus=0x(?P<status>[0-9a-f]{{1,16}})\b.*", "status=0x")
+_BANK = LazyPattern(r"CPU \d{1,5}, bank [^,]{1,60} \(bank=\d{1,3}\)", " (bank=")
+_UNCORRECTED = 1 << 61
+"""Of a bank's status (``MCI_STATUS_UC``, Linux arch/x86/include/asm/mce.h)."""
 _OTHER = LazyPattern(rf"(?P<count>\d{{1,9}}) {_KIND}.{{0,200}}errors?\b.*")
 _ROW = LazyPattern(r"(?P<part>\S{1,100})\s{1,60}(?P<ce>\d{1,12})\s{1,60}(?P<ue>\d{1,12})")
 
@@ -122,6 +129,12 @@ def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             found["Memory controller", row["part"], False] += int(row["ue"])
         elif match := _TOTAL.fullmatch(text) or _ONE.fullmatch(text):
             found["Memory controller", match["part"], match["kind"] == "Corrected"] += int(match["count"] or 1)
+        elif match := _OF_PCIE.fullmatch(text):
+            found["PCIe AER", match["bdf"], match["kind"] == "Corrected"] += 1
+        elif of == "MCE" and (match := _OF_CPU.fullmatch(text)):
+            bad = int(match["status"], 16) & _UNCORRECTED or match["text"].startswith("Deferred")
+            bank = _BANK.search(match["text"])
+            found[of, bank[0].partition(" (")[0] if bank else "", not bad] += 1
         elif of and (match := _OTHER.fullmatch(text)):
             found[of, "", match["kind"] == "Corrected"] += int(match["count"])
         elif not _NONE.fullmatch(text):
@@ -131,7 +144,8 @@ def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if count:
             fault = None if corrected else _FAULTS.get(subject, Fault.DIMM_ERRORS)
             text = f"{subject}{f' ({name})' if name else ''}: {count} {'' if corrected else 'un'}corrected"
-            part.add(HOST, "errors", "note" if corrected else "warn", fault, text)
+            at = f"{name}/PCIe" if subject == "PCIe AER" and name else HOST
+            part.add(at, "errors", "note" if corrected else "warn", fault, text)
     return part.imported(sound="errors")
 
 
