@@ -360,6 +360,10 @@ UNJUDGED: tuple[Lines, ...] = (
     ("Lockdown: modprobe: unsigned module loading is restricted; see man kernel_lockdown.7",),
     (f"pci {NOWHERE}: BAR 1: no space for [mem size 0x2000000000 64bit pref]",),
     (f"pci {NOWHERE}: BAR 1 [mem size 0x400000000 64bit pref]: can't assign; no space",),
+    # lore.kernel.org: what follows "no space", also where its driver is bound
+    (f"pci {NOWHERE}: BAR 1: failed to assign [mem size 0x80000000]",),
+    # HeyMeco/Rockchip-pcie-devices issue 2
+    (f"pci {NOWHERE}: BAR 1 [mem size 0x10000000 64bit pref]: failed to assign",),
     # NVIDIA/open-gpu-kernel-modules issue 1187; it counts as Xid 8
     ("NVRM: krcWatchdog_IMPL: RC watchdog: GPU is probably locked!  Notify Timeout Seconds: 7",),
     (f"pci {NOWHERE}: [10de:2204] type 00 class 0x030000 PCIe Legacy Endpoint",),

@@ -48,6 +48,8 @@ _GONE, _BACK = ("Link Down", "Card not present"), ("Link Up", "Card present")
 _NO_BAR = (
     Form(": no space for [mem size ", before=rf"{DEVICE}BAR (?P<bar>[0-5])"),
     Form("]: can't assign; no space", before=rf"{DEVICE}BAR (?P<bar>[0-5]) \[mem size [^\]]{{1,60}}"),
+    Form(": failed to assign [mem size ", before=rf"{DEVICE}BAR (?P<bar>[0-5])"),
+    Form("]: failed to assign", before=rf"{DEVICE}BAR (?P<bar>[0-5]) \[mem size [^\]]{{1,60}}"),
 )
 _FOUND = rf"pci (?P<bdf>{PATTERN}): "
 _HAS_BAR = (

@@ -68,7 +68,7 @@ def test_a_refused_signature_counts_where_the_driver_is_not_loaded(text: str) ->
     assert "signature" in bad.judgement.message
 
 
-@pytest.mark.parametrize("text", [lines[0] for lines in UNJUDGED if "no space" in lines[0]])
+@pytest.mark.parametrize("text", [lines[0] for lines in UNJUDGED if "BAR 1" in lines[0] and "size" in lines[0]])
 def test_a_bar_without_a_place_counts_for_a_gpu_that_nvml_does_not_list(text: str) -> None:
     machine = box("dgx-1-v100")
     here = text.replace(NOWHERE, GPU)
@@ -90,6 +90,19 @@ def test_a_bar_without_a_place_counts_where_the_log_alone_knows_the_gpu() -> Non
     for given in ("BAR 1 [mem 0x3800000000-0x380fffffff 64bit pref]: assigned", "BAR 1: assigned [mem 0x38000000]"):
         lines = (found, refused, f"pci {NOWHERE}: {given}")
         assert not bad_findings(with_log(machine, lines), "kernel.gpu-start")
+
+
+@pytest.mark.parametrize(("said", "fault"), [
+    (f"nvidia: probe of {NOWHERE} failed with error -1", Fault.BAR1_SMALL),
+    (f"NVRM: GPU {NOWHERE}: RmInitAdapter failed! (0x22:0x56:884)", Fault.GPU_UNRECOGNISED),
+])  # fmt: skip
+def test_a_start_that_failed_without_a_reason_failed_for_want_of_a_bar(said: str, fault: FaultKind) -> None:
+    """Also of a device that the log names as a GPU only so."""
+    refused = f"pci {NOWHERE}: BAR 1 [mem size 0x10000000 64bit pref]: failed to assign"
+    (bad,) = bad_findings(with_log(box("dgx-1-v100"), (refused, said)), "kernel.gpu-start")
+    assert bad.judgement.fault is fault
+    (bad,) = bad_findings(with_log(box("dgx-1-v100"), (said,)), "kernel.gpu-start")
+    assert bad.judgement.fault is not Fault.BAR1_SMALL
 
 
 def test_a_gpu_that_another_driver_was_given_is_no_fault() -> None:

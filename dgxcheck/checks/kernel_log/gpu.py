@@ -180,7 +180,8 @@ def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement 
         before = f"the driver could not start it before it was last loaded{reach(log)}"
         return Judgement(Status.PASS, before) if all_times else None
     lost = any(event.bdf == bdf and not event.past for event in log.off_bus)
-    reason = _LOST if lost else _reason(now) if now else _REASONS["bars"]
+    without_why = no_bar and all(event.why == "" for event in now)
+    reason = _LOST if lost else _REASONS["bars"] if without_why else _reason(now)
     if reason is _REASONS["claimed"] and gpu is not None and (listed or bound(gpu) not in (None, "nvidia")):
         return None
     if _OF_A_MODEL & {event.why for event in now} and gpu is not None and _runs_others(box, gpu):
@@ -189,8 +190,9 @@ def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement 
         message = f"the driver could not start it at first{reason.text}; NVML lists it now{reach(log)}"
         remedy = CONNECT_POWER if reason.fault is Fault.GPU_UNPOWERED else _LATE
         return judged(Fault.GPU_STARTED_LATE, message, evidence=lines(log, now), warns=True, remedy=remedy)
-    what = f"the driver could not start it{reason.text}" if now else "the kernel found no room for a BAR of it"
-    found = lines(log, now or no_bar)
+    no_room = "the kernel found no room for a BAR of it"
+    what = no_room if without_why and not lost else f"the driver could not start it{reason.text}"
+    found = lines(log, [*no_bar, *now] if what == no_room else now)
     return judged(reason.fault, f"{what}{reach(log)}", evidence=found, fails=True, remedy=reason.remedy)
 
 
