@@ -68,6 +68,13 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     ((f"mlx5_core {HCA}: mlx5_frob:12:(pid 7): frob failed with error -5",), "kernel.driver-errors",
      Fault.DRIVER_ERROR),
     (("nvidia-uvm: unable to frob the page tables",), "kernel.driver-errors", Fault.DRIVER_ERROR),
+    # Linux hw/efa/efa_com.c, and core/device.c for what stands before; NVIDIA/NVSentinel
+    ((f"efa {HCA} rdmap0s6: Wait for completion (polling) timeout",), "kernel.driver-errors", Fault.DRIVER_ERROR),
+    (("infiniband rdmap16s27: The device didn't send any completion for admin cmd CREATE_QP(6) status 0"
+      " (ctx 0x000000001d2f9d31, sq producer: 12, sq consumer: 11, cq consumer: 11)",
+      "infiniband rdmap16s27: Failed to process command CREATE_QP (opcode 6) comp_status 1 err -22"),
+     "kernel.driver-errors", Fault.DRIVER_ERROR),
+    ((f"efa {HCA}: EFA device init failed",), "kernel.driver-errors", Fault.DRIVER_ERROR),
     # open-gpu-kernel-modules issue 1358
     (("NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory [NV_ERR_NO_MEMORY] (0x00000051) returned from x",),
      "kernel.driver-errors", Fault.DRIVER_ERROR),

@@ -215,7 +215,7 @@ class DriverError(LoggedEvent):
     """An error in words that no other event here stands for: ``nvidia-uvm: .. failed ..``."""
 
     driver: str
-    """``nvidia`` or ``mlx5_core``, whichever of its modules says it."""
+    """``nvidia``, ``mlx5_core`` or ``efa``, whichever of its modules says it."""
     bdf: str
     """Empty where the line names no device."""
 

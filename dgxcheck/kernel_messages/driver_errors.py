@@ -12,12 +12,14 @@ from dgxcheck.kernel_messages.alarm import mentions_error
 from dgxcheck.kernel_messages.forms import form_of
 from dgxcheck.lazy_pattern import LazyPattern
 
-NVIDIA, MLX5 = "nvidia", "mlx5_core"
+NVIDIA, MLX5, EFA = "nvidia", "mlx5_core", "efa"
 _NVIDIA = LazyPattern(
     r"(?:NVRM:?(?: GPU(?P<number>\d{1,2})\b)?|nvidia(?:-uvm|-nvlink|-nvswitch\d{0,3}|-fs|_peermem)?|gdrdrv)[ :]",
     flags=re.ASCII,
 )
-_MLX5 = LazyPattern("mlx5_(?:core|ib)[ :]")
+_HCAS: Mapping[str, LazyPattern] = {
+    MLX5: LazyPattern("mlx5_(?:core|ib)[ :]"), EFA: LazyPattern(rf"efa {PATTERN}[ :]|infiniband (?:efa_|rdmap)\d"),
+}  # fmt: skip
 _BDF = LazyPattern(PATTERN)
 _HARMLESS = {
     r"^.{1,15}[\[(]\d{1,10}[\])]: ": "begins with the name of a program, which its user chooses",
@@ -31,6 +33,7 @@ _HARMLESS = {
     r"\bAER: |PCIe Bus Error|error status/mask=": "read by kernel.aer",
     r"\bBAR \d": "of the PCI core; read where a GPU lacks it",
     "ACCESS_REG|_cmd_": "a command that a restricted function may not run",
+    r"Failed to (?:process|submit) command [A-Z]": "of EFA, what a program asked for; a time-out has a line of its own",
     "query_mcia|module_eeprom|Port module event": "a module that cannot be asked; read by kernel.port-module",
 }
 """Expressions, and why such a line is no error of the driver, or is read elsewhere."""
@@ -42,8 +45,12 @@ _FINAL: Mapping[LazyPattern, FaultKind] = {
 }
 """What a driver says when it works no more until it is loaded again: nvGpuOpsReportFatalError (nv_gpu_ops.c),
 confComputeSetErrorState (conf_compute.c)."""
-_QUEUE = LazyPattern(r"\bERR CQE on SQ\b", "ERR CQE on SQ")
-"""Of mlx5 (en/reporter_tx.c): a send queue got an error instead of a completion."""
+_QUEUE = LazyPattern(
+    r"\bERR CQE on SQ\b|Wait for completion \(polling\) timeout|didn't send any completion for admin cmd"
+    r"|Admin queue is closed|Reset indication didn't turn o|Device isn't ready, "
+)
+"""Of mlx5 (en/reporter_tx.c): a send queue got an error instead of a completion; of EFA (drivers/infiniband/hw/efa/
+efa_com.c): the adapter answers no command, or does not reset."""
 _SEARCHED = 400
 
 
@@ -51,15 +58,15 @@ def driver_error(message: str) -> tuple[str, str] | None:
     """``nvidia-uvm: .. failed ..``: the driver, and the bdf of its device, empty where it names none."""
     of_gpus = _NVIDIA.match(message)
     shown = message[:_SEARCHED]
-    of_driver = of_gpus or _MLX5.match(message)
-    if not of_driver or not (mentions_error(shown) or _QUEUE.search(shown)) or _NO_ERROR.search(shown):
+    driver = NVIDIA if of_gpus else next((name for name, begins in _HCAS.items() if begins.match(message)), "")
+    if not driver or not (mentions_error(shown) or _QUEUE.search(shown)) or _NO_ERROR.search(shown):
         return None
     found = form_of(message)
     if found is not None and not found[0].context:
         return None
     number, bdf = of_gpus["number"] if of_gpus else None, _BDF.search(shown)
     named = as_bdf(bdf[0]) if bdf is not None else unplaced(int(number)) if number else ""
-    return NVIDIA if of_gpus else MLX5, named or ""
+    return driver, named or ""
 
 
 def final_fault(message: str) -> FaultKind | None:

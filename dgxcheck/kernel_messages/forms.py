@@ -27,7 +27,7 @@ _BY_FIRST = {
 }
 _ANYWHERE = _BY_FIRST[""]
 _SEVERAL_LINES = {**gpu.SEVERAL_LINES, **storage.SEVERAL_LINES}
-_OF_DRIVER = LazyPattern(rf"NVRM: |nvidia|mlx5|Linux version |{DEVICE}")
+_OF_DRIVER = LazyPattern(rf"NVRM: |nvidia|mlx5|efa |infiniband |Linux version |{DEVICE}")
 
 
 def form_of(message: str) -> tuple[Form, re.Match[str]] | None:

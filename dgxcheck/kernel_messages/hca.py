@@ -53,8 +53,10 @@ _PLUGGED = Form("Port module event: module ", r"(?P<module>\d{1,3}), Cable plugg
 CONTEXT = (
     Form("mlx5", r"\w{0,32}[:( ].{0,80}(?:ACCESS_REG|_cmd)", context=True),
     Form("mlx5", r"\w{0,32}[:( ]", context=True),
+    Form("efa ", rf"{PATTERN}[ :]", context=True),
+    Form("infiniband ", r"(?:efa_|rdmap)\d", context=True),
 )
-"""Everything else that the driver logs."""
+"""Everything else that the driver logs, and that of AWS's adapters (drivers/infiniband/hw/efa)."""
 _BEGINS = (Form("firmware version: ", before=_HCA), Form("health recovery succeeded", before=_HCA))
 
 class HcaText(Record):

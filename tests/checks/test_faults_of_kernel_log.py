@@ -92,6 +92,19 @@ def test_a_bar_without_a_place_counts_where_the_log_alone_knows_the_gpu() -> Non
         assert not bad_findings(with_log(machine, lines), "kernel.gpu-start")
 
 
+@pytest.mark.parametrize("said", [
+    "enabling device (0000 -> 0002)", "Setup irq:1861 name:efa-mgmnt@pci:0000:4f:00.0", "IB device registered",
+    "Failed to process command CREATE_CQ (opcode 10) comp_status 1 err -12",
+])  # fmt: skip
+def test_an_adapter_of_aws_that_refuses_a_program_is_sound(said: str) -> None:
+    """The last is what a program gets that asks for more than there is (amzn/amzn-drivers, issue 306)."""
+    quiet, loud = (with_log(box("dgx-1-v100"), (f"efa 0000:4f:00.0 rdmap79s0: {each}",))
+                   for each in (said, "Admin queue is closed"))  # fmt: skip
+    assert not bad_findings(quiet, "kernel.driver-errors")
+    (bad,) = bad_findings(loud, "kernel.driver-errors")
+    assert (bad.subject.kind, bad.subject.bdf) == ("hca", "0000:4f:00.0")
+
+
 @pytest.mark.parametrize(("said", "fault"), [
     (f"nvidia: probe of {NOWHERE} failed with error -1", Fault.BAR1_SMALL),
     (f"NVRM: GPU {NOWHERE}: RmInitAdapter failed! (0x22:0x56:884)", Fault.GPU_UNRECOGNISED),

@@ -30,12 +30,13 @@ _QUOTED = 160
 
 def _driver_errors(box: Box) -> Judged:
     """Warns if the driver of the GPUs (NVRM, nvidia, nvidia-uvm, nvidia-nvlink, nvidia-nvswitch, nvidia-fs,
-    nvidia_peermem) or of the HCAs (mlx5_core, mlx5_ib) logged, since it was last loaded, an error that dgxcheck does
-    not know, unless another check reports an event of that device or of the same minute; fails if such a line asks for
-    a reboot, or tells of a fatal error in confidential computing mode. Assertions, a module without a signature and
+    nvidia_peermem) or of the HCAs (mlx5_core, mlx5_ib, efa) logged, since it was last loaded, an error that dgxcheck
+    does not know, unless another check reports an event of that device or of the same minute; fails if such a line asks
+    for a reboot, or tells of a fatal error in confidential computing mode. Assertions, a module without a signature and
     refused commands of an HCA are no such errors.
 
-    Source: the kernel log; NVIDIA open-gpu-kernel-modules, Linux drivers/net/ethernet/mellanox/mlx5
+    Source: the kernel log; NVIDIA open-gpu-kernel-modules, Linux drivers/net/ethernet/mellanox/mlx5,
+    drivers/infiniband/hw/efa
 
     By driver and device; details of an event that another check reads pass.
     """

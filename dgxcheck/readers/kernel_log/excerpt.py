@@ -54,7 +54,7 @@ _EVENT = r"(?:(?:Warning|Normal) {1,20}\w{1,40} {1,20}\S.{0,60}? {1,20}kernel-mo
 _BARE = LazyPattern(rf"(?:\[\.{{2,4}}\] ?)?{_EVENT}(?:kernel: ?)?(?P<text>.*)")
 """Behind an event of Kubernetes (node-problem-detector's kernel-monitor), or behind nothing."""
 _OF_DRIVER = LazyPattern(
-    rf"NVRM: |nvidia-(?:nvswitch\d{{1,3}}|nvlink|uvm|modeset|peermem): |nvidia-fs:|gdrdrv:"
+    rf"NVRM: |nvidia-(?:nvswitch\d{{1,3}}|nvlink|uvm|modeset|peermem): |nvidia-fs:|gdrdrv:|infiniband (?:efa_|rdmap)\d"
     rf"|[\w-]{{1,64}} {BDF}(?: [\w.@-]{{1,15}})?: "
 )
 """What a line without a time begins with, unless facts are read of its form."""
