@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
 from dgxcheck.components.component import EVERY_GPU, Component, Kind, host_part
+from dgxcheck.facts.ids import MELLANOX
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.nvml.nvlink import NvLink
@@ -44,6 +45,21 @@ def fallen(machine: Surveyed) -> Mapping[str, str]:
     events = () if isinstance(log, Missing) else log.off_bus
     now = sorted((each for each in events if not each.past), key=lambda each: bool(each.serial))
     return {each.bdf: each.serial for each in now}
+
+
+_OF_OTHERS = ("bnxt_re", "cxgb4_", "efa_", "erdma_", "hfi1_", "irdma", "mana_", "qedr")
+"""Begin the names of adapters of other vendors: ``ib_register_device`` in Linux drivers/infiniband/hw."""
+
+
+def has_mlxlink(machine: Surveyed, bdf: str | Missing | None, name: str) -> bool:
+    """Is it an adapter that NVIDIA's tool knows? By its vendor, or else by what its driver calls it or has logged."""
+    function = machine.topology.functions.get(bdf) if isinstance(bdf, str) else None
+    if function is not None and isinstance(function.vendor, int):
+        return function.vendor == MELLANOX
+    log = machine.snapshot.kernel_log
+    errors = () if isinstance(log, Missing) else log.driver_errors
+    logged = any(error.bdf == bdf and not error.driver.startswith("mlx") for error in errors)
+    return not (logged or name.startswith(_OF_OTHERS))
 
 
 def all_gpus(machine: Surveyed, part: str) -> Component:

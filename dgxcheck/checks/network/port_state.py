@@ -26,6 +26,7 @@ from dgxcheck.checks.network.ports import (
     twins,
 )
 from dgxcheck.components.component import SUBNET_MANAGER, Component
+from dgxcheck.components.locate import has_mlxlink
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.host import had_carrier
@@ -147,7 +148,7 @@ def _port_state(box: Box, device: IbDevice, port: IbPort, configured: bool, not_
     evidence = (Evidence(file_of(port, "state"), f"{int(state)}: {state.name}"),)
     message = f"port is {state.name}{physical}"
     if state in UP:
-        return _addressed(device, port, state, message, evidence)
+        return _addressed(box, device, port, state, message, evidence)
     if odd and not configured:
         return skip("dependency-failed", f"{message}: see network.link-layer", *evidence)
     if not_in_use:
@@ -163,7 +164,7 @@ def _port_state(box: Box, device: IbDevice, port: IbPort, configured: bool, not_
     elif downs := [each for each in box.log.hcas if each.trouble == "link down" and _is_of(each, device, port)]:
         ago = f" {duration(log_end(box) - downs[-1].seconds)} ago" if box.log.timed else ""
         message += f": it went down{ago}"
-    now, remedy = (message, state.name, "ACTIVE", "", evidence), _remedy(fault, device, port)
+    now, remedy = (message, state.name, "ACTIVE", "", evidence), _remedy(box, fault, device, port)
     return judged(fault, *now, warns=True, fails=configured, remedy=remedy)
 
 
@@ -182,7 +183,7 @@ def _has_no_guid(device: IbDevice) -> bool:
 
 
 def _addressed(
-    device: IbDevice, port: IbPort, state: PortState, message: str, evidence: tuple[Evidence, ...]
+    box: Box, device: IbDevice, port: IbPort, state: PortState, message: str, evidence: tuple[Evidence, ...]
 ) -> Judgement:
     """Of a port that is up: on InfiniBand it has a LID, and knows that of its subnet manager."""
     lids = {"lid": (port.lid, "no LID"), "sm_lid": (port.sm_lid, "no subnet manager")}
@@ -191,7 +192,7 @@ def _addressed(
         return Judgement(Status.PASS, message, state.name, "ACTIVE", evidence=evidence)
     message, fault = f"{message}, {' and '.join(nothing.values())}", Fault.NO_SUBNET_MANAGER
     evidence = (*evidence, *(Evidence(file_of(port, name), "0x0") for name in nothing))
-    remedy = _remedy(fault, device, port)
+    remedy = _remedy(box, fault, device, port)
     return judged(fault, message, state.name, "ACTIVE", evidence=evidence, warns=True, remedy=remedy)
 
 
@@ -204,7 +205,7 @@ def _fault(port: IbPort, off: bool) -> FaultKind:
     return Fault.PORT_DISABLED if off else Fault.PORT_DOWN
 
 
-def _remedy(fault: FaultKind, device: IbDevice, port: IbPort) -> str:
+def _remedy(box: Box, fault: FaultKind, device: IbDevice, port: IbPort) -> str:
     if fault is Fault.NO_SUBNET_MANAGER:
         manager = (
             "check that a subnet manager runs, on a node or in a switch (sminfo through an ACTIVE port of that fabric)"
@@ -216,6 +217,8 @@ def _remedy(fault: FaultKind, device: IbDevice, port: IbPort) -> str:
         return f"{manager}, with virtualisation enabled (opensm: virt_enabled 2){policy}" if virtual else manager
     if port.link_layer == "Ethernet":
         return "check the cable, the switch port, and that the network interface is up (ip link)"
+    if fault is Fault.PORT_DISABLED and not has_mlxlink(box, device.bdf, device.name):
+        return "enable the port with the tool of its vendor, if it is to be used"
     if fault is Fault.PORT_DISABLED:
         name = device.bdf if isinstance(device.bdf, str) else device.name
         second = f" -p {port.port}" if port.port > 1 else ""
