@@ -51,8 +51,8 @@ _OF_OTHERS = ("bnxt_re", "cxgb4_", "efa_", "erdma_", "hfi1_", "irdma", "mana_", 
 """Begin the names of adapters of other vendors: ``ib_register_device`` in Linux drivers/infiniband/hw."""
 
 
-def has_mlxlink(machine: Surveyed, bdf: str | Missing | None, name: str) -> bool:
-    """Is it an adapter that NVIDIA's tool knows? By its vendor, or else by what its driver calls it or has logged."""
+def is_nvidia_adapter(machine: Surveyed, bdf: str | Missing | None, name: str) -> bool:
+    """Do NVIDIA's tools (MFT) know an adapter? By its vendor, or else by what its driver calls it or has logged."""
     function = machine.topology.functions.get(bdf) if isinstance(bdf, str) else None
     if function is not None and isinstance(function.vendor, int):
         return function.vendor == MELLANOX

@@ -12,7 +12,7 @@ from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.bar1 import largest_bar1, others_have_bar1
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.containment import GPU_BASEBOARD, NVSWITCHES, is_k80
-from dgxcheck.components.locate import has_mlxlink
+from dgxcheck.components.locate import is_nvidia_adapter
 from dgxcheck.diagnosis.action import Code, Instruction, Value
 from dgxcheck.diagnosis.form_factor import (
     VENDOR_ONLY,
@@ -183,7 +183,7 @@ def inspection(
         code = "inspect-rack-links"
     elif code == "inspect-port":
         adapter = component.bdf or _kernel_name(component)
-        has_tool = adapter and has_mlxlink(box, component.bdf, component.name)
+        has_tool = adapter and is_nvidia_adapter(box, component.bdf, component.name)
         links = (("mlxlink", "-d", adapter, "-m", "-c"),) if has_tool else ()
         code = "inspect-module" if {*faults} == {Fault.PORT_MODULE} else code
         return (links, Instruction(code=code)) if _OF_CABLES & {*faults} and not own else ((), None)

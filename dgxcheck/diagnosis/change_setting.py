@@ -14,7 +14,7 @@ from dgxcheck.checks.gpu.clocks import can_lock_clocks, held_memory_clock
 from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.isolation import reason_to_keep_acs
 from dgxcheck.components.component import EVERY_GPU, PEER_TRAFFIC, Component
-from dgxcheck.components.locate import has_mlxlink
+from dgxcheck.components.locate import is_nvidia_adapter
 from dgxcheck.diagnosis.action import Code, Instruction, Value
 from dgxcheck.diagnosis.clients import minors
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_since, nvlinks_of_path
@@ -44,7 +44,7 @@ def setting(box: Box, component: Component, explained: Collection[Finding]) -> S
     """What to type or to set; None where the finding's own remedy says it."""
     faults = {finding.judgement.fault for finding in explained}
     if Fault.PORT_DISABLED in faults and component.bdf is not None:
-        if not has_mlxlink(box, component.bdf, component.name):
+        if not is_nvidia_adapter(box, component.bdf, component.name):
             return None
         return (("mlxlink", "-d", component.bdf, "--port_state", "UP"),), Instruction(code="enable-port")
     if Fault.LIBRARY_MISSING in faults:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import GPU_BASEBOARD
-from dgxcheck.components.locate import has_mlxlink, has_nvswitches
+from dgxcheck.components.locate import has_nvswitches, is_nvidia_adapter
 from dgxcheck.diagnosis.form_factor import is_dgx, may_have_bmc
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -73,7 +73,7 @@ def _commands(box: Box, component: Component, faults: Collection[FaultKind]) -> 
             yield Preserve(("cp", "/var/log/fabricmanager.log", "fabricmanager.log"))
     if component.kind in _FABRIC:
         yield Preserve(("ibstat",), "ibstat.txt")
-    if component.kind in ("hca", "port") and component.bdf and has_mlxlink(box, component.bdf, component.name):
+    if component.kind in ("hca", "port") and component.bdf and is_nvidia_adapter(box, component.bdf, component.name):
         yield Preserve(("mlxlink", "-d", component.bdf, "-m", "-c"), f"mlxlink-{component.bdf}.txt")
     if component.kind == "interface":
         yield Preserve(("ethtool", component.name), f"ethtool-{component.name}.txt")

@@ -11,7 +11,7 @@ from hand_made import box_of
 from sample import FAULTS
 from test_whole_devices import PCI, document
 
-from dgxcheck.components.locate import has_mlxlink
+from dgxcheck.components.locate import is_nvidia_adapter
 from dgxcheck.facts.missing import Json
 
 HCA = "0000:0c:00.0"
@@ -44,4 +44,15 @@ def test_an_adapter_that_only_the_kernel_names(driver: str, named: bool, tmp_pat
 
 @pytest.mark.parametrize(("name", "known"), [("mlx5_0", True), ("bnxt_re0", False), ("efa_0", False)])
 def test_an_adapter_of_which_only_the_name_is_known(name: str, known: bool) -> None:
-    assert has_mlxlink(box_of("dgx-1-v100"), None, name) is known
+    assert is_nvidia_adapter(box_of("dgx-1-v100"), None, name) is known
+
+
+@pytest.mark.parametrize(("vendor", "named"), [("0x15b3", True), ("0x14e4", False)])
+def test_firmware_that_differs(vendor: str, named: bool, tmp_path: Path) -> None:
+    facts = json.loads(Path(FAULTS["dgx-1-v100-hca-firmware"]).read_text(encoding="utf-8"))["facts"]
+    hcas = ("0000:05:00.0", HCA, "0000:84:00.0", "0000:8b:00.0")
+    facts |= {f"text {PCI}/{bdf}/vendor": f"{vendor}\n" for bdf in hcas}
+    found = document(tmp_path, "dgx-1-v100", facts)["causes"]
+    cause = next(each for each in found if "hca-firmware" in each["faults"])
+    assert ("mstflint" in json.dumps(cause["actions"])) is named
+    assert "firmware tool of the vendor" in json.dumps(cause["actions"]) or named

@@ -13,6 +13,7 @@ from dgxcheck.checks.network.hcas import hcas, in_flash_recovery, none_here, sub
 from dgxcheck.checks.siblings.compare import Odd, compared
 from dgxcheck.components.carried import gpus_behind
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.locate import is_nvidia_adapter
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Missing, need, rows
@@ -66,6 +67,8 @@ def _model(device: IbDevice) -> tuple[str | None, ...]:
 def _burn(box: Box, version: str, devices: Sequence[IbDevice]) -> str:
     """What to type for each device, by its name where its bus id is not known; an image is made for one PSID."""
     burned = [(device.name, device.bdf if isinstance(device.bdf, str) else device.name) for device in devices]
+    if not all(is_nvidia_adapter(box, device.bdf, device.name) for device in devices):
+        return f"bring {', '.join(name for name, _ in burned)} to {version} with the firmware tool of the vendor"
     checked = [device.name for device in devices if isinstance(device.board_id, Missing)]
     first = "compare the PSIDs (mstflint -d BDF query), then " if checked else ""
     burn = "; ".join(f"mstflint -d {bdf} -i IMAGE burn" for _, bdf in burned)

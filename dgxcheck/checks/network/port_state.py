@@ -26,7 +26,7 @@ from dgxcheck.checks.network.ports import (
     twins,
 )
 from dgxcheck.components.component import SUBNET_MANAGER, Component
-from dgxcheck.components.locate import has_mlxlink
+from dgxcheck.components.locate import is_nvidia_adapter
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.host import had_carrier
@@ -217,7 +217,7 @@ def _remedy(box: Box, fault: FaultKind, device: IbDevice, port: IbPort) -> str:
         return f"{manager}, with virtualisation enabled (opensm: virt_enabled 2){policy}" if virtual else manager
     if port.link_layer == "Ethernet":
         return "check the cable, the switch port, and that the network interface is up (ip link)"
-    if fault is Fault.PORT_DISABLED and not has_mlxlink(box, device.bdf, device.name):
+    if fault is Fault.PORT_DISABLED and not is_nvidia_adapter(box, device.bdf, device.name):
         return "enable the port with the tool of its vendor, if it is to be used"
     if fault is Fault.PORT_DISABLED:
         name = device.bdf if isinstance(device.bdf, str) else device.name
