@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dgxcheck.facts.infiniband import IbDevice, IbDevicePorts, IbPort, IbRate, PhysState, PortState
+from dgxcheck.facts.infiniband import PHYS_STATES, IbDevice, IbDevicePorts, IbPort, IbRate, PortState
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.lazy_pattern import LazyPattern
@@ -99,11 +99,7 @@ _RATE = LazyPattern(
     r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec \(([0-9]{1,3})X(?: ([A-Z0-9]{1,8}))?\)", " Gb/sec ("
 )
 port_state = one_of({f"{state.value}: {state.name}": state for state in PortState})
-phys_state = one_of({f"{state.value}: {name}": state for state, name in (
-    (PhysState.SLEEP, "Sleep"), (PhysState.POLLING, "Polling"), (PhysState.DISABLED, "Disabled"),
-    (PhysState.TRAINING, "PortConfigurationTraining"), (PhysState.LINK_UP, "LinkUp"),
-    (PhysState.RECOVERY, "LinkErrorRecovery"), (PhysState.PHY_TEST, "Phy Test"),
-)})  # fmt: skip
+phys_state = one_of({f"{state.value}: {name}": state for state, name in PHYS_STATES.items()})
 
 
 def rate(text: str, where: str) -> IbRate | Missing:

@@ -59,6 +59,14 @@ class PhysState(IntEnum):
     PHY_TEST = 7
 
 
+PHYS_STATES = {
+    PhysState.SLEEP: "Sleep", PhysState.POLLING: "Polling", PhysState.DISABLED: "Disabled",
+    PhysState.TRAINING: "PortConfigurationTraining", PhysState.LINK_UP: "LinkUp",
+    PhysState.RECOVERY: "LinkErrorRecovery", PhysState.PHY_TEST: "Phy Test",
+}  # fmt: skip
+"""In the kernel's words (``phys_state_to_str``, Linux drivers/infiniband/core/sysfs.c)."""
+
+
 LANE_GBIT = {
     "SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0,
     "XDR": 200.0,

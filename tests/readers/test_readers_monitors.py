@@ -210,6 +210,7 @@ NODE = """\
 node_infiniband_info{board_id="MT_8",device="mlx5_0",firmware_version="16.28.1002",hca_type="MT4119"} 1
 node_infiniband_state_id{device="mlx5_0",port="1"} 4
 node_infiniband_physical_state_id{device="mlx5_0",port="1"} 5
+node_infiniband_physical_state_id{device="mlx5_0",port="2"} 6
 node_infiniband_symbol_error_total{device="mlx5_0",port="1"} 1.2e+03
 node_infiniband_link_downed_total{device="mlx5_0",port="1"} NaN
 node_infiniband_state_id{device="../mlx5_9",port="1"} 4
@@ -225,12 +226,13 @@ def test_metrics_of_node_exporter_are_the_files_that_it_read() -> None:
     assert unread([found], NODE) == []
     port, edac = "text /sys/class/infiniband/mlx5_0/ports/1", "/sys/devices/system/edac/mc"
     assert found.facts == {
-        "names /sys/class/infiniband": ["mlx5_0"], "names /sys/class/infiniband/mlx5_0/ports": ["1"],
+        "names /sys/class/infiniband": ["mlx5_0"], "names /sys/class/infiniband/mlx5_0/ports": ["1", "2"],
         "text /sys/class/infiniband/mlx5_0/fw_ver": "16.28.1002\n",
         "text /sys/class/infiniband/mlx5_0/hca_type": "MT4119\n",
         "text /sys/class/infiniband/mlx5_0/board_id": "MT_8\n",
         f"{port}/state": "4: ACTIVE\n", f"{port}/phys_state": "5: LinkUp\n",
         f"{port}/counters/symbol_error": "1200\n",
+        "text /sys/class/infiniband/mlx5_0/ports/2/phys_state": "6: LinkErrorRecovery\n",
         f"names {edac}": ["mc1"], f"text {edac}/mc1/ue_count": "2\n",
         "text /sys/class/dmi/id/product_name": "DGX-1 with V100\n", "text /sys/class/dmi/id/sys_vendor": "NVIDIA\n",
     }  # fmt: skip

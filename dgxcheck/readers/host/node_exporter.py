@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from dgxcheck.facts.infiniband import PHYS_STATES, PortState
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import EDAC
 from dgxcheck.lazy_pattern import LazyPattern
@@ -21,10 +22,9 @@ from dgxcheck.readers.values import number, numbered
 TOOL = "node_exporter"
 _PREFIX = "node_"
 _IDS: Mapping[str, tuple[str, Mapping[int, str]]] = {
-    "state_id": ("state", {0: "NOP", 1: "DOWN", 2: "INIT", 3: "ARMED", 4: "ACTIVE", 5: "ACTIVE_DEFER"}),
-    "physical_state_id": ("phys_state", {2: "Polling", 3: "Disabled", 4: "PortConfigurationTraining", 5: "LinkUp",
-                                         6: "LinkErrorRecovery"}),
-}  # fmt: skip
+    "state_id": ("state", {state.value: state.name for state in PortState}),
+    "physical_state_id": ("phys_state", {state.value: name for state, name in PHYS_STATES.items()}),
+}
 """File and its words by number, by metric."""
 _COUNTERS = {
     "link_downed_total": "link_downed", "link_error_recovery_total": "link_error_recovery",

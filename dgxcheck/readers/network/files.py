@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.infiniband import LANE_GBIT
+from dgxcheck.facts.infiniband import LANE_GBIT, PHYS_STATES, PortState
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import INFINIBAND
@@ -17,13 +17,10 @@ from dgxcheck.readers.model import Imported, ToolPart
 
 NAME = r"[A-Za-z][\w.-]{0,63}"
 """How a device is called: ``mlx5_0``, ``mlx5_bond_0``, ``ibp12s0``."""
-_STATES = ("NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER")  # enum ib_port_state
 _STATE_WORDS = {"INITIALIZING": "INIT", "INITIALIZE": "INIT"}
-_PHYSICAL = {  # enum ib_port_phys_state, as the file words it; without blanks, dashes and case
-    "sleep": "1: Sleep", "polling": "2: Polling", "disabled": "3: Disabled",
-    "portconfigurationtraining": "4: PortConfigurationTraining", "training": "4: PortConfigurationTraining",
-    "linkup": "5: LinkUp", "linkerrorrecovery": "6: LinkErrorRecovery", "phytest": "7: Phy Test",
-}  # fmt: skip
+_PHYSICAL = {name.replace(" ", "").lower(): f"{state.value}: {name}" for state, name in PHYS_STATES.items()}
+_PHYSICAL["training"] = _PHYSICAL["portconfigurationtraining"]
+"""Without blanks, dashes and case."""
 _SPEEDS = {lane: name for name, lane in LANE_GBIT.items() if name != "FDR10"}
 """Gbit/s of a lane, as ``active_speed`` gives them: 10 is also FDR10."""
 _GUID = LazyPattern(
@@ -35,7 +32,7 @@ def state(words: str) -> str | None:
     """``4: ACTIVE`` of ``Active``, ``PORT_ACTIVE (4)``, ``ACTIVE`` or ``4: ACTIVE``."""
     word = words.partition("(")[0].rpartition(":")[2].strip().upper().removeprefix("PORT_")
     word = _STATE_WORDS.get(word, word)
-    return f"{_STATES.index(word)}: {word}" if word in _STATES else None
+    return f"{PortState[word].value}: {word}" if word in PortState.__members__ else None
 
 
 def physical(words: str) -> str | None:
