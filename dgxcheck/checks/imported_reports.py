@@ -46,6 +46,10 @@ _OF_MODULE = "see whether a cable belongs into this port, and what is plugged in
 _OF_HOST = (
     "confirm it with that tool; then compare the BMC's event log (ipmitool sel elist) and the kernel log of that time"
 )
+_OF_LINK = (
+    "compare the port's own counters (aer_dev_* under /sys/bus/pci/devices), what lspci -tv shows below it, and the"
+    " kernel log of that time"
+)
 _OF_DISK = (
     "find the disk that it means (lsblk -o NAME,MODEL,SERIAL), read its state (smartctl -a, nvme smart-log) and what"
     " the kernel logged of it, and back its data up"
@@ -132,6 +136,8 @@ def _remedy(about: Subject, fault: FaultKind | None) -> str:
         return _OF_MODULE if fault is Fault.PORT_MODULE else _OF_NETWORK
     if fault is Fault.ACS:
         return _OF_ACS
+    if about.kind == "pci" and fault is not None and fault.about[0] == "link":
+        return _OF_LINK
     of_part = about.kind == "host" and fault is not None and fault.about[0] in ("host", "link")
     return _OF_HOST if of_part and fault is not Fault.TEST_FAILED else ""
 

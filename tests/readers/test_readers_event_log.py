@@ -153,6 +153,7 @@ def test_an_error_of_pcie_is_of_the_device_that_rasdaemon_names(bdf: str, compon
     file.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", "facts": {}, "add": added}))
     (cause,) = judged(str(file))[1]["causes"]
     assert f"{cause['component']['kind']}/{cause['component']['bdf']}" == component
+    assert ("aer_dev_*" in cause["actions"][0]["text"]) is component.startswith("bridge")
 
 
 def test_sensors_of_a_bmc() -> None:
