@@ -23,6 +23,8 @@ from dgxcheck.limits import RESULT_BYTES
 
 ShowProgress = Callable[[int, int], None]
 """Called with the number of nodes that are done, and of all."""
+_LOOK_S = 0.2
+"""Between two looks whether to end."""
 _LAST_WORDS = 200
 _ENDED_WITH_US = (
     "exec 3<&0; if s=$(command -v setsid); then $s sh -c {quoted} </dev/null 3<&- & else {plain} </dev/null 3<&- & fi;"
@@ -79,10 +81,12 @@ def node_set(text: str) -> tuple[str, ...]:
     return nodes
 
 
-def judge_nodes(run: RemoteRun, progress: ShowProgress = lambda _done, _nodes: None) -> Fleet:
+def judge_nodes(
+    run: RemoteRun, is_stopped: Callable[[], object], progress: ShowProgress = lambda _done, _nodes: None
+) -> Fleet:
     """Ask all nodes and judge what they answer; nodes that do not are silent, with the reason in ``unread``.
 
-    A KeyboardInterrupt ends the commands, on the nodes too; what has answered by then is judged. Raises BadInput as
+    Once ``is_stopped``, the commands end, on the nodes too; what has answered by then is judged. Raises BadInput as
     ``node_set`` does.
     """
     nodes = node_set(run.nodes)
@@ -95,11 +99,10 @@ def judge_nodes(run: RemoteRun, progress: ShowProgress = lambda _done, _nodes: N
     task.set_info("fanout", run.fanout)
     answers = _Answers(nodes, lambda done: progress(done, len(nodes)))
     task.shell(run.command(), nodes=",".join(nodes), handler=answers.handler(), timeout=run.seconds, stderr=True)
-    try:
-        task.run()
-    except KeyboardInterrupt:
-        answers.unanswered = "no answer when interrupted"
-        task.abort()
+    # an exception out of a signal handler would leave ClusterShell's engine in the midst of a change, so that it cannot
+    # end what it started: a timer of its own is asked between two events
+    task.timer(_LOOK_S, answers.end_when(is_stopped, task), interval=_LOOK_S, autoclose=True)
+    task.run()
     return answers.judged()
 
 
@@ -132,6 +135,20 @@ class _Answers:
             def ev_close(self, worker: Any, timedout: bool) -> None:
                 for node in worker.iter_keys_timeout():
                     answers.timed_out(str(node))
+
+        return Handler()
+
+    def end_when(self, is_stopped: Callable[[], object], task: Any) -> Any:
+        """What a timer of ClusterShell calls."""
+        from ClusterShell.Event import EventHandler
+
+        answers = self
+
+        class Handler(EventHandler):  # type: ignore[misc]  # ClusterShell has no types
+            def ev_timer(self, timer: Any) -> None:
+                if is_stopped():
+                    answers.unanswered = "no answer when interrupted"
+                    task.abort()
 
         return Handler()
 

@@ -139,12 +139,15 @@ def wanted(nodes: str, option: str = "-n") -> tuple[str, ...]:
 
 def _run_on_nodes(run: RemoteRun) -> Fleet:
     """With a bar on a terminal; SIGTERM and SIGHUP are as Ctrl-C."""
+    from threading import Event
+
     from dgxcheck.assessment.progress import interruptible
     from dgxcheck.fleet.remote import judge_nodes, node_set
 
+    stopped = Event()
     if not sys.stderr.isatty():
-        with interruptible(_interrupt):
-            return judge_nodes(run)
+        with interruptible(stopped.set):
+            return judge_nodes(run, stopped.is_set)
     length = len(node_set(run.nodes))
     with click.progressbar(length=length, label=run.nodes[:40], show_pos=True, file=sys.stderr) as bar:
 
@@ -152,12 +155,8 @@ def _run_on_nodes(run: RemoteRun) -> Fleet:
             bar.length = nodes
             bar.update(done - bar.pos)
 
-        with interruptible(_interrupt):
-            return judge_nodes(run, progress)
-
-
-def _interrupt() -> None:
-    raise KeyboardInterrupt
+        with interruptible(stopped.set):
+            return judge_nodes(run, stopped.is_set, progress)
 
 
 def _racks(fleet: Fleet, config: str | None) -> Racks:
