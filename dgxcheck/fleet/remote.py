@@ -98,10 +98,11 @@ def judge_nodes(
         task.set_default(f"{stream}_msgtree", False)  # each line is read once, by the handler
     task.set_info("fanout", run.fanout)
     answers = _Answers(nodes, lambda done: progress(done, len(nodes)))
-    task.shell(run.command(), nodes=",".join(nodes), handler=answers.handler(), timeout=run.seconds, stderr=True)
+    handler = answers.handler(is_stopped, task)
+    task.shell(run.command(), nodes=",".join(nodes), handler=handler, timeout=run.seconds, stderr=True)
     # an exception out of a signal handler would leave ClusterShell's engine in the midst of a change, so that it cannot
     # end what it started: a timer of its own is asked between two events
-    task.timer(_LOOK_S, answers.end_when(is_stopped, task), interval=_LOOK_S, autoclose=True)
+    task.timer(_LOOK_S, handler, interval=_LOOK_S, autoclose=True)
     task.run()
     return answers.judged()
 
@@ -119,8 +120,8 @@ class _Answers:
         self.unanswered = "no result"
         self._done, self._progress = 0, progress
 
-    def handler(self) -> Any:
-        """What ClusterShell calls."""
+    def handler(self, is_stopped: Callable[[], object], task: Any) -> Any:
+        """What ClusterShell calls, its timer too."""
         from ClusterShell.Event import EventHandler
 
         answers = self
@@ -136,15 +137,6 @@ class _Answers:
                 for node in worker.iter_keys_timeout():
                     answers.timed_out(str(node))
 
-        return Handler()
-
-    def end_when(self, is_stopped: Callable[[], object], task: Any) -> Any:
-        """What a timer of ClusterShell calls."""
-        from ClusterShell.Event import EventHandler
-
-        answers = self
-
-        class Handler(EventHandler):  # type: ignore[misc]  # ClusterShell has no types
             def ev_timer(self, timer: Any) -> None:
                 if is_stopped():
                     answers.unanswered = "no answer when interrupted"
