@@ -67,13 +67,13 @@ def _model(device: IbDevice) -> tuple[str | None, ...]:
 def _burn(box: Box, version: str, devices: Sequence[IbDevice]) -> str:
     """What to type for each device, by its name where its bus id is not known; an image is made for one PSID."""
     burned = [(device.name, device.bdf if isinstance(device.bdf, str) else device.name) for device in devices]
+    names = ", ".join(name for name, _ in burned)
     if not all(is_nvidia_adapter(box, device.bdf, device.name) for device in devices):
-        return f"bring {', '.join(name for name, _ in burned)} to {version} with the firmware tool of the vendor"
+        return f"bring {names} to {version} with the firmware tool of the vendor, while no job uses these adapters"
     checked = [device.name for device in devices if isinstance(device.board_id, Missing)]
     first = "compare the PSIDs (mstflint -d BDF query), then " if checked else ""
     burn = "; ".join(f"mstflint -d {bdf} -i IMAGE burn" for _, bdf in burned)
     reset = "; ".join(f"mstfwreset -d {bdf} reset" for _, bdf in burned)
-    names = ", ".join(name for name, _ in burned)
     gpus = ", ".join(gpus_behind(box.topology, {bdf for _, bdf in burned}))
     unused = f"these adapters nor {gpus}, whose PCIe switches they are" if gpus else "these adapters"
     return f"{first}burn {version} on {names} ({burn}), while no job uses {unused}, then reset them ({reset})"
