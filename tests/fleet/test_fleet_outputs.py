@@ -26,7 +26,8 @@ from dgxcheck.fleet.part_history import DAY_S, followed
 from dgxcheck.fleet.trends import Gauges
 from dgxcheck.output.fleet import history as history_shown
 from dgxcheck.output.fleet import pairs as pairs_shown
-from dgxcheck.output.report import HistoryReport, PairsReport
+from dgxcheck.output.fleet import text as fleet_shown
+from dgxcheck.output.report import FleetReport, HistoryReport, PairsReport
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +90,27 @@ def _across(test: Measured, leaves: dict[tuple[str, str], str], leaf: str) -> Me
     if leaf not in ends or len(ends) == 1:
         return test
     return Measured(round=test.round, nodes=test.nodes, adapter=test.adapter, figure=test.figure / 2)
+
+
+def test_a_fleet_as_text_and_page(tmp_path: Path) -> None:
+    """A fault that nothing shows to be gone, a result of a recording, a node without one, another driver."""
+    days = {name: f"2026-01-0{day}T00:00:00Z" for day, name in enumerate(("before", "now"), 1)}
+    nodes = {name: result("dgx-a100", host=name, generated_at=days["now"], source={"kind": "live"})
+             for name in ("n1", "n2", "n3", "n4", "other", "bad")}  # fmt: skip
+    (xid,) = document("n1", (("xid", 0),))["found"]
+    sick = {"verdict": "fail", "found": [xid], "level": "extended", "generated_at": days["before"]}
+    boxes = [
+        *[*nodes.values()][:4], {**nodes["n1"], **sick},
+        {**nodes["n1"], "host": "copy", "source": {"kind": "recording"}},
+        {**nodes["other"], "versions": {**nodes["other"]["versions"], "driver": ["1.2"]}},
+        {**nodes["bad"], "verdict": "fail", "found": [xid]},
+    ]
+    (tmp_path / "all.jsonl").write_text("".join(f"{json.dumps(box)}\n" for box in boxes))
+    found = judge_fleet([str(tmp_path)], ["n1", "n2", "n3", "n4", "gone"], 1e9)
+    agrees("fleet", fleet_shown.render(FleetReport(found, 2)))
+    page = told(page_of(found))
+    for words in ("level extended, 2026-01-01", "FAIL kernel.xid (xid)", "no result"):
+        assert words in page
 
 
 def test_a_page_folds_what_is_beyond_its_first_rows(tmp_path: Path) -> None:
