@@ -69,3 +69,17 @@ def test_topo(
     done = run(capsys, "topo", *argv, "--from", overlay(tmp_path, "dgx-1-v100", facts))
     assert due in done.out
     assert done.code == code
+
+
+@pytest.mark.parametrize(
+    ("name", "due"),
+    [
+        ("dgx-1-v100-nvlink-down", ["GPU2 - GPU3: NV1 instead of NV2"]),
+        ("dgx-station-v100-nvlink-wrong-peer",
+         ["GPU0 - GPU1: no NVLink instead of NV1", "GPU0 - GPU2: NV2 instead of NV1"]),
+    ],
+)  # fmt: skip
+def test_links_that_the_reference_machine_has(name: str, due: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    lines = run(capsys, "topo", "-m", "--from", name).out.splitlines()
+    begin = next(number for number, line in enumerate(lines) if line.startswith("NVLink graph: differs from"))
+    assert [line.strip() for line in lines[begin + 1 : -1]] == due

@@ -57,6 +57,17 @@ def test_the_legend_explains_the_signs_that_are_shown(table: str, due: list[str]
     assert legend(table) == due
 
 
+def test_rows_of_an_hca_of_a_ring_and_of_what_gave_no_figure(tmp_path: Path) -> None:
+    rows: dict[str, Json] = {
+        "rdma-write mlx5_0": fact(11.5, memory=3), "rdma-read mlx5_0": {"skipped": "busy", "detail": "pid 7"},
+        "ring 0,1,2": fact(30.5),
+    }  # fmt: skip
+    lines = tables(all_figures(measured(tmp_path, rows)))
+    for line in ("RDMA write at mlx5_0 (memory of GPU 3): 11.5", "RDMA read at mlx5_0: no figure (pid 7)",
+                 "Copies around ring 0,1,2: 30.5"):  # fmt: skip
+        assert any(each.startswith(line) for each in lines), lines
+
+
 def test_numbers_stand_below_each_other(tmp_path: Path) -> None:
     lines = tables(all_figures(measured(tmp_path, dgx1_p100() | FAULTY)))
     start = next(place for place, line in enumerate(lines) if line.startswith("P2P on, one way"))

@@ -68,6 +68,26 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> HealthReport:
     return report_on(overlay(tmp_path_factory.mktemp("loaded"), facts))
 
 
+def test_a_burn_in_without_curves_and_what_it_does_not_have(tmp_path: Path) -> None:
+    """As a recording holds it that other hands made: no curve, one failed, one left out, one without figures."""
+    whole: Any = fact(300.0, "s", asked=600.0, detail="GPU1 hung", events=[], how="simulated")
+    lean: Any = fact(300.0, "s", cycles=11, wrong=2, sm_clock={"median": 1340}, temperature_max=71, power_max=288.5)
+    rows: Any = {
+        "burn-in all": whole, f"burn-in {GPUS[0]}": lean, f"burn-in {GPUS[3]}": fact(300.0, "s", curve={"at": [1.0]}),
+        f"burn-in {GPUS[1]}": {"failed": "hung", "detail": "no answer for 20 s"},
+        f"burn-in {GPUS[2]}": {"skipped": "busy", "detail": "pid 7"},
+    }  # fmt: skip
+    text = page.as_html(report_on(overlay(tmp_path, rows)))
+    assert "All GPUs under load: 300 s of 600 s, then stopped: GPU1 hung." in text
+    assert "Simulated: no GPU gave these figures." in text
+    cells = {each[0].text: ["".join(cell.itertext()) for cell in each] for each in parsed(text).iter(f"{HTML}tr")
+             if len(each) and each[0].text in ("GPU0", "GPU1", "GPU2", "GPU3")}  # fmt: skip
+    assert cells["GPU0"] == ["GPU0", "at most 71", "at most 288.5", "median 1340", "11", "2", "never"]
+    assert cells["GPU3"] == ["GPU3", "at most ?", "at most ?", "?", "?", "?", "never"]
+    assert "hung" in cells["GPU1"][1]
+    assert "pid 7" in cells["GPU2"][1]
+
+
 @pytest.mark.parametrize("spec", swept(SOME, 3, first=1))
 def test_html_is_valid_and_loads_nothing(spec: str) -> None:
     text = page.as_html(report_on(spec))

@@ -57,6 +57,20 @@ def test_a_real_xid_is_read_and_a_forged_one_is_not() -> None:
     assert (event.kind, event.bdf, event.code) == ("xid", "0000:0a:00.0", "79")
 
 
+def test_adapters_that_stopped_and_one_that_goes_on() -> None:
+    hca = "mlx5_core 0000:05:00.0"
+    events = in_log(
+        f"{hca}: mlx5_health_compromised:432:(pid 0): device's health compromised - reached miss count",
+        f"{hca}: Port module event[error]: module 1, Cable error, Power budget exceeded",
+        f"{hca} enp5s0f0: TX timeout detected",
+    )
+    assert {(event.kind, event.bdf) for event in events} == {("hca", "0000:05:00.0")}
+    assert {event.code: (event.status, event.text.partition(":")[2].partition(":")[0]) for event in events} == {
+        "firmware": (Status.FAIL, " firmware"), "module": (Status.FAIL, " module, module 1"),
+        "stalled": (Status.WARN, " stalled"),
+    }  # fmt: skip
+
+
 def test_what_was_read_before_a_restart_is_not_read_again() -> None:
     records = [record(number, XID_31.format(pid=number)) for number in range(5)]
     first = kmsg(*records[:3])
