@@ -92,11 +92,6 @@ class Figures(Record):
         """The measurements of a kind between two GPUs, from ``a`` first."""
         return [row for ends in ((a, b), (b, a)) if (row := self.get(kind, *ends)) is not None]
 
-    def number(self, kind: str, a: str, b: str = "") -> float | None:
-        """The figure alone; None where there is none."""
-        row = self.get(kind, a, b)
-        return None if row is None else row.number
-
     def of_kinds(self, *kinds: str) -> list[Measurement]:
         """The measurements of these kinds, kind by kind."""
         return [row for kind in kinds for row in self.by_kind.get(kind, ())]

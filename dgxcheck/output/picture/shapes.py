@@ -152,10 +152,6 @@ class Picture(Record):
     title: str
     description: str
 
-    def texts(self) -> list[TextBox]:
-        """The boxes that hold text alone."""
-        return [box for box in self.boxes if box.kind in ("label", "badge", "title", "caption")]
-
 
 def upside_down(shapes: list[TextBox], lines: list[Polyline], height: float) -> tuple[list[TextBox], list[Polyline]]:
     """The same, mirrored at the middle of ``height``; texts stay upright."""
