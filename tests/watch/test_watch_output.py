@@ -7,12 +7,13 @@ import os
 import socket
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.cli.watch_sinks import JournalSink
+from dgxcheck.cli.watch_sinks import JournalSink, MetricsSink, ProgramSink, TableSink
 from dgxcheck.output import watch
 from dgxcheck.output.watch import json_line, text_line
 from dgxcheck.watch.event import Event, ReportedEvent
@@ -72,6 +73,64 @@ def test_metrics_are_read_by_prometheus() -> None:
     assert found["dgxcheck_watch_verdict",] == 2
     assert found["dgxcheck_watch_judged_timestamp_seconds",] == 1795341600
     assert found["dgxcheck_watch_findings", "fail"] == 1
+
+
+def at_times(monkeypatch: pytest.MonkeyPatch, *seconds: float) -> None:
+    """The sinks read these times, one after the other."""
+    times = iter(seconds)
+    monkeypatch.setattr("dgxcheck.cli.watch_sinks.time", SimpleNamespace(monotonic=lambda: next(times)))
+
+
+def test_metrics_are_written_at_most_twice_a_minute_and_soon_after_an_event(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "dgxcheck.prom"
+    sink = MetricsSink(str(file))
+    at_times(monkeypatch, 100.0, 100.0, 129.9, 130.0, 130.0, 131.0, 131.5, 132.0, 132.0)
+    written = []
+    for told in (False, False, False, True, False):
+        if told:
+            sink.tell(TOLD)
+        sink.show(known())
+        written.append(file.exists())
+        file.unlink(missing_ok=True)
+    assert written == [True, False, True, False, True]
+
+
+def test_metrics_that_cannot_be_written_are_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sink = MetricsSink(str(tmp_path / "none/dgxcheck.prom"))
+    at_times(monkeypatch, 0.0, 0.0, 40.0, 40.0, 80.0, 80.0, 120.0, 120.0)
+    sink.show(known())
+    sink.show(known())
+    assert capsys.readouterr().err.count("cannot be written") == 1
+    (tmp_path / "none").mkdir()
+    sink.show(known())
+    assert "dgxcheck_watch_verdict 2" in (tmp_path / "none/dgxcheck.prom").read_text()
+    assert capsys.readouterr().err == ""
+
+
+def test_the_table_is_drawn_once_a_second_and_at_an_event(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sink = TableSink()
+    at_times(monkeypatch, 100.0, 100.0, 100.5, 100.6, 100.6)
+    drawn = []
+    for told in (False, False, True):
+        if told:
+            sink.tell(TOLD)
+        sink.show(known())
+        drawn.append("Xid 79" in capsys.readouterr().out)
+    assert drawn == [True, False, True]
+
+
+def test_what_the_program_of_the_site_lost_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sink = ProgramSink(str(tmp_path / "nothing"))
+    sink.tell(TOLD)
+    sink.show(known())
+    sink.show(known())
+    assert capsys.readouterr().err.count("cannot be started") == 1
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 10), (20, 3), (200, 60)])
