@@ -182,6 +182,23 @@ def test_junit(judged: Callable[..., tuple[int, str]]) -> None:
     assert ElementTree.fromstring(judged("junit", 61)[1]).get("failures") == "1"
 
 
+def test_pages(judged: Callable[..., tuple[int, str]]) -> None:
+    code, text = judged("html")
+    assert (code, text.count("acknowledged until 2099-12-31: on order \N{REPLACEMENT CHARACTER}[31m")) == (0, 1)
+    assert "No problems found in the checks that ran" in text
+    assert "acknowledged until" not in judged("html", 62)[1]
+
+
+def test_explained(judged: Callable[..., tuple[int, str]], tmp_path: Path, capsys: Capture) -> None:
+    """It is no part of a cause; what it would blame and what to do is still there."""
+    judged("text")
+    main(["health", "-c", str(tmp_path / "known.toml"), "--from", "dgx-1-p100-pages-63", "--explain", f"{PAGES}/GPU1"])
+    page = capsys.readouterr().out
+    assert "  Blames:    memory of GPU1 0000:07:00.0\n" in page
+    assert "  First:     " in page
+    assert "  Sure:" not in page
+
+
 @pytest.mark.parametrize(("ceiling", "code"), [(15564, 0), (16000, 0), (15563, 1)])
 def test_more_of_bar1_taken_is_worse(ceiling: int, code: int, tmp_path: Path) -> None:
     path = tmp_path / "known.toml"
