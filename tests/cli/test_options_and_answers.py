@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from seam import run
 from test_bad_input import refused
+
+from dgxcheck.cli.options import terminal_columns
 
 NODE0 = "/sys/devices/system/node/node0"
 RANKS = "OMPI_COMM_WORLD_LOCAL_RANK"
@@ -83,3 +86,46 @@ def test_links_that_the_reference_machine_has(name: str, due: list[str], capsys:
     lines = run(capsys, "topo", "-m", "--from", name).out.splitlines()
     begin = next(number for number, line in enumerate(lines) if line.startswith("NVLink graph: differs from"))
     assert [line.strip() for line in lines[begin + 1 : -1]] == due
+
+
+def test_a_log_of_harmless_lines_is_recognised_and_gives_no_recording(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, target = tmp_path / "dmesg.txt", tmp_path / "box.json"
+    log.write_text("[    1.100000] usb 1-1: new high-speed USB device number 2 using xhci_hcd\n" * 4)
+    assert "nothing reported in it" in run(capsys, "import", str(log), "--show").out
+    assert "no file was written" in refused(capsys, "import", str(log), "-o", str(target))
+    assert not target.exists()
+
+
+def test_without_a_command_there_is_help(capsys: pytest.CaptureFixture[str]) -> None:
+    done = run(capsys)
+    assert (done.code, done.err) == (0, "")
+    assert "Usage: dgxcheck [OPTIONS] [COMMAND] [ARGS]...\n" in done.out
+
+
+@pytest.mark.parametrize(
+    ("environment", "more", "coloured"),
+    [
+        ({}, (), False), ({"FORCE_COLOR": "1"}, (), True), ({"CLICOLOR_FORCE": "1"}, (), True),
+        ({"CLICOLOR_FORCE": "0"}, (), False), ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, (), False),
+        ({"NO_COLOR": "1"}, ("--color", "always"), True), ({"FORCE_COLOR": "1"}, ("--color", "never"), False),
+    ],
+)  # fmt: skip
+def test_colours_follow_the_environment_and_the_option_more(
+    environment: dict[str, str], more: tuple[str, ...], coloured: bool, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert ("\x1b[" in run(capsys, "health", "--from", "dgx-1-v100-gpu-x8", *more).out) == coloured
+
+
+@pytest.mark.parametrize("columns", ["0", "x", "-5", "123456"])
+def test_a_width_that_is_none_is_not_taken(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    with open(os.devnull, encoding="utf-8") as nowhere:
+        monkeypatch.setattr("sys.stdout", nowhere)
+        assert terminal_columns() == 80
