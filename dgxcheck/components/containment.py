@@ -20,6 +20,9 @@ from dgxcheck.topology.paths import hops_above
 NVSWITCHES = host_part("NVSwitches")
 GPU_BASEBOARD = host_part("GPU baseboard")
 """Of SXM modules: it feeds GPUs and NVSwitches, and connects them to the host."""
+COMPUTE_BOARDS = host_part("compute boards")
+"""Of a Grace and the GPUs beside it, one or two in a machine: a Grace that runs has power on its board."""
+BOARDS = (GPU_BASEBOARD.part, COMPUTE_BOARDS.part)
 
 
 def containers(machine: Surveyed, component: Component) -> Iterator[Key]:

@@ -39,6 +39,7 @@ Code = Literal[
     "inspect-card-power",
     "inspect-dimms", "inspect-cabling",
     "inspect-far-end", "inspect-power-shelves", "inspect-baseboard",
+    "inspect-compute-boards",
     # what is taken out
     "reseat-card", "reseat-dual-gpu-card", "reseat-carrier", "reseat-adapter", "reseat-cable", "reseat-disk",
     "reseat-dimms", "move-cards", "move-adapter", "reseat-part",
@@ -187,6 +188,8 @@ SOURCES: Mapping[Code, str] = {
     "inspect-power": "ipmitool(1), sdr; server's manual: power supplies",
     "inspect-baseboard": "https://docs.nvidia.com/datacenter/dps/versions/0.7.2/guides/concepts/redfish:"
     " HGX_Baseboard_0; ipmitool(1), sdr and sel",
+    "inspect-compute-boards": "NVIDIA DGX GB200 user guide, hardware: compute trays hold one or two compute boards;"
+    " ipmitool(1), sel",
     "inspect-card-power": f"nvml.h: NVML_ERROR_INSUFFICIENT_POWER; {_MANUAL}: PCIe cards",
     "inspect-power-shelves": "NVIDIA DGX GB200 user guide: power shelves feed all trays of the rack",
     "inspect-dimms": "dmidecode(8), ipmitool(1); Linux EDAC documentation",

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.components.component import Component
-from dgxcheck.components.containment import GPU_BASEBOARD, NVSWITCHES
+from dgxcheck.components.containment import BOARDS, COMPUTE_BOARDS, GPU_BASEBOARD, NVSWITCHES
 from dgxcheck.components.locate import far_ends
 from dgxcheck.diagnosis.confidence import Confidence, by_agreement
-from dgxcheck.diagnosis.form_factor import is_on_baseboard
+from dgxcheck.diagnosis.form_factor import is_on_baseboard, is_on_compute_boards
 from dgxcheck.facts.faults import UNRESPONSIVE, Fault
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
@@ -47,8 +47,12 @@ def lost_boards(box: Box, findings: Sequence[Finding]) -> Iterator[Shared]:
 
 
 def board_of(box: Box, lost: Collection[str | None]) -> Component | None:
-    """The baseboard that feeds all GPUs, where several stop together while adapters respond."""
+    """The baseboard that feeds all GPUs, where several stop together while adapters respond; beside a Grace, which
+    responds in any case, its board, of GPUs with their adapters too.
+    """
     gpus = [gpu for gpu in box.topology.gpus if gpu.bdf in lost]
+    if gpus and len(lost) > 1 and is_on_compute_boards(box):
+        return replace(COMPUTE_BOARDS, shared_by=tuple(gpu.name for gpu in gpus))
     beside = any(each.kind == "nic" and each.bdf not in lost for each in box.topology.devices)
     board = replace(GPU_BASEBOARD, shared_by=tuple(gpu.name for gpu in gpus))
     return board if len(gpus) == len(lost) > 1 and beside and is_on_baseboard(box, board) else None
@@ -84,11 +88,12 @@ def _joined_to_none(box: Box, switches: set[str | None], working: Collection[Dev
 
 
 def rest_responds(box: Box, component: Component, findings: Sequence[Finding]) -> Confidence | None:
-    """Of a baseboard: adapters at the sockets of its GPUs respond."""
-    if component.part != GPU_BASEBOARD.part:
+    """Of the boards of GPUs: adapters at the sockets of those that are lost respond."""
+    if component.part not in BOARDS:
         return None
     gone = {each.subject.bdf for each in findings}
-    nodes = {gpu.numa_node for gpu in box.topology.gpus} or {each.numa_node for each in box.topology.devices}
+    lost = [gpu for gpu in box.topology.gpus if gpu.bdf in gone]
+    nodes = {each.numa_node for each in lost or box.topology.devices}
     beside = [each.name for each in box.topology.devices
               if each.kind == "nic" and each.bdf not in gone and each.numa_node in nodes]  # fmt: skip
     agreed = by_agreement(component, findings)

@@ -11,7 +11,7 @@ from dgxcheck.checks.host.disks import arrays_of
 from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.bar1 import largest_bar1, others_have_bar1
 from dgxcheck.components.component import FABRIC_MANAGER, Component
-from dgxcheck.components.containment import GPU_BASEBOARD, NVSWITCHES, is_k80
+from dgxcheck.components.containment import BOARDS, COMPUTE_BOARDS, GPU_BASEBOARD, NVSWITCHES, is_k80
 from dgxcheck.components.locate import is_nvidia_adapter
 from dgxcheck.diagnosis.action import Code, Instruction, Value
 from dgxcheck.diagnosis.form_factor import (
@@ -36,11 +36,11 @@ from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology.model import slot_of
 from dgxcheck.topology.nvlinks import is_nvswitch
 
-_BOARD = GPU_BASEBOARD.part
 _INSPECT: Mapping[tuple[str, str], Code] = {
     **{(kind, "cooling"): "inspect-airflow" for kind in ("gpu", "board", "host")},
     **{(kind, "power supply"): "inspect-power" for kind in ("gpu", "board", "host")},
-    ("host", _BOARD): "inspect-baseboard",
+    ("host", GPU_BASEBOARD.part): "inspect-baseboard",
+    ("host", COMPUTE_BOARDS.part): "inspect-compute-boards",
     ("host", "memory"): "inspect-dimms",
     ("host", "memory bandwidth"): "inspect-dimms",
     ("slot", "missing GPU"): "inspect-missing",
@@ -51,13 +51,14 @@ _INSPECT: Mapping[tuple[str, str], Code] = {
 }
 _COMMANDS: Mapping[Code, tuple[tuple[str, ...], ...]] = {
     "inspect-dimms": (("dmidecode", "-t", "memory"), ("ipmitool", "sel", "elist")),
-    "inspect-soldered-memory": (("ipmitool", "sel", "elist"),),
     "inspect-missing": (("lspci", "-tv"),),
     "inspect-rack-links": (("nvidia-smi", "nvlink", "-s"),),
     "inspect-driver-versions": (
         ("cat", "/proc/driver/nvidia/version"), ("modinfo", "-F", "version", "nvidia"), ("ldconfig", "-p"),
     ),
-    "inspect-power-shelves": (("ipmitool", "sel", "elist"),),
+    **dict.fromkeys(
+        ("inspect-soldered-memory", "inspect-compute-boards", "inspect-power-shelves"), (("ipmitool", "sel", "elist"),)
+    ),
     "inspect-baseboard": (("ipmitool", "sdr", "type", "Power Supply"), ("ipmitool", "sel", "elist")),
     "inspect-power": (("ipmitool", "sdr", "type", "Power Supply"),),
 }
@@ -75,10 +76,10 @@ _NO_LABEL = re.compile(r"(?:mc|socket |node )\d+")
 _CABLED = ("port", "interface", "fabric")
 _OF_THE_HOST: tuple[Step, ...] = ("power-cycle", "reseat", "replace", "contact-vendor")
 """What no virtual machine does."""
-_PARTS_OF_THE_HOST = ("cooling", "power supply", "memory", "memory modules", "CPUs", "physical host", _BOARD)
+_PARTS_OF_THE_HOST = ("cooling", "power supply", "memory", "memory modules", "CPUs", "physical host", *BOARDS)
 _OF_THE_BOARD = ("ECC mode", "MIG mode", "power limit", "clock setting")
 """What no share of a board sets."""
-_OF_THE_GPUS = ("missing GPU", "missing PCIe switch", "missing NVSwitch", "NVSwitches", "placement of GPUs", _BOARD)
+_OF_THE_GPUS = ("missing GPU", "missing PCIe switch", "missing NVSwitch", "NVSwitches", "placement of GPUs", *BOARDS)
 
 
 def has_gpus(box: Box, component: Component) -> bool:

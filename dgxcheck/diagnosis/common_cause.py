@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.expected import model_of
 from dgxcheck.checks.engine.finding import BAD, Finding, Status, Subject
 from dgxcheck.components.component import Component, Key, host_part
-from dgxcheck.components.containment import GPU_BASEBOARD, NVSWITCHES, above, containing
+from dgxcheck.components.containment import BOARDS, NVSWITCHES, above, containing
 from dgxcheck.components.locate import far_ends
 from dgxcheck.diagnosis.baseboard import board_of, lost_boards, trunk
 from dgxcheck.diagnosis.shared_by_many import FEWEST, OF_PORTS, boards_of, is_air_or_power, shared_by_many
@@ -26,22 +26,23 @@ _BELOW_A_GUEST = host_part("physical host")
 """What dead devices of a virtual machine share, whatever it is: power and slots are not seen from there, and the
 bridges above them are made up."""
 _EMULATED = ("switch", "host-bridge", "socket")
-_FED_BY = (_POWER.part, GPU_BASEBOARD.part)
+_FED_BY = (_POWER.part, *BOARDS)
 
 
 def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
     """Findings of devices that failed within seconds of each other, with what can have done it.
 
     Of NVSwitches the fabric that they make up, or the NVLinks between two, and of NVLinks that end at them, where half
-    of the GPUs log errors of theirs. Of GPUs and adapters the nearest PCIe switch above all of them, or the host bridge
-    or socket if nothing else below it works; else their baseboard or the power supply, which is all that they share.
+    of the GPUs log errors of theirs. Of GPUs and adapters the nearest PCIe switch above all of them, unless all the
+    adapters below it respond, or the host bridge or socket if nothing else below it does; else their boards or the
+    power supply, which is all that they share.
     """
     failed = [finding for finding in findings if finding.status is Status.FAIL]
     for together in _moments([finding for finding in failed if _times(finding, "nvswitch")], "nvswitch"):
         yield together, trunk(box, together) or NVSWITCHES
     yield from _through_switches(box, findings)
     dead = [finding for finding in failed if finding.judgement.fault in DEVICE_DEAD]
-    gone, unpowered = {finding.subject.bdf for finding in dead}, _unpowered(findings)
+    gone, unpowered = _gone(findings), _unpowered(findings)
     for together in _moments([finding for finding in dead if _times(finding, "device")], "device"):
         lost = sorted({finding.subject.bdf or "" for finding in together})
         whole = (_shared(box, lost, gone) or board_of(box, lost) or _POWER) if {*lost} - unpowered else _POWER
@@ -90,18 +91,30 @@ def _times(finding: Finding, kind: str) -> list[float]:
     return [event.seconds for event in finding.judgement.events if event.kind == kind]
 
 
-def _shared(box: Box, lost: Sequence[str], gone: Collection[str | None]) -> Component | None:
+def _shared(box: Box, lost: Sequence[str], gone: set[str | None]) -> Component | None:
     wholes = [[component for component in above(box, bdf) if component.kind != "link"] for bdf in lost]
     for whole in wholes[0]:
         of_all = all(any(component.key == whole.key for component in others) for others in wholes[1:])
-        if of_all and (whole.kind in ("board", "switch") or _is_silent(box, whole, gone)):
+        if of_all and not _works(box, whole, gone):
             return whole
     return None
 
 
-def _is_silent(box: Box, whole: Component, gone: Collection[str | None]) -> bool:
-    """Does nothing respond below a host bridge or at a socket?"""
-    return all(device.bdf in gone for device in box.topology.devices if device.name in whole.shared_by)
+def _gone(findings: Sequence[Finding]) -> set[str | None]:
+    """Bus ids of dead devices, and of switches and links that something else is found of."""
+    bad = [finding for finding in findings if finding.status in BAD]
+    at = {blame.bdf for finding in bad for blame in finding.blames[:1] if blame.kind in ("link", "switch")}
+    return at | {finding.subject.bdf for finding in bad if finding.judgement.fault in DEVICE_DEAD}
+
+
+def _works(box: Box, whole: Component, gone: set[str | None]) -> bool:
+    """Does anything respond below a host bridge or at a socket, or every adapter below a switch? What stops no more
+    than the GPUs below a switch is rather what feeds GPUs alone."""
+    below = [device for device in box.topology.devices if device.name in whole.shared_by]
+    if whole.kind != "switch":
+        return any(device.bdf not in gone for device in below)
+    adapters = [device.bdf for device in below if device.kind == "nic"]
+    return bool(adapters) and gone.isdisjoint({*adapters, whole.bdf})
 
 
 def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[Component, ...]]:
@@ -125,7 +138,7 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
     by_check = gathered(((finding.id, finding.subject.peer is not None), finding) for finding in findings
                         if finding.subject.bdf and finding.status in (Status.PASS, *BAD))  # fmt: skip
     dead = {each.key: each for each in findings if each.judgement.fault in DEVICE_DEAD and each.subject.bdf}
-    gone, lost_at = {each.subject.bdf for each in dead.values()}, _lost_at(box, findings)
+    gone, lost_at = _gone(findings), _lost_at(box, findings)
     dead_around = gathered((key, each) for each in dead.values() for key in {whole.key for whole in _around(box, each)})
     for (_, pairs), judged in by_check.items():
         everywhere = _all_bad(judged)
@@ -154,8 +167,8 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
                 others = dead_around.get(whole.key, ()) if inside[0].key in dead else ()
                 those = [*inside, *(other for other in others if other.key not in own)]
                 at_once = {each.subject.bdf for each in those}
-                responds = whole.kind in ("host-bridge", "socket") and not _is_silent(box, whole, gone)
-                due = (board_of(box, at_once) or _POWER) if responds and inside[0].key in dead else whole
+                responds = inside[0].key in dead and _works(box, whole, gone)
+                due = (board_of(box, at_once) or _POWER) if responds else whole
                 add(those, due if at_once - unpowered else _POWER)
         scattered = [each for each in judged if each.status in BAD and each.shared is not None
                      and (each.shared.kind in OF_PORTS or each.shared == NVSWITCHES or is_air_or_power(each.shared))]

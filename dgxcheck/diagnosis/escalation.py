@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from dgxcheck.components.component import FABRIC_MANAGER, PEER_TRAFFIC, Component, Kind
-from dgxcheck.components.containment import GPU_BASEBOARD, NVSWITCHES
+from dgxcheck.components.containment import COMPUTE_BOARDS, GPU_BASEBOARD, NVSWITCHES
 from dgxcheck.facts.faults import DEVICE_ABSENT, DEVICE_DEAD, EVERY_FAULT, GPU_DEAD, MODULES_REFUSED, Fault
 from dgxcheck.facts.faults.kind import LINK_STEPS, NVSWITCH_STEPS, RESET_STEPS, RMA_STEPS, FaultKind, Step, Steps
 
@@ -94,6 +94,7 @@ OF_SEVERAL_DEAD: Mapping[tuple[Kind, str], Steps] = {
     ("socket", ""): ("reboot", "power-cycle", "contact-vendor"),
     ("host", "power supply"): ("inspect", "power-cycle", "replace", "contact-vendor"),
     ("host", GPU_BASEBOARD.part): ("inspect", "power-cycle", "contact-vendor"),
+    ("host", COMPUTE_BOARDS.part): ("inspect", "reboot", "power-cycle", "contact-vendor"),
 }
 """Of what several devices share that are dead: a restart brings them back, or the vendor is needed."""
 _OF_HARDWARE = ("restart-service", "reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "replace")

@@ -63,6 +63,11 @@ def is_on_baseboard(box: Box, component: Component) -> bool:
     return form_factor(box, component) == "sxm" and is_of_baseboard(_model(box, component))
 
 
+def is_on_compute_boards(box: Box) -> bool:
+    """Does each board carry a Grace beside its GPUs?"""
+    return any(map(_RACK.search, _named(box).values()))
+
+
 def is_station(box: Box) -> bool:
     """A DGX Station: its GPUs and CPU are water-cooled, its GPUs named ``Tesla V100-DGXS-16GB``."""
     models = (model_family(box, gpu) or "" for gpu in box.topology.gpus)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.components.component import Component
-from dgxcheck.components.containment import GPU_BASEBOARD
+from dgxcheck.components.containment import BOARDS
 from dgxcheck.components.locate import has_nvswitches, is_nvidia_adapter
 from dgxcheck.diagnosis.form_factor import is_dgx, may_have_bmc
 from dgxcheck.facts.faults import Fault
@@ -25,7 +25,7 @@ _OF_NVLINKS = ("NVLink", "NVSwitches", "missing NVSwitch", "Fabric Manager")
 _FABRIC = ("hca", "port", "fabric", "subnet-manager")
 _BMC_PARTS = (
     "memory", "memory modules", "CPUs", "cooling", "power supply", "missing socket", "missing GPU", "missing HCA",
-    "missing PCIe switch", GPU_BASEBOARD.part,
+    "missing PCIe switch", *BOARDS,
 )  # fmt: skip
 _BMC_KINDS = ("socket", "host-bridge", "socket-interconnect")
 _BUG_REPORT_HANGS = frozenset({Fault.GPU_LOST, Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_STUCK})

@@ -273,14 +273,14 @@ DOWN = "nvme nvme4: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=
 
 
 @pytest.mark.parametrize(("later", "components"), [
-    (2.0, ["switch/0000:08:00.0"]), (60.0, ["switch/0000:08:00.0"]),
-    (7200.0, ["gpu/0000:0a:00.0", "gpu/0000:0b:00.0"]),
+    (2.0, ["switch/0000:06:00.0"]), (60.0, ["switch/0000:06:00.0"]),
+    (7200.0, ["gpu/0000:08:00.0", "gpu/0000:09:00.0"]),
 ])  # fmt: skip
 def test_gpus_of_a_switch_that_are_lost_hours_apart_are_two_causes(
     later: float, components: list[str], tmp_path: Path
 ) -> None:
-    log = [f"{3600 + n * later};{OFF.format(gpu)}" for n, gpu in enumerate(("0a", "0b"))]
-    assert [*causes(tmp_path, "dgx-1-v100", *log)] == components
+    log = [f"{3600 + n * later};{OFF.format(gpu)}" for n, gpu in enumerate(("08", "09"))]
+    assert [*causes(tmp_path, "pcie-x8", *log)] == components
 
 
 @pytest.mark.parametrize(("gpus", "first", "line"), [

@@ -43,7 +43,7 @@ def lost(*gpus: int) -> dict[str, Json]:
 @pytest.mark.parametrize(
     ("base", "gpus", "due"),
     [
-        (V100, (2, 3), "switch/0000:08:00.0"),
+        ("pcie-x8", (2, 3), "switch/0000:06:00.0"),
         ("pcie-x8", (0, 7), SUPPLY), ("pcie-x8", (0, 2, 5), SUPPLY),
         ("pcie-x8", (4, 5, 6, 7), "host-bridge/pci0000:80"), ("pcie-x8", (4, 5, 6), SUPPLY),
         ("vm-h100-x8", range(8), "host/host/physical host"),
@@ -59,23 +59,35 @@ def test_gpus_that_go_in_the_same_moment_share_what_failed(
 
 @pytest.mark.parametrize(("base", "gpus"), [
     ("dgx-b200", range(4)), ("dgx-b200", range(8)), ("dgx-b200", (1, 6)), ("dgx-b300", (1, 2)),
-    (V100, (0, 7)), (V100, (4, 5, 6, 7)),
+    (V100, (0, 7)), (V100, (4, 5, 6, 7)), (V100, (2, 3)), ("dgx-a100", (0, 1)),
 ])  # fmt: skip
 def test_gpus_of_a_baseboard_that_go_in_the_same_moment_share_it(
     base: str, gpus: Sequence[int], tmp_path: Path
 ) -> None:
-    """HCAs at the same sockets respond."""
+    """HCAs at the same sockets respond, and those below the same switch."""
     log = [xid_79(wired(base).gpus[gpu], 3600) for gpu in gpus]
     assert causes(tmp_path, log, lost(*gpus), base) == {"host/host/GPU baseboard": 2 * len(gpus)}
 
 
-def test_a_tray_whose_gpus_are_all_lost_has_no_supply_to_replace(tmp_path: Path) -> None:
-    """None of them tells NVML its model any more."""
-    lines = {f"kmsg {number}": xid_79(gpu, 3600) for number, gpu in enumerate(wired("gb200-nvl72").gpus, 40)}
-    document = {"schema": "dgxcheck/overlay/1", "base": "gb200-nvl72", "facts": lost(*range(4)), "add": lines}
+def test_a_switch_that_logs_errors_is_to_blame_though_an_adapter_below_it_responds(tmp_path: Path) -> None:
+    error = "3600.1;pcieport 0000:08:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer"
+    log = [*(xid_79(GPUS[gpu], 3600) for gpu in (2, 3)), error]
+    assert causes(tmp_path, log, lost(2, 3)) == {"switch/0000:08:00.0": 5}
+
+
+@pytest.mark.parametrize(("base", "gpus"), [
+    ("gb200-nvl72", range(4)), ("gb200-nvl72", (2, 3)), ("gb300-nvl72", (0, 1)),
+])  # fmt: skip
+def test_power_shelves_are_no_reason_for_gpus_that_are_lost_beside_a_grace_that_runs(
+    base: str, gpus: Sequence[int], tmp_path: Path
+) -> None:
+    """Of all of them none tells NVML its model any more."""
+    lines = {f"kmsg {40 + number}": xid_79(wired(base).gpus[number], 3600) for number in gpus}
+    document = {"schema": "dgxcheck/overlay/1", "base": base, "facts": lost(*gpus), "add": lines}
     (tmp_path / "tray.json").write_text(json.dumps(document), encoding="utf-8")
     (cause,) = assess(str(tmp_path / "tray.json")).causes
-    assert cause.actions[0].instruction.code == "inspect-power-shelves"
+    assert (cause.component.part, len(cause.component.shared_by)) == ("compute boards", len(gpus))
+    assert cause.actions[0].instruction.code == "inspect-compute-boards"
     assert "replace" not in {action.step for action in cause.actions}
 
 

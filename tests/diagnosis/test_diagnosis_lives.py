@@ -86,12 +86,12 @@ def test_two_gpus_gone_beside_an_hca_are_behind_its_switch(tmp_path: Path) -> No
     assert "mlx5_1" in cause["component"]["name"]
 
 
-def test_two_gpus_lost_behind_one_switch_are_the_switch_but_the_hca_speaks_for_it(tmp_path: Path) -> None:
+def test_two_gpus_lost_behind_one_switch_are_not_the_switch_for_the_hca_speaks_for_it(tmp_path: Path) -> None:
     (cause,) = judged(tmp_path, lost(2, 3))["causes"]
-    assert (cause["component"]["kind"], cause["component"]["bdf"]) == ("switch", "0000:08:00.0")
-    assert (cause["confidence"]["level"], cause["confidence"]["unaffected"]) == ("inferred", ["mlx5_1"])
+    assert (cause["component"]["kind"], cause["component"]["part"]) == ("host", "GPU baseboard")
+    assert (cause["confidence"]["level"], cause["confidence"]["reason"]) == ("inferred", "rest-responds")
     assert "mlx5_1" in cause["confidence"]["text"]
-    assert steps(cause) == ["power-cycle", "field-diagnostic", "contact-vendor"]
+    assert steps(cause) == ["inspect", "power-cycle", "contact-vendor"]
 
 
 @pytest.mark.parametrize("one_sided", [False, True])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -298,6 +298,19 @@ def test_a_driver_that_found_no_gpu(base: str, there: bool, due: list[str], tmp_
                                 "drop": [] if there else wired(base).gpus,
                                 "add": {"kmsg 40": "3600.0;NVRM: No NVIDIA GPU found."}}))  # fmt: skip
     assert [f"{cause['severity']} {cause['id']}" for cause in judged(str(path))[1]["causes"]] == due
+
+
+@pytest.mark.parametrize(("base", "gone", "due"), [
+    ("dgx-h100", (4, 5, 6, 7), "host/host/GPU baseboard"), ("dgx-h100", (0, 2, 5, 7), "host/host/GPU baseboard"),
+    ("dgx-2", range(8, 16), "host/host/GPU baseboard"), ("dgx-a100", (1, 6), "slot/missing GPU"),
+    ("dgx-1-v100", (2, 3), "slot/0000:08:00.0/missing GPU"),
+])  # fmt: skip
+def test_half_of_the_gpus_are_missing_for_one_reason(base: str, gone: Sequence[int], due: str, tmp_path: Path) -> None:
+    """What connects and feeds them all is to blame where no bridge is above those that are missing alone."""
+    path = tmp_path / "half.json"
+    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": base, "facts": {}, "add": {},
+                                "drop": [wired(base).gpus[gpu] for gpu in gone]}))  # fmt: skip
+    assert due in [cause["id"] for cause in judged(str(path))[1]["causes"]]
 
 
 def test_gpus_without_c2c_are_one_cause(tmp_path: Path) -> None:

@@ -44,15 +44,21 @@ class _Place(Record):
 
 def missing(box: Box, what: DeviceType) -> Component:
     """The place of a missing device; the place of a switch if GPUs and HCAs are missing below one host bridge; the
-    board of all GPUs where none is there."""
-    if what == "GPU" and not box.topology.gpus and (of_all := baseboard(box)) is not None:
-        return of_all
+    board of all GPUs where none is there, or no more than half and these have no place in common."""
     place = _place(box, what)
+    if place is None and what == "GPU" and _most_are_missing(box) and (of_all := baseboard(box)) is not None:
+        return of_all
     if place is None:
         return Component(kind="slot", name="", part=f"missing {what}")
     both = not place.is_switch and place == _place(box, _OTHER[what])
     part = "missing PCIe switch" if both else f"missing {what}"
     return Component(kind="slot", name=place.name, bdf=place.bridge, part=part)
+
+
+def _most_are_missing(box: Box) -> bool:
+    """Half of several GPUs or more: they are likelier to have one cause than each its own."""
+    number, there = box.number("gpu.count"), len(box.topology.gpus)
+    return not there or (number is not None and number.value - there > 1 and 2 * there <= number.value)
 
 
 def baseboard(box: Box) -> Component | None:

@@ -98,7 +98,9 @@ SENTENCES: Mapping[Code, str] = {
     " drained and with the power off; then power supplies and their feeds",
     "inspect-power": "check power supplies, power cables, their feeds and the rack's power distribution",
     "inspect-baseboard": "look in the BMC's sensors and event log for power of the GPU baseboard that failed and for"
-    " its connectors (from H100 on Redfish lists it as HGX_Baseboard_0)",
+    " its connectors (from H100 on Redfish lists it as HGX_Baseboard_0, its retimers as HGX_PCIeRetimer_0 and up)",
+    "inspect-compute-boards": "look in the BMC's event log for power, heat or a leak at these GPUs; the Grace on their"
+    " compute board runs, so that the rack's power shelves are not the reason",
     "inspect-power-shelves": "look at the rack's power shelves and at this tray's power distribution board: it has no"
     " power supply of its own",
     "inspect-rack-fabric": "the fabric manager of this rack runs on its NVLink switch trays (NMX-C): check its log"
