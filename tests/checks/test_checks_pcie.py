@@ -272,6 +272,7 @@ def test_messages_from_below_blame_the_links_there(tmp_path: Path) -> None:
         ([], "pass"),
         (["0000:86:00.0", "0000:87:08.0", "0000:87:10.0", "0000:88:00.0", "0000:89:00.0"], "warn"),
         (["0000:89:00.0"], "skip no-reference"),  # a GPU, not a switch
+        (["0000:08:00.0", "0000:09:00.0"], "skip dependency-failed"),  # the driver had had both
     ],
 )
 def test_both_sockets_have_as_many_switches(drop: list[str], due: str, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from dgxcheck.checks.driver.loaded import minors_gone
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, per_host, ruled
 from dgxcheck.checks.engine.expected import model_of
@@ -24,15 +25,15 @@ _TWO = 2
 
 def _switches(box: Box) -> Judgement:
     """Warns if one of two sockets has fewer PCIe switches above GPUs than the other, where all these switches are of
-    one model with equally many GPUs. Switches on the boards of GPUs are not counted. With a reference machine gpu.count
-    reports it, kernel.off-bus where a GPU fell off the bus.
+    one model with equally many GPUs. Switches on the boards of GPUs are not counted. With a reference machine, or
+    where minor numbers of GPUs are left, gpu.count reports it, kernel.off-bus where a GPU fell off the bus.
 
     Source: the PCI tree, whose halves are alike on servers with GPUs below both sockets
     """
     if why := gpus_hidden(box):
         return skip("not-visible", why)
     judgement = ruled(_halves, box)
-    counted_by = "gpu.count" if box.number("gpu.count") is not None else ""
+    counted_by = "gpu.count" if box.number("gpu.count") is not None or minors_gone(box) else ""
     seen_by = counted_by or ("kernel.off-bus" if fallen(box).keys() - box.topology.functions.keys() else "")
     if judgement.status is Status.WARN and seen_by:
         words = f"the sockets' halves of the PCI tree are not alike: see {seen_by}"
