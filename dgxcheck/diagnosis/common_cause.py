@@ -35,7 +35,8 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
     Of NVSwitches the fabric that they make up, or the NVLinks between two, and of NVLinks that end at them, where half
     of the GPUs log errors of theirs. Of GPUs and adapters the nearest PCIe switch above all of them, unless all the
     adapters below it respond, or the host bridge or socket if nothing else below it does; else their boards or the
-    power supply, which is all that they share.
+    power supply, which is all that they share. Adapters alone have each a cause of its own, for what has power beside
+    them, their GPUs too, still responds.
     """
     failed = [finding for finding in findings if finding.status is Status.FAIL]
     for together in _moments([finding for finding in failed if _times(finding, "nvswitch")], "nvswitch"):
@@ -45,8 +46,9 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
     gone, unpowered = _gone(findings), _unpowered(findings)
     for together in _moments([finding for finding in dead if _times(finding, "device")], "device"):
         lost = sorted({finding.subject.bdf or "" for finding in together})
-        whole = (_shared(box, lost, gone) or board_of(box, lost) or _POWER) if {*lost} - unpowered else _POWER
-        yield [finding for finding in dead if finding.subject.bdf in lost], whole
+        whole = (_shared(box, lost, gone) or board_of(box, lost)) if {*lost} - unpowered else _POWER
+        if whole is not None or any(finding.subject.kind != "hca" for finding in together):
+            yield [finding for finding in dead if finding.subject.bdf in lost], whole or _POWER
 
 
 def _through_switches(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:

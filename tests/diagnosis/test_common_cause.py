@@ -103,6 +103,17 @@ def test_gpus_that_go_at_different_times_are_causes_of_their_own(tmp_path: Path)
     assert found == {f"gpu/{GPUS[0]}": 2, f"gpu/{GPUS[7]}": 2}
 
 
+@pytest.mark.parametrize(("base", "hcas"), [
+    ("gb200-nvl72", ("0000:01:00.0", "0002:01:00.0")), ("dgx-h100", ("0000:18:00.0", "0000:9a:00.0")),
+])  # fmt: skip
+def test_adapters_that_stop_in_the_same_moment_do_not_lack_power(
+    base: str, hcas: Sequence[str], tmp_path: Path
+) -> None:
+    log = [f"3600.{place};mlx5_core {hca}: poll_health:800:(pid 0): device's health compromised - reached miss count"
+           for place, hca in enumerate(hcas)]  # fmt: skip
+    assert causes(tmp_path, log, {}, base) == {f"hca/{hca}": 1 for hca in hcas}
+
+
 def test_an_adapter_that_stops_with_the_gpus_beside_it_belongs_to_their_switch(tmp_path: Path) -> None:
     hca = "3601.0;mlx5_core 0000:0c:00.0: poll_health:800:(pid 0): device's health compromised - reached miss count"
     log = [xid_79(GPUS[2], 3600), xid_79(GPUS[3], 3600.2), hca]
