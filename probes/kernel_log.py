@@ -70,7 +70,7 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
                if (trouble := gpu.nvlink_trouble(message)) is not None]  # fmt: skip
     events = (
         memory.errors(of[memory], of_driver), storage.events(of[storage]), host.events(of[host]),
-        pcie.unplugged(of[pcie]), [*pcie.untrained(of[pcie])], nvlinks, _without_bars(of[pcie], begins),
+        pcie.unplugged(of[pcie]), [*pcie.untrained(of[pcie])], nvlinks, _of_places(of[pcie], begins),
     )  # fmt: skip
     errors = sorted((*pcie.errors(of[pcie]), *memory.pcie_errors(of[memory])), key=lambda error: error.seconds)
     off_bus = _once(_off_bus(of_driver, begins))
@@ -299,10 +299,18 @@ def _of_next_named(events: Sequence[NotStarted], near_s: float) -> Iterator[NotS
     yield from waiting
 
 
-def _without_bars(lines: Lines, begins: Begins) -> Iterator[HostEvent]:
-    """``past`` once the driver took over the GPU, or a further attempt found room."""
-    gpus = {bdf for *_, bdf in _found(lines, pcie.nvidia_gpu)}
+def _of_places(lines: Lines, begins: Begins) -> Iterator[HostEvent]:
+    """Devices that do not respond or have no BAR; ``past`` once the driver took over the GPU, or a further attempt
+    found room."""
+    gpus = {*begins, *(bdf for *_, bdf in _found(lines, pcie.nvidia_gpu))}
     given = {bar: number for number, *_, bar in _found(lines, pcie.with_bar)}
     for number, seconds, message, (bdf, bar) in _found(lines, pcie.without_bar):
-        past = given.get((bdf, bar), -1) > number or any(seconds <= begun_s for _, begun_s in begins.get(bdf, ()))
+        past = given.get((bdf, bar), -1) > number or _since(seconds, bdf, begins)
         yield host_event("no BAR", bdf, seconds, message, f"GPU {bar}" if bdf in gpus else bar, past=past)
+    for _, seconds, message, bdf in _found(lines, pcie.silent):
+        group = "GPU" if bdf in gpus else ""
+        yield host_event("silent", bdf, seconds, message, group, past=_since(seconds, bdf, begins))
+
+
+def _since(seconds: float, bdf: str, begins: Begins) -> bool:
+    return any(seconds <= begun_s for _, begun_s in begins.get(bdf, ()))

@@ -173,6 +173,21 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("pcieport 0000:00:02.0: broken device, retraining non-functional downstream link at 2.5GT/s",
       "pcieport 0000:00:02.0: retraining failed",
       "NVRM: GPU at PCI:0000:06:00: GPU has fallen off the bus."), "kernel.hot-plug", Fault.LINK_UNTRAINED),
+    # Linux drivers/pci/pci.c, dpc.c and hotplug/pciehp_hpc.c: an occupied slot, or a port that was reset
+    *(((f"pcieport {NOWHERE}: pciehp: Slot(7): Card present", f"pcieport {NOWHERE}: {words}"), "kernel.hot-plug",
+       Fault.LINK_UNTRAINED) for words in (
+        "Data Link Layer Link Active not set in 1000 msec", "DPC: Data Link Layer Link Active not set in 1000 msec",
+        "pciehp: Failed to check link status", "pciehp: Slot(7): No link", "pciehp: Slot(7): No device found",
+        "pciehp: Slot(7): Cannot train link: status 0x1041")),
+    ((f"pciehp {NOWHERE}:pcie004: Data Link Layer Link Active not set in 1000 msec",), "kernel.hot-plug",
+     Fault.LINK_UNTRAINED),
+    # of whatever kind the device is
+    *(((f"{driver} {NOWHERE}: {words}",), "kernel.hot-plug", Fault.UNPLUGGED) for driver, words in (
+        ("vfio-pci", "not ready 65535ms after FLR; giving up"),
+        ("vfio-pci", "Unable to change power state from D3cold to D0, device inaccessible"),
+        ("nvme", "can't change power state from D3cold to D0 (config space inaccessible)"))),
+    ((f"pci {NOWHERE}: [10de:2331] type 00 class 0x030200 PCIe Endpoint",
+      f"vfio-pci {NOWHERE}: not ready 65535ms after bus reset; giving up"), "kernel.off-bus", Fault.GPU_LOST),
     (("DMAR: [DMA Write] Request device [0a:00.0] fault addr f7c4a000 [fault reason 05] PTE Write access is not set",),
      "kernel.iommu-fault", Fault.IOMMU),
     ((f"nvidia {GPU}: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0021 address=0xf7c4a000 flags=0x0020]",),
@@ -207,6 +222,9 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
      "kernel.hca", Fault.HCA_NOT_STARTED),
     ((f"{_MLX5}poll_health:1083:(pid 0): Fatal error 1 detected",
       f"{_MLX5}print_health_info:491:(pid 0): PCI slot is unavailable"), "kernel.hca", Fault.HCA_LOST),
+    *(((f"{_MLX5}{words}",), "kernel.hca", Fault.HCA_LOST) for words in (
+        "Unable to change power state from D3cold to D0, device inaccessible",
+        "not ready 65535ms after bus reset; giving up")),
     ((f"{_MLX5}mlx5_health_try_recover:329:(pid 9): handling bad device here",), "kernel.hca", Fault.HCA_UNRESPONSIVE),
     ((f"{_MLX5}mlx5_health_try_recover:343:(pid 9): health recovery flow aborted, PCI reads still not working",),
      "kernel.hca", Fault.HCA_LOST),
@@ -352,6 +370,10 @@ UNJUDGED: tuple[Lines, ...] = (
     (f"{_MLX5}Port module event: module 0, Cable unplugged",),
     (f"NVRM: Attempting to remove device {GPU} with non-zero usage count!",
      f"NVRM: Continuing with GPU removal for device {GPU}"),
+    (f"pcieport {NOWHERE}: pciehp: Slot(7): Card present",
+     f"pcieport {NOWHERE}: Data Link Layer Link Active not set in 1000 msec",
+     f"pcieport {NOWHERE}: pciehp: Slot(7): Link Up"),
+    (f"pcieport {PORT}: Data Link Layer Link Active not set in 1000 msec",),  # its GPU is there
     (f"nvidia {GPU}: not ready 1023ms after bus reset; waiting", f"nvidia {GPU}: ready 2047ms after bus reset"),
     (f"NVRM: GPU {GPU} is already bound to NovaCore.",),  # and NVML lists it now
     (f"nouveau {GPU}: gr: init failed, -110",),

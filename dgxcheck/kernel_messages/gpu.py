@@ -16,6 +16,7 @@ from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.ids import has_gsp, is_supported
 from dgxcheck.facts.kernel_log import ModuleTrouble, NoStart
 from dgxcheck.facts.record import Record
+from dgxcheck.kernel_messages import pcie
 from dgxcheck.kernel_messages.form import Form, Lines, first_match
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.xid.table import from_ampere
@@ -32,16 +33,12 @@ _SXID = Form(
 )
 _FATAL = LazyPattern(r"(?P<not>non-?)?fatal\b", flags=re.IGNORECASE)
 _PCI_ID = r"(?: \(PCI ID: (?:10de:(?P<device>[0-9a-f]{4})|[^)]{1,24})\))?"
-_HELD_BY = r"(?:nvidia|vfio-pci) (?P<bus>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})\.[0-7]: "
+_HELD_BY = r"nvidia (?P<bus>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})\.[0-7]: "
 _OFF = (
     Form("NVRM: GPU ", rf"{_AT}:? (?:GPU )?has fallen off the bus"),
     Form("NVRM: The NVIDIA GPU ", rf"{_GPU}{_PCI_ID} installed in this system has fallen off the bus"),
-    Form(" change power state", before=rf"{_HELD_BY}(?:Unable to|can't|Refused to)",
-         after=r"(?:, currently in D3| from D3(?:cold|hot) to D0(?:, device| \(config space) inaccessible)"),
-    Form("not ready ", r"\d{1,9}ms after [\w >-]{1,24}; giving up", _HELD_BY),
+    *pcie.silent_forms(_HELD_BY),
 )
-"""The kernel says the last two of a device whose configuration space reads as ones, now, before Linux 5.18 and 5.7, and
-a minute after a reset (drivers/pci/pci.c)."""
 _NAMED = Form("NVRM: The NVIDIA GPU ", rf"{_GPU}{_PCI_ID}(?: installed in this(?: system(?: has)?)?)?\s*$")
 GOES_ON_OFF_BUS = Form("fallen off the bus", before="NVRM: (?:system )?(?:has )?")
 """The last of the lines of ``named``, of a GPU that fell off the bus."""

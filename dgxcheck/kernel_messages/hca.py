@@ -14,6 +14,7 @@ from dgxcheck.facts.bdf import PATTERN, is_bdf
 from dgxcheck.facts.kernel_log import HcaEvent, HcaTrouble
 from dgxcheck.facts.record import Record
 from dgxcheck.kernel_messages.form import Form, Lines, first_match
+from dgxcheck.kernel_messages.pcie import silent_forms
 
 SAME_S = 1.0
 """Within this time the details of a health issue follow its first line."""
@@ -31,6 +32,7 @@ _TROUBLES: Mapping[Form, HcaTrouble] = {
     Form("ENABLE_HCA(0x104) timeout", before=_HCA): "not started",
     Form("PCI slot is unavailable", before=_HCA): "off bus",
     Form("PCI reads still not working", before=rf"{_HCA}health recovery flow aborted, "): "off bus",
+    **dict.fromkeys(silent_forms(_HCA), "off bus"),
     Form("device's health compromised", before=_HCA): "firmware",
     Form("handling bad device here", before=_HCA): "firmware",
     Form("Fatal error ", r"\d{1,3} detected", before=_HCA): "firmware",

@@ -42,8 +42,30 @@ _SLOT = (
          "|Card not present|Link Up|Card present|Attention button pressed|Button pressed"
          "|Powering off due to button press)"),
 )  # fmt: skip
+
+
+def silent_forms(before: str) -> tuple[Form, ...]:
+    """What the kernel says of a device whose configuration space reads as ones, now, before Linux 5.18 and 5.7, and a
+    minute after a reset (drivers/pci/pci.c)."""
+    return (
+        Form(" change power state", before=f"{before}(?:Unable to|can't|Refused to)",
+             after=r"(?:, currently in D3| from D3(?:cold|hot) to D0(?:, device| \(config space) inaccessible)"),
+        Form("not ready ", r"\d{1,9}ms after [\w >-]{1,24}; giving up", before),
+    )  # fmt: skip
+
+
+_SILENT = silent_forms(rf"(?!nvidia |mlx5_core |pcieport ){DEVICE}")
+"""Of any other driver's device; that of vfio-pci can be of any kind."""
 _UNTRAINED = Form(": retraining failed", "$", before=rf"(?:pcieport|pci) (?P<port>{PATTERN})")
 """After ``broken device, retraining non-functional downstream link at 2.5GT/s`` (``pcie_failed_link_retrain``)."""
+_OF_SLOT = rf"pcie(?:port (?P<port>{PATTERN}): (?:DPC: |pciehp: )?|hp (?P<old>{PATTERN}):pcie\d{{1,4}}: )"
+_NO_LINK = (
+    Form("Data Link Layer Link Active not set in ", r"\d{1,6} msec$", _OF_SLOT),
+    Form("Failed to check link status", "$", _OF_SLOT),
+    Form("lot(", r"[\w-]{1,20}\): (?:No link$|No device found$|Cannot train link: status )", f"{_OF_SLOT}[Ss]"),
+)
+"""Logged where a device is: in an occupied slot, or below a port that was reset (``pcie_wait_for_link_delay``,
+``pciehp_check_link_status``)."""
 _GONE, _BACK = ("Link Down", "Card not present"), ("Link Up", "Card present")
 _NO_BAR = (
     Form(": no space for [mem size ", before=rf"{DEVICE}BAR (?P<bar>[0-5])"),
@@ -182,10 +204,23 @@ def unplugged(lines: Lines) -> Iterator[HostEvent]:
 
 
 def untrained(lines: Lines) -> Iterator[HostEvent]:
-    """Ports whose link did not come up at 2.5 GT/s either; slots that are empty can log it too."""
-    for seconds, message in lines:
+    """Ports whose link did not come up at 2.5 GT/s either, which slots that are empty can log too; of the group
+    ``device`` those below which a device is, ``past`` where the link of their slot came up since."""
+    up: dict[str, int] = {}
+    for number, (_, message) in enumerate(lines):
+        if (slot := first_match(_SLOT, message)) is not None and slot["what"] == "Link Up":
+            up[slot["port"]] = number
+    for number, (seconds, message) in enumerate(lines):
         if (match := _UNTRAINED.match(message)) is not None and is_bdf(match["port"]):
             yield host_event("untrained", match["port"], seconds, message)
+        elif (match := first_match(_NO_LINK, message)) is not None and is_bdf(port := match["port"] or match["old"]):
+            yield host_event("untrained", port, seconds, message, "device", past=number < up.get(port, -1))
+
+
+def silent(message: str) -> str | None:
+    """``vfio-pci 0000:41:00.0: not ready 65535ms after FLR; giving up``: the bdf of a device that does not respond."""
+    match = first_match(_SILENT, message)
+    return match["bdf"] if match is not None and is_bdf(match["bdf"]) else None
 
 
 def without_bar(message: str) -> tuple[str, str] | None:

@@ -79,6 +79,19 @@ def test_a_bar_without_a_place_counts_for_a_gpu_that_nvml_does_not_list(text: st
     assert bad.judgement.fault is Fault.BAR1_SMALL
 
 
+def test_a_device_that_was_lent_to_a_guest_is_a_gpu_only_where_something_says_so() -> None:
+    machine = box("dgx-1-v100")
+    (gpu, *_) = machine.gpus
+    said = "not ready 65535ms after FLR; giving up"
+    (bad,) = bad_findings(with_log(machine, (f"vfio-pci {NOWHERE}: {said}",)), "kernel.hot-plug")
+    assert (bad.blames[0].kind, bad.blames[0].part, bad.blames[0].bdf) == ("slot", "device", NOWHERE)
+    own = with_log(machine, (f"vfio-pci {gpu.bdf}: {said}",))
+    assert [bad.blames[0].kind for bad in bad_findings(own, "kernel.off-bus")] == ["gpu"]
+    assert not bad_findings(own, "kernel.hot-plug")
+    beside = (f"NVRM: GPU {NOWHERE}: GPU has fallen off the bus.", f"snd_hda_intel {NOWHERE[:-1]}1: {said}")
+    assert not bad_findings(with_log(machine, beside), "kernel.hot-plug")
+
+
 def test_a_bar_without_a_place_counts_where_the_log_alone_knows_the_gpu() -> None:
     """https://github.com/HeyMeco/Rockchip-pcie-devices/issues/2"""
     machine = box("dgx-1-v100")

@@ -110,7 +110,8 @@ def _set_aside(
     alike = _like(box, function)
     used = sum(other.driver in kind.drivers for other in alike)
     message, module = f"bound to {name}, not to {kind.drivers[0]}", kind.drivers[0]
-    has_left = any(gpu.bdf == function.bdf for gpu in box.log.off_bus)
+    silent = {event.part for event in box.log.host if event.trouble == "silent"}
+    has_left = function.bdf in silent.union(gpu.bdf for gpu in box.log.off_bus)
     if kind is _DISK or 2 * used <= len(alike) or has_left or guests_running(box):
         return skip("not-visible", message, *evidence)
     remedy = _give_back([other.bdf for other in alike if other.driver == name], name, module)

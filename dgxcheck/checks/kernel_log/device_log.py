@@ -72,6 +72,7 @@ def _subject(box: Box, bdf: str) -> Subject:
 def _gpus_of(log: KernelLog) -> set[str | None]:
     """Those that the driver names, for a text that has nothing but a log."""
     named = {event.bdf for events in (log.xids, log.off_bus, log.not_started) for event in events}
+    named.update(event.part for event in events_of(log, "silent") if event.group)
     return named.union(*((*error.other_gpus, *([error.bdf] if error.line.startswith(OF_GPU) else ()))
                          for error in log.pcie))  # fmt: skip
 

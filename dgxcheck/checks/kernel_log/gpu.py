@@ -28,7 +28,7 @@ from dgxcheck.facts.bdf import nameless
 from dgxcheck.facts.faults import GPU_DEAD, MODULES_REFUSED, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import NVIDIA, OF_THE_KERNEL
-from dgxcheck.facts.kernel_log import OFF_BUS, EarlierXid, KernelLog, ModuleTrouble, NoStart, NotStarted
+from dgxcheck.facts.kernel_log import OFF_BUS, EarlierXid, KernelLog, ModuleTrouble, NoStart, NotStarted, OffBus
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles.library import board_id
@@ -127,7 +127,8 @@ def _off_bus(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgemen
     function, earlier = box.topology.functions.get(bdf), earlier_falls(log, bdf)
     if gpu is None and function is not None and function.vendor != NVIDIA:
         return None
-    all_times = [event for event in log.off_bus if event.bdf == bdf]
+    silent = [event for event in events_of(log, "silent") if event.part == bdf and (gpu is not None or event.group)]
+    all_times = [*(event for event in log.off_bus if event.bdf == bdf), *silent]
     now = [event for event in all_times if not event.past]
     falls = {xid.boot for xid in earlier}
     if not now and len(falls) >= RECURS:
@@ -141,7 +142,7 @@ def _off_bus(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgemen
     if not now:
         message = f"fell off the bus in an earlier boot of this log{reach(log)}"
         return Judgement(Status.PASS, message, evidence=of_earlier_boots(log, earlier)) if earlier else None
-    how = "Xid 79" if any(event.xid for event in now) else "no Xid"
+    how = "Xid 79" if any(isinstance(event, OffBus) and event.xid for event in now) else "no Xid"
     when = "" if isinstance(log.begins, Missing) else f" {now[0].seconds:.0f} s after boot"
     message = f"fell off the bus{when} ({how}){reach(log)}"
     events = happened(now, "device", OFF_BUS)
@@ -149,7 +150,8 @@ def _off_bus(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgemen
 
 
 def _fell(log: KernelLog) -> list[str]:
-    return [*(event.bdf for event in log.off_bus), *(xid.bdf for xid in earlier_falls(log))]
+    silent = (event.part for event in events_of(log, "silent") if event.group)
+    return [*(event.bdf for event in log.off_bus), *silent, *(xid.bdf for xid in earlier_falls(log))]
 
 
 def _only_unlisted(box: Box) -> Device | None:

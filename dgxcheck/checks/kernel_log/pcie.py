@@ -27,7 +27,7 @@ from dgxcheck.components.locate import links_at, lost_nvswitches
 from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.kernel_log import IommuFault, KernelLog
+from dgxcheck.facts.kernel_log import HostEvent, IommuFault, KernelLog
 from dgxcheck.facts.missing import need, rows
 from dgxcheck.kernel_messages.pcie import OF_GPU
 from dgxcheck.topology.model import Device
@@ -100,45 +100,70 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
         yield from itself(box, at, judgement)
 
 
-def _slots(box: Box) -> Judged:
-    """Warns if a PCIe slot lost its device while the system was running, and it did not come back, or if the link to a
-    GPU that fell off the bus, or of an empty slot while a GPU or HCA is missing, did not train even at the lowest
-    speed. A slot that somebody switched off by its button is not judged.
+_WHICH = (
+    "lspci -nnk -s {0} shows which device it is and who drives it, lspci -x nothing but ff of it where it is gone; look"
+    " for PCIe errors of the port above it in the kernel log; a device that was given to a virtual machine (vfio-pci)"
+    " can be left so by a reset at the end of that one"
+)
 
-    Source: Linux drivers/pci/hotplug/pciehp_ctrl.c; drivers/pci/quirks.c, pcie_failed_link_retrain
+
+def _slots(box: Box) -> Judged:
+    """Warns if a PCIe slot lost its device while the system was running, and it did not come back, if a device other
+    than a GPU or HCA does not respond on PCIe, or if the link to a device did not come up: that below an occupied slot
+    or a port that was reset, and at the lowest speed that to a GPU that fell off the bus, or of an empty slot while a
+    GPU or HCA is missing. A slot that somebody switched off by its button is not judged.
+
+    Source: Linux drivers/pci/hotplug/pciehp_ctrl.c, pciehp_hpc.c; drivers/pci/pci.c; drivers/pci/quirks.c,
+    pcie_failed_link_retrain
     """
     log = need(box.snapshot.kernel_log)
     gone = {event.part: event for event in events_of(log, "unplugged") if not event.past}
-    untrained = {event.part: event for event in events_of(log, "untrained") if event.part not in gone}
-    leads = {port: event for port, event in untrained.items() if _leads_to_a_device(box, port)}
-    for port, event in (*sorted(gone.items()), *sorted(leads.items())):
-        fault, message = (
-            (Fault.UNPLUGGED, f"slot {event.group} below this port lost its device while the system was running")
-            if port in gone else (Fault.LINK_UNTRAINED, "the link below this port did not train, not even at 2.5 GT/s")
+    found = {port: (event, Fault.UNPLUGGED, f"slot {event.group} below this port lost its device while the system was"
+                    " running") for port, event in sorted(gone.items())}  # fmt: skip
+    for event in events_of(log, "untrained"):
+        if event.part not in gone and not event.past and _leads_to_a_device(box, event):
+            how = "did not come up" if event.group else "did not train, not even at 2.5 GT/s"
+            found[event.part] = event, Fault.LINK_UNTRAINED, f"the link below this port {how}"
+    found |= {event.part: (event, Fault.UNPLUGGED, "does not respond on PCIe") for event in _silent(box, log)}
+    for bdf, (event, fault, message) in found.items():
+        yield pci_subject(bdf), Judgement(
+            Status.WARN, f"{message}{reach(log)}", evidence=lines(log, [event]), fault=fault,
+            events=happened([event], "pcie"), remedy=_WHICH.format(bdf) if event.trouble == "silent" else "",
         )  # fmt: skip
-        evidence, events = lines(log, [event]), happened([event], "pcie")
-        yield pci_subject(port), Judgement(
-            Status.WARN, f"{message}{reach(log)}", evidence=evidence, fault=fault, events=events
-        )  # fmt: skip
-    if not gone and not leads:
+    if not found:
         yield HOST, Judgement(Status.PASS, f"no slot lost its device{reach(log)}")
 
 
-def _leads_to_a_device(box: Box, port: str) -> bool:
-    """Has a GPU below it fallen off the bus, or is nothing below it while a GPU or HCA is missing?
+def _silent(box: Box, log: KernelLog) -> Iterator[HostEvent]:
+    """Of devices that are neither GPU nor HCA; other functions of a GPU that is lost are lost with it."""
+    boards = {event.bdf.partition(".")[0] for event in log.off_bus}
+    for event in events_of(log, "silent"):
+        if not (event.past or event.group or box.topology.device(event.part) or event.part.partition(".")[0] in boards):
+            yield event
+
+
+def _leads_to_a_device(box: Box, event: HostEvent) -> bool:
+    """Is a device below a port whose link did not come up: one that the log takes for granted, a GPU that fell off the
+    bus, or nothing while a GPU or HCA is missing?
 
     Empty slots of a machine do not train, and what answers below a port says that its link has trained since.
     """
+    port = event.part
     if any(port in rows(function.path)[:-1] for function in box.topology.functions.values()):
         lost = {event.bdf for event in box.log.off_bus}
         return any(device.bdf in lost for device in box.topology.below(port))
+    if event.group:
+        return True
     placed = missing(box, "GPU").bdf, missing(box, "HCA").bdf
     return port in box.topology.functions and placed != (None, None)
 
 
 def _blame_slot(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The link below the port; where nothing is below it any more, the GPU that fell off the bus at that time, or the
-    place of a GPU or HCA that is missing."""
+    """The device that does not respond; the link below the port; where nothing is below it any more, the GPU that fell
+    off the bus at that time, or the place of a GPU or HCA that is missing."""
+    if any(event.part == at.bdf for event in _silent(box, box.log)):
+        yield Component(kind="slot", name=at.name, bdf=at.bdf, part="device")
+        return
     yield from tuple(links_at(box, at.bdf or "")) or itself(box, at, judgement)
     if any(at.bdf in rows(function.path)[:-1] for function in box.topology.functions.values()):
         return

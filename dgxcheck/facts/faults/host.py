@@ -97,7 +97,8 @@ class Host:
         about=("host", "disks"), steps=("inspect", "reboot"), alone=True,
         source="Linux Documentation/filesystems/ext4: errors=remount-ro; e2fsck(8)")
     FILE_SERVER = FaultKind("file-server", "the kernel logged that a file server does not respond", "environment")
-    UNPLUGGED = FaultKind("unplugged", "a PCIe slot lost its device while the system was running", "hardware",
+    UNPLUGGED = FaultKind("unplugged",
+        "a PCIe slot lost its device while the system was running, or a device no longer responds", "hardware",
         steps=("inspect", "power-cycle", "reseat", "contact-vendor"), alone=True, source=OWN)
     DISK = FaultKind("disk", "a disk is missing or failing, or an array is degraded", "hardware",
         about=("host", "disks"))

@@ -38,7 +38,7 @@ class Links:
     LINK_DEGRADED = FaultKind("link-degraded", "a PCIe link trained below the generation that ends and settings allow",
         "hardware", about=("link", ""), steps=LINK_STEPS, source=DEBUG)
     LINK_UNTRAINED = FaultKind("link-untrained", "a PCIe link did not train at any speed", "hardware",
-        about=("link", ""), steps=LINK_STEPS, source=DEBUG)
+        about=("link", ""), steps=("inspect", *LINK_STEPS), source=DEBUG)
     LINK_TESTED = FaultKind("link-tested",
         "another tool calls the PCIe link of a GPU narrow or slow, or measured too little bandwidth or too high a"
         " latency over it", "hardware",

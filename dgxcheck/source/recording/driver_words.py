@@ -35,7 +35,7 @@ _BESIDE = frozenset(
     stopped strict subordinate subsystem successful sunrpc supervisor sure surprise switch syndrome tainted taints
     task_memcg that throttle thu tlp tlpblockederr topology tpc trace training transaction transceiver transmitter
     tree tsc type uncontained uncorrectable uncorrinterr uninitialized unmasked unplugged unrecovered unregistered
-    unsupportedreq unsupreq unxcmplt update utc vbios virtual wait wait_func waiting warp were wire x86_64 yes
+    unsupportedreq unsupreq unxcmplt update utc vbios vfio virtual wait wait_func waiting warp were wire x86_64 yes
     """.split()  # noqa: SIM905 -- hundreds of quoted words are no easier to read
 )
 """Lower case; of lines beside those that are read, and of parts of them that no form names."""
