@@ -24,14 +24,15 @@ from dgxcheck.readers.listing import (
     numberless,
 )
 from dgxcheck.readers.lspci.files import SERIAL
-from dgxcheck.readers.model import Reports
+from dgxcheck.readers.model import HOST, Reports
 from dgxcheck.readers.network.adapters import PCI_OF
 from dgxcheck.readers.network.counters import COUNTERS, files_of
 from dgxcheck.readers.onto import nvml_gpus
 
 _OF_DRIVER = "text /proc/driver/nvidia/gpus/"
 _OF_PCI = (_OF_DRIVER, f"link {PCI_DEVICES}/", f"text {PCI_DEVICES}/", f"names {PCI_DEVICES}")
-_LOST = ("GPU is lost", "Unknown Error")
+_FOR_GOOD = "GPU is lost"
+_LOST = (_FOR_GOOD, "Unknown Error")
 _ONLY_HERE = (NO_HANDLE, DOMAIN, f"stated {SERIAL} ", f"{PCI_OF} ", f"{COUNTERS} ")
 """Beginnings of keys that serve to put outputs together."""
 _LINK = f"link {PCI_DEVICES}/"
@@ -152,11 +153,16 @@ def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
         return {}
     numbers: dict[int, Json] = {**handles(facts)}
     without, attached = numberless(facts), count_of(facts)
+    reports = Reports("nvidia-smi")
+    for bdf in [bdf for bdf, why in lost.items() if bdf in numbers.values() and not why.startswith(_FOR_GOOD)]:
+        text = f"a run cannot open {_gpu(bdf)}, which another lists: {lost.pop(bdf)[:80]}"
+        reports.add(HOST, "handle", "fail", Fault.DRIVER_FAILED, text)
+    if not lost:
+        return reports.facts()
     everyone = sorted({*map(str, numbers.values()), *without, *lost}, key=bus_order)
     if without and attached == len(everyone) and not any(map(is_unplaced, everyone)):
         numbers, without = {**dict(enumerate(everyone))}, []
     if not any(key.startswith(_OF_PCI) for key in facts):
-        reports = Reports("nvidia-smi")
         for bdf, why in lost.items():
             if why.startswith(_LOST):
                 reports.add(bdf, "handle", "fail", Fault.GPU_LOST, f"cannot open {_gpu(bdf)}: {why[:80]}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from judging import of_text
 from readers_text import one, results, unread
 
 from dgxcheck.readers.host import dmidecode, system
@@ -158,6 +160,28 @@ def test_the_module_that_is_loaded() -> None:
 )
 def test_a_gpu_without_a_handle(words: str) -> None:
     assert one(table.read_failure, words).facts == {"stated no-handle 0000:0f:00.0": "Unknown Error"}
+
+
+@pytest.mark.parametrize("command", [
+    "docker exec -it trainer nvidia-smi", "sudo podman run --rm --device nvidia.com/gpu=all cuda nvidia-smi -L",
+    "kubectl exec trainer-0 -- nvidia-smi", "srun -N1 --container-image=cuda nvidia-smi",
+])  # fmt: skip
+def test_a_gpu_that_does_not_open_in_a_container_is_not_lost(command: str, tmp_path: Path) -> None:
+    said = "Unable to determine the device handle for GPU0000:65:00.0: Unknown Error"
+    causes, _ = of_text(f"$ {command}\n{said}\n", tmp_path)
+    assert causes == ("fail driver-failed inspect",)
+    causes, _ = of_text(f"$ {command}\n$ nvidia-smi\n{said}\n", tmp_path)
+    assert [cause.split()[1] for cause in causes] == ["gpu-lost"]
+
+
+def test_a_gpu_that_another_run_lists_is_looked_at_first(tmp_path: Path) -> None:
+    listed = "0000:65:00.0, NVIDIA A10\n"
+    said = "Unable to determine the device handle for GPU0000:65:00.0: "
+    csv = f"$ nvidia-smi --query-gpu=pci.bus_id,name --format=csv\npci.bus_id, name\n0000{listed}\n"
+    causes, _ = of_text(f"{csv}$ nvidia-smi\n{said}Unknown Error\n", tmp_path)
+    assert causes == ("fail driver-failed inspect",)
+    causes, _ = of_text(f"{csv}$ nvidia-smi\n{said}GPU is lost.  Reboot the system to recover this GPU\n", tmp_path)
+    assert [cause.split()[1] for cause in causes] == ["gpu-lost"]
 
 
 def test_a_gpu_that_nvdebugdump_does_not_open() -> None:

@@ -68,12 +68,21 @@ _CORRUPTED: Json = {"missing": "garbled", "detail": "nvidia-smi: infoROM is corr
 
 
 def read_failure(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """The first failure of a text; all lines of the same kind are understood."""
+    """The first failure of a text; all lines of the same kind are understood.
+
+    A container can have lost its right to open a GPU that the host opens.
+    """
     part = ToolPart(FAILURE_TOOL)
+    is_inside = False
     for at, line in enumerate(lines):
         text = bare(line[:400]).strip().strip('"')
+        if _COMMAND.search(text) or _ENTERS.match(text):
+            is_inside = _ENTERS.match(text) is not None
         if found := _facts(text):
             part.lines.add(at)
+            if is_inside and (key := next(iter(found))).startswith(NO_HANDLE):
+                bdf, why = key.rpartition(" ")[2], str(found.pop(key))[:80]
+                part.add(HOST, "handle", "fail", Fault.DRIVER_FAILED, f"cannot open GPU {bdf} in a container: {why}")
             if INIT not in part.found or INIT not in found:
                 part.found |= found
         elif part.found and (more := _MORE.fullmatch(text)):
@@ -82,7 +91,7 @@ def read_failure(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 part.found[INIT] = {**failed, "detail": f"{failed['detail']}, library {more['library']}"}
     if part.found.get(COUNT) == 0:
         part.add(HOST, "devices", "unknown", Fault.DRIVER_FAILED, "no devices were found: the driver is loaded")
-    return part.imported() if part.found else ()
+    return part.imported() if part.found or part else ()
 
 
 def _facts(text: str) -> dict[str, Json]:
@@ -131,6 +140,11 @@ _FRAME = LazyPattern(r"[+|][-=+|]{3,}[+|]?")
 _PART = LazyPattern(r"\| *(?:Processes|MIG devices|vGPU):?[ |].*", "MIG devices", "Processes", "vGPU")
 _CLOCK = LazyPattern(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]?\d \d\d:\d\d:\d\d \d{4}")
 _COMMAND = LazyPattern(r"(?:^|[\s/])nvidia-smi$", "nvidia-smi")
+_ENTERS = LazyPattern(
+    r"(?:sudo )?(?:(?:docker|podman|nerdctl|crictl|kubectl|oc|ctr|singularity|apptainer|enroot|lxc|pct) .{0,200}?"
+    r"\b(?:run|exec|start|enter)|srun .{0,200}--container-\w{3,10})\b"
+)
+"""A command that runs another one in a container."""
 
 
 def read_table(lines: tuple[str, ...]) -> tuple[Imported, ...]:
