@@ -121,6 +121,7 @@ def places(effect: int, cause: int) -> tuple[Place, ...]:
 SXID_FAULTS: Mapping[Response, FaultKind] = {
     "fabric-reboot": Fault.NVSWITCH_FATAL, "fabric-reset": Fault.NVSWITCH,
     "cooling": Fault.NVSWITCH_NOTICE, "mechanical": Fault.NVSWITCH_NOTICE,
+    "stalled": Fault.NVSWITCH_NOTICE,
 }  # fmt: skip
 """Of an NVSwitch; every other response asks for no action yet."""
 
@@ -138,6 +139,6 @@ def sxid_response(number: int, fatal: bool | None) -> Response:
     entry = sxids().get(number)
     response = "report" if entry is None or entry.response == "none" else entry.response
     if fatal:
-        return "fabric-reset" if response == "report" else response
+        return "fabric-reset" if response in ("report", "stalled") else response
     resets = response in ("fabric-reset", "fabric-reboot")
     return "report" if resets and (fatal is False or entry is None or entry.fatality == "non-fatal") else response

@@ -27,8 +27,8 @@ Severity = Literal["fail", "repeated", "text", "warn", "application", "informati
 (``Fatal``, the action that is required). application: a program's own fault, until several programs have it."""
 Response = Literal[
     "off-bus", "power", "recovery", "fabric-reboot", "field-diagnostic", "memory", "fabric-reset", "nvlink", "reset",
-    "nvlink-peer", "nvlink-signal", "nvlink-off", "vm", "pcie", "cooling", "mechanical", "contained", "repair",
-    "update", "nvlink-rate", "watch", "report", "follow", "program", "none",
+    "nvlink-peer", "nvlink-signal", "nvlink-off", "vm", "pcie", "cooling", "mechanical", "stalled", "contained",
+    "repair", "update", "nvlink-rate", "watch", "report", "follow", "program", "none",
 ]  # fmt: skip
 """What to do first, the most drastic before the others."""
 Part = Literal["", "memory", "NVLink", "PCIe link", "power supply", "InfoROM"]
@@ -86,6 +86,9 @@ REMEDIES: Mapping[Response, str] = {
     "cooling": "check the cooling of the system: the NVSwitch can slow its NVLinks down",
     "mechanical": "if no GPU was reset or shut down then, have the vendor check how boards and NVLink connectors are"
     " seated",
+    "stalled": "see which GPU is at that port of the NVSwitch (nvidia-smi nvlink -R), and whether its jobs ended with"
+    " Xid 45 or hang: its NVLink traffic can be stalled until its next reset, in a virtual machine until that is"
+    " restarted",
     "contained": "restart the program that was stopped; reset the GPU at the next drain",
     "repair": "GPU memory is marked for repair: reset the GPU at the next drain, which repairs it",
     "update": "update the driver, and the vGPU software of host and guest, to versions that belong together",

@@ -209,7 +209,8 @@ def test_a_memory_error_that_is_contained_waits_for_a_drain(
     ("text", "fault", "words"),
     [
         ("20034, Fatal, Link 28 LTSSM Fault Up", Fault.NVSWITCH, "reset all GPUs"),
-        ("12028, Non-fatal, x", Fault.NVSWITCH_WATCHED, "comes back"),
+        ("12028, Non-fatal, x", Fault.NVSWITCH_NOTICE, "Xid 45"),
+        ("12028, Fatal, x", Fault.NVSWITCH, "reset all GPUs"),
         ("19084, Non-fatal, x", Fault.NVSWITCH_WATCHED, "comes back"),
         ("22003, Fatal, x", Fault.NVSWITCH_FATAL, "reboot it"),
         ("10004, Non-fatal, x", Fault.NVSWITCH_NOTICE, "cooling"),

@@ -171,7 +171,7 @@ x nvidia-fabricmanager.service - NVIDIA fabric manager service
 
 
 @pytest.mark.parametrize(
-    ("number", "fault"), [(12028, "nvswitch-watched"), (11012, ""), (99999, "nvswitch-watched")],
+    ("number", "fault"), [(12028, "nvswitch-notice"), (11012, ""), (99999, "nvswitch-watched")],
 )  # fmt: skip
 def test_a_non_fatal_error_of_an_nvswitch_is_judged_by_the_table(number: int, fault: str) -> None:
     text = (f"[Feb 27 2025 15:10:02] [ERROR] [tid 12727] detected NVSwitch non-fatal error {number} on fid 0 on"

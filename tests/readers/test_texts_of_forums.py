@@ -374,7 +374,7 @@ COMPONENTS = {
     "timedatectl": ("System clock synchronized: no\n", [("host/host/time synchronisation", "inspect")]),
     "mcelog": (MCELOG.format("Uncorrected"), [("host/host/memory", "inspect")]),
     "mcelog, corrected": (MCELOG.format("Corrected"), []),
-    "Fabric Manager, not fatal": (MANAGER.format("non-fatal", 12028), [("nvswitch/0000:86:00.0", "watch")]),
+    "Fabric Manager, not fatal": (MANAGER.format("non-fatal", 12028), [("nvswitch/0000:86:00.0", "inspect")]),
     "Fabric Manager, fatal": (MANAGER.format("fatal", 20034), [("nvswitch/0000:86:00.0", "reset-gpu")]),
     "Fabric Manager, harmless": (MANAGER.format("non-fatal", 22013), []),
     "a degraded array": (ARRAYS, [("disk/md0", "inspect")]),

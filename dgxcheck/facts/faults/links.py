@@ -91,7 +91,7 @@ class Links:
         "an NVSwitch reported an error (SXid) that is fatal to the whole fabric", "hardware",
         about=("host", "NVSwitches"), steps=NVSWITCH_STEPS, source=FM)
     NVSWITCH_NOTICE = FaultKind("nvswitch-notice",
-        "an NVSwitch reported an error (SXid) that asks to check cooling or seating", "hardware",
+        "an NVSwitch reported an error (SXid) that asks to check cooling, seating or the GPU at that port", "hardware",
         about=("host", "NVSwitches"), steps=("inspect", "contact-vendor"), alone=True, source=FM)
     NVSWITCH_WATCHED = FaultKind("nvswitch-watched",
         "an NVSwitch reported a non-fatal error (SXid) that asks for no action yet", "hardware",
