@@ -298,3 +298,16 @@ def test_the_fabric_in_gpuds_table(old: str, new: str, fault: str) -> None:
     found = one(health_agents.read_gpud_fabric, FABRIC.replace(old, new))
     assert unread([found], FABRIC) == []
     assert results(found) == {"host gpud-fabric": ("warn" if fault else "pass", fault, 1)}
+
+
+@pytest.mark.parametrize(("said", "expected"), [
+    ("device plugin GetPreferredAllocation; unable to get device link information: error calling nvml.Init",
+     ("warn", "gpus-not-offered", 1)),
+    ("rpc error: code = Unavailable desc = transport is closing, which is unexpected", ("note", "", 1)),
+    ("rpc error: code = Unknown desc = nvml.Init: ERROR_UNKNOWN, which is unexpected",
+     ("warn", "gpus-not-offered", 1)),
+])  # fmt: skip
+def test_why_a_pod_was_given_no_device(said: str, expected: tuple[str, str, int]) -> None:
+    """A device plugin that broke off can be that of any device; NVML is the GPUs'."""
+    row = f"  Warning  UnexpectedAdmissionError  73s  kubelet  Allocate failed due to {said}"
+    assert [*results(one(schedulers.read_kubernetes, row)).values()] == [expected]

@@ -56,7 +56,7 @@ _FORMS = (
      r"|^gres\.conf |^Ignoring file-less|configured to autodetect nvml|number of devices unavailable for nvidia\.com/"
      r"|DRA driver \S{1,60} is not registered|registered DRA plugins|^NodePrepareResources(?: failed for .{1,320})?: "
      r"|device marked unhealthy|no healthy devices present|expected \d{1,3} GPUs?,? (?:but )?(?:found|got) \d"
-     r"|\bnvml\.Init: [A-Z]"
+     r"|\bnvml\.Init(?:: [A-Z]|$)"
      r"|^nvidia-(?!dcgm)\S{1,120} is (?:Init:)?(?:CrashLoopBackOff|(?:Run|Create)Container(?:Config)?Error|Error$)"),
     (Fault.CONTAINER_RUNTIME, r"Detected non-NVML platform"),
     (Fault.FILE_SYSTEM, r"shutting down file ?system|file ?system is read-?only"),

@@ -43,7 +43,8 @@ _CODE = LazyPattern(r"(?:.{0,300} )?ErrorCode:(?P<message>(?P<code>[A-Z]\w{3,60}
 _KUBELET = LazyPattern(
     r"(?:.{0,2000}[^\w.-])?(?P<message>DRA driver [\w.-]{0,60}nvidia\.com is not registered"
     r"|plugin(?: name)? \"?[\w.-]{0,60}nvidia\.com\"? not found in the list of registered DRA plugins"
-    r"|Allocate failed due to (?:[\w; ]{10,120} nvidia\.com/[\w-]{1,60}|[^,]{1,400}\bnvml(?:\.Init)?: [\w ]{3,80})"
+    r"|Allocate failed due to (?:[\w; ]{10,120} nvidia\.com/[\w-]{1,60}|[^,]{1,400}\bnvml(?:\.Init)?: [\w ]{3,80}"
+    r"|[^,]{1,400}\bnvml\.[A-Z]\w{1,40}|(?P<silent>rpc error: code = \w{2,40} desc = [\w ]{3,80}))"
     r"|NodePrepareResources: rpc error: code = \w{2,40} desc = [\w .:-]{1,200}"
     r"|NodePrepareResources failed for (?:Resource)?[Cc]laim [\w./-]{1,300}: [^\"]{1,400}"
     r"|\d{1,5} (?P<few>Insufficient) nvidia\.com/[\w-]{1,60})"
@@ -54,6 +55,7 @@ _KUBELET = LazyPattern(
 """In events of pods, and in the log of kubelet: pkg/kubelet/cm/dra/plugin, cm/devicemanager/manager.go."""
 _AT = LazyPattern(r"\bPCI:(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})\b", "PCI:")
 _TAKEN = ": nodes have too few that are free; kubectl describe node shows how many are allocatable and how many taken"
+_PLUGIN = ": a device plugin broke off as it was to give a pod a device; the log of kubelet says which one"
 _RESOURCES = LazyPattern(r"\"?(?P<which>[Cc]apacity|[Aa]llocatable)\"?: ?\{?")
 _COUNT = LazyPattern(r"\"?nvidia\.com/gpu\"?:? {1,60}\"?(?P<count>\d{1,3})\b.*", "nvidia.com/gpu")
 """Of ``kubectl describe node``, and of ``kubectl get node`` as YAML or JSON, which begins with what is allocatable."""
@@ -174,7 +176,8 @@ def _conditions(lines: tuple[str, ...]) -> Iterator[Entry]:
             found = Entry(event["node"] or "", (number,), event["reason"].lower(), message)
             (of_nodes_named if found.node else of_pods).append(found)
         elif lacks := _KUBELET.fullmatch(text):
-            yield Entry("", (number,), "devices", f"{lacks['message']}{_TAKEN if lacks['few'] else ''}")
+            why = _TAKEN if lacks["few"] else _PLUGIN if lacks["silent"] else ""
+            yield Entry("", (number,), "devices", f"{lacks['message']}{why}")
         elif code := _CODE.fullmatch(text):
             yield Entry("", (number,), code["code"].lower(), code["message"])
     yield from (*of_nodes_named, *of_pods)
