@@ -23,6 +23,8 @@ FORMS: dict[str, Callable[[Sequence[str]], Sequence[str]]] = {
     "twice": lambda lines: [*lines, *lines],
     "dmesg": lambda lines: [f"[  100.{number:06}] {line}" for number, line in enumerate(lines)],
     "dmesg -T": lambda lines: [f"[Tue Nov 24 03:11:02 2026] {line}" for line in lines],
+    "dmesg -T in German": lambda lines: [f"[Di Mär 24 03:11:02 2026] {line}" for line in lines],
+    "dmesg -T in Portuguese": lambda lines: [f"[Ter Set 24 03:11:02 2026] {line}" for line in lines],
     "syslog": lambda lines: [f"Nov 24 03:11:02 dgx01 kernel: {line}" for line in lines],
     "pdsh": lambda lines: [f"dgx01: {line}" for line in [*lines, *lines]],
     "container": lambda lines: [f"2026-11-24T03:11:0{number}.123456789Z stdout F {line}"

@@ -22,9 +22,11 @@ _ANYBODY = frozenset(("host", "localhost"))
 """What stands in place of a name, as early in a boot."""
 Rows = Sequence[tuple[int, str]]
 _CLOCK = r"\d\d:\d\d:\d\d(?:\.\d{1,9})?"
-_WITHOUT_YEAR = LazyPattern(
-    rf"\[[A-Z][a-z]{{2}} (?P<month>[A-Z][a-z]{{2}}) {{1,2}}(?P<day>\d{{1,2}}) (?P<time>{_CLOCK})\] (?P<text>.*)"
+_LIKE_DMESG = LazyPattern(
+    r"\[[^\W\d_]{1,6}\.? {1,2}(?P<month>[^\W\d_]{3,10}|\d{1,2}(?:月|월))\.? {1,2}(?P<day>\d{1,2})"
+    rf" (?P<time>{_CLOCK})(?: \d{{4}})?\] (?P<text>.*)"
 )
+"""``dmesg -T`` without the year, or in the language of its user, in which weekdays are words too."""
 _LOCAL = LazyPattern(
     rf"(?P<month>[^\W\d_]{{3,10}}|\d{{1,2}}(?:月|월))\.? {{1,2}}(?P<day>\d{{1,2}})\.? (?P<time>{_CLOCK})"
     r" (?P<host>\S{1,255}) kernel: (?P<text>.*)",
@@ -60,6 +62,7 @@ _KMSG = LazyPattern(r"(\d{1,5}),\d{1,20},\d{1,18},[^;]{1,40};")
 
 
 _STAMP = r"\[(?: {0,12}\d{1,10}\.\d{6}|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\]"
+_OF_DMESG = LazyPattern(_STAMP)
 _FRAMED = LazyPattern(
     r"(?P<before>[\w./~+@-]{1,200}:(?:\d{1,7}:)?|(?:[A-Z]{4,8} )?[\w.-]{0,64}[ \t]{0,4}(?:\||:|\t)[ \t]{0,4}"
     r"|.{0,300}[\"'`]|[\d:T ,.Z+-]{8,40}(?:[A-Z]{4,8} )?(?:[\w.-]{1,40}: )?)"
@@ -105,10 +108,9 @@ class Months:
 
 def known_row(text: str, months: Months) -> str | None:
     """A line with an odd stamp as a row of syslog; None for any other."""
-    if match := _WITHOUT_YEAR.fullmatch(text):
-        return (
-            _row(match["month"], match["day"], match["time"], "", match["text"]) if match["month"] in MONTHS else None
-        )
+    match = _LIKE_DMESG.fullmatch(text)
+    if match and not (match["month"] in MONTHS and _OF_DMESG.match(text)):
+        return _row(months.english(match["month"]), match["day"], match["time"], "", match["text"])
     if match := _TALOS.fullmatch(text):
         return " ".join(filter(None, (match["at"], match["host"], f"kernel: {match['text']}")))
     if (match := _TIME_ALONE.fullmatch(text)) and _OF_KERNEL.match(match["text"]):
