@@ -306,7 +306,8 @@ def _of_places(lines: Lines, begins: Begins) -> Iterator[HostEvent]:
     given = {bar: number for number, *_, bar in _found(lines, pcie.with_bar)}
     for number, seconds, message, (bdf, bar) in _found(lines, pcie.without_bar):
         past = given.get((bdf, bar), -1) > number or _since(seconds, bdf, begins)
-        yield host_event("no BAR", bdf, seconds, message, f"GPU {bar}" if bdf in gpus else bar, past=past)
+        group = f"GPU {bar}" if bdf in gpus else f"large {bar}" if pcie.is_large(message) else bar
+        yield host_event("no BAR", bdf, seconds, message, group, past=past)
     for _, seconds, message, bdf in _found(lines, pcie.silent):
         group = "GPU" if bdf in gpus else ""
         yield host_event("silent", bdf, seconds, message, group, past=_since(seconds, bdf, begins))

@@ -167,7 +167,7 @@ class HostEvent(LoggedEvent):
     group: str
     """Of memory the controller (``mc1``), socket or module, of an array the disk that failed, of a port its slot, of a
     BAR its number, after ``GPU`` where the log names its device as NVIDIA's, ``GPU`` alone of such a device that does
-    not respond, of a controller what it says, of an oops
+    not respond, ``large`` before a number of a BAR of 8 GiB or more, of a controller what it says, of an oops
     the kernel module, of a crash the library; ``hardware`` of a panic that hardware asked for, ``cgroup`` of a process
     that its own limit of memory ended."""
     corrected: bool | None

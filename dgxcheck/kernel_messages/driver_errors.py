@@ -33,7 +33,8 @@ _HARMLESS = {
     r"\bAER: |PCIe Bus Error|error status/mask=": "read by kernel.aer",
     r"\bBAR \d": "of the PCI core; read where a GPU lacks it",
     "ACCESS_REG|_cmd_": "a command that a restricted function may not run",
-    r"Failed to (?:process|submit) command [A-Z]": "of EFA, what a program asked for; a time-out has a line of its own",
+    r"Failed to (?:(?:process|submit) command [A-Z]|[a-z]+ [a-z]+ ?\[-\d+\]$)":
+        "of EFA, what a program asked for; a time-out has a line of its own",
     "query_mcia|module_eeprom|Port module event": "a module that cannot be asked; read by kernel.port-module",
 }
 """Expressions, and why such a line is no error of the driver, or is read elsewhere."""

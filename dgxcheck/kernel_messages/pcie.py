@@ -14,6 +14,7 @@ from dgxcheck.facts.kernel_log import HostEvent, IommuFault, IommuRefusal, PcieE
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.kernel_messages.form import DEVICE, Form, Lines, first_match, host_event
+from dgxcheck.lazy_pattern import LazyPattern
 
 SAME_S = 1.0
 """Within this time the details of an error follow its announcement by a port."""
@@ -73,6 +74,8 @@ _NO_BAR = (
     Form(": failed to assign [mem size ", before=rf"{DEVICE}BAR (?P<bar>[0-5])"),
     Form("]: failed to assign", before=rf"{DEVICE}BAR (?P<bar>[0-5]) \[mem size [^\]]{{1,60}}"),
 )
+_SIZE = LazyPattern(r"\[mem size 0x([0-9a-f]{1,16}) 64bit", "[mem size 0x")
+LARGE_BAR = 8 << 30
 _FOUND = rf"pci (?P<bdf>{PATTERN}): "
 _HAS_BAR = (
     Form(": assigned [mem 0x", before=rf"{_FOUND}BAR (?P<bar>[0-5])"),
@@ -229,6 +232,12 @@ def without_bar(message: str) -> tuple[str, str] | None:
     BARs of memory alone, and none of virtual functions: many a machine has no room for those, and needs none.
     """
     return _bar(_NO_BAR, message)
+
+
+def is_large(message: str) -> bool:
+    """Is the BAR without a place one of 8 GiB or more, as of a GPU or another accelerator, in 64-bit addresses?"""
+    size = _SIZE.search(message)
+    return size is not None and int(size[1], 16) >= LARGE_BAR
 
 
 def with_bar(message: str) -> tuple[str, str] | None:

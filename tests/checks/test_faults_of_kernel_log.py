@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from judging import of_text
 from kernel_lines import GPU, JUDGED, NOWHERE, UNJUDGED, Lines
 from test_checks_kernel import MLX5, X, logged
 from test_faults_of_hosts import SWITCH, bad_findings
@@ -105,9 +106,26 @@ def test_a_bar_without_a_place_counts_where_the_log_alone_knows_the_gpu() -> Non
         assert not bad_findings(with_log(machine, lines), "kernel.gpu-start")
 
 
+@pytest.mark.parametrize(("size", "due"), [
+    ("0x2000000000 64bit pref", ["host"]), ("0x200000000 64bit pref", ["host"]), ("0x10000000 64bit pref", []),
+    ("0x80000000", []),
+])  # fmt: skip
+def test_a_large_bar_without_a_place_counts_where_nothing_but_the_log_is_there(
+    size: str, due: list[str], tmp_path: Path
+) -> None:
+    """Others than GPUs have none of 8 GiB; which device it is nothing says."""
+    text = f"[    0.911123] pci {NOWHERE}: BAR 1 [mem size {size}]: can't assign; no space\n"
+    _, found = of_text(text, tmp_path)
+    assert [cause["component"]["kind"] for cause in found["causes"]] == due
+    named = f"[    0.811123] pci {NOWHERE}: [10de:2330] type 00 class 0x030200\n"
+    _, found = of_text(named + text, tmp_path)
+    assert [cause["component"]["kind"] for cause in found["causes"]] == ["gpu"]
+
+
 @pytest.mark.parametrize("said", [
     "enabling device (0000 -> 0002)", "Setup irq:1861 name:efa-mgmnt@pci:0000:4f:00.0", "IB device registered",
-    "Failed to process command CREATE_CQ (opcode 10) comp_status 1 err -12",
+    "Failed to process command CREATE_CQ (opcode 10) comp_status 1 err -12", "Failed to create qp [-22]",
+    "Failed to allocate uar[-12]",
 ])  # fmt: skip
 def test_an_adapter_of_aws_that_refuses_a_program_is_sound(said: str) -> None:
     """The last is what a program gets that asks for more than there is (amzn/amzn-drivers, issue 306)."""

@@ -28,7 +28,16 @@ from dgxcheck.facts.bdf import nameless
 from dgxcheck.facts.faults import GPU_DEAD, MODULES_REFUSED, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import NVIDIA, OF_THE_KERNEL
-from dgxcheck.facts.kernel_log import OFF_BUS, EarlierXid, KernelLog, ModuleTrouble, NoStart, NotStarted, OffBus
+from dgxcheck.facts.kernel_log import (
+    OFF_BUS,
+    EarlierXid,
+    HostEvent,
+    KernelLog,
+    ModuleTrouble,
+    NoStart,
+    NotStarted,
+    OffBus,
+)
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles.library import board_id
@@ -178,7 +187,7 @@ def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement 
     now = [event for event in all_times if not event.past]
     no_bar = [event for event in events_of(log, "no BAR") if event.part == bdf and not event.past]
     listed = (now or no_bar) and gpu is not None and gpu.index is not None and not _silent(box, gpu)
-    if not now and (listed or not no_bar or (gpu is None and not any(event.group[:3] == "GPU" for event in no_bar))):
+    if not now and (listed or not no_bar or (gpu is None and not _has_large(box, no_bar))):
         before = f"the driver could not start it before it was last loaded{reach(log)}"
         return Judgement(Status.PASS, before) if all_times else None
     lost = any(event.bdf == bdf and not event.past for event in log.off_bus)
@@ -196,6 +205,12 @@ def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement 
     what = no_room if without_why and not lost else f"the driver could not start it{reason.text}"
     found = lines(log, [*no_bar, *now] if what == no_room else now)
     return judged(reason.fault, f"{what}{reach(log)}", evidence=found, fails=True, remedy=reason.remedy)
+
+
+def _has_large(box: Box, no_bar: Sequence[HostEvent]) -> bool:
+    """Is a device that PCI does not list as a GPU one by what the log says, or alone knows?"""
+    return any(event.group[:3] == "GPU" or (not box.topology.functions and event.group[:5] == "large")
+               for event in no_bar)  # fmt: skip
 
 
 def _reason(events: Sequence[NotStarted]) -> _Reason:
@@ -290,7 +305,11 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
         dead = judgement.fault in GPU_DEAD and not refused
         yield component_of(box, unlisted_gpu(nameless(0))) if dead else host_part("start of a GPU")
     elif judgement.fault is Fault.BAR1_SMALL:
-        yield from (replace(gpu, part="BAR1") for gpu in gpu_itself(box, at, judgement))
+        groups = [event.group for event in events_of(box.log, "no BAR") if event.part == at.bdf]
+        if at.kind == "pci" and groups and all(group[:5] == "large" for group in groups):
+            yield host_part("large BARs")
+        else:
+            yield from (replace(gpu, part="BAR1") for gpu in gpu_itself(box, at, judgement))
     else:
         if judgement.fault in (Fault.GPU_REFUSED, Fault.START_MEMORY):
             yield DRIVER if judgement.fault is Fault.GPU_REFUSED else host_part("free memory")
