@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from math import inf
 from pathlib import Path
 from random import Random
@@ -14,13 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sample import BOXES, FAULTS, swept
 
+import probes
 from dgxcheck.assessment.growth import with_growth, within
 from dgxcheck.assessment.machine import topology_of
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import LEAST_CHECKS, run, verdict
 from dgxcheck.checks.registry import CHECKS, PROBES
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
 from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.keys import GroupedFacts
@@ -28,7 +31,7 @@ from dgxcheck.source.recording.load import Recording, load, recording
 from dgxcheck.source.recording.overlay import applied
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import shipped
-from dgxcheck.survey import survey
+from dgxcheck.survey import COUNTERS, survey
 
 PATHS = dict(shipped())
 GAPS: dict[str, dict[str, Json]] = {
@@ -60,13 +63,17 @@ def recorded(name: str) -> Recording:
     return applied(document, name, recorded) if "base" in document else recording(document, name)
 
 
-def judged(lines: GroupedFacts, whole: Recording) -> tuple[Status, tuple[Finding, ...]]:
+def judged(lines: GroupedFacts, whole: Recording, unread: str = "") -> tuple[Status, tuple[Finding, ...]]:
+    """``unread``: a probe that failed at the first reading alone."""
     source = RecordedSource(lines, Origin("recording"), whole.later, head=whole.head)
     facts = survey(source, PROBES)
     topology = topology_of(facts)
     choice = library.select("auto", facts, topology)
     box = Box(snapshot=facts, topology=topology, gpus=topology.gpus, choice=choice, boards=library.boards_for(choice))
-    findings = run(with_growth(box, within(source, facts, inf)), CHECKS)
+    growth = within(source, facts, inf)
+    if unread and isinstance(growth, Growth):
+        growth = replace(growth, old=replace(growth.old, **{unread: Missing(Gap.GARBLED, f"probe {unread}")}))
+    findings = run(with_growth(box, growth), CHECKS)
     return verdict(findings, LEAST_CHECKS), findings
 
 
@@ -172,6 +179,39 @@ def test_a_lack_of_permission_blames_no_hardware(name: str) -> None:
     assert {each.status for each in findings} <= {Status.PASS, Status.SKIP, Status.UNKNOWN}
     one = dict.fromkeys([key for key in keys(name) if not key[0].startswith(LISTING)], GAPS["denied"])
     assert {each.status for each in not_better(name, one)} <= {Status.PASS, Status.SKIP, Status.UNKNOWN}
+
+
+ASIDE = ("vpd", "slots", "numa_memory", "units", "imex", "dimms", "gpu_affinity", "nvlink_capability",
+         "stated", "tool_reports")  # fmt: skip
+"""What these probes read of a DGX-1 only adds to what others say, or is not in its recording."""
+
+
+@pytest.mark.parametrize("probe", PROBES)
+def test_a_probe_that_fails_accuses_no_hardware(probe: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(source: object) -> object:
+        raise IndexError("list index out of range")
+
+    monkeypatch.setattr(import_module(f"probes.{probes.MODULES[probe]}"), probe, broken)
+    found, findings = judged(recorded("dgx-1-v100").lines, recorded("dgx-1-v100"))
+    gap = f"probe {probe}: IndexError: list index out of range"
+    assert {each.status for each in findings} <= {Status.PASS, Status.SKIP, Status.UNKNOWN}
+    assert found is (Status.PASS if probe in ASIDE else Status.UNKNOWN)
+    assert probe in ASIDE or any(gap in each.judgement.message for each in findings if each.status is Status.UNKNOWN)
+
+
+NOT_READ_BEFORE = {
+    "aer": ["pcie.aer"], "gpu_counters": ["pcie.replay", "power.violation"], "nvlink_errors": ["nvlink.errors"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("probe", COUNTERS)
+def test_what_was_not_read_before_has_not_grown(probe: str) -> None:
+    _, findings = judged(recorded("dgx-1-v100").lines, recorded("dgx-1-v100"), unread=probe)
+    assert {each.status for each in findings} <= {Status.PASS, Status.SKIP, Status.UNKNOWN}
+    lacking = {each.id: each.judgement for each in findings
+               if each.status is Status.SKIP and each.judgement.message == "no earlier reading"}  # fmt: skip
+    assert sorted(lacking) == NOT_READ_BEFORE.get(probe, [])
+    assert all(each.reason == "no-history" for each in lacking.values())
 
 
 def test_the_gaps_are_those_of_the_seam() -> None:
