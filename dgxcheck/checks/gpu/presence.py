@@ -175,8 +175,11 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
         return not_opened(refused[0], is_this) if allowed or refused[0].gap is not Gap.DENIED else unjudged(refused[0])
     if lost and len(_unlisted_gpus(box)) <= len(lost) and _may_be_of_nvidia(gpu):
         return _gpu_lost(f"lost, NVML cannot open it; {lost[0]}", lost)
-    if isinstance(driver, Missing):
+    if isinstance(driver, Missing) and (driver.gap is Gap.UNRECORDED or in_container(box)):
         return unjudged(driver)
+    if isinstance(driver, Missing):
+        message = f"NVML does not list it; whether it is bound to nvidia is unknown: {driver.where}: {driver}"
+        return Judgement(Status.UNKNOWN, message)
     if driver != "nvidia":
         return skip("not-visible", f"bound to {driver or 'no driver'}, not to nvidia")
     if lost:

@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box, pci_subject
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import is_coherent
-from dgxcheck.checks.engine.finding import Evidence, Instead, Judged, Judgement, Status, judged, of_gaps, skip, unless
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, judged, of_gaps, skip, unless
 from dgxcheck.checks.engine.host_limits import hypervisor
 from dgxcheck.checks.engine.precondition import Precondition, fails_elsewhere, in_guest, needs_facts, undetermined
 from dgxcheck.checks.engine.wording import counted, first_of
@@ -128,10 +128,7 @@ def _acs(box: Box) -> Judged:
     pairs_by_port: dict[str, list[DevicePair]] = {port: [] for port in ruled_ports}
     unless(not_judged(box, pairs or bool(rules), peers))
     for pair in pairs:
-        ports = ports_between(box, *pair)
-        if isinstance(ports, Missing):
-            raise Instead(undetermined(ports).judgement)
-        for port in ports:
+        for port in need(ports_between(box, *pair)):  # of near devices the paths are known
             pairs_by_port.setdefault(port, []).append(pair)
     with_acs = {port: its for port, its in pairs_by_port.items() if acs_of(box, port) is not None}
     between = " and ".join(

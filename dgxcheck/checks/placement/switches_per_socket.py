@@ -94,9 +94,7 @@ def _sharing_a_board(box: Box) -> frozenset[str]:
 
 
 def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    by_socket = _by_socket(box)
-    if isinstance(by_socket, Missing):
-        return
+    by_socket = need(_by_socket(box))
     socket = min(by_socket, key=lambda each: len(by_socket[each]))
     near = next(iter(by_socket[socket].values()))
     root = next(rows(gpu.path)[0] for gpu in box.topology.gpus if gpu.name in near)
