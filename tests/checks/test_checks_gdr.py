@@ -88,6 +88,12 @@ def test_dma_buf_is_never_advised_where_it_cannot_work(
     assert said(of, "gdr.peer-memory") == ["skip not-configured"]
 
 
+def test_a_release_without_numbers_is_unknown(tmp_path: Path) -> None:
+    release: dict[str, Json] = {"text /proc/sys/kernel/osrelease": "5.x-custom\n"}
+    of = box(changed(tmp_path, release | modules("nvidia_peermem", "nv_peer_mem", base=A100), A100))
+    assert said(of, "gdr.peer-memory") == ["unknown"]
+
+
 def test_only_ports_at_or_below_the_common_bridge_count(tmp_path: Path) -> None:
     of = box("dgx-1-v100")
     ends = [of.topology.device(name) for name in ("GPU2", "mlx5_1", "GPU3")]

@@ -14,8 +14,9 @@ from dgxcheck.assessment.last_run import Present, counts, last_run, remembered_v
 from dgxcheck.assessment.machine import topology_of
 from dgxcheck.checks.by_nature.last_run import CHECKS, kept
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import run
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.inventory import Remembered
 from dgxcheck.facts.missing import Json
 from dgxcheck.source import state_file
@@ -23,7 +24,7 @@ from dgxcheck.source.protocol import Source
 from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import Snapshot
 
-NVME = "0000:03:00.0"
+RAID = "0000:01:00.0"
 
 
 def read(spec: str) -> tuple[Source, Snapshot]:
@@ -75,6 +76,17 @@ def test_a_change_since_the_last_run_is_a_warning(facts: dict[str, Json], due: t
         assert (status, name) == ("warn", due[0])
         assert due[1] in message
     assert [each.status.value for each in ran("dgx-1-v100", file)] == ["pass"]
+
+
+def test_a_controller_that_is_gone(tmp_path: Path) -> None:
+    file = tmp_path / "counters.json"
+    ran("dgx-1-v100", file)
+    spec = tmp_path / "without.json"
+    spec.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", "facts": {}, "drop": [RAID]}))
+    (found,) = ran(str(spec), file)
+    assert (found.status, found.judgement.fault) == (Status.WARN, Fault.DRIFT)
+    assert found.judgement.message.startswith("2 devices of the run of ")
+    assert found.judgement.message.endswith(f" gone: 0000:00:01.0, {RAID}")  # with the port above it
 
 
 def test_an_acknowledged_change_is_the_next_reference(tmp_path: Path) -> None:

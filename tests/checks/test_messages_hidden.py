@@ -12,7 +12,9 @@ from test_p2p_cuda import both_ways, report
 
 from dgxcheck.assessment import assess
 from dgxcheck.checks.engine.box import Growth
+from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.network.companions import FOUND
+from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.inventory import Count
 from dgxcheck.facts.missing import Json
@@ -58,6 +60,32 @@ def test_no_dma_function_is_set_up(tmp_path: Path) -> None:
     assert messages(changed(tmp_path, {}, base=GB300, drop=drop), "network.dma-functions") == {
         "skip not-configured: none of 4 DMA functions is there"
     }
+
+
+@pytest.mark.parametrize(("drop", "words", "component"), [
+    (["0009:03:00.0"], "3 of 4 DMA functions found on PCI; mlx5_0 has none", "hca/0000:03:00.0/DMA function"),
+    (["0009:03:00.0", "0019:03:00.0"], "2 of 4 DMA functions found on PCI; mlx5_0, mlx5_2 have none",
+     "slot/missing DMA function"),
+])  # fmt: skip
+def test_dma_functions_that_are_gone(drop: list[str], words: str, component: str, tmp_path: Path) -> None:
+    box = changed(tmp_path, {}, base=GB300, drop=drop)
+    (found,) = [each for each in run(box, CHECKS) if each.id == "network.dma-functions"]
+    assert (found.status.value, found.judgement.fault) == ("fail", Fault.FUNCTION_MISSING)
+    assert found.judgement.message == words
+    assert found.blames[0].id == component
+
+
+@pytest.mark.parametrize(("kind", "was", "now", "message", "component"), [
+    ("memory", 512, 448, "448 GiB of memory, was 512 on 2026-01-01", "host/host/memory"),
+    ("disk", 6, 5, "5 disks, was 6 on 2026-01-01", "host/host/disks"),
+])  # fmt: skip
+def test_memory_or_a_disk_that_an_earlier_run_saw(
+    kind: str, was: int, now: int, message: str, component: str, tmp_path: Path
+) -> None:
+    box = replace(changed(tmp_path, {}), inventory={kind: Count(was, "2026-01-01")}, present={kind: now})
+    (found,) = [each for each in run(box, CHECKS) if each.id == "host.inventory"]
+    assert (found.status.value, found.judgement.message) == ("warn", message)
+    assert [each.id for each in found.blames] == [component]
 
 
 @pytest.mark.parametrize(

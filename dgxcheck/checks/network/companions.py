@@ -53,7 +53,7 @@ def _number(box: Box, key: str, noun: str) -> Judgement:
         return skip("not-configured", f"none of {expected} {noun} is there", evidence)
     message = f"{len(present)} of {expected} {noun} found on PCI"
     if key == "gpu.dma" and (alone := without_dma(nics(box))):
-        message += f"; {', '.join(nic.name for nic in alone)} has none"
+        message += f"; {', '.join(nic.name for nic in alone)} {'has' if len(alone) == 1 else 'have'} none"
     fails = len(present) < expected
     return judged(Fault.FUNCTION_MISSING, message, len(present), expected, "", (evidence,), fails=fails)
 
