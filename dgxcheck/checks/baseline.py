@@ -11,11 +11,13 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.host.disks import arrays_of
 from dgxcheck.checks.pcie.isolation import between
 from dgxcheck.checks.placement.missing import missing
-from dgxcheck.components.component import Component
+from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import device_part, links_at
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.missing import rows
 from dgxcheck.facts.record import replace
 
 if TYPE_CHECKING:
@@ -49,9 +51,9 @@ def _drift(box: Box) -> Judged:
 
 
 def _subject(box: Box, difference: Difference) -> Subject:
-    """The device, or both of a pair, with the quantity as its part."""
+    """The device, or both of a pair, with the quantity as its part; of a part of the host after its name."""
     ends = [_end(box, difference, name) for name in re.split(" -> | - ", difference.device, maxsplit=1)]
-    first = replace(ends[0], part=difference.what)
+    first = replace(ends[0], part="/".join(filter(None, (ends[0].part, difference.what))))
     return replace(first, peer=ends[1]) if len(ends) > 1 else first
 
 
@@ -63,8 +65,12 @@ def _end(box: Box, difference: Difference, name: str) -> Subject:
         return box.subject(device)
     if device is not None:
         return Subject(kind="hca", name=name, bdf=device.bdf)
-    if difference.what == "disk":
+    if difference.what == "disk" or any(array.name == name for array in arrays_of(box)):
         return Subject(kind="disk", name=name, bdf=None)
+    if any(each.name == name for each in rows(box.snapshot.network)):
+        return Subject(kind="interface", name=name, bdf=difference.bdf)
+    if not difference.lost and difference.bdf is None:  # a memory controller or a DIMM
+        return replace(HOST, part=name)
     is_device = difference.lost and difference.what == "device"
     device_kind: Literal["gpu", "hca"] = "gpu" if name.startswith("GPU") else "hca"
     return Subject(kind=device_kind if is_device else "pci", name=name, bdf=difference.bdf)
@@ -81,10 +87,10 @@ def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compone
         yield device_part(box, device)
     elif subject.kind in ("gpu", "hca"):
         yield missing(box, "GPU" if subject.kind == "gpu" else "HCA")
+    elif subject.kind == "host" and "/" in subject.part:
+        yield host_part("memory", subject.part.rpartition("/")[0])
     elif subject.kind == "host":
         yield from host("changes since the baseline")(box, subject, judgement)
-    elif subject.kind == "pci" and subject.bdf is None:
-        yield Component(kind="host-bridge", name=subject.name)
     elif subject.kind == "pci" and (links := [*links_at(box, subject.bdf or "")]):
         yield from links
     else:

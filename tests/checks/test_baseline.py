@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sample import BOXES
 from schemas import complaints
 
 from dgxcheck.cli import main
@@ -51,6 +52,27 @@ def test_what_is_worse_warns_and_what_is_lost_fails(source: str, key: str, statu
     assert {each["status"] for each in findings} == {status}
     assert code == {"fail": 2, "warn": 1}[status]
     assert len({each["key"] for each in findings}) == len(findings)
+
+
+@pytest.mark.parametrize(("source", "key", "kind", "component"), [
+    ("dgx-1-v100-hca-x8", "0000:0c:00.0/link-width", "hca", "hca/0000:0c:00.0"),
+    ("dgx-1-v100-edac-uncorrected", "mc1/uncorrected-memory-errors", "host", "host/host/memory/mc1"),
+    ("dgx-a100-md-degraded", "md0/members-missing", "disk", "disk/md0"),
+    ("dgx-h100 text /sys/class/net/enp11s0/speed", "0000:0b:00.0/speed", "interface", "interface/0000:0b:00.0"),
+])  # fmt: skip
+def test_what_is_worse_is_blamed_on_what_it_is(
+    source: str, key: str, kind: str, component: str, tmp_path: Path, capsys: Capture
+) -> None:
+    base, _, fact = source.partition(" ")
+    if fact:
+        source = str(tmp_path / "slow.json")
+        Path(source).write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": base, "facts": {fact: "1000\n"}}))
+    argv = ["health", "--only", "baseline", "--format", "json", "--from", source]
+    main([*argv, "--baseline", next(name for name in BOXES if base == name or base.startswith(f"{name}-"))])
+    document = json.loads(capsys.readouterr().out)
+    (found,) = [each for each in document["findings"] if each["key"] == f"baseline.drift/{key}"]
+    assert (found["status"], found["subject"]["kind"]) == ("warn", kind)
+    assert component in [cause["id"] for cause in document["causes"]]
 
 
 def test_what_could_not_be_compared_is_named(capsys: Capture) -> None:
