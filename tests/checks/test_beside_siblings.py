@@ -70,6 +70,33 @@ def test_a_cap_read_once(tmp_path: Path) -> None:
     assert not throttled(tmp_path, "dgx-h200", facts, reasons(SLOW, gap))
 
 
+def test_a_cap_that_one_reading_alone_shows(tmp_path: Path) -> None:
+    facts = of_h200((100, 0x4, 700, 300), (100, 0x4, 1700, 690))
+    found = document(tmp_path, "dgx-h200", facts, later={})["findings"]
+    (own,) = [each for each in found if each["id"] == "clock.throttle" and each["subject"]["bdf"] == SLOW]
+    assert (own["status"], own["reason"]) == ("skip", "no-history")
+    assert own["message"].endswith("W at the same utilisation; a second reading shows whether it stays so")
+
+
+@pytest.mark.parametrize(("function", "before", "after", "mask", "due"), [
+    ("TotalEnergyConsumption", 1, 1 + 600 * 60_000, 0x4, []),  # it drew near its limit meanwhile
+    ("TotalEnergyConsumption", 1, 1 + 300 * 60_000, 0x4, ["power-violation"]),
+    ("ViolationStatus", 0, 31 * 10**9, 0, ["power-violation"]),  # the cap held it for most of the time
+    ("ViolationStatus", 0, 29 * 10**9, 0, []),
+])  # fmt: skip
+def test_what_a_capped_gpu_did_between_two_readings(
+    function: str, before: int, after: int, mask: int, due: list[str], tmp_path: Path
+) -> None:
+    line, entry = f"nvml nvmlDeviceGet{function} {SLOW}", "0" if function == "ViolationStatus" else ""
+
+    def read(value: int) -> Json:
+        return {"referenceTime": 0, "violationTime": value} if entry else value
+
+    facts = of_h200((100, 0x4, 700, 300), (100, 0x4, 1700, 690)) | {f"{line} {entry}": read(before)}
+    later = reasons(SLOW, mask) | {line: {entry: read(after)}}
+    assert [each["fault"] for each in throttled(tmp_path, "dgx-h200", facts, later)] == due
+
+
 def test_siblings_with_a_lower_limit(tmp_path: Path) -> None:
     """They draw a larger share of what they may, and fewer watts."""
     facts = of_h200((100, 0x4, 700, 480), (100, 0x4, 1700, 330))

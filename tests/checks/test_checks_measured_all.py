@@ -44,6 +44,13 @@ def test_collectives(key: str, figure: Json, due: str, tmp_path: Path) -> None:
     assert said(measured(tmp_path, {key: figure}), COLLECTIVE) == ({subject: due} if due else {})
 
 
+@pytest.mark.parametrize(("last", "due"), [(20.4, {}), (8.0, {"host all_reduce 2": "warn"})])
+def test_a_figure_at_the_largest_size_far_below_another(last: float, due: dict[str, str]) -> None:
+    rows: list[Json] = [[1 << 27, 6500, 20.65, 20.65], [1 << 30, 52500, last, last]]
+    box = imported({"collective all_reduce 2": fact(last, sizes=rows, wrong=0)})
+    assert said(box, COLLECTIVE) == due
+
+
 @pytest.mark.parametrize(
     ("ranks", "sizes", "hosts", "due"),
     [

@@ -107,7 +107,7 @@ def capped(box: Box, bdf: str) -> Judgement | None:
     )
     evidence = (answered(own.mask, "nvmlDeviceGetCurrentClocksEventReasons", own.bdf), *_evidence((own, most)))
     if isinstance(box.growth, Judgement):
-        return skip("no-history", f"{message}; a second reading tells whether it stays so", *evidence)
+        return skip("no-history", f"{message}; a second reading shows whether it stays so", *evidence)
     if (lasting := _stays_capped(box.growth, own)) is None:
         return None
     return Judgement(
