@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from sample import BY_NAME
 
 from dgxcheck.assessment import Request, assess
 from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 
 PCI, HCA = "/sys/bus/pci/devices", "/sys/class/infiniband"
@@ -105,3 +107,22 @@ def test_a_link_layer_that_no_setting_gives_has_no_command(odd: str, remedy: str
     assert own.message == f"link layer {odd}, others {others}; HCAs of its kind"
     assert remedy in own.remedy
     assert bool(own.remedy) is bool(remedy)
+
+
+@pytest.mark.parametrize(("gap", "remedy"), [
+    ("unrecorded", "check ACS of the ports between them (lspci -vvv, ACSCtl); then remove from /etc/modprobe.d"),
+    ("denied", "to check ACS run dgxcheck as root"),
+])  # fmt: skip
+def test_what_blocks_p2p_where_acs_cannot_be_read(gap: str, remedy: str, tmp_path: Path) -> None:
+    ends = ("0000:04:00.0", "0000:05:00.0")
+    facts: dict[str, Json] = {f"{NVML}P2PStatus {' '.join(ends[::way])} {index}": 1 for way in (1, -1)
+                              for index in (0, 1)}  # fmt: skip
+    recorded = json.loads(Path(BY_NAME["pcie-x8"]).read_text(encoding="utf-8"))["facts"]
+    facts |= {f"data {line}/config": {"missing": gap} for line, entries in recorded.items()
+              if line.startswith(f"{PCI}/") and "config" in entries.get("data", {})}  # fmt: skip
+    path = tmp_path / "blocked.json"
+    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "pcie-x8", "facts": facts}))
+    (own,) = [each for each in assess(str(path), Request(only=("p2p.status",))).findings if each.judgement.fault]
+    assert (own.subject.bdf, own.subject.peer and own.subject.peer.bdf) == ends
+    assert own.judgement.fault is Fault.P2P_BLOCKED
+    assert remedy in own.judgement.remedy

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from judging import of_text
 from test_whole_devices import PCI, document
 
 from dgxcheck.facts.missing import Json
@@ -57,3 +58,41 @@ def guests(gens: tuple[int, ...]) -> dict[str, Json]:
 def test_a_virtual_port_says_nothing_of_the_slot(gens: tuple[int, ...], due: list[int], tmp_path: Path) -> None:
     """QEMU's root port prints 16 GT/s, whatever the host has; the other GPUs show what it has."""
     assert [each["expected"] for each in bad(document(tmp_path, "vm-h100-x8", guests(gens)), "pcie.generation")] == due
+
+
+def by_nvml(widths: tuple[int, ...]) -> str:
+    columns = "index, name, pci.bus_id, pcie.link.width.current, pcie.link.width.max"
+    rows = "".join(f"{number}, NVIDIA H100 PCIe, 00000000:{17 + number}:00.0, {width}, 16\n"
+                   for number, width in enumerate(widths))  # fmt: skip
+    return f"$ nvidia-smi --query-gpu={columns.replace(' ', '')} --format=csv\n{columns}\n{rows}"
+
+
+def by_lspci(widths: tuple[int, ...]) -> str:
+    return "$ lspci -vv -d 10de:\n" + "".join(
+        f"{17 + number}:00.0 3D controller: NVIDIA Corporation GH100 [H100 PCIe] (rev a1)\n"
+        "\tControl: I/O- Mem+ BusMaster+ SpecCycle- MemWINV- VGASnoop- ParErr- Stepping- SERR- FastB2B- DisINTx+\n"
+        "\tCapabilities: [68] Express (v2) Endpoint, MSI 00\n"
+        "\t\tLnkCap:\tPort #0, Speed 32GT/s, Width x16, ASPM not supported\n"
+        f"\t\tLnkSta:\tSpeed 32GT/s, Width x{width}\n\tKernel driver in use: nvidia\n\n"
+        for number, width in enumerate(widths)
+    )
+
+
+MOST = ", as most other GPUs have"
+
+
+@pytest.mark.parametrize(("text", "due"), [
+    (by_nvml((16, 16, 8)), {"19": f"fail link at x8, GPU and slot support x16{MOST}"}),
+    (by_nvml((8, 16, 8)), dict.fromkeys(("17", "19"), "unknown link at x8, the GPU supports x16; what its slot supports"
+                                                      " is not shown")),
+    (by_nvml((8, 8, 16, 16)), dict.fromkeys(("17", "18"), "unknown link at x8, the GPU supports x16; what its slot"
+                                                          " supports is not shown")),
+    (by_lspci((16, 16, 8, 16)), {"19": f"warn link at x8, the GPU supports x16{MOST}"}),
+    (by_lspci((16, 8, 8, 16)), dict.fromkeys(("18", "19"), "unknown link at x8, the GPU supports x16; what its slot"
+                                                           " supports is not shown")),
+])  # fmt: skip
+def test_lanes_of_a_slot_that_no_text_shows(text: str, due: dict[str, str], tmp_path: Path) -> None:
+    found = {each["subject"]["bdf"][5:7]: f"{each['status']} {each['message']}"
+             for each in of_text(text, tmp_path)[1]["findings"]
+             if each["id"] == "pcie.width" and each["status"] != "skip"}  # fmt: skip
+    assert found == due

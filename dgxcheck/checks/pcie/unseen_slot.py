@@ -38,8 +38,8 @@ def _by_nvml(box: Box, gpu: Device) -> Judgement | None:
     if (fewer := _fewer_lanes(box.gpu(gpu).pcie)) is None or len(widths) < FEWEST:
         return None
     width, most, evidence = fewer
-    if 2 * sum(isinstance(each, int) and each > width for each in widths) <= len(widths):
-        return None
+    if 2 * sum(isinstance(each, int) and each > width for each in widths) <= len(widths) + 1:
+        return None  # of all, itself too: many servers have as many slots of x8 as of x16
     message = f"link at x{width}, GPU and slot support x{most}, as most other GPUs have"
     return Judgement(Status.FAIL, message, width, most, "lanes", evidence, fault=Fault.LINK_NARROW)
 
@@ -75,7 +75,7 @@ def _by_itself(box: Box, gpu: Device) -> Judgement | None:
     kind = (_3D_CONTROLLER, most)
     alike = [other.link_width for other in others
              if (other.class_code, other.max_link_width) == kind == (function.class_code, most)]  # fmt: skip
-    if len(alike) >= FEWEST and 2 * sum(each == most for each in alike) > len(alike):
+    if len(alike) >= FEWEST and 2 * sum(each == most for each in alike) > len(alike) + 1:
         message = f"{message}, as most other GPUs have"
         return judged(Fault.LINK_NARROW, message, width, most, "lanes", evidence, warns=True)
     return _few(width, most, tuple(evidence))
