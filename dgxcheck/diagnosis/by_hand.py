@@ -134,9 +134,9 @@ def _in_a_guest(box: Box, component: Component, steps: tuple[Step, ...]) -> tupl
         return ("contact-host",)
     if not has_own_fabric(box) and component in (FABRIC_MANAGER, NVSWITCHES):  # run where the NVSwitches are
         return ("contact-host",)
-    if not has_own_fabric(box) and component.part == "fabric":
-        steps = tuple(step for step in steps if step != "restart-service")
     beyond = ("power-cycle",) if component.kind == "driver" else _OF_THE_HOST
+    if not has_own_fabric(box) and component.part == "fabric":
+        beyond = (*beyond, "restart-service")
     if is_vgpu(box, component) or component.kind in _CARRIERS:  # of a link a diagnostic says no more than its registers
         beyond = (*beyond, "field-diagnostic")
     own = tuple(step for step in steps if step not in beyond)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from fabric_box import MINE, PROFILES, box
 from fabric_box import bad as bad_in
-from judging import BAD, without_reference
+from judging import BAD, judged, without_reference
 from sample import FAULTS, FOUND_BY, expected, swept
+from test_whole_devices import causes
 
 from dgxcheck.checks.engine.box import DEFAULTS
 from dgxcheck.checks.registry import CHECKS
+from dgxcheck.facts.missing import Json
 from dgxcheck.output.health.explanation import rule
 
 INSTEAD = {"gdr.path", *(check.id for check in CHECKS if check.last)}
@@ -36,3 +41,33 @@ def test_rules_name_their_thresholds() -> None:
     for check in CHECKS:
         if check.id.partition(".")[0] in MINE:
             assert "{" not in rule(check, DEFAULTS)
+
+
+FAILED: dict[str, Json] = {
+    "cliqueId": 0, "clusterUuid": "00000000-0000-0000-0000-000000000000", "healthMask": 0, "healthSummary": 0,
+    "state": 3, "status": 999,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("base", "bdf", "due"), [
+    ("dgx-h200", "0000:1b:00.0", ["restart-service"]), ("vm-h100-x8", "0000:53:00.0", ["contact-host"]),
+])  # fmt: skip
+def test_the_fabric_manager_of_a_guest_is_its_hosts(base: str, bdf: str, due: list[str], tmp_path: Path) -> None:
+    (cause,) = causes(tmp_path, base, {f"nvml nvmlDeviceGetGpuFabricInfo {bdf}": FAILED})
+    assert (cause["id"], cause["faults"]) == (f"gpu/{bdf}/fabric", ["fabric-failed"])
+    steps = [each["action"] for each in cause["actions"]]
+    assert [step for step in steps if step in ("restart-service", "contact-host")] == due
+    assert {"inspect", "reset-gpu", "reboot"} < {*steps}
+
+
+def test_a_baseboard_of_which_nothing_is_on_the_bus(tmp_path: Path) -> None:
+    gpus = [f"0000:{bus}:00.0" for bus in ("1b", "43", "52", "61", "9d", "c3", "d1", "df")]
+    switches = [f"0000:0{number}:00.0" for number in (5, 6, 7, 8)]
+    gone = {"schema": "dgxcheck/overlay/1", "base": "dgx-h100", "drop": gpus + switches,
+            "facts": {"nvml nvmlInit": {"missing": "absent", "code": 9}}}  # fmt: skip
+    path = tmp_path / "without-board.json"
+    path.write_text(json.dumps(gone), encoding="utf-8")
+    (cause,) = judged(str(path))[1]["causes"]
+    assert (cause["id"], cause["faults"]) == ("host/host/GPU baseboard", ["gpu-missing", "nvswitch-missing"])
+    assert [each["action"] for each in cause["actions"]] == ["inspect", "drain", "power-cycle", "contact-vendor"]
+    assert "power of the GPU baseboard" in cause["actions"][0]["text"]
