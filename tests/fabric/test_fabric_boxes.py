@@ -6,13 +6,15 @@ import re
 from pathlib import Path
 
 import pytest
-from fabrics import Fabric, Kind
+from fabrics import Fabric, Kind, judged
 
 from dgxcheck.assessment.machine import LAUNCH, examine
 from dgxcheck.cli import main
-from dgxcheck.fabric.boxes import Boxes, joined, seats
+from dgxcheck.fabric.boxes import Boxes, boxes_of, joined, seats
 from dgxcheck.fabric.judge import Judged, judge
 from dgxcheck.fabric.model import fabric_of
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import replace
 from dgxcheck.readers.fabric.any_fabric import read
 
@@ -74,3 +76,31 @@ def test_rails_and_planes_for_nccl(
             f'{key}="{value}"' for key, value in (("rail", rail), ("plane", plane)) if value
         ]
     assert main(["fabric", "--format", "nccl-xml", str(tmp_path / "ib.txt")]) == 3
+
+
+@pytest.mark.parametrize(("kind", "others", "action"), [
+    ("fat", ("dgx009 mlx5_0", "dgx040 mlx5_3"),
+     "dgx005 mlx5_1 to leaf001 port 6, dgx040 mlx5_3 to leaf010 port 4, dgx009 mlx5_0 to leaf002 port 5"),
+    ("rails", ("dgx020 mlx5_2", "dgx040 mlx5_3"),
+     "dgx005 mlx5_1 to leaf000r1 port 6, dgx040 mlx5_3 to leaf002r3 port 9, dgx020 mlx5_2 to leaf001r2 port 5"),
+])  # fmt: skip
+def test_three_plugs_in_a_ring(kind: Kind, others: tuple[str, str], action: str) -> None:
+    fabric = Fabric(kind, 48)
+    a, b, c = ((name, 1) for name in ("dgx005 mlx5_1", *others))
+    fabric.up[a], fabric.up[b], fabric.up[c] = fabric.up[b], fabric.up[c], fabric.up[a]
+    (finding,) = judged(fabric).findings
+    assert (finding.fault, finding.status) == (Fault.CABLE_SWAPPED, "warn")
+    assert finding.message == f"dgx005 mlx5_1, {others[1]}, {others[0]} have each other's cables in a ring"
+    assert finding.action == f"move the plugs of these cables: {action}"
+
+
+def test_an_adapter_on_a_spine() -> None:
+    fabric = Fabric("rails", 48)
+    fabric.up["dgx005 mlx5_1", 1] = "spine03", 39
+    (finding,) = judged(fabric).findings
+    assert finding.message == "dgx005 mlx5_1 is on spine03 port 39, a spine; it belongs to leaf000r1 port 6"
+
+
+def test_recordings_without_an_hca_are_refused() -> None:
+    with pytest.raises(BadInput, match="no recording of --boxes has an HCA"):
+        boxes_of(["geforce-x4"])
