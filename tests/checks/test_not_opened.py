@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from test_health_checks import NVML, changed
 from test_whole_devices import document
 
+from dgxcheck.cli import main
 from dgxcheck.facts.missing import Json
 
 CARD, OTHER = "0000:1a:00.0", "0000:1b:00.0"
@@ -35,3 +37,18 @@ def test_several_answers_name_no_gpu(tmp_path: Path) -> None:
     bad = {each["subject"]["bdf"]: each["status"] for each in found["findings"]
            if each["id"] == "gpu.lost" and each["status"] in ("fail", "unknown")}  # fmt: skip
     assert bad == {CARD: "unknown", OTHER: "unknown"}
+
+
+@pytest.mark.parametrize(("argv", "code", "words"), [
+    (("health", "-i", "2"), 3, "GPU 2 cannot be accessed: NVML 15: GPU is lost; 'dgxcheck topo' shows"),
+    (("health", "-i", "9"), 3, "no GPU '9'; give the index, name, bus id or UUID of one of GPU0 (0000:06:00.0)"),
+    (("health", "-i", "0", "--only", "gpu.lost"), 0, ""),
+    (("topo", "--path", "GPU0", "nic1"), 0, "GPU0 (0000:06:00.0) - mlx5_1 (0000:0c:00.0): PHB"),
+    (("topo", "--path", "GPU0", "nic4"), 3, "'nic4'"),
+])  # fmt: skip
+def test_devices_that_are_asked_for(
+    argv: tuple[str, ...], code: int, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost: Json = {"missing": "lost", "detail": "NVML 15: GPU is lost", "code": 15}
+    assert main([*argv, "--from", changed(tmp_path, {f"{NVML}HandleByIndex 2": lost})]) == code
+    assert words in "".join(capsys.readouterr())

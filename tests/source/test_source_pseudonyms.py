@@ -58,6 +58,11 @@ def test_an_identity_keeps_its_form(key: str, text: str, pattern: str) -> None:
     assert found != one(key, text, b"another key")
 
 
+def test_of_the_nodes_of_imex_their_number_is_kept() -> None:
+    text = "10.0.7.11\n# 10.0.7.12 is out\n\n  fd00::7:13 # rack7\ntray14.example.com\n"
+    assert one("text /etc/nvidia-imex/nodes_config.cfg", text) == "node\nnode\nnode\n"
+
+
 def test_struct_members_are_replaced() -> None:
     key = f"nvml nvmlDeviceGetGpuFabricInfo {GPU}"
     found = replaced({key: {"state": 3, "clusterUuid": UUID, "cliqueId": 0}})[key]
