@@ -96,6 +96,34 @@ def test_zip(method: int, stream: bool, tmp_path: Path) -> None:
     assert found.bundle.notes == ()
 
 
+def test_a_zip_of_files_with_64_bits_of_size(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        for name, text in TEXTS.items():
+            with archive.open(name, "w", force_zip64=True) as member:
+                member.write(text.encode())
+    found = opened(put(tmp_path, {"x.zip": out.getvalue()}) + "/x.zip")
+    assert (found.facts, found.bundle.notes) == (pasted(TEXTS), ())
+
+
+@pytest.mark.parametrize(("at", "value", "why"), [
+    (6, 1, "is encrypted"), (8, 97, "is packed in a way that is not supported"),
+])  # fmt: skip
+def test_a_member_of_a_zip_that_cannot_be_read(at: int, value: int, why: str, tmp_path: Path) -> None:
+    """The others are."""
+    files = {"first.txt": b"hello\n", **{name: text.encode() for name, text in TEXTS.items()}}
+    data = bytearray(zipped(files))
+    data[at] = value
+    found = opened(put(tmp_path, {"x.zip": bytes(data)}) + "/x.zip")
+    assert (found.facts, found.bundle.notes) == (pasted(TEXTS), (f"first.txt {why}",))
+
+
+def test_a_report_that_is_packed_twice(tmp_path: Path) -> None:
+    files = {name: text.encode() for name, text in TEXTS.items()}
+    twice = gzip.compress(gzip.compress(tarred("x", files)))
+    assert opened(put(tmp_path, {"x.tar.gz.gz": twice}) + "/x.tar.gz.gz").facts == pasted(TEXTS)
+
+
 def test_names_in_a_zip_have_the_code_page_of_the_format_or_utf_8() -> None:
     data = zipped({"é.txt": b"1"})
     flag = data.index(b"PK\x01\x02")  # Python marks UTF-8, bit 11, in both headers
