@@ -71,6 +71,8 @@ def found(
      "pass", "3 of 4 HCAs found (mlx5_1, mlx5_2, mlx5_3); 0000:05:00.0 did not start (kernel.hca)"),
     ("dgx-1-v100", "network.port-errors", {f"names {COUNTERS}": SHUT}, (), "0000:0c:00.0", "skip no-permission",
      COUNTERS),
+    ("dgx-h100", "network.hca-model", {f"text {HCA}/mlx5_0/hca_type": SHUT}, (), "host", "pass",
+     "ConnectX-7 (MT4129), an unknown model behind the switches of 8 GPUs"),
     ("dgx-1-v100", "pcie.aer", {f"text {PCI}/0000:06:00.0/aer_dev_correctable": {"missing": "absent"}}, (),
      "0000:06:00.0", "pass", "no new PCIe errors within 60 s"),
 ])  # fmt: skip
