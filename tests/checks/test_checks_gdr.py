@@ -94,6 +94,11 @@ def test_a_release_without_numbers_is_unknown(tmp_path: Path) -> None:
     assert said(of, "gdr.peer-memory") == ["unknown"]
 
 
+def test_bar1_need_not_map_what_c2c_reaches(tmp_path: Path) -> None:
+    memory: dict[str, Json] = {"nvml nvmlDeviceGetMemoryInfo 0009:01:00.0": {"missing": "unsupported", "code": 3}}
+    assert pair(box(changed(tmp_path, memory, "gh200")), "GPU0", "mlx5_0").verdict == "ready"
+
+
 def test_only_ports_at_or_below_the_common_bridge_count(tmp_path: Path) -> None:
     of = box("dgx-1-v100")
     ends = [of.topology.device(name) for name in ("GPU2", "mlx5_1", "GPU3")]

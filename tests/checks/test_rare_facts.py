@@ -128,3 +128,9 @@ def test_what_blocks_p2p_where_acs_cannot_be_read(gap: str, remedy: str, tmp_pat
     assert (own.subject.bdf, own.subject.peer and own.subject.peer.bdf) == ends
     assert own.judgement.fault is Fault.P2P_BLOCKED
     assert remedy in own.judgement.remedy
+
+
+def test_a_reference_with_fewer_gpus_has_another_graph() -> None:
+    (own,) = assess("dgx-1-p100", Request(profile="dgx-station-v100", only=("nvlink.graph",))).findings
+    assert own.status.value == "fail"
+    assert own.judgement.message == "the NVLink graph differs from that of DGX Station with V100 in more than 6 pairs"
