@@ -114,6 +114,9 @@ def test_no_golden_file_is_left_over() -> None:
         "measured.tables.txt",
         "pictures.txt",
         "readers.txt",
+        "fleet.txt",
+        "fleet-history.txt",
+        "fleet-pairs.txt",
         *(f"xid-{name}.txt" for name in ("79", "63", "20034", "list")),
     }
     wanted |= {f"{fault}.health.txt" for fault in FAULTS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dgxcheck.checks.driver.loaded import RELOAD, minors_gone
+from dgxcheck.checks.driver.loaded import RELOAD
 from dgxcheck.checks.engine.blame import host, itself, part, setting_of_all
 from dgxcheck.checks.engine.box import HOST, Box, guest, nvml_unavailable
 from dgxcheck.checks.engine.check import Check, per_host, per_listed_gpu, ruled
@@ -20,7 +20,7 @@ from dgxcheck.checks.engine.finding import (
     skip,
 )
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.host_limits import in_container
+from dgxcheck.checks.engine.host_limits import in_container, minors_gone
 from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, Component, host_part
 from dgxcheck.facts.faults import Fault

@@ -106,6 +106,18 @@ def gpus_hidden(box: Box) -> str:
     return ""
 
 
+def minors_gone(box: Box) -> tuple[int, ...]:
+    """Minor numbers below the highest that no GPU has, where NVML lists all GPUs of PCI: those of GPUs that were
+    removed. The driver gives the lowest that is free (nvidia_frontend_add_device)."""
+    listed = () if isinstance(box.nvml, Missing) else box.nvml.gpus
+    minors = {row.minor for row in listed if isinstance(row.minor, int)}
+    if not minors or not len(minors) == len(listed) == len(box.topology.gpus) or in_container(box):
+        return ()
+    highest = max(minors)
+    few = highest < 2 * len(minors) - 1  # fewer gone than there are, which bounds the range too
+    return tuple(sorted({*range(highest)} - minors)) if few and min(minors) >= 0 else ()
+
+
 def hcas_hidden(box: Box) -> str:
     """Why ``/sys/class/infiniband`` may be missing on a machine with HCAs; empty if it is present."""
     devices = box.snapshot.infiniband

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from dgxcheck.checks.driver.loaded import bound, minors_gone
+from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import Box, gpu_unavailable, mig_enabled
@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.check import Check, per_gpu, per_host, per_listed_gp
 from dgxcheck.checks.engine.expected import is_coherent, siblings
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, of_gaps, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.host_limits import guests_running, missing_socket
+from dgxcheck.checks.engine.host_limits import guests_running, minors_gone, missing_socket
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import Component

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from dgxcheck.checks.driver.loaded import minors_gone
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, per_host, ruled
 from dgxcheck.checks.engine.expected import model_of
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.host_limits import gpus_hidden
+from dgxcheck.checks.engine.host_limits import gpus_hidden, minors_gone
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import fallen
