@@ -24,7 +24,7 @@ from dgxcheck.readers.listing import (
     numberless,
 )
 from dgxcheck.readers.lspci.files import SERIAL
-from dgxcheck.readers.model import HOST, Reports
+from dgxcheck.readers.model import Reports
 from dgxcheck.readers.network.adapters import PCI_OF
 from dgxcheck.readers.network.counters import COUNTERS, files_of
 from dgxcheck.readers.onto import nvml_gpus
@@ -156,7 +156,7 @@ def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
     reports = Reports("nvidia-smi")
     for bdf in [bdf for bdf, why in lost.items() if bdf in numbers.values() and not why.startswith(_FOR_GOOD)]:
         text = f"a run cannot open {_gpu(bdf)}, which another lists: {lost.pop(bdf)[:80]}"
-        reports.add(HOST, "handle", "fail", Fault.DRIVER_FAILED, text)
+        reports.add(bdf, "handle", "fail", Fault.GPU_UNREADABLE, text)
     if not lost:
         return reports.facts()
     everyone = sorted({*map(str, numbers.values()), *without, *lost}, key=bus_order)

@@ -179,7 +179,7 @@ def test_a_gpu_that_another_run_lists_is_looked_at_first(tmp_path: Path) -> None
     said = "Unable to determine the device handle for GPU0000:65:00.0: "
     csv = f"$ nvidia-smi --query-gpu=pci.bus_id,name --format=csv\npci.bus_id, name\n0000{listed}\n"
     causes, _ = of_text(f"{csv}$ nvidia-smi\n{said}Unknown Error\n", tmp_path)
-    assert causes == ("fail driver-failed inspect",)
+    assert causes == ("fail gpu-unreadable inspect",)
     causes, _ = of_text(f"{csv}$ nvidia-smi\n{said}GPU is lost.  Reboot the system to recover this GPU\n", tmp_path)
     assert [cause.split()[1] for cause in causes] == ["gpu-lost"]
 

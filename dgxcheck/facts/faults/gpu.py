@@ -152,8 +152,12 @@ class Gpu:
     GPU_LOST = FaultKind("gpu-lost", "a GPU stopped responding or fell off the bus", "hardware",
         about=("gpu", ""))
     GPU_UNREADABLE = FaultKind("gpu-unreadable",
-        "the driver reads neither state nor temperature nor power of a GPU, each ends in an unknown error", "hardware",
-        about=("gpu", ""), steps=("inspect", *RESET_STEPS, *LINK_STEPS), source=DEBUG)
+        "the driver cannot open a GPU that it lists, or reads neither its state nor temperature nor power, with an"
+        " unknown error each time", "hardware",
+        about=("gpu", ""), steps=("inspect", *RESET_STEPS, *LINK_STEPS),
+        remedy="read the NVRM lines and Xids of this GPU in the kernel log; run nvidia-smi on the host itself: if it"
+        " works there and not in a container, restart the container (systemctl daemon-reload removes its access to"
+        " /dev/nvidia*)", source=DEBUG)
     GPU_LOST_BEFORE = FaultKind("gpu-lost-before",
         "a GPU fell off the bus in earlier boots, but not for many boots since", "hardware", warns="watch",
         steps=("watch", *LINK_STEPS), alone=True, source=OWN)
