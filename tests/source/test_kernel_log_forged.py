@@ -104,6 +104,7 @@ def test_a_program_named_like_the_beginning_of_a_line_is_nothing(forged: str) ->
     for crash in (
         f"{name}[12]: segfault at 0 ip 0000000000401136 sp 00007ffd error 6 in {rest}[400000+1000]",
         f"{name}: page allocation failure: order:0, mode:0x1 {rest}",
+        f"ab {GPU}: page allocation failure: order:0, mode:0x1 {rest}",
         f"traps: {name}[12] trap invalid opcode ip:1 sp:2 error:0 in {rest}[400000+1000]",
     ):
         for text in (

@@ -10,12 +10,13 @@ import re
 from collections import Counter, deque
 from collections.abc import Sequence
 
+from dgxcheck.facts.bdf import PATTERN
 from dgxcheck.kernel_messages.forms import form_of, goes_on, is_certain, is_drivers
 from dgxcheck.limits import LOG_LINE_CHARACTERS, LOG_LINES
 
 BDF = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
 _OF_DEVICE = re.compile(
-    rf"[^\s:]{{1,64}} {BDF}: |NVRM: (?:Xid \()?(?:The NVIDIA )?(?:GPU )?(?:at )?(?:PCI:)?{BDF}"
+    rf"[^\s:]{{3,64}} {PATTERN}: |NVRM: (?:Xid \()?(?:The NVIDIA )?(?:GPU )?(?:at )?(?:PCI:)?{BDF}"
     r"|nvidia-nvswitch\d|nvidia-nvlink: \w"
 )
 """First lines of drivers about a device, each by more bytes than the name of a process has."""
