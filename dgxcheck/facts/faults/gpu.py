@@ -20,6 +20,11 @@ from dgxcheck.facts.faults.kind import (
     FaultKind,
 )
 
+_OUTSIDE = (
+    "run nvidia-smi on the host itself: if it works there and not in a container, restart the container (systemctl"
+    " daemon-reload removes its access to /dev/nvidia*)"
+)
+
 
 class Gpu:
     """The first of those, in the order of the manual page."""
@@ -77,8 +82,7 @@ class Gpu:
         source="modprobe(8); NVIDIA driver README")
     DRIVER_FAILED = FaultKind("driver-failed", "NVML cannot be initialised for another reason", "software",
         steps=("inspect", "load-module", "reboot"),
-        remedy="run nvidia-smi on the host itself: if it works there and not in a container, restart the container"
-        " (systemctl daemon-reload removes its access to /dev/nvidia*); else read the NVRM lines of the kernel log",
+        remedy=f"{_OUTSIDE}; else read the NVRM lines of the kernel log",
         source="https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/troubleshooting.html")
     DRIVER_UNRESPONSIVE = FaultKind("driver-unresponsive", "a driver call hung or ended the process that made it",
         "software", steps=("reboot", "power-cycle"), source=DEBUG)
@@ -155,9 +159,7 @@ class Gpu:
         "the driver cannot open a GPU that it lists, or reads neither its state nor temperature nor power, with an"
         " unknown error each time", "hardware",
         about=("gpu", ""), steps=("inspect", *RESET_STEPS, *LINK_STEPS),
-        remedy="read the NVRM lines and Xids of this GPU in the kernel log; run nvidia-smi on the host itself: if it"
-        " works there and not in a container, restart the container (systemctl daemon-reload removes its access to"
-        " /dev/nvidia*)", source=DEBUG)
+        remedy=f"read the NVRM lines and Xids of this GPU in the kernel log; {_OUTSIDE}", source=DEBUG)
     GPU_LOST_BEFORE = FaultKind("gpu-lost-before",
         "a GPU fell off the bus in earlier boots, but not for many boots since", "hardware", warns="watch",
         steps=("watch", *LINK_STEPS), alone=True, source=OWN)
