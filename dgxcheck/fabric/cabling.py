@@ -68,13 +68,20 @@ def _unplaced(fabric: Fabric, intent: Intent, places: Places) -> Iterator[Fabric
     Not where as many have no name.
     """
     for scheme in intent.schemes:
-        for name in scheme.adapters if len(scheme.adapters) > 1 else ():
-            hosts = [host for host in scheme.systems if name not in places[host] and (host, name) not in intent.homes]
+        block = {name: names for names in scheme.blocks for name in names}
+        lacking = gathered(
+            ((tuple(host for host in scheme.systems if name not in places[host] and (host, name) not in intent.homes),
+              block.get(name, (name,))), name)
+            for name in scheme.adapters if len(scheme.adapters) > 1
+        )  # fmt: skip
+        for (hosts, _), names in lacking.items():
             others = len(scheme.systems) - len(hosts)
             if len(hosts) > len(fabric.nameless) and others >= LEAST_SYSTEMS:
+                is_, it_is = ("is", "it is") if len(names) == 1 else ("are", "they are")
                 yield FabricFinding(
-                    fault=Fault.CABLE_MISSING, status="fail", ends=tuple(f"{host} {name}" for host in hosts), moves=(),
-                    message=f"{name} of {first_of(hosts)} is not in the fabric, as it is of"
+                    fault=Fault.CABLE_MISSING, status="fail", moves=(),
+                    ends=tuple(f"{host} {name}" for host in hosts for name in names),
+                    message=f"{'/'.join(names)} of {first_of(hosts)} {is_} not in the fabric, as {it_is} of"
                     f" {counted(others, 'other system')}",
                     action="look whether the switch of these adapters is powered on, then at their cables",
                 )  # fmt: skip
@@ -105,10 +112,12 @@ def _listed(names: Sequence[str]) -> str:
 
 def as_planned(fabric: Fabric, tiers: Tiers, places: Places, planned: Planned) -> Iterator[FabricFinding]:
     """Against the plan: devices and plugs."""
-    for name, count in planned.absent:
+    for name, count in planned.absent.items():
+        behind = planned.behind.get(name, ())
+        also = f", nor {'is' if len(behind) == 1 else 'are'} {_listed(behind)} behind it" if behind else ""
         yield FabricFinding(
-            fault=Fault.CABLE_MISSING, status="fail", ends=(name,), moves=(),
-            message=f"{name} is not in the fabric; {counted(count, 'cable')} planned",
+            fault=Fault.CABLE_MISSING, status="fail", ends=(name, *behind), moves=(),
+            message=f"{name} is not in the fabric{also}; {counted(count, 'cable')} planned",
             action=f"look whether {name} is powered on and, if it is, has this name in the plan",
         )  # fmt: skip
     current = {end: place for end in planned.homes if (place := fabric.far(end)) is not None}

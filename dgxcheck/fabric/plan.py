@@ -11,6 +11,7 @@ from dgxcheck.fabric.tiers import Tiers
 from dgxcheck.facts.infiniband import LANE_GBIT
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import gathered
 from dgxcheck.readers.fabric.plan import PlannedCable, PlannedEnd
 from dgxcheck.readers.fabric.rows import digits
 
@@ -24,8 +25,10 @@ class Planned(Record):
     homes: Mapping[Port, Port]
     """By one end of a cable that both know, the port that the other end belongs to."""
     of_adapters: Mapping[Plug, Port]
-    absent: tuple[tuple[str, int], ...]
+    absent: Mapping[str, int]
     """Switches and systems that are not in the fabric, and how many cables they should have."""
+    behind: Mapping[str, Sequence[str]]
+    """Systems that cannot be, by one of the absent switches that all their cables end at: not among the absent."""
     unseen: Mapping[str, Port]
     """Adapters that are not, of systems that are."""
     slower: Mapping[Cable, float]
@@ -44,10 +47,14 @@ def compared(fabric: Fabric, tiers: Tiers, plan: Sequence[PlannedCable]) -> Plan
     unseen: dict[str, Port] = {}
     slower: dict[Cable, float] = {}
     absent: Counter[str] = Counter()
+    lost: dict[str, list[str]] = {}
     for cable in plan:
         found = [_found(end, switches, hosts) for end in (cable.end, cable.peer)]
-        if gone := [end.node for end, at in zip((cable.end, cable.peer), found, strict=True) if at is None]:
-            absent.update(gone)
+        if gone := [end for end, at in zip((cable.end, cable.peer), found, strict=True) if at is None]:
+            absent.update(end.node for end in gone)
+            of_systems = [end.node for end in gone if end.adapter]
+            if len(gone) > len(of_systems) == 1:
+                lost.setdefault(of_systems[0], []).extend(end.node for end in gone if not end.adapter)
             continue
         near, far = sorted((at for at in found if at is not None), key=lambda at: tiers.of.get(at[0], -1))
         if not near[0]:
@@ -63,8 +70,12 @@ def compared(fabric: Fabric, tiers: Tiers, plan: Sequence[PlannedCable]) -> Plan
             slower[here] = gbit
     if not homes:
         raise BadInput("the plan names no switch and system of this fabric")
-    return Planned(homes=homes, of_adapters=of_adapters, absent=tuple(sorted(absent.items())), unseen=unseen,
-                   slower=slower)  # fmt: skip
+    hidden = {system: switches for system, switches in lost.items() if len(switches) == absent[system]}
+    behind = gathered((min(switches), system) for system, switches in sorted(hidden.items()))
+    return Planned(
+        homes=homes, of_adapters=of_adapters, unseen=unseen, slower=slower, behind=behind,
+        absent={name: count for name, count in sorted(absent.items()) if name not in hidden},
+    )  # fmt: skip
 
 
 def as_it_was(fabric: Fabric) -> tuple[PlannedCable, ...]:

@@ -86,6 +86,32 @@ def test_the_moves_put_all_right(kind: Kind, fault: Callable[[Fabric, random.Ran
         assert fabric.up == fabric.planned
 
 
+@pytest.mark.parametrize(
+    ("kind", "leaf", "planned_for", "found"),
+    [
+        ("fat", "leaf004", True, "leaf004 is not in the fabric, nor are dgx[016-019] behind it; 32 cables planned"),
+        ("rails", "leaf001r0", True, "leaf001r0 is not in the fabric; 32 cables planned"),
+        ("planes", "a-leaf002", False, "mlx5_0/mlx5_1 of dgx016, dgx017, dgx018, dgx019 and 4 more are not in the"
+         " fabric, as they are of 32 other systems"),
+    ],
+)  # fmt: skip
+def test_a_leaf_that_is_off_is_one_finding(kind: Kind, leaf: str, planned_for: bool, found: str) -> None:
+    """Systems that only it leads to are not looked for one by one."""
+    fabric = Fabric(kind, 40)
+    plan = planned(fabric.plan(), "plan") if planned_for else None
+    for end in [end for end, far in fabric.up.items() if leaf in (end[0], far[0])]:
+        del fabric.up[end]
+    assert [finding.message for finding in judged(fabric, plan).findings] == [found]
+
+
+def test_a_system_that_is_off_beside_a_leaf_that_is_off_stays_a_finding() -> None:
+    fabric = Fabric("planes", 40)
+    plan = planned(fabric.plan(), "plan")
+    for end in [end for end, far in fabric.up.items() if "a-leaf002" in (end[0], far[0]) or end[0][:6] == "dgx017"]:
+        del fabric.up[end]
+    assert [finding.ends for finding in judged(fabric, plan).findings] == [("a-leaf002",), ("dgx017",)]
+
+
 def test_two_swaps_are_told_as_they_are_done() -> None:
     fabric = Fabric("fat", 124)
     fabric.swap(("dgx005 mlx5_1", 1), ("dgx005 mlx5_2", 1))
