@@ -103,3 +103,17 @@ def test_a_remedy_names_the_bits_of_few_ports() -> None:
     ports = [*acs_rules(of)]
     assert disable_acs(of, *ports[:4]).count("xx000x0@") == 4
     assert "@" not in disable_acs(of, *ports[:5])
+
+
+def test_a_status_that_the_driver_does_not_know_is_skipped_with_the_question(tmp_path: Path) -> None:
+    """The second direction of the second capability."""
+    a, b = BOARD
+    asked = f"nvml nvmlDeviceGetP2PStatus {b} {a} 1"
+    path = tmp_path / "fault.json"
+    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "k80-x8", "facts": {asked: 6}}))
+    (found,) = [
+        each for each in findings(box(str(path)), STATUS)
+        if each.subject.bdf == a and each.subject.peer is not None and each.subject.peer.bdf == b
+    ]  # fmt: skip
+    assert (found.status, found.judgement.reason) == (Status.SKIP, "not-supported")
+    assert found.judgement.message == f"nvmlDeviceGetP2PStatus {b} {a} 1: the driver reports U (unknown)"

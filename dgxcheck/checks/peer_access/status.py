@@ -140,7 +140,8 @@ def _pair(there: P2pStatus | None, back: P2pStatus | None, link: Link, vm: str |
             if isinstance(status, Missing):
                 return unread(status) if near and vm is None else unjudged(status)
         if "U" in (one, other):
-            return unjudged(Missing(Gap.UNSUPPORTED, evidence[0].where, "the driver reports U (unknown)"))
+            asked = next(each.where for each in evidence if each.value == STATUSES.index("U"))
+            return unjudged(Missing(Gap.UNSUPPORTED, asked, "the driver reports U (unknown)"))
         if one != other:
             text = f"P2P {name} is {_word(one)} from {link.a} to {link.b}, {_word(other)} from {link.b} to {link.a}"
             return Refusal(text, f"{one}, {other}", evidence)
