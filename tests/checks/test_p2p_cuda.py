@@ -12,6 +12,7 @@ from dgxcheck.assessment import assess, examine
 from dgxcheck.assessment.machine import PEERS
 from dgxcheck.assessment.reach import peers
 from dgxcheck.checks.engine.finding import Judgement, Status
+from dgxcheck.facts.faults.kind import NVLINK_XIDS
 
 Refused = Collection[tuple[int, int]]
 NONE: Refused = ()
@@ -69,6 +70,17 @@ def test_access_is_judged(text: str, due: dict[str, str], file: Callable[[str], 
         for each in found
         if each.subject.peer and each.status in (Status.WARN, Status.FAIL)
     } == due
+
+
+@pytest.mark.parametrize(("label", "nvlink"), [("NV4", True), ("PIX", False)])
+def test_what_nvlink_joins_has_the_remedy_of_nvlink(label: str, nvlink: bool, file: Callable[[str], Path]) -> None:
+    """And the evidence is the answer of both directions."""
+    assessment = assess(file(report(4, {(1, 2)}, label)))
+    (found,) = [each for each in assessment.findings if each.id == "p2p.status" and each.status is Status.FAIL]
+    assert (f"check the kernel log for {NVLINK_XIDS}" in found.remedy) is nvlink
+    assert [(each.where.partition(" ")[2], each.value) for each in found.judgement.evidence] == [
+        ("0000:02:00.0 0000:03:00.0", False), ("0000:03:00.0 0000:02:00.0", True),
+    ]  # fmt: skip
 
 
 def test_access_is_shown(file: Callable[[str], Path]) -> None:
