@@ -12,7 +12,7 @@ from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.device_counts import CountDifference, count_differences, rare
 from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.judged_less import JudgedLess, judged_less
-from dgxcheck.fleet.node import VERDICTS, Node, NodeVerdict, OpenFault, Result
+from dgxcheck.fleet.node import VERDICTS, Node, NodeVerdict, OpenFault, Result, worst
 from dgxcheck.fleet.outliers import FigureColumns, FleetFigure, Outlier, farthest
 from dgxcheck.fleet.reading import Unread, documents
 from dgxcheck.fleet.same_name import node_by_machine, one_machine, one_name, same_node
@@ -82,11 +82,9 @@ class Fleet(Record):
         """The worst of all nodes; at least unknown where a node or a file has no result, and warn where counts of
         devices differ, few have a version, figures are off, or nodes were judged by less than others.
         """
-        words = {node.verdict for node in self.nodes.values()}
         odd = self.device_counts or self.figures or self.judged_less or any(each.rare for each in self.differences)
-        words |= {"warn"} if odd else set()
-        words |= {"unknown"} if self.silent or self.unread or not self.nodes else set()
-        return next(word for word in VERDICTS if word in words)
+        least: NodeVerdict = "unknown" if self.silent or self.unread or not self.nodes else "warn" if odd else "pass"
+        return worst(least, *(node.verdict for node in self.nodes.values()))
 
     @property
     def outliers(self) -> tuple[Outlier, ...]:
@@ -172,9 +170,7 @@ def fleet_of(
     left_out += [Unread(name, f"{node.shared}; give each a host name of its own")
                  for name, node in nodes.items() if node.shared]  # fmt: skip
     for name, other in one_machine(nodes).items():
-        words = {"unknown", nodes[name].verdict}
-        verdict = next(word for word in VERDICTS if word in words)
-        nodes[name] = replace(nodes[name], same_as=other, verdict=verdict)
+        nodes[name] = replace(nodes[name], same_as=other, verdict=worst("unknown", nodes[name].verdict))
         left_out.append(Unread(name, f"the same machine as {other}, by boot ID or serial numbers; look which it is"))
     # of each node those of the newest that measured, else of the newest
     current = {
@@ -204,8 +200,8 @@ def _kinds(nodes: Mapping[str, Node]) -> tuple[KindOfFault, ...]:
     least = max(_COMMON_LEAST, COMMON_SHARE * len(nodes))
     kinds = []
     for (check, word), faults in found.items():
-        worst = min((each.fault.status for each in faults.values()), key=VERDICTS.index)
-        kinds.append(KindOfFault(check, word, worst, faults, len(faults) > least))
+        status = worst(*(each.fault.status for each in faults.values()))
+        kinds.append(KindOfFault(check, word, status, faults, len(faults) > least))
     return tuple(sorted(kinds, key=lambda kind: (VERDICTS.index(kind.status), -len(kind.nodes), kind.check)))
 
 

@@ -14,6 +14,13 @@ LEVELS: tuple[Level, ...] = ("quick", "default", "extended")
 NodeVerdict = Literal["pass", "warn", "unknown", "fail"]
 VERDICTS: tuple[NodeVerdict, ...] = ("fail", "unknown", "warn", "pass")
 """The worst first."""
+
+
+def worst(*words: NodeVerdict) -> NodeVerdict:
+    """The worst of some, at least one."""
+    return min(words, key=VERDICTS.index)
+
+
 COMPARED = ("GB/s", "Gb/s", "us", "TFLOP/s", "W", "MHz", "MiB")
 """Units of what machines alike have alike; temperatures depend on the load, and counters on the age."""
 EXCHANGE_S = 3600
@@ -180,11 +187,10 @@ def node_of(results: Sequence[Result], oldest: str = "") -> Node:
             found[fault.key] = OpenFault(fault, level, result.generated_at, result.machine)
         _count(result, most, found)
     newest = ordered[-1]
-    worst = sorted(found.values(), key=lambda each: VERDICTS.index(each.fault.status))
+    faults = sorted(found.values(), key=lambda each: VERDICTS.index(each.fault.status))
     stale = newest.generated_at < oldest
-    words = {newest.verdict, *(each.fault.status for each in worst), *(("unknown",) if stale else ())}
-    verdict = next(word for word in VERDICTS if word in words)
-    return Node(newest.node, newest, tuple(worst), verdict, stale)
+    verdict = worst(newest.verdict, "unknown" if stale else "pass", *(each.fault.status for each in faults))
+    return Node(newest.node, newest, tuple(faults), verdict, stale)
 
 
 def _count(result: Result, most: dict[str, tuple[int, str]], found: dict[str, OpenFault]) -> None:

@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
-from dgxcheck.fleet.node import EXCHANGE_S, VERDICTS, Identity, Node, Result, in_order, node_of
+from dgxcheck.fleet.node import EXCHANGE_S, VERDICTS, Identity, Node, Result, in_order, node_of, worst
 from dgxcheck.fleet.node_names import counted_order
 from dgxcheck.source.state_file import seconds_of
 
@@ -61,12 +61,11 @@ def node_by_machine(results: Sequence[Result], oldest: str = "") -> Node:
         return node_of(results, oldest)
     nodes = [node_of(own, oldest) for own in _by_machine(results, machines)]
     newest = max(nodes, key=lambda node: node.newest.generated_at)
-    words = {"unknown", *(node.verdict for node in nodes)}
     faults = [fault for node in nodes for fault in node.faults]
     return replace(
         newest,
         faults=tuple(sorted(faults, key=lambda each: VERDICTS.index(each.fault.status))),
-        verdict=next(word for word in VERDICTS if word in words),
+        verdict=worst("unknown", *(node.verdict for node in nodes)),
         machines=tuple(machines),
     )
 

@@ -12,7 +12,7 @@ from dgxcheck.cli.health import exit_code, failing
 from dgxcheck.cli.options import emit, flag, given, option, renderer, writing
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.fleet.judge import Fleet, judge
-from dgxcheck.fleet.node import VERDICTS, NodeVerdict
+from dgxcheck.fleet.node import NodeVerdict, worst
 from dgxcheck.fleet.node_names import Racks, unfolded
 from dgxcheck.fleet.remote import RemoteRun
 from dgxcheck.output.report import FleetReport
@@ -116,9 +116,8 @@ def _history(folder: str, verbose: bool, fail_on: str, form: str, output: str | 
         raise BadInput(f"{folder}: no result of a machine itself{why}")
     bad, moved = lemons(history), followed(history.parts)
     found = moved or history.trends or not all(lemon.mended for lemon in bad)
-    words: set[NodeVerdict] = {node.verdict for node in history.nodes.values()}
-    words |= {"unknown"} if history.unread else {"warn"} if found else set()
-    verdict = next(word for word in VERDICTS if word in words)
+    least: NodeVerdict = "unknown" if history.unread else "warn" if found else "pass"
+    verdict = worst(least, *(node.verdict for node in history.nodes.values()))
     code = exit_code(Status(verdict), fail_on)
     report = HistoryReport(history, bad, moved, verdict, code, verbose)
     emit(renderer(f"fleet.{HISTORY[form]}")(report), output, color, form)
