@@ -21,7 +21,6 @@ from dgxcheck.output.plain_text import lines, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dgxcheck.assessment.result import Assessment
     from dgxcheck.checks.engine.finding import Finding
     from dgxcheck.topology.model import Device
 
@@ -106,11 +105,6 @@ def gpu_labels(gpu: Device) -> dict[str, str]:
         "UUID": gpu.uuid if isinstance(gpu.uuid, str) else "",
         "pci_bus_id": bus_id(gpu.bdf),
     }
-
-
-def labels_of_gpus(assessment: Assessment) -> dict[str, dict[str, str]]:
-    """The labels of each GPU by its name."""
-    return {gpu.name: gpu_labels(gpu) for gpu in assessment.topology.gpus}
 
 
 def subject_labels(finding: Finding, gpus: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

@@ -29,7 +29,7 @@ from dgxcheck.output.health.instructions import (
     step_text,
 )
 from dgxcheck.output.json_values import members
-from dgxcheck.output.plain_text import visible, wrapped
+from dgxcheck.output.plain_text import at_most, visible, wrapped
 
 _MOST_FINDINGS = 8
 
@@ -95,14 +95,11 @@ def due(cause: Cause) -> str:
     return URGENCIES[cause.actions[0].urgency]
 
 
-def _support(causes: Sequence[Cause], found: Mapping[str, Finding], verbose: bool) -> Iterator[str]:
+def _support(causes: Sequence[Cause], found: Mapping[str, Finding], verbose: bool) -> list[str]:
     """The findings that the causes explain, the worst of each first."""
     explained = [found[key] for cause in causes for key in cause.explains if key in found]
-    most = len(explained) if verbose or len(explained) <= _MOST_FINDINGS else _MOST_FINDINGS - 1
-    for finding in explained[:most]:
-        yield sentence(finding)
-    if explained[most:]:
-        yield f"and {len(explained) - most} more; list them with -v"
+    most = None if verbose or len(explained) <= _MOST_FINDINGS else _MOST_FINDINGS - 1
+    return at_most([*map(sentence, explained)], most)
 
 
 _COUNTED = frozenset({

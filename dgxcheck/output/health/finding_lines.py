@@ -115,7 +115,9 @@ def by_subject(findings: Iterable[Finding]) -> list[str]:
     )  # fmt: skip
     lines: list[str] = []
     for name in sorted(groups, key=lambda name: name != "Host"):
-        rows = columns([_cells(finding) for finding in groups[name]])
+        rows = columns([
+            (each.status.value.upper(), each.id, visible(each.judgement.message)) for each in groups[name]
+        ])
         lines += [f"{visible(name)}:", *(f"  {row}" for row in rows), ""]
     return lines
 
@@ -125,7 +127,9 @@ def skipped(findings: Sequence[Finding]) -> list[str]:
     lines: list[str] = []
     for reason, text in SKIPPED.items():
         if group := [each for each in findings if each.status is Status.SKIP and each.judgement.reason == reason]:
-            rows = columns([_cells(finding, placed=True) for finding in group])
+            rows = columns([
+                (each.id, visible(subject_name(each.subject)), visible(each.judgement.message)) for each in group
+            ])
             lines += [f"Did not run, {text}:", *(f"  {row}" for row in rows), ""]
     return lines
 
@@ -134,12 +138,6 @@ def skip_counts(findings: Iterable[Finding]) -> str:
     """``29 not supported by this hardware or driver, 1 not configured``"""
     counted = Counter(finding.judgement.reason for finding in findings if finding.status is Status.SKIP)
     return ", ".join(f"{count} {SKIPPED.get(reason, reason)}" for reason, count in counted.most_common())
-
-
-def _cells(finding: Finding, placed: bool = False) -> tuple[str, ...]:
-    place = (visible(subject_name(finding.subject)),) if placed else ()
-    status = () if placed else (finding.status.value.upper(),)
-    return (*status, finding.id, *place, visible(finding.judgement.message))
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:

@@ -14,7 +14,6 @@ from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.health import host_use
 from dgxcheck.output.json_values import compact, either, head, members, source
 from dgxcheck.output.report import HealthReport
-from dgxcheck.profiles.model import SelectedProfile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +26,8 @@ def render(report: HealthReport) -> str:
     """Every finding, those that passed and those that skipped too."""
     assessment = report.assessment
     summary: dict[str, Json] = {status.value: count for status, count in counts(assessment.findings).items()}
-    diagnosis, accepted = assessment.diagnosis, sum(finding.acknowledged for finding in assessment.findings)
+    choice, diagnosis = assessment.choice, assessment.diagnosis
+    accepted = sum(finding.acknowledged for finding in assessment.findings)
     unmatched: list[Json] = [{"check": each.check, "device": each.device or None} for each in assessment.unmatched]
     causes: list[Json] = []
     remedy: Mapping[str, str] = {}
@@ -41,7 +41,7 @@ def render(report: HealthReport) -> str:
         **{key: value for name in assessment.host for key, value in either(name, assessment.host[name]).items()},
         "duration_seconds": round(assessment.seconds, 3),
         "source": source(assessment.origin),
-        "profile": _profile(assessment.choice),
+        "profile": None if choice is None else members(choice, "name=profile.name title=profile.title how"),
         **members(assessment, "level verdict=verdict.value"),
         "score": _score(assessment),
         "summary": summary | ({"acknowledged": accepted} if accepted else {}) | {"exit_code": report.exit_code},
@@ -53,10 +53,6 @@ def render(report: HealthReport) -> str:
         **host_use.as_json(assessment),
     }
     return compact(whole)
-
-
-def _profile(choice: SelectedProfile | None) -> Json:
-    return None if choice is None else {"name": choice.profile.name, "title": choice.profile.title, "how": choice.how}
 
 
 def _score(assessment: Assessment) -> Json:

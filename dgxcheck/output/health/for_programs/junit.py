@@ -34,9 +34,9 @@ def render(report: HealthReport) -> str:
         _case(finding, report.fail_on, _advice(finding, causes, assessment.found, remedy))
         for finding in assessment.findings
     ]
-    totals = {"tests": len(cases), "failures": _with(cases, "failure"), "errors": _with(cases, "error"),
-              "skipped": _with(cases, "skipped")}  # fmt: skip
-    numbers = {key: str(value) for key, value in totals.items()} | {"time": f"{assessment.seconds:.3f}"}
+    tags = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    totals = {name: str(sum(case.find(tag) is not None for case in cases)) for name, tag in tags.items()}
+    numbers = {"tests": str(len(cases)), **totals, "time": f"{assessment.seconds:.3f}"}
     whole = Element("testsuites", {"name": "dgxcheck health", **numbers})
     when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
     about = {"name": f"{named or 'unknown host'} {assessment.level}", "hostname": named, "timestamp": when}
@@ -117,7 +117,3 @@ def _details(finding: Finding, advice: Sequence[str]) -> list[str]:
         lapsed = f"; lapsed: {entry.lapsed}" if entry.lapsed else ""
         lines += [f"acknowledged until {entry.expiry}: {visible(entry.reason)}{lapsed}"]
     return [*map(visible, (*lines, *advice))]
-
-
-def _with(cases: list[Element], tag: str) -> int:
-    return sum(case.find(tag) is not None for case in cases)

@@ -24,7 +24,6 @@ from dgxcheck.output.exposition import (
     bus_id,
     classic,
     gpu_labels,
-    labels_of_gpus,
     metric,
     now,
     subject_labels,
@@ -50,7 +49,7 @@ def families(report: HealthReport) -> list[Family]:
     assessment = report.assessment
     judged = [finding for finding in assessment.findings if report.every_metric or finding.status in BAD]
     counters = error_counters(assessment)
-    gpus = labels_of_gpus(assessment)
+    gpus = {gpu.name: gpu_labels(gpu) for gpu in assessment.topology.gpus}
     by_status = [({"status": status.value}, count) for status, count in counts(assessment.findings).items()]
     return [
         metric("up", "dgxcheck ran.", [({}, 1)]),
