@@ -39,11 +39,6 @@ def env(placed: Sequence[Placement]) -> Iterator[str]:
         yield visible(f"# local rank {rank}, {each.gpu.shown}: {port}CPUs {cpus}, NUMA node {node}")
 
 
-def has_cores(placed: Sequence[Placement], cores: Mapping[int, range]) -> bool:
-    """Has every GPU cores?"""
-    return bool(placed) and all(placement.numa_node in cores for placement in placed)
-
-
 def rankfile(placed: Sequence[Placement], cores: Mapping[int, range]) -> Iterator[str]:
     """``rank N=+n0 slot=A-B``: the cores of a NUMA node shared evenly among its GPUs; mpirun(1), Rankfiles."""
     nodes = [placement.numa_node for placement in placed]
@@ -60,11 +55,11 @@ def rankfile(placed: Sequence[Placement], cores: Mapping[int, range]) -> Iterato
 _MODEL = re.compile(r"(?<![A-Za-z0-9])(?:RTX[ -]?)?[A-Z]{1,2}[0-9]{2,4}[A-Z]?(?![0-9])")
 
 
-def has_nodes_and_cores(snapshot: Snapshot, placed: Sequence[Placement], cores: Mapping[int, range]) -> bool:
-    """Has every GPU its device node and its cores?"""
+def has_nodes(snapshot: Snapshot, placed: Sequence[Placement]) -> bool:
+    """Has every GPU its device node?"""
     gpus = _gpus(snapshot)
     minors = {bdf for bdf, gpu in gpus.items() if not isinstance(gpu.minor, Missing)}
-    return bool(placed) and all(placement.gpu.bdf in minors and placement.numa_node in cores for placement in placed)
+    return all(placement.gpu.bdf in minors for placement in placed)
 
 
 def gres(

@@ -14,11 +14,12 @@ def whole(asked: Question) -> Answer:
     snapshot, topology = asked.snapshot, asked.topology
     placed, cores = placements(snapshot, topology), cores_of_nodes(snapshot)
     whole_box = bool(placed) and len(placed) == len(topology.gpus)
+    with_cores = whole_box and all(each.numa_node in cores for each in placed)
     if asked.form == "gres":
-        complete = launch.has_nodes_and_cores(snapshot, placed, cores)
-        return lines(launch.gres(snapshot, topology, placed, cores)), whole_box and complete
+        complete = with_cores and launch.has_nodes(snapshot, placed)
+        return lines(launch.gres(snapshot, topology, placed, cores)), complete
     if asked.form == "rankfile":
-        return lines(launch.rankfile(placed, cores)), whole_box and launch.has_cores(placed, cores)
+        return lines(launch.rankfile(placed, cores)), with_cores
     if asked.form == "nfd":
         return lines(launch.nfd(topology, placed)), whole_box and launch.has_graph(topology)
     if asked.form == "nccl-xml":
