@@ -85,6 +85,7 @@ def test_the_kind_counts_where_nothing_more_is_told() -> None:
         ("box: Test NCCL failure all_reduce.cu:44 'remote process exited or there was a network error / '",
          "transfer-failed"),
         ("box: Test CUDA failure common.cu:730 'out of memory'", "program-error"),
+        ("box: NCCL failure common.cu:958 'unhandled cuda error'", "tool-error"),
     ],
 )  # fmt: skip
 def test_failures_of_nccl_tests(line: str, fault: str) -> None:

@@ -28,7 +28,8 @@ MODULES = [
     (NOT_INSERTED.format("nvidia_uvm", "Exec format error"), "fail", Fault.MODULE_NOT_BUILT),
     (NOT_INSERTED.format("nvidia", "Unknown symbol in module, or unknown parameter (see dmesg)"), "fail",
      Fault.MODULE_REFUSED),
-    (NOT_INSERTED.format("nvidia", "No such device"), "fail", Fault.DRIVER_FAILED),
+    (NOT_INSERTED.format("nvidia", "No such device"), "fail", Fault.DRIVER_NOT_LOADED),
+    (NOT_INSERTED.format("nvidia", "Input/output error"), "fail", Fault.DRIVER_NOT_LOADED),
     (NOT_INSERTED.format("nvidia_peermem", "Invalid argument"), "warn", Fault.PEER_MEMORY),
     ("insmod: ERROR: could not insert module nvidia.ko: Invalid module format", "fail", Fault.MODULE_NOT_BUILT),
     ("Jul 05 12:58:21 gpu1 systemd-modules-load[580]: Failed to insert module 'nvidia': Exec format error", "fail",
@@ -69,7 +70,18 @@ def test_a_line_that_is_cut_or_has_anything_behind_it_makes_no_other_fault(more:
     for text in (line[:cut], f"{line}{more}"):
         found = [*read_modprobe((text,)), *read_reset((text,))]
         words = {fact["fault"] for part in found for fact in part.facts.values() if isinstance(fact, dict)}
-        assert words <= {fault.word, Fault.DRIVER_FAILED.word, Fault.PEER_MEMORY.word}
+        assert words <= {fault.word, Fault.DRIVER_NOT_LOADED.word, Fault.PEER_MEMORY.word}
+
+
+def test_a_module_that_another_stands_for_is_not_there_for_this_kernel() -> None:
+    """Debian loads nvidia-current for nvidia."""
+    lines = (
+        "modprobe: FATAL: Module nvidia-current not found in directory /lib/modules/6.12.69+deb13-amd64",
+        "modprobe: ERROR: Error running install command 'modprobe -i nvidia-current ' for module nvidia: retcode 1",
+        NOT_INSERTED.format("nvidia", "Invalid argument"),
+    )
+    (found,) = read_modprobe(lines)
+    assert found.understood == frozenset(range(3))
 
 
 def test_a_container_without_modules_is_no_fault_of_a_driver_that_runs(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ _NOT_FOUND = LazyPattern(
     rf"(?:.{{0,80}}: )?FATAL: Module {_NAME} not found(?: in directory (?P<where>/\S{{1,120}}?))?\.?", "FATAL: Module "
 )
 _NOT_INSERTED = LazyPattern(
-    rf"(?:.{{0,120}}: )?(?:ERROR: could not|Failed to) insert (?:module )?'?{_NAME}'?: (?P<why>[A-Z][\w ,]{{4,80}})"
+    rf"(?:.{{0,120}}: )?(?:ERROR: could not|Failed to) insert (?:module )?'?{_NAME}'?: (?P<why>[A-Z][\w ,/]{{4,80}})"
     r"(?: \(see dmesg\))?",
     " insert ",
 )
@@ -38,8 +38,10 @@ _NOT_BUILT = LazyPattern(
 _OF_DKMS = LazyPattern(
     r"Error! Bad return status for module build on kernel: (?P<kernel>\S{1,80}).{0,60}"
     r"|Error! Your kernel headers for kernel .{1,300}"
-    r"|Please install the (?:linux-headers|kernel-devel)-\S{1,80} package.{0,200}",
-    "Error! ", "Please install the",
+    r"|Please install the (?:linux-headers|kernel-devel)-\S{1,80} package.{0,200}"
+    r"|modprobe: ERROR: (?:\S{1,80} command_do\(\) )?Error running install command '[^']{1,120}' for module nvidia"
+    r".{1,60}",
+    "Error! ", "Please install the", "Error running install command",
 )  # fmt: skip
 _WHY: Mapping[str, FaultKind] = {
     "Key was rejected by service": Fault.MODULE_UNSIGNED,
@@ -123,7 +125,7 @@ def read_modprobe(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             _add(part, match["module"], Fault.MODULE_NOT_BUILT, f"no module {match['module']}{where}")
         elif match := _NOT_INSERTED.fullmatch(text):
             if match["why"] not in _NOTHING:
-                fault = _WHY.get(match["why"], Fault.DRIVER_FAILED)
+                fault = _WHY.get(match["why"], Fault.DRIVER_NOT_LOADED)
                 _add(part, match["module"], fault, f"could not load {match['module']}: {match['why']}")
         elif match := _BY_UDEV.fullmatch(text):
             part.add(HOST, "udev", "warn", Fault.DRIVER_NOT_LOADED, f"udev could not load {match['module']}")

@@ -45,7 +45,7 @@ _ERROR = LazyPattern(
     r".{0,160}(?:DistBackendError|NCCL error in:|NCCL operation .{1,80} failed).{0,400}", "NCCL", "DistBackendError"
 )
 _TEST = LazyPattern(
-    r".{0,120}?: Test (?P<kind>NCCL|CUDA) failure \S{1,80}:\d{1,6} '(?P<text>[^']{1,200})'.{0,200}", "failure"
+    r".{0,120}?: (?:Test )?(?P<kind>NCCL|CUDA) failure \S{1,80}:\d{1,6} '(?P<text>[^']{1,200})'.{0,200}", "failure"
 )
 _MULTICAST = LazyPattern(r"Failed to bind NVLink SHARP \(NVLS\) Multicast memory of size \d{1,15} ?:.{0,200}", "NVLS")
 """The first line of a message of several, without what NCCL puts before it."""
@@ -110,7 +110,7 @@ class _Job:
             self._completed.setdefault(int(done["rank"]), int(done["number"]))
         elif silent := _SILENT.search(line) if "eartbeat" in line else None:
             self._silent.add(int(silent["rank"]))
-        elif test := _TEST.fullmatch(line) if ": Test " in line else None:
+        elif test := _TEST.fullmatch(line) if " failure " in line else None:
             self.of_tests = True
             if test["kind"] == "CUDA":
                 self.warnings.append(f"Cuda failure '{test['text']}'")
