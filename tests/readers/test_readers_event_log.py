@@ -112,6 +112,75 @@ def test_what_disks_and_memory_recorded() -> None:
         assert results(one(own_records.read_ras, errors)) == {"host ras-mc-ctl-errors": ("warn", word, 1)}
 
 
+UNGRADED = """\
+ARM processor events summary:
+\tCPU(mpidr=0x81090100) has 1 errors
+
+Disk errors summary:
+\t0:66304 has 2162 errors
+Memory failure events summary:
+\tRecovered errors: 24
+
+Memory failure events:
+5 2020-10-29 00:26:36 -0800 error: pfn=0x204000000, page_type=free buddy page, action_result=Failed
+"""
+EDAC = """\
+mc0: %d Uncorrected Errors with no DIMM info
+mc0: 0 Corrected Errors with no DIMM info
+mc0: csrow0: 0 Uncorrected Errors
+mc0: csrow0: CPU_SrcID#0_MC#0_Chan#1_DIMM#0: %d Corrected Errors
+mc1: 0 Uncorrected Errors with no DIMM info
+mc1: 0 Corrected Errors with no DIMM info
+"""
+
+
+def test_rows_without_a_severity_accuse_nothing_but_pages_that_were_lost_do() -> None:
+    """Outputs of a thread of linux-kernel on counting recovered errors, and of a patch of rasdaemon."""
+    output = one(own_records.read_ras, UNGRADED)
+    assert unread([output], UNGRADED) == []
+    assert results(output) == {
+        "host ras-mc-ctl-errors": ("warn", "dimm-errors", 1), "host ras-mc-ctl-errors-2": ("note", "", 1),
+        "host ras-mc-ctl-errors-3": ("note", "", 1),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("uncorrected", "corrected", "outcomes"), [(0, 0, ["pass"]), (0, 7836, ["note"]), (2, 1, ["warn", "note"])]
+)
+def test_a_memory_controller_is_no_host(uncorrected: int, corrected: int, outcomes: list[str], tmp_path: Path) -> None:
+    text = EDAC % (uncorrected, corrected)
+    output = one(own_records.read_ras, text)
+    assert [how for how, _, _ in results(output).values()] == outcomes
+    (tmp_path / "edac.txt").write_text(text, encoding="utf-8")
+    causes = judged(str(tmp_path / "edac.txt"))[1]["causes"]
+    assert [cause["component"]["kind"] for cause in causes] == ["host"] * ("warn" in outcomes)
+
+
+STORCLI = """\
+VD LIST :
+=======
+------------------------------------------------------------
+DG/VD TYPE  State Access Consist Cache  sCC       Size Name
+------------------------------------------------------------
+0/0   RAID5 {0}  RW     Yes     RaAWBD -   446.125 GB
+------------------------------------------------------------
+EID:Slt DID State  DG     Size Intf Med SED PI SeSz Model               Sp Type
+32:2      2 {1}  1 3.637 TB SATA HDD N   N  512B ST4000NM0033-9ZM170 U  -
+32:4      4 UGood   F 3.637 TB SATA HDD N   N  512B ST4000NM0033-9ZM170 U  -
+"""
+
+
+def test_a_raid_controller_names_volume_and_drive() -> None:
+    output = one(own_records.read_raid, STORCLI.format("Dgrd", "Failed"))
+    assert {fact["text"] for fact in output.facts.values() if isinstance(fact, dict)} == {
+        "volume 0/0 is degraded", "drive 32:2 is failed"
+    }  # fmt: skip
+    assert {row[:2] for row in results(output).values()} == {("warn", "disk")}
+    good = one(own_records.read_raid, STORCLI.format("Optl", "Onln"))
+    assert results(good) == {"host storcli-raid": ("pass", "", 1)}
+    assert own_records.read_raid(("0/0 RAID5 Dgrd", "8:1 18 UBad", "10:0 1 Failed 2 GB")) == ()
+
+
 def test_rows_of_rasdaemon_name_device_cpu_and_bank() -> None:
     """Rows of https://github.com/mchehab/rasdaemon, pull request 12 and issue 121; the severities of others."""
     bank = ("error: Corrected error, no action required., CPU 2, bank Unified Memory Controller (bank=21), mcg"

@@ -113,6 +113,17 @@ _BANK = LazyPattern(r"CPU \d{1,5}, bank [^,]{1,60} \(bank=\d{1,3}\)", " (bank=")
 _UNCORRECTED = 1 << 61
 """Of a bank's status (``MCI_STATUS_UC``, Linux arch/x86/include/asm/mce.h)."""
 _OTHER = LazyPattern(rf"(?P<count>\d{{1,9}}) {_KIND}.{{0,200}}errors?\b.*")
+_HAS = LazyPattern(r"(?P<part>CPU\(mpidr=0x[0-9a-f]{1,16}\)|[\w:.-]{1,32}) has (?P<count>\d{1,9}) errors", " has ")
+"""Of CPUs and disks, of which it does not tell how severe they are."""
+_PAGES = LazyPattern(r"(?P<kind>Recovered|Delayed|Failed|Ignored) errors: (?P<count>\d{1,9})", " errors: ")
+_PAGE = LazyPattern(rf"{_AT}error: pfn=0x[0-9a-f]{{1,16}}, page_type=[\w ]{{1,60}}, action_result=\w{{1,20}}", ": pfn=")
+"""Pages that the kernel took out of use after an error that was not corrected (include/linux/mm.h: mf_result)."""
+_EDAC = LazyPattern(
+    r"mc\d{1,3}: (?:(?P<part>csrow\d{1,3}(?:: [^:]{1,80})?): )?(?P<count>\d{1,9}) (?P<kind>C|Unc)orrected Errors"
+    r"(?: with no DIMM info)?|edac-util: (?:No errors to report|EDAC drivers are loaded)\..{0,80}",
+    " Errors", "edac-util: ",
+)
+"""``edac-util -v`` and ``-s`` (edac-utils, src/util/edac-util.c): a row of a csrow, and of each DIMM in it."""
 _ROW = LazyPattern(r"(?P<part>\S{1,100})\s{1,60}(?P<ce>\d{1,12})\s{1,60}(?P<ue>\d{1,12})")
 
 
@@ -120,6 +131,7 @@ def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Errors that were not corrected, and the number of those that were, of each DIMM or kind."""
     part = ToolPart(RAS)
     found: Counter[tuple[str, str, bool]] = Counter()
+    unknown: Counter[tuple[str, str]] = Counter()
     of = ""
     for number, text in numbered(lines):
         if title := _TITLE.fullmatch(text):
@@ -137,7 +149,13 @@ def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             found[of, bank[0].partition(" (")[0] if bank else "", not bad] += 1
         elif of and (match := _OTHER.fullmatch(text)):
             found[of, "", match["kind"] == "Corrected"] += int(match["count"])
-        elif not _NONE.fullmatch(text):
+        elif of in ("ARM processor", "Disk") and (match := _HAS.fullmatch(text)):
+            unknown[of, match["part"]] += int(match["count"])
+        elif of == "Memory failure" and (match := _PAGES.fullmatch(text)):
+            found[of, "", False] += int(match["count"])
+        elif match := _EDAC.fullmatch(text):
+            found["Memory controller", match["part"] or "", match["kind"] == "C"] += int(match["count"] or 0)
+        elif not (_NONE.fullmatch(text) or _PAGE.fullmatch(text)):
             continue
         part.lines.add(number)
     for (subject, name, corrected), count in found.items():
@@ -146,6 +164,9 @@ def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             text = f"{subject}{f' ({name})' if name else ''}: {count} {'' if corrected else 'un'}corrected"
             at = f"{name}/PCIe" if subject == "PCIe AER" and name else HOST
             part.add(at, "errors", "note" if corrected else "warn", fault, text)
+    for (subject, name), count in unknown.items():
+        text = f"{subject} ({name}): {count} of unknown severity; ras-mc-ctl --errors lists them"
+        part.add(HOST, "errors", "note", None, text)
     return part.imported(sound="errors")
 
 
@@ -217,6 +238,33 @@ def read_arrays(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         else:
             name = name if text else ""
     return part.imported(sound="arrays")
+
+
+RAID = "storcli"
+_OF_RAID = LazyPattern(
+    r"(?P<drive>\d{0,4}:\d{1,4}) {1,12}\d{1,5} (?P<is>[A-Z]\w{1,10}) {1,8}[\dF-]{1,4} {1,12}[\d.]{1,10} [GT]B .{8,160}"
+    r"|(?P<volume>(?:\d{1,4}|-)/\d{1,4}) {1,8}\w{4,8} {1,4}(?P<state>[A-Z]\w{1,8}) {1,4}(?:RW|RO|B|HD) .{8,160}"
+    r"|(?:DG Arr Row |EID:Slt |DG/VD ).{20,160}|(?:TOPOLOGY|[VP]D LIST|Drive Information) :"
+    r"|(?:[\d-]{1,3} {1,4}){3}\S{1,9} {1,8}[\d-]{1,5} {1,4}(?:RAID\d{1,2}|DRIVE) .{20,120}"
+)
+_BROKEN = {"Dgrd": "degraded", "Pdgd": "partially degraded", "OfLn": "offline", "Failed": "failed", "Offln": "offline",
+           "UBad": "unconfigured and bad", "Rbld": "being rebuilt", "Msng": "missing"}  # fmt: skip
+"""By the legend that it prints itself; hot spares, unconfigured good drives and JBOD are no fault."""
+
+
+def read_raid(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``storcli`` and ``perccli``, ``show``: volumes that are not optimal, and drives that failed."""
+    part = ToolPart(RAID)
+    for number, text in numbered(lines):
+        row = _OF_RAID.fullmatch(text)
+        if row and (state := row["is"] or row["state"]):
+            part.lines.add(number)
+            if words := _BROKEN.get(state):
+                what = f"drive {row['drive']}" if row["drive"] else f"volume {row['volume']}"
+                part.add(HOST, "raid", "warn", Fault.DISK, f"{what} is {words}")
+        elif row:
+            part.beside.add(number)
+    return part.imported(sound="raid")
 
 
 MDADM = "mdadm"

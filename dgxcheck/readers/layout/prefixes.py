@@ -61,7 +61,7 @@ _TAG = LazyPattern(r" {0,12}\[\d{1,5}\]")
 _BYTES = LazyPattern(r"\s{0,12}[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*", flags=re.ASCII)
 """A row of ``lspci -x``: its offset is no rank and no host."""
 _DEVICE = LazyPattern(
-    r"(?:gpu|nic|mlx|link|nvme|ib|eth|bond|dm|ata|rank|cpu|nvidia-nvswitch)-?_?(?:0|[1-9]\d*)(?:_\d+|\.\d\d)?"
+    r"(?:gpu|nic|mlx|link|nvme|ib|eth|bond|dm|ata|rank|cpu|mc|nvidia-nvswitch)-?_?(?:0|[1-9]\d*)(?:_\d+|\.\d\d)?"
     r"|mlx[45]_(?:core|ib|en)|en[opsx]\d\w{0,12}|sd[a-z]{1,2}\d{0,3}",
     flags=re.IGNORECASE,
 )
