@@ -109,7 +109,7 @@ _MACHINE: Mapping[Reader, Signs] = {
     health_checks.read_config: tuple(health_checks.REPLACED_BY),
     health_checks.read_node_health: ("nhc:", "andwidth is", "ib bw"),
     node_exporter.read_node_exporter: ("node_",),
-    sensors.read_sensors: ("| ok", "cr", "nr", "nc", "sensor id "),
+    sensors.read_sensors: ("| ok", "cr", "nr", "nc", "sensor id ", "ipmi status: "),
     event_log.read: ("sserted", "sel record id", "| power supply", "| processor", "| memory", "| critical interrupt",
                      "| fan ", "| temperature", "| event logging", "orrectable ecc", " inf ",
                      " min ", " maj ", " crt "),

@@ -236,6 +236,16 @@ def test_sensors_of_a_bmc() -> None:
     assert sensors.read_sensors(("| GPU0 | passed | ok |", "a | b | cr")) == ()
 
 
+def test_a_plugin_of_nagios_tells_what_the_event_log_holds() -> None:
+    text = ("IPMI Status: Critical [33 system event log (SEL) entries present - details: (Power Supply PS2 Status ="
+            " Critical, Power Supply, Power Supply Failure detected), (System Chassis Chassis Intru = Critical,"
+            " Physical Security, General Chassis Intrusion)")  # fmt: skip
+    output = one(sensors.read_sensors, text)
+    assert [row[:2] for row in results(output).values()] == [("warn", "power-supply"), ("note", "")]
+    good = one(sensors.read_sensors, "IPMI Status: OK")
+    assert results(good) == {"host check_ipmi_sensor-sensors": ("pass", "", 1)}
+
+
 @pytest.mark.parametrize(
     ("severity", "message", "due"),
     [

@@ -1,4 +1,4 @@
-"""Sensors of a BMC (``ipmitool sdr``, ``sensor``) and of the kernel's drivers (lm-sensors)."""
+"""Sensors of a BMC (``ipmitool sdr``, ``sensor``, ``check_ipmi_sensor``) and of the kernel's drivers (lm-sensors)."""
 
 from __future__ import annotations
 
@@ -46,13 +46,26 @@ _LM = LazyPattern(
 _LM_AROUND = LazyPattern(
     r"\w{2,20}-(?:isa|pci|i2c|virtual|acpi)-\w{1,8}|Adapter: \w[\w ]{2,30}|\w[\w .-]{0,30}: .{0,8}\d\W{0,3}C\b.{0,60}"
 )
+_NAGIOS = LazyPattern(r"(?:\S.{0,200} )?IPMI Status: (?:OK|Warning|Critical)(?: \[| \||$).{0,8000}", "IPMI Status: ")
+_ENTRY = LazyPattern(r"\((?P<name>[^()=,]{2,60}) = (?:Warning|Critical), (?P<event>[^()=]{2,120})\)", " = ")
+"""Of ``check_ipmi_sensor`` (Thomas-Krenn): a sensor and an entry of the event log."""
 _BEYOND = LazyPattern(r"(?:Upper|Lower) (?:Critical|Non-Recoverable)")
 
 
 def read_sensors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Readings beyond a critical threshold: of ``ipmitool sdr`` and ``sensor``, as lists or in full, and of ``sensors``
     (lm-sensors), by its figures, for some chips keep their alarms."""
-    return (*_of_bmc(bounded(lines)), *_of_chips(bounded(lines)))
+    return (*_of_bmc(bounded(lines)), *_of_chips(bounded(lines)), *_of_nagios(bounded(lines)))
+
+
+def _of_nagios(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    part = ToolPart("check_ipmi_sensor")
+    for row in part.matches(_NAGIOS, numbered(lines)):
+        for entry in _ENTRY.finditer(row[0]):
+            text = f"{entry['name']}: {entry['event']}"
+            named = next((fault for fault, words in _NAMED if words.search(text)), None)
+            part.add(HOST, "sensor", "warn" if named else "note", named, text)
+    return part.imported(sound="sensors")
 
 
 def _of_chips(lines: tuple[str, ...]) -> tuple[Imported, ...]:
