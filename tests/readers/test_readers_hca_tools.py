@@ -110,6 +110,9 @@ def test_adapters_by_bus_id_are_compared_within_their_board(board: str, odd: int
         ("sminfo: sm lid 1 sm guid 0xb8599f0300000001, activity count 4242 priority 14 state 3 SMINFO_MASTER", "pass"),
         ("sminfo: sm lid 1 sm guid 0xb8599f0300000001, activity count 4242 priority 14 state 2 SMINFO_STANDBY", "warn"),
         ("sminfo: iberror: failed: query", "warn"),
+        ("sminfo: iberror: failed: Failed to open '(null)' port '0'", "note"),
+        ("src/ibnetdisc.c:1183; can't open MAD port ((null):0)", "note"),
+        ("/usr/sbin/ibnetdiscover: iberror: failed: discover failed", "note"),
     ],
 )
 def test_the_subnet_manager(line: str, outcome: str) -> None:

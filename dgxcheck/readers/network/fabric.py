@@ -130,6 +130,11 @@ _MASTER = LazyPattern(
     "sminfo: sm lid",
 )
 _NONE = LazyPattern(r"(?:.{0,40}sminfo: )?iberror: .{0,20}failed: query.{0,40}|sminfo: iberror: .{1,80}", "iberror: ")
+_UNOPENED = LazyPattern(
+    r"sminfo: iberror: failed: Failed to open '.{1,40}' port '\d{1,3}'"
+    r"|src/ibnetdisc\.c:\d{1,5}; can't open MAD port \(.{1,60}\)|.{0,60}: iberror: failed: discover failed",
+    "Failed to open '", "can't open MAD port", "discover failed",
+)
 _TIMEOUT = LazyPattern(r"ibwarn: \[\d{1,10}\] \w{2,40}: .{1,200}", "ibwarn: [")
 _SUBNET_HEAD = LazyPattern(r"(?:-I- )?Stage\s{1,40}Warnings\s{1,12}Errors(?:\s{1,20}Comment)?", "Warnings")
 _STAGE = LazyPattern(
@@ -158,6 +163,9 @@ def _sminfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             master = answer["state"] == "MASTER"
             text = "" if master else f"the subnet manager that answers is {answer['state']}"
             part.add(HOST, "state", "pass" if master else "warn", None if master else Fault.NO_SUBNET_MANAGER, text)
+        elif _UNOPENED.fullmatch(line):
+            text = "no port could be opened: /dev/infiniband/umad* need ib_umad and root"
+            part.add(HOST, "state", "note", None, text)
         elif _NONE.fullmatch(line):
             part.add(HOST, "state", "warn", Fault.NO_SUBNET_MANAGER, "no subnet manager answers")
         else:
