@@ -176,6 +176,14 @@ def test_a_gpu_loses_its_fabric_with_its_nvlinks(tmp_path: Path) -> None:
     assert "reset-gpu" in [each["action"] for each in cause["actions"]]
 
 
+def test_no_setting_of_a_tray_keeps_the_nvlinks_of_a_rack_down(tmp_path: Path) -> None:
+    """Its NVSwitches are on no PCI bus, and no link that is up tells of them."""
+    bdfs = [f"{domain}:01:00.0" for domain in ("0008", "0009", "0018", "0019")]
+    (cause,) = causes(tmp_path, "gb200-nvl72", links_down(18, bdfs))
+    assert cause["id"] == "host/host/NVSwitches"
+    assert [each["action"] for each in cause["actions"]] == ["inspect", "drain", "contact-vendor"]
+
+
 def test_an_nvswitch_that_fell_off_the_bus_is_the_one_cause(tmp_path: Path) -> None:
     """The fatal error of its PCIe link, its NVLinks and the fabric that no GPU joins any more are its work."""
     dead = "0000:06:00.0"

@@ -12,6 +12,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject,
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.nvswitches import lacking, missing_nvswitch
 from dgxcheck.components.component import FABRIC_MANAGER, Component, host_part
+from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.components.gpu_view import architecture
 from dgxcheck.components.locate import (
     all_nvlinks,
@@ -24,6 +25,7 @@ from dgxcheck.components.locate import (
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.missing import Missing, need, or_gap, rows
+from dgxcheck.facts.nvml.gpu import Fabric
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.topology.model import Device, DevicePair
@@ -245,5 +247,13 @@ def links_down(box: Box, gpu: Device) -> set[int]:
 
 
 def nvlinks_of_all(box: Box, subject: Subject, judgement: Judgement) -> Component:
-    """Where every GPU has its NVLinks down: what sets up the NVSwitches, else the driver's setting."""
-    return FABRIC_MANAGER if only_switches_join(box) and not nvlinks_disabled(box) else all_nvlinks(box)
+    """Where every GPU has its NVLinks down: what sets up the NVSwitches, else the driver's setting.
+
+    In a rack no NVSwitch is on PCI; there are some where GPUs have a fabric.
+    """
+    if nvlinks_disabled(box):
+        return all_nvlinks(box)
+    modes = rows(box.snapshot.gpu_modes) if guest(box) is None else ()
+    states = [row.fabric.state for row in modes if isinstance(row.fabric, Fabric)]
+    fabric = any(isinstance(state, int) and state for state in states)
+    return FABRIC_MANAGER if only_switches_join(box) else NVSWITCHES if fabric else all_nvlinks(box)
