@@ -44,6 +44,8 @@ class Snapshot(Record):
     pci_names: Mapping[str, str | Missing] | Missing = _UNASKED
     numa_memory: tuple[NumaMemory, ...] | Missing = _UNASKED
     slots: tuple[Slot, ...] | Missing = _UNASKED
+    empty_ports: Mapping[str, tuple[str, ...] | Missing] | Missing = _UNASKED
+    """The paths of PCI bridges that lead to no function of interest."""
     bars: tuple[PciBars, ...] | Missing = _UNASKED
     aer: tuple[AerDevice, ...] | Missing = _UNASKED
     config_space: tuple[ConfigSpace, ...] | Missing = _UNASKED

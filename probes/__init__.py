@@ -11,7 +11,7 @@ COUNTERS = ("aer", "edac", "ib_ports", "nvlink", "gpu_ecc", "gpu_counters", "nvl
 """What is worth asking again after a while."""
 
 _FIELDS = {
-    "pci.functions": "pci pci_names slots",
+    "pci.functions": "pci pci_names slots empty_ports",
     "pci.vpd": "vpd",
     "host.memory": "numa numa_memory edac dimms",
     "infiniband": "infiniband ib_ports",

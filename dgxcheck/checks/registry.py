@@ -56,10 +56,10 @@ CHECKS: tuple[Check, ...] = (
     *measurement.CHECKS,
 )  # fmt: skip
 PROBES = (
-    "pci", "vpd", "numa", "numa_memory", "infiniband", "slots", "bars", "aer", "ib_ports", "modules", "host", "edac",
-    "dimms", "network", "storage", "device_nodes", "kernel_log", "gpu", "nvlink", "gpu_pairs", "gpu_board", "gpu_pcie",
-    "gpu_memory", "gpu_ecc", "gpu_counters", "gpu_clocks", "gpu_power", "gpu_thermal", "gpu_modes", "gpu_processes",
-    "nvlink_rate", "nvlink_errors", "p2p", "measurement", "config_space", "iommu", "memlock", "units", "imex", "stated",
-    "tool_reports",
+    "pci", "vpd", "numa", "numa_memory", "infiniband", "slots", "empty_ports", "bars", "aer", "ib_ports", "modules",
+    "host", "edac", "dimms", "network", "storage", "device_nodes", "kernel_log", "gpu", "nvlink", "gpu_pairs",
+    "gpu_board", "gpu_pcie", "gpu_memory", "gpu_ecc", "gpu_counters", "gpu_clocks", "gpu_power", "gpu_thermal",
+    "gpu_modes", "gpu_processes", "nvlink_rate", "nvlink_errors", "p2p", "measurement", "config_space", "iommu",
+    "memlock", "units", "imex", "stated", "tool_reports",
 )  # fmt: skip
 """Fields of the snapshot that the checks judge."""

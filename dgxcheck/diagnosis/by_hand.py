@@ -32,6 +32,7 @@ from dgxcheck.diagnosis.reset_domain import gpus_of, is_vgpu, nvlinks_of_path
 from dgxcheck.diagnosis.steps import has_own_fabric
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import RMA_STEPS, FaultKind, Step
+from dgxcheck.facts.ids import NETWORK
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology.model import slot_of
 from dgxcheck.topology.nvlinks import is_nvswitch
@@ -45,6 +46,7 @@ _INSPECT: Mapping[tuple[str, str], Code] = {
     ("host", "memory bandwidth"): "inspect-dimms",
     ("slot", "missing GPU"): "inspect-missing",
     ("slot", "missing HCA"): "inspect-missing",
+    ("slot", "empty PCIe switch"): "inspect-missing",
     ("port", ""): "inspect-port",
     ("fabric", ""): "inspect-cabling",
     ("subnet-manager", ""): "inspect-far-end",
@@ -67,8 +69,6 @@ _CARRIERS = ("link", "switch", "bridge")
 """Above one card they end at it; above several they are on a board or riser."""
 _NVME = 0x0108
 """PCI class of non-volatile memory controllers (pci.ids)."""
-_NETWORK = 0x02
-"""PCI class of network controllers."""
 _PCIE_ERRORS = frozenset({Fault.AER_UNCORRECTABLE, Fault.AER_LOGGED, Fault.XID_PCIE})
 _OF_CABLES = frozenset({Fault.PORT_DOWN, Fault.PORT_SLOW, Fault.PORT_ERRORS, Fault.PORT_MODULE})
 _NO_LABEL = re.compile(r"(?:mc|socket |node )\d+")
@@ -79,7 +79,10 @@ _OF_THE_HOST: tuple[Step, ...] = ("power-cycle", "reseat", "replace", "contact-v
 _PARTS_OF_THE_HOST = ("cooling", "power supply", "memory", "memory modules", "CPUs", "physical host", *BOARDS)
 _OF_THE_BOARD = ("ECC mode", "MIG mode", "power limit", "clock setting")
 """What no share of a board sets."""
-_OF_THE_GPUS = ("missing GPU", "missing PCIe switch", "missing NVSwitch", "NVSwitches", "placement of GPUs", *BOARDS)
+_OF_THE_GPUS = (
+    "missing GPU", "missing PCIe switch", "empty PCIe switch", "missing NVSwitch", "NVSwitches", "placement of GPUs",
+    *BOARDS,
+)  # fmt: skip
 
 
 def has_gpus(box: Box, component: Component) -> bool:
@@ -290,7 +293,7 @@ def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
         return ("disk", {**name, "members": ()}) if _is_array(box, component.name) else ("drive", name)
     if (component.kind, component.part) == ("host", "memory"):
         return "dimms", {"position": "" if _NO_LABEL.fullmatch(component.position) else component.position}
-    its_link = component.kind == "link" and isinstance(code, int) and code >> 16 == _NETWORK
+    its_link = component.kind == "link" and isinstance(code, int) and code >> 16 == NETWORK
     if component.kind == "hca" or component.part == "missing HCA" or its_link:
         return "adapter", slot
     if gpus and all(is_k80(gpu) and _on_one_board(box, gpus[0].name, gpu.name) for gpu in gpus):

@@ -63,6 +63,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("slot", "missing GPU"): _MISSING,
     ("slot", "missing HCA"): _MISSING,
     ("slot", "missing PCIe switch"): ("inspect", "reboot", "power-cycle", "contact-vendor"),
+    ("slot", "empty PCIe switch"): _MISSING,
     ("slot", "missing NVSwitch"): NVSWITCH_STEPS,
     ("disk", ""): ("inspect", "reseat", "replace"),
     ("interface", ""): ("inspect", "reseat"),

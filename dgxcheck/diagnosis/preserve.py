@@ -25,7 +25,7 @@ _OF_NVLINKS = ("NVLink", "NVSwitches", "missing NVSwitch", "Fabric Manager")
 _FABRIC = ("hca", "port", "fabric", "subnet-manager")
 _BMC_PARTS = (
     "memory", "memory modules", "CPUs", "cooling", "power supply", "missing socket", "missing GPU", "missing HCA",
-    "missing PCIe switch", *BOARDS,
+    "missing PCIe switch", "empty PCIe switch", *BOARDS,
 )  # fmt: skip
 _BMC_KINDS = ("socket", "host-bridge", "socket-interconnect")
 _BUG_REPORT_HANGS = frozenset({Fault.GPU_LOST, Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_STUCK})

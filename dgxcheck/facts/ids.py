@@ -16,6 +16,8 @@ OF_THE_KERNEL = {"nouveau": "nouveau", "NovaCore": "nova_core", "nova_core": "no
 """Drivers of the kernel for NVIDIA GPUs, and their modules: https://docs.kernel.org/gpu/nova/index.html"""
 DISPLAY = 0x03
 """PCI base class of GPUs: 0x0300 with a display output (DGX Station), 0x0302 without."""
+NETWORK = 0x02
+"""PCI base class of network controllers."""
 PCI_BRIDGE = 0x0604
 """PCI base class and subclass of root ports and ports of switches."""
 OTHER_BRIDGE = 0x0680

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import is_bdf
-from dgxcheck.facts.ids import DISPLAY, MELLANOX, NVIDIA, OTHER_BRIDGE
+from dgxcheck.facts.ids import DISPLAY, MELLANOX, NVIDIA, OTHER_BRIDGE, PCI_BRIDGE
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.pci import PciFunction, Slot
 from dgxcheck.facts.sysfs import PCI_DEVICES, PCI_SLOTS
 from dgxcheck.limits import GPUS
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, cpulist, files, garbled, hexadecimal, natural, one_of, signed
-from probes.pci.tree import Path, behind_infiniband, class_codes, is_dma_controller, path_of, with_bridges
+from probes.pci.tree import Path, behind_infiniband, class_codes, is_dma_controller, once, path_of, with_bridges
 
 _ENDS = frozenset((0x01, 0x02, 0x03, 0x0B, 0x12))  # storage, network, display, processor, accelerator
 
@@ -21,7 +21,18 @@ def pci(source: Source) -> tuple[PciFunction, ...] | Missing:
     """``/sys/bus/pci/devices``: class first for all, the rest only of functions of interest, in the names' order."""
     if isinstance(codes := class_codes(source), Missing):
         return codes
-    hcas = behind_infiniband(source)
+    if isinstance(known := _paths(source), Missing):
+        return known
+    vendors, paths = known
+    order = [bdf for bdf in codes if bdf in paths] + [bdf for bdf in paths if bdf not in codes]
+    return tuple(_function(source, bdf, paths[bdf], codes.get(bdf), vendors.get(bdf)) for bdf in order)
+
+
+@once
+@or_gap
+def _paths(source: Source) -> tuple[dict[str, int | Missing], dict[str, Path | Missing]]:
+    """Vendors of what may be of interest; paths of what is, and of the bridges above it."""
+    codes, hcas = need(class_codes(source)), behind_infiniband(source)
     vendors: dict[str, int | Missing] = {}
     for bdf, code in codes.items():
         if (isinstance(code, Missing) or code >> 16 in _ENDS or code >> 8 == OTHER_BRIDGE or bdf in hcas
@@ -29,12 +40,18 @@ def pci(source: Source) -> tuple[PciFunction, ...] | Missing:
             vendors[bdf] = ask(source, f"{PCI_DEVICES}/{bdf}/vendor", hexadecimal)
     of_nvidia = (codes[bdf] for bdf, vendor in vendors.items() if vendor == NVIDIA)
     gpus = sum(isinstance(code, Missing) or code >> 16 == DISPLAY for code in of_nvidia)
-    if gpus > GPUS:
-        return Missing(Gap.GARBLED, PCI_DEVICES, f"{gpus} GPUs, more than {GPUS}")
+    need(Missing(Gap.GARBLED, PCI_DEVICES, f"{gpus} GPUs, more than {GPUS}") if gpus > GPUS else gpus)
     ends = {bdf: path_of(source, bdf) for bdf, vendor in vendors.items() if bdf in hcas or _wanted(codes[bdf], vendor)}
-    paths = with_bridges(ends)
-    order = [bdf for bdf in codes if bdf in paths] + [bdf for bdf in paths if bdf not in codes]
-    return tuple(_function(source, bdf, paths[bdf], codes.get(bdf), vendors.get(bdf)) for bdf in order)
+    return vendors, with_bridges(ends)
+
+
+@or_gap
+def empty_ports(source: Source) -> Mapping[str, Path | Missing]:
+    """The paths of bridges that lead to no function of interest: one may have stood there."""
+    used = need(_paths(source))[1]
+    codes = need(class_codes(source)).items()
+    bridges = (bdf for bdf, code in codes if isinstance(code, int) and code >> 8 == PCI_BRIDGE)
+    return {bdf: path_of(source, bdf) for bdf in bridges if bdf not in used}
 
 
 def _wanted(code: int | Missing, vendor: int | Missing) -> bool:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 _PATH_MAX = 4096
 
 
-def _once(read: Callable[[Source], T]) -> Callable[[Source], T]:
+def once(read: Callable[[Source], T]) -> Callable[[Source], T]:
     """Remembers what several probes ask a source for, while there is that source."""
     known: WeakKeyDictionary[Source, T] = WeakKeyDictionary()
 
@@ -32,7 +32,7 @@ def _once(read: Callable[[Source], T]) -> Callable[[Source], T]:
     return remembered
 
 
-@_once
+@once
 def class_codes(source: Source) -> dict[str, int | Missing] | Missing:
     """``class`` of every PCI function, in the order of the names; without the virtual functions of GPUs, which are for
     virtual machines: NVML lists none of them."""
@@ -96,7 +96,7 @@ def function_behind(source: Source, where: str) -> str | Missing:
     return names[-1] if names else Missing(Gap.ABSENT, where, f"not a PCI function: {target[:80]}")
 
 
-@_once
+@once
 def behind_infiniband(source: Source) -> set[str]:
     """The functions behind ``/sys/class/infiniband``, whatever their class: QLogic's has that of a serial bus."""
     if isinstance(names := source.names(INFINIBAND), Missing):
@@ -136,7 +136,7 @@ class Roles(Record):
         return tuple(sorted(bdf for bdf in self.paths if bdf not in ends))
 
 
-@_once
+@once
 def roles(source: Source) -> Roles | Missing:
     """Sorts ``/sys/bus/pci/devices``; RoCE HCAs are known by their ``/sys/class/infiniband`` device."""
     if isinstance(codes := class_codes(source), Missing):

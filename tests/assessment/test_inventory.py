@@ -6,15 +6,18 @@ import json
 from pathlib import Path
 
 import pytest
+from judging import judged
 from read_box import facts_of
 
 from dgxcheck.assessment.last_run import Present, counts, inventory, last_run, updated
 from dgxcheck.assessment.machine import topology_of
+from dgxcheck.checks.by_nature.last_run import kept
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.run import run
-from dgxcheck.checks.placement.missing import CHECKS
-from dgxcheck.facts.inventory import Count
+from dgxcheck.checks.placement.missing import CHECKS, missing
+from dgxcheck.facts.inventory import Count, Remembered
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
 from dgxcheck.source import state_file
 from dgxcheck.source.recording.shipped import open_source
@@ -26,7 +29,8 @@ OTHER_PRODUCT: dict[str, Json] = {"text /sys/class/dmi/id/product_name": "a serv
 
 def changed(folder: Path, **members: Json) -> str:
     path = folder / "box.json"
-    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", **members}), encoding="utf-8")
+    document = {"schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", **members}
+    path.write_text(json.dumps(document), encoding="utf-8")
     return str(path)
 
 
@@ -112,3 +116,46 @@ def test_a_state_file_with_something_else_in_it(member: Json, tmp_path: Path) ->
     assert reading is not None
     assert not any(reading.inventories.values())
     assert ran("dgx-1-v100", file) == {"": ("skip", "no-history")}
+
+
+# GPU2, its HCA and what is above them on a DGX H100, from the root port down
+SWITCH = ("0000:4a:01.0", "0000:4b:00.0")
+TO_GPU = (*SWITCH, "0000:4c:04.0", "0000:50:00.0", "0000:51:00.0")
+TO_HCA = (*SWITCH, "0000:4c:00.0", "0000:4d:00.0", "0000:4e:00.0")
+GPU, HCA = ["0000:52:00.0"], ["0000:4f:00.0", "/sys/class/infiniband/mlx5_4", "/sys/class/net/ib4"]
+
+
+def ports(*paths: tuple[str, ...], root: str = "pci0000:4a") -> dict[str, Json]:
+    """The bridges of these paths, with nothing below the last ones."""
+    ends = {path[: depth + 1] for path in paths for depth in range(len(path))}
+    return {f"link /sys/bus/pci/devices/{end[-1]}": f"../../../devices/{'/'.join((root, *end))}" for end in ends}
+
+
+@pytest.mark.parametrize(("base", "left", "drop", "due"), [
+    ("dgx-h100", ports(TO_GPU), GPU, {"slot/0000:51:00.0/missing GPU": 1}),
+    ("dgx-h100", ports(TO_HCA), HCA, {"slot/0000:4e:00.0/missing HCA": 1}),
+    ("dgx-h100", ports(TO_GPU, TO_HCA), [*GPU, *HCA], {"slot/0000:4b:00.0/empty PCIe switch": 2}),
+    ("dgx-h100", ports(SWITCH[:1]), [*GPU, *HCA, *TO_GPU[1:], *TO_HCA[2:]],
+     {"slot/0000:4a:01.0/missing PCIe switch": 2}),
+    ("pcie-x8", ports(*(("0000:00:03.0", "0000:06:00.0", f"0000:07:{port}.0") for port in ("08", "10")),
+                      root="pci0000:00"),
+     ["0000:08:00.0", "0000:09:00.0"], {"slot/0000:06:00.0/empty PCIe switch": 1}),
+])  # fmt: skip
+def test_a_port_that_leads_to_nothing_says_what_is_missing(
+    base: str, left: dict[str, Json], drop: list[str], due: dict[str, int], tmp_path: Path
+) -> None:
+    members: dict[str, Json] = {"base": base, "add": left, "drop": [*dict.fromkeys(drop)]}
+    found = judged(changed(tmp_path, **members))[1]["causes"]
+    assert {cause["id"]: len(cause["explains"]) for cause in found} == due
+    assert all(cause["actions"][0]["action"] == "inspect" for cause in found)
+
+
+def test_of_several_ports_the_last_run_says_which_led_to_a_device(tmp_path: Path) -> None:
+    port = SWITCH[0]
+    facts = facts_of(changed(tmp_path, base="dgx-h100", add=ports(SWITCH[:1]), drop=[*GPU, *HCA, *TO_GPU[1:]]))
+    left = {**facts.empty_ports, "0000:37:01.0": ("pci0000:37", "0000:37:01.0")}  # type: ignore[dict-item]
+    less, topology = replace(facts, empty_ports=left), topology_of(facts)
+    box = Box(snapshot=less, topology=topology, gpus=topology.gpus, choice=library.select("dgx-h100", less, topology))
+    assert missing(box, "GPU").bdf is None
+    before = Remembered(mark="", date="2026-11-20", values=kept(facts_of("dgx-h100")))
+    assert missing(replace(box, kept=before), "GPU").bdf == port

@@ -17,7 +17,7 @@ from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.placement.missing import NO_EARLIER_RUN, NOT_LIVE
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import BlockDevice, MdArray, NetInterface
-from dgxcheck.facts.ids import DISPLAY
+from dgxcheck.facts.ids import DISPLAY, NETWORK
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.inventory import Kept
 from dgxcheck.facts.missing import Json, Missing
@@ -32,8 +32,6 @@ _NATURES = ("identity", "inventory", "version", "capability")
 _MOST, _MANY = 3, 4
 """Facts of one device that a message names; devices with the same change of which each is named."""
 _Change = tuple[Record, Leaf, Json]
-_NETWORK = 0x02
-"""PCI base class."""
 
 
 def kept(facts: Snapshot) -> dict[str, dict[str, Json]]:
@@ -173,7 +171,7 @@ def _gone(box: Box, before: Kept) -> Iterator[str]:
     if not isinstance(box.snapshot.pci, Missing):
         for owner, values in before.items():
             code = values.get("PciFunction.class_code")
-            is_other = isinstance(code, int) and code >> 16 not in (DISPLAY, _NETWORK)
+            is_other = isinstance(code, int) and code >> 16 not in (DISPLAY, NETWORK)
             if is_other and owner.startswith("PciFunction ") and owner not in now:
                 yield owner.partition(" ")[2]
     old, new = (each.get("BlockDevice", {}).get("disks", []) for each in (before, now))

@@ -23,12 +23,13 @@ from dgxcheck.checks.engine.growth import (
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import NetInterface, had_carrier
+from dgxcheck.facts.ids import NETWORK
 from dgxcheck.facts.kernel_log import HostEvent
 from dgxcheck.facts.missing import Missing, need, or_gap, rows
 
 _ARPHRD_ETHER, _ARPHRD_INFINIBAND = 1, 32
-_ETHERNET, _NETWORK = 0x0200, 0x02
-"""PCI base class and subclass, and base class; Ethernet over USB, as a BMC offers it, has none."""
+_ETHERNET = 0x0200
+"""PCI base class and subclass; Ethernet over USB, as a BMC offers it, has none."""
 NO_CARRIER = "no physical Ethernet interface has a carrier"
 
 
@@ -110,7 +111,7 @@ def _with_cable(box: Box) -> list[NetInterface]:
 
 
 def _is_ipoib(box: Box, interface: NetInterface) -> bool:
-    return interface.type == _ARPHRD_INFINIBAND and _class_of(box, interface) >> 16 == _NETWORK
+    return interface.type == _ARPHRD_INFINIBAND and _class_of(box, interface) >> 16 == NETWORK
 
 
 def _is_unplugged(box: Box, interface: NetInterface) -> bool:

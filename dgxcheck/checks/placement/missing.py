@@ -17,6 +17,7 @@ from dgxcheck.components.containment import GPU_BASEBOARD
 from dgxcheck.components.locate import off_the_bus
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.ids import DISPLAY, NETWORK
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.topology.model import PCI_CLASSES, Device, PciClass
@@ -24,6 +25,8 @@ from dgxcheck.topology.paths import NEAR
 
 DeviceType = Literal["GPU", "HCA"]
 _KINDS = {"GPU": "gpu", "HCA": "nic"}
+_NUMBERS = {"GPU": "gpu.count", "HCA": "network.hcas"}
+_CLASSES = {"GPU": DISPLAY, "HCA": NETWORK}
 _OTHER: Mapping[DeviceType, DeviceType] = {"GPU": "HCA", "HCA": "GPU"}
 
 
@@ -44,7 +47,18 @@ class _Place(Record):
 
 def missing(box: Box, what: DeviceType) -> Component:
     """The place of a missing device; the place of a switch if GPUs and HCAs are missing below one host bridge; the
-    board of all GPUs where none is there, or no more than half and these have no place in common."""
+    board of all GPUs where none is there, or no more than half and these have no place in common.
+
+    A port that leads to nothing says where it was; ports of one switch that all lead to nothing, that it is the switch.
+    """
+    ports = _left_empty(box, what)
+    beside = ports and _left_empty(box, _OTHER[what])
+    if (switch := _above_all(box, (*ports, *beside))) is not None:
+        is_there = switch not in {path[-1] for path in ports}
+        part = "empty PCIe switch" if is_there else "missing PCIe switch"
+        return Component(kind="slot", name=switch if is_there else f"below {switch}", bdf=switch, part=part)
+    if len(ports) == 1:
+        return Component(kind="slot", name=f"below {ports[0][-1]}", bdf=ports[0][-1], part=f"missing {what}")
     place = _place(box, what)
     if place is None and what == "GPU" and _most_are_missing(box) and (of_all := baseboard(box)) is not None:
         return of_all
@@ -53,6 +67,70 @@ def missing(box: Box, what: DeviceType) -> Component:
     both = not place.is_switch and place == _place(box, _OTHER[what])
     part = "missing PCIe switch" if both else f"missing {what}"
     return Component(kind="slot", name=place.name, bdf=place.bridge, part=part)
+
+
+def _left_empty(box: Box, what: DeviceType) -> tuple[tuple[str, ...], ...]:
+    """Paths of the ports that lead to nothing and led to the missing devices: by the last run, or because others of the
+    kind stand below such ports in their parts of the tree, and there are no more of these than devices are missing.
+
+    A whole branch can be gone: of several ports those count that are the deepest. A root port to spare looks like one
+    that lost its branch, so it counts if both kinds of devices are missing.
+    """
+    ports = box.snapshot.empty_ports
+    paths = () if isinstance(ports, Missing) else ports.values()
+    empty = {path[-1]: path for path in paths if isinstance(path, tuple)}
+    if not empty or not (number := _absent(box, what)):
+        return ()
+    above = {*box.topology.functions, *empty}
+    earlier = (next((bdf for bdf in reversed(path) if bdf in above), "") for path in _earlier(box, what))
+    if known := tuple(empty[bdf] for bdf in dict.fromkeys(earlier) if bdf in empty):
+        return known
+    inner = {bridge for path in empty.values() for bridge in path[1:-1]}
+    places = [_branch(device.path[:-1]) for device in _there(box, what) if isinstance(device.path, tuple)]
+    least = 1 if _absent(box, _OTHER[what]) else _BELOW_A_ROOT_PORT
+    branches = {path: _branch(path) for bdf, path in empty.items() if bdf not in inner}
+    found = [path for path, branch in branches.items() if branch in places
+             or (len(branch) >= least and any(place[: len(branch)] == branch for place in places))]  # fmt: skip
+    deepest = [path for path in found if len(path) == max(map(len, found))]
+    return tuple(deepest) if len(deepest) <= number else ()
+
+
+_BELOW_A_ROOT_PORT = 2
+"""Bridges on the path of a port of a switch, at least."""
+
+
+def _there(box: Box, what: DeviceType) -> list[Device]:
+    return [device for device in box.topology.devices if device.kind == _KINDS[what] and device.is_vf is not True]
+
+
+def _branch(path: Sequence[str]) -> list[str]:
+    """Device and function numbers of the bridges, which are alike where a machine repeats itself: ``01.0``."""
+    return [bridge.rpartition(":")[2] for bridge in path[1:]]
+
+
+def _absent(box: Box, what: DeviceType) -> int:
+    """How many are missing, by the reference machine, an earlier run or minor numbers that no GPU has."""
+    reference, before = box.number(_NUMBERS[what]), box.inventory.get(what)
+    expected = max(reference.value if reference is not None else 0, before.number if before is not None else 0)
+    gone = len(host_limits.minors_gone(box)) if what == "GPU" else 0
+    return max(int(expected) - len(_there(box, what)), gone)
+
+
+def _earlier(box: Box, what: DeviceType) -> Iterator[list[str]]:
+    """Paths by the last run of devices that are gone."""
+    for owner, values in (box.kept.values if box.kept is not None else {}).items():
+        code, path = values.get("PciFunction.class_code"), values.get("PciFunction.path")
+        is_kind = isinstance(code, int) and code >> 16 == _CLASSES[what]
+        if is_kind and isinstance(path, list) and owner.partition(" ")[2] not in box.topology.functions:
+            yield [str(bridge) for bridge in path[1:-1]]
+
+
+def _above_all(box: Box, ports: Sequence[tuple[str, ...]]) -> str | None:
+    """The bridge that several missing devices had in common and below which nothing is left; None where none is."""
+    common = [each[0] for each in zip(*ports, strict=False) if len({*each}) == 1][1:]
+    left = any(common[-1:] and common[-1] in function.path for function in box.topology.functions.values()
+               if isinstance(function.path, tuple))  # fmt: skip
+    return common[-1] if len(ports) > 1 and common and not left else None
 
 
 def _most_are_missing(box: Box) -> bool:

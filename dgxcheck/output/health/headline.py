@@ -208,7 +208,7 @@ def _subject(assessment: Assessment, component: Component, worst: Sequence[Findi
         return _listed(component.shared_by) if several else f"all {len(component.shared_by)} GPUs"
     if kind == "subnet-manager" or (kind == "driver" and len(worst) > 1 and worst[0].subject.kind == "gpu"):
         return _failing(worst) if len(worst) == 1 else ""
-    if part.startswith("missing"):
+    if part.startswith(("missing", "empty")):
         return f"{part} {component.name}".rstrip()
     if kind == "board" and component.shared_by:
         return f"board of {_listed(component.shared_by)}"
