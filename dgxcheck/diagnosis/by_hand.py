@@ -71,6 +71,7 @@ _NVME = 0x0108
 """PCI class of non-volatile memory controllers (pci.ids)."""
 _PCIE_ERRORS = frozenset({Fault.AER_UNCORRECTABLE, Fault.AER_LOGGED, Fault.XID_PCIE})
 _OF_CABLES = frozenset({Fault.PORT_DOWN, Fault.PORT_SLOW, Fault.PORT_ERRORS, Fault.PORT_MODULE})
+_DEVICES_MISSING = frozenset({Fault.GPU_MISSING, Fault.HCA_MISSING})
 _NO_LABEL = re.compile(r"(?:mc|socket |node )\d+")
 """Where several DIMMs are: a memory controller of EDAC, a socket, a NUMA node."""
 _CABLED = ("port", "interface", "fabric")
@@ -181,6 +182,8 @@ def inspection(
         return (), None  # the cables of these cards before the supplies of the host; no cable of this machine
     if Fault.DRIVER_MISMATCH in faults:
         code = "inspect-driver-versions"
+    elif component.part == "missing PCIe switch" and not _DEVICES_MISSING.isdisjoint(faults):
+        code = "inspect-missing"  # of the switch alone its check knows more
     elif code == "inspect-dimms" and is_coherent(box):
         code = "inspect-soldered-memory"
     elif _leads_to_a_rack(box, component) and not own:

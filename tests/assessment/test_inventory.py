@@ -147,7 +147,7 @@ def test_a_port_that_leads_to_nothing_says_what_is_missing(
     members: dict[str, Json] = {"base": base, "add": left, "drop": [*dict.fromkeys(drop)]}
     found = judged(changed(tmp_path, **members))[1]["causes"]
     assert {cause["id"]: len(cause["explains"]) for cause in found} == due
-    assert all(cause["actions"][0]["action"] == "inspect" for cause in found)
+    assert all(cause["actions"][0]["instruction"] == "inspect-missing" for cause in found)
 
 
 def test_of_several_ports_the_last_run_says_which_led_to_a_device(tmp_path: Path) -> None:

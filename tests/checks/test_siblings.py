@@ -30,7 +30,7 @@ ONE_OF_A_KIND = {
     "modules": "the host has each once", "host": "the host itself", "device_nodes": "driver.device-nodes",
     "memlock": "limits of daemons", "units": "services", "imex": "nodes of a list", "p2p": "pairs: p2p.status",
     "kernel_log": "events",
-    "measurement": "figures",
+    "measurement": "figures", "empty_ports": "paths",
     "stated": "what another tool printed", "tool_reports": "what another tool found",
 }  # fmt: skip
 """Fields of the snapshot that hold no devices of a kind."""

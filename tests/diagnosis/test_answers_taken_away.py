@@ -181,7 +181,7 @@ def test_a_lack_of_permission_blames_no_hardware(name: str) -> None:
     assert {each.status for each in not_better(name, one)} <= {Status.PASS, Status.SKIP, Status.UNKNOWN}
 
 
-ASIDE = ("vpd", "slots", "numa_memory", "units", "imex", "dimms", "gpu_affinity", "nvlink_capability",
+ASIDE = ("vpd", "slots", "empty_ports", "numa_memory", "units", "imex", "dimms", "gpu_affinity", "nvlink_capability",
          "stated", "tool_reports")  # fmt: skip
 """What these probes read of a DGX-1 only adds to what others say, or is not in its recording."""
 
