@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import permutations
 
 from dgxcheck.fabric.model import Cable, Fabric, Plug, Port
 from dgxcheck.fabric.tiers import Tiers
@@ -47,14 +48,14 @@ def compared(fabric: Fabric, tiers: Tiers, plan: Sequence[PlannedCable]) -> Plan
     unseen: dict[str, Port] = {}
     slower: dict[Cable, float] = {}
     absent: Counter[str] = Counter()
-    lost: dict[str, list[str]] = {}
+    lost: dict[str, list[str]] = {}  # by system the switch of each cable of which neither end is there
     for cable in plan:
         found = [_found(end, switches, hosts) for end in (cable.end, cable.peer)]
         if gone := [end for end, at in zip((cable.end, cable.peer), found, strict=True) if at is None]:
             absent.update(end.node for end in gone)
-            of_systems = [end.node for end in gone if end.adapter]
-            if len(gone) > len(of_systems) == 1:
-                lost.setdefault(of_systems[0], []).extend(end.node for end in gone if not end.adapter)
+            for end, other in permutations(gone, 2):
+                if end.adapter and not other.adapter:
+                    lost.setdefault(end.node, []).append(other.node)
             continue
         near, far = sorted((at for at in found if at is not None), key=lambda at: tiers.of.get(at[0], -1))
         if not near[0]:
@@ -70,8 +71,8 @@ def compared(fabric: Fabric, tiers: Tiers, plan: Sequence[PlannedCable]) -> Plan
             slower[here] = gbit
     if not homes:
         raise BadInput("the plan names no switch and system of this fabric")
-    hidden = {system: switches for system, switches in lost.items() if len(switches) == absent[system]}
-    behind = gathered((min(switches), system) for system, switches in sorted(hidden.items()))
+    hidden = {system: min(switches) for system, switches in lost.items() if len(switches) == absent[system]}
+    behind = gathered((switch, system) for system, switch in sorted(hidden.items()))
     return Planned(
         homes=homes, of_adapters=of_adapters, unseen=unseen, slower=slower, behind=behind,
         absent={name: count for name, count in sorted(absent.items()) if name not in hidden},
