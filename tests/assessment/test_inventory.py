@@ -16,7 +16,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.placement.missing import CHECKS, missing
 from dgxcheck.facts.inventory import Count, Remembered
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, need
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
 from dgxcheck.source import state_file
@@ -153,7 +153,7 @@ def test_a_port_that_leads_to_nothing_says_what_is_missing(
 def test_of_several_ports_the_last_run_says_which_led_to_a_device(tmp_path: Path) -> None:
     port = SWITCH[0]
     facts = facts_of(changed(tmp_path, base="dgx-h100", add=ports(SWITCH[:1]), drop=[*GPU, *HCA, *TO_GPU[1:]]))
-    left = {**facts.empty_ports, "0000:37:01.0": ("pci0000:37", "0000:37:01.0")}  # type: ignore[dict-item]
+    left = {**need(facts.empty_ports), "0000:37:01.0": ("pci0000:37", "0000:37:01.0")}
     less, topology = replace(facts, empty_ports=left), topology_of(facts)
     box = Box(snapshot=less, topology=topology, gpus=topology.gpus, choice=library.select("dgx-h100", less, topology))
     assert missing(box, "GPU").bdf is None

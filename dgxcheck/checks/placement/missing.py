@@ -91,8 +91,9 @@ def _left_empty(box: Box, what: DeviceType) -> tuple[tuple[str, ...], ...]:
     branches = {path: _branch(path) for bdf, path in empty.items() if bdf not in inner}
     found = [path for path, branch in branches.items() if branch in places
              or (len(branch) >= least and any(place[: len(branch)] == branch for place in places))]  # fmt: skip
-    deepest = [path for path in found if len(path) == max(map(len, found))]
-    return tuple(deepest) if len(deepest) <= number else ()
+    depth = max(map(len, found), default=0)
+    deepest = tuple(path for path in found if len(path) == depth)
+    return deepest if len(deepest) <= number else ()
 
 
 _BELOW_A_ROOT_PORT = 2
