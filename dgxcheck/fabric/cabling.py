@@ -42,7 +42,8 @@ def as_most_have(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -
             homes[end] = home
         elif home not in hidden and here[plug[0], home[0]] < belong[plug[0], home[0]]:  # else one of another name is
             yield _missing(f"{plug[0]} {plug[1]}", home, fabric, plug in named)
-    yield from _unplaced(fabric, intent, places)
+    unplaced = [*_unplaced(fabric, intent, places)]
+    yield from unplaced
     yield from (_disputed(each) for each in intent.disputes if not (each.absent and fabric.nameless))
     homes |= uplinks.homes
     current = {end: place for end in homes if (place := fabric.far(end)) is not None}
@@ -50,7 +51,8 @@ def as_most_have(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -
         if len(moves) > 1 or moves[0].source[0] != moves[0].target[0]:
             yield _misplaced(moves, fabric, tiers, places)
     yield from _lacking(uplinks.lacks, fabric, tiers)
-    yield from (_short(each, fabric) for each in uplinks.short)
+    # of a switch that is off, the adapters say more than the ports above it
+    yield from (_short(each, fabric) for each in uplinks.short if each.up or not unplaced)
 
 
 def _hidden(fabric: Fabric) -> set[Port]:
@@ -223,17 +225,18 @@ def _lacking(lacks: Sequence[Lack], fabric: Fabric, tiers: Tiers) -> Iterator[Fa
 
 
 def _short(short: Short, fabric: Fabric) -> FabricFinding:
-    """What all leaves lack may be meant so, and is a warning."""
-    names, each = sorted(map(fabric.switch, short.leaves)), f"{counted(short.has, 'uplink')} each"
+    """What all of them lack may be meant so, and is a warning."""
+    names, way, side = sorted(map(fabric.switch, short.switches)), *(("up", "above") if short.up else ("down", "below"))
     others = [fabric.switch(guid) for guid in short.others]
     if short.ports:
         at = f"port{'s' if len(short.ports) > 1 else ''} {cpulist(runs_of(short.ports))}"
-        why = f"{at} has no link at any of them, between ports that lead up"
+        why = f"{at} has no link at any of them, between ports that lead {way}"
     else:
         why = f"{short.usual} at {_listed(others)} with as many adapters"
     return FabricFinding(
         fault=Fault.UPLINKS_UNEVEN, status="warn", ends=(*names,), moves=(),
-        message=f"{_listed(names)}: {each}; {why}",
-        action="look whether a switch above these is off or not in this output; give the plan (--plan) if it is meant"
+        message=f"{_listed(names)}: {counted(short.has, 'uplink' if short.up else 'link')}{'' if short.up else ' down'}"
+        f" each; {why}",
+        action=f"look whether a switch {side} these is off or not in this output; give the plan (--plan) if it is meant"
         " so",
     )  # fmt: skip

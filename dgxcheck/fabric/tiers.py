@@ -70,9 +70,9 @@ def _islands(neighbours: Mapping[str, Mapping[int, Port]]) -> dict[str, int]:
     return found
 
 
-def groups(tiers: Tiers, lower: Iterable[str]) -> list[list[str]]:
-    """Switches that are joined with much the same switches above them."""
-    above = {guid: frozenset(far[0] for far in tiers.uplinks[guid].values()) for guid in lower}
+def groups(links: Mapping[str, Mapping[int, Port]], switches: Iterable[str]) -> list[list[str]]:
+    """Those whose links lead to much the same switches."""
+    above = {guid: frozenset(far[0] for far in links[guid].values()) for guid in switches}
     sets = Counter(above.values())
     kept: list[frozenset[str]] = []
     members: dict[frozenset[str], list[str]] = {}

@@ -16,8 +16,8 @@ _LEAST = 2
 _NEARLY_ALL = 0.75
 """Share of the pairs of a lower and an upper switch that have as many links, where for one upper switch no half has."""
 
-_LEAVES, _IDLE = 3, 0.25
-"""Leaves whose ports without a link say something, and how many of those between uplinks at most."""
+_ENOUGH, _IDLE = 3, 0.25
+"""Switches whose ports without a link say something, and how many of those between links that way at most."""
 
 
 class Lack(Record, kw_only=False):
@@ -32,16 +32,17 @@ class Lack(Record, kw_only=False):
 
 
 class Short(Record, kw_only=False):
-    """Leaves all of which lack the same uplinks, so that none has what another lacks."""
+    """Switches all of which lack the same links up, or down, so that none has what another lacks."""
 
-    leaves: tuple[str, ...]
+    switches: tuple[str, ...]
     has: int
-    """Uplinks of each."""
+    """Links that way of each."""
     usual: int
     ports: tuple[int, ...] = ()
-    """Without a link at all of them, between ports that lead up."""
+    """Without a link at all of them, between ports that lead that way."""
     others: tuple[str, ...] = ()
     """Leaves with as many of the same adapters, and more uplinks."""
+    up: bool = True
 
 
 class Uplinks(Record, kw_only=False):
@@ -59,10 +60,10 @@ def uneven(fabric: Fabric, tiers: Tiers) -> Uplinks:
     lacks: list[Lack] = []
     for tier in sorted({*tiers.of.values()}):
         lower = [guid for guid, found in tiers.of.items() if found == tier and tiers.uplinks[guid]]
-        for group in groups(tiers, lower):
+        for group in groups(tiers.uplinks, lower):
             if len(group) >= _LEAST:
                 _judge(group, fabric, tiers, homes, lacks)
-    return Uplinks(homes, tuple(lacks), tuple(_short(fabric, tiers)))
+    return Uplinks(homes, tuple(lacks), (*_short(fabric, tiers), *_below(fabric, tiers)))
 
 
 def _short(fabric: Fabric, tiers: Tiers) -> Iterator[Short]:
@@ -74,17 +75,14 @@ def _short(fabric: Fabric, tiers: Tiers) -> Iterator[Short]:
                 own = fabric.adapters[far]
                 below.setdefault(guid, []).append((unnumbered(own.host), unnumbered(own.name)))
     alike: dict[tuple[frozenset[tuple[str, str]], int], list[tuple[int, Sequence[str]]]] = {}
-    for group in groups(tiers, [guid for guid in tiers.leaves() if tiers.uplinks[guid]]):
-        usual = sorted({*chain(*_roles(group, tiers).values())})
-        few = bool(usual) and usual[-1] - usual[0] < len(usual) * (1 + _IDLE)  # of ports that lead up and idle ones
-        between = range(usual[0], usual[-1]) if few and len(group) >= _LEAVES else ()
-        idle = tuple(port for port in between if not any((guid, port) in fabric.at for guid in group))
-        if idle and len(idle) <= _IDLE * len(usual):
-            yield Short(tuple(group), len(usual), len(usual) + len(idle), idle)
+    for group in groups(tiers.uplinks, [guid for guid in tiers.leaves() if tiers.uplinks[guid]]):
+        usual, idle = _idle(group, tiers.uplinks, fabric)
+        if idle:
+            yield Short(tuple(group), usual, usual + len(idle), idle)
             continue
         kinds = frozenset(chain(*(below[guid] for guid in group)))
         carried = median(len(below[guid]) for guid in group)
-        alike.setdefault((kinds, round(carried)), []).append((len(usual), group))
+        alike.setdefault((kinds, round(carried)), []).append((usual, group))
     for rows in alike.values():
         most, fullest = max(rows, key=lambda row: row[0])
         for count, leaves in rows:
@@ -92,11 +90,35 @@ def _short(fabric: Fabric, tiers: Tiers) -> Iterator[Short]:
                 yield Short(tuple(leaves), count, most, (), tuple(fullest))
 
 
+def _below(fabric: Fabric, tiers: Tiers) -> Iterator[Short]:
+    """Of a switch that is off with all that only it leads to, the spines' ports are left; of one that is there without
+    uplinks too."""
+    if not all(tiers.uplinks[guid] for guid in tiers.leaves()):
+        return
+    down: dict[str, dict[int, Port]] = {}
+    for lower, links in tiers.uplinks.items():
+        for port, (upper, far) in links.items():
+            down.setdefault(upper, {})[far] = lower, port
+    for group in groups(down, down):
+        usual, idle = _idle(group, down, fabric)
+        if idle:
+            yield Short(tuple(group), usual, usual + len(idle), idle, up=False)
+
+
+def _idle(group: Sequence[str], links: Mapping[str, Mapping[int, Port]], fabric: Fabric) -> tuple[int, tuple[int, ...]]:
+    """Ports from which most lead to one switch, and those between them without a link at all."""
+    usual = sorted({*chain(*_roles(group, links).values())})
+    few = bool(usual) and usual[-1] - usual[0] < len(usual) * (1 + _IDLE)  # of ports that are used and idle ones
+    between = range(usual[0], usual[-1]) if few and len(group) >= _ENOUGH else ()
+    idle = tuple(port for port in between if not any((guid, port) in fabric.at for guid in group))
+    return len(usual), idle if len(idle) <= _IDLE * len(usual) else ()
+
+
 def _judge(
     group: Sequence[str], fabric: Fabric, tiers: Tiers, homes: dict[Port, Port], lacks: list[Lack]
 ) -> None:
     counts = {guid: Counter(far[0] for far in tiers.uplinks[guid].values()) for guid in group}
-    roles = _roles(group, tiers)
+    roles = _roles(group, tiers.uplinks)
     uppers = dict.fromkeys(upper for count in counts.values() for upper in count)
     common, pairs = Counter(count[upper] for count in counts.values() for upper in uppers).most_common(1)[0]
     if pairs < _NEARLY_ALL * len(group) * len(uppers):
@@ -122,11 +144,11 @@ def _judge(
                 lacks.append(Lack(guid, upper, counts[guid][upper], usual))
 
 
-def _roles(group: Sequence[str], tiers: Tiers) -> dict[str, list[int]]:
-    """By upper switch, the ports from which most of the group lead there."""
+def _roles(group: Sequence[str], links: Mapping[str, Mapping[int, Port]]) -> dict[str, list[int]]:
+    """By the far switch, the ports from which most of the group lead there."""
     seen: dict[int, Counter[str]] = {}
     for guid in group:
-        for port, far in tiers.uplinks[guid].items():
+        for port, far in links[guid].items():
             seen.setdefault(port, Counter())[far[0]] += 1
     usual = {port: uppers.most_common(1)[0] for port, uppers in seen.items()}
     return gathered((upper, port) for port, (upper, count) in usual.items() if 2 * count > len(group))

@@ -317,15 +317,17 @@ def test_two_machines_of_one_name_are_a_finding_and_no_note() -> None:
     assert not any("without a host's name" in line for line in schemes(found))
 
 
-@pytest.mark.parametrize(("kind", "spine", "words"), [
+@pytest.mark.parametrize(("kind", "switch", "words"), [
+    ("fat", "leaf004", "spine[00-15]: 7 links down each; port 5 has no link at any of them"),
     ("rails", "spine07", "15 uplinks each; port 24 has no link at any of them"),
     ("planes", "b-spine05", "b-leaf[000-003]: 15 uplinks each; port 22 has no link at any"),
     ("planes", "b-spine15", "b-leaf[000-003]: 15 uplinks each; 16 at a-leaf[000-003] with as many adapters"),
 ])  # fmt: skip
-def test_what_all_leaves_lack_warns(kind: Kind, spine: str, words: str) -> None:
-    """A spine that is off is in no output, and none of its leaves has what another lacks."""
+def test_what_all_lack_warns(kind: Kind, switch: str, words: str) -> None:
+    """A switch that is off is in no output, nor are the systems that it alone leads to: no neighbour has what another
+    lacks."""
     fabric = Fabric(kind, 32)
-    fabric.up = {end: far for end, far in fabric.up.items() if far[0] != spine}
+    fabric.up = {end: far for end, far in fabric.up.items() if switch not in (end[0], far[0])}
     (finding,) = judged(fabric).findings
     assert (finding.status, finding.fault.word) == ("warn", "uplinks-uneven")
     assert words in finding.message

@@ -47,7 +47,7 @@ def drawn(judged: Judged) -> Picture:
     boxes = [_text("title", Rect(_EDGE, _EDGE, _WIDTH - 2 * _EDGE, 22), [title], NORMAL + 2)]
     y = 44.0
     tiers = judged.tiers
-    for group in sorted(groups(tiers, leaves), key=lambda group: min(leaves[guid].name for guid in group)):
+    for group in sorted(groups(tiers.uplinks, leaves), key=lambda group: min(leaves[guid].name for guid in group)):
         above = sorted({far[0] for guid in group for far in tiers.uplinks[guid].values()}, key=judged.fabric.switch)
         below = sorted((leaves[guid] for guid in group), key=lambda leaf: leaf.name)
         made, height = _panel(judged, below, above, marks, y)

@@ -51,7 +51,7 @@ def tree(judged: Judged) -> tuple[TreeSwitch, ...]:
         if leaves := frozenset(leaf for leaf in leaves if judged.tiers.of.get(leaf) == 0):
             below.setdefault(leaves, []).append(host)
     named = _named(below, judged)
-    pods = [frozenset(group) for group in groups(judged.tiers, judged.tiers.leaves())]
+    pods = [frozenset(group) for group in groups(judged.tiers.uplinks, judged.tiers.leaves())]
     above = gathered((frozenset(n for n, pod in enumerate(pods) if leaves & pod), named[leaves]) for leaves in below)
     found = [TreeSwitch(named[leaves], tuple(hosts), ()) for leaves, hosts in below.items()]
     if len(found) < 2:
