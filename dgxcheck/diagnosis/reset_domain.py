@@ -120,7 +120,7 @@ def _reset_together(box: Box, gpu: Device, other: Device) -> bool:
         return link.pci == "PIX"
     if is_before_ampere(box, gpu) is False:
         return False
-    if link.nvlinks or box.number("nvlink.links") is not None:
+    if link.nvlinks or (box.number("nvlink.links", gpu) and box.number("nvlink.links", other)):
         return True
     # GPUs with an NVLink that is up and of which nothing says where it ends, as in nvidia-smi nvlink -s
     up = (row for row in rows(box.snapshot.nvlink) if row.up is True)

@@ -96,6 +96,8 @@ class Profile(Record):
     """DMI product names without vendor, part number and memory size; see ``library.is_product``."""
     boards: tuple[str, ...]
     """Ids of the GPU models that the machine was sold with."""
+    beside: tuple[str, ...] = ()
+    """Ids of GPU models that it has besides, as for a display: no number and no wiring counts them."""
     own_boards: Mapping[str, Board] = {}
     """GPU models of this profile by id; they override the shipped ones."""
     numbers: Mapping[str, Number]

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dgxcheck.facts.record import replace
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Number, NumberRange, Profile, Wiring
 from dgxcheck.toml_file import check_keys, refuse
 from dgxcheck.topology.model import PCI_CLASSES, PciClass
 from dgxcheck.topology.reference import ALL
 
-MEMBERS = ("title", "products", "boards", "nvlink_graph", "wiring_source", "sources", "numbers", "wiring", "board")
+MEMBERS = ("title", "products", "boards", "beside", "nvlink_graph", "wiring_source", "sources", "numbers", "wiring",
+           "board")  # fmt: skip
 _ID = LazyPattern("[0-9a-f]{4}:[0-9a-f]{4}", ":")
 _GRAPHS = tuple(reference.name for reference in ALL)
 
@@ -29,6 +31,7 @@ def profile(document: Mapping[str, Any], name: str, path: str) -> Profile:
         title=_text(document, "title", path),
         products=_texts(document, "products", path),
         boards=_texts(document, "boards", path),
+        beside=_texts(document, "beside", path),
         own_boards={
             id: _board(id, table, sources, path, "board") for id, table in _table(document, "board", path).items()
         },
@@ -42,7 +45,7 @@ def profile(document: Mapping[str, Any], name: str, path: str) -> Profile:
 class Boards(Mapping[str, Board]):
     """GPU models by id, each parsed when it is first asked for: a machine has GPUs of one model or two.
 
-    Those of a profile, its ``own``, override those of the document.
+    Of a model that a profile has as its ``own``, its numbers override those of the document.
     """
 
     def __init__(self, document: Mapping[str, Any], path: str, own: Mapping[str, Board] | None = None) -> None:
@@ -50,18 +53,23 @@ class Boards(Mapping[str, Board]):
         self._tables = _table(document, "boards", path)
         self._sources = _sources(document, path)
         self._path = path
-        self._parsed = dict(own or {})
+        self._own = dict(own or {})
+        self._parsed: dict[str, Board] = {}
 
     def __getitem__(self, id: str) -> Board:
         if id not in self._parsed:
-            self._parsed[id] = _board(id, self._tables[id], self._sources, self._path, "boards")
+            own = self._own.get(id)
+            if own is None or id in self._tables:
+                board = _board(id, self._tables[id], self._sources, self._path, "boards")
+                own = board if own is None else replace(own, numbers={**board.numbers, **own.numbers})
+            self._parsed[id] = own
         return self._parsed[id]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._tables | self._parsed)
+        return iter(self._tables | self._own)
 
     def __len__(self) -> int:
-        return len(self._tables | self._parsed)
+        return len(self._tables | self._own)
 
 
 def _board(id: str, table: Any, sources: Mapping[str, str], path: str, member: str) -> Board:

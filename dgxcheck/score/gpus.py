@@ -27,7 +27,7 @@ _UNUSED = (None, *OF_THE_KERNEL)
 
 def usable(box: Box) -> list[Device]:
     """GPUs that NVML lists; all where NVML is not available."""
-    return [gpu for gpu in box.topology.gpus if gpu.index is not None or isinstance(box.nvml, Missing)]
+    return [gpu for gpu in box.reference_gpus if gpu.index is not None or isinstance(box.nvml, Missing)]
 
 
 def absent_gpus(box: Box) -> list[int | Missing]:
@@ -35,14 +35,14 @@ def absent_gpus(box: Box) -> list[int | Missing]:
     number = box.number("gpu.count")
     present = usable(box)
     missing = 0 if number is None else max(0, int(number.value) - len(present))
-    unlisted_gpus = [_unlisted(box, gpu) for gpu in box.topology.gpus if gpu not in present][:missing]
+    unlisted_gpus = [_unlisted(box, gpu) for gpu in box.reference_gpus if gpu not in present][:missing]
     return unlisted_gpus + [_not_on_pci(box)] * (missing - len(unlisted_gpus))
 
 
 def gpus_uncertain(box: Box) -> bool:
     """Is the machine known by its GPUs alone, while it shows another number of them than the reference machine has?"""
     number = box.choice.number("gpu.count") if box.choice is not None and box.choice.how == "gpus" else None
-    return number is not None and len(box.topology.gpus) != number.value
+    return number is not None and len(box.reference_gpus) != number.value
 
 
 def hidden_gpus(box: Box) -> Missing | None:

@@ -97,7 +97,7 @@ def _share(cause: Cause, judged: Sequence[Judgement]) -> float:
 
 def _alike(box: Box, component: Component) -> int:
     """How many carry the same as this one does: a pair is one of those of its GPUs."""
-    peers, switches = len(box.topology.gpus) - 1, len(nvswitches(box))
+    peers, switches = len(box.reference_gpus) - 1, len(nvswitches(box))
     alike = {"nvlink": peers, "path": peers, "nvswitch": switches, "slot": switches + 1}
     return max(1, alike.get(component.kind, 1))
 

@@ -31,8 +31,10 @@ P100_CUBE = {
 }  # fmt: skip
 V100_CUBE = P100_CUBE | {"0-3": 2, "0-4": 2, "1-2": 2, "1-5": 2, "2-3": 2, "4-7": 2, "5-6": 2, "6-7": 2}
 STATION = {"0-1": 1, "0-2": 1, "0-3": 2, "1-2": 2, "1-3": 1, "2-3": 1}
+STATION_A100 = dict.fromkeys(("0-1", "0-2", "0-4", "1-2", "1-4", "2-4"), 4)
 PAIRS: dict[str, dict[str, int]] = {
-    "dgx-1-p100": P100_CUBE, "dgx-1-v100": V100_CUBE, "dgx-station-v100": STATION, "k80-x8": {}, "dgx-a100": {},
+    "dgx-1-p100": P100_CUBE, "dgx-1-v100": V100_CUBE, "dgx-station-v100": STATION, "dgx-station-a100": STATION_A100,
+    "k80-x8": {}, "dgx-a100": {},
     "dgx-2": {}, "dgx-h100": {}, "pcie-x4": {}, "pcie-x8": {}, "dgx-h200": {}, "hgx-h100": {}, "dgx-b200": {},
     "dgx-b300": {}, "gb200-nvl72": {}, "gb300-nvl72": {}, "gh200": {}, "l40s-x8": {}, "geforce-x4": {},
     "dgx-a100-80": {}, "big-sur": {}, "vm-h100-x8": {}, "vgpu-l40s": {},
@@ -43,7 +45,7 @@ BUS_IDS = {
     **dict.fromkeys(("dgx-h100", "dgx-h200", "dgx-b200", "hgx-h100"), "1b 43 52 61 9d c3 d1 df"),
     "dgx-b300": "1a 3a 5a 7a 9a ba da f6", "gb200-nvl72": "0008:01 0009:01 0018:01 0019:01",
     "gb300-nvl72": "0008:06 0009:06 0018:06 0019:06", "gh200": "0009:01", "l40s-x8": "1a 1b 3d 3e 9b 9c ba bb",
-    "geforce-x4": "21 22 23 24",
+    "geforce-x4": "21 22 23 24", "dgx-station-a100": "01 47 81 c1 c2",
     "dgx-2": "34 36 39 3b 57 59 5c 5e b7 b9 bc be e0 e2 e5 e7", "pcie-x4": "07 08 0e 0f",
     **dict.fromkeys(("pcie-x8", "big-sur"), "04 05 08 09 84 85 88 89"), "vm-h100-x8": "53 64 75 86 97 a8 b9 ca",
     "vgpu-l40s": "02",
@@ -141,7 +143,7 @@ def test_nvml_and_sysfs_agree_on_bar1(box: Box) -> None:
     source = committed(box)
     for gpu in box.gpus:
         sizes = bars(text(source, f"{DEVICES}/{gpu.bdf}/resource"))
-        assert sizes == [16 << 20, box.board.bar1_mib << 20, 0, 32 << 20, 0, 0]
+        assert sizes == [16 << 20, (gpu.board or box.board).bar1_mib << 20, 0, 32 << 20, 0, 0]
         memory = source.nvml("nvmlDeviceGetBAR1MemoryInfo", gpu.bdf)
         if isinstance(memory, Missing):
             assert box.name in ("dgx-station-v100", "dgx-2", "big-sur", "vgpu-l40s", "gh200")
@@ -241,7 +243,7 @@ def test_peer_access_goes_both_ways_and_follows_the_links(box: Box) -> None:
     for a, b in combinations((gpu.bdf for gpu in box.gpus), 2):
         for index in range(3):
             there, back = (source.nvml("nvmlDeviceGetP2PStatus", f"{x} {y}", index) for x, y in ((a, b), (b, a)))
-            assert there == back
+            assert there == back or {type(there), type(back)} == {Missing}
         to_gpus = not ends[a].keys().isdisjoint(ends)  # through NVSwitches every GPU reaches every other
         if to_gpus and not ends[a].keys() & {b, *ends[b]}:
             assert source.nvml("nvmlDeviceGetP2PStatus", f"{a} {b}", 0) != 0
@@ -261,7 +263,7 @@ def test_common_ancestors_are_those_of_the_published_matrix(box: Box) -> None:
         "gb200-nvl72": {40: 2, 50: 4}, "gb300-nvl72": {40: 2, 50: 4}, "gh200": {}, "geforce-x4": {30: 6},
         "l40s-x8": {10: 4, 40: 8, 50: 16},
         "pcie-x4": {10: 2, 30: 4}, "pcie-x8": {10: 4, 30: 8, 50: 16},
-        "big-sur": {10: 4, 30: 8, 50: 16}, "vm-h100-x8": {30: 28}, "vgpu-l40s": {},
+        "dgx-station-a100": {30: 1, 40: 9}, "big-sur": {10: 4, 30: 8, 50: 16}, "vm-h100-x8": {30: 28}, "vgpu-l40s": {},
     }  # fmt: skip
     assert Counter(map(str, seen)) == {str(level): count for level, count in expected[box.name].items()}
 

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from sample import BOXES, swept
 from test_health_checks import box, changed
 
+from dgxcheck.assessment import Request, assess
+from dgxcheck.checks.engine.finding import Status
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.profiles.library import boards_for, by_name, is_product, names, select
-from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, MEASURED_KEYS
+from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, MEASURED_KEYS, SelectedProfile
 from dgxcheck.profiles.parse import Boards, profile
 from dgxcheck.topology.reference import ALL
 
@@ -129,6 +131,7 @@ def test_a_dgx_is_known_by_its_product_name(name: str) -> None:
         ("NVIDIA DGX-1 with Tesla V100", "dgx-1-v100"),
         ("DGX-1 with P100", "dgx-1-p100"),
         ("NVIDIA DGX Station", "dgx-station-v100"),
+        ("DGX Station A100 920-23487-2530-000", "dgx-station-a100"),
         ("DGXH100", "dgx-h100"),
         ("NVIDIA DGX H200", "dgx-h200"),
     ],
@@ -146,7 +149,7 @@ def test_two_machines_of_one_name_are_told_apart_by_their_gpus(tmp_path: Path, m
 
 
 @pytest.mark.parametrize(
-    "product", ["DGX Station A100 920-23487-2530-000", "DGX-10", "NVIDIA DGX B9", "DGX", "NVIDIA", "PowerEdge R740"]
+    "product", ["DGX Station A200 920-23487-2530-000", "DGX-10", "NVIDIA DGX B9", "DGX", "NVIDIA", "PowerEdge R740"]
 )
 def test_a_name_with_another_word_is_another_machine(tmp_path: Path, product: str) -> None:
     assert choice(changed(tmp_path, {PRODUCT: f"{product}\n"})) == ("dgx-1-v100", "gpus")
@@ -256,3 +259,21 @@ def test_every_shipped_profile_can_be_shown(capsys: pytest.CaptureFixture[str]) 
 def test_refusals(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profiles", *argv]) == 3
     assert said in capsys.readouterr().err
+
+
+def test_a_gpu_beside_those_of_the_machine_is_held_to_none_of_its_numbers(tmp_path: Path) -> None:
+    """That of a display has no NVLink and an older PCIe link, in a DGX Station A100 and in another maker's machine."""
+    other = changed(tmp_path, {PRODUCT: "System Product Name\n"}, "dgx-station-a100")
+    for name, how in (("dgx-station-a100", "product"), (other, "gpus")):
+        judged = assess(name, Request())
+        assert judged.choice is not None
+        assert judged.choice.how == how
+        worst = {each.status for each in judged.findings if "0000:c1:00.0" in (each.subject.bdf or "")}
+        assert worst <= {Status.PASS, Status.SKIP, Status.UNKNOWN}
+
+
+def test_numbers_of_a_profile_override_those_of_the_model_alone() -> None:
+    station = SelectedProfile(profile=by_name("dgx-station-a100"), how="named")
+    known, own = boards_for(None)["10de:20b0"].numbers, boards_for(station)["10de:20b0"].numbers
+    assert own["power_limit"].value == 275 < known["power_limit"].value
+    assert own["memory"] == known["memory"]

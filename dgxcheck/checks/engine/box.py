@@ -130,9 +130,22 @@ class Box(Record):
         id = self.board_id(gpu)
         return self.boards.get(id) if id else self._board_by_name(gpu)
 
-    def number(self, key: str) -> Number | None:
-        """A number of the reference machine; None where it has none, or is not known."""
-        return None if self.choice is None else self.choice.number(key)
+    @property
+    def reference_gpus(self) -> tuple[Device, ...]:
+        """The GPUs that the numbers and the wiring of the reference machine count: none beside them, as for a display;
+        where it was chosen by GPU model, those of its models."""
+        return tuple(gpu for gpu in self.topology.gpus if self._is_counted(gpu))
+
+    def _is_counted(self, gpu: Device) -> bool:
+        id = "" if self.choice is None else self.board_id(gpu)
+        if self.choice is None or not id:
+            return True
+        by_model, profile = self.choice.how == "gpus", self.choice.profile
+        return id in profile.boards if by_model else id not in profile.beside
+
+    def number(self, key: str, gpu: Device | None = None) -> Number | None:
+        """A number of the reference machine, for a GPU that it counts; None where it has none, or is not known."""
+        return None if self.choice is None or (gpu and not self._is_counted(gpu)) else self.choice.number(key)
 
     def board_number(self, gpu: Device, key: str) -> Number | None:
         """A number of this GPU's model; None where it has none, or is not known."""

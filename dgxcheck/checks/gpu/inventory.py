@@ -82,7 +82,7 @@ def _count_judgement(box: Box) -> Judgement:
         return NO_REFERENCE if why else _fewer_than_there_were(box) or _fewer_than_beside(box) or NO_REFERENCE
     if why:
         return skip("not-visible", why)
-    present = need(count(box))
+    present = need(count(box)) - len(box.topology.gpus) + len(box.reference_gpus)
     unbound = [str(gpu.bdf) for gpu in box.topology.gpus if gpu not in _with_driver(box)]
     on_pci: list[Json] = [gpu.bdf for gpu in box.topology.gpus]
     count_of_nvml = nvml.reason if isinstance(nvml, Missing) else listed
@@ -147,7 +147,8 @@ def _model(box: Box, gpu: Device) -> Judgement:
     evidence = _pci_id(box, gpu)
     model = str(evidence.value)
     name = f" ({box.boards[model].name})" if model in box.boards else ""
-    expected, wrong = ", ".join(choice.profile.boards), model not in choice.profile.boards
+    boards = (*choice.profile.boards, *choice.profile.beside)
+    expected, wrong = ", ".join(boards), model not in boards
     message = f"model {model}{name}" + (f", expected {expected} ({choice.profile.title})" if wrong else "")
     return judged(Fault.WRONG_MODEL, message, model, expected, evidence=(evidence,), fails=wrong)
 

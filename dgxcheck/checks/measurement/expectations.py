@@ -66,7 +66,7 @@ def reference(box: Box, row: Measurement) -> Number | None:
 def profile_key(box: Box, row: Measurement) -> str:
     """The profile's key for such a measurement; empty where it can have none."""
     if row.kind in ("host-to-device", "device-to-host"):
-        return f"pcie.{row.kind}" if device(box, row.a) is not None else ""
+        return f"pcie.{row.kind}" if device(box, row.a) in box.reference_gpus else ""
     if row.kind == "collective":
         link = pair_link(box, row)
         if link is not None and not link.nvlinks:

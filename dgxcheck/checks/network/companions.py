@@ -40,7 +40,7 @@ FOUND: Mapping[str, Callable[[Box], list[str]]] = {"gpu.dma": _dma, "nvlink.brid
 
 def _number(box: Box, key: str, noun: str) -> Judgement:
     number, gpus = box.number(key), box.number("gpu.count")
-    if number is None or gpus is None or len(box.topology.gpus) != gpus.value:
+    if number is None or gpus is None or len(box.reference_gpus) != gpus.value:
         return skip("no-reference", "no reference number of such functions")
     if guest(box) is not None or in_container(box):
         return skip("not-visible", "a guest or container sees only the functions assigned to it")

@@ -190,16 +190,16 @@ def _placement(box: Box) -> Judged:
         yield HOST, skip("dependency-failed", "an HCA does not respond on PCIe: see pcie.enabled")
         return
     wrong = wrong_gpus(box, profile)
-    gpus = [gpu for gpu in box.topology.gpus if wrong is not None and gpu not in wrong.devices]
+    gpus = [gpu for gpu in box.reference_gpus if wrong is not None and gpu not in wrong.devices]
     if not gpus or divided_otherwise(box, profile, wrong):
         yield HOST, skip("dependency-failed", "the GPUs are not placed as in the reference machine")
         return
     wrong_hcas = misplaced(gpus, adapters, box.topology, profile.wiring, lambda wiring: wiring.to_hcas)
-    reached = {nic: classes(box, nic, box.topology.gpus) for nic in adapters}
+    reached = {nic: classes(box, nic, box.reference_gpus) for nic in adapters}
     paths = {nic: nic.path.reason if isinstance(nic.path, Missing) else "/".join(nic.path) for nic in adapters}
     evidence = {nic: Evidence(f"/sys/bus/pci/devices/{nic.bdf}", path) for nic, path in paths.items()}
     if wrong_hcas is None:
-        message = f"not as in {profile.title}: {by_classes(box, adapters, box.topology.gpus, 'GPUs')}"
+        message = f"not as in {profile.title}: {by_classes(box, adapters, box.reference_gpus, 'GPUs')}"
         yield HOST, Judgement(Status.WARN, message, evidence=(*evidence.values(),), fault=Fault.MISPLACED)
         return
     for nic in adapters:

@@ -25,7 +25,7 @@ def gpus_short_of_hcas(box: Box, adapters: Sequence[Device]) -> list[Device]:
     Of another machine with the same GPUs only where most GPUs have HCAs of their own, which no other GPU shares, and
     where several lack one three quarters: machines are built with fewer adapters than GPUs, too.
     """
-    profile, gpus = reference(box), box.topology.gpus
+    profile, gpus = reference(box), box.reference_gpus
     alike = not isinstance(profile, Judgement)
     chosen = _same_gpus(box, adapters) if isinstance(profile, Judgement) else profile
     if chosen is None or any(isinstance(device.path, Missing) for device in (*gpus, *adapters)):
@@ -74,7 +74,7 @@ def _same_gpus(box: Box, adapters: Sequence[Device]) -> Profile | None:
 
 
 def _is_misplaced(box: Box, profile: Profile, adapters: Sequence[Device]) -> bool:
-    gpus = box.topology.gpus
+    gpus = box.reference_gpus
     wrong_hcas = misplaced(gpus, adapters, box.topology, profile.wiring, lambda wiring: wiring.to_hcas)
     wrong = wrong_gpus(box, profile)
     return wrong_hcas is None or bool(wrong_hcas.devices) or wrong is None or bool(wrong.devices)

@@ -69,7 +69,7 @@ def _expected(box: Box) -> int | float | None:
     number, gpus = box.number("nvlink.switches"), box.number("gpu.count")
     guessed = box.choice is not None and box.choice.how == "gpus"
     # boards of fewer GPUs have fewer of both
-    same = gpus is not None and len(box.topology.gpus) == gpus.value and bool(nvswitches(box))
+    same = gpus is not None and len(box.reference_gpus) == gpus.value and bool(nvswitches(box))
     return None if number is None or (guessed and not same) else number.value
 
 

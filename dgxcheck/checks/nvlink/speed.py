@@ -58,7 +58,7 @@ def rates(box: Box) -> Values | Missing:
 
 
 _GENERATION = _Quantity(
-    generations, lambda box, gpu: box.number("nvlink.generation"), lambda value: f"generation {value:g}",
+    generations, lambda box, gpu: box.number("nvlink.generation", gpu), lambda value: f"generation {value:g}",
     "nvmlDeviceGetNvLinkVersion", (), "generation",
 )  # fmt: skip
 _RATE = _Quantity(

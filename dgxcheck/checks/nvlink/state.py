@@ -63,7 +63,7 @@ def _state(box: Box) -> Judged:
     by_pairs = False
     if not isinstance(ends, Missing) and isinstance(reference, Reference) and not switched(ends):
         by_pairs = compare_graph(box, ends, reference) is not None
-    expected = _expected_links(box, reference)
+    expected, its = _expected_links(box, reference), box.reference_gpus
     for gpu in box.gpus:
         subject = box.subject(gpu)
         if (unavailable := gpu_unavailable(box, gpu)) is not None:
@@ -74,7 +74,7 @@ def _state(box: Box) -> Judged:
         elif fabric_manager.down(box):
             yield subject, skip("dependency-failed", "the NVSwitch fabric is down: see driver.fabric")
         else:
-            yield subject, _of_gpu(box, gpu, ends, expected, by_pairs)
+            yield subject, _of_gpu(box, gpu, ends, expected if gpu in its else None, by_pairs)
 
 
 def _expected_links(box: Box, reference: Reference | Judgement) -> int | None:
@@ -111,7 +111,7 @@ def _of_gpu(box: Box, gpu: Device, ends: Mapping[str, End], expected: int | None
     others = [device for device in linked(box, ends) if device.bdf != gpu.bdf]
     one_sided = sum(max(0, theirs - own) for own, theirs in (links_of_both(ends, gpu, device) for device in others))
     gpus = box.number("gpu.count")  # where some are missing, links that lead to them are down through no fault
-    lacks_gpus = gpus is not None and sum(gpu.index is not None for gpu in box.topology.gpus) < gpus.value
+    lacks_gpus = gpus is not None and sum(gpu.index is not None for gpu in box.reference_gpus) < gpus.value
     if up + one_sided >= expected or (not by_pairs and not switched(ends) and lacks_gpus):
         return Judgement(Status.PASS, message, up, expected, "links", evidence)
     if down := [link for link, state in states.items() if not state]:

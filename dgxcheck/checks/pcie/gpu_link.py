@@ -80,14 +80,14 @@ def _under_load(box: Box, gpu: Device, at_rest: Judgement) -> Judgement:
     width, evidence = loaded
     if width >= at_rest.measured:
         return at_rest
-    fails = box.number("pcie.link_width") is not None
+    fails = box.number("pcie.link_width", gpu) is not None
     message = f"PCIe drops from x{at_rest.measured} to x{width} while copies run"
     facts = (width, at_rest.measured, "lanes", (*at_rest.evidence, evidence))
     return judged(Fault.LINK_NARROW, message, *facts, warns=True, fails=fails)
 
 
 def _own(box: Box, gpu: Device, hop: Hop) -> Judgement:
-    number = box.number("pcie.link_width")
+    number = box.number("pcie.link_width", gpu)
     if number is None or hop.skip_reason or isinstance(hop.width, Missing):
         others = (own_hop(box, other.path) for other in siblings(box, gpu))
         outdone = is_outdone(hop, [other for other in others if isinstance(other, Hop)], "width")
@@ -187,7 +187,7 @@ def _trained(box: Box, gpu: Device) -> Judgement:
     """
     pcie = need(box.gpu(gpu).pcie)
     supported = need(_supported(box, gpu, pcie))
-    number = box.number("pcie.link_gen")
+    number = box.number("pcie.link_gen", gpu)
     evidence: tuple[Evidence, ...] = (
         answered(as_evidence(pcie.max_link_gen), "nvmlDeviceGetMaxPcieLinkGeneration", pcie.bdf),
         answered(as_evidence(pcie.link_gen), "nvmlDeviceGetCurrPcieLinkGeneration", pcie.bdf),

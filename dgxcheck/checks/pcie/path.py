@@ -116,7 +116,7 @@ def _severity(box: Box, hop: Hop, what: Literal["gen", "width"]) -> Status:
     if not _is_above_a_gpu(box, hop):
         return Status.WARN
     number = box.number(f"pcie.link_{what}")
-    if number is None:
+    if number is None or not any(hop.port in rows(gpu.path) for gpu in box.reference_gpus):
         return Status.FAIL if is_outdone(hop, _alike(box, hop), what) else Status.WARN
     has: int | Missing = getattr(hop, what)
     return Status.FAIL if not isinstance(has, Missing) and has < number.value else Status.WARN

@@ -112,9 +112,12 @@ def _branch(path: Sequence[str]) -> list[str]:
 def _absent(box: Box, what: DeviceType) -> int:
     """How many are missing, by the reference machine, an earlier run or minor numbers that no GPU has."""
     reference, before = box.number(_NUMBERS[what]), box.inventory.get(what)
-    expected = max(reference.value if reference is not None else 0, before.number if before is not None else 0)
+    of_reference = len(box.reference_gpus if what == "GPU" else _there(box, what))
     gone = len(host_limits.minors_gone(box)) if what == "GPU" else 0
-    return max(int(expected) - len(_there(box, what)), gone)
+    return max(
+        int(reference.value) - of_reference if reference is not None else 0,
+        before.number - len(_there(box, what)) if before is not None else 0, gone,
+    )
 
 
 def _earlier(box: Box, what: DeviceType) -> Iterator[list[str]]:
@@ -136,7 +139,7 @@ def _above_all(box: Box, ports: Sequence[tuple[str, ...]]) -> str | None:
 
 def _most_are_missing(box: Box) -> bool:
     """Half of several GPUs or more: they are likelier to have one cause than each its own."""
-    number, there = box.number("gpu.count"), len(box.topology.gpus)
+    number, there = box.number("gpu.count"), len(box.reference_gpus)
     return not there or (number is not None and number.value - there > 1 and 2 * there <= number.value)
 
 
@@ -152,7 +155,7 @@ def baseboard(box: Box) -> Component | None:
 def place_of(box: Box, bdf: str | None) -> Iterator[Component]:
     """The place of a missing GPU, where a GPU was at this bus id and PCI does not list it any more."""
     number = box.number("gpu.count")
-    if number is not None and len(box.topology.gpus) < number.value and bdf not in box.topology.functions:
+    if number is not None and len(box.reference_gpus) < number.value and bdf not in box.topology.functions:
         yield missing(box, "GPU")
 
 

@@ -49,7 +49,7 @@ def reference(box: Box) -> Profile | Judgement:
 
 def wrong_gpus(box: Box, profile: Profile) -> Misplaced | None:
     """Misplaced GPUs by their pairs with other GPUs, where ambiguous by those with HCAs; None if nearly all are."""
-    gpus = box.topology.gpus
+    gpus = box.reference_gpus
     return misplaced(gpus, gpus, box.topology, profile.wiring, lambda wiring: wiring.to_gpus, fabric_adapters(box))
 
 
@@ -94,7 +94,7 @@ def _gpus_placed(box: Box) -> Judgement:
 
     Source: the profile's wiring; PCI classes from the paths under /sys/devices
     """
-    profile, gpus = given(reference(box)), box.topology.gpus
+    profile, gpus = given(reference(box)), box.reference_gpus
     for gpu in gpus:
         need(gpu.path)
     if len(gpus) < 2:
@@ -119,7 +119,7 @@ def divided_otherwise(box: Box, profile: Profile, wrong: Misplaced | None) -> bo
 
     Fewer, where the NUMA tables contradict the tree anyway.
     """
-    gpus = box.topology.gpus
+    gpus = box.reference_gpus
     if wrong is not None and not wrong.devices:
         return False
     many = wrong is None or 3 * len(wrong.devices) >= len(gpus) > 0

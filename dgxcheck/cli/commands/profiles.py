@@ -11,6 +11,7 @@ from dgxcheck.cli.options import emit, option, output_file, profiles, reading
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output import profile_text
 from dgxcheck.profiles import library
+from dgxcheck.profiles.model import SelectedProfile
 
 
 @click.command("profiles")
@@ -33,7 +34,8 @@ def command(
             emit(profile_text.listed(map(library.by_name, library.names())), output)
         else:
             found = library.by_name(name)
-            emit(profile_text.shown(found, {**library.boards_for(None), **found.own_boards}), output)
+            boards = library.boards_for(SelectedProfile(profile=found, how="named"))
+            emit(profile_text.shown(found, boards), output)
         return 0
     if name is not None:
         raise BadInput("give a profile to show or --new NAME, not both")

@@ -9,6 +9,7 @@ from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import all_nvlinks
 from dgxcheck.diagnosis.model import Cause
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.output.health.causes import fru_lines
 from dgxcheck.output.health.finding_lines import subject_name, worst_first
@@ -62,10 +63,10 @@ def _mark(assessment: Assessment, number: int, cause: Cause) -> Mark:
     component, topology = cause.component, assessment.topology
     explained = assessment.explained(cause)
     at: tuple[At, ...] = ()
-    if component.kind == "slot" and component.bdf:
+    if component.kind == "slot" and component.bdf and (above := _drawn(assessment, component.bdf)):
         what = component.part.removeprefix("missing ")
         absent = 1 if what == "PCIe switch" else max(map(_absent, explained), default=1)
-        at = tuple(ghost(component.bdf, what, each + 1) for each in range(absent))
+        at = tuple(ghost(above, what, each + 1) for each in range(absent))
     elif component.part in ("missing GPU", "missing HCA"):
         at = (HOST,)  # nobody knows where it was; what it takes with it is not to blame
     elif component.kind in _GHOSTS and topology.functions and component.bdf not in {None, *topology.functions}:
@@ -79,6 +80,14 @@ def _mark(assessment: Assessment, number: int, cause: Cause) -> Mark:
     down = max((down_by_pair(topology).get(each, 0) for each in at if each[0] == "pair"), default=0)
     return Mark(number=number, tone=_TONES[cause.severity], sign=cause.severity.value.upper(), tag=tag, words=words,
                 at=at, down=down)  # fmt: skip
+
+
+def _drawn(assessment: Assessment, bridge: str) -> str:
+    """The bridge above something that is missing, or the next one that leads to a device; empty where none does."""
+    ports = assessment.snapshot.empty_ports
+    path = () if isinstance(ports, Missing) else rows(ports.get(bridge, ()))
+    leading = {each for device in assessment.topology.devices for each in rows(device.path)[:-1]}
+    return next((each for each in (bridge, *reversed(path)) if each in leading), "")
 
 
 def _below_ports(topology: Topology, component: Component, explained: Sequence[Finding]) -> Iterator[At]:
