@@ -140,8 +140,8 @@ class Box(Record):
         id = "" if self.choice is None else self.board_id(gpu)
         if self.choice is None or not id:
             return True
-        by_model, profile = self.choice.how == "gpus", self.choice.profile
-        return id in profile.boards if by_model else id not in profile.beside
+        boards = self.choice.profile.boards if self.choice.how == "gpus" else ()
+        return id in boards if boards else id not in self.choice.profile.beside
 
     def number(self, key: str, gpu: Device | None = None) -> Number | None:
         """A number of the reference machine, for a GPU that it counts; None where it has none, or is not known."""
