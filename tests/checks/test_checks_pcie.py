@@ -87,9 +87,10 @@ def test_a_shared_link_is_judged_once(tmp_path: Path) -> None:
     ("facts", "due"),
     [
         ({}, "pass"),
-        ({NVML.format("CurrPcieLinkGeneration"): 1}, "skip not-in-level"),
+        ({NVML.format("CurrPcieLinkGeneration"): 1}, "warn"),  # the others, as idle in P0, are at gen3
+        ({NVML.format("CurrPcieLinkGeneration"): 1, NVML.format("PerformanceState"): 8}, "skip not-in-level"),
         (BUSY, "warn"),
-        (BUSY | {NVML.format("CurrentClocksEventReasons"): 1}, "skip not-in-level"),
+        (BUSY | {NVML.format("CurrentClocksEventReasons"): 1}, "warn"),
         (BUSY | {NVML.format("PerformanceState"): 8}, "skip not-in-level"),
         (BUSY | {NVML.format("UtilizationRates"): {"gpu": 0, "memory": 0}}, "skip not-in-level"),
         (BUSY | {NVML.format("UtilizationRates"): {"gpu": 0, "memory": 0},
@@ -105,6 +106,12 @@ def test_a_shared_link_is_judged_once(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_generation(facts: dict[str, Json], due: str, tmp_path: Path) -> None:
     assert said(box(changed(tmp_path, facts)), "pcie.generation", GPU2) == [due]
+
+
+@pytest.mark.parametrize(("slow", "due"), [(1, "warn"), (3, "warn"), (4, "skip not-in-level")])
+def test_idle_links_are_judged_by_most_of_those_that_are_as_idle(slow: int, due: str, tmp_path: Path) -> None:
+    facts = {f"nvml nvmlDeviceGetCurrPcieLinkGeneration {gpu.bdf}": 4 for gpu in box("dgx-b200").gpus[:slow]}
+    assert said(box(changed(tmp_path, facts, "dgx-b200")), "pcie.generation", "0000:1b:00.0") == [due]
 
 
 def test_generation_of_the_profile_goes_first(tmp_path: Path) -> None:

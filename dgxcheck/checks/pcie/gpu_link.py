@@ -179,8 +179,9 @@ _AT_WORK = (0, 1, 2)
 def _trained(box: Box, gpu: Device) -> Judgement:
     """Warns if GPU and slot together support a lower generation than the profile expects, and if the link is at a lower
     generation than both support while the GPU is under load: in P0 to P2, not idle, with utilisation or a process, or
-    while copies are measured. A lower generation on an idle GPU is not judged. Below a hypervisor's virtual port it is
-    judged against other GPUs of the model alone.
+    while copies are measured. Of an idle GPU a lower one is judged only in P0 to P2, where most others of its model are
+    as idle, in the same state, and have a higher one. Below a hypervisor's virtual port it is judged against other GPUs
+    of the model alone.
 
     Source: nvmlDeviceGetMaxPcieLinkGeneration and max_link_speed of both ends against
     nvmlDeviceGetCurrPcieLinkGeneration and the profile's pcie.link_gen; nvidia-smi(1) on idle links
@@ -205,22 +206,40 @@ def _trained(box: Box, gpu: Device) -> Judgement:
     message = f"link at gen{gen}, {which}"
     if gen >= supported:
         return Judgement(Status.PASS, message, gen, supported, "generation", evidence)
-    if loaded is None and not _is_loaded(box, gpu):
+    idle = _idle_state(box, gpu)
+    alike = [other for other in siblings(box, gpu) if idle is not None and _idle_state(box, other) == idle]
+    faster = [other.name for other in alike if _gen_of(box, other) > gen]
+    outdone = loaded is None and len(faster) >= FEWEST and 2 * len(faster) > len(alike) + 1
+    if not outdone and loaded is None and not _is_loaded(box, gpu):
         return skip("not-in-level", f"{message}: not a fault while the GPU is not under load", *evidence)
     if not is_seen:
         if (reached := _reached(box, gpu)) <= gen:
             return skip("not-visible", f"{message}; {_NO_SLOT}", *evidence)
         which, supported = "others of its model have it", min(reached, supported)
-    message = f"PCIe gen{gen} instead of gen{supported} under load; {which}"
+    when = f"; idle as it is, {faster[0]} has more" if outdone else " under load"
+    message = f"PCIe gen{gen} instead of gen{supported}{when}; {which}"
     fault = Fault.LINK_SLOW if isinstance(hop, Judgement) else slow_fault(box, replace(hop, gen=gen))
     return Judgement(Status.WARN, message, gen, supported, "generation", evidence, fault=fault)
 
 
 def _reached(box: Box, gpu: Device) -> int:
     """The highest generation at which the link of another GPU of the model is."""
-    others = (box.gpu(other).pcie for other in siblings(box, gpu))
-    gens = (pcie.link_gen for pcie in others if not isinstance(pcie, Missing))
-    return max((gen for gen in gens if isinstance(gen, int)), default=0)
+    return max((_gen_of(box, other) for other in siblings(box, gpu)), default=0)
+
+
+def _gen_of(box: Box, gpu: Device) -> int:
+    """0 where it is not known."""
+    pcie = box.gpu(gpu).pcie
+    return pcie.link_gen if isinstance(pcie, GpuPcie) and isinstance(pcie.link_gen, int) else 0
+
+
+def _idle_state(box: Box, gpu: Device) -> int | None:
+    """Of an idle GPU its performance state, if links keep their generation in it: P100 to H100 do, a K80 not in P8."""
+    clocks = box.gpu(gpu).clocks
+    if isinstance(clocks, Missing) or isinstance(clocks.reasons, Missing) or not clocks.reasons.mask & GPU_IDLE:
+        return None
+    state = clocks.performance_state
+    return state if isinstance(state, int) and state in _AT_WORK else None
 
 
 def _supported(box: Box, gpu: Device, pcie: GpuPcie) -> int | Missing:
