@@ -264,8 +264,9 @@ def test_errors_of_before(name: str, before: int, after: int, due: str, tmp_path
         ("symbol_error", 2400, "pass"),  # 10 an hour in the 10 days since boot
         ("symbol_error", 2401, "warn"),
         ("symbol_error", 65535, "warn"),
-        ("link_downed", 240, "pass"),
-        ("link_downed", 241, "warn"),
+        ("link_downed", 10, "pass"),
+        ("link_downed", 11, "warn"),  # the three other ports have none
+        ("link_downed", 51, "warn"),
     ],
 )
 def test_a_quiet_minute_acquits_no_total(name: str, total: int, due: str, tmp_path: Path) -> None:
@@ -276,6 +277,15 @@ def test_a_quiet_minute_acquits_no_total(name: str, total: int, due: str, tmp_pa
     assert said(once, "network.port-errors", "mlx5_0/1") == (["skip not-in-level"] if due == "warn" else [])
     an_hour = box(counters(tmp_path, {}, {name: total}), seconds=3600)
     assert said(an_hour, "network.port-errors", "mlx5_1/1") != ["warn"]
+
+
+@pytest.mark.parametrize(("others", "own", "due"), [(0, 11, "warn"), (4, 40, "pass"), (4, 41, "warn"), (30, 50, "pass"),
+                                                    (30, 51, "warn")])  # fmt: skip
+def test_links_that_go_down_everywhere_are_the_fabrics(others: int, own: int, due: str, tmp_path: Path) -> None:
+    """Or its maintenance: up to five a day since boot, or ten times what the other ports have."""
+    every = {PORT.format(number, "counters/link_downed"): f"{others}\n" for number in (0, 2, 3)}
+    found = box(changed(tmp_path, every | {PORT.format(1, "counters/link_downed"): f"{own}\n"}))
+    assert (said(found, "network.port-errors", "mlx5_1/1") == ["warn"]) is (due == "warn")
 
 
 @pytest.mark.parametrize(("total", "up", "due"), [

@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, as_evidence, given, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import COUNTER_RESET, HOUR_S, MIN_EVENTS, counter_growth, flood, rate
+from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, HOUR_S, MIN_EVENTS, counter_growth, flood, rate
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.ports import fabric, file_of, listed_ports, name_of, per_port_growth
 from dgxcheck.components.component import INFINIBAND_FABRIC, Component
@@ -18,6 +18,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.infiniband import DOWNED, RECEIVER, IbPort, counter_row
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.nature import Fact
+from dgxcheck.facts.typical import median
 from dgxcheck.survey import Snapshot
 
 Counts = dict[str, "int | Missing"]
@@ -26,6 +27,8 @@ Picked = Callable[[Fact], bool]
 _FOLDERS = ("counters", "hw_counters")
 _AT_BOOT = 10
 """Times the limit that a total since boot may have: peers that came and went, a fabric that was set up."""
+FEW_DOWNS, FEWEST_PORTS = 10, 3
+"""Of a link since its counters were cleared (infiniband-diags, error_thresholds); other ports that say what is usual."""
 PROGRAM = "program"
 _NOT_BEFORE = skip("no-history", "its counters were not read before")
 _NO_COUNTERS = skip("not-supported", "the port has none of these counters")
@@ -121,8 +124,8 @@ def _of_link(box: Box, growth: Growth, port: IbPort) -> Judgement:
     """Fails if a link went down since the counters were first read (link_downed). Warns if symbol errors, link
     recoveries, local integrity errors, buffer overruns or receive errors grew by 3 or more and by at least
     {network.errors-warn}; fails from {network.errors} on, observed over an hour or more. Without a second reading an
-    hour or more later, also warns above {network.errors}, for links that went down above {network.errors-warn}, over
-    the whole time since boot. The growth of a saturated counter is not judged, and port_xmit_wait never is.
+    hour or more later, also warns above {network.errors} over the whole time since boot, of a link that went down
+    above {network.carrier}, or more than 10 times where it is ten times what the other ports have. The growth of a saturated counter is not judged, and port_xmit_wait never is.
 
     Source: counters of /sys/class/infiniband/*/ports/*; widths of the InfiniBand specification; thresholds of
     ibcheckerrors
@@ -177,8 +180,29 @@ def _of_transport(box: Box, growth: Growth, port: IbPort) -> Judgement:
 
 
 def _link_total(box: Box, port: IbPort) -> Judgement | None:
-    often, rarely = box.settings.limit("network.errors"), box.settings.limit("network.errors-warn")
-    return _total(box, port, of_cable, lambda row: rarely if row.name == DOWNED else often)
+    often = box.settings.limit("network.errors")
+    return _downs_total(box, port) or _total(box, port, _of_signal, lambda _: often)
+
+
+def _of_signal(row: Fact) -> bool:
+    return of_cable(row) and row.name != DOWNED
+
+
+def _downs_total(box: Box, port: IbPort) -> Judgement | None:
+    """A warning where its link went down too often since boot, or far more often than those of the other ports."""
+    file, limit = f"counters/{DOWNED}", box.settings.limit("network.carrier")
+    downs = _counts(port, of_cable).get(file)
+    if not isinstance(downs, int) or downs <= FEW_DOWNS:
+        return None
+    if (since := flood(box, downs, None, limit, DAY_S)) is not None:
+        allowed = f"{since} ({limit:g} a day allowed)"
+    else:
+        others = [*_elsewhere(box, port, file, of_cable)]
+        if len(others) < FEWEST_PORTS or downs <= FEW_DOWNS * (usual := median(others)):
+            return None
+        allowed = f"in all, usual here: {usual:g}"
+    message, evidence = f"{DOWNED}: {counted(downs, 'event')} {allowed}", (Evidence(file_of(port, file), downs),)
+    return Judgement(Status.WARN, message, downs, limit, "a day", evidence, fault=Fault.PORT_ERRORS)
 
 
 def _transport_total(box: Box, port: IbPort) -> Judgement | None:
@@ -197,8 +221,7 @@ def _total(box: Box, port: IbPort, picked: Picked, limit: Callable[[Fact], float
     read = {file: count for file, count in _counts(port, picked).items() if isinstance(count, int)}
     for file, count in sorted(read.items(), key=lambda item: -item[1]):
         allowed, name = limit(_row(file)), _name(file)
-        others = None if name == DOWNED else _elsewhere(box, port, file, picked)
-        if (since := flood(box, count, others, allowed, HOUR_S)) is not None:
+        if (since := flood(box, count, _elsewhere(box, port, file, picked), allowed, HOUR_S)) is not None:
             message = f"{name}: {counted(count, 'event')} {since} ({allowed:g} an hour allowed)"
             evidence = (Evidence(file_of(port, file), count),)
             fault, remedy = (Fault.PORT_ERRORS, "") if of_cable(_row(file)) else _blamed([file])
