@@ -179,6 +179,10 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
     found = chain(same_moment(box, findings), _trained_below(box, findings), lost_boards(box, findings))
     for together, component in found:
         add(together, component)
+    supplies = {each.key for components in common.values() for each in components if is_air_or_power(each)}
+    for finding in findings:  # adapters beside GPUs that lack air
+        if finding.status in BAD and finding.shared is not None and finding.shared.key in supplies:
+            add([finding], finding.shared)
     return {key: tuple(components) for key, components in common.items()}
 
 

@@ -107,9 +107,10 @@ FOLLOWING: Mapping[Kind, frozenset[FaultKind]] = {
         Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_FAILED, Fault.DRIVER_NOT_LOADED, Fault.CONTAINER_RUNTIME,
         Fault.CONTAINER_ERROR, Fault.DRIVER_STUCK,
     }),
-    "port": frozenset({Fault.HCA_OVERHEATING}),
+    "port": frozenset({Fault.HCA_OVERHEATING}), "host": frozenset({Fault.HCA_OVERHEATING}),
 }  # fmt: skip
-"""What says nothing of the component of this kind: of a GPU that is dead or does not answer, of a hot transceiver."""
+"""What says nothing of the component of this kind: of a GPU that is dead or does not answer, of a hot transceiver, of
+the air of a host."""
 _SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT, Fault.TEST_FAILED})
 """What another fault of the component shows as."""
 

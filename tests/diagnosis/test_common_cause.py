@@ -178,6 +178,14 @@ def test_gpus_beside_each_other_that_are_hot_share_their_air(
     assert found.keys() == {due}
 
 
+@pytest.mark.parametrize(("gpus", "number"), [((4, 5, 6, 7), 1), ((4,), 2)])
+def test_an_adapter_is_hot_for_want_of_the_air_that_gpus_lack(
+    gpus: tuple[int, ...], number: int, tmp_path: Path
+) -> None:
+    log = ["3600.0;mlx5_core 0000:0c:00.0: temp_warn:198:(pid 0): High temperature on sensors with bit set 0x0 0x1"]
+    assert len(causes(tmp_path, log, hot(*(GPUS[gpu] for gpu in gpus)))) == number
+
+
 def test_hot_gpus_of_different_switches_are_causes_of_their_own(tmp_path: Path) -> None:
     assert len(causes(tmp_path, [], hot(GPUS[0], GPUS[5]))) == 2
 
