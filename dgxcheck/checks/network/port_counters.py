@@ -28,7 +28,7 @@ _FOLDERS = ("counters", "hw_counters")
 _AT_BOOT = 10
 """Times the limit that a total since boot may have: peers that came and went, a fabric that was set up."""
 FEW_DOWNS, FEWEST_PORTS = 10, 3
-"""Of a link since its counters were cleared (infiniband-diags, error_thresholds); other ports that say what is usual."""
+"""Of a link since its counters were cleared (infiniband-diags, error_thresholds); ports that say what is usual."""
 PROGRAM = "program"
 _NOT_BEFORE = skip("no-history", "its counters were not read before")
 _NO_COUNTERS = skip("not-supported", "the port has none of these counters")
@@ -124,8 +124,9 @@ def _of_link(box: Box, growth: Growth, port: IbPort) -> Judgement:
     """Fails if a link went down since the counters were first read (link_downed). Warns if symbol errors, link
     recoveries, local integrity errors, buffer overruns or receive errors grew by 3 or more and by at least
     {network.errors-warn}; fails from {network.errors} on, observed over an hour or more. Without a second reading an
-    hour or more later, also warns above {network.errors} over the whole time since boot, of a link that went down
-    above {network.carrier}, or more than 10 times where it is ten times what the other ports have. The growth of a saturated counter is not judged, and port_xmit_wait never is.
+    hour or more later, also warns above {network.errors} over the whole time since boot, of a link that went down above
+    {network.carrier}, or more than 10 times where it is ten times what the other ports have. The growth of a saturated
+    counter is not judged, and port_xmit_wait never is.
 
     Source: counters of /sys/class/infiniband/*/ports/*; widths of the InfiniBand specification; thresholds of
     ibcheckerrors
