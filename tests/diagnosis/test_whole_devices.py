@@ -311,15 +311,33 @@ def test_a_driver_that_found_no_gpu(base: str, there: bool, due: list[str], tmp_
 
 @pytest.mark.parametrize(("base", "gone", "due"), [
     ("dgx-h100", (4, 5, 6, 7), "host/host/GPU baseboard"), ("dgx-h100", (0, 2, 5, 7), "host/host/GPU baseboard"),
-    ("dgx-2", range(8, 16), "host/host/GPU baseboard"), ("dgx-a100", (1, 6), "slot/missing GPU"),
+    ("dgx-2", range(8, 16), "host/host/GPU baseboard"),
+    ("dgx-a100", (1, 6), "slot/below 0000:0e:00.0, 0000:b6:00.0/missing GPU"),
     ("dgx-1-v100", (2, 3), "slot/0000:08:00.0/missing GPU"),
+    ("gb300-nvl72", (0,), "slot/0008:05:00.0/missing GPU"),
 ])  # fmt: skip
 def test_half_of_the_gpus_are_missing_for_one_reason(base: str, gone: Sequence[int], due: str, tmp_path: Path) -> None:
     """What connects and feeds them all is to blame where no bridge is above those that are missing alone."""
     path = tmp_path / "half.json"
     path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": base, "facts": {}, "add": {},
                                 "drop": [wired(base).gpus[gpu] for gpu in gone]}))  # fmt: skip
-    assert due in [cause["id"] for cause in judged(str(path))[1]["causes"]]
+    found = [cause["id"] for cause in judged(str(path))[1]["causes"]]
+    assert due in found
+    assert not any("ACS" in cause for cause in found)
+
+
+def test_a_connectx_8_is_one_device_in_its_two_pci_domains(tmp_path: Path) -> None:
+    """It carries the switch of GPU1; where it does not come up its DMA function beside the GPU is missing with it."""
+    log = ("NVRM: Xid (PCI:0009:06:00): 79, GPU has fallen off the bus.",
+           *(f"mlx5_core 0000:03:00.0: {line}" for line in DIED))  # fmt: skip
+    lost: dict[str, Json] = {"nvml nvmlDeviceGetHandleByIndex 1": {"missing": "lost", "detail": "NVML 15: GPU is lost"}}
+    (dead,) = causes(tmp_path, "gb300-nvl72", lost, log)
+    assert dead["id"] == "hca/0000:03:00.0"
+    path = tmp_path / "missing.json"
+    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "gb300-nvl72", "drop": [
+        "0000:03:00.0", "0009:03:00.0", "/sys/class/infiniband/mlx5_0", "/sys/class/net/ib0"]}))  # fmt: skip
+    (missing,) = judged(str(path))[1]["causes"]
+    assert (missing["component"]["part"], missing["component"]["bdf"]) == ("missing HCA", "0009:04:00.0")
 
 
 def test_gpus_without_c2c_are_one_cause(tmp_path: Path) -> None:

@@ -126,6 +126,13 @@ def test_a_dropped_gpu_is_gone_everywhere_and_nvml_counts_anew(folder: Path) -> 
     assert later.text(f"{COUNTERS}/symbol_error") == "5\n"
 
 
+def test_the_bridges_above_a_dropped_function_stay(tmp_path: Path) -> None:
+    """No recording says where a bridge is that leads to something: what is below it does."""
+    source = open_source(overlay(tmp_path, base="dgx-1-v100", drop=["0000:06:00.0"]))
+    port = source.link(f"{PCI}/0000:04:10.0")
+    assert port == "../../../devices/pci0000:00/0000:00:02.0/0000:03:00.0/0000:04:10.0"
+
+
 def test_a_path_can_be_dropped(folder: Path) -> None:
     source = open_source(overlay(folder, drop=[f"{COUNTERS}/symbol_error", "mlx5_0"]))
     assert source.names("/sys/class/infiniband") == ()

@@ -116,9 +116,10 @@ def acs_rules(box: Box) -> Mapping[str, AcsRule]:
     of_cpu = _of(box, NVIDIA, _CPUS)
     others, to_end, to_gpu, top = _RULES[here.kind]
     found = dict.fromkeys((*_of(box, MELLANOX, _SWITCHES), *of_cpu), others)
-    if here.kind == "direct":  # which bits fit a GPU whose DMA function is missing is not known
+    if here.kind == "direct":  # which bits fit a GPU or a DMA function where the other is missing is not known
         roots = {fork.root for fork in here.forks}
-        paths = (gpu.path for gpu in box.topology.gpus if isinstance(gpu.path, tuple))
+        ends = (*box.topology.gpus, *_of(box, MELLANOX, (DATA_DIRECT,)).values())
+        paths = (end.path for end in ends if isinstance(end.path, tuple))
         alone = [path[1:-1] for path in paths if path[1:2] and path[1] not in roots]
         found = {port: rule for port, rule in found.items() if not any(port in above for above in alone)}
     for fork in here.forks:

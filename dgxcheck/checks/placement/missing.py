@@ -63,7 +63,8 @@ def missing(box: Box, what: DeviceType) -> Component:
     if place is None and what == "GPU" and _most_are_missing(box) and (of_all := baseboard(box)) is not None:
         return of_all
     if place is None:
-        return Component(kind="slot", name="", part=f"missing {what}")
+        each = ", ".join(path[-1] for path in ports) if len(ports) == _absent(box, what) else ""
+        return Component(kind="slot", name=f"below {each}" if each else "", part=f"missing {what}")
     both = not place.is_switch and place == _place(box, _OTHER[what])
     part = "missing PCIe switch" if both else f"missing {what}"
     return Component(kind="slot", name=place.name, bdf=place.bridge, part=part)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording.keys import FILE_KINDS, GroupedFacts, find, insert
 from dgxcheck.source.recording.load import Recording, recording
@@ -81,6 +82,7 @@ def _put(lines: GroupedFacts, key: str, fact: Json, path: str) -> None:
 
 def _drop(lines: GroupedFacts, subject: str) -> bool:
     """Take a bdf or a path out: its own lines, its name in the parent's, its place in NVML's list."""
+    _keep_bridges(lines, subject)
     gone = [line for line in lines if _is_of(line, subject)]
     for line in gone:
         del lines[line]
@@ -98,6 +100,17 @@ def _drop(lines: GroupedFacts, subject: str) -> bool:
                     del facts[name]
                     parents += 1
     return bool(gone or parents) | _renumbered(lines, subject)
+
+
+def _keep_bridges(lines: GroupedFacts, subject: str) -> None:
+    """The bridges above a PCI function stay when it goes: where they are is known from its own place alone."""
+    group = lines.get(PCI_DEVICES, {})
+    links, present = group.get("link"), group.get("names")
+    if isinstance(links, dict) and isinstance(present, list) and isinstance(target := links.get(subject), str):
+        steps = target.split("/")
+        for place, bridge in enumerate(steps):
+            if bridge in present and bridge != subject:
+                links.setdefault(bridge, "/".join(steps[: place + 1]))
 
 
 def _is_of(line: str, subject: str) -> bool:
