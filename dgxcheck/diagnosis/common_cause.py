@@ -19,6 +19,7 @@ from dgxcheck.facts.faults import DEVICE_DEAD, Fault
 from dgxcheck.facts.ids import PCI_BRIDGE
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
+from dgxcheck.topology.paths import NEAR
 from dgxcheck.xid.relations import WINDOW_S
 
 _POWER = host_part("power supply")
@@ -46,7 +47,7 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
     gone, unpowered = _gone(findings), _unpowered(findings)
     for together in _moments([finding for finding in dead if _times(finding, "device")], "device"):
         lost = sorted({finding.subject.bdf or "" for finding in together})
-        whole = (_shared(box, lost, gone) or board_of(box, lost)) if {*lost} - unpowered else _POWER
+        whole = (_shared(box, lost, gone) or _adapter_above(box, lost) or board_of(box, lost)) if {*lost} - unpowered else _POWER
         if whole is not None or any(finding.subject.kind != "hca" for finding in together):
             yield [finding for finding in dead if finding.subject.bdf in lost], whole or _POWER
 
@@ -99,6 +100,17 @@ def _shared(box: Box, lost: Sequence[str], gone: set[str | None]) -> Component |
         of_all = all(any(component.key == whole.key for component in others) for others in wholes[1:])
         if of_all and not _works(box, whole, gone):
             return whole
+    return None
+
+
+def _adapter_above(box: Box, lost: Sequence[str]) -> Component | None:
+    """The one adapter among the lost devices that is the PCIe switch of all the others: a ConnectX-8 with DMA functions
+    beside GPUs is in several PCI domains."""
+    devices = [device for bdf in lost if (device := box.topology.device(bdf)) is not None]
+    for nic in devices if len(devices) == len(lost) > 1 else ():
+        others = [each for each in devices if each is not nic]
+        if nic.dma is not None and all(box.topology.link(each, nic).pci in NEAR for each in others):
+            return Component(kind="hca", name=nic.name, bdf=nic.bdf, shared_by=tuple(each.name for each in others))
     return None
 
 

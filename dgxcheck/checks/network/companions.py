@@ -14,6 +14,7 @@ from dgxcheck.checks.network.hcas import bridges, nics
 from dgxcheck.checks.network.lacking import without_dma
 from dgxcheck.checks.network.port_counters import evidence_of, grown_of, of_any
 from dgxcheck.checks.network.ports import port_subject, ports
+from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.components.locate import off_the_bus
@@ -62,8 +63,10 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     alone = without_dma(nics(box))
     if len(alone) == 1:
         yield Component(kind="hca", name=alone[0].name, bdf=alone[0].bdf, part="DMA function")
-    else:
-        yield Component(kind="slot", name="", part="missing DMA function")
+        return
+    if not alone:  # it is missing with the adapter that it is a part of
+        yield missing(box, "HCA")
+    yield Component(kind="slot", name="", part="missing DMA function")
 
 
 def _switch_ports(box: Box) -> Judged:
