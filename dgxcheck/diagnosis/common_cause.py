@@ -47,7 +47,8 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
     gone, unpowered = _gone(findings), _unpowered(findings)
     for together in _moments([finding for finding in dead if _times(finding, "device")], "device"):
         lost = sorted({finding.subject.bdf or "" for finding in together})
-        whole = (_shared(box, lost, gone) or _adapter_above(box, lost) or board_of(box, lost)) if {*lost} - unpowered else _POWER
+        around = _shared(box, lost, gone) or _adapter_above(box, lost) or board_of(box, lost)
+        whole = around if {*lost} - unpowered else _POWER
         if whole is not None or any(finding.subject.kind != "hca" for finding in together):
             yield [finding for finding in dead if finding.subject.bdf in lost], whole or _POWER
 

@@ -283,7 +283,7 @@ def test_a_quiet_minute_acquits_no_total(name: str, total: int, due: str, tmp_pa
                                                     (30, 51, "warn")])  # fmt: skip
 def test_links_that_go_down_everywhere_are_the_fabrics(others: int, own: int, due: str, tmp_path: Path) -> None:
     """Or its maintenance: up to five a day since boot, or ten times what the other ports have."""
-    every = {PORT.format(number, "counters/link_downed"): f"{others}\n" for number in (0, 2, 3)}
+    every: dict[str, Json] = {PORT.format(number, "counters/link_downed"): f"{others}\n" for number in (0, 2, 3)}
     found = box(changed(tmp_path, every | {PORT.format(1, "counters/link_downed"): f"{own}\n"}))
     assert (said(found, "network.port-errors", "mlx5_1/1") == ["warn"]) is (due == "warn")
 

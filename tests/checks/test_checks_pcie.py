@@ -110,7 +110,8 @@ def test_generation(facts: dict[str, Json], due: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("slow", "due"), [(1, "warn"), (3, "warn"), (4, "skip not-in-level")])
 def test_idle_links_are_judged_by_most_of_those_that_are_as_idle(slow: int, due: str, tmp_path: Path) -> None:
-    facts = {f"nvml nvmlDeviceGetCurrPcieLinkGeneration {gpu.bdf}": 4 for gpu in box("dgx-b200").gpus[:slow]}
+    gpus = box("dgx-b200").gpus[:slow]
+    facts: dict[str, Json] = {f"nvml nvmlDeviceGetCurrPcieLinkGeneration {gpu.bdf}": 4 for gpu in gpus}
     assert said(box(changed(tmp_path, facts, "dgx-b200")), "pcie.generation", "0000:1b:00.0") == [due]
 
 

@@ -113,13 +113,13 @@ def acs_rules(box: Box) -> Mapping[str, AcsRule]:
     """By the bdf of the port, which may lack the capability; empty for a machine without rules of its own."""
     if (here := pairing(box)) is None:
         return {}
-    of_cpu = _of(box, NVIDIA, _CPUS)
+    of_cpu, dma = _of(box, NVIDIA, _CPUS), _of(box, MELLANOX, (DATA_DIRECT,))
     others, to_end, to_gpu, top = _RULES[here.kind]
     found = dict.fromkeys((*_of(box, MELLANOX, _SWITCHES), *of_cpu), others)
     if here.kind == "direct":  # which bits fit a GPU or a DMA function where the other is missing is not known
         roots = {fork.root for fork in here.forks}
-        ends = (*box.topology.gpus, *_of(box, MELLANOX, (DATA_DIRECT,)).values())
-        paths = (end.path for end in ends if isinstance(end.path, tuple))
+        ends = [*(gpu.path for gpu in box.topology.gpus), *(end.path for end in dma.values())]
+        paths = [path for path in ends if isinstance(path, tuple)]
         alone = [path[1:-1] for path in paths if path[1:2] and path[1] not in roots]
         found = {port: rule for port, rule in found.items() if not any(port in above for above in alone)}
     for fork in here.forks:
