@@ -309,6 +309,18 @@ def test_a_driver_that_found_no_gpu(base: str, there: bool, due: list[str], tmp_
     assert [f"{cause['severity']} {cause['id']}" for cause in judged(str(path))[1]["causes"]] == due
 
 
+@pytest.mark.parametrize(("facts", "due"), [
+    ({}, ["gpu.count"]), ({"text /proc/driver/nvidia/version": {"missing": "absent"}}, []),
+    ({"text /proc/sys/kernel/osrelease": "5.15.148-tegra\n"}, []),
+])  # fmt: skip
+def test_a_driver_without_gpus_had_some(facts: Json, due: list[str], tmp_path: Path) -> None:
+    """It is loaded where it finds one alone; of a Jetson none is on PCI."""
+    path = tmp_path / "none.json"
+    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "l40s-x8", "drop": wired("l40s-x8").gpus,
+                                "facts": facts}))  # fmt: skip
+    assert [each["id"] for each in judged(str(path))[1]["findings"] if each["status"] == "fail"] == due
+
+
 @pytest.mark.parametrize(("base", "gone", "due"), [
     ("dgx-h100", (4, 5, 6, 7), "host/host/GPU baseboard"), ("dgx-h100", (0, 2, 5, 7), "host/host/GPU baseboard"),
     ("dgx-2", range(8, 16), "host/host/GPU baseboard"),

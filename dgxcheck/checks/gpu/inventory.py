@@ -19,7 +19,7 @@ from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.host import Host
+from dgxcheck.facts.host import Host, Modules, NvidiaDriver
 from dgxcheck.facts.ids import MIB, NVIDIA, NvmlReturn
 from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
 from dgxcheck.facts.nvml.gpu import GpuBoard
@@ -58,8 +58,9 @@ def _with_driver(box: Box) -> list[Device]:
 
 def _count_judgement(box: Box) -> Judgement:
     """Fails if the machine has fewer GPUs than its reference machine; without one, if a minor number is left that the
-    driver has given to no GPU, or if a CPU of Grace has fewer GPUs than another. Not judged in containers and virtual
-    machines, which see only the GPUs assigned to them. Unknown if no GPU is visible at all and no profile was named.
+    driver has given to no GPU, if a CPU of Grace has fewer GPUs than another, or if none is on PCI while the NVIDIA
+    driver is loaded, which does not stay loaded where it finds none. Not judged in containers and virtual machines,
+    which see only the GPUs assigned to them. Unknown if no GPU is visible at all and no profile was named.
 
     Source: GPUs in /sys/bus/pci/devices and nvmlDeviceGetCount against the profile, nvmlDeviceGetMinorNumber and
     numa_node
@@ -76,6 +77,12 @@ def _count_judgement(box: Box) -> Judgement:
         if (gap := box.topology.nameless) is not None:
             return unjudged(gap)
         none = Evidence(PCI_DEVICES, pci.reason if isinstance(pci, Missing) else "no NVIDIA GPU")
+        driver = box.snapshot.modules.driver if isinstance(box.snapshot.modules, Modules) else None
+        seen = not isinstance(pci, Missing) and not _is_tegra(box)
+        if seen and not why and isinstance(driver, NvidiaDriver):
+            message = "no NVIDIA GPU is on PCI, and their driver is loaded: it found some at its start"
+            evidence = (none, Evidence("/proc/driver/nvidia/version", driver.version))
+            return judged(Fault.GPU_MISSING, message, 0, None, "GPUs", evidence, fails=True)
         message = f"no NVIDIA GPU is visible, and no profile was named{_of_others(box)}"
         return Judgement(Status.UNKNOWN, message, 0, None, "GPUs", (none,))
     if choice is None or choice.how == "gpus" or (number := choice.number("gpu.count")) is None:
@@ -90,6 +97,12 @@ def _count_judgement(box: Box) -> Judgement:
     note = f"; bound to no driver: {', '.join(unbound)}" if unbound else ""
     message = f"{present} of {counted(int(number.value), 'GPU')} found ({choice.profile.title}){note}"
     return judged(Fault.GPU_MISSING, message, present, number.value, "GPUs", evidence, fails=present < number.value)
+
+
+def _is_tegra(box: Box) -> bool:
+    """Jetson: its GPU is no PCI device, and the driver serves its display."""
+    host = box.snapshot.host
+    return isinstance(host, Host) and str(host.kernel_release).endswith("-tegra")
 
 
 def _fewer_than_there_were(box: Box) -> Judgement | None:
