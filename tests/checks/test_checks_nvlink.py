@@ -252,6 +252,16 @@ def test_one_recovery_with_an_xid_74_fails(counter: str, xid_of: str, due: str, 
     assert said(box(str(path)), "nvlink.errors", f"{GPU2} 0") == [due]
 
 
+@pytest.mark.parametrize(("errors", "due"), [(25, "warn"), (26, "fail")])
+def test_errors_left_after_correction_make_a_rate(errors: int, due: str, tmp_path: Path) -> None:
+    """A link of 53.125 GB/s carries 2.55e13 bits within the minute; 1e-12 of them may be wrong."""
+    gpu, path = "0000:52:00.0", tmp_path / "rate.json"
+    link = f"nvml nvmlDeviceGetFieldValues {gpu}"
+    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-b200", "facts": {f"{link} 3 219": 0},
+                                "later": [{"at_s": 60, "facts": {link: {"3 219": errors}}}]}))  # fmt: skip
+    assert said(box(str(path)), "nvlink.errors", f"{gpu} 3") == [due]
+
+
 def test_expected_links_may_come_from_the_profile_alone(tmp_path: Path) -> None:
     four = replace(NO_GRAPH, numbers={"nvlink.links": Number(value=4, source="test")})
     facts: dict[str, Json] = {STATE.format(bdf, link): 0 for bdf, link in ((GPU2, 3), (GPU3, 3), (GPU2, 4), (GPU3, 4))}

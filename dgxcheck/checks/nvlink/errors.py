@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, judged, skip
@@ -33,7 +35,8 @@ def _errors(box: Box) -> Judged:
     {nvlink.recoveries} or {nvlink.crc} on, and on the first recovery if the kernel log has Xid 74 of the GPU since its
     last reset or driver load. Without a second reading an hour or more later, also warns above {nvlink.total} (CRC:
     {nvlink.total-crc}) over the whole time since boot; fewer are no fault. From NVLink 5 on fails on a recovery that
-    failed and on an effective or symbol error rate above {nvlink.ber}, and warns on a recovery that succeeded.
+    failed and on an effective or symbol error rate above {nvlink.ber}, which NVML reports or the growth of the errors
+    makes, and warns on a recovery that succeeded.
 
     Source: nvmlDeviceGetNvLinkErrorCounter, from NVLink 5 on NVML_FI_DEV_NVLINK_COUNT_*; DCGM's health watch, which
     fails on a recovery before NVLink 5, and on 100 CRC errors a second
@@ -130,18 +133,31 @@ def _judged(box: Box, growth: Growth, old: NvLinkErrors | None, new: NvLinkError
     recoveries = events.get("recovery", 0)
     xid = _xid_74(box, new.bdf) if recoveries else None
     crc = max((events.get(name, 0) for name in CRC), default=0) / max(growth.seconds, 1.0)
-    many = recoveries >= box.settings.limit("nvlink.recoveries") or crc >= box.settings.limit("nvlink.crc")
+    ber = _growing_ber(box, growth, new, errors)
+    many = (recoveries >= box.settings.limit("nvlink.recoveries") or crc >= box.settings.limit("nvlink.crc")
+            or ber > box.settings.limit("nvlink.ber"))  # fmt: skip
     evidence = tuple(_asked(new, name) for name in errors)
     total = sum(errors.values())
     by_counter = ", ".join(f"{name} {more}" for name, more in errors.items())
     message = f"link {new.link}: {counted(total, 'new error')} {growth.how} ({by_counter})"
     if crc >= 1:
         message += f", {crc:.0f} CRC errors a second"
+    if ber:
+        message += f", {ber:.0e} of all bits"
     if xid is not None:
         message += "; Xid 74 of this GPU in the kernel log"
         evidence += (xid,)
     failed = xid is not None or many
     return judged(Fault.NVLINK_ERRORS, message, total, 0, "errors", evidence, warns=True, fails=failed)
+
+
+def _growing_ber(box: Box, growth: Growth, link: NvLinkErrors, errors: Mapping[str, int]) -> float:
+    """New errors that were left after correction, of all bits that the link carries in that time; 0.0 where there are
+    none, or its rate is not known."""
+    left = max((errors.get(name, 0) for name in ("effective", "symbols")), default=0)
+    speeds = (row.speed_mbs for row in rows(box.snapshot.nvlink_rate) if (row.bdf, row.link) == (link.bdf, link.link))
+    speed = next(speeds, 0) if left else 0
+    return left / (speed * 8e6 * growth.seconds) if isinstance(speed, int) and speed and growth.seconds > 0 else 0.0
 
 
 def _xid_74(box: Box, bdf: str) -> Evidence | None:
