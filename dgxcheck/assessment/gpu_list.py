@@ -98,8 +98,12 @@ def _one(topology: Topology, devices: Sequence[Device], word: str, kind: str) ->
     for number, nic in enumerate(nics):
         if word.lower() == f"nic{number}" and nic in devices:
             return nic
-    for lost in topology.gaps:
+    closed = [gap for gap in topology.gaps if gap.where.startswith("nvmlDeviceGetHandleByIndex ")]
+    unlisted = [found for found in devices if found.kind == "gpu" and found.index is None]
+    for lost in closed:
         if word.isdecimal() and lost.where == f"nvmlDeviceGetHandleByIndex {int(word[:9])}":
+            if len(unlisted) == len(closed) == 1:
+                return unlisted[0]
             raise BadInput(f"GPU {word} cannot be accessed: {lost}; 'dgxcheck topo' shows what is known about it")
     choices = ", ".join(f"{found.name} ({found.bdf})" if found.bdf else found.name for found in devices)
     hint = f"give the index, name, bus id or UUID of one of {choices}" if choices else f"the machine has no {kind}s"

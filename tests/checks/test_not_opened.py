@@ -40,7 +40,7 @@ def test_several_answers_name_no_gpu(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("argv", "code", "words"), [
-    (("health", "-i", "2"), 3, "GPU 2 cannot be accessed: NVML 15: GPU is lost; 'dgxcheck topo' shows"),
+    (("health", "-i", "2"), 2, "FAIL  GPU (0a:00.0): lost"),
     (("health", "-i", "9"), 3, "no GPU '9'; give the index, name, bus id or UUID of one of GPU0 (0000:06:00.0)"),
     (("health", "-i", "0", "--only", "gpu.lost"), 0, ""),
     (("topo", "--path", "GPU0", "nic1"), 0, "GPU0 (0000:06:00.0) - mlx5_1 (0000:0c:00.0): PHB"),
@@ -52,3 +52,10 @@ def test_devices_that_are_asked_for(
     lost: Json = {"missing": "lost", "detail": "NVML 15: GPU is lost", "code": 15}
     assert main([*argv, "--from", changed(tmp_path, {f"{NVML}HandleByIndex 2": lost})]) == code
     assert words in "".join(capsys.readouterr())
+
+
+def test_of_two_lost_gpus_the_number_says_not_which(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lost: Json = {"missing": "lost", "detail": "NVML 15: GPU is lost", "code": 15}
+    path = changed(tmp_path, {f"{NVML}HandleByIndex {number}": lost for number in (2, 5)})
+    assert main(["health", "-i", "2", "--from", path]) == 3
+    assert "GPU 2 cannot be accessed: NVML 15: GPU is lost; 'dgxcheck topo' shows" in capsys.readouterr().err
