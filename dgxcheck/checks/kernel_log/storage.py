@@ -13,6 +13,7 @@ from dgxcheck.checks.host.disks import arrays_of, by_disk, lost_members, own_dis
 from dgxcheck.checks.kernel_log.device_log import events_of, grouped, happened, lines, nothing_logged, reach
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog
 from dgxcheck.facts.missing import Missing, need
 from dgxcheck.lazy_pattern import LazyPattern
@@ -122,13 +123,22 @@ def _file_systems(box: Box) -> Judged:
     Source: Linux fs/ext4, fs/jbd2, fs/xfs, fs/btrfs, net/sunrpc/clnt.c
     """
     log, disks = need(box.snapshot.kernel_log), own_disks(box)
-    damaged = [event for event in events_of(log, "file system") if _is_own(event.part, disks)]
+    root = _root_disk(box)
+    damaged = [event for event in events_of(log, "file system") if _is_own(event.part, disks) or event.part == root]
     for name, events in grouped((event.part, event) for event in damaged).items():
         yield Subject(kind="disk", name=name, bdf=None), _file_system(log, events)
     if servers := events_of(log, "file server"):
         yield HOST, _servers(log, servers)
     elif not damaged:
         yield HOST, nothing_logged(log, "no errors of file systems logged")
+
+
+def _root_disk(box: Box) -> str | None:
+    """The disk of which the kernel command line says that the root is on it: ``root=/dev/sda2``."""
+    host = box.snapshot.host
+    words = str(host.cmdline).split() if isinstance(host, Host) else ()
+    root = next((word.partition("=/dev/")[2] for word in words if word.startswith("root=/dev/")), "")
+    return root.rstrip("0123456789") or None
 
 
 def _file_system(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
