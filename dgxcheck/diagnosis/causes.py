@@ -20,6 +20,7 @@ from dgxcheck.diagnosis.form_factor import has_fabric_elsewhere
 from dgxcheck.diagnosis.model import Cause, Diagnosis
 from dgxcheck.diagnosis.preserve import preserve_evidence
 from dgxcheck.diagnosis.set_cover import set_cover
+from dgxcheck.diagnosis.shared_by_many import with_places
 from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import DEVICE_ABSENT, DEVICE_DEAD, GPU_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -194,7 +195,7 @@ def _cause(
     faults = tuple(dict.fromkeys(each.judgement.fault for each in ordered if each.judgement.fault is not None))
     steps, recurrence = actions(box, component, ordered, dead)
     return Cause(
-        component=_of_the_rack(box, with_ports(component, ordered)),
+        component=_of_the_rack(box, with_places(component, ordered)),
         explains=tuple(finding.key for finding in ordered),
         faults=faults,
         severity=ordered[0].status,
@@ -233,20 +234,6 @@ def candidates(findings: Sequence[Finding], slow: Collection[Finding]) -> Mappin
     """By key of each slow finding: the components on its path that no good figure exonerates."""
     good = {finding.traffic: exonerated(findings, finding) for finding in slow}
     return {each.key: [one for one in each.crossed if one.key not in good[each.traffic]] for each in slow}
-
-
-def with_ports(component: Component, explained: Sequence[Finding]) -> Component:
-    """An NVSwitch with the ports that its SXids name and the GPUs whose findings it explains: NVML does not say which
-    port a GPU's NVLink leads to. Every other component as it is.
-    """
-    if component.kind != "nvswitch" or component.peer_bdf is not None:
-        return component
-    events = [event for each in explained if each.subject.bdf == component.bdf for event in each.judgement.events]
-    ports = {event.link for event in events if event.kind == "nvswitch" and event.link is not None}
-    positions = {own.position for each in explained for own in each.blames if own.key == component.key}
-    ports |= {int(position) for position in positions if position.isdecimal()}
-    gpus = dict.fromkeys(finding.subject.name for finding in explained if finding.subject.kind == "gpu")
-    return replace(component, position=", ".join(map(str, sorted(ports))), shared_by=tuple(gpus))
 
 
 def _of_the_rack(box: Box, component: Component) -> Component:

@@ -107,10 +107,12 @@ def _is_chosen(finding: Finding) -> bool:
 
 
 def _others(component: Component, findings: Sequence[Finding]) -> tuple[Component, ...]:
-    """What all of the findings can come from as well; a part of the host at another position is the same part."""
+    """What all of the findings can come from as well; a part of the host at another position is the same part, and an
+    array is to blame for its disk."""
     keys = set.intersection(*({blame.key for blame in finding.blames} for finding in findings)) - {component.key}
     others = {blame.key: blame for blame in findings[0].blames if blame.key in keys}
-    return tuple(other for other in others.values() if other.kind != "host" or other.part != component.part)
+    same = (("host", component.part), ("disk", ""))
+    return tuple(other for other in others.values() if (other.kind, other.part) not in same)
 
 
 def by_elimination(component: Component, keys: Sequence[str], paths: Mapping[str, Sequence[Component]]) -> Confidence:

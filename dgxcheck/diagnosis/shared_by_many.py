@@ -9,6 +9,7 @@ from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.network.ports import same_cards
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import NVSWITCHES, board
+from dgxcheck.facts.record import replace
 
 FEWEST = 3
 """GPUs with NVLink errors; of two, one or the link between them is the likelier cause."""
@@ -58,3 +59,20 @@ def boards_of(box: Box, judged: Sequence[Finding]) -> int:
     """How many boards these GPUs are on: the two of a K80 have one heat sink."""
     devices = [box.topology.device(finding.subject.bdf or "") for finding in judged]
     return len({board(box, device) for device in devices if device is not None})
+
+
+def with_places(component: Component, explained: Sequence[Finding]) -> Component:
+    """An NVSwitch with the ports that its SXids name and the GPUs whose findings it explains: NVML does not say which
+    port a GPU's NVLink leads to; an array with its disks that errors name. Every other component as it is.
+    """
+    if component.kind == "disk" and component.name.startswith("md"):
+        disks = dict.fromkeys(each.subject.name for each in explained if each.subject.kind == "disk")
+        return replace(component, position=", ".join(name for name in disks if not name.startswith(("md", "ata"))))
+    if component.kind != "nvswitch" or component.peer_bdf is not None:
+        return component
+    events = [event for each in explained if each.subject.bdf == component.bdf for event in each.judgement.events]
+    ports = {event.link for event in events if event.kind == "nvswitch" and event.link is not None}
+    positions = {own.position for each in explained for own in each.blames if own.key == component.key}
+    ports |= {int(position) for position in positions if position.isdecimal()}
+    gpus = dict.fromkeys(finding.subject.name for finding in explained if finding.subject.kind == "gpu")
+    return replace(component, position=", ".join(map(str, sorted(ports))), shared_by=tuple(gpus))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 from hand_made import box_of, finding, planned, steps
+from judging import judged
 
 from dgxcheck.checks.engine.finding import Status, Subject
 from dgxcheck.components.component import Component
@@ -74,6 +77,25 @@ def test_data_of_an_array_is_lost_only_once_it_failed() -> None:
     assert [act.instruction.code for act in planned(box, array, Fault.ARRAY_FAILED)][1:] == [
         "drain-host", "reassemble-array", "restore-array",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("overlay", "due"), [
+    ("dgx-station-v100-disk-medium-errors", "sdc"), ("dgx-h200-raid0-disk-gone", "nvme4n1"),
+    ("dgx-a100-md-degraded", None),
+])  # fmt: skip
+def test_the_disk_of_an_array_is_named_where_errors_name_it(overlay: str, due: str | None) -> None:
+    (cause,) = judged(overlay)[1]["causes"]
+    assert cause["component"].get("position") == due
+    assert cause["confidence"]["level"] != "guess"
+
+
+@pytest.mark.parametrize(("disk", "due"), [("sda", ["disk/sda"]), ("sdz", [])])
+def test_the_disk_of_the_root_is_the_hosts_though_it_is_not_listed(disk: str, due: list[str], tmp_path: Path) -> None:
+    """``root=/dev/sda2``; another that is not there any more was removable."""
+    path = tmp_path / "read-only.json"
+    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-h100", "add": {
+        "kmsg 40": f"3600.0;EXT4-fs ({disk}2): Remounting filesystem read-only"}}))  # fmt: skip
+    assert [cause["id"] for cause in judged(str(path))[1]["causes"]] == due
 
 
 def test_a_disk_that_is_no_array_is_none_of_mdadms() -> None:

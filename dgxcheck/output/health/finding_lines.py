@@ -41,6 +41,8 @@ def component_name(component: Component) -> str:
     noun = f"{_NOUNS.get(component.kind, '')} {name}".strip()
     if component.kind == "gpus" and name != EVERY_GPU:
         noun = name
+    if component.position and component.kind == "disk":
+        return f"disk {component.position} of {name}"
     if component.position and not component.part:
         return f"{noun} port {component.position}"
     return f"{part} of {noun}" if part else noun
