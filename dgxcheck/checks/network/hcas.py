@@ -155,7 +155,9 @@ def _number(box: Box) -> Judgement:
     if on_pci:
         message += f"; {first_of([each.bdf for each in on_pci])} without an RDMA device (driver.bound, kernel.hca)"
     if few:
-        message += f"; too few behind the PCIe switch of {', '.join(gpu.name for gpu in few)}"
+        lacking = f"too few behind the PCIe switch of {', '.join(gpu.name for gpu in few)}"
+        enough = expected is not None and present >= expected  # in all: this machine had more than the reference has
+        message = f"{lacking}; {message}" if enough else f"{message}; {lacking}"
     if node is not None:
         message += f"; NUMA node {node} has fewer than GPUs, unlike the others"
     fewer = expected is not None and present + len(not_started) + len(on_pci) < expected
