@@ -83,3 +83,10 @@ def test_an_interface_that_was_set_down(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_a_queue_of_ipoib_that_timed_out(base: str, line: str, due: list[str], tmp_path: Path) -> None:
     assert carriers(tmp_path, base, {3600.0: line}, {}, {}) == due
+
+
+@pytest.mark.parametrize(("down", "due"), [(("eth0",), ["eth0"]), (("eth1",), ["eth1"]), (("eth0", "eth1"), [])])
+def test_a_link_of_a_bond_is_missed(down: tuple[str, ...], due: list[str], tmp_path: Path) -> None:
+    """The RDMA device of the bond stays up on the other; without both network.port-state judges it."""
+    facts: dict[str, Json] = {f"text {NET.format(name)}/carrier": "0\n" for name in down}
+    assert carriers(tmp_path, "dgx-b300", {}, {}, {}, facts) == due

@@ -21,6 +21,7 @@ from dgxcheck.checks.engine.growth import (
     uptime,
 )
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import NetInterface, had_carrier
 from dgxcheck.facts.ids import NETWORK
@@ -115,10 +116,23 @@ def _is_ipoib(box: Box, interface: NetInterface) -> bool:
 
 
 def _is_unplugged(box: Box, interface: NetInterface) -> bool:
-    """Has it no carrier, and had one? A port of an RDMA device is network.port-state's."""
+    """Has it no carrier, and had one or shares a bond? A port of an RDMA device is network.port-state's."""
     own = interface.bdf not in {device.bdf for device in rows(box.snapshot.infiniband)}
     alone = sum(each.bdf == interface.bdf for each in rows(box.snapshot.network)) == 1  # representors share a function
-    return own and alone and interface.carrier is False and had_carrier(interface)
+    meant = _is_bonded(box, interface) or (own and had_carrier(interface))
+    return alone and interface.carrier is False and meant
+
+
+def _is_bonded(box: Box, interface: NetInterface) -> bool:
+    """Is it a port of an adapter whose ports are one RDMA device, which another of them keeps up?
+
+    Linux drivers/infiniband/hw/mlx5/main.c: mlx5_bond_%d of a LAG.
+    """
+    card = card_of(interface.bdf) if isinstance(interface.bdf, str) else None
+    of_one = any(card_of(str(device.bdf)) == card and device.name.startswith("mlx5_bond_")
+                 for device in rows(box.snapshot.infiniband))  # fmt: skip
+    beside = (each for each in rows(box.snapshot.network) if card_of(str(each.bdf)) == card)
+    return of_one and any(each.carrier is True for each in beside)
 
 
 def _lost(interface: NetInterface) -> int:
@@ -139,7 +153,7 @@ def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgem
     if it has none, but lost one twice, so that it had one. InfiniBand counts the same in link_downed. Warns also if so
     many were lost between two readings or, by the kernel log, within the last day (the first minutes after boot apart,
     and not of an interface that was set down; those within half a minute are one), and if that log says that its
-    transmit queue timed out, that of IP over InfiniBand, too.
+    transmit queue timed out, that of IP over InfiniBand, too; and of an adapter whose ports are bonded if one has none.
 
     Source: carrier_down_count of /sys/class/net since Linux 4.16; threshold of Azure's node checks; kernel log
     (net/sched/sch_generic.c; mlx5 en_main.c and others)
@@ -153,6 +167,8 @@ def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgem
     if _is_unplugged(box, interface) and _lost(interface) <= box.settings.limit("network.carrier"):
         where = (Evidence(f"/sys/class/net/{interface.name}/carrier", False),)
         message = f"no carrier, and it had one since boot (lost {_lost(interface)} times)"
+        if _is_bonded(box, interface):
+            message = "no carrier, and its adapter is bonded: the bond lacks this link"
         remedy = _NO_CABLE.replace("INTERFACE", interface.name)
         return judged(Fault.ETHERNET_DOWN, message, evidence=where, warns=True, remedy=remedy)
     limit = box.settings.limit("network.carrier")
