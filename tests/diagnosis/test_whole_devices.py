@@ -309,6 +309,14 @@ def test_a_driver_that_found_no_gpu(base: str, there: bool, due: list[str], tmp_
     assert [f"{cause['severity']} {cause['id']}" for cause in judged(str(path))[1]["causes"]] == due
 
 
+def test_a_guest_that_lost_a_gpu_says_so_by_its_minor_number(tmp_path: Path) -> None:
+    path = tmp_path / "guest.json"
+    gone = wired("vm-h100-x8").gpus[2]
+    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "vm-h100-x8", "drop": [gone]}))
+    (cause,) = judged(str(path))[1]["causes"]
+    assert (cause["id"], cause["actions"][0]["action"]) == ("slot/missing GPU", "inspect")
+
+
 @pytest.mark.parametrize(("facts", "due"), [
     ({}, ["gpu.count"]), ({"text /proc/driver/nvidia/version": {"missing": "absent"}}, []),
     ({"text /proc/sys/kernel/osrelease": "5.15.148-tegra\n"}, []),

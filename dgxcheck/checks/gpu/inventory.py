@@ -59,8 +59,9 @@ def _with_driver(box: Box) -> list[Device]:
 def _count_judgement(box: Box) -> Judgement:
     """Fails if the machine has fewer GPUs than its reference machine; without one, if a minor number is left that the
     driver has given to no GPU, if a CPU of Grace has fewer GPUs than another, or if none is on PCI while the NVIDIA
-    driver is loaded, which does not stay loaded where it finds none. Not judged in containers and virtual machines,
-    which see only the GPUs assigned to them. Unknown if no GPU is visible at all and no profile was named.
+    driver is loaded, which does not stay loaded where it finds none. Not judged in containers and, but for minor
+    numbers, in virtual machines, which see only the GPUs assigned to them. Unknown if no GPU is visible at all and no
+    profile was named.
 
     Source: GPUs in /sys/bus/pci/devices and nvmlDeviceGetCount against the profile, nvmlDeviceGetMinorNumber and
     numa_node
@@ -86,7 +87,7 @@ def _count_judgement(box: Box) -> Judgement:
         message = f"no NVIDIA GPU is visible, and no profile was named{_of_others(box)}"
         return Judgement(Status.UNKNOWN, message, 0, None, "GPUs", (none,))
     if choice is None or choice.how == "gpus" or (number := choice.number("gpu.count")) is None:
-        return NO_REFERENCE if why else _fewer_than_there_were(box) or _fewer_than_beside(box) or NO_REFERENCE
+        return _fewer_than_there_were(box) or (None if why else _fewer_than_beside(box)) or NO_REFERENCE
     if why:
         return skip("not-visible", why)
     present = need(count(box)) - len(box.topology.gpus) + len(box.reference_gpus)

@@ -74,7 +74,7 @@ def _left_empty(box: Box, what: DeviceType) -> tuple[tuple[str, ...], ...]:
     """Paths of the ports that lead to nothing and led to the missing devices: by the last run, or because others of the
     kind stand below such ports in their parts of the tree, and there are no more of these than devices are missing.
 
-    A whole branch can be gone: of several ports those count that are the deepest. A root port to spare looks like one
+    A whole branch can be gone: of too many ports those count that are the deepest. A root port to spare looks like one
     that lost its branch, so it counts if both kinds of devices are missing.
     """
     ports = box.snapshot.empty_ports
@@ -92,8 +92,8 @@ def _left_empty(box: Box, what: DeviceType) -> tuple[tuple[str, ...], ...]:
     branches = {path: _branch(path) for bdf, path in empty.items() if bdf not in inner}
     found = [path for path, branch in branches.items() if branch in places
              or (len(branch) >= least and any(place[: len(branch)] == branch for place in places))]  # fmt: skip
-    depth = max(map(len, found), default=0)
-    deepest = tuple(path for path in found if len(path) == depth)
+    depth = max(map(len, found), default=0) if len(found) > number else 0
+    deepest = tuple(path for path in found if len(path) >= depth)
     return deepest if len(deepest) <= number else ()
 
 
