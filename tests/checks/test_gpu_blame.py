@@ -159,7 +159,7 @@ def test_programs_with_another_library_are_to_blame_themselves() -> None:
 def test_against_a_reference(tmp_path: Path) -> None:
     reference = SelectedProfile(profile=PROFILES["dgx-1-v100"], how="named")
     missing = replace(box("dgx-1-v100-gpu-missing"), choice=reference)
-    assert blame(missing, "gpu.count", None) == (Fault.GPU_MISSING, ("slot", "0000:08:00.0", "missing GPU"))
+    assert blame(missing, "gpu.count", None) == (Fault.GPU_MISSING, ("slot", "0000:09:10.0", "missing GPU"))
     wrong = replace(box("dgx-1-v100"), choice=choice("dgx-1-p100", "product"))
     assert blame(wrong, "gpu.model") == (Fault.WRONG_MODEL, gpu("model"))
     small = replace(box("dgx-1-v100"), boards={"10de:1db1": board("10de:1db1", memory=32768)})
@@ -174,7 +174,7 @@ def test_against_a_reference(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "bdf", "blamed"),
     [
-        ("dgx-1-v100-gpu-missing", "0000:0b:00.0", ("slot", "0000:08:00.0", "missing GPU")),
+        ("dgx-1-v100-gpu-missing", "0000:0b:00.0", ("slot", "0000:09:10.0", "missing GPU")),
         ("dgx-1-v100-port-down", "0000:0c:00.0", ("port", "0000:0c:00.0", "")),
         ("dgx-1-v100-switch-x8", "0000:08:00.0", ("link", "0000:08:00.0", "")),
         ("dgx-1-v100-nvlink-down", GPU2, ("nvlink", GPU2, "")),
