@@ -20,6 +20,7 @@ from dgxcheck.readers.benchmarks import (
 )
 from dgxcheck.readers.dcgm import devices, diag, fields, health, preflight
 from dgxcheck.readers.host import (
+    arrays,
     containers,
     cuda,
     dmidecode,
@@ -44,7 +45,7 @@ from dgxcheck.readers.layout.undo import Layout
 from dgxcheck.readers.lspci import text as lspci
 from dgxcheck.readers.model import Imported, Reader
 from dgxcheck.readers.nccl import log, programs, topology_xml
-from dgxcheck.readers.network import adapters, counters, fabric, hcas, rshim, ucx
+from dgxcheck.readers.network import adapters, counters, fabric, hcas, ucx
 from dgxcheck.readers.nvidia_smi import catalogue as nvidia_smi
 from dgxcheck.readers.values import LINE
 
@@ -118,13 +119,14 @@ _MACHINE: Mapping[Reader, Signs] = {
     event_log.read_iml: ("server critical fault", "uncorrectable pci express", "uncorrectable machine check"),
     own_records.read_smart: ("smart log for", "smartctl ", "=== start of ", "critical_warning", "smart_status",
                              "smart/health information"),
-    own_records.read_arrays: (" : active", " : inactive"),
-    own_records.read_array_details: ("/dev/md",),
+    arrays.read_arrays: (" : active", " : inactive"),
+    arrays.read_array_details: ("/dev/md",),
     own_records.read_mcelog: ("mcelog", "hardware event. this is not"),
     system.read_file_systems: ("use% ",),
     system.read_clock: ("leap status", "synchronized: "),
-    own_records.read_ras: ("errors", "error(s)", "label", "edac-util"),
-    own_records.read_raid: ("list :", "topology :", "eid:slt", "dg/vd"),
+    own_records.read_ras: ("errors", "error(s)", "label"),
+    own_records.read_edac: ("errors", ":ce:", ":ue:", "edac-util", "total "),
+    arrays.read_raid: ("list :", "topology :", "eid:slt", "dg/vd"),
     slurm.read_slurm: ("nodelist", "reason=", "with reason:", "reason set to:", "gres.conf", "autodetect nvml",
                        "file-less gpu", "oom_kill event", "oom-kill event"),
     schedulers.read_health_events: ("checkname", '"component"', " detected on ", "xidcriticalerror: ", "gpu_is_lost",
@@ -153,7 +155,7 @@ _NETWORK: Mapping[Reader, Signs] = {
     counters.read_files: (f"{INFINIBAND}/",),
     hcas.read_ibdev2netdev: ("==>",),
     adapters.read_mlxlink: ("operational info",),
-    rshim.read_rshim: ("display_level",),
+    adapters.read_rshim: ("display_level",),
     adapters.read_mst: ("(rev:",),
     adapters.read_module: ("identifier",),
     fabric.read_iblinkinfo: ("==(",),

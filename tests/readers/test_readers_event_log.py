@@ -11,7 +11,7 @@ from judging import judged
 from readers_text import one, results, unread
 
 from dgxcheck.readers.any_text import READERS
-from dgxcheck.readers.host import event_log, own_records, sensors
+from dgxcheck.readers.host import arrays, event_log, own_records, sensors
 from dgxcheck.readers.layout.undo import undone
 
 SEL = """\
@@ -144,13 +144,26 @@ def test_rows_without_a_severity_accuse_nothing_but_pages_that_were_lost_do() ->
     }  # fmt: skip
 
 
+EDAC_FULL = """\
+mc0:csrow0:CPU_SrcID#0_MC#0_Chan#1_DIMM#0:CE:%d
+mc0:noinfo:all:UE:%d
+mc0:noinfo:all:CE:0
+"""
+EDAC_SIMPLE = "mc0: Correctable errors:   %d\nmc0: Uncorrectable errors: %d\nTotal CE: %d\nTotal UE: %d\n"
+
+
+@pytest.mark.parametrize(("form", "order"), [(EDAC, "uc"), (EDAC_FULL, "cu"), (EDAC_SIMPLE, "cucu")])
 @pytest.mark.parametrize(
-    ("uncorrected", "corrected", "outcomes"), [(0, 0, ["pass"]), (0, 7836, ["note"]), (2, 1, ["warn", "note"])]
+    ("uncorrected", "corrected", "outcomes"), [(0, 0, ["pass"]), (0, 7836, ["note"]), (2, 1, ["note", "warn"])]
 )
-def test_a_memory_controller_is_no_host(uncorrected: int, corrected: int, outcomes: list[str], tmp_path: Path) -> None:
-    text = EDAC % (uncorrected, corrected)
-    output = one(own_records.read_ras, text)
-    assert [how for how, _, _ in results(output).values()] == outcomes
+def test_a_memory_controller_is_no_host(
+    uncorrected: int, corrected: int, outcomes: list[str], form: str, order: str, tmp_path: Path
+) -> None:
+    text = form % tuple(uncorrected if kind == "u" else corrected for kind in order)
+    output = one(own_records.read_edac, text)
+    assert output.tool == "edac-util"
+    assert unread([output], text) == []
+    assert sorted(str(how) for how, _, _ in results(output).values()) == outcomes
     (tmp_path / "edac.txt").write_text(text, encoding="utf-8")
     causes = judged(str(tmp_path / "edac.txt"))[1]["causes"]
     assert [cause["component"]["kind"] for cause in causes] == ["host"] * ("warn" in outcomes)
@@ -171,14 +184,14 @@ EID:Slt DID State  DG     Size Intf Med SED PI SeSz Model               Sp Type
 
 
 def test_a_raid_controller_names_volume_and_drive() -> None:
-    output = one(own_records.read_raid, STORCLI.format("Dgrd", "Failed"))
+    output = one(arrays.read_raid, STORCLI.format("Dgrd", "Failed"))
     assert {fact["text"] for fact in output.facts.values() if isinstance(fact, dict)} == {
         "volume 0/0 is degraded", "drive 32:2 is failed"
     }  # fmt: skip
     assert {row[:2] for row in results(output).values()} == {("warn", "disk")}
-    good = one(own_records.read_raid, STORCLI.format("Optl", "Onln"))
+    good = one(arrays.read_raid, STORCLI.format("Optl", "Onln"))
     assert results(good) == {"host storcli-raid": ("pass", "", 1)}
-    assert own_records.read_raid(("0/0 RAID5 Dgrd", "8:1 18 UBad", "10:0 1 Failed 2 GB")) == ()
+    assert arrays.read_raid(("0/0 RAID5 Dgrd", "8:1 18 UBad", "10:0 1 Failed 2 GB")) == ()
 
 
 def test_rows_of_rasdaemon_name_device_cpu_and_bank() -> None:

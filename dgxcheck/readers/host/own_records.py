@@ -1,8 +1,8 @@
-"""What disks and memory recorded of themselves: SMART logs, arrays, and the errors that rasdaemon kept.
+"""What disks and memory recorded of themselves: SMART logs, and the errors that rasdaemon and the kernel counted.
 
 ``nvme smart-log`` (nvme-cli), ``smartctl -a`` and ``-H`` (smartmontools), ``ras-mc-ctl --summary``, ``--errors`` and
-``--error-count`` (rasdaemon, util/ras-mc-ctl.in), mcelog. They go back to a day that nobody prints: what is wrong only
-warns.
+``--error-count`` (rasdaemon, util/ras-mc-ctl.in), edac-util, mcelog. They go back to a day that nobody prints: what is
+wrong only warns.
 """
 
 from __future__ import annotations
@@ -118,12 +118,6 @@ _HAS = LazyPattern(r"(?P<part>CPU\(mpidr=0x[0-9a-f]{1,16}\)|[\w:.-]{1,32}) has (
 _PAGES = LazyPattern(r"(?P<kind>Recovered|Delayed|Failed|Ignored) errors: (?P<count>\d{1,9})", " errors: ")
 _PAGE = LazyPattern(rf"{_AT}error: pfn=0x[0-9a-f]{{1,16}}, page_type=[\w ]{{1,60}}, action_result=\w{{1,20}}", ": pfn=")
 """Pages that the kernel took out of use after an error that was not corrected (include/linux/mm.h: mf_result)."""
-_EDAC = LazyPattern(
-    r"mc\d{1,3}: (?:(?P<part>csrow\d{1,3}(?:: [^:]{1,80})?): )?(?P<count>\d{1,9}) (?P<kind>C|Unc)orrected Errors"
-    r"(?: with no DIMM info)?|edac-util: (?:No errors to report|EDAC drivers are loaded)\..{0,80}",
-    " Errors", "edac-util: ",
-)
-"""``edac-util -v`` and ``-s`` (edac-utils, src/util/edac-util.c): a row of a csrow, and of each DIMM in it."""
 _ROW = LazyPattern(r"(?P<part>\S{1,100})\s{1,60}(?P<ce>\d{1,12})\s{1,60}(?P<ue>\d{1,12})")
 
 
@@ -153,20 +147,40 @@ def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             unknown[of, match["part"]] += int(match["count"])
         elif of == "Memory failure" and (match := _PAGES.fullmatch(text)):
             found[of, "", False] += int(match["count"])
-        elif match := _EDAC.fullmatch(text):
-            found["Memory controller", match["part"] or "", match["kind"] == "C"] += int(match["count"] or 0)
         elif not (_NONE.fullmatch(text) or _PAGE.fullmatch(text)):
             continue
         part.lines.add(number)
     for (subject, name, corrected), count in found.items():
         if count:
-            fault = None if corrected else _FAULTS.get(subject, Fault.DIMM_ERRORS)
-            text = f"{subject}{f' ({name})' if name else ''}: {count} {'' if corrected else 'un'}corrected"
             at = f"{name}/PCIe" if subject == "PCIe AER" and name else HOST
-            part.add(at, "errors", "note" if corrected else "warn", fault, text)
+            _add_errors(part, subject, name, count, corrected, at)
     for (subject, name), count in unknown.items():
         text = f"{subject} ({name}): {count} of unknown severity; ras-mc-ctl --errors lists them"
         part.add(HOST, "errors", "note", None, text)
+    return part.imported(sound="errors")
+
+
+def _add_errors(part: ToolPart, subject: str, name: str, count: int, corrected: bool, at: str = HOST) -> None:
+    fault = None if corrected else _FAULTS.get(subject, Fault.DIMM_ERRORS)
+    text = f"{subject}{f' ({name})' if name else ''}: {count} {'' if corrected else 'un'}corrected"
+    part.add(at, "errors", "note" if corrected else "warn", fault, text)
+
+
+_EDAC = LazyPattern(
+    r"(?P<part>mc\d{1,3}(?:: ?(?:csrow\d{1,3}|noinfo)(?:: ?[^:]{1,80})?)?):"
+    r"(?: (?P<count>\d{1,9}) (?P<kind>C|U)\w{0,10} Errors(?: with no DIMM info)?"
+    r"|(?:(?P<of>C|U)E:| (?P<simple>C|U)\w{4,12} errors: {1,3})(?P<number>\d{1,9}))"
+    r"|edac-util: (?:No errors to report|EDAC drivers are loaded)\..{0,80}|Total [CU]E: \d{1,9}",
+    "Errors", "rrors: ", ":CE:", ":UE:", "edac-util: ", "Total ",
+)  # fmt: skip
+
+
+def read_edac(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``edac-util`` and its reports (edac-utils, src/util/edac-util.c): errors by csrow, DIMM or memory controller."""
+    part = ToolPart("edac-util")
+    for row in part.matches(_EDAC, numbered(lines)):
+        if count := int(row["count"] or row["number"] or 0):
+            _add_errors(part, "Memory controller", row["part"], count, "C" in row.group("kind", "of", "simple"))
     return part.imported(sound="errors")
 
 
@@ -204,93 +218,3 @@ def read_mcelog(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     if some := kinds["corrected"]:
         part.add(HOST, "corrected", "note", None, f"corrected errors of {what}: {some}; see how many a day they are")
     return part.imported(sound="errors")
-
-
-MDSTAT = "/proc/mdstat"
-_ARRAY = LazyPattern(
-    r"(?P<name>md\w{1,30}) : (?P<state>active|inactive)\b(?P<members>.{0,600})", " : active", " : inactive"
-)
-_MEMBERS = LazyPattern(
-    r"\d{1,16} blocks(?P<container> super external:(?![/-]))?"
-    r"(?:.{0,120}\[(?P<wanted>\d{1,4})/(?P<there>\d{1,4})\] \[[U_]{1,400}\])?.{0,120}", " blocks"
-)
-"""A container holds the metadata of arrays (Intel VROC), which name it behind a slash, and is always inactive."""
-_BESIDE = LazyPattern(r"Personalities :.{0,200}|unused devices: .{0,200}|bitmap: .{0,120}|\[[=>.]{10,40}\]  .{0,120}")
-
-
-def read_arrays(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """``/proc/mdstat``: arrays that lack a member, or are not assembled."""
-    part = ToolPart(MDSTAT)
-    name = members = state = ""
-    begun = 0
-    for number, text in numbered(lines):
-        if array := _ARRAY.fullmatch(text):
-            name, members, state, begun = array["name"], array["members"], array["state"], number
-        elif name and (shown := _MEMBERS.fullmatch(text)):
-            there, wanted = int(shown["there"] or 0), int(shown["wanted"] or 0)
-            if state == "inactive" and not shown["container"]:
-                part.add(f"{DISK}{name}", name, "warn", Fault.DISK, f"{name} is inactive:{members}")
-            elif there < wanted:
-                part.add(f"{DISK}{name}", name, "warn", Fault.DISK, f"{name} has {there} of {wanted} members:{members}")
-            part.lines |= {begun, number}
-        elif _BESIDE.fullmatch(text):
-            part.beside.add(number)
-        else:
-            name = name if text else ""
-    return part.imported(sound="arrays")
-
-
-RAID = "storcli"
-_OF_RAID = LazyPattern(
-    r"(?P<drive>\d{0,4}:\d{1,4}) {1,12}\d{1,5} (?P<is>[A-Z]\w{1,10}) {1,8}[\dF-]{1,4} {1,12}[\d.]{1,10} [GT]B .{8,160}"
-    r"|(?P<volume>(?:\d{1,4}|-)/\d{1,4}) {1,8}\w{4,8} {1,4}(?P<state>[A-Z]\w{1,8}) {1,4}(?:RW|RO|B|HD) .{8,160}"
-    r"|(?:DG Arr Row |EID:Slt |DG/VD ).{20,160}|(?:TOPOLOGY|[VP]D LIST|Drive Information) :"
-    r"|(?:[\d-]{1,3} {1,4}){3}\S{1,9} {1,8}[\d-]{1,5} {1,4}(?:RAID\d{1,2}|DRIVE) .{20,120}"
-)
-_BROKEN = {"Dgrd": "degraded", "Pdgd": "partially degraded", "OfLn": "offline", "Failed": "failed", "Offln": "offline",
-           "UBad": "unconfigured and bad", "Rbld": "being rebuilt", "Msng": "missing"}  # fmt: skip
-"""By the legend that it prints itself; hot spares, unconfigured good drives and JBOD are no fault."""
-
-
-def read_raid(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """``storcli`` and ``perccli``, ``show``: volumes that are not optimal, and drives that failed."""
-    part = ToolPart(RAID)
-    for number, text in numbered(lines):
-        row = _OF_RAID.fullmatch(text)
-        if row and (state := row["is"] or row["state"]):
-            part.lines.add(number)
-            if words := _BROKEN.get(state):
-                what = f"drive {row['drive']}" if row["drive"] else f"volume {row['volume']}"
-                part.add(HOST, "raid", "warn", Fault.DISK, f"{what} is {words}")
-        elif row:
-            part.beside.add(number)
-    return part.imported(sound="raid")
-
-
-MDADM = "mdadm"
-_DETAIL = LazyPattern(r"(?P<name>/dev/md[\w/-]{0,30}):", "/dev/md")
-_DETAIL_ROW = LazyPattern(
-    r"(?P<name>Version|Creation Time|Raid Level|(?:Array|Used Dev|Chunk) Size|(?:Raid|Total|Preferred Minor) ?\w{0,8}"
-    r"|Persistence|Intent Bitmap|Update Time|State|(?:Active|Working|Failed|Spare) Devices|Layout|Consistency Policy"
-    r"|\w{1,12} Status|Name|UUID|Events|Number {2,6}Major.{0,60})(?: : (?P<value>.{0,200}))?"
-    r"|(?:\d{1,3}|-) {2,10}\d{1,3} {2,10}\d{1,3} {2,10}(?:\d{1,3}|-) {2,10}.{1,100}"
-)
-
-
-def read_array_details(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Arrays whose state is not clean or active alone."""
-    part = ToolPart(MDADM)
-    array = ""
-    for number, text in numbered(lines):
-        if begins := _DETAIL.fullmatch(text):
-            array = begins["name"]
-        elif not (array and text and (row := _DETAIL_ROW.fullmatch(text))):
-            array = array if not text else ""
-            continue
-        elif row["name"] == "State":
-            state = row["value"] or ""
-            bad = any(word in state for word in ("degraded", "FAILED", "inactive", "Not Started"))
-            text = f"{array.removeprefix(DISK)} is {state}" if bad else ""
-            part.add(array, "array", "warn" if bad else "pass", Fault.DISK if bad else None, text)
-        part.lines.add(number)
-    return part.imported()

@@ -1,0 +1,98 @@
+"""Arrays of disks that are not whole: ``/proc/mdstat``, ``mdadm --detail``, storcli and perccli."""
+
+from __future__ import annotations
+
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.tool_outputs import DISK
+from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.readers.model import HOST, Imported, ToolPart
+from dgxcheck.readers.values import numbered
+
+MDSTAT = "/proc/mdstat"
+_ARRAY = LazyPattern(
+    r"(?P<name>md\w{1,30}) : (?P<state>active|inactive)\b(?P<members>.{0,600})", " : active", " : inactive"
+)
+_MEMBERS = LazyPattern(
+    r"\d{1,16} blocks(?P<container> super external:(?![/-]))?"
+    r"(?:.{0,120}\[(?P<wanted>\d{1,4})/(?P<there>\d{1,4})\] \[[U_]{1,400}\])?.{0,120}", " blocks"
+)
+"""A container holds the metadata of arrays (Intel VROC), which name it behind a slash, and is always inactive."""
+_BESIDE = LazyPattern(r"Personalities :.{0,200}|unused devices: .{0,200}|bitmap: .{0,120}|\[[=>.]{10,40}\]  .{0,120}")
+
+
+def read_arrays(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``/proc/mdstat``: arrays that lack a member, or are not assembled."""
+    part = ToolPart(MDSTAT)
+    name = members = state = ""
+    begun = 0
+    for number, text in numbered(lines):
+        if array := _ARRAY.fullmatch(text):
+            name, members, state, begun = array["name"], array["members"], array["state"], number
+        elif name and (shown := _MEMBERS.fullmatch(text)):
+            there, wanted = int(shown["there"] or 0), int(shown["wanted"] or 0)
+            if state == "inactive" and not shown["container"]:
+                part.add(f"{DISK}{name}", name, "warn", Fault.DISK, f"{name} is inactive:{members}")
+            elif there < wanted:
+                part.add(f"{DISK}{name}", name, "warn", Fault.DISK, f"{name} has {there} of {wanted} members:{members}")
+            part.lines |= {begun, number}
+        elif _BESIDE.fullmatch(text):
+            part.beside.add(number)
+        else:
+            name = name if text else ""
+    return part.imported(sound="arrays")
+
+
+RAID = "storcli"
+_OF_RAID = LazyPattern(
+    r"(?P<drive>\d{0,4}:\d{1,4}) {1,12}\d{1,5} (?P<is>[A-Z]\w{1,10}) {1,8}[\dF-]{1,4} {1,12}[\d.]{1,10} [GT]B .{8,160}"
+    r"|(?P<volume>(?:\d{1,4}|-)/\d{1,4}) {1,8}\w{4,8} {1,4}(?P<state>[A-Z]\w{1,8}) {1,4}(?:RW|RO|B|HD) .{8,160}"
+    r"|(?:DG Arr Row |EID:Slt |DG/VD ).{20,160}|(?:TOPOLOGY|[VP]D LIST|Drive Information) :"
+    r"|(?:[\d-]{1,3} {1,4}){3}\S{1,9} {1,8}[\d-]{1,5} {1,4}(?:RAID\d{1,2}|DRIVE) .{20,120}"
+)
+_BROKEN = {"Dgrd": "degraded", "Pdgd": "partially degraded", "OfLn": "offline", "Failed": "failed", "Offln": "offline",
+           "UBad": "unconfigured and bad", "Rbld": "being rebuilt", "Msng": "missing"}  # fmt: skip
+"""By the legend that it prints itself; hot spares, unconfigured good drives and JBOD are no fault."""
+
+
+def read_raid(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``storcli`` and ``perccli``, ``show``: volumes that are not optimal, and drives that failed."""
+    part = ToolPart(RAID)
+    for number, text in numbered(lines):
+        row = _OF_RAID.fullmatch(text)
+        if row and (state := row["is"] or row["state"]):
+            part.lines.add(number)
+            if words := _BROKEN.get(state):
+                what = f"drive {row['drive']}" if row["drive"] else f"volume {row['volume']}"
+                part.add(HOST, "raid", "warn", Fault.DISK, f"{what} is {words}")
+        elif row:
+            part.beside.add(number)
+    return part.imported(sound="raid")
+
+
+MDADM = "mdadm"
+_DETAIL = LazyPattern(r"(?P<name>/dev/md[\w/-]{0,30}):", "/dev/md")
+_DETAIL_ROW = LazyPattern(
+    r"(?P<name>Version|Creation Time|Raid Level|(?:Array|Used Dev|Chunk) Size|(?:Raid|Total|Preferred Minor) ?\w{0,8}"
+    r"|Persistence|Intent Bitmap|Update Time|State|(?:Active|Working|Failed|Spare) Devices|Layout|Consistency Policy"
+    r"|\w{1,12} Status|Name|UUID|Events|Number {2,6}Major.{0,60})(?: : (?P<value>.{0,200}))?"
+    r"|(?:\d{1,3}|-) {2,10}\d{1,3} {2,10}\d{1,3} {2,10}(?:\d{1,3}|-) {2,10}.{1,100}"
+)
+
+
+def read_array_details(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Arrays whose state is not clean or active alone."""
+    part = ToolPart(MDADM)
+    array = ""
+    for number, text in numbered(lines):
+        if begins := _DETAIL.fullmatch(text):
+            array = begins["name"]
+        elif not (array and text and (row := _DETAIL_ROW.fullmatch(text))):
+            array = array if not text else ""
+            continue
+        elif row["name"] == "State":
+            state = row["value"] or ""
+            bad = any(word in state for word in ("degraded", "FAILED", "inactive", "Not Started"))
+            text = f"{array.removeprefix(DISK)} is {state}" if bad else ""
+            part.add(array, "array", "warn" if bad else "pass", Fault.DISK if bad else None, text)
+        part.lines.add(number)
+    return part.imported()
