@@ -32,7 +32,8 @@ from dgxcheck.readers.onto import nvml_gpus
 _OF_DRIVER = "text /proc/driver/nvidia/gpus/"
 _OF_PCI = (_OF_DRIVER, f"link {PCI_DEVICES}/", f"text {PCI_DEVICES}/", f"names {PCI_DEVICES}")
 _FOR_GOOD = "GPU is lost"
-_LOST = (_FOR_GOOD, "Unknown Error")
+_TO_RESET = "GPU requires reset"
+_LOST = (_FOR_GOOD, "Unknown Error", _TO_RESET)
 _ONLY_HERE = (NO_HANDLE, DOMAIN, f"stated {SERIAL} ", f"{PCI_OF} ", f"{COUNTERS} ")
 """Beginnings of keys that serve to put outputs together."""
 _LINK = f"link {PCI_DEVICES}/"
@@ -165,7 +166,8 @@ def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
     if not any(key.startswith(_OF_PCI) for key in facts):
         for bdf, why in lost.items():
             if why.startswith(_LOST):
-                reports.add(bdf, "handle", "fail", Fault.GPU_LOST, f"cannot open {_gpu(bdf)}: {why[:80]}")
+                fault = Fault.RESET_REQUIRED if why.startswith(_TO_RESET) else Fault.GPU_LOST
+                reports.add(bdf, "handle", "fail", fault, f"cannot open {_gpu(bdf)}: {why[:80]}")
         if reports:
             opened = {number: bdf for number, bdf in numbers.items() if bdf not in lost}
             return reports.facts() | answers(opened, without, attached)

@@ -60,7 +60,7 @@ _FORMS = (
      r"|^nvidia-(?!dcgm)\S{1,120} is (?:Init:)?(?:CrashLoopBackOff|(?:Run|Create)Container(?:Config)?Error|Error$)"),
     (Fault.CONTAINER_RUNTIME, r"Detected non-NVML platform"),
     (Fault.FILE_SYSTEM, r"shutting down file ?system|file ?system is read-?only"),
-    (Fault.RESET_REQUIRED, r"\(GPU_RESET\)|of type '?(?:GPU )?Reset Required"),
+    (Fault.RESET_REQUIRED, r"\(GPU_RESET\)|GPU requires reset|of type '?(?:GPU )?Reset Required"),
     (Fault.REBOOT_REQUIRED, r"\(NODE_REBOOT\)"),
     (Fault.DRAIN_REQUIRED, r"\(DRAIN_P2P\)"),
     (Fault.DRAIN_AND_RESET, r"\(DRAIN_AND_RESET\)|of type '?(?:GPU )?Drain and Reset Recommended"),

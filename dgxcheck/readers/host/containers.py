@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
@@ -53,6 +53,7 @@ _MEANINGS: tuple[tuple[LazyPattern, Outcome, FaultKind], ...] = (
     (LazyPattern(r"load library failed: libnvidia-ml", "libnvidia-ml"), "fail", Fault.LIBRARY_MISSING),
     (LazyPattern(r"unsatisfied condition: (?:cuda|driver)", "unsatisfied condition:"), "warn", Fault.CUDA_TOO_NEW),
     (LazyPattern(r"GPU is lost|nvml error: gpu is lost", flags=re.IGNORECASE), "fail", Fault.DRIVER_UNRESPONSIVE),
+    (LazyPattern(r"gpu requires reset", flags=re.IGNORECASE), "fail", Fault.RESET_REQUIRED),
     (LazyPattern(r"driver rpc error: timed out", "driver rpc error: timed"), "fail", Fault.DRIVER_UNRESPONSIVE),
     (
         LazyPattern(r"(?:nvml|cuda|driver) error: unknown error|driver (?:rpc )?error", "error"),
@@ -78,7 +79,8 @@ def read_containers(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             outcome, fault = next((how, kind) for form, how, kind in _MEANINGS if form.search(text))
             if fault is Fault.CONTAINER_ERROR and (passed_on := error_of_host(text)) is not None:
                 outcome, fault = passed_on.outcome, passed_on.fault or fault
-            part.add(HOST, match["kind"], outcome, fault, f"{match['kind']} error: {text}")
+            subject = nameless(0) if fault is Fault.RESET_REQUIRED else HOST
+            part.add(subject, match["kind"], outcome, fault, f"{match['kind']} error: {text}")
         elif _NO_TOOLKIT.search(line) or _NO_RUNTIME.search(line):
             text = "the container runtime does not know NVIDIA's GPUs"
             part.add(HOST, "runtime", "fail", Fault.CONTAINER_RUNTIME, text)

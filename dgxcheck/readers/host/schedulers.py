@@ -44,7 +44,8 @@ _KUBELET = LazyPattern(
     r"(?:.{0,2000}[^\w.-])?(?P<message>DRA driver [\w.-]{0,60}nvidia\.com is not registered"
     r"|plugin(?: name)? \"?[\w.-]{0,60}nvidia\.com\"? not found in the list of registered DRA plugins"
     r"|Allocate failed due to (?:[\w; ]{10,120} nvidia\.com/[\w-]{1,60}|[^,]{1,400}\bnvml(?:\.Init)?: [\w ]{3,80}"
-    r"|[^,]{1,400}\bnvml\.[A-Z]\w{1,40}|(?P<silent>rpc error: code = \w{2,40} desc = [\w ]{3,80}))"
+    r"|[^,]{1,400}\bnvml\.[A-Z]\w{1,40}|(?P<silent>rpc error: code = \w{2,40} desc = [\w ]{3,80})"
+    r"(?P<why>: GPU (?:requires reset|is lost))?)"
     r"|NodePrepareResources: rpc error: code = \w{2,40} desc = [\w .:-]{1,200}"
     r"|NodePrepareResources failed for (?:Resource)?[Cc]laim [\w./-]{1,300}: [^\"]{1,400}"
     r"|\d{1,5} (?P<few>Insufficient) nvidia\.com/[\w-]{1,60})"
@@ -176,7 +177,7 @@ def _conditions(lines: tuple[str, ...]) -> Iterator[Entry]:
             found = Entry(event["node"] or "", (number,), event["reason"].lower(), message)
             (of_nodes_named if found.node else of_pods).append(found)
         elif lacks := _KUBELET.fullmatch(text):
-            why = _TAKEN if lacks["few"] else _PLUGIN if lacks["silent"] else ""
+            why = _TAKEN if lacks["few"] else _PLUGIN if lacks["silent"] and not lacks["why"] else ""
             yield Entry("", (number,), "devices", f"{lacks['message']}{why}")
         elif code := _CODE.fullmatch(text):
             yield Entry("", (number,), code["code"].lower(), code["message"])

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from dgxcheck.facts.bdf import UNPLACED, is_unplaced, nameless, unplaced
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.ids import MOST_GPUS, RECOVERY_ACTION
+from dgxcheck.facts.ids import MOST_GPUS, RECOVERY_ACTION, NvmlReturn
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.lazy_pattern import LazyPattern
@@ -57,7 +57,11 @@ _UNSUPPORTED = (
 )
 NO_ANSWER = "no answer"
 """A value of a GPU that does not even tell its name."""
-_ERRORS = {NO_ANSWER: "lost", "GPU is lost": "lost", "GPU requires reset": "lost", "Insufficient Permissions": "denied"}
+_ERRORS: Mapping[str, dict[str, Json]] = {
+    NO_ANSWER: {"missing": "lost"}, "Insufficient Permissions": {"missing": "denied"},
+    "GPU is lost": {"missing": "lost", "code": NvmlReturn.GPU_IS_LOST},
+    "GPU requires reset": {"missing": "lost", "code": NvmlReturn.RESET_REQUIRED},
+}  # fmt: skip
 
 
 _LICENCE = LazyPattern("(?:vgpu software|grid) licensed product/license status", "licensed product")
@@ -176,7 +180,7 @@ def _read(text: str, read: Callable[[str], Json]) -> Json:
     if word in _UNSUPPORTED:
         return UNSUPPORTED
     if word in _ERRORS:
-        return {"missing": _ERRORS[word], "detail": f"nvidia-smi: {word}"}
+        return {**_ERRORS[word], "detail": f"nvidia-smi: {word}"}
     answer = read(word)
     return {"missing": "garbled", "detail": f"nvidia-smi: {word[:40]}"} if answer is None else answer
 
