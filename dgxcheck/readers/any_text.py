@@ -63,6 +63,7 @@ BENCHMARKS: Mapping[Reader, Signs] = {
     perftest.read_perftest: ("#iterations", "cuda device", "picking", "device name"),
     perftest.read_failures: ("failed status", "allocate mr", "create mr"),
     ucx.read_ucx: (" ucx ", "rlimit_memlock is", "severely limit memory"),
+    ucx.read_libfabric: ("libfabric:",),
 }
 _DCGM: Mapping[Reader, Signs] = {
     diag.read_diag: ("|",),

@@ -21,6 +21,27 @@ GPU 00000000:9A:00.0
         TPC Repair Pending                             : GPU requires reset
 """
 """Fields that NVML refuses with NVML_ERROR_RESET_REQUIRED; the GPU is on the bus."""
+OF_EFA = """\
+libfabric:4517:1708520807::efa:cq:efa_rdm_txe_handle_error():737<warn> err: {}, message: {} My EFA addr: \
+fi_addr_efa://[fe80::13]:0:1 My host id: i-0db7 Peer EFA addr: fi_addr_efa://[fe80::b8]:0:9 Peer host id: i-0ce6 (15)
+libfabric:151205:1753871244::core:core:fi_getinfo_():1385<info> fi_getinfo: provider lnx returned -61
+"""
+"""prov/efa/src/rdm/efa_rdm_ope.c of libfabric, the whole line of aws-ofi-nccl issue 346."""
+OFI = "ip-10-1-7-2:9:8 [5] NCCL WARN NET/OFI Request 0x7f completed with error. RC: 113. Error: 15 ({}). Length: 0\n"
+UNREACHED, UNRESPONSIVE = "Unreachable remote - never received a response", "Unresponsive receiver (handshake failed)"
+MULTINODE = """\
+Running multinode_device_to_device_memcpy_read_ce.
+[CUDA_ERROR_INVALID_VALUE] invalid argument in expression cuMemSetAccess(buffer) on node0, rank = 8 in F() : /m.cpp:76
+"""
+RAS_TABLE = """\
+  Nodes  Processes         GPUs
+          per node  per process
+      1          2            1
+
+Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors
+    #  in group  per comm  per node  per comm  in group
+    2         4         0         0         0         0    NOCOMM  {}
+"""
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvidia-smi -q of a GPU to be reset": (TO_RESET, ("fail reset-required drain",)),
     "the same without the action": (TO_RESET.replace("GPU Recovery", "Other"),
@@ -32,6 +53,18 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "kubelet": ("Warning  UnexpectedAdmissionError  12s  kubelet  Allocate failed due to rpc error: code = Unknown desc"
                 " = failed to get nvlink state: GPU requires reset, which is unexpected\n",
                 ("warn reset-required inspect",)),
+    "libfabric, unreachable": (OF_EFA.format(5, UNREACHED), ("fail transfer-unanswered inspect",)),
+    "libfabric, an address": (OF_EFA.format(5, "Invalid address"), ("fail transfer-failed inspect",)),
+    "libfabric, unknown": (OF_EFA.format(5, "Unknown error"), ("fail transfer-failed inspect",)),
+    "libfabric, the other end stopped": (
+        OF_EFA.format(5, "Connection was reset by remote peer"), ("warn transfer-failed inspect",)),
+    "libfabric, locked memory": ("libfabric:1:2::efa:mr:efa_mr_reg_ibv_mr():519<warn> Unable to register MR of 4096"
+                                 " bytes: Cannot allocate memory, ibv pid: 3\n", ("fail memlock change-setting",)),
+    "libfabric, sound": (OF_EFA.splitlines()[-1], ()),
+    "aws-ofi-nccl": (OFI.format(UNRESPONSIVE), ("fail transfer-unanswered inspect",)),
+    "nvbandwidth between nodes": (MULTINODE, ()),
+    "ncclras, two errors of a group": (RAS_TABLE.format("INCOMPLETE,MISMATCH"), ("warn collective-timeout inspect",)),
+    "ncclras, good": (RAS_TABLE.format("OK"), ()),
 }  # fmt: skip
 """By text: of each cause severity, faults and first step."""
 

@@ -85,7 +85,7 @@ def _part(lines: tuple[str, ...], start: int, end: int) -> Imported:
             broke = True
         elif (broken := BROKEN.fullmatch(line)) and running is not None:
             facts += without_result(running, "failed", broken[1] or "ERROR", broken[2] or broken[3], tool, at)
-        elif broken and name and match:
+        elif broken and name and (match or broken[1]):
             other.add(HOST, "run", "unknown", None, f"{name}: {broken[1] or 'ERROR'}: {broken[2] or broken[3]}")
         elif device_facts := device(line, tool, at, match is not None and not begun):
             facts += device_facts

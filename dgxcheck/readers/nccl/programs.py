@@ -187,11 +187,11 @@ _WHAT = LazyPattern(
 )
 _GROUP = LazyPattern(
     r"\d{1,6}(?: {1,12}\d{1,7}){2} {1,12}[\d-]{1,12}(?: {1,12}[\d-]{1,12}){2} {1,12}[A-Z]{2,12}"
-    r" {1,12}(?P<errors>[A-Z]{2,12})"
+    r" {1,12}(?P<errors>[A-Z]{2,12}(?:,[A-Z]{2,12}){0,3})"
 )
 _RAS_CHATTER = LazyPattern(
     r"NCCL version \d.{1,60} compiled with CUDA .{1,20}|CUDA runtime version \d{1,6}, driver version \d{1,6}"
-    r"|Job summary|={4,20}|(?:Nodes|Group|Processes|Comms).{0,100}|[(#].{0,20}total\).{0,80}|\(total\).{0,80}"
+    r"|Job summary|={4,20}|(?:Nodes|per node|Group|Processes|Comms).{0,100}|[(#].{0,20}total\).{0,80}|\(total\).{0,80}"
     r"|# {1,12}in group.{0,80}|\d{1,7} ranks have (?:status|launched|not).{0,60}|\d{1,7} ranks reported .{0,80}"
     r"|Communicators\.{3}.{0,60}|Errors|Warnings|\d{1,7}(?: {1,14}\d{1,7}){1,5}"
     r"|\[could not find information .{1,60}\]|The missing (?:rank|process).{0,60}"
@@ -208,8 +208,10 @@ def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Processes that are dead or do not respond, ranks with errors, and ranks that are behind."""
     part = ToolPart(RAS_TOOL)
     kind, what, who = "", "", list[str]()
+    shown, listed = set[str](), set[str]()
 
     def close() -> None:
+        listed.add(kind)
         if kind in _FOUND and (what or who):
             more = f" and {len(who) - MOST_NAMED} more" if len(who) > MOST_NAMED else ""
             named = f": {', '.join(who[:MOST_NAMED])}{more}" if who else ""
@@ -228,10 +230,15 @@ def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             begun = True
             if group["errors"] == "OK":
                 part.add(HOST, "communicators", "pass")
+            else:
+                shown.update(group["errors"].split(","))
         elif not (line and _RAS_CHATTER.fullmatch(line)):
             continue
         part.lines.add(number)
     close()
+    for kind in sorted(shown - listed):  # the list below the table was cut off
+        what, who = f"communicators are {kind}", []
+        close()
     return part.imported() if begun and part else ()
 
 

@@ -23,7 +23,7 @@ from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import INDEX, gpu_function
 from dgxcheck.readers.model import HOST, Reports
-from dgxcheck.readers.network.files import NAME, completion
+from dgxcheck.readers.network.files import EFA_ENDINGS, NAME, completion
 from dgxcheck.readers.values import gpu
 
 _INIT = LazyPattern(
@@ -166,6 +166,8 @@ _HCA = (
           " driver are of releases that belong together"),
     _host(r"NET/OFI .{0,40}fi_getinfo\(\) call failed: No data available", "plug-in", "warn", Fault.TCP_FALLBACK,
           "libfabric finds no device: compare fi_info -p efa in a container, which needs /dev/infiniband, and outside"),
+    *(_host(rf"NET/OFI .{{0,400}}(?:{words})", "ofi", ended.outcome, ended.fault, f"a transfer ended: {ended.words}",
+            ended.follows) for words, ended in EFA_ENDINGS),
     _host(r"NET/(?:OFI|AWS Libfabric|gIB|FastSocket)\b.{0,200}(?:fail|error|[Uu]nable)", "plug-in", "warn",
           Fault.TRANSFER_FAILED, "the network plug-in reports an error, see the log", True),
     _host(r"Failed to initialize any NET plugin", "plug-in", "fail", Fault.TCP_FALLBACK,
@@ -183,11 +185,9 @@ _GPU = (
     _cuda("(?:uncorrectable NVLink error|Invalid access of peer GPU memory over nvlink)", "nvlink", Fault.NVLINK_ERRORS,
           "CUDA reports an error of NVLink"),
     Form(LazyPattern(r"nvml\w{1,60}(?:\(\))? failed: GPU is lost", "failed: GPU is lost"),
-         "lost", "fail", Fault.GPU_LOST,
-         "NVML has lost the GPU"),
+         "lost", "fail", Fault.GPU_LOST, "NVML has lost the GPU"),
     Form(LazyPattern(r"nvml\w{1,60}(?:\(\))? failed: GPU requires (?:a )?reset", "failed: GPU requires"),
-         "reset", "fail", Fault.RESET_REQUIRED,
-         "NVML reports that the GPU needs a reset"),
+         "reset", "fail", Fault.RESET_REQUIRED, "NVML reports that the GPU needs a reset"),
     _host(r"nvml\w{1,60}(?:\(\))? failed: Driver/library version mismatch", "driver", "fail", Fault.DRIVER_MISMATCH,
           "the NVIDIA driver's library and its kernel module do not match"),
     _host(r"MNNVL .{0,80}not working|Check the IMEX (?:channel )?configuration", "imex", "fail", Fault.TOOL_ERROR,
@@ -236,8 +236,7 @@ _ENVIRONMENT = (
 _OTHERS = (
     _host(r"(?:[Cc]onnect(?:ion)? (?:to|from)(?: (?P<peer>\S{1,60}?))? .{0,60}(?:failed|returned)[ :]{1,3}"
           r"|(?:socketPollConnect: )?connect returned |[Cc]all to connect(?: to (?P<other>\S{1,60}?))?"
-          r" .{0,60}(?:failed|returned)"
-          r"[ :]{1,3})(?:\d{1,4}\()?(?P<why>[A-Z][a-z]{1,20}(?: [a-z]{2,20}){0,4})",
+          r" .{0,60}(?:failed|returned)[ :]{1,3})(?:\d{1,4}\()?(?P<why>[A-Z][a-z]{1,20}(?: [a-z]{2,20}){0,4})",
           "socket", "fail", Fault.NO_CONNECTION, "no TCP connection to {peer}{other}: {why}"),
     _host(r"[Cc]onnection closed by (?:remote )?peer|socketProgress: |[Cc]onnection reset by peer|Broken pipe"
           r"|[Ss]ocket recv failed|is in abort state|\[(?:Proxy|Service)|[Ff]ailed to execute operation|proxy"

@@ -136,6 +136,18 @@ COMPLETIONS = {
     13: Completion("receiver not ready, retries exceeded: the program at the other end stopped", _FAILED, "warn", True),
 }
 
+EFA_ENDINGS = (
+    ("Un(?:responsive|reachable) re(?:mote|ceiver)",
+     Completion("no answer over EFA: the program or instance at the other end is gone, or subnets or security groups"
+                " keep the two apart", _UNANSWERED)),
+    ("reset by remote peer|QP does not exist|[Bb]ad queue pair|Flushed during|peer closed its"
+     "|not ready \\(no work queue",
+     Completion("the program at the other end stopped", _FAILED, "warn", True)),
+    ("[Ii]nvalid address|memory registration is invalid",
+     Completion("EFA: the two ends do not agree on an address or on the memory", _FAILED)),
+)  # fmt: skip
+"""Words of libfabric (prov/efa/src/efa_errno.h, efa_strerror.c), and what they stand for."""
+
 
 def completion(code: int) -> tuple[Completion, str]:
     """What a status stands for, and the sentence for people."""

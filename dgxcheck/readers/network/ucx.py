@@ -1,7 +1,8 @@
-"""What UCX and libibverbs log in programs of several hosts: failed transfers, memory that cannot be locked.
+"""What UCX, libfabric and libibverbs log in programs of several hosts: failed transfers, memory that cannot be locked.
 
 https://github.com/openucx/ucx/blob/master/src/uct/ib/base/ib_log.c, ib_md.c;
-https://github.com/linux-rdma/rdma-core/blob/master/libibverbs/init.c: check_memlock_limit.
+https://github.com/linux-rdma/rdma-core/blob/master/libibverbs/init.c: check_memlock_limit;
+https://github.com/ofiwg/libfabric, src/log.c and prov/efa/src.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from dgxcheck.facts.faults import Fault
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
-from dgxcheck.readers.network.files import NAME, completion
+from dgxcheck.readers.network.files import EFA_ENDINGS, NAME, completion
 from dgxcheck.readers.values import numbered
 
 TOOL = "UCX"
@@ -59,4 +60,36 @@ def read_ucx(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             part.add(HOST, "memlock", "fail", Fault.MEMLOCK, text)
         elif logged["level"] in ("ERROR", "FATAL") and " QP 0x" not in logged["text"]:
             part.add(HOST, "error", "note", None, logged["text"])
+    return part.imported()
+
+
+_LIBFABRIC = LazyPattern(
+    r"(?:.{0,200}[ >\]])?libfabric:\d{1,10}:(?:\d{1,12}:(?:\w{0,30}:)?)?[\w;]{1,30}:\w{1,20}:\w{1,80}\(\):\d{1,6}"
+    r"<(?P<level>\w{4,8})> ?(?P<text>.{0,800})",
+    "libfabric:",
+)
+_OF_EFA = tuple((LazyPattern(words), ended) for words, ended in EFA_ENDINGS)
+_REFUSED = LazyPattern(
+    r"(?P<what>Unable to register (?:MR|efa_\w{0,6}mr).{0,60}?): (?P<why>[A-Z][\w ]{4,60})", "to register "
+)
+_ENDS = LazyPattern(r"err: \d{1,6}, message: |Encountered error during CQ polling", "message: ", "CQ polling")
+
+
+def read_libfabric(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Transfers that ended with an error, and memory that it could not register; whatever else it logs is no fault."""
+    part = ToolPart("libfabric")
+    for number, line in numbered(lines):
+        if (logged := _LIBFABRIC.fullmatch(line)) is None:
+            continue
+        text = logged["text"]
+        if _ENDS.match(text):
+            ended = next((ended for words, ended in _OF_EFA if words.search(text)), None)
+            fault, outcome = (ended.fault, ended.outcome) if ended else (Fault.TRANSFER_FAILED, "fail")
+            part.add(HOST, "transfer", outcome, fault, f"a transfer ended: {ended.words if ended else text}")
+        elif refused := _REFUSED.match(text):
+            fault = Fault.MEMLOCK if refused["why"] == "Cannot allocate memory" else Fault.RDMA_ACCESS
+            part.add(HOST, "memory", "fail", fault, f"{refused['what']}: {refused['why']}")
+        elif logged["level"] == "warn":
+            continue
+        part.lines.add(number)
     return part.imported()
