@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from judging import of_text
+from readers_text import results
 
 from dgxcheck.assessment.importing.texts import lines as lines_of
 from dgxcheck.readers.any_text import outputs, unread
+from dgxcheck.readers.dcgm import diag
 from dgxcheck.readers.layout.undo import undone
 
 TO_RESET = """\
@@ -42,6 +44,53 @@ Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors
     #  in group  per comm  per node  per comm  in group
     2         4         0         0         0         0    NOCOMM  {}
 """
+HEALTH = """\
+| Health Monitor Report                                                                |
++===========================+==========================================================+
+| Overall Health            | Failure                                                  |
+| {:<25} |                                                          |
+| -> 1                      | Failure                                                  |
+|    -> Errors              |                                                          |
+|       -> {:<16} | Failure                                                  |
+|                           | {:<56} |
++---------------------------+----------------------------------------------------------+
+"""
+"""DCGM 4, dcgmi/Health.cpp: entities of each kind have numbers of their own."""
+SWITCH = HEALTH.format("Switch", "NVLINK system", "Detected fatal errors on NvSwitch 1 link 12")
+CONNECTX = HEALTH.format("ConnectX", "ConnectX system", "ConnectX entity Id:1 uncorrectable fatal errors: 0x4000")
+LANES = HEALTH.format("GPU", "PCIe system", "Detected more than 8 PCIe replays per minute for GPU 1")
+TREE = """{"body": {"Overall Health": {"value": "Failure"}, "Switch": {"children": {"1": {"children": {"Errors":
+{"children": {"NVLINK system": {"children": {"Failure": {"children": {"Detected fatal errors on NvSwitch 1 link 12":
+{}}}}}}}}}}}}}
+"""
+NODES = """\
+Multi-node diagnostic failed.
++---------------------------+------------------------------------------------+
+| Diagnostic                | Result                                         |
++===========================+================================================+
+|-----  Metadata  ----------+------------------------------------------------|
+| MNUBERGEMM Test           | Fail                                           |
+| Hosts Found               | 2                                              |
+| Host List                 | 0: node-a01.local                              |
+|                           | 1: node-a02                                    |
+|-----  Host Details  ------+------------------------------------------------|
+| Host 0                    | Pass                                           |
+|   GPUs: 0, 1              | Pass                                           |
+| Host 1                    | Fail                                           |
+|   GPU 0                   | Pass                                           |
+|   GPU 1                   | Fail                                           |
+|                           | Error: wrong results                           |
+|-----  Error Summary  -----+------------------------------------------------|
+| Host 1 (GPU 1)            | Error: wrong results                           |
++---------------------------+------------------------------------------------+
+"""
+NODES_JSON = """\
+{"DCGM Diagnostic": "DCGM Multi-Node Diagnostic", "hosts": [{"host_id": 0, "hostname": "node-a01"},
+{"host_id": 1, "hostname": "node-a02"}], "test_categories": [{"category": "Multi-Node Tests", "tests": [{"name":
+"mnubergemm", "status": "Fail", "results": [{"host_id": 0, "entity_group": "GPU", "entity_id": 1, "status": "Pass"},
+{"host_id": 1, "entity_group": "GPU", "entity_id": 1, "status": "Fail", "warnings": [{"warning": "wrong results"}]}
+]}]}]}
+"""
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvidia-smi -q of a GPU to be reset": (TO_RESET, ("fail reset-required drain",)),
     "the same without the action": (TO_RESET.replace("GPU Recovery", "Other"),
@@ -65,6 +114,10 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvbandwidth between nodes": (MULTINODE, ()),
     "ncclras, two errors of a group": (RAS_TABLE.format("INCOMPLETE,MISMATCH"), ("warn collective-timeout inspect",)),
     "ncclras, good": (RAS_TABLE.format("OK"), ()),
+    "dcgmi health, an NVSwitch": (SWITCH, ("fail nvswitch-fatal drain",)),
+    "dcgmi health -j, an NVSwitch": (TREE, ("fail nvswitch-fatal drain",)),
+    "dcgmi health, a ConnectX": (CONNECTX, ("fail aer-uncorrectable inspect",)),
+    "dcgmi health, a GPU": (LANES, ("fail pcie-replays inspect",)),
 }  # fmt: skip
 """By text: of each cause severity, faults and first step."""
 
@@ -77,3 +130,28 @@ def test_a_text(name: str, tmp_path: Path) -> None:
     layout = undone(lines)
     left = unread(lines, layout, [output for _, output in outputs(layout)])
     assert [lines[number] for number in left] == []
+
+
+@pytest.mark.parametrize(("text", "components"), [
+    (SWITCH, ["host/host/NVSwitches"]), (TREE, ["host/host/NVSwitches"]), (CONNECTX, ["host/host/PCIe links"]),
+    (LANES, ["gpu/GPU1"]),
+])
+def test_numbers_of_other_entities_are_not_those_of_gpus(text: str, components: list[str], tmp_path: Path) -> None:
+    _, found = of_text(text, tmp_path)
+    assert [cause["id"] for cause in found["causes"]] == components
+
+
+@pytest.mark.parametrize("text", [NODES, NODES_JSON])
+def test_results_of_several_nodes_are_of_each(text: str) -> None:
+    found = {output.host: results(output) for _, output in outputs(undone(lines_of(text.encode(), "f")))}
+    assert found["node-a01"].keys() >= {"GPU1 dcgmi-mndiag-mnubergemm"}
+    assert {outcome for outcome, _, _ in found["node-a01"].values()} == {"pass"}
+    assert found["node-a02"]["GPU1 dcgmi-mndiag-mnubergemm"] == ("fail", "test-failed", 1)
+
+
+def test_a_test_between_nodes_that_did_not_start_is_no_fault(tmp_path: Path) -> None:
+    text = NODES[: NODES.index("| Host List")] + "| MPI Error                 | Error: could not reach node-a02   |\n"
+    _, found = of_text(text, tmp_path)
+    assert (found["causes"], found["verdict"]) == ([], "unknown")
+    document = NODES_JSON.replace('"status": "Fail", "results', '"mpi_error": {"warning": "Error: x"}, "results')
+    assert ("host dcgmi-diag-mpi", ("unknown", "", 1)) in results(diag.read_json((*document.splitlines(),))[0]).items()

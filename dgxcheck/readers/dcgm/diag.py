@@ -6,11 +6,12 @@ DCGM 2 and 3 name ``gpu_ids`` or ``gpu_id``, DCGM 4 ``entity_group`` and ``entit
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.facts.bdf import unplaced
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.cells import DiagCell, cells, frame
@@ -41,6 +42,8 @@ _CHATTER = LazyPattern(
 def read_diag(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Each test of each GPU that the table shows a result of."""
     lines = bounded(lines)
+    if any(_OF_NODES in line for line in lines):
+        return _of_nodes(lines)
     part = ToolPart(TOOL)
     test, outcome = "", ""
     failed: list[str] = []
@@ -67,6 +70,53 @@ def read_diag(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     _unexplained(part, test, outcome, failed)
     part.beside = frame(lines, part.lines, 4, lambda text: _CHATTER.fullmatch(text) is not None)
     return part.imported()
+
+
+NODES_TOOL = "dcgmi mndiag"
+_OF_NODES = "MNUBERGEMM Test"
+_NODE = LazyPattern(r"Host (?P<host>\d{1,4})(?: \(GPU (?P<gpu>\d{1,3})\))?", "Host ")
+_NAMED_NODE = LazyPattern(r"(?P<host>\d{1,4}): (?P<name>\S{1,253})", ": ")
+_GPUS_OF_NODE = LazyPattern(r"GPUs?:? (?P<gpus>\d{1,3}(?:, \d{1,3}){0,63})", "GPU")
+_ABOUT_NODES = (_OF_NODES, "Diagnostic", "Driver Version", "DCGM Version", "Hosts Found", "Hosts With Errors",
+                "Total GPUs", "GPU Errors", "GPUs")  # fmt: skip
+
+
+def _of_nodes(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``dcgmi mndiag`` (DCGM, dcgmi/MnDiag.cpp): the GPUs of each host; what failed without one did not run."""
+    names: dict[str, str] = {}
+    results: dict[tuple[str, str], tuple[str, str]] = {}
+    whole = ToolPart(NODES_TOOL)
+    host = ""
+    for cell in cells(lines, 0, len(lines)):
+        if cell.left == "Host List":
+            names |= {match["host"]: match["name"] for part in cell.parts if (match := _NAMED_NODE.fullmatch(part))}
+        elif match := _NODE.fullmatch(cell.left):
+            host = match["host"]
+            if match["gpu"]:
+                results[host, match["gpu"]] = "fail", cell.right.removeprefix("Error: ")
+        elif match := _GPUS_OF_NODE.fullmatch(cell.left):
+            text = cell.unwrapped(cell.parts[1:]).removeprefix("Error: ")
+            for number in match["gpus"].split(", "):
+                results.setdefault((host, number), (cell.parts[0].strip().lower(), text))
+        elif cell.left == "MPI Error":
+            whole.add(HOST, "mpi", "unknown", None, f"it did not run: {cell.right.removeprefix('Error: ')}")
+        elif cell.left not in _ABOUT_NODES:
+            continue
+        whole.lines.update(cell.lines)
+    whole.lines |= frame(lines, whole.lines, 4, lambda text: text.endswith(("diagnostic.", "diagnostic failed.")))
+    parts: dict[str, ToolPart] = {}
+    for (at, number), (word, text) in results.items():
+        if (outcome := OUTCOMES.get(word)) is not None:
+            part = parts.setdefault(names.get(at, ""), ToolPart(NODES_TOOL))
+            how, fault = (outcome, None) if outcome == "pass" else judged(outcome, text)
+            part.add(f"GPU{int(number)}", "mnubergemm", how, fault, f"test MNUBERGEMM: {text}" if text else "")
+    return (*(whole.imported() if whole else ()), *_by_host(parts, whole.lines))
+
+
+def _by_host(parts: Mapping[str, ToolPart], lines: Collection[int]) -> Iterator[Imported]:
+    for name, part in parts.items():
+        part.lines.update(lines)
+        yield from (replace(output, host=name.partition(".")[0]) for output in part.imported())
 
 
 def _models(parts: Sequence[str]) -> dict[str, Json]:
@@ -163,22 +213,31 @@ _ROOTS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
 
 
 def read_json(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Every result of every test."""
+    """Every result of every test; those of ``dcgmi mndiag`` by host."""
     lines = bounded(lines)
     part = ToolPart(TOOL)
+    nodes: dict[str, ToolPart] = {}
     for found, where in documents(lines, lambda each: _categories(each) is not None):
+        own = {number for number in where if lines[number].strip()}
+        names = {node.get("host_id"): str(node.get("hostname", "")) for node in _objects(found, "hosts")}
         for test in (test for category in _categories(found) or () for test in _objects(category, "tests")):
-            _test(part, test)
-        part.lines.update(number for number in where if lines[number].strip())
+            for node, name in names.items():
+                results: list[Json] = [each for each in _objects(test, "results") if each.get("host_id") == node]
+                _test(nodes.setdefault(name, ToolPart(NODES_TOOL)), {**test, "results": results})
+            if not names:
+                _test(part, test)
+            elif isinstance(failed := test.get("mpi_error"), dict):
+                part.add(HOST, "mpi", "unknown", None, f"mndiag did not run: {failed.get('warning')}")
+        part.lines |= own
     if any(_MEMBER.search(line) for line in lines):
         rest = ["" if number in part.lines else line for number, line in enumerate(lines)]
         part.lines |= _fragments(part, rest)
-    return part.imported()
+    return (*(part.imported() if part or not nodes else ()), *_by_host(nodes, part.lines))
 
 
 def _categories(found: Mapping[str, Json]) -> list[Json] | None:
-    root = next((found[name] for name in _ROOTS if name in found), found)
-    categories = root.get("test_categories") if isinstance(root, Mapping) else None
+    root = next((inner for name in _ROOTS if isinstance(inner := found.get(name), dict)), found)
+    categories = root.get("test_categories")
     return categories if isinstance(categories, list) else None
 
 

@@ -32,6 +32,8 @@ _LOGGED = LazyPattern(
     "Detected",
 )
 _GPU_KEY = LazyPattern(r"(?:GPU )?(?P<gpu>\d{1,2})")
+_OTHERS = ("vGPU", "Switch", "NvSwitch", "GPU_I", "GPU_CI", "LINK", "CPU", "CPU_CORE", "ConnectX", "None")
+"""Entities whose numbers are not those of GPUs (dcgm_fields.cpp: DcgmFieldsGetEntityGroupString)."""
 _MOST_DEPTH = 8
 """Rows below each other; four are printed."""
 
@@ -40,19 +42,21 @@ def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every watch that warns or fails; ``Overall Health | Healthy`` alone is a result without a fault."""
     lines = bounded(lines)
     part = ToolPart(HEALTH_TOOL)
-    inside, name = False, HOST
+    inside, name, others = False, HOST, False
     for cell in cells(lines, 0, len(lines)):
         if overall := _OVERALL.fullmatch(cell.left):
-            inside, name = True, HOST
+            inside, name, others = True, HOST, False
             if (overall["old"] or cell.right).startswith("Healthy"):
                 part.add(HOST, "overall", "pass")
         elif not inside:
             continue
+        elif cell.left == "GPU" or cell.left in _OTHERS:
+            others, name = cell.left != "GPU", HOST
         elif match := _HEALTH_GPU.fullmatch(cell.left):
-            name = f"GPU{int(match['gpu'])}"
+            name = HOST if others else f"GPU{int(match['gpu'])}"
         elif (watch := _WATCH.fullmatch(cell.left)) and (status := _STATUS.fullmatch(cell.parts[0].strip())):
             subject = f"GPU{int(watch['gpu'])}" if watch["gpu"] else name
-            if text := cell.unwrapped([status["text"], *cell.parts[1:]]):
+            if text := " ".join(" ".join((status["text"], *cell.parts[1:])).split()):
                 _add(part, subject, status["word"], watch["watch"], text)
         part.lines.update(cell.lines)
     for number, line in enumerate(lines):
@@ -74,7 +78,7 @@ def _json(part: ToolPart, lines: tuple[str, ...]) -> None:
             part.add(HOST, "overall", "pass")
         body = found["body"]
         for name, row in body.items() if isinstance(body, dict) else ():
-            _row(part, HOST, "", name, row, 0)
+            _row(part, HOST, "", name, row, 0, name not in _OTHERS)
         part.lines.update(where)
 
 
@@ -85,12 +89,12 @@ def _overall(found: Mapping[str, Json]) -> str | None:
     return str(overall.get("value", "")) if isinstance(overall, dict) else None
 
 
-def _row(reports: Reports, subject: str, watch: str, name: str, row: Json, depth: int) -> None:
+def _row(reports: Reports, subject: str, watch: str, name: str, row: Json, depth: int, of_gpus: bool) -> None:
     """A GPU, one of its watches, or what that found: a text below ``Warning`` or ``Failure``."""
     if not isinstance(row, dict) or depth > _MOST_DEPTH:
         return
     value, below = row.get("value"), row.get("children")
-    if gpu := _HEALTH_GPU.fullmatch(name) or _GPU_KEY.fullmatch(name):
+    if of_gpus and (gpu := _HEALTH_GPU.fullmatch(name) or _GPU_KEY.fullmatch(name)):
         subject = f"GPU{int(gpu['gpu'])}"
     elif name.lower() in _OUTCOMES:
         for text in [value, *(below if isinstance(below, dict) else {})]:
@@ -100,7 +104,7 @@ def _row(reports: Reports, subject: str, watch: str, name: str, row: Json, depth
     elif isinstance(value, str) and (status := _STATUS.fullmatch(value)) and status["text"]:
         _add(reports, subject, status["word"], name, status["text"])
     for each, inner in (below if isinstance(below, dict) else {}).items():
-        _row(reports, subject, name, each, inner, depth + 1)
+        _row(reports, subject, name, each, inner, depth + 1, of_gpus)
 
 
 def _add(reports: Reports, subject: str, word: str, watch: str, text: str) -> None:

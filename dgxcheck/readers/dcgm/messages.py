@@ -74,6 +74,7 @@ _FORMS = (
     (Fault.RETIREMENT_PENDING, r"(?:page retire\w*|retired pages)[\w ]{0,24}pending"
      r"|pending (?:page retire|retired page)"),
     (Fault.PAGES_EXHAUSTED, r"(?:retired|page retire)[\w ]{0,60}(?:limit|more than|maximum)|or more retired pages"),
+    (Fault.AER_UNCORRECTABLE, r"^ConnectX entity Id:\d{1,3} uncorrectable"),
     (Fault.ECC_UNCORRECTED, r"(?<!PCIe )uncorrectable(?! (?:PCI|bus|machine check))|double[- ]bit"
      r"|(?:\b|_)DBEs?(?:\b|_)"),
     (Fault.ECC_CORRECTED, r"single[- ]bit|(?:\b|_)SBEs?(?:\b|_)"),
