@@ -63,6 +63,32 @@ TREE = """{"body": {"Overall Health": {"value": "Failure"}, "Switch": {"children
 {"children": {"NVLINK system": {"children": {"Failure": {"children": {"Detected fatal errors on NvSwitch 1 link 12":
 {}}}}}}}}}}}}}
 """
+COUNTS = """\
++-----------------------------+------------------------------------------------+
+| NVLINK Error Counts                                                          |
+| GPU 3                                                                        |
++=============================+================================================+
+| Error Detail                |                                                |
+| -> Rx Symbol Error          | 0                                              |
+| -> Symbol BER               | 1.5e-254                                       |
+| -> Effective BER            | {:<46} |
++-----------------------------+------------------------------------------------+
+"""
+"""DCGM 4, dcgmi/Nvlink.cpp: of GPUs from Blackwell on."""
+LINKS = """\
++----------------------+
+|  NvLink Link Status  |
++----------------------+
+GPUs:
+    gpuId 0:
+        U U {0} U
+    Link Entities:  0:01  1:02
+    gpuId 1:
+        U U U U
+    Link Entities: N/A
+NvSwitches:
+    No NvSwitches found.
+"""
 NODES = """\
 Multi-node diagnostic failed.
 +---------------------------+------------------------------------------------+
@@ -114,6 +140,10 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvbandwidth between nodes": (MULTINODE, ()),
     "ncclras, two errors of a group": (RAS_TABLE.format("INCOMPLETE,MISMATCH"), ("warn collective-timeout inspect",)),
     "ncclras, good": (RAS_TABLE.format("OK"), ()),
+    "dcgmi nvlink -e": (COUNTS.format("4e-09"), ("fail nvlink-errors drain",)),
+    "dcgmi nvlink -e, good": (COUNTS.format("1e-15"), ()),
+    "dcgmi nvlink -s": (LINKS.format("D"), ("warn nvlink-down drain",)),
+    "dcgmi nvlink -s, good": (LINKS.format("U"), ()),
     "dcgmi health, an NVSwitch": (SWITCH, ("fail nvswitch-fatal drain",)),
     "dcgmi health -j, an NVSwitch": (TREE, ("fail nvswitch-fatal drain",)),
     "dcgmi health, a ConnectX": (CONNECTX, ("fail aer-uncorrectable inspect",)),

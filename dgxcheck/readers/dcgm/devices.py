@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.cells import cells, is_rule
@@ -19,7 +20,7 @@ _NAME = LazyPattern(r"Name: (\S.{0,80})", "Name: ")
 _BUS = LazyPattern(r"PCI Bus ID: ([0-9A-Fa-f:.]{7,16})", "PCI Bus ID: ")
 _DISCOVERY_COUNT = LazyPattern(r"\d{1,3} (?:GPUs?|NvSwitch(?:es)?|ConnectX|CPUs?) found\.", "found")
 _DISCOVERY_HEAD = LazyPattern(
-    r"\| (?:GPU|Switch|CPU) ID \|(?: {0,4}Device Information {0,80}\|)?"
+    r"\| ConnectX \||\| (?:GPU|Switch|CPU) ID \|(?: {0,4}Device Information {0,80}\|)?"
     r"|\| .{0,6} \| (?:Name: Grace|Cores: )[\w .,-]{1,200}\|"
 )
 """And rows of CPUs."""
@@ -116,11 +117,20 @@ _NVLINK_COUNT = LazyPattern(
 )
 _COUNTERS = {"Replay": 0, "Recovery": 1, "CRC FLIT": 2}
 """``nvmlNvLinkErrorCounter_t``: DL_REPLAY, DL_RECOVERY, DL_CRC_FLIT."""
+_OF_ALL_LINKS = LazyPattern(
+    r"\| ?(?:Error Detail {1,80}\|.{0,80}"
+    r"|-> (?P<name>[A-Z][A-Za-z ]{3,40}?) {0,40}\| (?P<value>\d{1,20}(?:\.\d{1,20})?(?:e-\d{1,3})?) {0,80}\|?)",
+    "Error Detail", "-> ",
+)
+"""Of GPUs from Blackwell on, sums over their NVLinks (DCGM, dcgmi/Nvlink.cpp)."""
+_MOST_BIT_ERRORS = 1e-12
+"""Of a link that DCGM's health watch takes for sound."""
 _GPU = LazyPattern(r"gpuId (\d{1,3}):?", "gpuId ", flags=re.ASCII)
 _SWITCH = LazyPattern(r"(?:physicalId|switchId|nvSwitchId) \d{1,3}:?", flags=re.IGNORECASE | re.ASCII)
 _STATES = LazyPattern(r"[UDX_](?:\s{1,4}[UDX_]){0,71}", flags=re.ASCII)
 _CHATTER = LazyPattern(
     r"NvLink Link Status|GPUs:|NvSwitches:|No NvSwitches found\.|Key: Up=U, Down=D, Disabled=X, Not Supported=_"
+    r"|(?:Link Entities: {1,3})?(?:N/A|(?:\d{1,2}:\d{1,6} {0,4}){1,72})"
 )
 _FRAME = LazyPattern(r"\+-{4,80}\+")
 
@@ -147,11 +157,18 @@ def _errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif match := _NVLINK_COUNT.fullmatch(line):
             if name and link and match[1] in _COUNTERS and match[2].isdigit():
                 part.found[f"stated nvlink-errors {name} {link} {_COUNTERS[match[1]]}"] = int(match[2])
+        elif name and (match := _OF_ALL_LINKS.fullmatch(line)):
+            rate = float(match["value"]) if (match["name"] or "").endswith("BER") else None
+            if rate is not None and rate > _MOST_BIT_ERRORS:
+                text = f"{match['name']} of its NVLinks is {rate:g}, {_MOST_BIT_ERRORS:g} at most is sound"
+                part.add(name, "bit-errors", "fail", Fault.NVLINK_ERRORS, text)
+            elif rate is not None:
+                part.add(name, "bit-errors", "pass")
         elif not is_rule(line):
             continue
         part.lines.add(number)
     part.beside = {number - 1 for number in part.lines if number and is_rule(lines[number - 1])}
-    return part.imported() if part.found else ()
+    return part.imported() if part.found or part else ()
 
 
 def _states(lines: tuple[str, ...]) -> tuple[Imported, ...]:
