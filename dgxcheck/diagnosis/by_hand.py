@@ -275,8 +275,10 @@ def _hardware(box: Box, component: Component, verb: str) -> Instruction:
 
 
 def _kernel_name(component: Component) -> str:
-    """``mlx5_0``, of its port too; empty where the text alone has a word for it: HCA, NIC0."""
-    name = component.name.partition("/")[0]
+    """``mlx5_0``, of its port too; empty where the text alone has a word for it: HCA, NIC0. A bus id in the name of
+    what a tool reports has dots, a device of mst no path."""
+    name = re.sub(r"^([0-9a-f]{4})\.([0-9a-f]{2})\.(?=[0-9a-f]{2}\.)", r"\1:\2:", component.name.partition("/")[0])
+    name = f"/dev/mst/{name}" if "_pci" in name else name
     return name if name.islower() else ""
 
 

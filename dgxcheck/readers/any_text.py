@@ -45,7 +45,7 @@ from dgxcheck.readers.layout.undo import Layout
 from dgxcheck.readers.lspci import text as lspci
 from dgxcheck.readers.model import Imported, Reader
 from dgxcheck.readers.nccl import log, programs, topology_xml
-from dgxcheck.readers.network import adapters, counters, fabric, hcas, ucx
+from dgxcheck.readers.network import adapters, counters, fabric, hcas, logs
 from dgxcheck.readers.nvidia_smi import catalogue as nvidia_smi
 from dgxcheck.readers.values import LINE
 
@@ -62,8 +62,8 @@ BENCHMARKS: Mapping[Reader, Signs] = {
     gpu_burn.read_fryer: ("gflops/s",),
     perftest.read_perftest: ("#iterations", "cuda device", "picking", "device name"),
     perftest.read_failures: ("failed status", "allocate mr", "create mr"),
-    ucx.read_ucx: (" ucx ", "rlimit_memlock is", "severely limit memory"),
-    ucx.read_libfabric: ("libfabric:",),
+    logs.read_ucx: (" ucx ", "rlimit_memlock is", "severely limit memory"),
+    logs.read_libfabric: ("libfabric:",),
 }
 _DCGM: Mapping[Reader, Signs] = {
     diag.read_diag: ("|",),
@@ -156,7 +156,7 @@ _NETWORK: Mapping[Reader, Signs] = {
     counters.read_files: (f"{INFINIBAND}/",),
     hcas.read_ibdev2netdev: ("==>",),
     adapters.read_mlxlink: ("operational info",),
-    adapters.read_rshim: ("display_level",),
+    logs.read_rshim: ("display_level",),
     adapters.read_mst: ("(rev:",),
     adapters.read_module: ("identifier",),
     fabric.read_iblinkinfo: ("==(",),

@@ -89,6 +89,60 @@ GPUs:
 NvSwitches:
     No NvSwitches found.
 """
+MODULE = """\
+$ mlxlink -d {} -m
+
+Operational Info
+----------------
+State                              : Active
+Physical state                     : LinkUp
+Speed                              : IB-NDR
+Width                              : 4x
+
+Troubleshooting Info
+--------------------
+Status Opcode                      : 0
+Recommendation                     : No issue was observed
+
+Tool Information
+----------------
+amBER Version                      : 6.4
+
+Module Info
+-----------
+Temperature [C]                    : {}
+Bias Current [mA]                  : 0,0,0,0 [0..0]
+Attenuation (5g,7g,12g,25g)[dB]    : 0,0,0,0
+Module State                       : {}
+DataPath FW Fault                  : {}
+Tx Fault [per lane]                : {}
+Rx LOS [per lane]                  : 1,0,1,1
+Rx CDR LOL [per lane]              : 1,1,1,1
+"""
+"""Lanes are shown as lost of a copper cable at work, too."""
+ADAPTER = "/dev/mst/mt4129_pciconf0"
+UNQUERIED = """\
+Querying Mellanox devices firmware ...
+
+Device #1:
+----------
+
+  Device Type:      ConnectX7
+  PSID:             MT_0000000834
+  PCI Device Name:  0000:b6:00.0
+  Status:           Failed to open device
+
+---------
+-E- Failed to query 0000:b6:00.0 device, error : FwInit has failed!
+"""
+STAGES = """\
+-E- Ports counters Difference Check finished with errors
+-E- lid=0x0012 dev=54000 leaf-3/U1/P17 - "symbol_error_counter" increased during the run (difference value=22)
+-W- host-a17/mlx5_4/1 - link is in wrong width 2x instead of 4x
+-I- Stage                     Warnings   Errors     Comment
+-I- Port Counters             0          1
+-I- BER Check                 2          0
+"""
 NODES = """\
 Multi-node diagnostic failed.
 +---------------------------+------------------------------------------------+
@@ -144,6 +198,16 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "dcgmi nvlink -e, good": (COUNTS.format("1e-15"), ()),
     "dcgmi nvlink -s": (LINKS.format("D"), ("warn nvlink-down drain",)),
     "dcgmi nvlink -s, good": (LINKS.format("U"), ()),
+    "a copper cable": (MODULE.format(ADAPTER, "0 [0..0]", "Ready state", "0", "0,0,0,0"), ()),
+    "a module": (MODULE.format("mlx5_0", "49 [-10..80]", "N/A", "N/A", "N/A"), ()),
+    "a hot module": (MODULE.format("mlx5_0", "84 [-10..80]", "Ready state", "0", "0,0,0,0"),
+                     ("warn port-module inspect",)),
+    "a module whose firmware failed": (MODULE.format("mlx5_0", "49 [-10..80]", "Fault state", "1", "0,0,0,0"),
+                                       ("warn port-module inspect",)),
+    "a module without light": (MODULE.format("mlx5_0", "49 [-10..80]", "Ready state", "0", "0,0,1,0"),
+                               ("warn port-module inspect",)),
+    "mlxfwmanager": (UNQUERIED, ()),
+    "ibdiagnet": (STAGES, ("warn port-errors inspect",)),
     "dcgmi health, an NVSwitch": (SWITCH, ("fail nvswitch-fatal drain",)),
     "dcgmi health -j, an NVSwitch": (TREE, ("fail nvswitch-fatal drain",)),
     "dcgmi health, a ConnectX": (CONNECTX, ("fail aer-uncorrectable inspect",)),
@@ -185,3 +249,21 @@ def test_a_test_between_nodes_that_did_not_start_is_no_fault(tmp_path: Path) -> 
     assert (found["causes"], found["verdict"]) == ([], "unknown")
     document = NODES_JSON.replace('"status": "Fail", "results', '"mpi_error": {"warning": "Error: x"}, "results')
     assert ("host dcgmi-diag-mpi", ("unknown", "", 1)) in results(diag.read_json((*document.splitlines(),))[0]).items()
+
+
+def test_firmware_that_does_not_answer_is_no_pass(tmp_path: Path) -> None:
+    assert of_text(UNQUERIED, tmp_path)[1]["verdict"] == "unknown"
+
+
+@pytest.mark.parametrize("device", ["mlx5_0", ADAPTER, "0000:1a:00.0"])
+def test_an_adapter_is_asked_by_the_name_that_the_tool_takes(device: str, tmp_path: Path) -> None:
+    _, found = of_text(MODULE.format(device, "84 [-10..80]", "Ready state", "0", "0,0,0,0"), tmp_path)
+    (action, *_) = found["causes"][0]["actions"]
+    assert action["commands"] == [["mlxlink", "-d", device, "-m", "-c"]]
+
+
+def test_the_first_port_that_a_stage_of_ibdiagnet_names(tmp_path: Path) -> None:
+    _, found = of_text(STAGES, tmp_path)
+    messages = [each["message"] for each in found["findings"] if each["status"] == "warn"]
+    assert len(messages) == 1
+    assert 'Port Counters: 1 error; lid=0x0012 dev=54000 leaf-3/U1/P17 - "symbol_error_counter"' in messages[0]

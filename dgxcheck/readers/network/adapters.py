@@ -1,9 +1,10 @@
-"""Mellanox's tools for adapters: mlxlink, mst, flint, mlxfwmanager and the rshim of a BlueField."""
+"""Mellanox's tools for adapters: mlxlink, mst, flint and mlxfwmanager."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
@@ -28,7 +29,7 @@ _GROUP = LazyPattern(
     r"|FEC .{1,20}"
     r"|Show .{1,20}|Link Down|PHY) (?:Info|Information|Histogram)?(?: #| \(.{1,60}\))?"
 )
-_MLXLINK_MEMBER = LazyPattern(r"(?P<name>[A-Z][\w /().\[\]-]{2,60}?)\s{0,60}: ?(?P<value>.{0,300})")
+_MLXLINK_MEMBER = LazyPattern(r"(?P<name>(?:am)?[A-Z][\w /(),.\[\]-]{2,60}?)\s{0,60}: ?(?P<value>.{0,300})")
 _JSON_MEMBER = LazyPattern(r'"(?P<name>[^"]{1,80})" ?: ?"(?P<value>[^"]{0,300})"')
 _JSON = tuple('{}[]"0123456789')
 """How the lines of a document begin."""
@@ -49,6 +50,13 @@ _RATES = ("Effective Physical BER", "Symbol BER")
 _RATE = LazyPattern(r"\d{1,3}(?:\.\d{1,3})?[Ee]-\d{1,3}")
 _MOST_ERRORS = 1e-12
 """Bit errors that error correction leaves: ibdiagnet's default (its user manual, Bit Error Rate, --ber_test)."""
+_WITHIN = LazyPattern(
+    r"(?P<value>-?\d{1,6}(?:\.\d{1,4})?) \[(?P<low>-?\d{1,6}(?:\.\d{1,4})?)\.\.(?P<high>-?\d{1,6}(?:\.\d{1,4})?)\]"
+)
+"""``49 [-10..80]``, of a module its alarm thresholds; one without sensors has ``0 [0..0]``."""
+_SOUND = ("0", "", "N/A", "Ready state", "LowPwr state", "PwrUp state", "PwrDn state")
+_OF_MODULE = ("Module FW Fault", "DataPath FW Fault", "Tx Fault [per lane]", "Module State")
+"""Lanes without signal or lock are no fault: those of a copper cable at work are, and where the other end is off."""
 
 
 def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -62,7 +70,7 @@ def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             if re.fullmatch(NAME, device):
                 part.add_port(device, port, _files(members))
             at = f"/{port}" if re.fullmatch(NAME, device) else ""
-            _diagnose(part, (re.sub(r"^/dev/mst/|[/:]", "", device) or "HCA") + at, members)
+            _diagnose(part, (_place(device) or "HCA") + at, members)
         members.clear()
 
     for number, line in numbered(lines, bare):
@@ -148,7 +156,21 @@ def _diagnose(reports: Reports, device: str, members: dict[str, str]) -> None:
             down = members.get("Link Down Counter", "0")
             text = f"{name} {rate_of_errors}, behind error correction; link down {down} times since the counters began"
             reports.add(device, "errors", "warn", Fault.PORT_ERRORS, text)
-            return
+            break
+    if wrong := [*_of_module(members)]:
+        reports.add(device, "module", "warn", Fault.PORT_MODULE, "; ".join(wrong))
+
+
+def _of_module(members: dict[str, str]) -> Iterator[str]:
+    """What is wrong with the cable or module, of the members of ``-m``."""
+    for name in ("Temperature [C]", "Voltage [mV]"):
+        if shown := _WITHIN.fullmatch(members.get(name, "")):
+            value, low, high = map(float, shown.groups())
+            if low < high and not low <= value <= high:
+                yield f"{name} of the module {shown[0]}"
+    for name in _OF_MODULE:
+        if any(value.strip() not in _SOUND for value in members.get(name, "").split(",")):
+            yield f"{name} {members[name]}"
 
 
 def _fault(code: int, state: str) -> FaultKind:
@@ -192,7 +214,10 @@ _FIRMWARE_COMMAND = LazyPattern(
     "flint",
     flags=re.ASCII,
 )
-_BEGIN = LazyPattern(r"Image type: {1,20}FS\d|Device #\d{1,3}:", "Image type: ", "Device #")
+_BEGIN = LazyPattern(
+    r"Image type: {1,20}FS\d|Device #\d{1,3}:|Querying Mellanox devices firmware \.{3}",
+    "Image type: ", "Device #", "Querying Mellanox",
+)  # fmt: skip
 _FIRMWARE_MEMBER = LazyPattern(
     r"(?P<name>FW Version|FW|PSID|PCI Device Name|Device Type|Part Number|Description|Versions|PXE|UEFI|Status"
     r"|FW Release Date|Product Version|Rom Info|Base GUID|Base MAC|Orig PSID|Image type|Security Attributes"
@@ -201,8 +226,9 @@ _FIRMWARE_MEMBER = LazyPattern(
 )
 _VERSION = LazyPattern(r"\d{1,3}\.\d{1,4}\.\d{1,5}", flags=re.ASCII)
 _PSID = LazyPattern(r"[A-Z]{2,3}_?[0-9A-Z_]{6,14}", flags=re.ASCII)
+_UNQUERIED = LazyPattern(r"-E- Failed to query (?P<name>\S{4,80}) device, error : (?P<why>\S.{2,120})", "-E- ")
 _CHATTER = LazyPattern(
-    r"-{4,40}|Querying Mellanox devices firmware \.{3}|type=\w{2,8}.{0,80}|.{0,30}(?:GUID|Guid|MAC) {1,30}Number.{0,40}"
+    r"-{4,40}|type=\w{2,8}.{0,80}|.{0,30}(?:GUID|Guid|MAC) {1,30}Number.{0,40}"
 )
 
 
@@ -237,6 +263,8 @@ def read_firmware(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             close()
             inside = True
             name = "" if line.startswith("Device") else name
+        elif failed := _UNQUERIED.fullmatch(line):
+            part.add(_place(failed["name"]), "query", "unknown", None, f"its firmware does not answer: {failed['why']}")
         elif inside and (member := _FIRMWARE_MEMBER.fullmatch(line)):
             members.setdefault(member["name"], member["value"].strip())
         elif not (inside and _CHATTER.fullmatch(line)):
@@ -244,21 +272,25 @@ def read_firmware(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         part.lines.add(number)
     close()
-    if not found:
+    if not (found or part):
         return ()
     devices = {adapter.name: adapter for adapter in found if re.fullmatch(NAME, adapter.name, re.ASCII)}
     for device, adapter in devices.items():
         part.found |= device_files(device, {"fw_ver": adapter.version, "board_id": adapter.psid})
-    part.found |= listed({device: [] for device in devices})
+    part.found |= listed({device: [] for device in devices}) if found else {}
     return part.imported(_compared([adapter for adapter in found if adapter.name not in devices]).facts())
+
+
+def _place(name: str) -> str:
+    """Of an adapter; in results of tools a bus id with colons stands for a GPU."""
+    return (as_bdf(name) or re.sub(r"^/dev/mst/|[\s/:]", "", name)).replace(":", ".")
 
 
 def _compared(adapters: list[Adapter]) -> Reports:
     """Warns of an adapter whose version differs from that of most adapters of its board (PSID)."""
     reports = Reports(FIRMWARE_TOOL)
     for at, adapter in enumerate(adapters):
-        place = as_bdf(adapter.name) or re.sub(r"^/dev/mst/|[\s/:]", "", adapter.name) or f"adapter{at}"
-        place = place.replace(":", ".")  # in results of tools a bus id with colons stands for a GPU
+        place = _place(adapter.name) or f"adapter{at}"
         versions = Counter(other.version for other in adapters if other.psid == adapter.psid)
         usual, count = versions.most_common(1)[0]
         if adapter.version != usual and 2 * count > versions.total():
@@ -267,32 +299,3 @@ def _compared(adapters: list[Adapter]) -> Reports:
         else:
             reports.add(place, "firmware", "pass")
     return reports
-
-
-RSHIM_TOOL = "rshim"
-_RSHIM_HEAD = LazyPattern(r"DISPLAY_LEVEL {1,20}\d \(0:basic.{0,60}", "DISPLAY_LEVEL")
-_RSHIM_MEMBER = LazyPattern(r"(?P<name>[A-Z][A-Z0-9_]{3,30}) {1,24}(?P<value>\S.{0,120})|-{20,80}|Log Messages")
-_LOGGED = LazyPattern(r"(?P<level>INFO|WARN|ERR|ASSERT|PANIC)\[(?P<stage>[\w .-]{1,20})\]: ?(?P<text>.{1,300})")
-_BAD = ("ERR", "ASSERT", "PANIC")
-
-
-def read_rshim(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """``/dev/rshim0/misc``: an error of the boot; the device is that of the rshim, a function beside the adapter's.
-
-    With DISPLAY_LEVEL 2 it has the log: https://github.com/Mellanox/rshim-user-space, rshim.8.
-    """
-    part, at = ToolPart(RSHIM_TOOL), ""
-    for number, text in numbered(lines):
-        if _RSHIM_HEAD.fullmatch(text):
-            at = ""
-        elif not part.lines:
-            continue
-        elif logged := _LOGGED.fullmatch(text):
-            if logged["level"] in _BAD:
-                part.add("BlueField", "boot", "warn", Fault.HCA_BOOT, f"{logged['stage']}: {logged['text']}{at}")
-        elif member := _RSHIM_MEMBER.fullmatch(text):
-            at = f" (rshim at {member['value']})" if member["name"] == "DEV_NAME" else at
-        else:
-            continue
-        part.lines.add(number)
-    return part.imported(sound="boot")

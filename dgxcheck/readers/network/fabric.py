@@ -142,10 +142,12 @@ _STAGE = LazyPattern(
     r"(?:\s{1,20}\S.{0,120})?"
 )
 _LINE = LazyPattern(r"-(?P<kind>[EW])- (?P<text>\S.{2,300})")
+_ENDED = LazyPattern(r" finished with errors", " finished with")
 _CHATTER = LazyPattern(r"-I- .{1,300}|-{10,120}|Summary|[A-Z][\w /()-]{2,40}|Loading IBDIAGNET from: .{0,120}")
 _STAGES: tuple[tuple[str, FaultKind], ...] = (
     ("speed", Fault.PORT_SLOW), ("width", Fault.PORT_SLOW), ("subnet manager", Fault.NO_SUBNET_MANAGER),
-    ("port counters", Fault.PORT_ERRORS), ("cable", Fault.PORT_MODULE), ("ber", Fault.PORT_ERRORS),
+    ("port counters", Fault.PORT_ERRORS), ("error_counter", Fault.PORT_ERRORS),
+    ("cable", Fault.PORT_MODULE), ("ber", Fault.PORT_ERRORS),
     ("link", Fault.PORT_DOWN),
 )  # fmt: skip
 """Words of a stage's name, and what an error in it stands for."""
@@ -185,7 +187,7 @@ def _ibdiagnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if _SUBNET_HEAD.fullmatch(line):
             below = True
         elif below and (stage := _STAGE.fullmatch(line)):
-            _judge(part, stage["stage"].strip(), int(stage["warnings"]), int(stage["errors"]))
+            _judge(part, stage["stage"].strip(), int(stage["warnings"]), int(stage["errors"]), logged)
         elif row := _LINE.fullmatch(line):
             logged.append((row["kind"], row["text"]))
         else:
@@ -200,11 +202,18 @@ def _ibdiagnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported() if part else ()
 
 
-def _judge(reports: Reports, stage: str, warnings: int, errors: int) -> None:
+def _judge(reports: Reports, stage: str, warnings: int, errors: int, logged: Sequence[tuple[str, str]]) -> None:
+    """With the first error above the summary that is of the same kind as those of the stage."""
     topic = re.sub(r"\W+", "-", stage.lower()).strip("-")
     outcome: Outcome = "warn" if errors else "note" if warnings else "pass"
-    text = f"{stage}: {errors} errors, {warnings} warnings" if errors or warnings else ""
-    reports.add(HOST, topic, outcome, _fault(stage) if errors else None, text)
+    both = (errors, "error"), (warnings, "warning")
+    counts = [f"{count} {noun}{'s' * (count > 1)}" for count, noun in both if count]
+    fault = _fault(stage) if errors else None
+    named = (text for kind, text in logged if kind == "E" and _fault(text) is fault and not _ENDED.search(text))
+    text = f"{stage}: {', '.join(counts)}" if counts else ""
+    if fault and (first := next(named, "")):
+        text = f"{text}; {first}"
+    reports.add(HOST, topic, outcome, fault, text)
 
 
 def _fault(words: str) -> FaultKind:

@@ -1,4 +1,4 @@
-"""What UCX, libfabric and libibverbs log in programs of several hosts: failed transfers, memory that cannot be locked.
+"""What UCX, libfabric and libibverbs log in programs of several hosts, and a BlueField of its boot.
 
 https://github.com/openucx/ucx/blob/master/src/uct/ib/base/ib_log.c, ib_md.c;
 https://github.com/linux-rdma/rdma-core/blob/master/libibverbs/init.c: check_memlock_limit;
@@ -93,3 +93,32 @@ def read_libfabric(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         part.lines.add(number)
     return part.imported()
+
+
+RSHIM_TOOL = "rshim"
+_RSHIM_HEAD = LazyPattern(r"DISPLAY_LEVEL {1,20}\d \(0:basic.{0,60}", "DISPLAY_LEVEL")
+_RSHIM_MEMBER = LazyPattern(r"(?P<name>[A-Z][A-Z0-9_]{3,30}) {1,24}(?P<value>\S.{0,120})|-{20,80}|Log Messages")
+_LOGGED = LazyPattern(r"(?P<level>INFO|WARN|ERR|ASSERT|PANIC)\[(?P<stage>[\w .-]{1,20})\]: ?(?P<text>.{1,300})")
+_BAD = ("ERR", "ASSERT", "PANIC")
+
+
+def read_rshim(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``/dev/rshim0/misc``: an error of the boot; the device is that of the rshim, a function beside the adapter's.
+
+    With DISPLAY_LEVEL 2 it has the log: https://github.com/Mellanox/rshim-user-space, rshim.8.
+    """
+    part, at = ToolPart(RSHIM_TOOL), ""
+    for number, text in numbered(lines):
+        if _RSHIM_HEAD.fullmatch(text):
+            at = ""
+        elif not part.lines:
+            continue
+        elif logged := _LOGGED.fullmatch(text):
+            if logged["level"] in _BAD:
+                part.add("BlueField", "boot", "warn", Fault.HCA_BOOT, f"{logged['stage']}: {logged['text']}{at}")
+        elif member := _RSHIM_MEMBER.fullmatch(text):
+            at = f" (rshim at {member['value']})" if member["name"] == "DEV_NAME" else at
+        else:
+            continue
+        part.lines.add(number)
+    return part.imported(sound="boot")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from readers_text import one, unread
 
-from dgxcheck.readers.network import ucx
+from dgxcheck.readers.network import logs
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from dgxcheck.readers.network import ucx
 )  # fmt: skip
 def test_transfers_that_ucx_logs(logged: str, subject: str) -> None:
     """openucx/ucx issue 6000, ai-dynamo/dynamo issue 814"""
-    found = one(ucx.read_ucx, f"[1608212345.123456] [gpu01:12345:0]    {logged}")
+    found = one(logs.read_ucx, f"[1608212345.123456] [gpu01:12345:0]    {logged}")
     ((key, fact),) = found.facts.items()
     assert isinstance(fact, dict)
     assert (key.split()[2], fact["outcome"], fact["fault"]) == (subject, "fail", "transfer-unanswered")
@@ -30,17 +30,17 @@ def test_a_limit_of_locked_memory_that_ucx_names(sign: str) -> None:
     """openucx/ucx src/uct/ib/base: the two forms of its releases; without a limit it says only that memory lacks."""
     head = "[1736959004.001121] [gpu01:29714:0]  ib_iface.c:1060 UCX  ERROR ibv_create_cq(cqe=4096) failed: Cannot"
     limited = f"{head} allocate memory{sign} Please set max locked memory (ulimit -l) to 'unlimited' (current: 64)"
-    (fact,) = one(ucx.read_ucx, limited).facts.values()
+    (fact,) = one(logs.read_ucx, limited).facts.values()
     assert isinstance(fact, dict)
     assert (fact["outcome"], fact["fault"]) == ("fail", "memlock")
-    (fact,) = one(ucx.read_ucx, f"{head} allocate memory").facts.values()
+    (fact,) = one(logs.read_ucx, f"{head} allocate memory").facts.values()
     assert isinstance(fact, dict)
     assert (fact["outcome"], fact["fault"]) == ("note", "")
 
 
 def test_the_limit_that_libibverbs_warns_of() -> None:
     text = "libibverbs: Warning: RLIMIT_MEMLOCK is 32768 bytes.\n    This will severely limit memory registrations."
-    found = one(ucx.read_ucx, text)
+    found = one(logs.read_ucx, text)
     (fact,) = found.facts.values()
     assert isinstance(fact, dict)
     assert (fact["outcome"], fact["fault"]) == ("warn", "memlock")
