@@ -73,6 +73,7 @@ _DCGM: Mapping[Reader, Signs] = {
     devices.read_discovery: ("pci bus id",),
     devices.read_topo: ("topology information",),
     fields.read_metrics: ("dcgm_",),
+    fields.read_smi_metrics: ("nvidia_smi_",),
     fields.read_dmon: ("entity",),
     health.read_stats: ("start time", "end time", "energy consumed", "listening for violations"),
     preflight.read: ("preflight",),
@@ -131,7 +132,7 @@ _MACHINE: Mapping[Reader, Signs] = {
     slurm.read_slurm: ("nodelist", "reason=", "with reason:", "reason set to:", "gres.conf", "autodetect nvml",
                        "file-less gpu", "oom_kill event", "oom-kill event"),
     schedulers.read_health_events: ("checkname", '"component"', " detected on ", "xidcriticalerror: ", "gpu_is_lost",
-                                    "marked unhealthy", "non-nvml platform", "✘"),
+                                    "marked unhealthy", "non-nvml platform", "incompatible ", "✘"),
     schedulers.read_kubernetes: ("true ", "false ", "unknown ", "restarts", "status ", "warning ", "allocatable",
                                  "errorcode:", "error ", "backoff ", "running ", "completed ", "pending ", "registered",
                                  "allocate failed", "insufficient nvidia.com/", "nodeprepareresources", '"node"'),
@@ -142,7 +143,7 @@ _MACHINE: Mapping[Reader, Signs] = {
     health_checks.read_field_diagnostic: ("diag", "nvqual", "mods"),
     node_exporter.read_known: (
         ": installed", ": built", ": added", "filename:", "gpu uuid:", "/dev/nvme", " mb", "nvitop", "pcie gen",
-        "mhz mem", "nvidia_smi_", "nvidia_gpu_", "nvml_",
+        "mhz mem", "nvidia_gpu_", "nvml_",
     ),
     excerpt.read_excerpt: ("",),
 }  # fmt: skip

@@ -160,7 +160,7 @@ def test_violations_of_a_policy() -> None:
         "nvidia/570.1.2, 6.8.0-1-generic, x86_64: installed\nnvidia, 470.1.2, 5.10.0-2-amd64, x86_64: built",
         "Node             SN        Model      Namespace  Usage\n---------------- --------- ----------\n"
         "/dev/nvme0n1     S1        DISK 1     0x1        1.00  TB /   1.00  TB    512   B +  0 B   FW1",
-        '# HELP nvidia_smi_temperature_gpu temperature\nnvidia_smi_temperature_gpu{uuid="12345678"} 34',
+        '# HELP nvidia_gpu_temperature_celsius temperature\nnvidia_gpu_temperature_celsius{uuid="12345678"} 34',
     ],
 )
 def test_monitors_are_known(text: str) -> None:

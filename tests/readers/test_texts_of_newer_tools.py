@@ -143,6 +143,14 @@ STAGES = """\
 -I- Port Counters             0          1
 -I- BER Check                 2          0
 """
+EXPORTER = """\
+# HELP nvidia_smi_gpu_recovery_action gpu_recovery_action
+nvidia_smi_gpu_info{{driver_version="590.48",index="3",name="NVIDIA H200",pci_bus_id="00000000:83:00.0",uuid="1-2"}} 1
+nvidia_smi_gpu_recovery_action{{uuid="1-2"}} {}
+nvidia_smi_ecc_errors_uncorrected_volatile_total{{uuid="1-2"}} {}
+nvidia_smi_remapped_rows_pending{{uuid="1-2"}} {}
+nvidia_smi_command_exit_code 0
+"""
 NODES = """\
 Multi-node diagnostic failed.
 +---------------------------+------------------------------------------------+
@@ -208,6 +216,11 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
                                ("warn port-module inspect",)),
     "mlxfwmanager": (UNQUERIED, ()),
     "ibdiagnet": (STAGES, ("warn port-errors inspect",)),
+    "nvidia_gpu_exporter": (EXPORTER.format(1, 0, 0), ("fail reset-required drain",)),
+    "nvidia_gpu_exporter, memory": (EXPORTER.format(0, 2, 1), ("fail ecc-uncorrected remap-pending drain",)),
+    "nvidia_gpu_exporter, good": (EXPORTER.format(0, 0, 0), ()),
+    "the device plugin": ("E0902 09:57:32.900000       1 factory.go:113] Incompatible strategy detected auto\n",
+                          ("warn container-runtime inspect",)),
     "dcgmi health, an NVSwitch": (SWITCH, ("fail nvswitch-fatal drain",)),
     "dcgmi health -j, an NVSwitch": (TREE, ("fail nvswitch-fatal drain",)),
     "dcgmi health, a ConnectX": (CONNECTX, ("fail aer-uncorrectable inspect",)),
@@ -267,3 +280,11 @@ def test_the_first_port_that_a_stage_of_ibdiagnet_names(tmp_path: Path) -> None:
     messages = [each["message"] for each in found["findings"] if each["status"] == "warn"]
     assert len(messages) == 1
     assert 'Port Counters: 1 error; lid=0x0012 dev=54000 leaf-3/U1/P17 - "symbol_error_counter"' in messages[0]
+
+
+def test_an_exporter_tells_which_gpu_it_is(tmp_path: Path) -> None:
+    _, found = of_text(EXPORTER.format(1, 0, 0), tmp_path)
+    assert [cause["id"] for cause in found["causes"]] == ["gpu/0000:83:00.0"]
+    alone = [line for line in EXPORTER.format(1, 0, 0).splitlines() if "gpu_info" not in line]
+    _, found = of_text("\n".join(alone), tmp_path)
+    assert [cause["component"]["kind"] for cause in found["causes"]] == ["gpu"]

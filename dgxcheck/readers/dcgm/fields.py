@@ -34,30 +34,38 @@ _NVLINK = "nvlink "
 _MASK = "clocks event reasons mask"
 _PAGES, _ROWS, _ECC, _FB = "retired pages/", "remapped rows/", "ecc errors/", "fb memory usage/"
 _TABLE: tuple[tuple[str, str, str], ...] = (
-    ("TMPTR", "temperature/gpu current temp", "gpu_temp gpu_temp_celsius"),
-    ("MMTMP", "temperature/memory current temp", "memory_temp memory_temp_celsius"),
-    ("POWER", "power readings/power draw", "power_usage board_power_watts"),
+    ("TMPTR", "temperature/gpu current temp", "gpu_temp gpu_temp_celsius temperature_gpu"),
+    ("MMTMP", "temperature/memory current temp", "memory_temp memory_temp_celsius temperature_memory"),
+    ("POWER", "power readings/power draw", "power_usage board_power_watts power_draw_watts"),
     ("PMLMT", "power readings/power limit", "power_mgmt_limit board_power_limit_requested_watts"),
     ("PMDEF", "power readings/default power limit", "power_mgmt_limit_def board_power_limit_default_watts"),
     ("EPLMT", "power readings/enforced power limit", "enforced_power_limit board_power_limit_enforced_watts"),
     ("SMCLK", "clocks/sm", "sm_clock"), ("MMCLK", "clocks/memory", "mem_clock memory_clock"),
     ("SMMAX", "max clocks/sm", "max_sm_clock"), ("MMMAX", "max clocks/memory", "max_mem_clock"),
     ("RPCTR", "pci/replays since reset", "pcie_replay_counter pcie_replay_total"),
-    ("PCILG", "pci/gpu link info/pcie generation/current", "pcie_link_gen"),
-    ("PCIMG", "pci/gpu link info/pcie generation/max", "pcie_max_link_gen"),
-    ("PCILW", "pci/gpu link info/link width/current", "pcie_link_width"),
-    ("PCIMW", "pci/gpu link info/link width/max", "pcie_max_link_width"),
-    ("ESVTL", f"{_ECC}volatile/single bit/total", "ecc_sbe_vol_total ecc_sbe_volatile_total"),
-    ("EDVTL", f"{_ECC}volatile/double bit/total", "ecc_dbe_vol_total ecc_dbe_volatile_total"),
-    ("ESATL", f"{_ECC}aggregate/single bit/total", "ecc_sbe_agg_total ecc_sbe_aggregate_total"),
-    ("EDATL", f"{_ECC}aggregate/double bit/total", "ecc_dbe_agg_total ecc_dbe_aggregate_total"),
-    ("RPSBE", f"{_PAGES}single bit ecc", "retired_sbe page_retired_sbe_total retired_pages_sbe"),
-    ("RPDBE", f"{_PAGES}double bit ecc", "retired_dbe page_retired_dbe_total retired_pages_dbe"),
+    ("PCILG", "pci/gpu link info/pcie generation/current", "pcie_link_gen pcie_link_gen_current"),
+    ("PCIMG", "pci/gpu link info/pcie generation/max", "pcie_max_link_gen pcie_link_gen_max"),
+    ("PCILW", "pci/gpu link info/link width/current", "pcie_link_width pcie_link_width_current"),
+    ("PCIMW", "pci/gpu link info/link width/max", "pcie_max_link_width pcie_link_width_max"),
+    ("ESVTL", f"{_ECC}volatile/single bit/total",
+     "ecc_sbe_vol_total ecc_sbe_volatile_total ecc_errors_corrected_volatile_total"),
+    ("EDVTL", f"{_ECC}volatile/double bit/total",
+     "ecc_dbe_vol_total ecc_dbe_volatile_total ecc_errors_uncorrected_volatile_total"),
+    ("ESATL", f"{_ECC}aggregate/single bit/total",
+     "ecc_sbe_agg_total ecc_sbe_aggregate_total ecc_errors_corrected_aggregate_total"),
+    ("EDATL", f"{_ECC}aggregate/double bit/total",
+     "ecc_dbe_agg_total ecc_dbe_aggregate_total ecc_errors_uncorrected_aggregate_total"),
+    ("RPSBE", f"{_PAGES}single bit ecc",
+     "retired_sbe page_retired_sbe_total retired_pages_sbe retired_pages_single_bit_ecc_count"),
+    ("RPDBE", f"{_PAGES}double bit ecc",
+     "retired_dbe page_retired_dbe_total retired_pages_dbe retired_pages_double_bit_count"),
     ("RPPEN", f"{_PAGES}pending", "retired_pending page_retired_pending retired_pages_pending"),
-    ("URMPS", f"{_ROWS}uncorrectable error", "uncorrectable_remapped_rows row_remap_uncorrectable_total"),
-    ("CRMPS", f"{_ROWS}correctable error", "correctable_remapped_rows row_remap_correctable_total"),
-    ("RRP", f"{_ROWS}pending", "row_remap_pending"),
-    ("RRF", f"{_ROWS}remapping failure occurred", "row_remap_failure row_remap_failed"),
+    ("URMPS", f"{_ROWS}uncorrectable error",
+     "uncorrectable_remapped_rows row_remap_uncorrectable_total remapped_rows_uncorrectable"),
+    ("CRMPS", f"{_ROWS}correctable error",
+     "correctable_remapped_rows row_remap_correctable_total remapped_rows_correctable"),
+    ("RRP", f"{_ROWS}pending", "row_remap_pending remapped_rows_pending"),
+    ("RRF", f"{_ROWS}remapping failure occurred", "row_remap_failure row_remap_failed remapped_rows_failure"),
     ("FBTTL", f"{_FB}total", "fb_total"), ("FBUSD", f"{_FB}used", "fb_used"), ("FBFRE", f"{_FB}free", "fb_free"),
     ("FBRSV", f"{_FB}reserved", "fb_reserved"),
     ("PMMOD", "persistence mode", "persistence_mode gpu_persistence_mode"), ("PSTAT", "performance state", "pstate"),
@@ -86,7 +94,7 @@ NAMES: Mapping[str, str] = {
     **{name: path for _, path, names in _TABLE for name in names.split()},
     **{f"nvlink_{name}": f"{_NVLINK}{path}" for path, names in _OF_NVLINK5.items() for name in names.split()},
 }
-"""Path by the name of a metric, in small letters and without ``DCGM_FI_DEV_`` or ``dcgm_``."""
+"""Path by the name of a metric, in small letters and without ``DCGM_FI_DEV_``, ``dcgm_`` or ``nvidia_smi_``."""
 _OF_TOTALS: Mapping[str, tuple[Outcome, FaultKind | None]] = {_FAILED: ("warn", Fault.NVLINK_ERRORS)}
 """Of errors that no healthy link has."""
 _BLANK = 2_147_483_632.0
@@ -99,7 +107,7 @@ _RECOVERY_WORDS = {code: words for words, code in RECOVERY_ACTIONS.items()}
 class Gpu(Record):
     """DCGM's values of one GPU as numbers, by path."""
 
-    index: int
+    index: int | None
     bdf: str | None
     values: dict[str, float]
     model: str = ""
@@ -208,9 +216,9 @@ _DRIVER = "DCGM_FI_DRIVER_VERSION"
 
 
 class _Host(Record):
-    """The GPUs of one host by number, what is known of it as a whole, and its lines."""
+    """The GPUs of one host by number or UUID, what is known of it as a whole, and its lines."""
 
-    gpus: dict[int, Gpu]
+    gpus: dict[int | str, Gpu]
     system: dict[str, str]
     lines: set[int]
 
@@ -254,3 +262,35 @@ def _metrics_take(host: _Host, metric: str, labels: Mapping[str, str], text: str
     name = metric.lower().removeprefix("dcgm_fi_dev_").removeprefix("dcgm_")
     if (path := NAMES.get(name)) is not None:
         gpu.values.setdefault(path, value)
+
+
+SMI_TOOL = "nvidia_gpu_exporter"
+_SMI = "nvidia_smi_"
+
+
+def read_smi_metrics(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """The metrics of nvidia_gpu_exporter (https://github.com/utkuozdemir/nvidia_gpu_exporter, docs/METRICS.md): fields
+    of ``nvidia-smi --query-gpu`` by UUID, in their own units."""
+    host = _Host(gpus={}, system={}, lines=set())
+    samples: list[tuple[str, str, str]] = []
+    for number, text in numbered(lines):
+        if formats.commented(text).startswith(_SMI):
+            host.lines.add(number)
+        elif (found := formats.sample(text)) and found.name.startswith(_SMI):
+            host.lines.add(number)
+            uuid, labels = found.labels.get("uuid", ""), found.labels
+            if found.name == f"{_SMI}gpu_info":
+                index, model = number_of(labels.get("index", "")), labels.get("name", "")
+                host.gpus[uuid] = Gpu(index=index, bdf=labels.get("pci_bus_id"), values={}, model=model,
+                                      uuid=f"GPU-{uuid}")  # fmt: skip
+                host.system.setdefault("driver version", labels.get("driver_version", ""))
+            elif uuid:
+                samples.append((uuid, found.name.removeprefix(_SMI), found.value))
+    for uuid, name, text in samples:
+        path, value = NAMES.get(name), value_of(text)
+        if path is not None and value is not None:
+            gpu = host.gpus.setdefault(uuid, Gpu(index=None, bdf=None, values={}, uuid=f"GPU-{uuid}"))
+            gpu.values.setdefault(path, value)
+    if not host.gpus:
+        return ()
+    return (imported(SMI_TOOL, [*map(section, host.gpus.values())], host.system, frozenset(host.lines)),)

@@ -58,7 +58,7 @@ _FORMS = (
      r"|device marked unhealthy|no healthy devices present|expected \d{1,3} GPUs?,? (?:but )?(?:found|got) \d"
      r"|\bnvml\.Init(?:: [A-Z]|$)"
      r"|^nvidia-(?!dcgm)\S{1,120} is (?:Init:)?(?:CrashLoopBackOff|(?:Run|Create)Container(?:Config)?Error|Error$)"),
-    (Fault.CONTAINER_RUNTIME, r"Detected non-NVML platform"),
+    (Fault.CONTAINER_RUNTIME, r"Detected non-NVML platform|Incompatible (?:strategy|platform) detected"),
     (Fault.FILE_SYSTEM, r"shutting down file ?system|file ?system is read-?only"),
     (Fault.RESET_REQUIRED, r"\(GPU_RESET\)|GPU requires reset|of type '?(?:GPU )?Reset Required"),
     (Fault.REBOOT_REQUIRED, r"\(NODE_REBOOT\)"),

@@ -105,8 +105,8 @@ _GPUSTAT = (r"\[\d{1,2}\] .{2,60} \| {1,4}(?:\d{1,3}|\?\?)['°] ?C.{0,40}\| {1,8
 _GPUSTAT_HEAD = r"\S{1,64} {2,40}[A-Z][a-z]{2} [A-Z][a-z]{2} .{10,30} {1,4}\d{3}\.[\d.]{2,12}"
 _NVTOP = (r"Device \d{1,2} ?\[.{2,60}\] PCIe GEN ?\d@ ?\d{1,2}x.{0,100}"
           r"|GPU {1,4}\d{1,5}MHz MEM {1,4}\d{1,5}MHz TEMP {1,4}\d{1,3}°C.{0,120}")  # fmt: skip
-_METRIC = r"(?:nvidia_smi|nvidia_gpu|nvml)_\w{2,80}(?:\{.{0,2000}\})? \S{1,40}"
-_COMMENT = r"# (?:HELP|TYPE) (?:nvidia_smi|nvidia_gpu|nvml)_\w{2,80} .{1,300}"
+_METRIC = r"(?:nvidia_gpu|nvml)_\w{2,80}(?:\{.{0,2000}\})? \S{1,40}"
+_COMMENT = r"# (?:HELP|TYPE) (?:nvidia_gpu|nvml)_\w{2,80} .{1,300}"
 _DKMS = (r"[\w.+-]{2,60}(?:/|, )[\w.+:~-]{1,60}(?:, [\w.+~-]{3,80}, \w{3,10})?: (?:installed|built|added)\b.{0,160}")
 _FORMS: Sequence[Form] = (
     Form("dkms status", LazyPattern(_DKMS, ": installed", ": built", ": added"), LazyPattern(_DKMS),
@@ -126,8 +126,8 @@ _FORMS: Sequence[Form] = (
 ),
          instead=_DUMP),
     Form("nvtop", LazyPattern(_NVTOP, "] PCIe GEN", "MHz TEMP "), LazyPattern(_NVTOP), instead=_DUMP),
-    Form("metrics of a GPU exporter", LazyPattern(f"{_METRIC}|{_COMMENT}", "nvidia_smi_", "nvidia_gpu_", "nvml_"),
-         LazyPattern(f"{_METRIC}|{_COMMENT}", "nvidia_smi_", "nvidia_gpu_", "nvml_"),
+    Form("metrics of a GPU exporter", LazyPattern(f"{_METRIC}|{_COMMENT}", "nvidia_gpu_", "nvml_"),
+         LazyPattern(f"{_METRIC}|{_COMMENT}", "nvidia_gpu_", "nvml_"),
          instead=_DUMP),
 )  # fmt: skip
 

@@ -65,7 +65,7 @@ _DETECTED = LazyPattern(
     r"(?:PCI:)?(?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})\b.*"
     r"|.{0,200}XidCriticalError: Xid=\d{1,3} on Device=GPU-[0-9a-f-]{36}.{0,80}"
     r"|.{0,200} for GPU-[0-9a-f-]{36}: .{0,200}ERROR_GPU_IS_LOST"
-    r"|.{0,80}(?P<platform>Detected non-NVML platform: .{1,200})"
+    r"|.{0,80}(?P<platform>Detected non-NVML platform: .{1,200}|Incompatible (?:strategy|platform) detected.{0,80})"
     r"|.{0,200}(?P<unhealthy>'nvidia\.com/[\w.-]{1,60}' device marked unhealthy: GPU-[0-9a-f-]{36}).{0,80}"
 )
 """As gpud words an Xid, ``XID 48 (..) detected on GPU PCI:0000:3b:00``, and NVIDIA's device plugin; what go-nvml
