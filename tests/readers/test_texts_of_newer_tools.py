@@ -151,6 +151,13 @@ nvidia_smi_ecc_errors_uncorrected_volatile_total{{uuid="1-2"}} {}
 nvidia_smi_remapped_rows_pending{{uuid="1-2"}} {}
 nvidia_smi_command_exit_code 0
 """
+OF_A_RACK = """\
+[Oct 13 2025 18:14:38] [ERROR] [tid 202] Fabric Manager detected GPU NVL Fatal error on :
+moduleId : 3
+nodeId : 7
+gpuGuid : 0xED0A8727AFC3C6F9
+portNum : 4
+"""
 NODES = """\
 Multi-node diagnostic failed.
 +---------------------------+------------------------------------------------+
@@ -221,6 +228,7 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvidia_gpu_exporter, good": (EXPORTER.format(0, 0, 0), ()),
     "the device plugin": ("E0902 09:57:32.900000       1 factory.go:113] Incompatible strategy detected auto\n",
                           ("warn container-runtime inspect",)),
+    "Fabric Manager of a rack": (OF_A_RACK, ("warn nvlink-reported inspect",)),
     "dcgmi health, an NVSwitch": (SWITCH, ("fail nvswitch-fatal drain",)),
     "dcgmi health -j, an NVSwitch": (TREE, ("fail nvswitch-fatal drain",)),
     "dcgmi health, a ConnectX": (CONNECTX, ("fail aer-uncorrectable inspect",)),
@@ -288,3 +296,9 @@ def test_an_exporter_tells_which_gpu_it_is(tmp_path: Path) -> None:
     alone = [line for line in EXPORTER.format(1, 0, 0).splitlines() if "gpu_info" not in line]
     _, found = of_text("\n".join(alone), tmp_path)
     assert [cause["component"]["kind"] for cause in found["causes"]] == ["gpu"]
+
+
+def test_the_gpu_of_a_rack_that_fabric_manager_names(tmp_path: Path) -> None:
+    _, found = of_text(OF_A_RACK, tmp_path)
+    messages = [each["message"] for each in found["findings"] if each["status"] == "warn"]
+    assert "moduleId 3, nodeId 7, gpuGuid 0xED0A8727AFC3C6F9, portNum 4" in messages[0]

@@ -64,6 +64,8 @@ ASIDE = LazyPattern(r"(?:Loaded|Drop-In|Docs|Process|Main PID|Tasks|Memory|CPU|C
 UNIT_STOPPED = LazyPattern(r"Failed with |status=(?!0/)|Start request repeated too quickly", flags=IGNORECASE)
 """Of the unit: how systemd says that the service ended, or did not begin."""
 _PAYLOAD = LazyPattern(r"Message (?:payload|header) details:.{0,2000}", "details")
+_OF_ENTRY = LazyPattern(r"(?P<name>[a-z][A-Za-z]{3,30}) : (?P<value>[\w.-]{1,40})(?: #.{0,80})?", " : ")
+"""Below what it detected of a GPU in a rack: which one, and at which link."""
 NONE = "no-nvswitch"
 _NOTHING_TO_DO = (
     "the driver sees no NVSwitch: on a machine without them disable nvidia-fabricmanager, which has nothing to do; on"
@@ -81,6 +83,7 @@ _FORMS: tuple[tuple[LazyPattern, str, Outcome, FaultKind | None], ...] = (
     (LazyPattern(r"NV_WARN_NOTHING_TO_DO", "NV_WARN_NOTHING_TO_DO"), NONE, "note", None),
     (_CONFIGURED, "configured", "pass", None),
     (LazyPattern(r"NVSwitch (?:non-?)?fatal error", flags=IGNORECASE), _NVSWITCH, "warn", Fault.NVSWITCH_WATCHED),
+    (LazyPattern(r"detected GPU NVL (?:non-?)?fatal error", flags=IGNORECASE), "nvlink", "warn", Fault.NVLINK_REPORTED),
     (LazyPattern(r"GPU.{0,80}NVLink.{0,80}(?:fail|error|down)|NVLink.{0,60}train\w* (?:fail|error)", flags=IGNORECASE),
      "nvlink", "fail", Fault.NVLINK_DOWN),
     (LazyPattern(r"is ib_umad module loaded", "ib_umad"), _UMAD, "fail", Fault.UMAD_MISSING),
@@ -113,6 +116,8 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif match := _JOURNAL.fullmatch(text) or _ITEM.fullmatch(text) or _HELPER.fullmatch(text):
             message = match["text"] or ""
             entries.append(("ERROR" if ERROR_WORDS.search(message) else "INFO", message))
+        elif entries and entries[-1][1].rstrip().endswith((":", ",")) and (match := _OF_ENTRY.fullmatch(text)):
+            entries[-1] = entries[-1][0], f"{entries[-1][1]} {match['name']} {match['value']},"
         elif match := _UNIT.fullmatch(text):
             unit.append(match["text"] or match["verb"] or match["job"])
         elif _SHOWN.fullmatch(text):
@@ -156,7 +161,7 @@ def _take(reports: Reports, level: str, text: str) -> None:
                 outcome, fault = _of_sxid(text)
                 port = _AT_PORT.search(text)
                 bdf = f"{bdf}/{port['port'] if port else ''}" if bdf else None
-            told = _NO_UMAD if topic == _UMAD else text
+            told = _NO_UMAD if topic == _UMAD else text.rstrip(",")
             reports.add(bdf or HOST, topic, outcome, fault, told if outcome != "pass" else "")
             return
 
