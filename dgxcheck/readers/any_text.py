@@ -60,6 +60,7 @@ BENCHMARKS: Mapping[Reader, Signs] = {
     tartan.read_tartan: ("=====", "op,"),
     gpu_burn.read_burn: ("proc'd", "tested"),
     gpu_burn.read_fryer: ("gflops/s",),
+    gpu_burn.read_ubergemm: ("ending with ",),
     perftest.read_perftest: ("#iterations", "cuda device", "picking", "device name"),
     perftest.read_failures: ("failed status", "allocate mr", "create mr"),
     logs.read_ucx: (" ucx ", "rlimit_memlock is", "severely limit memory"),

@@ -158,6 +158,17 @@ nodeId : 7
 gpuGuid : 0xED0A8727AFC3C6F9
 portNum : 4
 """
+NOT_IDLE = """\
++---------------------------+------------------------------------------------+
+| nvbandwidth               | Fail                                           |
+|                           | GPU0: Fail                                     |
+| Warning: GPU0             | The memory copy utilization for the GPU: 0 is  |
+|                           | greater than 10%. This may affect the results  |
+|                           | of the nvbandwidth test.                       |
++---------------------------+------------------------------------------------+
+"""
+"""DCGM 4.5.0 on idle hosts: https://github.com/NVIDIA/DCGM/issues/272."""
+GEMM = "".join(f"GEMM [I] (ADAPTER#{at})  Ending with {{{at}}}.381499904 GFlops\n" for at in range(4))
 NODES = """\
 Multi-node diagnostic failed.
 +---------------------------+------------------------------------------------+
@@ -229,6 +240,9 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "the device plugin": ("E0902 09:57:32.900000       1 factory.go:113] Incompatible strategy detected auto\n",
                           ("warn container-runtime inspect",)),
     "Fabric Manager of a rack": (OF_A_RACK, ("warn nvlink-reported inspect",)),
+    "nvbandwidth of DCGM that began too early": (NOT_IDLE, ()),
+    "ubergemm": (GEMM.format(6698, 19239, 19148, 19256), ("warn slow inspect",)),
+    "ubergemm, good": (GEMM.format(19010, 19239, 19148, 19256), ()),
     "dcgmi health, an NVSwitch": (SWITCH, ("fail nvswitch-fatal drain",)),
     "dcgmi health -j, an NVSwitch": (TREE, ("fail nvswitch-fatal drain",)),
     "dcgmi health, a ConnectX": (CONNECTX, ("fail aer-uncorrectable inspect",)),

@@ -183,6 +183,22 @@ def read_fryer(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported() if rates else ()
 
 
+UBERGEMM_TOOL = "ubergemm"
+_ENDING = LazyPattern(
+    r"GEMM \[I\] \(ADAPTER#(?P<gpu>\d{1,3})\) {1,4}Ending with (?P<rate>\d{1,9}(?:\.\d{1,12})?) GFlops", "Ending with "
+)
+
+
+def read_ubergemm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """The same of DCGM's program (https://github.com/NVIDIA/DCGM/issues/122)."""
+    part = ToolPart(UBERGEMM_TOOL)
+    rates = {row["gpu"]: float(row["rate"]) for row in part.matches(_ENDING, numbered(lines))}
+    for index, rate in rates.items():
+        if (number := gpu(index)) is not None:
+            _judge(part, f"GPU{number}", rate, [value for other, value in rates.items() if other != index], None)
+    return part.imported()
+
+
 def _judge(reports: Reports, subject: str, rate: float, others: list[float], fault: FaultKind | None) -> None:
     if fault:
         reports.add(subject, "throttling", "warn", fault, "its clocks were held down under load")

@@ -112,7 +112,8 @@ _DID_NOT_RUN = LazyPattern(
     r"|no kernel image|driver version is insufficient|processes with graphics contexts|performance-limiting environment"
     r"|host ?engine|aborted early|have permissions to create|which is too low to|without 2 or more|^Skipping "
     r"|internal error during the test|field watches|get field information|Could not query field|collect stat\b"
-    r"|Bad parameter to function|Error using DCGM API", flags=re.IGNORECASE)  # fmt: skip
+    r"|Bad parameter to function|Error using DCGM API|memory copy utilization"
+    r"|executable which is required", flags=re.IGNORECASE)  # fmt: skip
 """A test that another program or a setting kept from running is no evidence about the hardware."""
 _MOMENT = LazyPattern(r"\bviolations totaling 0\.0 seconds", "violations totaling")
 """Of heat; DCGM fails a test for it all the same (https://github.com/NVIDIA/DCGM/issues/242)."""
