@@ -40,7 +40,11 @@ TOLD: dict[str, Json] = {
     f"nvml nvmlDeviceGetRetiredPages {A} 1": [{"address": 0}, {"address": 0}],
     f"nvml nvmlDeviceGetTemperature {A} 0": 41,
     f"nvml nvmlDeviceGetPowerUsage {A}": 56080,
-    f"nvml nvmlDeviceGetPersistenceMode {B}": {"missing": "lost", "detail": "nvidia-smi: GPU requires reset"},
+    f"nvml nvmlDeviceGetPersistenceMode {B}": {
+        "missing": "lost",
+        "code": 16,
+        "detail": "nvidia-smi: GPU requires reset",
+    },
     f"nvml nvmlDeviceGetTemperature {B} 0": {"missing": "garbled", "detail": "nvidia-smi: ERR!"},
     f"nvml nvmlDeviceGetEccMode {B}": {"missing": "unsupported", "detail": "nvidia-smi: N/A"},
 }
