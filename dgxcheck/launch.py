@@ -163,6 +163,17 @@ def of_rank(placed: Sequence[Placement], rank: int, visible: str | None) -> Plac
     return seen[rank % len(seen)]
 
 
+def unlike(placed: Sequence[Placement], own: Placement) -> str:
+    """Why a rank's GPU may not be meant, and the list that leaves it out: most are of another model, as beside the GPU
+    of a display. Empty where it is as most are."""
+    models = ["" if each.gpu.function is None else each.gpu.function.ids for each in placed]
+    model, number = Counter(models).most_common(1)[0]
+    if models[placed.index(own)] == model or 2 * number <= len(models):
+        return ""
+    others = ",".join(str(index) for index, each in enumerate(models) if each == model)
+    return f"{own.gpu.name} is not of the model of the other GPUs; {VISIBLE}={others} leaves it out"
+
+
 def divided(snapshot: Snapshot, placed: Sequence[Placement], visible: str | None) -> str:
     """Why ranks do not get whole GPUs; empty where they do, and where the list names a MIG device.
 

@@ -19,9 +19,9 @@ RANKS = [
 ]  # fmt: skip
 
 
-def dry(environment: dict[str, str | None]) -> str:
+def dry(environment: dict[str, str | None], box: str = "dgx-a100") -> str:
     unset = dict.fromkeys((*LOCAL_RANK, "CUDA_VISIBLE_DEVICES", "NCCL_IB_HCA", "UCX_NET_DEVICES"))
-    argv = ["--dry-run", "--from", "dgx-a100", "--", "./train", "-x", "a b"]
+    argv = ["--dry-run", "--from", box, "--", "./train", "-x", "a b"]
     done = CliRunner().invoke(dgxcheck, ["bind", *argv], obj=LiveMachine(), env={**unset, **environment})
     assert done.exit_code == 0, done.exception
     return done.output
@@ -148,3 +148,11 @@ def test_a_mistyped_option_is_no_program() -> None:
     done = CliRunner().invoke(dgxcheck, ["bind", "--dryrun", "-i", "0", "--from", "dgx-1-v100", "--", "true"])
     assert isinstance(done.exception, SystemExit)
     assert "--dry-run" in done.output
+
+
+def test_a_gpu_that_is_not_like_the_others_is_named_with_the_list_without_it() -> None:
+    """Of a DGX Station A100 the fourth GPU is that of the display: four ranks would use it and leave one A100 idle."""
+    note = "dgxcheck: GPU3 is not of the model of the other GPUs; CUDA_VISIBLE_DEVICES=0,1,2,4 leaves it out"
+    assert dry({"LOCAL_RANK": "3"}, "dgx-station-a100").splitlines()[0] == note
+    for environment in ({"LOCAL_RANK": "2"}, {"LOCAL_RANK": "3", "CUDA_VISIBLE_DEVICES": "0,1,2,4"}):
+        assert "leaves it out" not in dry({**environment}, "dgx-station-a100")

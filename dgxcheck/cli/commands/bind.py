@@ -12,7 +12,7 @@ import click
 from dgxcheck.assessment.machine import LAUNCH, LiveMachine, examine
 from dgxcheck.cli.options import flag, option, reading
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.launch import LOCAL_RANK, VISIBLE, divided, doubt, local_rank, near_cpus, of_rank, placements
+from dgxcheck.launch import LOCAL_RANK, VISIBLE, divided, doubt, local_rank, near_cpus, of_rank, placements, unlike
 from dgxcheck.output.launch import nccl_ib_hca
 from dgxcheck.output.plain_text import visible
 
@@ -51,6 +51,8 @@ def command(
     own = of_rank(placed, rank, seen)
     if reason:
         click.echo(f"dgxcheck: {reason}; rank {rank} is bound to {own.gpu.shown} all the same", err=True)
+    if seen is None and (note := unlike(placed, own)):
+        click.echo(f"dgxcheck: {note}", err=True)
     wanted = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "NCCL_IB_HCA": nccl_ib_hca(placed), "UCX_NET_DEVICES": own.port}
     new = {name: value for name, value in wanted.items() if value and name not in os.environ}
     if dry_run:
