@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.checks.engine.blame import component_of, driver
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.expected import model_of
+from dgxcheck.checks.engine.expected import is_for_display, model_of
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.host_limits import guests_running, in_container
 from dgxcheck.components.component import Component, host_part
@@ -70,12 +70,12 @@ def _devices(box: Box) -> Iterator[tuple[Subject, _Kind, PciFunction]]:
 
 
 def _judge(box: Box) -> Judged:
-    """Fails if an NVIDIA GPU is bound to a driver of the kernel (nouveau, nova); if no driver is bound to an NVSwitch,
-    or to a GPU or HCA while others of its model have one; and if mlx5_core or mlx4_core holds an InfiniBand adapter of
-    which no RDMA device is made; not known where it has no network interface either, as in another network namespace.
-    Warns about any other GPU, HCA or NVMe disk without a driver, and about a GPU, HCA or NVSwitch that another driver
-    (vfio-pci) sets aside while most of its model are in use and no virtual machine runs. Virtual functions and
-    containers are not judged.
+    """Fails if an NVIDIA GPU is bound to a driver of the kernel (nouveau, nova), but for a VGA controller of a model of
+    its own beside GPUs that nvidia holds; if no driver is bound to an NVSwitch, or to a GPU or HCA while others of its
+    model have one; and if mlx5_core or mlx4_core holds an InfiniBand adapter of which no RDMA device is made; not known
+    where it has no network interface either, as in another network namespace. Warns about any other GPU, HCA or NVMe
+    disk without a driver, and about a GPU, HCA or NVSwitch that another driver (vfio-pci) sets aside while most of its
+    model are in use and no virtual machine runs. Virtual functions and containers are not judged.
 
     Source: link driver in /sys/bus/pci/devices/BDF, /sys/module, /sys/class/infiniband; rdma-system(8)
     """
@@ -90,6 +90,8 @@ def _of_device(box: Box, kind: _Kind, function: PciFunction) -> Judgement:
     evidence = (Evidence(pci_file(function.bdf, "driver"), name or "none"),)
     if name is None:
         return _unbound(box, kind, function, evidence)
+    if kind is _GPU and name in OF_THE_KERNEL and is_for_display(box, function.bdf):
+        return skip("not-visible", f"bound to {name}, as a GPU for a display may be", *evidence)
     if kind is _GPU and name in OF_THE_KERNEL:
         message, remedy = f"bound to {name}", _BLACKLIST.format(OF_THE_KERNEL[name])
         return Judgement(Status.FAIL, message, name, "nvidia", "", evidence, remedy=remedy, fault=Fault.NOUVEAU)
@@ -182,7 +184,8 @@ def _refused(box: Box, function: PciFunction) -> str | None:
     bars = next((row for row in rows(box.snapshot.bars) if row.bdf == function.bdf), None)
     if bars is not None and (bars.bars == () or (not isinstance(bars.bar1, Missing) and not bars.bar1.assigned)):
         return "pcie.bar1"
-    if any(event.bdf == function.bdf and not event.past for event in box.log.not_started):
+    own = (function.bdf, None) if is_for_display(box, function.bdf) else (function.bdf,)
+    if any(event.bdf in own and not event.past for event in box.log.not_started):
         return "kernel.gpu-start"
     adapters = (event.bdf for event in box.log.hcas if event.trouble == "not started" and not event.past)
     return "kernel.hca" if function.bdf in adapters else None

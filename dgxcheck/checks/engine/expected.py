@@ -73,6 +73,19 @@ def has_problem(judgement: Judgement | Missing) -> bool:
     return isinstance(judgement, Judgement) and judgement.status in (Status.WARN, Status.FAIL)
 
 
+_VGA = 0x030000
+
+
+def is_for_display(box: Box, bdf: str | None) -> bool:
+    """Is it a VGA controller of a model of its own, beside GPUs that nvidia holds? Their driver may not take it."""
+    functions = box.topology.functions
+    own = functions.get(bdf or "")
+    if own is None or own.class_code != _VGA:
+        return False
+    alike = sum(model_of(box, other) == model_of(box, own.bdf) for other in functions)
+    return alike == 1 and any(other.driver == "nvidia" for other in functions.values())
+
+
 def model_of(box: Box, bdf: str) -> object:
     """Vendor and device id of a PCI function; None where it is not known."""
     function = box.topology.functions.get(bdf)

@@ -37,12 +37,16 @@ def expected_by(box: Box, worst: Status) -> Status:
 
 
 def count(box: Box) -> int | Missing:
-    """GPUs of the machine, those of another driver too; Missing if a container or virtual machine hides some."""
+    """GPUs of the machine, those of another driver too, none beside those that its reference counts; Missing if a
+    container or virtual machine hides some."""
     if why := host_limits.gpus_hidden(box):
         return Missing(Gap.ABSENT, PCI_DEVICES, why)
     if isinstance(box.snapshot.pci, Missing) and not _listed(box):
         return box.snapshot.pci
-    return max(len(_with_driver(box)), _listed(box))
+    its = box.reference_gpus
+    beside = [gpu for gpu in box.topology.gpus if gpu not in its]
+    counted_by_nvml = _listed(box) - sum(gpu.index is not None for gpu in beside)
+    return max(sum(gpu in its for gpu in _with_driver(box)), counted_by_nvml)
 
 
 def _listed(box: Box) -> int:
@@ -90,7 +94,7 @@ def _count_judgement(box: Box) -> Judgement:
         return _fewer_than_there_were(box) or (None if why else _fewer_than_beside(box)) or NO_REFERENCE
     if why:
         return skip("not-visible", why)
-    present = need(count(box)) - len(box.topology.gpus) + len(box.reference_gpus)
+    present = need(count(box))
     unbound = [str(gpu.bdf) for gpu in box.topology.gpus if gpu not in _with_driver(box)]
     on_pci: list[Json] = [gpu.bdf for gpu in box.topology.gpus]
     count_of_nvml = nvml.reason if isinstance(nvml, Missing) else listed

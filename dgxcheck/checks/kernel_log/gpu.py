@@ -8,7 +8,8 @@ from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box, guest, unlisted_gpu
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
+from dgxcheck.checks.engine.expected import is_for_display
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.gaps import is_about
 from dgxcheck.checks.gpu.not_opened import CONNECT_POWER, GIVE_INTERRUPT, legacy_release
 from dgxcheck.checks.kernel_log.device_log import (
@@ -104,6 +105,7 @@ _REASONS: Mapping[NoStart, _Reason] = {
     ),
 }  # fmt: skip
 """What the driver says of the reason, the most particular first; it says nothing else of most failures."""
+_OF_RELEASE = _REASONS["not-open"], _REASONS["unsupported"]
 _ALONE = _Reason(
     fault=Fault.GPU_NOT_STARTED, text=": it takes this one alone of its model for a GPU that it does not support",
     remedy="",
@@ -195,6 +197,8 @@ def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement 
     reason = _LOST if lost else _REASONS["bars"] if without_why else _reason(now)
     if reason is _REASONS["claimed"] and gpu is not None and (listed or bound(gpu) not in (None, "nvidia")):
         return None
+    if reason in _OF_RELEASE and is_for_display(box, bdf):
+        return skip("not-supported", f"the driver does not take it{reason.text}, as an old GPU for a display may be")
     if _OF_A_MODEL & {event.why for event in now} and gpu is not None and _runs_others(box, gpu):
         reason = _ALONE
     if listed:
