@@ -231,9 +231,10 @@ def _runs_others(box: Box, gpu: Device) -> bool:
 def _starts(box: Box) -> Judged:
     """Fails if the driver logged, since it was last loaded, that it could not start a GPU (RmInitAdapter failed, probe
     failed) or does not take it: power cables not connected, no address of a BAR, no interrupt, a GPU that this release
-    or these kernel modules do not support, missing firmware, another driver that holds it; or if the kernel refused to
-    load the driver's module, as by its signature or for another kernel. Warns if NVML lists that GPU now, or if the
-    line does not name the GPU. If it found no GPU at all, warns, and fails where PCI has none now.
+    or these kernel modules do not support (but for a VGA controller of a model of its own, as for a display), missing
+    firmware, another driver that holds it; or if the kernel refused to load the driver's module, as by its signature or
+    for another kernel. Warns if NVML lists that GPU now, or if the line does not name the GPU. If it found no GPU at
+    all, warns, and fails where PCI has none now.
 
     Source: NVRM lines of NVIDIA's open-gpu-kernel-modules: kernel-open/nvidia/nv.c, nv-pci.c,
     src/nvidia/arch/nvalloc/unix/src/osapi.c, osinit.c; Linux kernel/module
