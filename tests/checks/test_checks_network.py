@@ -279,6 +279,15 @@ def test_a_quiet_minute_acquits_no_total(name: str, total: int, due: str, tmp_pa
     assert said(an_hour, "network.port-errors", "mlx5_1/1") != ["warn"]
 
 
+def test_links_that_went_down_long_ago_are_no_fault(tmp_path: Path) -> None:
+    """25 of one port alone: https://github.com/leptonai/gpud, a tree of an H100."""
+    downs: dict[str, Json] = {PORT.format(1, "counters/link_downed"): "25\n"}
+    times: dict[str, bool] = {"8640000.00 1.00\n": False, "864000.00 1.00\n": True, "x\n": False}
+    for uptime, due in times.items():
+        found = box(changed(tmp_path, downs | {"text /proc/uptime": uptime}))
+        assert (said(found, "network.port-errors", "mlx5_1/1") == ["warn"]) is due
+
+
 @pytest.mark.parametrize(("others", "own", "due"), [(0, 11, "warn"), (4, 40, "pass"), (4, 41, "warn"), (30, 50, "pass"),
                                                     (30, 51, "warn")])  # fmt: skip
 def test_links_that_go_down_everywhere_are_the_fabrics(others: int, own: int, due: str, tmp_path: Path) -> None:

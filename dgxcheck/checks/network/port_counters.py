@@ -125,8 +125,8 @@ def _of_link(box: Box, growth: Growth, port: IbPort) -> Judgement:
     recoveries, local integrity errors, buffer overruns or receive errors grew by 3 or more and by at least
     {network.errors-warn}; fails from {network.errors} on, observed over an hour or more. Without a second reading an
     hour or more later, also warns above {network.errors} over the whole time since boot, of a link that went down above
-    {network.carrier}, or more than 10 times where it is ten times what the other ports have. The growth of a saturated
-    counter is not judged, and port_xmit_wait never is.
+    {network.carrier}, or more than 10 times and once a day where it is ten times what the other ports have. The growth
+    of a saturated counter is not judged, and port_xmit_wait never is.
 
     Source: counters of /sys/class/infiniband/*/ports/*; widths of the InfiniBand specification; thresholds of
     ibcheckerrors
@@ -198,10 +198,10 @@ def _downs_total(box: Box, port: IbPort) -> Judgement | None:
     if (since := flood(box, downs, None, limit, DAY_S)) is not None:
         allowed = f"{since} ({limit:g} a day allowed)"
     else:
-        others = [*_elsewhere(box, port, file, of_cable)]
-        if len(others) < FEWEST_PORTS or downs <= FEW_DOWNS * (usual := median(others)):
+        since, others = flood(box, downs, None, 1, DAY_S), [*_elsewhere(box, port, file, of_cable)]
+        if since is None or len(others) < FEWEST_PORTS or downs <= FEW_DOWNS * (usual := median(others)):
             return None
-        allowed = f"in all, usual here: {usual:g}"
+        allowed = f"{since}, usual here: {usual:g}"
     message, evidence = f"{DOWNED}: {counted(downs, 'event')} {allowed}", (Evidence(file_of(port, file), downs),)
     return Judgement(Status.WARN, message, downs, limit, "a day", evidence, fault=Fault.PORT_ERRORS)
 
