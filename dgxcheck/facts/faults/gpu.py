@@ -80,7 +80,7 @@ class Gpu:
         remedy="check dmesg for the reason; known ones are a module that is not built for this kernel (dkms status),"
         " Secure Boot, module_blacklist= in /proc/cmdline or /etc/modprobe.d, and no such device: lspci -nnk -d 10de:"
         " shows nouveau or vfio-pci at the GPUs, or the NVRM lines miss BARs or support of them; run modprobe nvidia"
-        " once it is mended, or where there is none",
+        " once it is fixed, or where there is none",
         source="modprobe(8); NVIDIA driver README")
     DRIVER_FAILED = FaultKind("driver-failed", "NVML cannot be initialised for another reason", "software",
         steps=("inspect", "load-module", "reboot"),
