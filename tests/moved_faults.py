@@ -30,7 +30,7 @@ OF_A_GPU = (
     "dgx-1-v100-xid-62-again", "dgx-1-v100-xid-63", "dgx-1-v100-xid-74", "dgx-1-v100-xid-79",
     "dgx-1-v100-xid-79-again", "dgx-a100-driver-error", "dgx-a100-mig-pending", "dgx-a100-nvlink-down",
     "dgx-a100-remap-failed", "dgx-a100-remap-pending", "dgx-a100-reset-required", "dgx-a100-xid-64", "dgx-a100-xid-94",
-    "dgx-a100-xid-119-reboot", "dgx-1-v100-xid-32", "dgx-station-v100-gpu-missing", "dgx-station-a100-gpu-missing",
+    "dgx-a100-xid-119-reboot", "dgx-1-v100-xid-32", "dgx-station-v100-gpu-missing",
     "dgx-station-v100-mixed-memory", "dgx-station-v100-one-hot", "k80-x8-driver-hangs", "k80-x8-ecc-off",
     "k80-x8-p2p-acs-silent", "k80-x8-page-pending", "dgx-2-odd-compute-mode", "dgx-a100-odd-board",
     "k80-x8-odd-auto-boost", "pcie-x4-odd-power-range", "pcie-x8-odd-inforom",
@@ -94,6 +94,7 @@ OF_ONE_END = (
     "dgx-1-v100-nvlink-crc-flood", "dgx-1-v100-nvlink-crc-total",
 )  # fmt: skip
 STAYS = {
+    "dgx-station-a100-gpu-missing": "one of its other GPUs is that of the display",
     "l40s-x8-unpowered": "of the last GPU, which NVML leaves out of its list",
     "dgx-1-v100-hca-wrong-slot": "of a place, which moves with its NUMA node",
     **dict.fromkeys(

@@ -152,7 +152,8 @@ def test_a_port_that_leads_to_nothing_says_what_is_missing(
 
 def test_of_several_ports_the_last_run_says_which_led_to_a_device(tmp_path: Path) -> None:
     port = SWITCH[0]
-    facts = facts_of(changed(tmp_path, base="dgx-h100", add=ports(SWITCH[:1]), drop=[*GPU, *HCA, *TO_GPU[1:]]))
+    facts = facts_of(changed(tmp_path, base="dgx-h100", add=ports(SWITCH[:1]),
+                             drop=[*GPU, *HCA, *TO_GPU[1:], *TO_HCA[2:]]))
     left = {**need(facts.empty_ports), "0000:37:01.0": ("pci0000:37", "0000:37:01.0")}
     less, topology = replace(facts, empty_ports=left), topology_of(facts)
     box = Box(snapshot=less, topology=topology, gpus=topology.gpus, choice=library.select("dgx-h100", less, topology))

@@ -297,7 +297,7 @@ def test_an_unknown_check_names_the_near_one(option: str, capsys: pytest.Capture
 
 
 NO_GPUS: dict[str, Json] = {
-    "nvml nvmlInit": {"missing": "absent", "detail": "NVML 9: driver not loaded"},
+    "nvml nvmlInit": {"missing": "absent", "detail": "NVML 9: driver not loaded", "code": 9},
     "names /sys/bus/pci/devices": [],
 }
 

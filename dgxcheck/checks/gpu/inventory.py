@@ -84,6 +84,7 @@ def _count_judgement(box: Box) -> Judgement:
         none = Evidence(PCI_DEVICES, pci.reason if isinstance(pci, Missing) else "no NVIDIA GPU")
         driver = box.snapshot.modules.driver if isinstance(box.snapshot.modules, Modules) else None
         seen = not isinstance(pci, Missing) and not _is_tegra(box)
+        seen = seen and not (isinstance(nvml, Missing) and nvml.code == NvmlReturn.DRIVER_NOT_LOADED)
         if seen and not why and isinstance(driver, NvidiaDriver):
             message = "no NVIDIA GPU is on PCI, and their driver is loaded: it found some at its start"
             evidence = (none, Evidence("/proc/driver/nvidia/version", driver.version))
