@@ -42,3 +42,16 @@ def test_an_oddity_is_an_overlay_that_says_what_is_harmless(path: Path) -> None:
     assert document["sources"]
     assert document["expect"]["findings"] == []
     assert document["expect"]["component"].startswith("none: ")
+
+
+@pytest.mark.parametrize(("device", "due"), [("0x1fb0", []), ("0x2bb5", ["GPU@0000:c1:00.0"])])
+def test_a_gpu_that_the_driver_does_not_take_is_for_a_display_where_it_is_the_oldest(
+    device: str, due: list[str], tmp_path: Path
+) -> None:
+    """One that is newer than the others was bought to compute, and waits for another release."""
+    overlay = json.loads((HARMLESS[0].parent / "dgx-station-a100-old-display.json").read_text(encoding="utf-8"))
+    overlay["facts"]["text /sys/bus/pci/devices/0000:c1:00.0/device"] = f"{device}\n"
+    path = tmp_path / "newer.json"
+    path.write_text(json.dumps(overlay), encoding="utf-8")
+    found = [each for each in judged(str(path))[1]["findings"] if each["id"] == "kernel.gpu-start"]
+    assert [each["subject"]["name"] for each in found if each["status"] == "fail"] == due

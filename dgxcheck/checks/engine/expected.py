@@ -86,6 +86,14 @@ def is_for_display(box: Box, bdf: str | None) -> bool:
     return alike == 1 and any(other.driver == "nvidia" for other in functions.values())
 
 
+def is_older(box: Box, bdf: str | None) -> bool:
+    """Is its device id below those of all GPUs that nvidia holds? NVIDIA gives them out by generation (pci.ids)."""
+    functions = box.topology.functions
+    own = functions.get(bdf or "")
+    held = [other.device for other in functions.values() if other.driver == "nvidia" and isinstance(other.device, int)]
+    return own is not None and isinstance(own.device, int) and bool(held) and own.device < min(held)
+
+
 def model_of(box: Box, bdf: str) -> object:
     """Vendor and device id of a PCI function; None where it is not known."""
     function = box.topology.functions.get(bdf)

@@ -8,7 +8,7 @@ from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box, guest, unlisted_gpu
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.expected import is_for_display
+from dgxcheck.checks.engine.expected import is_for_display, is_older
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.gaps import is_about
 from dgxcheck.checks.gpu.not_opened import CONNECT_POWER, GIVE_INTERRUPT, legacy_release
@@ -197,7 +197,7 @@ def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement 
     reason = _LOST if lost else _REASONS["bars"] if without_why else _reason(now)
     if reason is _REASONS["claimed"] and gpu is not None and (listed or bound(gpu) not in (None, "nvidia")):
         return None
-    if reason in _OF_RELEASE and is_for_display(box, bdf):
+    if reason in _OF_RELEASE and is_for_display(box, bdf) and is_older(box, bdf):
         return skip("not-supported", f"the driver does not take it{reason.text}, as an old GPU for a display may be")
     if _OF_A_MODEL & {event.why for event in now} and gpu is not None and _runs_others(box, gpu):
         reason = _ALONE
@@ -231,10 +231,10 @@ def _runs_others(box: Box, gpu: Device) -> bool:
 def _starts(box: Box) -> Judged:
     """Fails if the driver logged, since it was last loaded, that it could not start a GPU (RmInitAdapter failed, probe
     failed) or does not take it: power cables not connected, no address of a BAR, no interrupt, a GPU that this release
-    or these kernel modules do not support (but for a VGA controller of a model of its own, as for a display), missing
-    firmware, another driver that holds it; or if the kernel refused to load the driver's module, as by its signature or
-    for another kernel. Warns if NVML lists that GPU now, or if the line does not name the GPU. If it found no GPU at
-    all, warns, and fails where PCI has none now.
+    or these kernel modules do not support (but for an older VGA controller of a model of its own, as for a display),
+    missing firmware, another driver that holds it; or if the kernel refused to load the driver's module, as by its
+    signature or for another kernel. Warns if NVML lists that GPU now, or if the line does not name the GPU. If it found
+    no GPU at all, warns, and fails where PCI has none now.
 
     Source: NVRM lines of NVIDIA's open-gpu-kernel-modules: kernel-open/nvidia/nv.c, nv-pci.c,
     src/nvidia/arch/nvalloc/unix/src/osapi.c, osinit.c; Linux kernel/module
