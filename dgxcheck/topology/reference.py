@@ -115,8 +115,7 @@ ALL = (
               "NVIDIA DGX Station white paper WP-V01: 4 links per GPU, fully connected, hence two disjoint pairs"
               " doubled; which ones is not published, so any perfect matching is accepted"),
     Reference("dgx-station-a100", "DGX Station A100, HGX A100 4-GPU", 4, 3, _all_pairs(4, 4),
-              "NVIDIA DGX Station A100 System Architecture, white paper WP-10454-001; recorded topo -m of nodes with an"
-              " HGX A100 4-GPU board"),
+              "recorded topo -m of nodes with an HGX A100 4-GPU board; that the Station is wired alike is inferred"),
     Reference("dgx-2", "DGX-2, HGX-2", 16, 2, _all_pairs(16, 6),
               "recorded topo -m of a DGX-2 (NVIDIA/nccl-tests issue 78); 12 NVSwitches"),
     Reference("dgx-a100", "DGX A100, HGX A100 8-GPU", 8, 3, _all_pairs(8, 12),
