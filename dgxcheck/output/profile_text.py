@@ -25,12 +25,13 @@ def shown(profile: Profile, boards: Mapping[str, Board]) -> str:
     for id in profile.boards:
         if id in boards:
             rows += [("", "", ""), (visible(boards[id].name), "", id), *_rows(boards[id].numbers, BOARD_KEYS)]
+    beside = [f"GPU models beside, without numbers: {', '.join(profile.beside)}"] if profile.beside else []
     wiring = [
         f"{counted(row.gpus, 'GPU')}: to other GPUs {_classes(row.to_gpus)}; to HCAs {_classes(row.to_hcas)}"
         for row in profile.wiring
     ]
     graph = [f"NVLink graph: {profile.nvlink_graph}"] if profile.nvlink_graph else []
-    return lines([visible(profile.title), *columns(rows), "", *wiring, *graph])
+    return lines([visible(profile.title), *columns(rows), "", *wiring, *graph, *beside])
 
 
 def toml(profile: Profile, sources: Mapping[str, str]) -> str:
@@ -40,6 +41,7 @@ def toml(profile: Profile, sources: Mapping[str, str]) -> str:
         f"title = {_quoted(profile.title)}",
         f"products = {_quoted([*profile.products])}",
         f"boards = {_quoted([*profile.boards])}",
+        *([f"beside = {_quoted([*profile.beside])}"] if profile.beside else []),
         f"nvlink_graph = {_quoted(profile.nvlink_graph)}",
         *([f"wiring_source = {_quoted(names[profile.wiring_source])}"] if profile.wiring else []),
         "", "[sources]", *(f"{name} = {_quoted(source)}" for name, source in sources.items()),

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.expected import is_for_display
 from dgxcheck.checks.measurement.expectations import profile_key
 from dgxcheck.checks.measurement.lookup import P2P
 from dgxcheck.checks.network import companions
@@ -14,8 +15,9 @@ from dgxcheck.checks.network.ports import gbit_per_s
 from dgxcheck.checks.nvlink.nvswitches import nvswitches
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.record import replace
 from dgxcheck.profiles.library import board_id
-from dgxcheck.profiles.model import MEASURED_KEYS, Board, Number, Profile, Wiring
+from dgxcheck.profiles.model import MEASURED_KEYS, Board, Number, Profile, SelectedProfile, Wiring
 from dgxcheck.score.box import OF_THE_HOST, fastest_ethernet
 from dgxcheck.score.gpus import OF_THE_BOARD, OF_THE_BOX
 from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
@@ -24,8 +26,17 @@ from dgxcheck.topology.reference import matches
 
 
 def profile_of(box: Box, name: str, title: str, product: str, source: str) -> Profile:
-    """A profile with every number that could be read, the lowest of all GPUs; other numbers are left out."""
-    gpus = [gpu for gpu in box.topology.gpus if gpu.index is not None]
+    """A profile with every number that could be read, the lowest of all GPUs, without one for a display; other numbers
+    are left out.
+    """
+    ids = [(board_id(gpu), is_for_display(box, gpu.bdf)) for gpu in box.topology.gpus if gpu.index is not None]
+    computing = {id for id, display in ids if not display} or {id for id, _ in ids}
+    profile = Profile(
+        name=name, title=title, products=(product,) if product else (), boards=_sorted(computing), numbers={},
+        beside=_sorted({id for id, _ in ids} - computing), nvlink_graph=_graph(box), wiring=(), wiring_source=source,
+    )  # fmt: skip
+    box = replace(box, choice=SelectedProfile(profile=profile, how="named"))
+    gpus = [gpu for gpu in box.reference_gpus if gpu.index is not None]
     numbers = {"gpu.count": Number(len(gpus), source)}
     for quantity in OF_THE_BOX:
         _put_least(numbers, quantity.key, (quantity.measure(box, gpu) for gpu in gpus), source)
@@ -39,7 +50,7 @@ def profile_of(box: Box, name: str, title: str, product: str, source: str) -> Pr
     for key, values in _measured(box).items():
         _put_least(numbers, key, values, source)
     boards: dict[str, Board] = {}
-    for id in sorted({board_id(gpu) for gpu in gpus} - {""}):
+    for id in profile.boards:
         alike = [gpu for gpu in gpus if board_id(gpu) == id]
         of_board: dict[str, Number] = {}
         for quantity in OF_THE_BOARD:
@@ -49,10 +60,11 @@ def profile_of(box: Box, name: str, title: str, product: str, source: str) -> Pr
         copies = (row.number or 0.0 for row in _measurements(box) if row.kind == "device-copy" and row.a in bdfs)
         _put_least(of_board, "device_copy", copies, source)
         boards[id] = Board(id=id, name=_name(box, alike[0].bdf), numbers=of_board)
-    return Profile(
-        name=name, title=title, products=(product,) if product else (), boards=tuple(boards), own_boards=boards,
-        numbers=numbers, nvlink_graph=_graph(box), wiring=_wiring(box), wiring_source=source,
-    )  # fmt: skip
+    return replace(profile, own_boards=boards, numbers=numbers, wiring=_wiring(box))
+
+
+def _sorted(ids: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(id for id in ids if id))
 
 
 def _measurements(box: Box) -> list[Measurement]:
@@ -98,16 +110,16 @@ def _wiring(box: Box) -> tuple[Wiring, ...]:
     """How many GPUs reach how many others by each PCI class; empty if the class of any pair is unknown."""
     matrix = box.topology.matrix()
     rows: Counter[tuple[tuple[tuple[PciClass, int], ...], tuple[tuple[PciClass, int], ...]]] = Counter()
-    for gpu in box.topology.gpus:
-        others = [device for device in box.topology.devices if device is not gpu
-                  and device.is_vf is not True and device.kind != "nvswitch-bridge"]  # fmt: skip
+    hcas = [device for device in box.topology.devices if device.kind == "nic" and device.is_vf is not True]
+    for gpu in box.reference_gpus:
+        others = [device for device in (*box.reference_gpus, *hcas) if device is not gpu]
         reached: dict[str, list[PciClass]] = {"gpu": [], "nic": []}
         for other in others:
             if (pci := matrix[gpu.name, other.name].pci) is None:
                 return ()
             reached[other.kind].append(pci)
         rows[_counted(reached["gpu"]), _counted(reached["nic"])] += 1
-    return tuple(Wiring(gpus=count, to_gpus=dict(gpus), to_hcas=dict(hcas)) for (gpus, hcas), count in rows.items())
+    return tuple(Wiring(gpus=count, to_gpus=dict(gpus), to_hcas=dict(nics)) for (gpus, nics), count in rows.items())
 
 
 def _counted(classes: Iterable[PciClass]) -> tuple[tuple[PciClass, int], ...]:

@@ -199,7 +199,7 @@ MORE = {("dgx-a100", "network.hcas"): 12, ("dgx-a100-80", "network.hcas"): 12, (
 """What the shipped boxes have beyond their profile's least: both cards with two ports, and a card of the DGX-2H."""
 
 
-@pytest.mark.parametrize("name", swept(RECORDED, 4))
+@pytest.mark.parametrize("name", swept(RECORDED, 4, 1))
 def test_a_good_box_meets_the_profile_made_of_it(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / f"{name}.toml"
     assert main(["profiles", "--new", "rack7", "--from", name, "-o", str(file)]) == 0
@@ -207,7 +207,7 @@ def test_a_good_box_meets_the_profile_made_of_it(name: str, tmp_path: Path, caps
     assert {(row.gpus, *sorted(row.to_gpus.items()), *sorted(row.to_hcas.items())) for row in made.wiring} == {
         (row.gpus, *sorted(row.to_gpus.items()), *sorted(row.to_hcas.items())) for row in shipped.wiring
     }
-    assert made.nvlink_graph == shipped.nvlink_graph
+    assert (made.beside, made.nvlink_graph) == (shipped.beside, shipped.nvlink_graph)
     for key, number in shipped.numbers.items():
         if key in MEASURED_KEYS:
             continue  # nothing is measured of a box that ships
@@ -243,8 +243,8 @@ def test_every_shipped_profile_can_be_shown(capsys: pytest.CaptureFixture[str]) 
     for name in names():
         assert main(["profiles", name]) == 0
         out = capsys.readouterr().out
-        for number in by_name(name).numbers.values():
-            assert number.source in out
+        assert all(number.source in out for number in by_name(name).numbers.values())
+        assert all(id in out for id in by_name(name).beside)
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def reference(box: Box, row: Measurement) -> Number | None:
 
 
 def profile_key(box: Box, row: Measurement) -> str:
-    """The profile's key for such a measurement; empty where it can have none."""
+    """The profile's key for such a measurement; empty where it can have none, as of a GPU that it does not count."""
     if row.kind in ("host-to-device", "device-to-host"):
         return f"pcie.{row.kind}" if device(box, row.a) in box.reference_gpus else ""
     if row.kind == "collective":
@@ -73,7 +73,7 @@ def profile_key(box: Box, row: Measurement) -> str:
             return f"pcie.{row.a.replace('_', '-')}-2-{(link.pci or '?').lower()}"
         return f"nvlink.{row.a.replace('_', '-')}-{row.b}"
     link = link_between(box, row.a, row.b)
-    if link is None:
+    if link is None or not {row.a, row.b} <= {gpu.bdf for gpu in box.reference_gpus}:
         return ""
     if row.kind in P2P:
         area = "nvlink" if link.nvlinks else "pcie"
