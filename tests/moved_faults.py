@@ -77,7 +77,7 @@ OF_AN_HCA = (
     "dgx-1-v100-port-flapping",
 )  # fmt: skip
 OF_A_SWITCH = (
-    "dgx-1-v100-nvml-disagrees", "dgx-1-v100-switch-x8", "k80-x8-board-missing", "k80-x8-p2p-broken",
+    "dgx-1-v100-nvml-disagrees", "dgx-1-v100-switch-x8", "k80-x8-p2p-broken",
     "k80-x8-p2p-slower",
     "dgx-1-v100-switch-gen1", "dgx-1-v100-uplink-limited", "pcie-x4-switch-limited", "pcie-x8-bridge-off",
     "pcie-x8-switch-gen2",
@@ -96,6 +96,7 @@ OF_ONE_END = (
 STAYS = {
     "dgx-station-a100-gpu-missing": "one of its other GPUs is that of the display",
     "l40s-x8-unpowered": "of the last GPU, which NVML leaves out of its list",
+    "k80-x8-board-missing": "of a switch's port; below a root port the place that is left is the host bridge",
     "dgx-1-v100-hca-wrong-slot": "of a place, which moves with its NUMA node",
     **dict.fromkeys(
         ("dgx-1-v100-switch-dead", "dgx-1-v100-supply-failed", "dgx-1-v100-root-complex", "dgx-1-v100-two-hot",

@@ -84,7 +84,18 @@ def gpu_modes(source: Source) -> tuple[GpuModes, ...] | Missing:
 
 
 def _modes(source: Source, bdf: str) -> GpuModes:
-    return GpuModes(bdf=bdf, fabric=_fabric(source, bdf), **facts_of(source, "modes", bdf))
+    modes = facts_of(source, "modes", bdf)
+    return GpuModes(bdf=bdf, fabric=_fabric(source, bdf), gpu_instances=_instances(source, bdf, modes["mig"]), **modes)
+
+
+@or_gap
+def _instances(source: Source, bdf: str, mig: bool | Missing) -> int | Missing:
+    """``gi1`` and the like below ``/proc/driver/nvidia/capabilities/gpu0/mig``, by minor number: MIG user guide."""
+    if not need(mig):
+        return Missing(Gap.UNSUPPORTED, question("nvmlDeviceGetMigMode", bdf), "MIG mode is off")
+    minor = need(number(source, "nvmlDeviceGetMinorNumber", bdf))
+    names = need(source.names(f"/proc/driver/nvidia/capabilities/gpu{minor}/mig"))
+    return sum(name.startswith("gi") for name in names)
 
 
 def _fabric(source: Source, bdf: str) -> Fabric | Missing:

@@ -240,6 +240,15 @@ def test_mig(now: int, pending: int, due: str, tmp_path: Path) -> None:
     assert status(changed(tmp_path, {f"{NVML}MigMode {gpu}": [now, pending]}, "dgx-a100"), "gpu.mig", gpu) == due
 
 
+@pytest.mark.parametrize(("instances", "found"), [((), "warn"), (("gi1", "gi2"), "pass"), (None, "pass")])
+def test_mig_without_an_instance(instances: tuple[str, ...] | None, found: str, tmp_path: Path) -> None:
+    """No instance survives a reset or reboot; a container does not show them."""
+    gpu, names = "0000:0f:00.0", "names /proc/driver/nvidia/capabilities/gpu1/mig"
+    facts: dict[str, Json] = {f"{NVML}MigMode {gpu}": [1, 1], f"{NVML}MinorNumber {gpu}": 1}
+    seen: dict[str, Json] = {} if instances is None else {names: [*instances]}
+    assert status(changed(tmp_path, facts, "dgx-a100", seen), "gpu.mig", gpu) == found
+
+
 def test_halves_of_a_k80_board_may_differ_in_vbios(tmp_path: Path) -> None:
     halves: list[Json] = ["80.21.1F.00.05", "80.21.1F.00.06"] * 4
     spec = changed(tmp_path, everywhere("VbiosVersion {}", halves), "k80-x8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -35,9 +35,10 @@ def box(spec: str) -> Box:
     return read_box.box(spec)
 
 
-def changed(folder: Path, facts: dict[str, Json], base: str = "dgx-1-v100") -> str:
+def changed(folder: Path, facts: dict[str, Json], base: str = "dgx-1-v100", add: Mapping[str, Json] = {}) -> str:
     path = folder / "fault.json"
-    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": base, "facts": facts}), encoding="utf-8")
+    overlay = {"schema": "dgxcheck/overlay/1", "base": base, "facts": facts, "add": add}
+    path.write_text(json.dumps(overlay), encoding="utf-8")
     return str(path)
 
 

@@ -180,7 +180,7 @@ def test_every_code_step_and_urgency_has_its_words() -> None:
     }
     elsewhere = {"stop-gpu-clients-and-display", "default-power-limit", "lower-limit", "reset-all-with-switches",
                  "restore-array", "reset-one", "peer-traffic", "reseat-drive", "reset-named", "power-cycle-tray",
-                 "inspect-rack-fabric", "inspect-own-fans"}  # fmt: skip
+                 "inspect-rack-fabric", "inspect-own-fans", "inspect-compute-boards"}  # fmt: skip
     assert {*SENTENCES} - produced - elsewhere == set()
     assert len({*STEPS.values()}) == len(STEPS)
     assert len({*URGENCIES.values()}) == len(URGENCIES)

@@ -225,13 +225,17 @@ def _compute_mode(_: Box, modes: GpuModes) -> Judgement | Missing:
 
 
 def _mig(_: Box, modes: GpuModes) -> Judgement:
-    """Warns if a change of the MIG mode waits for a GPU reset. MIG itself is a site's choice.
+    """Warns if a change of the MIG mode waits for a GPU reset, or the mode is on and no GPU instance exists. MIG itself
+    is a site's choice.
 
-    Source: nvmlDeviceGetMigMode: current and pending mode
+    Source: nvmlDeviceGetMigMode: current and pending mode; /proc/driver/nvidia/capabilities
     """
     current, pending = need(modes.mig), need(modes.mig_pending)
     now, later = (("off", "on")[enabled] for enabled in (current, pending))
     evidence = (answered([int(current), int(pending)], "nvmlDeviceGetMigMode", modes.bdf),)
+    if current and pending and modes.gpu_instances == 0:
+        message = "MIG mode is on, and no GPU instance exists"
+        return judged(Fault.MIG_EMPTY, message, 0, 1, evidence=evidence, warns=True)
     message = f"MIG mode is {now}" + (f", {later} after the next GPU reset" if now != later else "")
     return judged(Fault.MIG_PENDING, message, now, later, evidence=evidence, warns=now != later)
 

@@ -207,6 +207,11 @@ class Gpu:
         remedy="fuser -v /dev/nvidia* lists what holds it: jobs, nvidia-persistenced, DCGM, an X server; the module"
         " nvidia_drm holds it too", source=f"{SMI}; https://github.com/NVIDIA/mig-parted/issues/181")
     MIG_PENDING = FaultKind("mig-pending", "a MIG mode change waits for a GPU reset", "setting", fails="next-drain")
+    MIG_EMPTY = FaultKind("mig-empty", "MIG mode is on without a GPU instance, so that CUDA finds no device", "setting",
+        steps=("inspect",),
+        remedy="nvidia-smi mig -lgi lists the instances, which do not survive a reboot or reset; where a MIG manager or"
+        " a start-up service creates them, read its log; where nothing does, and the whole GPU is wanted, turn MIG off"
+        " while no job uses it: nvidia-smi -i BDF -mig 0", source="NVIDIA MIG user guide: persistence of instances")
     C2C_DOWN = FaultKind("c2c-down", "NVLink-C2C between a GPU and its CPU is not in use", "hardware",
         steps=("inspect", "reboot", "field-diagnostic", "contact-vendor"),
         remedy="nvidia-smi c2c -s shows which of its links are off; look for Xids and NVRM lines of this GPU in the"

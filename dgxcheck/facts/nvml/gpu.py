@@ -129,6 +129,11 @@ class GpuModes(Record, where="nvml modes"):
     operation_mode_pending: int | Missing = nature.setting(fix="--gom={:d}")
     mig: bool | Missing = nature.setting("MIG mode", differs="chosen for each GPU by who shares it out")
     mig_pending: bool | Missing = nature.setting("pending MIG mode", differs="chosen for each GPU by who shares it out")
+    gpu_instances: int | Missing = nature.setting(
+        "GPU instances", differs="chosen for each GPU by who shares it out",
+        file="/proc/driver/nvidia/capabilities/gpu{minor}/mig",
+    )
+    """Of MIG; unsupported where its mode is off."""
     display_mode: bool | Missing = nature.load("display")
     """Is a display connected?"""
     display_active: bool | Missing = nature.load("display in use")
