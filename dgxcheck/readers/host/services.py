@@ -68,8 +68,8 @@ _OF_ENTRY = LazyPattern(r"(?P<name>[a-z][A-Za-z]{3,30}) : (?P<value>[\w.-]{1,40}
 """Below what it detected of a GPU in a rack: which one, and at which link."""
 NONE = "no-nvswitch"
 _NOTHING_TO_DO = (
-    "the driver sees no NVSwitch: on a machine without them disable nvidia-fabricmanager, which has nothing to do; on"
-    " one with them (lspci -d 10de::0680) check the kernel log for why the driver does not bind them"
+    "the driver sees no NVSwitch: without any, disable nvidia-fabricmanager, which has nothing to do; with them"
+    " (lspci -d 10de::0680) check the kernel log for why the driver does not bind them"
 )
 _NVSWITCH = "nvswitch-error"
 _UMAD = "ib_umad"
@@ -177,7 +177,11 @@ def _of_sxid(text: str) -> tuple[Outcome, FaultKind | None]:
     return "fail" if fatal else "warn", sxid_fault(sxid_response(number, fatal))
 
 
-_NAMES_IMEX = LazyPattern(r"\bIMEX\b|/imexd?/|compute-domain-daemon", "IMEX", "/imex", "compute-domain-daemon")
+_NAMES_IMEX = LazyPattern(
+    r"\bIMEX\b|/imexd?/|compute-domain-daemon|\bmemory reference\b|\b(?:im|ex)port (?:response|ref)\b",
+    "IMEX", "/imex", "compute-domain-daemon", "memory reference", "port re",
+)  # fmt: skip
+"""It hands out references to memory of other hosts, https://github.com/NVIDIA/k8s-dra-driver-gpu/issues/948."""
 def is_of_imex(lines: tuple[str, ...]) -> bool:
     """Is it the log of IMEX, which has the form of that of Fabric Manager?"""
     return any("[tid " in line and _NAMES_IMEX.search(line) for line in lines)
