@@ -237,6 +237,7 @@ Mar 18 17:01:02 node1 systemd[1]: nvidia-imex.service: Failed with result 'exit-
     ("text", "fault"),
     [
         (CONTROL.format(state="UNAVAILABLE", sign="N", domain="DEGRADED"), "imex-nodes"),
+        (CONTROL.format(state="UNAVAILABLE - Version:", sign="N", domain="UP"), "imex-nodes"),
         (LEGEND + CONTROL.format(state="READY", sign="C", domain="UP"), ""),
         (CONTROL.format(state="READY", sign="!V!", domain="DEGRADED"), "imex-nodes"),
         ("Domain State: DOWN", "imex-nodes"), (IMEX_LOG, "imex-nodes"), (IMEX_UNIT, "imex-down"),

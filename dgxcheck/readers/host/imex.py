@@ -17,7 +17,7 @@ _OF_IMEX = LazyPattern(
 )
 _OF_ITS_START = LazyPattern(r"IMEX Log init|INFO: using stderr for IMEX|WARNING: failed to \w{1,8} IMEX|Connectivity T")
 _NODE = LazyPattern(
-    r"Node #\d{1,5} {1,8}[*-] (?P<node>\S{1,80}) [ *-]{1,60}(?P<state>[A-Z_]{3,30})(?: {0,40}- Version: .{1,60})?",
+    r"Node #\d{1,5} {1,8}[*-] (?P<node>\S{1,80}) [ *-]{1,60}(?P<state>[A-Z_]{3,30})(?: {0,40}- Version:(?: .{1,60})?)?",
     "Node #",
 )
 _DOMAIN = LazyPattern(r"Domain State: (?P<state>[A-Z_]{2,20})", "Domain State: ")
