@@ -201,3 +201,14 @@ def test_a_domain_of_five_digits_is_a_part_of_the_bus_id(tmp_path: Path) -> None
         (tmp_path / f"{name}.json").write_text(moved.replace('"base": "dgx-1-v100"', '"base": "dgx-1-v100.json"'))
     _, found = judged(str(tmp_path / "dgx-1-v100-gpu-lost.json"))
     assert any("(10000:0a:00.0): " in cause["headline"] for cause in found["causes"]), found["causes"]
+
+
+def test_a_warning_does_not_stand_for_what_is_unknown(tmp_path: Path) -> None:
+    """A GPU that shows ERR! beside persistence mode that is off."""
+    path = tmp_path / "smi.txt"
+    rows = (f"{at}, NVIDIA L40S, 00000000:{at}D:00.0, {temperature}, Disabled\n"
+            for at, temperature in enumerate(("38", "[Unknown Error]")))  # fmt: skip
+    path.write_text("index, name, pci.bus_id, temperature.gpu, persistence_mode\n" + "".join(rows))
+    assessment = assess(str(path), Request())
+    assert [cause.severity for cause in assessment.diagnosis.causes] == [Status.WARN]
+    assert text.verdict_line(assessment).startswith("UNKNOWN  GPU1 0000:1d:00.0: ")

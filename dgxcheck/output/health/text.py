@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.by_nature.last_run import STATE_FILE
-from dgxcheck.checks.engine.finding import Finding, Status, Witness
+from dgxcheck.checks.engine.finding import BAD, Finding, Status, Witness
 from dgxcheck.checks.engine.run import LEAST_CHECKS, counts, judged_checks
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.facts.typical import gathered
@@ -31,7 +31,10 @@ _KINDS: dict[Witness, str] = {
 
 
 def verdict_line(assessment: Assessment) -> str:
-    """``FAIL  memory of GPU2 0000:0a:00.0: 3 uncorrected memory errors -> drain, then reset GPU: nvidia-smi -r``"""
+    """``FAIL  memory of GPU2 0000:0a:00.0: 3 uncorrected memory errors -> drain, then reset GPU: nvidia-smi -r``
+
+    The verdict's own finding, where no cause is as bad: beside a warning a GPU that does not answer.
+    """
     head = assessment.verdict.value.upper() + _too_little(assessment)
     bad = worst_first(assessment.findings)
     if not bad:
@@ -39,7 +42,7 @@ def verdict_line(assessment: Assessment) -> str:
     from dgxcheck.output.health.headline import LONGEST, headline, shortened
 
     causes = assessment.diagnosis.causes
-    if not causes:
+    if not causes or BAD.index(bad[0].status) < min(BAD.index(cause.severity) for cause in causes):
         more = f"; {counted(len(bad) - 1, 'more finding')}" if bad[1:] else ""
         words = shortened(f"{subject_name(bad[0].subject)}: {bad[0].judgement.message}", LONGEST - len(more))
         return visible(f"{head}  {words}{more}")
