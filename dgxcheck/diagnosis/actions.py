@@ -35,6 +35,7 @@ from dgxcheck.facts.bdf import place_of
 from dgxcheck.facts.faults import DEVICE_DEAD, GPU_DEAD, Fault
 from dgxcheck.facts.faults.kind import RESET_STEPS, FaultKind, Scope, Step, Urgency
 from dgxcheck.facts.record import replace
+from dgxcheck.topology.model import Device
 
 _DRAINED: tuple[Scope, ...] = ("jobs", "traffic", "host")
 _ANY_TIME: tuple[Step, ...] = (
@@ -172,13 +173,23 @@ def _needed(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[St
 def _with_jobs_stopped(box: Box, component: Component, step: Step, explained: Sequence[Finding]) -> Iterator[Action]:
     """A step, and before a reset or a reload of the driver what keeps the GPUs open."""
     if step == "reset-gpu":
-        yield stop_clients(box, reset_domain(box, component), with_switches=_with_nvswitches(box, component))
+        yield stop_clients(box, _to_reset(box, component, explained), with_switches=_with_nvswitches(box, component))
     if step == "load-module" and _reload(box, component, explained) is not None:
         yield stop_clients(box, box.topology.gpus, with_switches=has_own_fabric(box))
     imex = any(finding.judgement.fault is Fault.IMEX_RECOVERY for finding in explained)
     if step == "restart-service" and not imex and restarts_with_a_reset(box, component):
         yield stop_clients(box, box.topology.gpus, with_switches=True)
     yield _action(box, component, step, explained)
+
+
+def _to_reset(box: Box, component: Component, explained: Sequence[Finding]) -> tuple[Device, ...]:
+    """With the GPUs that fail for errors of their own that ask for a reset, although they follow from the component's."""
+    own = {gpu.bdf for gpu in reset_domain(box, component)}
+    others = {each.subject.bdf for each in explained if each.status is Status.FAIL and each.judgement.fault in _RESETS}
+    return tuple(gpu for gpu in box.topology.gpus if gpu.bdf in own or (gpu.bdf in others and gpu.index is not None))
+
+
+_RESETS = (Fault.XID, Fault.RESET_REQUIRED, Fault.DRAIN_AND_RESET)
 
 
 def _with_nvswitches(box: Box, component: Component) -> bool:
@@ -241,7 +252,7 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
         absent = (each.key for each in explained if each.judgement.fault is Fault.DRIVER_NOT_LOADED)
         return _reload(box, component, explained) or replace(finding_remedy, remedy_of=next(absent, source.key))
     if step == "reset-gpu":
-        return reset(box, reset_domain(box, component), with_switches=_with_nvswitches(box, component))
+        return reset(box, _to_reset(box, component, explained), with_switches=_with_nvswitches(box, component))
     if step in ("reseat", "replace", "contact-vendor"):
         return _by_hand(box, component, step, explained)
     if step == "field-diagnostic":

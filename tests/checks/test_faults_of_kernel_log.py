@@ -330,3 +330,12 @@ def test_every_response_that_asks_for_no_reset_has_a_fault_of_its_own() -> None:
 def test_a_device_that_does_not_start_or_answer_is_dead() -> None:
     assert {Fault.GPU_UNPOWERED, Fault.HCA_UNRESPONSIVE, Fault.HCA_NOT_STARTED} < DEVICE_DEAD
     assert not {Fault.GPU_STARTED_LATE, Fault.HCA_OVERHEATING, Fault.HCA_POWER, Fault.HCA_FLASH_RECOVERY} & DEVICE_DEAD
+
+
+def test_the_log_has_the_version_of_the_module_that_refused(tmp_path: Path) -> None:
+    text = """Failed to initialize NVML: Driver/library version mismatch
+[    1.000000] NVRM: API mismatch: the client has the version 535.161.07, but
+[    1.000000] NVRM: this kernel module has the version 535.154.05.  Please
+"""
+    (found,) = [each for each in of_text(text, tmp_path)[1]["findings"] if each["id"] == "driver.version-match"]
+    assert found["message"].endswith("loaded kernel module, version 535.154.05")

@@ -51,12 +51,13 @@ def _versions_match(box: Box) -> Judgement:
     evidence = tuple(Evidence(where, version) for where, version in versions.items())
     nvml = box.snapshot.gpu
     if isinstance(nvml, Missing) and nvml.code == NvmlReturn.LIB_RM_VERSION_MISMATCH:
-        loaded = next(iter(versions.values()), None)
-        client = _refused(box, loaded or "")
+        loaded = next(iter(versions.values()), "")
+        client = _refused(box, loaded)
+        loaded = loaded or (client[-1].module if client else "")
         library_is = f" (version {client[-1].version} by the kernel log)" if client else ""
         message = f"NVML's library{library_is} does not match the loaded kernel module, version {loaded or 'unknown'}"
         evidence = (Evidence(nvml.where, nvml.reason), *evidence)
-        return Judgement(Status.FAIL, message, loaded, evidence=evidence, fault=Fault.DRIVER_MISMATCH)
+        return Judgement(Status.FAIL, message, loaded or None, evidence=evidence, fault=Fault.DRIVER_MISMATCH)
     for side in (module, library):
         gaps = [version for version in side.values() if isinstance(version, Missing)]
         if len(gaps) == len(side):
