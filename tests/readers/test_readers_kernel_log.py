@@ -57,6 +57,7 @@ FORMS = (
     "kern:     err: [2026-04-22T21:26:20.599716692Z]: {}",
     "16:24:18  {}",
     '[XID found] (54 minutes ago) "{}"',
+    "XID: {}",
     '{{"log":"{}\\n","stream":"stderr"}}',
     "| 10:00 | {} | lost |",
     "kernel: {}",

@@ -46,7 +46,7 @@ _OF_KERNEL = LazyPattern(
 """No program but the kernel begins a message so."""
 _SIGNS = ("NVRM: ", "SXid (", "EDAC MC", "Kernel panic", "pcieport ", "nvidia ", "mlx5_core ", "[Hardware Error]")
 _BEFORE = LazyPattern(
-    r"[\s>*+/#-]{0,12}(?:kernel: ?)?"
+    r"[\s>*+/#-]{0,12}(?:kernel: ?|XID: )?"
     r"|.{0,400}(?:\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?|\[ {0,12}\d{1,10}\.\d{1,9}\]|\[\.{2,4}\])"
     r"[\]:,|]{0,3}(?: \|)?(?: {1,4}[\w.-]{1,255}:?)?(?: {1,4}[a-z]{2,8}: {1,12}[a-z]{2,9}:)?(?: {1,4}kernel:)? {0,4}"
     r"|[\s>]{0,12}(?:\[XID found\] \([\w ]{1,40}\) \"|\{\"log\": ?\"|\|(?:[^|]{0,80}\|){0,4} {0,8})"
