@@ -184,6 +184,7 @@ EID:Slt DID State  DG     Size Intf Med SED PI SeSz Model               Sp Type
 
 
 def test_a_raid_controller_names_volume_and_drive() -> None:
+    """Newer, perccli2 and storcli2: https://github.com/thomas-krenn/check_lsi_raid/issues/41."""
     output = one(arrays.read_raid, STORCLI.format("Dgrd", "Failed"))
     assert {fact["text"] for fact in output.facts.values() if isinstance(fact, dict)} == {
         "volume 0/0 is degraded", "drive 32:2 is failed"
@@ -192,6 +193,9 @@ def test_a_raid_controller_names_volume_and_drive() -> None:
     good = one(arrays.read_raid, STORCLI.format("Optl", "Onln"))
     assert results(good) == {"host storcli-raid": ("pass", "", 1)}
     assert arrays.read_raid(("0/0 RAID5 Dgrd", "8:1 18 UBad", "10:0 1 Failed 2 GB")) == ()
+    newer = STORCLI.replace("DID State ", "PID State Status").replace("2 {1}", "2 Conf {1}").replace("TB", "TiB")
+    output = one(arrays.read_raid, newer.format("Optl", "Failed"))
+    assert {fact["text"] for fact in output.facts.values() if isinstance(fact, dict)} == {"drive 32:2 is failed"}
 
 
 def test_rows_of_rasdaemon_name_device_cpu_and_bank() -> None:

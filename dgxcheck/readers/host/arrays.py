@@ -44,7 +44,8 @@ def read_arrays(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 RAID = "storcli"
 _OF_RAID = LazyPattern(
-    r"(?P<drive>\d{0,4}:\d{1,4}) {1,12}\d{1,5} (?P<is>[A-Z]\w{1,10}) {1,8}[\dF-]{1,4} {1,12}[\d.]{1,10} [GT]B .{8,160}"
+    r"(?P<drive>\d{0,4}:\d{1,4}) {1,12}\d{1,5} (?:U?Conf {1,8})?(?P<is>[A-Z]\w{1,10}) {1,8}[\dF-]{1,4} {1,12}"
+    r"[\d.]{1,10} [GT]i?B .{8,160}"
     r"|(?P<volume>(?:\d{1,4}|-)/\d{1,4}) {1,8}\w{4,8} {1,4}(?P<state>[A-Z]\w{1,8}) {1,4}(?:RW|RO|B|HD) .{8,160}"
     r"|(?:DG Arr Row |EID:Slt |DG/VD ).{20,160}|(?:TOPOLOGY|[VP]D LIST|Drive Information) :"
     r"|(?:[\d-]{1,3} {1,4}){3}\S{1,9} {1,8}[\d-]{1,5} {1,4}(?:RAID\d{1,2}|DRIVE) .{20,120}"
@@ -55,7 +56,7 @@ _BROKEN = {"Dgrd": "degraded", "Pdgd": "partially degraded", "OfLn": "offline", 
 
 
 def read_raid(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """``storcli`` and ``perccli``, ``show``: volumes that are not optimal, and drives that failed."""
+    """``storcli`` and ``perccli``, also their 2, ``show``: volumes that are not optimal, and drives that failed."""
     part = ToolPart(RAID)
     for number, text in numbered(lines):
         row = _OF_RAID.fullmatch(text)
