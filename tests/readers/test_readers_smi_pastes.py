@@ -58,7 +58,8 @@ def test_a_table_of_today_is_read_by_its_bars() -> None:
     assert unread([one(table.read_table, NEW)], NEW) == []
     assert fact(NEW, "HandleByIndex 2") == A
     assert fact(NEW, "HandleByIndex 5") == unplaced(5), "no bus id, and no other than the printed number"
-    assert fact(NEW, f"TotalEccErrors {A} 1 0") is None, "On says that MIG is on, and counts nothing"
+    assert fact(NEW, f"TotalEccErrors {A} 1 0") == 7, "On says that MIG is on; its devices count"
+    assert fact(NEW.replace("16      7", "16      0"), f"TotalEccErrors {A} 1 0") is None, "others may not be listed"
     assert fact(NEW, f"TotalEccErrors {unplaced(5)} 1 0") == 3
     assert fact(NEW, f"MigMode {A}") == [1, 1]
     assert fact(NEW, f"EnforcedPowerLimit {A}") == 700000

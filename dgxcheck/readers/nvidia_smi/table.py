@@ -138,6 +138,12 @@ _MIG = LazyPattern(r"(?:N/A|(?:Enabled|Disabled)\*?|ERR!)?")
 _TITLES = LazyPattern(r"\| *(?:GPU +Name|Fan +Temp|GPU +GI|ID +ID|GPU +CI).*|\|[\s|]{0,200}MIG M\. *\|")
 _FRAME = LazyPattern(r"[+|][-=+|]{3,}[+|]?")
 _PART = LazyPattern(r"\| *(?:Processes|MIG devices|vGPU):?[ |].*", "MIG devices", "Processes", "vGPU")
+_ECC = "ecc errors/volatile/double bit/total"
+_INSTANCE = LazyPattern(
+    r"\| {0,4}(?P<index>\d{1,3})(?: {1,4}\d{1,3}){3} {1,4}\|[^|]{3,40}\| {0,4}\d{1,4} {1,12}(?P<ecc>[1-9]\d{0,17}) "
+    r"{0,4}\|.*"
+)
+"""A MIG device with uncorrected errors; the row of its GPU only says that ECC is on."""
 _CLOCK = LazyPattern(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]?\d \d\d:\d\d:\d\d \d{4}")
 _COMMAND = LazyPattern(r"(?:^|[\s/])nvidia-smi$", "nvidia-smi")
 _ENTERS = LazyPattern(
@@ -188,6 +194,11 @@ class _Reader:
             self._keep(number)
         elif self._below and cells:
             self._keep(number)
+            if instance := _INSTANCE.fullmatch(text):
+                for each in self._gpus:
+                    if each.index == int(instance["index"]):
+                        known = each.fields.get(_ECC, "")
+                        each.fields[_ECC] = str(max(int(instance["ecc"]), int(known) if known.isdecimal() else 0))
         elif cells and (section := _first(cells, cut)) is not None:
             if section.index in [each.index for each in self._gpus]:
                 system = self._system
@@ -245,9 +256,9 @@ def _first(cells: Sequence[str], cut: bool) -> GpuDump | None:
     whole = len(cells) > 3 or (len(cells) == 3 and not cut)
     ecc = cells[2].strip() if whole else ""
     if ecc.isdecimal() or ecc in ("N/A", "ERR!", "Unknown Error"):
-        fields["ecc errors/volatile/double bit/total"] = ecc
+        fields[_ECC] = ecc
     elif ecc == "Off":
-        fields["ecc errors/volatile/double bit/total"] = "N/A"
+        fields[_ECC] = "N/A"
     return GpuDump(as_bdf(place["bdf"]) or NOWHERE, fields, number)
 
 
