@@ -183,7 +183,7 @@ def _with_jobs_stopped(box: Box, component: Component, step: Step, explained: Se
 
 
 def _to_reset(box: Box, component: Component, explained: Sequence[Finding]) -> tuple[Device, ...]:
-    """With the GPUs that fail for errors of their own that ask for a reset, although they follow from the component's."""
+    """With the GPUs that fail for errors that ask for a reset of their own, also where these follow from others."""
     own = {gpu.bdf for gpu in reset_domain(box, component)}
     others = {each.subject.bdf for each in explained if each.status is Status.FAIL and each.judgement.fault in _RESETS}
     return tuple(gpu for gpu in box.topology.gpus if gpu.bdf in own or (gpu.bdf in others and gpu.index is not None))
