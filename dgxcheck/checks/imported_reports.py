@@ -13,6 +13,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.ports import UP, listed_ports, name_of
 from dgxcheck.checks.nvlink.links import only_switches_join
+from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import (
     DRIVER,
     FABRIC_MANAGER,
@@ -209,6 +210,8 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
         yield _SERVICES[whose]
     elif subject.kind == "host" and judgement.fault in _OF_PORTS:
         yield INFINIBAND_FABRIC
+    elif subject.kind == "host" and fault is Fault.GPU_MISSING:
+        yield missing(box, "GPU")
     elif subject.kind == "host":
         named = part or ("PCIe links" if whose == "link" else "")
         if whose in ("host", "link") or part in _OF_CHASSIS:

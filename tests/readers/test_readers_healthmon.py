@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
+from judging import of_text
 from readers_text import one, unread
 
 from dgxcheck.checks.registry import CHECKS
@@ -191,6 +193,7 @@ NHC = "ERROR:  nhc:  Health check failed:  "
         ("check_gpu_ecc: GPU id 3: SRAM Uncorrectable ECC error count detected, (0,1)", "GPU3", "ecc-uncorrected"),
         ("Bandwidth is low on device 1. Reported bandwidth is 7 GB/s.", "GPU1", "test-failed"),
         ("check_fs_mount:  /home not mounted", "host", "test-failed"),
+        ("check_gpu_count:  Expected to see 4 but found 3.", "host", "gpu-missing"),
     ],
 )
 def test_a_check_of_nhc_that_failed_is_said_of_what_it_names(text: str, subject: str, fault: str) -> None:
@@ -255,3 +258,9 @@ def test_imex_is_no_fabric_manager(text: str, fault: str) -> None:
     assert isinstance(fact, dict)
     assert (fact["fault"], fact["outcome"]) == (fault, "warn" if fault else "pass")
     assert services.read_fabric_manager(lines) == ()
+
+
+def test_gpus_that_a_check_of_nhc_misses_are_looked_for(tmp_path: Path) -> None:
+    _, found = of_text(f"{NHC}check_gpu_count:  Expected to see 4 but found 3.\n", tmp_path)
+    (cause,) = found["causes"]
+    assert (cause["component"]["part"], cause["actions"][0]["instruction"]) == ("missing GPU", "inspect-missing")

@@ -49,6 +49,7 @@ XID_NUMBER = LazyPattern(
 last the reason of EKS."""
 _FORMS = (
     (Fault.DIMM_ERRORS, r"\bDIMM|(?:\b|_)EDAC\b"),
+    (Fault.GPU_MISSING, r"^check_gpu_count: Expected"),
     (Fault.GPU_LOST, r"f[ae]ll(?:en)? off the bus|GPU[ _]is[ _]lost|not be detected|unable to communicate"),
     (Fault.IMEX_NODES, r"^NodePrepareResources.{1,600} not ready in ComputeDomain"),
     (Fault.GPUS_NOT_OFFERED,
