@@ -176,6 +176,15 @@ def test_a_gpu_loses_its_fabric_with_its_nvlinks(tmp_path: Path) -> None:
     assert "reset-gpu" in [each["action"] for each in cause["actions"]]
 
 
+def test_a_gpu_loses_its_routes_with_an_nvswitch(tmp_path: Path) -> None:
+    own: dict[str, Json] = {"cliqueId": 0, "clusterUuid": "00000000-0000-0000-0000-000000000000", "healthMask": 0,
+                            "healthSummary": 2, "state": 3, "status": 0}  # fmt: skip
+    line = "nvidia-nvswitch0: SXid (PCI:0000:07:00.0): 20034, Fatal, Link 30 LTSSM Fault Up"
+    for log, due in (((line,), "nvswitch/0000:07:00.0"), ((), f"gpu/{HOT}/fabric")):
+        (cause,) = causes(tmp_path, "dgx-h200", {f"nvml nvmlDeviceGetGpuFabricInfo {HOT}": own}, log)
+        assert cause["id"] == due
+
+
 def test_no_setting_of_a_tray_keeps_the_nvlinks_of_a_rack_down(tmp_path: Path) -> None:
     """Its NVSwitches are on no PCI bus, and no link that is up tells of them."""
     bdfs = [f"{domain}:01:00.0" for domain in ("0008", "0009", "0018", "0019")]

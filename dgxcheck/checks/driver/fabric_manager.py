@@ -160,9 +160,12 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
 
 
 def _of_one(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    """Its NVLinks where one is down, else its place in the fabric, or an NVSwitch with a fatal error since."""
     if any(link.bdf == subject.bdf and link.up is False for link in rows(box.snapshot.nvlink)):
         yield component_of(box, subject, "NVLink")
     yield component_of(box, subject, "fabric")
+    fatal = (sxid.bdf for sxid in box.log.sxids if sxid.fatal and not sxid.past)
+    yield from (Component(kind="nvswitch", name=bdf, bdf=bdf) for bdf in dict.fromkeys(fatal))
 
 
 _WARNINGS = {
