@@ -29,11 +29,12 @@ def profile_of(box: Box, name: str, title: str, product: str, source: str) -> Pr
     """A profile with every number that could be read, the lowest of all GPUs, without one for a display; other numbers
     are left out.
     """
-    ids = [(board_id(gpu), is_for_display(box, gpu.bdf)) for gpu in box.topology.gpus if gpu.index is not None]
-    computing = {id for id, display in ids if not display} or {id for id, _ in ids}
+    listed = [gpu for gpu in box.topology.gpus if gpu.index is not None and board_id(gpu)]
+    models = {board_id(gpu) for gpu in listed}
+    computing = {board_id(gpu) for gpu in listed if not is_for_display(box, gpu.bdf)} or models
     profile = Profile(
-        name=name, title=title, products=(product,) if product else (), boards=_sorted(computing), numbers={},
-        beside=_sorted({id for id, _ in ids} - computing), nvlink_graph=_graph(box), wiring=(), wiring_source=source,
+        name=name, title=title, products=(product,) if product else (), boards=tuple(sorted(computing)), numbers={},
+        beside=tuple(sorted(models - computing)), nvlink_graph=_graph(box), wiring=(), wiring_source=source,
     )  # fmt: skip
     box = replace(box, choice=SelectedProfile(profile=profile, how="named"))
     gpus = [gpu for gpu in box.reference_gpus if gpu.index is not None]
@@ -61,10 +62,6 @@ def profile_of(box: Box, name: str, title: str, product: str, source: str) -> Pr
         _put_least(of_board, "device_copy", copies, source)
         boards[id] = Board(id=id, name=_name(box, alike[0].bdf), numbers=of_board)
     return replace(profile, own_boards=boards, numbers=numbers, wiring=_wiring(box))
-
-
-def _sorted(ids: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(id for id in ids if id))
 
 
 def _measurements(box: Box) -> list[Measurement]:

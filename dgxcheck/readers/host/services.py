@@ -182,6 +182,8 @@ _NAMES_IMEX = LazyPattern(
     "IMEX", "/imex", "compute-domain-daemon", "memory reference", "port re",
 )  # fmt: skip
 """It hands out references to memory of other hosts, https://github.com/NVIDIA/k8s-dra-driver-gpu/issues/948."""
+
+
 def is_of_imex(lines: tuple[str, ...]) -> bool:
     """Is it the log of IMEX, which has the form of that of Fabric Manager?"""
     return any("[tid " in line and _NAMES_IMEX.search(line) for line in lines)
