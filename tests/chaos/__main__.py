@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -20,6 +22,7 @@ def run(cases: list[Case], jobs: int, box: str = "dgx-1-v100", warm: bool = Fals
         Path(folder).chmod(0o755)
         libraries = compiled(Path(folder))
         free: SimpleQueue[Bench] = SimpleQueue()
+        done = count(1)
         for number in range(jobs):
             free.put(Bench(Path(folder) / f"bench-{number}", libraries, box, warm=warm))
 
@@ -34,6 +37,8 @@ def run(cases: list[Case], jobs: int, box: str = "dgx-1-v100", warm: bool = Fals
                 return [f"{type(error).__name__}: {error}"]
             finally:
                 free.put(bench)
+                if (number := next(done)) % 500 == 0:
+                    print(f"{number} of {len(cases)}", file=sys.stderr, flush=True)
 
         with ThreadPoolExecutor(jobs) as pool:
             found = dict(zip(cases, pool.map(one, cases), strict=True))
@@ -55,8 +60,8 @@ def main() -> int:
     since = time.monotonic()
     found = run(cases, given.jobs, given.box, warm=given.full)
     ran, failed = Counter(case.row for case in found), Counter(case.row for case, broken in found.items() if broken)
-    for row, count in ran.items():
-        print(f"{row:<10}{count:>6} runs{failed[row]:>6} failed")
+    for row, runs in ran.items():
+        print(f"{row:<10}{runs:>6} runs{failed[row]:>6} failed")
     print(f"{'all':<10}{len(found):>6} runs{sum(failed.values()):>6} failed, {time.monotonic() - since:.0f} s")
     return 1 if failed else 0
 
