@@ -61,7 +61,9 @@ class Reports:
 
     def add(self, subject: str, topic: str, outcome: Outcome, fault: FaultKind | None = None, text: str = "") -> None:
         """One result; no fault for one that is good."""
-        key = (subject, topic, outcome, fault, " ".join(text.split())[:_MOST_TEXT])
+        words = " ".join(text.split())
+        words = words if len(words) <= _MOST_TEXT else f"{words[: _MOST_TEXT - 3].rstrip(',;: ')} .."
+        key = (subject, topic, outcome, fault, words)
         if key in self._found or len(self._found) < MOST:
             self._found[key] = self._found.get(key, 0) + 1
 

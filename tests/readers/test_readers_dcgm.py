@@ -136,7 +136,9 @@ def test_health_as_table_and_in_a_log() -> None:
     assert bad(one(health.read_health, "| Overall Health            | Healthy     |")) == {}
     assert bad(one(health.read_health, table)) == {"GPU3 dcgmi-health-pcie": "pcie-replays"}
     logged = "ERROR Detected a WARNING in health system Thermal: 'clocks event due to thermal violation in GPU 2.'"
-    assert bad(one(health.read_health, logged)) == {"GPU2 dcgmi-health-thermal": "thermal-slowdown"}
+    by_reason = "ERROR Detected a WARNING in health system Thermal: 'clocks_throttle_reason_sw_thermal_slowdown, GPU 2'"
+    for line in (logged, by_reason):
+        assert bad(one(health.read_health, line)) == {"GPU2 dcgmi-health-thermal": "thermal-slowdown"}
 
 
 def test_discovery() -> None:

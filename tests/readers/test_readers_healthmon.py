@@ -264,3 +264,10 @@ def test_gpus_that_a_check_of_nhc_misses_are_looked_for(tmp_path: Path) -> None:
     _, found = of_text(f"{NHC}check_gpu_count:  Expected to see 4 but found 3.\n", tmp_path)
     (cause,) = found["causes"]
     assert (cause["component"]["part"], cause["actions"][0]["instruction"]) == ("missing GPU", "inspect-missing")
+
+
+def test_a_long_text_says_that_it_is_cut() -> None:
+    ((_, fact),) = one(health_checks.read_node_health, f"{NHC}check_fs_mount: {'/home, ' * 60}").facts.items()
+    assert isinstance(fact, dict)
+    text = str(fact["text"])
+    assert (text[-8:], len(text) <= 200) == ("/home ..", True)

@@ -81,7 +81,7 @@ _FORMS = (
     (Fault.ECC_CORRECTED, r"single[- ]bit|(?:\b|_)SBEs?(?:\b|_)"),
     (Fault.ECC_PENDING, r"ECC memory for GPU \d{1,3} is in a pending"),
     (Fault.ECC_OFF, r"ECC (?:mode )?is (?:disabled|not enabled)"),
-    (Fault.THERMAL_SLOWDOWN, r"thermal violation|thermal slowdown|clocks? (?:event|throttl)\w*.{0,40}thermal"),
+    (Fault.THERMAL_SLOWDOWN, r"thermal violation|thermal slowdown|clocks?[ _](?:event|throttl)\w*.{0,40}thermal"),
     (Fault.OVERHEATING, r"temperature"),
     (Fault.HARDWARE_SLOWDOWN, r"^Clocks event for GPU|clock throttling"),
     (Fault.TEST_FAILED, r"\bIMEX (?:daemon|domain)|_IMEX_"),
