@@ -110,8 +110,9 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
       f"NVRM: BAR1 is 0M @ 0x0 (PCI:{NOWHERE})"), "kernel.gpu-start", Fault.BAR1_SMALL),
     ((f"NVRM: This PCI I/O region assigned to your NVIDIA device is invalid: NVRM: BAR1 is 0M @ 0x0 (PCI:{NOWHERE})",),
      "kernel.gpu-start", Fault.BAR1_SMALL),
-    # kata-containers/kata-containers issue 1142
+    # NVIDIA/open-gpu-kernel-modules pull request 1109
     (("NVRM: Fatal Error while attempting to resize PCIe BARs.",), "kernel.gpu-start", Fault.BAR1_SMALL),
+    # kata-containers/kata-containers issue 1142
     (("NVRM: Can't find an IRQ for your NVIDIA card!",), "kernel.gpu-start", Fault.GPU_REFUSED),
     # of a GPU that the driver has not got: secboot, gr and fifo of nouveau
     ((f"nouveau {NOWHERE}: secboot: error during falcon reset: -110", f"nouveau {NOWHERE}: gr: init failed, -110"),

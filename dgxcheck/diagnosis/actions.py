@@ -35,7 +35,6 @@ from dgxcheck.facts.bdf import place_of
 from dgxcheck.facts.faults import DEVICE_DEAD, GPU_DEAD, Fault
 from dgxcheck.facts.faults.kind import RESET_STEPS, FaultKind, Scope, Step, Urgency
 from dgxcheck.facts.record import replace
-from dgxcheck.topology.model import Device
 
 _DRAINED: tuple[Scope, ...] = ("jobs", "traffic", "host")
 _ANY_TIME: tuple[Step, ...] = (
@@ -61,6 +60,7 @@ _DOWN = frozenset({Fault.PORT_DOWN, Fault.PORT_DISABLED})
 
 _CHOSEN = frozenset({Fault.POWER_CAPPED, Fault.CLOCKS_LOWERED})
 """Set alike on every GPU, by who runs them: as rack power and noise ask for."""
+_RESETS = ASK_FOR_RESET | {Fault.XID}
 
 
 def actions(
@@ -94,7 +94,9 @@ def actions(
         steps = ("inspect", *RESET_STEPS, "contact-vendor")
     tried = recurrence_of(box, explained)
     steps, recurrence = (steps, None) if tried is None else remaining_steps(steps, tried)
-    planned = [action for step in steps for action in _with_jobs_stopped(box, component, step, explained)]
+    fail = {each.subject.bdf for each in explained if each.status is Status.FAIL and each.judgement.fault in _RESETS}
+    planned = [action for step in steps
+               for action in _with_jobs_stopped(box, component, step, explained, fail.difference(dead))]  # fmt: skip
     planned = [action for n, action in enumerate(planned) if action.step != "contact-host" or action not in planned[:n]]
     if steps != ("stop-jobs",):
         acute = due == "now" and any(finding.status is Status.FAIL for finding in explained)
@@ -170,26 +172,21 @@ def _needed(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[St
     return tuple(step for step in steps if step not in unneeded) or steps
 
 
-def _with_jobs_stopped(box: Box, component: Component, step: Step, explained: Sequence[Finding]) -> Iterator[Action]:
-    """A step, and before a reset or a reload of the driver what keeps the GPUs open."""
+def _with_jobs_stopped(
+    box: Box, component: Component, step: Step, explained: Sequence[Finding], fail: Collection[str | None]
+) -> Iterator[Action]:
+    """A step, and before a reset or a reload of the driver what keeps the GPUs open; GPUs with these bus ids ``fail``
+    for errors of their own, and are reset too."""
     if step == "reset-gpu":
-        yield stop_clients(box, _to_reset(box, component, explained), with_switches=_with_nvswitches(box, component))
+        domain, switches = reset_domain(box, component, fail), _with_nvswitches(box, component)
+        yield from (stop_clients(box, domain, with_switches=switches), reset(box, domain, with_switches=switches))
+        return
     if step == "load-module" and _reload(box, component, explained) is not None:
         yield stop_clients(box, box.topology.gpus, with_switches=has_own_fabric(box))
     imex = any(finding.judgement.fault is Fault.IMEX_RECOVERY for finding in explained)
     if step == "restart-service" and not imex and restarts_with_a_reset(box, component):
         yield stop_clients(box, box.topology.gpus, with_switches=True)
     yield _action(box, component, step, explained)
-
-
-def _to_reset(box: Box, component: Component, explained: Sequence[Finding]) -> tuple[Device, ...]:
-    """With the GPUs that fail for errors that ask for a reset of their own, also where these follow from others."""
-    own = {gpu.bdf for gpu in reset_domain(box, component)}
-    others = {each.subject.bdf for each in explained if each.status is Status.FAIL and each.judgement.fault in _RESETS}
-    return tuple(gpu for gpu in box.topology.gpus if gpu.bdf in own or (gpu.bdf in others and gpu.index is not None))
-
-
-_RESETS = (Fault.XID, Fault.RESET_REQUIRED, Fault.DRAIN_AND_RESET)
 
 
 def _with_nvswitches(box: Box, component: Component) -> bool:
@@ -251,8 +248,6 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     if step == "load-module":
         absent = (each.key for each in explained if each.judgement.fault is Fault.DRIVER_NOT_LOADED)
         return _reload(box, component, explained) or replace(finding_remedy, remedy_of=next(absent, source.key))
-    if step == "reset-gpu":
-        return reset(box, _to_reset(box, component, explained), with_switches=_with_nvswitches(box, component))
     if step in ("reseat", "replace", "contact-vendor"):
         return _by_hand(box, component, step, explained)
     if step == "field-diagnostic":

@@ -54,13 +54,15 @@ def is_before(name: str, box: Box, gpus: Iterable[Device]) -> bool:
     return bool(numbers) and all(number is not None and number < NAMES[name] for number in numbers)
 
 
-def reset_domain(box: Box, component: Component) -> tuple[Device, ...]:
-    """All GPUs that a reset for the component takes, in the order of the matrix; all of the box for what is no GPU's.
+def reset_domain(box: Box, component: Component, others: Collection[str | None] = ()) -> tuple[Device, ...]:
+    """All GPUs that a reset for the component, and for ``others`` by bus id that NVML lists, takes, in the order of the
+    matrix; all of the box for what is no GPU's.
 
     Before Ampere, and where the architecture is not known: all that NVLinks join. A link that is down does not report
     its other end; the NVLinks of each reference machine that has any join all its GPUs.
     """
     domain = {gpu.name for gpu in gpus_of(box, component) or box.topology.gpus}
+    domain |= {gpu.name for gpu in box.topology.gpus if gpu.bdf in others and gpu.index is not None}
     while more := {
         other.name
         for gpu in box.topology.gpus

@@ -15,7 +15,11 @@ GPU_IDLE = 0x1
 OF_THE_KERNEL = {"nouveau": "nouveau", "NovaCore": "nova_core", "nova_core": "nova_core"}
 """Drivers of the kernel for NVIDIA GPUs, and their modules: https://docs.kernel.org/gpu/nova/index.html"""
 DISPLAY = 0x03
-"""PCI base class of GPUs: 0x0300 with a display output (DGX Station), 0x0302 without."""
+"""PCI base class of GPUs."""
+VGA = 0x0300
+"""PCI base class and subclass of GPUs with display outputs."""
+CONTROLLER_3D = 0x0302
+"""PCI base class and subclass of GPUs without, as those for data centers."""
 NETWORK = 0x02
 """PCI base class of network controllers."""
 PCI_BRIDGE = 0x0604

@@ -114,13 +114,13 @@ def test_from_ampere_on_a_gpu_is_reset_alone_also_without_nvswitches() -> None:
     assert reset.instruction.code == "reset-one"
 
 
-@pytest.mark.parametrize(("number", "reset"), [("145, RLW_REMAP Fatal XC1 i0 Link -1 (0x80)", ("GPU0", "GPU1")),
+@pytest.mark.parametrize(("second", "reset"), [("145, RLW_REMAP Fatal XC1 i0 Link -1 (0x80)", ("GPU0", "GPU1")),
                                               ("145, RLW_REMAP Nonfatal XC1 i0 Link -1 (0x80)", ("GPU0",))])
 def test_a_gpu_that_fails_for_what_follows_from_another_is_reset_too(
-    number: str, reset: tuple[str, ...], tmp_path: Path
+    second: str, reset: tuple[str, ...], tmp_path: Path
 ) -> None:
     first = "NVRM: Xid (PCI:0000:1a:00): 145, RLW_REMAP Fatal XC1 i0 Link -1 (0x80)"
-    lines = {"kmsg 40": f"3600.4;{first}", "kmsg 41": f"3600.41;NVRM: Xid (PCI:0000:3a:00): {number}"}
+    lines = {"kmsg 40": f"3600.4;{first}", "kmsg 41": f"3600.41;NVRM: Xid (PCI:0000:3a:00): {second}"}
     path = tmp_path / "box.json"
     path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-b300", "facts": {}, "add": lines}))
     (cause,) = judged(str(path))[1]["causes"]

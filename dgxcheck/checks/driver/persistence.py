@@ -7,14 +7,13 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, per_gpu
 from dgxcheck.checks.engine.finding import Judgement, Status, answered
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.ids import BRANDS
+from dgxcheck.facts.ids import BRANDS, VGA
 from dgxcheck.facts.missing import Missing, need
 from dgxcheck.facts.nvml.gpu import Gpu, GpuBoard, GpuModes
 from dgxcheck.lazy_pattern import LazyPattern
 
 _OF_DESKTOPS = LazyPattern(r"(?:NVIDIA )?(?:GeForce|TITAN|GTX|Quadro|RTX|[MG]TX?\d|MX ?\d|T\d{3,4}\b)")
 """Models for displays, by their names in NVML."""
-_VGA = 0x0300
 _OF_CONSUMERS = LazyPattern(r"(?:NVIDIA )?(?:GeForce|TITAN|GTX)", "GeForce", "TITAN", "GTX")
 _BRANDS_OF_CONSUMERS = (BRANDS["GeForce"], BRANDS["GeForce RTX"], BRANDS["Titan"], BRANDS["Titan RTX"])
 
@@ -48,7 +47,7 @@ def _is_vga(box: Box, gpu: Gpu) -> bool:
     """Is it a board with display outputs? Those for servers are 3D controllers, class 0302."""
     device = box.topology.device(gpu.bdf)
     code = None if device is None or device.function is None else device.function.class_code
-    return isinstance(code, int) and code >> 8 == _VGA
+    return isinstance(code, int) and code >> 8 == VGA
 
 
 def _persistence(box: Box, modes: GpuModes) -> Judgement:

@@ -6,6 +6,7 @@ import re
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Status, skip
+from dgxcheck.facts.ids import VGA
 from dgxcheck.facts.missing import Missing
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.profiles.model import Number
@@ -73,14 +74,11 @@ def has_problem(judgement: Judgement | Missing) -> bool:
     return isinstance(judgement, Judgement) and judgement.status in (Status.WARN, Status.FAIL)
 
 
-_VGA = 0x030000
-
-
 def is_for_display(box: Box, bdf: str | None) -> bool:
     """Is it a VGA controller of a model of its own, beside GPUs that nvidia holds? Their driver may not take it."""
     functions = box.topology.functions
     own = functions.get(bdf or "")
-    if own is None or own.class_code != _VGA:
+    if own is None or own.class_code != VGA << 8:
         return False
     alike = sum(model_of(box, other) == model_of(box, own.bdf) for other in functions)
     return alike == 1 and any(other.driver == "nvidia" for other in functions.values())

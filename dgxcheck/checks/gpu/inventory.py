@@ -20,7 +20,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Host, Modules, NvidiaDriver
-from dgxcheck.facts.ids import MIB, NVIDIA, NvmlReturn
+from dgxcheck.facts.ids import CONTROLLER_3D, MIB, NVIDIA, NvmlReturn
 from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
 from dgxcheck.facts.nvml.gpu import GpuBoard
 from dgxcheck.facts.nvml.readings import GpuMemory
@@ -145,8 +145,8 @@ def _of_others(box: Box) -> str:
     host's own display too, is left out."""
     ids = Counter(
         row.ids for row in rows(box.snapshot.pci)
-        if isinstance(row.class_code, int) and (row.class_code >> 16 == 0x12 or row.class_code >> 8 in (0x0302, 0x0380))
-        and row.ids and row.vendor != NVIDIA
+        if row.ids and row.vendor != NVIDIA and isinstance(row.class_code, int)
+        and (row.class_code >> 16 == 0x12 or row.class_code >> 8 in (CONTROLLER_3D, 0x0380))
     )  # fmt: skip
     named = ", ".join(f"{number} x {name}" for name, number in ids.items())
     return f"; boards of other vendors are not judged: {named}" if named else ""

@@ -224,7 +224,7 @@ def _compute_mode(_: Box, modes: GpuModes) -> Judgement | Missing:
     return judged(Fault.COMPUTE_PROHIBITED, f"compute mode: {mode}", mode, evidence=evidence, warns=prohibited)
 
 
-def _mig(_: Box, modes: GpuModes) -> Judgement:
+def _mig(box: Box, modes: GpuModes) -> Judgement:
     """Warns if a change of the MIG mode waits for a GPU reset, or the mode is on and no GPU instance exists. MIG itself
     is a site's choice.
 
@@ -234,8 +234,9 @@ def _mig(_: Box, modes: GpuModes) -> Judgement:
     now, later = (("off", "on")[enabled] for enabled in (current, pending))
     evidence = (answered([int(current), int(pending)], "nvmlDeviceGetMigMode", modes.bdf),)
     if current and pending and modes.gpu_instances == 0:
+        listed = Evidence(f"/proc/driver/nvidia/capabilities/gpu{need(box.gpu(modes.bdf).listed).minor}/mig", [])
         message = "MIG mode is on, and no GPU instance exists"
-        return judged(Fault.MIG_EMPTY, message, 0, 1, evidence=evidence, warns=True)
+        return judged(Fault.MIG_EMPTY, message, 0, 1, evidence=(*evidence, listed), warns=True)
     message = f"MIG mode is {now}" + (f", {later} after the next GPU reset" if now != later else "")
     return judged(Fault.MIG_PENDING, message, now, later, evidence=evidence, warns=now != later)
 

@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import off_the_bus
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.ids import OF_THE_KERNEL
+from dgxcheck.facts.ids import CONTROLLER_3D, OF_THE_KERNEL
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.nvml.gpu import GpuModes
 from dgxcheck.facts.pci import ConfigSpace
@@ -23,7 +23,6 @@ from dgxcheck.topology.nvlinks import is_nvswitch
 PASSED_ON = frozenset(("vfio-pci", "pci-stub", "xen-pciback", *OF_THE_KERNEL))
 """Drivers that leave a device to a guest, or need not start it."""
 AWAKE = "D0"
-_NO_DISPLAY = 0x0302
 _ASLEEP = (
     "read its state again (cat {}); if it stays asleep, look in the kernel log for a"
     " recovery that failed, and whether a virtual machine or a script (setpci) had it"
@@ -107,7 +106,7 @@ def _is_kept_awake(box: Box, bdf: str) -> bool:
         return False
     code = None if function is None else function.class_code
     held = isinstance(modes, GpuModes) and modes.persistence is True
-    return held and isinstance(code, int) and code >> 8 == _NO_DISPLAY
+    return held and isinstance(code, int) and code >> 8 == CONTROLLER_3D
 
 
 def _is_nvswitch(box: Box, bdf: str) -> bool:

@@ -6,12 +6,12 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, answered, judged
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.ids import CONTROLLER_3D
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nvml.readings import GpuPcie
 from dgxcheck.facts.pci import FEW_LANES
 from dgxcheck.topology.model import Device
 
-_3D_CONTROLLER = 0x030200
 FEWEST = 2
 """Other links of a kind that say what is usual."""
 _UNSEEN = "link at x{}, the GPU supports x{}; what its slot supports is not shown"
@@ -72,7 +72,7 @@ def _by_itself(box: Box, gpu: Device) -> Judgement | None:
     evidence = (Evidence(f"{base}/current_link_width", width), Evidence(f"{base}/max_link_width", most))
     message = f"link at x{width}, the GPU supports x{most}"
     others = [other.function for other in box.topology.gpus if other.bdf != gpu.bdf and other.function is not None]
-    kind = (_3D_CONTROLLER, most)
+    kind = (CONTROLLER_3D << 8, most)
     alike = [other.link_width for other in others
              if (other.class_code, other.max_link_width) == kind == (function.class_code, most)]  # fmt: skip
     if len(alike) >= FEWEST and 2 * sum(each == most for each in alike) > len(alike) + 1:

@@ -195,10 +195,7 @@ class _Reader:
         elif self._below and cells:
             self._keep(number)
             if instance := _INSTANCE.fullmatch(text):
-                for each in self._gpus:
-                    if each.index == int(instance["index"]):
-                        known = each.fields.get(_ECC, "")
-                        each.fields[_ECC] = str(max(int(instance["ecc"]), int(known) if known.isdecimal() else 0))
+                _count_errors(self._gpus, int(instance["index"]), int(instance["ecc"]))
         elif cells and (section := _first(cells, cut)) is not None:
             if section.index in [each.index for each in self._gpus]:
                 system = self._system
@@ -238,6 +235,14 @@ def _windows() -> dict[str, Json]:
     reports = Reports(TABLE_TOOL)
     reports.add(HOST, ON_WINDOWS.removeprefix(f"{TABLE_TOOL}-"), "note", None, _ON_WINDOWS)
     return reports.facts()
+
+
+def _count_errors(gpus: Sequence[GpuDump], index: int, errors: int) -> None:
+    """The most that one MIG device of a GPU shows: it has at least so many."""
+    for dump in gpus:
+        known = dump.fields.get(_ECC, "")
+        if dump.index == index and (not known.isdecimal() or int(known) < errors):
+            dump.fields[_ECC] = str(errors)
 
 
 def _first(cells: Sequence[str], cut: bool) -> GpuDump | None:
