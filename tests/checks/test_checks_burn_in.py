@@ -146,6 +146,12 @@ def test_why_it_ended_is_told_once(whole: dict[str, Json], own: str, host: str) 
     assert {word(each) for bdf, each in said.items() if bdf not in (GPU, None)} == {"pass"}
 
 
+@pytest.mark.parametrize(("stopped", "cooled"), [("near-slowdown", True), ("slowdown", True), ("memory-error", False)])
+def test_of_a_gpu_that_was_slowed_down_the_air_is_looked_at(stopped: str, cooled: bool) -> None:
+    ended = found(burnt({"stopped": stopped, "gpu": GPU, "detail": "a reason"}))[GPU]
+    assert ("airflow" in ended.judgement.remedy) is cooled
+
+
 def test_a_gpu_that_was_stopped_before_its_first_cycle_is_not_judged() -> None:
     said = found(burnt({"stopped": "interrupted", "detail": "interrupted"}, gpu={"cycles": 0}))
     assert word(said[GPU]) == "skip dependency-failed"

@@ -15,6 +15,7 @@ from dgxcheck.assessment.last_run import RENEWED_AFTER_S, Present, last_run
 from dgxcheck.checks.engine.box import Growth
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.checks.engine.growth import counter_growth, duration
+from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli import main
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.missing import BadInput, Gap, Json, Missing
@@ -233,3 +234,10 @@ def test_a_driver_that_is_silent_for_once_costs_no_history(tmp_path: Path, monke
 )
 def test_a_time_is_told_as_people_read_it(seconds: float, due: str) -> None:
     assert duration(seconds) == due
+
+
+def test_checks_that_rest_on_counters() -> None:
+    assert {check.id for check in CHECKS if check.witness == "counters"} == {
+        "network.port-errors", "network.transport-errors", "nvlink.errors", "nvlink.switch-port", "pcie.aer",
+        "pcie.replay", "power.violation",
+    }  # fmt: skip

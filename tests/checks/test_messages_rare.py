@@ -71,6 +71,12 @@ FACTS: list[tuple[str, str, dict[str, Json], tuple[str, ...], str]] = [
      {"nvml nvmlDeviceGetCount": 7, "nvml nvmlDeviceGetHandleByIndex 2": LOST,
       "nvml nvmlDeviceGetHandleByIndex 7": {"missing": "unrecorded"}}, (),
      "unknown: NVML has lost a GPU: it may be this one, or this one may be hidden"),
+    ("gpu.count", "pcie-x4",
+     {"nvml nvmlInit": {"missing": "absent", "detail": "NVML 12", "code": 12},
+      "text /proc/driver/nvidia/version": ABSENT,
+      **{f"text {DEVICES}/0000:{bus}:00.0/vendor": "0x1002\n" for bus in ("07", "08", "0e", "0f")}}, (),
+     "unknown: no NVIDIA GPU is visible, and no profile was named; boards of other vendors are not judged:"
+     " 4 x 1002:15f8"),
     ("gdr.bar1", "dgx-1-v100",
      {f"nvml nvmlDeviceGetMemoryInfo {GPU2}": {"total": 64 << 30, "used": 0, "free": 64 << 30}}, (),
      "pass: BAR1 maps 16384 of 65536 MiB of memory at a time"),

@@ -76,6 +76,13 @@ def test_one_gpu_without_what_its_sisters_answer_is_unknown(code: int, tmp_path:
     assert bad(tmp_path, answers("GetSupportedGraphicsClocks", code, GPU)) == {("driver.answers", GPU, "unknown")}
 
 
+def test_what_is_documented_for_a_geforce_is_missed_though_no_gpu_answers(tmp_path: Path) -> None:
+    facts = answers("GetUtilizationRates", 3, base="geforce-x4")
+    silent = {each.subject.bdf for each in run(box(changed(tmp_path, facts, "geforce-x4")), CHECKS)
+              if each.id == "driver.answers" and each.status is Status.UNKNOWN}  # fmt: skip
+    assert len(silent) == 4
+
+
 @pytest.mark.parametrize("code", [9, 12, 20, 999])
 @pytest.mark.parametrize("function", ["GetPersistenceMode", "GetClockInfo", "GetVbiosVersion", "GetBrand"])
 def test_a_lone_gpu_that_answers_by_an_error_is_unknown(function: str, code: int, tmp_path: Path) -> None:

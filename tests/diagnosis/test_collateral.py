@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from judging import judged
 from sample import FAULTS
 from seam import run
+from test_whole_devices import document
 
 from dgxcheck.assessment import assess
 from dgxcheck.facts.missing import Json
@@ -295,3 +296,21 @@ def test_an_nvme_disk_is_no_collateral_of_what_it_is_not_below_or_beside(
     log = [f"{at};{OFF.format(gpu)}" for gpu, at in zip(gpus, (first, 50000.2), strict=True)]
     found = causes(tmp_path, "dgx-a100", *log, f"50000.6;{line}")
     assert found["disk/md1"] == {"kernel.disk/nvme4n1"}
+
+
+NVLINKS = {"0a": range(6), "06": (1,), "07": (1, 2), "0b": (3, 4), "89": (0,)}
+"""Those of GPU2 of a DGX-1 and of the GPUs at their other ends, by GPU."""
+
+
+@pytest.mark.parametrize(("gpus", "due"), [
+    (("0a", "06", "07", "0b", "89"), {"gpu/0000:0a:00.0/NVLink"}),
+    (("06", "07", "0b", "89"), {"nvlink/0000:06:00.0/0000:0a:00.0", "nvlink/0000:07:00.0/0000:0a:00.0",
+     "nvlink/0000:0a:00.0/0000:0b:00.0", "nvlink/0000:0a:00.0/0000:89:00.0"}),
+])  # fmt: skip
+def test_errors_that_both_ends_count_belong_to_the_gpu_of_which_all_nvlinks_have_them(
+    gpus: tuple[str, ...], due: set[str], tmp_path: Path
+) -> None:
+    later: dict[str, Json] = {f"nvml nvmlDeviceGetNvLinkErrorCounter 0000:{gpu}:00.0": {
+        f"{link} 0": 5000 for link in NVLINKS[gpu]} for gpu in gpus}  # fmt: skip
+    found = document(tmp_path, "dgx-1-v100", {}, (), later)["causes"]
+    assert {cause["id"] for cause in found} == due

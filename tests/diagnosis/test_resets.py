@@ -156,6 +156,9 @@ def test_an_architecture_that_is_not_reported_is_that_of_the_capability_the_name
     none = with_facts("dgx-a100", {f"nvml nvmlDeviceGet{name} {bdf}": unknown for name in asked for bdf in bdfs})
     assert is_before_ampere(none, none.topology.gpus[0]) is None
     assert step(planned(none, gpu_part(none, 0), Fault.XID), "reset-gpu").disturbs == ALL
+    beside = with_facts("dgx-station-a100", {f"nvml nvmlDeviceGet{name} 0000:81:00.0": unknown for name in asked})
+    answers = {gpu.bdf: is_before_ampere(beside, gpu) for gpu in beside.topology.gpus}
+    assert (answers["0000:81:00.0"], answers["0000:c1:00.0"]) == (False, True)
     p100 = box_of("dgx-1-p100")
     assert is_before_ampere(p100, p100.topology.gpus[0]) is True
 

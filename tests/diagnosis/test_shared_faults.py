@@ -85,6 +85,9 @@ def test_a_broken_module_of_every_adapter_is_not_the_air(tmp_path: Path) -> None
     line = "Port module event[error]: module 0, Cable error, Bus stuck (I2C or data shorted)"
     found = causes(tmp_path, "dgx-h100", {}, logged("dgx-h100", line))
     assert all("cooling" not in each["id"] for each in found)
+    hot = logged("dgx-h100", "Port module event[error]: module 0, Cable error, High Temperature")
+    mixed = causes(tmp_path, "dgx-h100", {}, (*hot[:-1], logged("dgx-h100", line)[-1]))
+    assert {each["id"] for each in mixed} == {"host/host/cooling", "port/0000:aa:00.1/1"}
 
 
 @pytest.mark.parametrize(("base", "bdf", "beside"), [

@@ -245,6 +245,8 @@ Mar 18 17:01:02 node1 systemd[1]: nvidia-imex.service: Failed with result 'exit-
         (CONTROL.format(state="READY", sign="!V!", domain="DEGRADED"), "imex-nodes"),
         ("Domain State: DOWN", "imex-nodes"), (IMEX_LOG, "imex-nodes"), (IMEX_UNIT, "imex-down"),
         (IMEX_TWICE, "imex-twice"),
+        ("systemd[1]: Started nvidia-imex.service - NVIDIA IMEX service.", ""),
+        ("systemd[1]: Failed to start nvidia-imex.service - NVIDIA IMEX service.", "imex-down"),
         ("[Mar 17 2026 10:22:31] [ERROR] [tid 41] Failed to get new memory reference with rc: 87", "imex-nodes"),
         ("[Mar 17 2026 10:22:31] [ERROR] [tid 41] Received import response from node id 0 with failure status 3",
          "imex-nodes"),

@@ -113,7 +113,7 @@ _ALONE = _Reason(
 _LOST = _Reason(fault=Fault.GPU_NOT_STARTED, text=": it does not respond", remedy="")
 """It fell off the bus; what the driver says of its start follows from that."""
 _OF_A_MODEL = frozenset({"supported", "needs-open", "not-open", "unsupported", "unattached", "unsupported-call"})
-_LATE = "watch it: if it happens again, cold power cycle, then check the GPU's power cables and seating"
+_LATE = "watch it: if it happens again, cold power cycle, then check power cables and seating if it is a card"
 _MODULES: Mapping[ModuleTrouble, tuple[FaultKind, str]] = {
     "signature": (Fault.MODULE_UNSIGNED, "its signature was refused (Secure Boot, kernel lockdown)"),
     "kernel": (Fault.MODULE_NOT_BUILT, "it was built for another kernel"),
@@ -203,8 +203,7 @@ def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement 
         reason = _ALONE
     if listed:
         message = f"the driver could not start it at first{reason.text}; NVML lists it now{reach(log)}"
-        remedy = CONNECT_POWER if reason.fault is Fault.GPU_UNPOWERED else _LATE
-        return judged(Fault.GPU_STARTED_LATE, message, evidence=lines(log, now), warns=True, remedy=remedy)
+        return judged(Fault.GPU_STARTED_LATE, message, evidence=lines(log, now), warns=True, remedy=_LATE)
     no_room = "the kernel found no room for a BAR of it"
     what = no_room if without_why and not lost else f"the driver could not start it{reason.text}"
     found = lines(log, [*no_bar, *now] if what == no_room else now)
