@@ -31,6 +31,7 @@ from dgxcheck.assessment.importing.recording import read
 from dgxcheck.assessment.importing.texts import text_of
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.readers.any_text import READERS
+from dgxcheck.readers.layout.markdown import without_tables
 from dgxcheck.readers.layout.undo import undone
 
 LAYERS = HARMLESS.keys() - {"column", "table of one column"}
@@ -171,6 +172,11 @@ def test_numbered_lines_end_at_what_no_tool_prints(above: str, below: str) -> No
     numbered = tuple(f"{n:6d}\t{line}" for n, line in enumerate(said, 1))
     assert undone((above, *numbered, below)).lines[1:6] == said
     assert undone(("   D\\D   up   down", *numbered, below)).lines[1:6] == numbered
+
+
+def test_tables_in_markdown_are_rows_with_tabs() -> None:
+    lines = ["above", "| a | b |", "|---|---|", "| 1 | 2 |", "| 3 | 4 |", "below", "|c|d|", "|:-|-:|", "| 5 | 6 |"]
+    assert without_tables(lines) == (["above", "a\tb", "", "1\t2", "3\t4", "below", "c\td", "", "5\t6"], {2, 7})
 
 
 def test_a_frame_that_a_terminal_broke_is_mended() -> None:

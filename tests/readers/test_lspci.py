@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 from lspci_texts import LSPCI
-from programs import program
+from programs import lacking, program
 from readers_text import one, unread
 from seam import run
 
 from dgxcheck.readers.derived import completed
 from dgxcheck.readers.lspci import text as pasted
 from dgxcheck.readers.lspci.files import files
-from dgxcheck.readers.lspci.listing import functions, merged, tree
+from dgxcheck.readers.lspci.listing import functions, merged, of_words, tree
 from dgxcheck.readers.lspci.registers import extended, link, resource, secondary_bus
 
 SAMPLES = next(
@@ -32,6 +33,21 @@ TREE = """\
              |                               \\-09.0-[04]--
              \\-1f.0
 """
+
+
+PCI_IDS = Path("/usr/share/misc/pci.ids")
+
+
+def test_classes_in_words_are_those_of_pci_ids() -> None:
+    if not PCI_IDS.is_file():
+        lacking("no pci.ids here; .ci/run installs what these tests need")
+    classes = re.split(r"^C ([0-9a-f]{2})  ", PCI_IDS.read_text(encoding="utf-8", errors="replace"), flags=re.MULTILINE)
+    named = {name: int(base + number, 16) for base, below in zip(classes[1::2], classes[2::2], strict=True)
+             for number, name in re.findall(r"^\t([0-9a-f]{2})  (.+)$", below, re.MULTILINE)}  # fmt: skip
+    read = {name: of_words("0000:01:00.0", f"{name}: Some Device") for name in named}
+    known = {name: each.class_code for name, each in read.items() if each is not None and each.class_code is not None}
+    assert known == {name: named[name] for name in known}
+    assert len(known) >= 14
 
 
 def test_the_tree_gives_every_bridge() -> None:

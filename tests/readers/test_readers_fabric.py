@@ -44,6 +44,8 @@ def test_net_dump() -> None:
     assert ends == [None, None, 22, 6, 5]
     named = [row.peer and row.peer.port for row in read(NET_DUMP.replace("00000011 : 1  :", "00000011 : HCA:")).rows]
     assert named == [1, None, 1, 14, 63]  # an adapter has one port, whatever it is called
+    unlisted = read(NET_DUMP.replace(": 1/7/2  : 6", ": 9/9/9  : 6")).rows
+    assert [row.peer and row.peer.port for row in unlisted] == [1, None, 1, None, 63]
 
 
 def test_the_states_of_ports() -> None:

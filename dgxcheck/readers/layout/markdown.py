@@ -123,8 +123,8 @@ def _margin(line: str) -> int:
 
 
 def _is_rule(line: str) -> bool:
-    """``|---|:---:|``; the rules of frames that tools draw have a ``+``."""
-    return "--" in line and "|" in line and _RULE.issuperset(line.strip())
+    """``|---|:-:|``; the rules of frames that tools draw have a ``+``."""
+    return ("--" in line or ":-" in line) and "|" in line and _RULE.issuperset(line.strip())
 
 
 def _is_listed(line: str) -> bool:
