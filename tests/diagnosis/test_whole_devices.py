@@ -344,6 +344,8 @@ def test_a_driver_without_gpus_had_some(facts: Json, due: list[str], tmp_path: P
     ("dgx-a100", (1, 6), "slot/below 0000:0e:00.0, 0000:b6:00.0/missing GPU"),
     ("dgx-1-v100", (2, 3), "slot/0000:08:00.0/missing GPU"),
     ("gb300-nvl72", (0,), "slot/0008:05:00.0/missing GPU"),
+    ("k80-x8", (0, 7), "slot/below 0000:05:08.0, 0000:88:10.0/missing GPU"),
+    ("k80-x8", (4, 5), "slot/0000:83:00.0/empty PCIe switch"),
 ])  # fmt: skip
 def test_half_of_the_gpus_are_missing_for_one_reason(base: str, gone: Sequence[int], due: str, tmp_path: Path) -> None:
     """What connects and feeds them all is to blame where no bridge is above those that are missing alone."""

@@ -72,7 +72,8 @@ def missing(box: Box, what: DeviceType) -> Component:
 
 def _left_empty(box: Box, what: DeviceType) -> tuple[tuple[str, ...], ...]:
     """Paths of the ports that lead to nothing and led to the missing devices: by the last run, or because others of the
-    kind stand below such ports in their parts of the tree, and there are no more of these than devices are missing.
+    kind stand below such ports in their parts of the tree, or of other switches, and there are no more of these than
+    devices are missing.
 
     A whole branch can be gone: of too many ports those count that are the deepest. A root port to spare looks like one
     that lost its branch, so it counts if both kinds of devices are missing.
@@ -92,6 +93,10 @@ def _left_empty(box: Box, what: DeviceType) -> tuple[tuple[str, ...], ...]:
     branches = {path: _branch(path) for bdf, path in empty.items() if bdf not in inner}
     found = [path for path, branch in branches.items() if branch in places
              or (len(branch) >= least and any(place[: len(branch)] == branch for place in places))]  # fmt: skip
+    ends = [place[-2:] for place in places]
+    found = found or [
+        path for path, branch in branches.items() if len(branch) > _BELOW_A_ROOT_PORT and branch[-2:] in ends
+    ]
     depth = max(map(len, found), default=0) if len(found) > number else 0
     deepest = tuple(path for path in found if len(path) >= depth)
     return deepest if len(deepest) <= number else ()
