@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from measured_box import GPUS, dgx1_p100, fact, found, imported, measured, of_box, said
+from measured_box import GPUS, dgx1_p100, fact, found, imported, measured, of_box, overlay, said
 from test_measurement import FACTS, JSON
 
 from dgxcheck.checks.engine.run import run
@@ -151,6 +152,17 @@ def test_compute(value: float, clock: int, mask: int | None, words: str | None, 
     box = measured(tmp_path, facts)
     assert said(box, COMPUTE) == ({} if words is None else {"GPU5": "warn"})
     assert words is None or found(box, COMPUTE)["GPU5"].judgement.message == words
+
+
+@pytest.mark.parametrize(("most", "words"), [
+    (1480, ""), (1479, "; clocks held down: highest clock 1479 MHz, others 1480 MHz"),
+])  # fmt: skip
+def test_a_clock_that_the_vbios_holds_below_those_of_the_others(most: int, words: str, tmp_path: Path) -> None:
+    path = Path(overlay(tmp_path, dgx1_p100() | {f"compute {GPUS[5]}": fact(6.1, "TFLOP/s", clock_mhz=1000)}))
+    changed = {"facts": {f"nvml nvmlDeviceGetMaxClockInfo {GPUS[5]} 1": most}}
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changed), encoding="utf-8")
+    message = found(of_box(open_source(str(path))), COMPUTE)["GPU5"].judgement.message
+    assert message.partition("1480 MHz")[2] == words
 
 
 @pytest.mark.parametrize(("value", "due"), [(3.2, {"GPU0": "skip no-reference"}), (3.1, {"GPU0": "fail"})])
