@@ -220,11 +220,14 @@ def test_json_that_is_none_gives_the_results_that_are_whole() -> None:
     assert "stated report GPU0 dcgmi-diag-gpu-memory" in found.facts
 
 
-@pytest.mark.parametrize("overall", ["Healthy", "Failure"])
-def test_health_as_json(overall: str) -> None:
-    gpu = {"value": overall, "children": {"NVLINK system": {"value": overall, "children": {
-        "Failure": {"value": "GPU 2's NvLink link 0 is currently down"}}}}}  # fmt: skip
-    body = {"Overall Health": {"value": overall}, **({} if overall == "Healthy" else {"GPU ID: 2": gpu})}
+_OF_DCGM_2 = {"children": {"Failure": {"value": "GPU 2's NvLink link 0 is currently down"}}}
+_OF_DCGM_3 = {"overflow": ["GPU 2's NvLink link 0 is", "currently down"]}
+
+
+@pytest.mark.parametrize(("overall", "row"), [("Healthy", {}), ("Failure", _OF_DCGM_2), ("Failure", _OF_DCGM_3)])
+def test_health_as_json(overall: str, row: dict[str, Any]) -> None:
+    gpu = {"value": overall, "children": {"Errors": {"children": {"NVLINK system": {"value": overall, **row}}}}}
+    body = {"Overall Health": {"value": overall}, **({} if overall == "Healthy" else {"GPU": {"children": {"2": gpu}}})}
     found = one(health.read_health, json.dumps({"body": body, "header": ["Health Monitor Report"]}, indent=1))
     assert bad(found) == ({} if overall == "Healthy" else {"GPU2 dcgmi-health-nvlink-system": "nvlink-reported"})
 

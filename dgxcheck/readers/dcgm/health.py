@@ -26,7 +26,7 @@ _OUTCOMES: dict[str, Outcome] = {"warning": "warn", "warn": "warn", "failure": "
 _OVERALL = LazyPattern(r"(?:Overall Health(?: ?: ?(?P<old>\w{1,10}))?)", "Overall Health")
 _HEALTH_GPU = LazyPattern(r"(?:-> ?|GPU ID: ?|gpuId ?)(?P<gpu>\d{1,3})")
 _WATCH = LazyPattern(r"(?:-> ?|(?P<gpu>\d{1,3}) - )?(?P<watch>[A-Z][\w/ -]{2,40}?) ?(?:system)?")
-_STATUS = LazyPattern(r"(?P<word>Warning|Failure|Warn|Fail)\b(?: - )?(?P<text>.{0,1000})", "Warn", "Fail")
+_STATUS = LazyPattern(r"(?P<word>Warning|Failure|Warn|Fail)\b(?: - | )?(?P<text>.{0,1000})", "Warn", "Fail")
 _LOGGED = LazyPattern(
     r".{0,200}Detected a (?P<word>WARNING|FAILURE) in health system (?P<watch>[\w ]{2,40}): '(?P<text>.{1,600})",
     "Detected",
@@ -72,7 +72,10 @@ def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _json(part: ToolPart, lines: tuple[str, ...]) -> None:
-    """``-j``: the tree of the table, each row an object with ``value`` and ``children``."""
+    """``-j``: the tree of the table, each row an object with ``value``, its next lines (``overflow``) and ``children``.
+
+    https://github.com/NVIDIA/DCGM, dcgmi/Health.cpp (AddErrorMessage), DcgmiOutput.h
+    """
     for found, where in documents(lines, lambda each: _overall(each) is not None):
         if (_overall(found) or "").startswith("Healthy"):
             part.add(HOST, "overall", "pass")
@@ -90,10 +93,11 @@ def _overall(found: Mapping[str, Json]) -> str | None:
 
 
 def _row(reports: Reports, subject: str, watch: str, name: str, row: Json, depth: int, of_gpus: bool) -> None:
-    """A GPU, one of its watches, or what that found: a text below ``Warning`` or ``Failure``."""
+    """A GPU, one of its watches, or what that found: a text below ``Warning`` or ``Failure``, or behind it."""
     if not isinstance(row, dict) or depth > _MOST_DEPTH:
         return
-    value, below = row.get("value"), row.get("children")
+    value, below, more = row.get("value"), row.get("children"), row.get("overflow")
+    whole = " ".join(map(str, [value, *(more if isinstance(more, list) else [])]))
     if of_gpus and (gpu := _HEALTH_GPU.fullmatch(name) or _GPU_KEY.fullmatch(name)):
         subject = f"GPU{int(gpu['gpu'])}"
     elif name.lower() in _OUTCOMES:
@@ -101,7 +105,7 @@ def _row(reports: Reports, subject: str, watch: str, name: str, row: Json, depth
             if isinstance(text, str) and watch:
                 _add(reports, subject, name, watch, text)
         return
-    elif isinstance(value, str) and (status := _STATUS.fullmatch(value)) and status["text"]:
+    elif (status := _STATUS.fullmatch(whole)) and status["text"]:
         _add(reports, subject, status["word"], name, status["text"])
     for each, inner in (below if isinstance(below, dict) else {}).items():
         _row(reports, subject, name, each, inner, depth + 1, of_gpus)
