@@ -108,10 +108,13 @@ def test_a_test_that_something_kept_from_running_blames_no_gpu(message: str, out
 def test_json_of_3_and_4() -> None:
     three = {"gpu_ids": "2", "status": "FAIL", "warnings": ["GPU 2's NvLink link 3 is currently down"]}
     four = {"entity_group": "GPU", "entity_id": 5, "status": "Fail", "warnings": [{"warning": "PCIe replay count"}]}
-    tests = [{"name": "PCIe", "results": [three, four, {"gpu_ids": "0,1", "status": "PASS"}]}]
+    software = {"status": "Fail", "warnings": [{"warning": "Pending page retirements were detected on GPU 7."}]}
+    tests = [{"name": "PCIe", "results": [three, four, {"gpu_ids": "0,1", "status": "PASS"}]},
+             {"name": "Remap", "results": [software]}]  # fmt: skip
     text = json.dumps({"DCGM Diagnostic": {"test_categories": [{"category": "Integration", "tests": tests}]}}, indent=1)
     found = one(diag.read_json, text)
-    assert bad(found) == {"GPU2 dcgmi-diag-pcie": "nvlink-reported", "GPU5 dcgmi-diag-pcie": "pcie-replays"}
+    assert bad(found) == {"GPU2 dcgmi-diag-pcie": "nvlink-reported", "GPU5 dcgmi-diag-pcie": "pcie-replays",
+                          "GPU7 dcgmi-diag-remap": "retirement-pending"}  # fmt: skip
     assert unread([found], text) == []
 
 

@@ -260,23 +260,22 @@ def _test(reports: Reports, test: dict[str, Json]) -> None:
         if outcome is None:
             continue
         messages = [*_messages(result)] if outcome != "pass" else []
-        for subject in _subjects(result):
-            if outcome == "pass":
-                reports.add(subject, topic, outcome)
-            for text in messages or ([""] if outcome != "pass" else []):
-                word, fault = judged(outcome, text)
-                ran = " did not run" if word == "unknown" else ""
-                shown = f"test {name}{ran}: {text}" if text else f"test {name} ended with {outcome}"
-                reports.add(subject, topic, word, fault, shown)
+        for text in messages or [""]:
+            word, fault = judged(outcome, text) if outcome != "pass" else (outcome, None)
+            ran = " did not run" if word == "unknown" else ""
+            failed = f"test {name}{ran}: {text}" if text else f"test {name} ended with {outcome}"
+            for subject in _subjects(result, text):
+                reports.add(subject, topic, word, fault, failed if outcome != "pass" else "")
 
 
-def _subjects(result: Mapping[str, Json]) -> list[str]:
+def _subjects(result: Mapping[str, Json], text: str) -> list[str]:
+    """The GPUs of a result, else those that its message names: of its software tests DCGM 3 gives no number."""
     if str(result.get("entity_group", "")).upper() == "GPU":
         ids = str(result.get("entity_id", ""))
     else:
         ids = str(result.get("gpu_ids", result.get("gpu_id", "")))
     numbers = [index for word in ids.split(",")[:MOST_GPUS] if (index := gpu(word.strip())) is not None]
-    return [f"GPU{number}" for number in numbers] or [HOST]
+    return [f"GPU{number}" for number in numbers or dict.fromkeys(map(int, NAMED_GPU.findall(text)))] or [HOST]
 
 
 def _messages(result: Mapping[str, Json]) -> Iterator[str]:
