@@ -256,12 +256,18 @@ def _json() -> str:
 JSON = _json()
 
 
-def test_an_error_that_ends_the_run_is_of_the_last_test() -> None:
+_WRONG = " Invalid value when checking the pattern at <0x7f3a5a000000>:  Current offset [ 64/536870912]"
+
+
+@pytest.mark.parametrize(("error", "facts"), [
+    ("CUDA_ERROR_ILLEGAL_ADDRESS", {"p2p all": "ERROR"}), (_WRONG, {"p2p all": "integrity", "p2p-integrity all": 1}),
+])  # fmt: skip
+def test_an_error_that_ends_the_run_is_of_the_last_test(error: str, facts: dict[str, object]) -> None:
     tests = [{"name": "host_to_device_memcpy_ce", "status": "Passed", "bandwidth_matrix": [["26", "26"]]},
              {"name": "device_to_device_memcpy_read_ce"}]  # fmt: skip
-    body = {"CUDA Runtime Version": 12040, "testcases": tests, "error": "CUDA_ERROR_ILLEGAL_ADDRESS", "version": "v0.8"}
+    body = {"CUDA Runtime Version": 12040, "testcases": tests, "error": error, "version": "v0.8"}
     found = values(one(nvbandwidth.read_json, json.dumps({"nvbandwidth": body}, indent=3)))
-    assert found == {"host-to-device 0": 26, "host-to-device 1": 26, "p2p all": "ERROR"}
+    assert found == {"host-to-device 0": 26, "host-to-device 1": 26} | facts
 
 
 def test_json_says_the_same() -> None:

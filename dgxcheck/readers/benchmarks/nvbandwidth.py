@@ -164,7 +164,7 @@ def _output(body: Mapping[str, Json], lines: tuple[str, ...], start: int, end: i
     last = tests[-1] if isinstance(tests, list) and tests else None
     last_case = case(_text(last, "name"), version=tool_version) if isinstance(last, dict) else None
     if last_case and (broken := _broken(body)):
-        facts += without_result(last_case, "failed", "ERROR", broken, tool, start)
+        facts += _broken_off(last_case, broken, tool, start)
     understood = frozenset(at for at in range(start, end) if lines[at].strip())
     return Imported(tool=tool, facts=merge_runs(facts), understood=understood)
 
@@ -186,7 +186,7 @@ def _test(
     if status == "Waived":
         return without_result(case_of_test, "skipped", "not-supported", "waived by nvbandwidth", tool, at)
     if broken := _broken(test):
-        return without_result(case_of_test, "failed", "ERROR", broken, tool, at)
+        return _broken_off(case_of_test, broken, tool, at)
     return cells(case_of_test, _cells(test.get("bandwidth_matrix"), case_of_test, at), tool)
 
 
@@ -210,6 +210,13 @@ def _cells(matrix: Json, test_case: Case, at: int) -> list[tuple[int, int, float
 def _broken(body: Mapping[str, Json]) -> str:
     error = _text(body, "error")
     return error[:500] if error else "nvbandwidth's test failed" if _text(body, "status") in ("Error", "ERROR") else ""
+
+
+def _broken_off(test_case: Case, error: str, tool: str, at: int) -> list[tuple[str, Json]]:
+    if not WRONG.search(error):
+        return without_result(test_case, "failed", "ERROR", error, tool, at)
+    offset = OFFSET.search(error)
+    return wrong(test_case, integer(offset[1], MOST_BYTES) if offset else None, tool, at)
 
 
 def _text(body: Mapping[str, Json], name: str) -> str:
