@@ -84,6 +84,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "measure.rings": _own(40, "%", 1, 100, "how many links a GPU's copy engines drive at once is not published"),
     "measure.derived": _own(60, "%", 1, 100, "a server of 2016 reaches 64 % of what its PCIe links promise"),
     "measure.symmetry": _own(10, "%", 0.1, 100, "directions of good pairs are within 2 %"),
+    "measure.unlike": _own(80, "%", 1, 100, "14 of 48 GB/s is the least that a sound DGX-1 has between two GPUs"),
     "measure.directions": _own(25, "%", 1, 100, "up to 20 % lie between the directions of good hosts"),
     "measure.runs": _own(25, "%", 1, 100, "the wrong NUMA node takes 69 % (gearshifft PR 82)"),
     "measure.pinned": Threshold(2, "GB/s", 0.01, 1000, "less than a gen1 x8 link reaches"),

@@ -109,6 +109,13 @@ def test_other_tools_are_not_compared() -> None:
     assert said(imported({"p2p 0 1": fact(26.3), "p2p 1 0": fact(9, tool="another")}), BANDWIDTH) == {}
 
 
+@pytest.mark.parametrize(("value", "due"), [(22.3, {"GPU0 GPU2": "warn"}), (79.7, {})])
+def test_a_pair_far_below_all_others_without_a_box(value: float, due: dict[str, str]) -> None:
+    """The links are unknown: 14 of 48 GB/s is sound on a DGX-1, a twelfth is not."""
+    rates = {f"p2p {a} {b}": fact(274.1) for a, b in permutations(range(4), 2)}
+    assert said(imported(rates | {"p2p 0 2": fact(value), "p2p 2 0": fact(value)}), BANDWIDTH) == due
+
+
 def test_pairs_joined_alike(tmp_path: Path) -> None:
     """Half of one class of pairs of a box that nobody knows: below the median, though within the profile's limits."""
     links = {f"p2p {a} {b}": fact(18.4) for a, b in permutations((GPUS[0], GPUS[1], GPUS[2], GPUS[3]), 2)}

@@ -18,7 +18,7 @@ from dgxcheck.checks.measurement.expectations import (
     quantity,
     slow,
 )
-from dgxcheck.checks.measurement.lookup import Figures, device, label, link_between
+from dgxcheck.checks.measurement.lookup import UNKNOWN, Figures, device, label, link_between
 from dgxcheck.checks.pcie.gpu_link import under_load
 from dgxcheck.facts.measurement import MANY_RANKS, Measurement
 from dgxcheck.facts.missing import Missing
@@ -116,10 +116,12 @@ def _host_line_rate(box: Box, id: str) -> float | None:
     return None if isinstance(line, Missing) else line
 
 
-def pairs_alike(figures: Figures, row: Measurement) -> tuple[Measurement, ...]:
-    """The same kind between pairs that the same number of links, or the same kind of PCI path, joins."""
-    own = figures.classes.get((row.a, row.b))
-    return () if own is None else figures.alike.get((row.kind, own), ())
+def below_pairs(box: Box, figures: Figures, row: Measurement) -> Judgement | None:
+    """A copy below those between pairs that the same number of links, or the same kind of PCI path, joins; where that
+    is unknown, far below those between all."""
+    own = figures.classes.get((row.a, row.b), UNKNOWN)
+    limit, what = ("unlike", "all pairs") if own is UNKNOWN else ("symmetry", "pairs with the same links")
+    return below_class(box, row, figures.alike.get((row.kind, own), ()), f"measure.{limit}", f"of {what}")
 
 
 def staged_in_a_socket(box: Box, figures: Figures, row: Measurement) -> list[Measurement]:

@@ -71,6 +71,7 @@ _LABELS = {
 
 PairClass = tuple[str, float | None]
 """Label of what joins two GPUs, and its line rate in GB/s."""
+UNKNOWN: PairClass = ("?", None)
 
 
 class Figures(Record):
@@ -127,8 +128,8 @@ def _collected(snapshot: Snapshot, topology: Topology) -> Figures:
         classes={pair: pair_class for pair in ends if (pair_class := _class(machine, *pair)) is not None},
         alike={},
     )
-    alike = gathered(((row.kind, figures.classes[row.a, row.b]), row) for row in of_pairs
-                     if (row.a, row.b) in figures.classes and not figures.access_refused(row.a, row.b))  # fmt: skip
+    alike = gathered(((row.kind, figures.classes.get((row.a, row.b), UNKNOWN)), row) for row in of_pairs
+                     if row.a != row.b and not figures.access_refused(row.a, row.b))  # fmt: skip
     return replace(figures, alike={of: tuple(of_class) for of, of_class in alike.items()})
 
 

@@ -8,8 +8,8 @@ from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, jud
 from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.checks.measurement.comparisons import (
     below_class,
+    below_pairs,
     is_slower,
-    pairs_alike,
     runs_differ,
     slower_than,
     staged_in_a_socket,
@@ -64,8 +64,7 @@ def judge_p2p_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
         other_way = figures.get("p2p", row.b, row.a)
         bad = bad or slower_than(box, row, other_way, "measure.symmetry", "the other way")
     if p2p_on:
-        alike = pairs_alike(figures, row)
-        bad = bad or below_class(box, row, alike, "measure.symmetry", "of pairs with the same links")
+        bad = bad or below_pairs(box, figures, row)
     else:
         near = staged_in_a_socket(box, figures, row)
         bad = bad or below_class(box, row, near, "measure.directions", "of pairs within one NUMA node")
