@@ -78,17 +78,19 @@ def test_a_summary_alone() -> None:
     assert not bad(one(services.read_nvsm, "205 out of 205 checks are Healthy\nOverall system status is Healthy\n"))
 
 
-@pytest.mark.parametrize(("state", "alerts"), [("active", ["host nvsm-nv-drive-09"]), ("cleared", [])])
-def test_alerts_of_nvsm(state: str, alerts: list[str]) -> None:
+@pytest.mark.parametrize(("state", "alerts"), [("active", {"host nvsm-nv-drive-09": ("fail", "disk")}),
+                                               ("cleared", {})])  # fmt: skip
+def test_alerts_of_nvsm(state: str, alerts: dict[str, tuple[str, str]]) -> None:
     found = services.read_nvsm(tuple(f"{ALERT.format(state)}Overall system status is healthy".splitlines()))
-    assert [[*bad(part)] for part in found] == [alerts]
+    assert [bad(part) for part in found] == [alerts]
 
 
-@pytest.mark.parametrize(("health", "outcomes"), [("OK", ["pass"]), ("Warning", ["warn"]), ("Critical", ["fail"])])
-def test_components_of_nvsm(health: str, outcomes: list[str]) -> None:
+@pytest.mark.parametrize(("health", "outcome", "fault"), [("OK", "pass", ""), ("Warning", "warn", "fan"),
+                                                          ("Critical", "fail", "fan")])  # fmt: skip
+def test_components_of_nvsm(health: str, outcome: str, fault: str) -> None:
     found = one(services.read_nvsm, FANS.format(health))
     assert unread([found], FANS.format(health)) == []
-    assert [outcome for outcome, _ in results(found).values()] == outcomes
+    assert [*results(found).values()] == [(outcome, fault)]
 
 
 def test_the_greeting_of_dgx_os() -> None:

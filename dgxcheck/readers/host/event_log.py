@@ -73,7 +73,7 @@ _FIELD = LazyPattern(r"(?P<name>[A-Z][\w ()]{2,30}?) {0,20}: {0,4}(?P<value>.{0,
 """Of ``sel get``, and of ``sel list -v``."""
 _SENTENCES = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, words in (
     (Fault.POWER_SUPPLY, r"power ?suppl|power input|\bPSU"),
-    (Fault.FAN, r"\bfans?\b"),
+    (Fault.FAN, r"\bfan(?:s?\b|\d)"),
     (Fault.DIMM_ERRORS, r"(?<!GPU )(?<!_SXM_\d )\bmemory(?:summary)?\b"),
     (Fault.AER_UNCORRECTABLE, r"fatal error .{0,40}\b(?:component|bus|slot)|PCIe?\b.{0,60}(?:fatal|uncorrect)"
      r"|uncorrect\w* PCI\b|PCIe\b.{0,60}(?:link (?:goes )?down|incorrect link|link error)"),
@@ -174,13 +174,18 @@ def _members(found: Json, kind: str, depth: int = 5) -> Iterator[tuple[Document,
             yield from _members(member, kind, depth)
 
 
+def of_sentence(message: str) -> FaultKind:
+    """The fault by what is said of GPUs, else of the machine's parts; a failed test where neither is named."""
+    fault = fault_of(message)
+    named = _SENTENCES if fault is Fault.TEST_FAILED else ()
+    return next((each for each, words in named if words.search(message)), fault)
+
+
 def _logged(part: ToolPart, severity: str, message: str) -> None:
     """What a BMC words as a sentence: a warning that names no fault is a note."""
     if severity not in ("Critical", "Warning"):
         return
-    fault = fault_of(message)
-    if fault is Fault.TEST_FAILED:
-        fault = next((each for each, words in _SENTENCES if words.search(message)), fault)
+    fault = of_sentence(message)
     warns = severity == "Critical" or fault is not Fault.TEST_FAILED
     part.add(HOST, "log", "warn" if warns else "note", fault if warns else None, message)
 

@@ -20,7 +20,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_outputs import NOT_STARTED, Outcome
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.dcgm.messages import fault_of
+from dgxcheck.readers.host.event_log import of_sentence
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.values import bounded, numbered
 from dgxcheck.xid.relations import sxid_fault, sxid_response
@@ -259,9 +259,9 @@ def _component(reports: Reports, name: str, properties: Mapping[str, str]) -> No
     outcome = _WORDS.get(word)
     if outcome is None or properties.get("state", properties.get("status", "")).lower() in _OVER:
         return
-    texts = [properties[key] for key in ("message", "message_details", "description") if properties.get(key)]
+    named = (properties.get(key, "").rstrip(".") for key in ("message", "message_details", "description"))
     about = properties.get("component_id", properties.get("name", name))
-    detail = ": ".join(texts) or f"health is {word}"
+    detail = ": ".join(filter(None, named)) or f"health is {word}"
     _add(reports, f"{about}: {detail}", outcome, properties.get("alert_id", name))
 
 
@@ -271,5 +271,5 @@ def _add(reports: Reports, text: str, outcome: Outcome, topic: str) -> None:
     subject = HOST
     if text.startswith("GPU") or gpu:
         subject = f"GPU{int(gpu[1])}" if gpu else (as_bdf(bdf[0]) or HOST) if bdf else HOST
-    fault = None if outcome in ("pass", "note") else fault_of(text)
+    fault = None if outcome in ("pass", "note") else of_sentence(text)
     reports.add(subject, topic_of(topic, "check"), outcome, fault, "" if outcome == "pass" else text)
