@@ -153,6 +153,8 @@ PASTED = [
     ("host-01.example:XXXXXX [5] ibvwrap.c:262 NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out",
      Fault.TRANSFER_UNANSWERED, "inspect"),  # NVIDIA/nccl issue 2013, as somebody hid its process
     ("Reason=gres/gpu count reported lower than configured (0 < 8)", Fault.GPUS_NOT_OFFERED, "inspect"),
+    ("REASON               USER      TIMESTAMP           NODELIST\n"
+     "gres/gpu count repor slurm     2024-01-12T11:22:18 dgx07", Fault.GPUS_NOT_OFFERED, "inspect"),  # sinfo -R
     ("3 | Dec-09-2024 | 21:12:29 | Power Supply 2 PS2 Status                         | Power Supply      | Critical |"
      " Power Supply Failure detected", Fault.POWER_SUPPLY, "inspect"),  # thomas-krenn/check_ipmi_sensor_v3 issue 66
 ]  # fmt: skip

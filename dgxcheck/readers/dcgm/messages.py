@@ -53,7 +53,7 @@ _FORMS = (
     (Fault.GPU_LOST, r"f[ae]ll(?:en)? off the bus|GPU[ _]is[ _]lost|not be detected|unable to communicate"),
     (Fault.IMEX_NODES, r"^NodePrepareResources.{1,600} not ready in ComputeDomain"),
     (Fault.GPUS_NOT_OFFERED,
-     r"gres/gpu count (?:reported lower|too low)|of \d{1,3} GPUs are allocatable|(?:stat|Waiting for) gres\.conf file"
+     r"gres/gpu count (?:repor|too low)|of \d{1,3} GPUs are allocatable|(?:stat|Waiting for) gres\.conf file"
      r"|^gres\.conf |^Ignoring file-less|configured to autodetect nvml|number of devices unavailable for nvidia\.com/"
      r"|DRA driver \S{1,60} is not registered|registered DRA plugins|^NodePrepareResources(?: failed for .{1,320})?: "
      r"|device marked unhealthy|no healthy devices present|expected \d{1,3} GPUs?,? (?:but )?(?:found|got) \d"
