@@ -125,12 +125,13 @@ def test_nvlink_states_are_those_of_each_gpu() -> None:
     assert unread([found], f"$ nvidia-smi nvlink -s\n{LINKS}") == []
 
 
-def test_the_other_ends_of_nvlinks_are_read() -> None:
-    text = (
-        "GPU 3: x (UUID: GPU-0)\n\tLink 2: Remote Device 00000000:0A:00.0: Link 46\n\tLink 3: Remote Device nowhere\n"
-    )
+@pytest.mark.parametrize(("option", "row"), [("R", "Remote Device 00000000:0A:00.0: Link 46"),
+                                             ("p", "00000000:0A:00.0")])  # fmt: skip
+def test_the_other_ends_of_nvlinks_are_read(option: str, row: str) -> None:
+    text = f"GPU 3: x (UUID: GPU-0)\n\tLink 2: {row}\n\tLink 3: Remote Device nowhere\n"
     found = one(nvlink.read_nvlink, text)
-    assert found.facts == {"stated nvlink-remote GPU3 2": "00000000:0a:00.0"}
+    assert (found.tool, found.facts) == (f"nvidia-smi nvlink -{option}",
+                                         {"stated nvlink-remote GPU3 2": "00000000:0a:00.0"})  # fmt: skip
     assert unread([found], text) == [3]
 
 

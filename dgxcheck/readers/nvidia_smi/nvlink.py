@@ -58,7 +58,11 @@ def _is_name(text: str, listed: bool) -> bool:
 
 _NVLINK_GPU = LazyPattern(r"GPU {1,3}(\d{1,3}): {0,3}[^:]{1,80}(?:\(UUID:.{1,80})?", "GPU ", flags=re.ASCII)
 _STATE = LazyPattern(r"Link (\d{1,2}): (\d{1,4}(?:\.\d{1,6})? ?GB/s|<?inactive>?)", flags=re.IGNORECASE | re.ASCII)
-_REMOTE = LazyPattern(r"Link (\d{1,2}): Remote Device ([0-9A-Fa-f:.]{12,16}): Link \d+", flags=re.IGNORECASE | re.ASCII)
+_REMOTE = LazyPattern(
+    r"Link (\d{1,2}): (?:Remote Device )?([0-9A-F]{4,8}:[0-9A-F]{2}:[0-9A-F]{2}\.\d)(?:: Link \d+)?",
+    flags=re.IGNORECASE | re.ASCII,
+)
+"""Of ``-R``, and of ``-p``, which has the bus id alone."""
 _NONE = LazyPattern(r"Device does not have or support Nvlink\.?", flags=re.IGNORECASE | re.ASCII)
 _DOWN = LazyPattern(
     r"(?:NVML: )?Unable to retrieve Nvlink information as all links are inactive\.?", flags=re.IGNORECASE | re.ASCII
@@ -117,7 +121,7 @@ def read_nvlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             tools["nvidia-smi nvlink -s"] = None
         elif gpu.name and (match := _REMOTE.fullmatch(text)):
             facts[f"stated nvlink-remote {gpu.name} {int(match[1])}"] = match[2].lower()
-            tools["nvidia-smi nvlink -R"] = None
+            tools[f"nvidia-smi nvlink -{'R' if 'Remote' in text else 'p'}"] = None
         elif gpu.name and (of_all := next((words for words, form in _OF_ALL if form.fullmatch(text)), "")):
             facts[f"stated nvlink {gpu.name}"] = of_all
             tools["nvidia-smi nvlink -s"] = None
