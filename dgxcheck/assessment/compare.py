@@ -7,7 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from dgxcheck.assessment.growth import with_growth, within
-from dgxcheck.assessment.machine import LIVE, opened, topology_of
+from dgxcheck.assessment.machine import LIVE, begins_like_text, opened, topology_of
 from dgxcheck.assessment.request import DEADLINE_S
 from dgxcheck.checks.engine.box import NO_GROWTH, Box
 from dgxcheck.checks.engine.finding import Finding
@@ -31,6 +31,7 @@ from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.shipped import shipped
 from dgxcheck.source.recording.site_key import mark, site_key
 from dgxcheck.survey import ALL, survey
+from dgxcheck.topology.build import NOTHING_STATED
 
 if TYPE_CHECKING:
     from dgxcheck.assessment.machine import Given
@@ -136,7 +137,7 @@ def namespace(source: Source) -> str:
 
 
 def _health_report(spec: str) -> HealthSummary | None:
-    if not os.path.isfile(spec) or spec in dict(shipped()):
+    if not os.path.isfile(spec) or spec in dict(shipped()) or begins_like_text(spec):
         return None
     document = members(spec)
     return report_of(document, spec) if is_report(document, spec) else None
@@ -144,9 +145,10 @@ def _health_report(spec: str) -> HealthSummary | None:
 
 def _summary_of(source: Source, side: Side, profile: str) -> HealthSummary:
     """What health says of it, by a reference machine; of a live one without growth of counters."""
-    choice = library.select(profile, side.snapshot, side.topology)
+    topology = topology_of(replace(side.snapshot, stated=NOTHING_STATED))
+    choice = library.select(profile, side.snapshot, topology)
     box = Box(
-        snapshot=side.snapshot, topology=side.topology, gpus=side.topology.gpus, choice=choice,
+        snapshot=side.snapshot, topology=topology, gpus=topology.gpus, choice=choice,
         boards={} if profile == "none" else library.boards_for(choice),
     )  # fmt: skip
     box = with_growth(box, NO_GROWTH if source.origin.kind == "live" else within(source, side.snapshot, inf))

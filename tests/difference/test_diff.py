@@ -164,6 +164,19 @@ def test_what_names_nothing_is_refused(argv: tuple[str, ...], message: str, caps
     assert printed.out == ""
 
 
+def test_two_texts(tmp_path: Path, capsys: Capture) -> None:
+    """Their NVLinks are judged as health judges them, by the matrix itself."""
+    names = [f"GPU{n}" for n in range(4)]
+    whole = "\n".join(["\t".join(["", *names]), *("\t".join([a, *("X" if a == b else "NV18" for b in names)])
+                                                for a in names)])  # fmt: skip
+    old, new = tmp_path / "old.txt", tmp_path / "new.txt"
+    old.write_text(whole)
+    new.write_text(re.sub(r"(GPU2.*)NV18$|NV18(\tX)$", r"\1SYS\2", whole, flags=re.MULTILINE))
+    code, document = said(capsys, str(old), str(new))
+    assert code == 1
+    assert [(each["area"], each["what"]) for each in document["differences"]] == [("finding", "nvlink.matrix")]
+
+
 def test_a_result_in_one_line_is_refused_with_what_reads_it(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "result.jsonl"
     main(["health", "--from", "dgx-1-v100", "--format", "jsonl", "-o", str(path)])

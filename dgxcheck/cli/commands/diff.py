@@ -40,8 +40,8 @@ def command(
 ) -> int:  # fmt: skip
     """Compare OLD with NEW: hardware, links, firmware, settings, errors, bandwidth, findings, score.
 
-    Each side is a recording, an overlay or a directory as for --from, a report of health --format json, or the word
-    live for this machine. Exit code 0: nothing is worse; 1: something is worse; 3: could not run.
+    Each side is a recording, an overlay, a directory or the text of a tool as for --from, a report of health --format
+    json, or the word live for this machine. Exit code 0: nothing is worse; 1: something is worse; 3: could not run.
     """
     if old == new == LIVE:
         raise click.UsageError(f"only one of OLD and NEW can be {LIVE}; record this machine now and compare later", ctx)
