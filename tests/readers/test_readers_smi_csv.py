@@ -120,9 +120,10 @@ def test_retired_pages_by_uuid_below_the_command() -> None:
     assert [fact for key, fact in found.facts.items() if "RetiredPages" in key] == [[{"address": 0x12345}]]
 
 
-def test_a_gpu_that_retires_no_pages_has_rows_without_addresses() -> None:
-    head = "gpu_bus_id, retired_pages.address, retired_pages.cause\n"
-    text = f"{head}00000000:1b:00.0, [N/A], Single Bit ECC\n00000000:1b:00.0, [N/A], Double Bit ECC"
+@pytest.mark.parametrize("rows", ["00000000:1b:00.0, [N/A], Single Bit ECC\n00000000:1b:00.0, [N/A], Double Bit ECC",
+                                  ""])  # fmt: skip
+def test_a_gpu_that_retires_no_pages_has_rows_without_addresses_or_none(rows: str) -> None:
+    text = f"gpu_bus_id, retired_pages.address, retired_pages.cause\n{rows}"
     found = one(query_csv.read_pages, text)
     assert unread([found], text) == []
     assert not any("RetiredPages" in key for key in found.facts)
