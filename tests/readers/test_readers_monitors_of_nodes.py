@@ -65,6 +65,8 @@ def test_reasons_of_slurm() -> None:
     node = one(slurm.read_slurm, SCONTROL)
     assert (node.host, results(node)) == ("dgx017", {"GPU5 Slurm-reason": ("warn", "remap-failed", 1)})
     assert unread([node], SCONTROL) == []
+    sound = one(slurm.read_slurm, SCONTROL.replace("+DRAIN", "").partition("   Reason")[0])
+    assert (sound.host, results(sound)) == ("", {"host Slurm-conditions": ("pass", "", 1)})
 
 
 def test_reasons_of_slurm_in_columns_of_ones_own() -> None:

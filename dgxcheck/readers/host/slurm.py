@@ -83,6 +83,8 @@ def _reasons(lines: tuple[str, ...]) -> Iterator[Entry]:
             node, state, since = match["node"], "", number
         elif node and (match := _STATE.fullmatch(text)):
             state = match["state"]
+            if not any(map(_BAD.fullmatch, state.lower().split("+"))):
+                yield Entry("", tuple(range(since, number + 1)), "states", "")
         elif node and state and (match := _REASON.fullmatch(text)):
             whose = f" ({match['user']}, {match['when']})" if match["user"] else ""
             yield Entry(node, tuple(range(since, number + 1)), "reason", f"{state}: {match['reason']}{whose}")
