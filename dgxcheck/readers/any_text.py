@@ -78,7 +78,9 @@ _DCGM: Mapping[Reader, Signs] = {
     fields.read_dmon: ("entity",),
     health.read_stats: ("start time", "end time", "energy consumed", "listening for violations"),
     preflight.read: ("preflight",),
-    devices.read_known: ("policy information", "| group", "list modules", "field group", '"header"'),
+    devices.read_known: (
+        "policy information", "instance hierarchy", "| group", "list modules", "field group", '"header"',
+    ),
 }
 _MACHINE: Mapping[Reader, Signs] = {
     lspci.read_text: (*(f".{function} " for function in range(8)), "-[", "lnkcap", "lnksta", "acsctl"),
@@ -144,7 +146,7 @@ _MACHINE: Mapping[Reader, Signs] = {
     health_checks.read_field_diagnostic: ("diag", "nvqual", "mods"),
     node_exporter.read_known: (
         ": installed", ": built", ": added", "filename:", "gpu uuid:", "/dev/nvme", " mb", "nvitop", "pcie gen",
-        "mhz mem", "nvidia_gpu_", "nvml_",
+        "mhz mem", "nvidia_gpu_", "nvml_", "cuda driver version",
     ),
     excerpt.read_excerpt: ("",),
 }  # fmt: skip

@@ -163,6 +163,9 @@ def test_violations_of_a_policy() -> None:
         "Node             SN        Model      Namespace  Usage\n---------------- --------- ----------\n"
         "/dev/nvme0n1     S1        DISK 1     0x1        1.00  TB /   1.00  TB    512   B +  0 B   FW1",
         '# HELP nvidia_gpu_temperature_celsius temperature\nnvidia_gpu_temperature_celsius{uuid="12345678"} 34',
+        'Device 0: "NVIDIA L40S"\n  CUDA Driver Version / Runtime Version          12.4 / 12.2\n'
+        "  (142) Multiprocessors, (128) CUDA Cores/MP:    18176 CUDA Cores\n  Compute Mode:\n"
+        "     < Default (multiple host threads can use ::cudaSetDevice() with device simultaneously) >",
     ],
 )
 def test_monitors_are_known(text: str) -> None:
@@ -176,6 +179,8 @@ def test_monitors_are_known(text: str) -> None:
     [
         ('{\n  "body" : { "GPU 0" : { "value" : "x" } },\n  "header" : [ "1 GPU found." ]\n}', "dcgmi -j (not used)"),
         ("+--------+\n| Policy Information      |\n| Violation  | None |\n+--------+", "dcgmi policy (not used)"),
+        ("+--------+\n| Instance Hierarchy      |\n| GPU 0      | GPU GPU-5d5ba0d6 (EntityID: 0) |\n+--------+",
+         "dcgmi discovery -c (not used; nvidia-smi -L says more)"),
     ],
 )
 def test_what_dcgmi_prints_of_itself_is_known(text: str, tool: str) -> None:

@@ -201,6 +201,8 @@ def _links(name: str, states: list[str]) -> dict[str, Json]:
 _TABLE = LazyPattern(r"[|+].{3,300}[|+]?")
 _FORMS: Sequence[Form] = (
     Form("dcgmi policy", LazyPattern(r"\| Policy Information {1,100}\|", "| Policy Information"), _TABLE),
+    Form("dcgmi discovery -c", LazyPattern(r"\| Instance Hierarchy {1,120}\|", "| Instance"), _TABLE,
+         instead="nvidia-smi -L"),
     Form("dcgmi group", LazyPattern(r"\| (?:GROUPS?|GROUP INFO) {1,100}\|", "| GROUP"), _TABLE),
     Form("dcgmi modules", LazyPattern(r"\| List Modules.{1,100}\|", flags=re.IGNORECASE), _TABLE),
     Form("dcgmi fieldgroup", LazyPattern(r"\| FIELD GROUPS? {1,100}\|", flags=re.IGNORECASE), _TABLE),

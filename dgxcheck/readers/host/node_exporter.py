@@ -126,6 +126,8 @@ _FORMS: Sequence[Form] = (
 ),
          instead=_DUMP),
     Form("nvtop", LazyPattern(_NVTOP, "] PCIe GEN", "MHz TEMP "), LazyPattern(_NVTOP), instead=_DUMP),
+    Form("deviceQuery", LazyPattern(r'Device \d{1,3}: "[^"]{2,80}"', ': "'),
+         LazyPattern(r"[A-Z(][\w()/ ,-]{4,70}(?::| {2}).{0,120}|< .{4,120} >"), instead=_DUMP),
     Form("metrics of a GPU exporter", LazyPattern(f"{_METRIC}|{_COMMENT}", "nvidia_gpu_", "nvml_"),
          LazyPattern(f"{_METRIC}|{_COMMENT}", "nvidia_gpu_", "nvml_"),
          instead=_DUMP),
