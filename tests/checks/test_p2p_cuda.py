@@ -90,3 +90,14 @@ def test_access_is_shown(file: Callable[[str], Path]) -> None:
         "GPU0-GPU1": "direct", "GPU2-GPU3": "direct",
         **dict.fromkeys(("GPU0-GPU2", "GPU0-GPU3", "GPU1-GPU2", "GPU1-GPU3"), "through the host"),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("word", "due"), [("OK", "pass"), ("CNS", "skip")])
+def test_a_matrix_of_words_says_nothing_where_what_joins_the_gpus_is_unknown(
+    word: str, due: str, file: Callable[[str], Path]
+) -> None:
+    text = "".join(f"GPU {n}: Tesla K80 (UUID: GPU-11111111-2222-3333-4444-55555555555{n})\n" for n in range(2))
+    text += "".join(f"$ nvidia-smi topo -p2p {option}\n\tGPU0\tGPU1\nGPU0\tX\t{word}\nGPU1\t{word}\tX\n"
+                    for option in "rw")  # fmt: skip
+    (found,) = [each for each in assess(file(text)).findings if each.id == "p2p.status"]
+    assert found.status.value == due

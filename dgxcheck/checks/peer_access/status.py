@@ -147,6 +147,8 @@ def _pair(there: P2pStatus | None, back: P2pStatus | None, link: Link, vm: str |
             return Refusal(text, f"{one}, {other}", evidence)
         if one in NEVER and near and not (link.nvlinks and vm is None):
             return skip("not-supported", f"P2P {name} is {_word(one)}: these GPUs do not support it", *evidence)
+        if one != "OK" and not near and link.pci is None:
+            return skip("not-recorded", f"P2P {name} is {_word(one)}: what joins the two is unknown", *evidence)
         if one != "OK" and near:
             text = f"P2P {name} is {_word(one)} between {link.a} and {link.b} ({link.label}), OK expected"
             return Refusal(text, one, evidence)
