@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fabric_box import MINE, PROFILES, box
 from fabric_box import bad as bad_in
-from judging import BAD, judged, without_reference
+from judging import BAD, judged, of_text, without_reference
 from sample import FAULTS, FOUND_BY, expected, swept
 from test_whole_devices import causes
 
@@ -71,3 +71,16 @@ def test_a_baseboard_of_which_nothing_is_on_the_bus(tmp_path: Path) -> None:
     assert (cause["id"], cause["faults"]) == ("host/host/GPU baseboard", ["gpu-missing", "nvswitch-missing"])
     assert [each["action"] for each in cause["actions"]] == ["inspect", "drain", "power-cycle", "contact-vendor"]
     assert "power of the GPU baseboard" in cause["actions"][0]["text"]
+
+
+@pytest.mark.parametrize(("model", "first"), [("GB200", "inspect"), ("H100 80GB HBM3", "drain")])
+def test_routes_that_all_gpus_of_a_text_lack_are_the_nvswitches(model: str, first: str, tmp_path: Path) -> None:
+    """They are registered, so that the driver was not told to leave the NVLinks off."""
+    text = "==============NVSMI LOG==============\n\nAttached GPUs : 4\n" + "".join(
+        f"GPU 00000000:{bus}:00.0\n    Product Name : NVIDIA {model}\n    Fabric\n        State : Completed\n"
+        "        Status : Success\n        Health\n            Summary : Unhealthy\n            Route Unhealthy : True\n"
+        for bus in (18, 29, 43, 51)
+    )
+    severities, found = of_text(text, tmp_path)
+    assert severities == (f"fail fabric-unhealthy {first}",)
+    assert found["causes"][0]["component"]["part"] == "NVSwitches"
