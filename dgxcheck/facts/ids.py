@@ -80,6 +80,8 @@ ADDRESSING_MODES = ("none", "HMM", "ATS")
 PASSED_THROUGH = 1
 """``NVML_GPU_VIRTUALIZATION_MODE_PASSTHROUGH``: a whole GPU, which answers its guest as it answers a host; in other
 modes a guest has a share of one."""
+GUEST_MODES = (PASSED_THROUGH, 2)
+"""And ``NVML_GPU_VIRTUALIZATION_MODE_VGPU``."""
 THROTTLE_TIMES = {"sw_thermal_ns": 269, "hw_thermal_ns": 270, "brake_ns": 271}
 """``NVML_FI_DEV_CLOCKS_EVENT_REASON_*``"""
 

@@ -73,14 +73,23 @@ def test_a_baseboard_of_which_nothing_is_on_the_bus(tmp_path: Path) -> None:
     assert "power of the GPU baseboard" in cause["actions"][0]["text"]
 
 
-@pytest.mark.parametrize(("model", "first"), [("GB200", "inspect"), ("H100 80GB HBM3", "drain")])
-def test_routes_that_all_gpus_of_a_text_lack_are_the_nvswitches(model: str, first: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("model", "mode", "due"), [
+    ("GB200", "None", "inspect"), ("H100 80GB HBM3", "None", "restart-service"),
+    ("H100 80GB HBM3", "Pass-Through", "contact-host"),
+])  # fmt: skip
+def test_routes_that_all_gpus_of_a_text_lack_are_the_nvswitches(
+    model: str, mode: str, due: str, tmp_path: Path
+) -> None:
     """They are registered, so that the driver was not told to leave the NVLinks off."""
     text = "==============NVSMI LOG==============\n\nAttached GPUs : 4\n" + "".join(
-        f"GPU 00000000:{bus}:00.0\n    Product Name : NVIDIA {model}\n    Fabric\n        State : Completed\n"
-        "        Status : Success\n        Health\n            Summary : Unhealthy\n            Route Unhealthy : True\n"
+        f"GPU 00000000:{bus}:00.0\n    Product Name : NVIDIA {model}\n    GPU Virtualization Mode\n"
+        f"        Virtualization Mode : {mode}\n    Fabric\n        State : Completed\n"
+        "        Status : Success\n        Health\n            Summary : Unhealthy\n"
+        "            Route Unhealthy : True\n"
         for bus in (18, 29, 43, 51)
     )
-    severities, found = of_text(text, tmp_path)
-    assert severities == (f"fail fabric-unhealthy {first}",)
-    assert found["causes"][0]["component"]["part"] == "NVSwitches"
+    (cause,) = of_text(text, tmp_path)[1]["causes"]
+    assert (cause["component"]["part"], cause["faults"]) == ("NVSwitches", ["fabric-unhealthy"])
+    steps = {each["action"] for each in cause["actions"] if each["condition"] is None}
+    assert due in steps
+    assert "reboot" not in steps

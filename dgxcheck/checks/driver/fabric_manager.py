@@ -25,7 +25,7 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.containment import NVSWITCHES
-from dgxcheck.components.locate import all_nvlinks, has_nvswitches, lost_nvswitches, nvlinks_disabled
+from dgxcheck.components.locate import has_nvswitches, lost_nvswitches, nvlinks_disabled
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
 from dgxcheck.facts.nvml import fabric_health as health
@@ -273,8 +273,7 @@ def _registered(box: Box, gpu: Device) -> Fabric | None:
 
 CHECKS = (
     Check("driver.fabric", _fabric, _blames, remedy=Fault.FABRIC_MANAGER_DOWN.remedy),
-    Check("driver.fabric-health", per_listed_gpu(_of_gpu), _of_one,
-        lambda box, subject, judgement: NVSWITCHES if guest(box) is None else all_nvlinks(box),
+    Check("driver.fabric-health", per_listed_gpu(_of_gpu), _of_one, lambda box, subject, judgement: NVSWITCHES,
         remedy=f"{_LOG}, and the state of the NVLinks (nvidia-smi nvlink -s); what only recovers needs no action unless"
         " it lasts"),
 )  # fmt: skip

@@ -11,8 +11,9 @@ from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.components.locate import serial_of
 from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.host import Module, Modules
+from dgxcheck.facts.ids import GUEST_MODES
 from dgxcheck.facts.kernel_log import NO_LOG, KernelLog
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvml.gpu import Nvml, vgpus
 from dgxcheck.facts.record import Record, remembered, replace
 from dgxcheck.profiles.library import board_id
@@ -210,9 +211,13 @@ def nvml_unavailable(box: Box) -> Judgement | None:
 
 
 def guest(box: Box) -> str | None:
-    """The hypervisor that this machine is a guest of; None on bare metal or where it is not known."""
-    host = box.snapshot.host
-    return None if isinstance(host, Missing) or not isinstance(host.vm, str) else host.vm
+    """The hypervisor that this machine is a guest of, in text by the mode of its GPUs; None on bare metal or where it
+    is not known."""
+    vm = box.snapshot.host if isinstance(box.snapshot.host, Missing) else box.snapshot.host.vm
+    if not isinstance(vm, Missing):
+        return vm
+    modes = (board.virtualization for board in rows(box.snapshot.gpu_board))
+    return "a hypervisor" if any(mode in GUEST_MODES for mode in modes) else None
 
 
 def mig_enabled(box: Box, *bdfs: str | None) -> bool:
