@@ -123,6 +123,8 @@ NOTES = [
     ("Error: unable to establish a connection to the specified host: localhost\nError: Unable to connect to host"
      " engine. Host engine connection invalid/disconnected.", "at localhost: systemctl status nvidia-dcgm"),
     ("Error: Unable to connect to host engine. Host engine connection invalid/disconnected.", "systemctl status"),
+    ("Error: Health watches not enabled. Please enable watches. ", "dcgmi health -s a"),  # dcgmi/Health.cpp
+    ("Confidential Compute GPUs Ready state: not-ready", "-srs 1"),  # NVIDIA/nvtrust issues 37 and 56
     ('level=fatal msg="Error connecting to nv-hostengine: Host engine connection invalid/disconnected"',
      "nv-hostengine"),
     ('level=fatal msg="Error watching fields: The third-party Profiling module returned an unrecoverable error"',
@@ -145,6 +147,7 @@ ASKED = [
      "dmesg -T"),
 ]  # fmt: skip
 SOUND = [
+    "Confidential Compute GPUs Ready state: ready",
     f"{VGPU}notice: vmiop_log: (0x0): vGPU license state: Unlicensed (Restricted)\n"
     f"{VGPU}notice: vmiop_log: (0x0): vGPU license state: Licensed",
     "nvidia-gridd: Failed to acquire license from 10.0.0.1 (Error: timed out)\nnvidia-gridd: License acquired"

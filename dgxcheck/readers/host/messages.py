@@ -18,7 +18,7 @@ from dgxcheck.readers.values import numbered
 
 VGPU, LICENCE, QEMU, MIG = "vGPU Manager", "vGPU licence", "QEMU", "mig-parted"
 GDS, DCGM, OPERATOR, DRIVER, DISK = "gdscheck", "DCGM", "GPU operator", "NVIDIA driver", "disk"
-IMEX = "imex"
+IMEX, CC = "imex", "nvidia-smi conf-compute"
 _LOG = r"vmiop_(?:env_)?log: (?:error: )?(?:\(0x[0-9a-f]{1,3}\): )?"
 _NO_NVML = r"\w(?:: |=\")(?:Failed to initialize NVML|Cannot init NVML library; err): "
 _OF_NVML = ("Failed to initialize NVM", "Cannot init NVML library")
@@ -106,6 +106,12 @@ _ROWS = (
     _Row(DCGM, "hostengine", LazyPattern(
         r"unable to establish a connection to the specified host: (?P<said>[\w.:-]{1,100})", "to the specified host"),
         "note", None, "no nv-hostengine answers at {said}: systemctl status nvidia-dcgm says whether it runs"),
+    _Row(DCGM, "health", LazyPattern(r"Error: Health watches not enabled\.", "Health watches not"),
+        "note", None, "its health watches are off, so that it has nothing to report: dcgmi health -s a"),
+    _Row(CC, "ready", LazyPattern(r"Confidential Compute GPUs Ready state: ready", "GPUs Ready state: ready"), "pass"),
+    _Row(CC, "ready", LazyPattern(r"Confidential Compute GPUs Ready state: not[- ]ready", "GPUs Ready state: not"),
+        "note", None, "in confidential computing GPUs take no work, and CUDA fails, before their guest attests them and"
+        " runs nvidia-smi conf-compute -srs 1"),
     _Row(DCGM, "hostengine", LazyPattern(r"Unable to connect to host engine\.", "Unable to connect to host"),
         "note", None, "no nv-hostengine answers: systemctl status nvidia-dcgm says whether it runs"),
     _Row(DCGM, "hostengine", LazyPattern(
