@@ -29,6 +29,11 @@ hca_id:\tmlx5_0
 \tdevice_cap_flags:\t\t0xed721c36
 \t\t\t\t\tBAD_PKEY_CNTR
 \t\t\t\t\tUnknown flags: 0xc0000000
+\tcompletion timestamp_mask:\t\t\t0x7fffffffffffffff
+\traw packet caps:
+\t\t\t\t\tC-VLAN stripping offload
+\ttag matching not supported
+\tmaximum available device memory:\t131072Bytes
 \t\tport:\t1
 \t\t\tstate:\t\t\tPORT_ACTIVE (4)
 \t\t\tsm_lid:\t\t\t1

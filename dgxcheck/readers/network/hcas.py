@@ -108,11 +108,9 @@ LIST = "ibv_devices"
 _IBV_DEVINFO_DEVICE = LazyPattern(rf"hca_id:\s+({NAME})", "hca_id:", flags=re.ASCII)
 _IBV_DEVINFO_PORT = LazyPattern(r"port:\s+(\d{1,3})", "port:", flags=re.ASCII)
 _MEMBER = LazyPattern(r"([A-Za-z][\w-]{1,40}(?:\[\s{0,3}\d{1,4}\])?):\s*(\S.{0,300})?", flags=re.ASCII)
-_FLAG = LazyPattern(
-    r"[A-Z][A-Z0-9_ ]{2,60}|Unknown flags: 0x[0-9A-Fa-f]{1,16}|\d{1,20}(?:ns|us|ms|kHZ|KHz)?|[\w-]{1,60}:",
-    flags=re.ASCII,
-)
-"""What ``-v`` prints below a member: names of capabilities."""
+_FLAG = LazyPattern(r"\w[\w -]{2,60}(?::\s{0,40}\w{0,20})?|\d{1,20}(?:ns|us|ms|kHZ|KHz)?", flags=re.ASCII)
+"""What ``-v`` prints below a member: capabilities, with names of several words
+(https://github.com/linux-rdma/rdma-core/blob/master/libibverbs/examples/devinfo.c)."""
 _GUID = LazyPattern(r"[0-9a-f]{16}", flags=re.IGNORECASE)
 _WIDTH = LazyPattern(r"(\d{1,2})X \(\d{1,3}\)", flags=re.ASCII)
 _SPEED = LazyPattern(r"(\d{1,3}\.\d) Gbps \(\d{1,4}\)", " Gbps (", flags=re.ASCII)
