@@ -253,6 +253,22 @@ def test_sensors_of_a_bmc() -> None:
     assert sensors.read_sensors(("| GPU0 | passed | ok |", "a | b | cr")) == ()
 
 
+@pytest.mark.parametrize(
+    ("row", "how"),
+    [
+        ("PS1 Status       | 0x0b             | ok", "warn"), ("PS1 Status       | 0x01             | ok", "pass"),
+        ("PS2 Status       | 0xb        | discrete   | 0x0b00| na        | na        | na        | na", "warn"),
+        ("PSU0_STATUS      | 0x0        | discrete   | 0x0980| na        | na        | na        | na", "warn"),
+        ("STATUS_PSU1      | 71h | ok  | 10.2 | Presence detected, Failure detected", "warn"),
+        ("PSU Redundancy   | 0x03             | ok", "pass"),
+    ],
+)  # fmt: skip
+def test_a_power_supply_that_is_there_and_failed(row: str, how: str) -> None:
+    """Of a Supermicro X8 without its cable; a sensor of redundancy has other states."""
+    (found,) = results(one(sensors.read_sensors, row)).values()
+    assert found == (how, "power-supply" if how == "warn" else "", 1)
+
+
 def test_a_plugin_of_nagios_tells_what_the_event_log_holds() -> None:
     text = ("IPMI Status: Critical [33 system event log (SEL) entries present - details: (Power Supply PS2 Status ="
             " Critical, Power Supply, Power Supply Failure detected), (System Chassis Chassis Intru = Critical,"

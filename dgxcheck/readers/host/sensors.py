@@ -29,9 +29,16 @@ _NAMED = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, words
     (Fault.DIMM_ERRORS, r"dimm|\bmem"),
     (Fault.DISK, r"\b(?:drive|disk|hdd|ssd|nvme)"),
     (Fault.MACHINE_CHECK, r"\b(?:cpu|proc)"),
-    (Fault.POWER_SUPPLY, r"power (?:supply|unit|redund)|\bpwr|\bps(?:u|\d|\b)"),
+    (Fault.POWER_SUPPLY, r"power (?:supply|unit|redund)|\bpwr|(?<![a-z])ps(?:u|\d|\b)"),
 ))  # fmt: skip
 """How such a sensor is named."""
+_SUPPLY = LazyPattern(
+    r"(?P<name>(?:STATUS_)?PSU?\d{1,2}(?:[ _]Status)?) {0,30}\| (?:0x[0-9a-f]{1,2} {1,9}\| discrete {1,4}\| )?"
+    r"(?P<state>0x0[3579bdf])(?: {1,20}\| ok|[0-9a-f]{2}\|.{0,120})",
+    flags=re.IGNORECASE,
+)
+"""Present (bit 0) and failed, predicted to fail or without input (bits 1 to 3: IPMI 2.0, table 42-3), which
+``ipmitool sdr`` calls ok and ``sensor`` shows as a number."""
 _MEMBER = LazyPattern(
     r"(?P<label>Sensor ID|Entity ID|Sensor (?:Type \(\w{1,12}\)|Reading)|Status|(?:Nominal|Normal|Upper|Lower|Positive"
     r"|Negative|Minimum|Maximum|Event|Readable|Settable|Threshold|Assertion|Deassertion)[\w -]{1,24}"
@@ -94,6 +101,11 @@ def _of_bmc(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 fault = _UNITS.get((unit["unit"] if unit else None) or "")
                 text = f"{members['Sensor ID'].partition(' (')[0]}: {shown} ({member['value'].lower()})"
                 part.add(HOST, "sensor", "warn" if fault else "note", fault, text)
+            continue
+        if supply := _SUPPLY.fullmatch(line.strip()):
+            part.lines.add(at)
+            text = f"{supply['name']}: failure or no input ({supply['state']})"
+            part.add(HOST, "sensor", "warn", Fault.POWER_SUPPLY, text)
             continue
         row = _SENSOR.fullmatch(line.strip())
         value = row and _READING.search(f"{row['before']} {row['after']}")
