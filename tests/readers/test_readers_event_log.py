@@ -112,6 +112,22 @@ def test_what_disks_and_memory_recorded() -> None:
         assert results(one(own_records.read_ras, errors)) == {"host ras-mc-ctl-errors": ("warn", word, 1)}
 
 
+ATTRIBUTES = """\
+=== START OF READ SMART DATA SECTION ===
+ID# ATTRIBUTE_NAME          FLAG     VALUE WORST THRESH TYPE      UPDATED  WHEN_FAILED RAW_VALUE
+  5 Reallocated_Sector_Ct   0x0033   100   100   010    Pre-fail  Always       -       0
+Error Information (NVMe Log 0x01, 16 of 63 entries)
+"""
+
+
+def test_attributes_of_a_disk() -> None:
+    (found, failing) = (one(own_records.read_smart, text) for text in (ATTRIBUTES, ATTRIBUTES.replace(
+        "100   010    Pre-fail  Always       -", "001   010    Pre-fail  Always   FAILING_NOW")))  # fmt: skip
+    assert {how for how, _, _ in results(found).values()} == {"pass"}
+    assert unread([found], ATTRIBUTES) == []
+    assert ("warn", "disk", 1) in results(failing).values()
+
+
 UNGRADED = """\
 ARM processor events summary:
 \tCPU(mpidr=0x81090100) has 1 errors

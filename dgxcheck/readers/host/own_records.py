@@ -21,9 +21,14 @@ from dgxcheck.readers.values import numbered
 SMART, RAS = "SMART", "ras-mc-ctl"
 _DISK = LazyPattern(
     r"Smart Log for NVME device: ?(?P<nvme>\w{1,32}) .*|(?:.{0,80}[ #$])?smartctl (?:-.{1,80} )?/dev/(?P<disk>\w{1,32})"
-    r"|=== START OF .{1,40} SECTION ===|SMART/Health Information \(NVMe Log 0x02.{0,40}\)"
+    r"|=== START OF .{1,40} SECTION ===|(?:SMART/Health|Error) Information \(NVMe Log 0x0[12].{0,60}\)"
 )
 _VALUE = LazyPattern(r"(?P<name>[A-Za-z][\w /()#-]{2,70}?)\s{0,40}:\s{0,40}(?P<value>\S.{0,200})?")
+_ATTRIBUTE = LazyPattern(
+    r"(?:ID#|\d{1,3}) (?P<name>\w[\w-]{2,30}) {1,24}(?:0x[0-9a-f]{4}|FLAGS?|[POSRCK-]{6}) .{10,60}?"
+    r" (?P<value>WHEN_FAILED|FAIL|-|FAILING_NOW|NOW|In_the_past|Past) {1,8}(?:RAW_VALUE|\d.{0,40})"
+)
+"""Of a SATA disk; where it does not fail there is ``-`` (smartmontools, ataprint.cpp)."""
 _NUMBER = LazyPattern(r"(?:0x[0-9a-f]{1,2}|[\d,]{1,16})")
 _BITS = ("spare below threshold", "temperature", "reliability degraded", "read-only", "memory backup failed")
 """``Critical Warning`` (NVM Express Base Specification, SMART / Health Information)."""
@@ -39,7 +44,7 @@ def read_smart(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if begins := _DISK.fullmatch(text):
             disk, inside = begins["nvme"] or begins["disk"] or disk, True
             part.beside.add(number)
-        elif inside and (row := _VALUE.fullmatch(text)):
+        elif inside and (row := _ATTRIBUTE.fullmatch(text) or _VALUE.fullmatch(text)):
             part.beside.add(number)
             if _take(part, disk, row["name"].replace("_", " ").lower(), row["value"] or ""):
                 part.lines.add(number)
@@ -78,6 +83,8 @@ def _of_disk(name: str, value: str) -> str | None:
     """What is wrong by a row; empty where nothing is, None for a row that does not tell."""
     if good := _RESULTS.get(name):
         return "" if value == good else f"its own assessment is {value}"
+    if value in ("-", "FAILING_NOW", "NOW"):
+        return "" if value == "-" else f"{name} is at its threshold"
     if not _NUMBER.fullmatch(value):
         return None
     count = int(value.replace(",", ""), 16 if value.startswith("0x") else 10)
