@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from judging import of_text
 from readers_text import one, unread
 
 from dgxcheck.readers.any_text import READERS
@@ -81,6 +84,12 @@ def test_the_same_port_has_the_same_files(read: object, text: str) -> None:
     assert files == PORT
     rate = facts.get(f"text {IB}/mlx5_0/ports/1/rate")
     assert rate == (None if read is counters.read_link else "200 Gb/sec (4X HDR)\n")
+
+
+def test_a_port_of_one_lane_is_alone(tmp_path: Path) -> None:
+    """No port of its kind runs faster, so that it is expected to have all its lanes."""
+    _, found = of_text(DEVINFO.replace("4X (2)", "1X (1)"), tmp_path)
+    assert "50 Gbit/s (HDR, 1 of 4 lanes), expected 200 Gbit/s (4 lanes)" in str(found["causes"])
 
 
 def test_what_several_tools_list_is_put_together() -> None:

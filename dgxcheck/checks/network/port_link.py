@@ -119,6 +119,8 @@ def _port_rate(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDe
     ethernet = port.link_layer == "Ethernet"  # 10 and 25 Gbit/s need one lane only
     narrow = not ethernet and rate.lanes < LANES and not (rate.lanes == LANES // 2 and rate.speed in SPLIT)
     bad = rate.gbit_per_s < expected or narrow
+    if narrow and rate.gbit_per_s >= expected:
+        expected, reference = rate.gbit_per_s * LANES / rate.lanes, f" ({LANES} lanes)"
     lanes = f"{rate.speed}, {rate.lanes} of {LANES} lanes" if narrow else f"{rate.lanes}X {rate.speed}".rstrip()
     message = f"{rate.gbit_per_s:g} Gbit/s ({lanes}), expected {expected:g} Gbit/s{reference}"
     evidence = (Evidence(file_of(port, "rate"), sysfs_rate(rate)),)
