@@ -92,7 +92,7 @@ _MACHINE: Mapping[Reader, Signs] = {
         "knem", "xpmem",
     ),
     modprobe.read_modprobe: (
-        "fatal: module ", "not insert ", "to insert ", "dkms", "kernel headers", "nvidia: process '",
+        "fatal: module ", "error: module ", "not insert ", "to insert ", "dkms", "kernel headers", "nvidia: process '",
     ),
     modprobe.read_installer: (
         "kernel module", "nouveau kernel driver", "kernel source tree", "linux kernel version", "performing the step",
@@ -130,7 +130,7 @@ _MACHINE: Mapping[Reader, Signs] = {
     own_records.read_mcelog: ("mcelog", "hardware event. this is not"),
     system.read_file_systems: ("use% ",),
     system.read_clock: ("leap status", "synchronized: "),
-    own_records.read_ras: ("errors", "error(s)", "label"),
+    own_records.read_ras: ("errors", "error(s)", "label", "mc_event: "),
     own_records.read_edac: ("errors", ":ce:", ":ue:", "edac-util", "total "),
     arrays.read_raid: ("list :", "topology :", "eid:slt", "dg/vd"),
     slurm.read_slurm: ("nodelist", "nodename=", "reason=", "with reason:", "reason set to:", "gres.conf",

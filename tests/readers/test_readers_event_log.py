@@ -103,8 +103,11 @@ def test_what_disks_and_memory_recorded() -> None:
     }  # fmt: skip
     assert unread([disk, memory], SMART) == unread([memory], RAS) == []
     error = "4 2026-11-20 02:11:09 +0000 1 %s error(s): memory read error at P1_A0 location: 0:0:0:-1, addr 1"
+    event = ("rasdaemon[1522]:  <...>-321   [012]     0.000212: mc_event:             2026-11-20 02:11:09 +0000 1 %s"
+             " error: memory read error on P1_A0 (mc: 1 location: 0:0 grain: 6 syndrome: 0x00000000)")
     table = "Label               \tCE\tUE\nP1_A0\t2\t%d"
-    for text, outcome in ((error % "Uncorrected", "warn"), (error % "Corrected", "note"), (table % 1, "warn"),
+    for text, outcome in ((error % "Uncorrected", "warn"), (error % "Corrected", "note"),
+                          (event % "Uncorrected", "warn"), (event % "Corrected", "note"), (table % 1, "warn"),
                           (table % 0, "note"), ("No Memory errors.", "pass")):  # fmt: skip
         assert {how for how, _, _ in results(one(own_records.read_ras, text)).values()} >= {outcome}
     for kind, word in (("ARM processor", "machine-check"), ("Extlog", "dimm-errors")):
@@ -300,6 +303,9 @@ def test_a_plugin_of_nagios_tells_what_the_event_log_holds() -> None:
     [
         ("Critical", "GPU_SXM_2 has detected errors of type Power Good Fault", ("warn", "test-failed", 1)),
         ("Warning", "The sensor temperature of the inlet is high", ("warn", "overheating", 1)),
+        ("Critical", "HGX_GPU_SXM_1_TEMP_0 sensor crossed a critical high threshold going high",
+         ("warn", "overheating", 1)),
+        ("Critical", "FAN_3_F sensor crossed a critical low threshold going low", ("warn", "fan", 1)),
         ("Warning", "A user has logged in", ("note", "", 1)), ("OK", "A user has logged in", ("pass", "", 1)),
     ],
 )  # fmt: skip

@@ -20,6 +20,7 @@ from dgxcheck.readers.nvidia_smi.catalogue import read_reset
 NOT_INSERTED = "modprobe: ERROR: could not insert '{}': {}"
 MODULES = [
     ("modprobe: FATAL: Module nvidia not found.", "fail", Fault.MODULE_NOT_BUILT),
+    ("modinfo: ERROR: Module nvidia not found.", "fail", Fault.MODULE_NOT_BUILT),
     ("modprobe: FATAL: Module nvidia-uvm not found in directory /lib/modules/5.15.0-130-generic", "fail",
      Fault.MODULE_NOT_BUILT),
     ("FATAL: Module nvidia_peermem not found.", "warn", Fault.PEER_MEMORY),

@@ -73,7 +73,8 @@ _FIELD = LazyPattern(r"(?P<name>[A-Z][\w ()]{2,30}?) {0,20}: {0,4}(?P<value>.{0,
 """Of ``sel get``, and of ``sel list -v``."""
 _SENTENCES = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, words in (
     (Fault.POWER_SUPPLY, r"power ?suppl|power input|\bPSU"),
-    (Fault.FAN, r"\bfan(?:s?\b|\d)"),
+    (Fault.FAN, r"(?:\b|_)fans?(?:\b|_|\d)"),
+    (Fault.OVERHEATING, r"(?:\b|_)temp(?:\b|_|\d).{0,60}(?:Critical|high)"),
     (Fault.DIMM_ERRORS, r"(?<!GPU )(?<!_SXM_\d )\bmemory(?:summary)?\b"),
     (Fault.AER_UNCORRECTABLE, r"fatal error .{0,40}\b(?:component|bus|slot)|PCIe?\b.{0,60}(?:fatal|uncorrect)"
      r"|uncorrect\w* PCI\b|PCIe\b.{0,60}(?:link (?:goes )?down|incorrect link|link error)"),

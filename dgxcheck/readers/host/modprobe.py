@@ -22,7 +22,8 @@ _OTHERS = LazyPattern(r"nvidia(?:[-_]current)?[-_](?:fs|drm|modeset)|gdrdrv", "n
 _DRIVER = LazyPattern(r"nvidia(?:[-_](?:current|\d{3}))?(?:[-_]uvm)?", "nvidia")
 _NAME = r"(?:/\S{1,200}/)?(?P<module>[\w-]{2,40})(?:\.ko(?:\.\w{2,4})?)?"
 _NOT_FOUND = LazyPattern(
-    rf"(?:.{{0,80}}: )?FATAL: Module {_NAME} not found(?: in directory (?P<where>/\S{{1,120}}?))?\.?", "FATAL: Module "
+    rf"(?:.{{0,80}}: )?(?:FATAL|ERROR): Module {_NAME} not found(?: in directory (?P<where>/\S{{1,120}}?))?\.?",
+    ": Module ",
 )
 _NOT_INSERTED = LazyPattern(
     rf"(?:.{{0,120}}: )?(?:ERROR: could not|Failed to) insert (?:module )?'?{_NAME}'?: (?P<why>[A-Z][\w ,/]{{4,80}})"

@@ -110,10 +110,11 @@ _TOTAL = LazyPattern(
 )
 _AT = r"\d{1,9} (?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}|\.\.) {1,3}"
 _ONE = LazyPattern(
-    rf"{_AT}(?P<count>\d{{1,9}}) {_KIND} error\(s\):?"
-    r".{0,80}? at (?P<part>.{1,100}?) {1,4}(?:location: |\.\.\. |label=).*",
-    "error(s)",
-)
+    rf"(?:{_AT}|.{{0,120}}\bmc_event: .{{0,60}}? )(?P<count>\d{{1,9}}) {_KIND} error(?:\(s\)|s)?:?"
+    r".{0,80}? (?:at|on) (?P<part>.{1,100}?) {1,4}(?:location: |\.\.\. |label=|\(mc: ).*",
+    "error(s)", "mc_event: ",
+)  # fmt: skip
+"""Also as the daemon logs it (ras-mc-handler.c)."""
 _OF_PCIE = LazyPattern(rf"{_AT}(?P<bdf>{PATTERN}) {_KIND}(?: \((?:Non-)?Fatal\))? error: .*", " error: ")
 _OF_CPU = LazyPattern(rf"{_AT}error: (?P<text>.{{0,400}})\bstatus=0x(?P<status>[0-9a-f]{{1,16}})\b.*", "status=0x")
 _BANK = LazyPattern(r"CPU \d{1,5}, bank [^,]{1,60} \(bank=\d{1,3}\)", " (bank=")
