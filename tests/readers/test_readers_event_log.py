@@ -81,6 +81,9 @@ def test_an_hour_may_be_of_twelve() -> None:
 def test_what_is_over_is_no_fault() -> None:
     text = "\n".join(line for line in SEL.splitlines() if "Power Supply" in line or "Boot" in line)
     assert results(one(event_log.read, text)) == {"host ipmitool-sel-events": ("pass", "", 1)}
+    row = "{} | 12/04/2023 | 07:1{}:45 | Power Supply PS Redundancy | {} | Asserted".format
+    restored = row(1, 2, "Redundancy Lost"), row(2, 3, "Fully Redundant")
+    assert results(one(event_log.read, "\n".join(restored))) == {"host ipmitool-sel-events": ("pass", "", 1)}
 
 
 def test_what_disks_and_memory_recorded() -> None:
@@ -306,6 +309,8 @@ def test_a_plugin_of_nagios_tells_what_the_event_log_holds() -> None:
         ("Critical", "HGX_GPU_SXM_1_TEMP_0 sensor crossed a critical high threshold going high",
          ("warn", "overheating", 1)),
         ("Critical", "FAN_3_F sensor crossed a critical low threshold going low", ("warn", "fan", 1)),
+        ("Critical", "Uncorrectable PCI Express Error Detected. Slot 12 (Segment 0x0, Bus 0x17, Device 0x0)",
+         ("warn", "aer-uncorrectable", 1)),
         ("Warning", "A user has logged in", ("note", "", 1)), ("OK", "A user has logged in", ("pass", "", 1)),
     ],
 )  # fmt: skip
@@ -314,6 +319,8 @@ def test_the_log_of_a_bmc_by_redfish(severity: str, message: str, due: tuple[str
     for text in (json.dumps(entry), json.dumps({"Members": [entry]}, indent=1)):
         output = one(event_log.read_redfish, text)
         assert [*results(output).values()] == [due]
+    repaired = json.dumps({**entry, "Oem": {"Hpe": {"Repaired": True}}})
+    assert [*results(one(event_log.read_redfish, repaired)).values()] == [("pass", "", 1)]
 
 
 @pytest.mark.parametrize("text", [SMART, RAS, SEL])

@@ -213,7 +213,7 @@ PS1 Status       | C8h | ok  | 10.1 | Presence detected
 Fan Redundancy   | 75h | ok  |  7.1 | Fully Redundant
 """
 PARTS = """\
-HDD 3            | 7Ch | ok  |  4.3 | Drive Present, Predictive Failure
+HDD 3            | 7Ch | ok  |  4.3 | Drive Present, Drive Fault
 CPU1 Status      | 70h | ok  |  3.1 | Config Error
 Cable SAS A      | 61h | ok  | 11.1 | Config Error
 Mem ECC          | 71h | ok  | 32.1 | Predictive Failure

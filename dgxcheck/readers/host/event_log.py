@@ -111,8 +111,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             words, way = field["value"], record.get("Event Direction", "")
             date = f", last {record.get('Timestamp', '')}"
         part.lines.add(number)
-        key = sensor, words
-        if way.startswith("Deassert"):
+        key = sensor, words.replace("Fully Redundant", "Redundancy Lost")
+        if way.startswith("Deassert") or key[1] != words:
             open_.pop(key, None)
         else:
             open_.setdefault(key, []).append(date)
@@ -149,7 +149,8 @@ def read_redfish(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             status = each.get("Status")
             status = status if isinstance(status, dict) else {}
             health = status.get("Health") if status.get("State") not in ("Absent", "Disabled") else None
-            if kind.startswith("#LogEntry.") and each.get("Resolved") is not True:
+            over = each.get("Resolved") is True or "'Repaired': True" in str(each.get("Oem"))  # of HPE's iLO
+            if kind.startswith("#LogEntry.") and not over:
                 entries.append((str(each.get("Created", "")), str(each.get("Severity")), str(each.get("Message", ""))))
             elif health in ("Critical", "Warning"):
                 what = str(each.get("ProcessorType") or kind.strip("#").partition(".")[0])
@@ -178,8 +179,8 @@ def _members(found: Json, kind: str, depth: int = 5) -> Iterator[tuple[Document,
 def of_sentence(message: str) -> FaultKind:
     """The fault by what is said of GPUs, else of the machine's parts; a failed test where neither is named."""
     fault = fault_of(message)
-    named = _SENTENCES if fault is Fault.TEST_FAILED else ()
-    return next((each for each, words in named if words.search(message)), fault)
+    of_host = next((each for each, words in _SENTENCES if words.search(message)), None)
+    return of_host if of_host and (fault is Fault.TEST_FAILED or "GPU" not in message) else fault
 
 
 def _logged(part: ToolPart, severity: str, message: str) -> None:

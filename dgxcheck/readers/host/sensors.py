@@ -21,7 +21,8 @@ _READING = LazyPattern(
     r"\b(?P<unit>degrees C|RPM|Volts|Watts|Amps|percent|discrete)\b|0x[0-9a-f]{2}|[Nn]o [Rr]eading|[Dd]isabled"
 )
 _LOST = LazyPattern(
-    r"(?:Power Supply AC lost|(?:Predictive )?[Ff]ailure|Config Error|Redundancy Lost)(?! (?:detected )?[Dd]easserted)"
+    r"(?:Power Supply AC lost|(?:Predictive )?[Ff]ailure|Drive Fault|Config Error|Redundancy Lost)"
+    r"(?! (?:detected )?[Dd]easserted)"
 )
 """States of a sensor without thresholds, whose row says ok."""
 _NAMED = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, words in (
