@@ -86,6 +86,18 @@ def test_what_is_over_is_no_fault() -> None:
     assert results(one(event_log.read, "\n".join(restored))) == {"host ipmitool-sel-events": ("pass", "", 1)}
 
 
+ATTRIBUTES = """\
+Critical Comp. Temperature Time:    0
+      Available Spare[0]             : 0
+ID# ATTRIBUTE_NAME          FLAG     VALUE WORST THRESH TYPE      UPDATED  WHEN_FAILED RAW_VALUE
+190 Airflow_Temperature_Cel 0x0032   071   055   000    Old_age   Always       -       29 (Min/Max 20/45)
+197 Current_Pending_Sector  0x0012   100   100   000    Old_age   Always       -       {}
+
+SMART Error Log Version: 1
+No Errors Logged
+"""
+
+
 def test_what_disks_and_memory_recorded() -> None:
     disk = one(own_records.read_smart, SMART)
     whose = "/dev/nvme2n1 SMART-nvme2n1"
@@ -99,6 +111,10 @@ def test_what_disks_and_memory_recorded() -> None:
     }
     failed = "$ smartctl -H /dev/sdb\nSMART overall-health self-assessment test result: FAILED!\n"
     assert results(one(own_records.read_smart, failed)) == {"/dev/sdb SMART-sdb": ("warn", "disk", 1)}
+    for count, state in ((24, "note"), (0, "pass")):
+        pending = failed.replace("FAILED!", "PASSED") + ATTRIBUTES.format(count)
+        assert [*results(one(own_records.read_smart, pending)).values()][-1][0] == state
+        assert unread([one(own_records.read_smart, pending)], pending) == []
     memory = one(own_records.read_ras, RAS)
     assert results(memory) == {
         "host ras-mc-ctl-errors": ("note", "", 1), "host ras-mc-ctl-errors-2": ("warn", "dimm-errors", 1),
@@ -118,7 +134,7 @@ def test_what_disks_and_memory_recorded() -> None:
         assert results(one(own_records.read_ras, errors)) == {"host ras-mc-ctl-errors": ("warn", word, 1)}
 
 
-ATTRIBUTES = """\
+OF_SATA = """\
 === START OF READ SMART DATA SECTION ===
 ID# ATTRIBUTE_NAME          FLAG     VALUE WORST THRESH TYPE      UPDATED  WHEN_FAILED RAW_VALUE
   5 Reallocated_Sector_Ct   0x0033   100   100   010    Pre-fail  Always       -       0
@@ -127,10 +143,10 @@ Error Information (NVMe Log 0x01, 16 of 63 entries)
 
 
 def test_attributes_of_a_disk() -> None:
-    (found, failing) = (one(own_records.read_smart, text) for text in (ATTRIBUTES, ATTRIBUTES.replace(
+    (found, failing) = (one(own_records.read_smart, text) for text in (OF_SATA, OF_SATA.replace(
         "100   010    Pre-fail  Always       -", "001   010    Pre-fail  Always   FAILING_NOW")))  # fmt: skip
     assert {how for how, _, _ in results(found).values()} == {"pass"}
-    assert unread([found], ATTRIBUTES) == []
+    assert unread([found], OF_SATA) == []
     assert ("warn", "disk", 1) in results(failing).values()
 
 

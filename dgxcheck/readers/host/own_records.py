@@ -22,17 +22,20 @@ SMART, RAS = "SMART", "ras-mc-ctl"
 _DISK = LazyPattern(
     r"Smart Log for NVME device: ?(?P<nvme>\w{1,32}) .*|(?:.{0,80}[ #$])?smartctl (?:-.{1,80} )?/dev/(?P<disk>\w{1,32})"
     r"|=== START OF .{1,40} SECTION ===|(?:SMART/Health|Error) Information \(NVMe Log 0x0[12].{0,60}\)"
+    r"|ID# ATTRIBUTE_NAME .{1,80}|SMART Error Log Version: \d|No Errors Logged"
 )
-_VALUE = LazyPattern(r"(?P<name>[A-Za-z][\w /()#-]{2,70}?)\s{0,40}:\s{0,40}(?P<value>\S.{0,200})?")
+_VALUE = LazyPattern(r"(?P<name>[A-Za-z][\w /()#.\[\]-]{2,70}?)\s{0,40}:\s{0,40}(?P<value>\S.{0,200})?")
 _ATTRIBUTE = LazyPattern(
-    r"(?:ID#|\d{1,3}) (?P<name>\w[\w-]{2,30}) {1,24}(?:0x[0-9a-f]{4}|FLAGS?|[POSRCK-]{6}) .{10,60}?"
-    r" (?P<value>WHEN_FAILED|FAIL|-|FAILING_NOW|NOW|In_the_past|Past) {1,8}(?:RAW_VALUE|\d.{0,40})"
+    r"\d{1,3} (?P<name>\w[\w-]{2,40}) {1,24}(?:0x[0-9a-f]{4}|[POSRCK-]{6}) .{10,60}?"
+    r" (?P<when>-|In_the_past|Past|FAILING_NOW|NOW) {1,8}(?P<value>\d{1,12})(?:\D.{0,60})?"
 )
-"""Of a SATA disk; where it does not fail there is ``-`` (smartmontools, ataprint.cpp)."""
+"""Of a SATA disk; ``when`` it failed: ``-`` where it did not (smartmontools, ataprint.cpp)."""
+_FAILING = ("FAILING_NOW", "NOW")
 _NUMBER = LazyPattern(r"(?:0x[0-9a-f]{1,2}|[\d,]{1,16})")
 _BITS = ("spare below threshold", "temperature", "reliability degraded", "read-only", "memory backup failed")
 """``Critical Warning`` (NVM Express Base Specification, SMART / Health Information)."""
 _MEDIA = " media errors"
+_OF_MEDIA = ("media errors", "media and data integrity errors", "current pending sector", "reported uncorrect")
 _RESULTS = {"smart overall-health self-assessment test result": "PASSED", "smart health status": "OK"}
 
 
@@ -46,7 +49,9 @@ def read_smart(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             part.beside.add(number)
         elif inside and (row := _ATTRIBUTE.fullmatch(text) or _VALUE.fullmatch(text)):
             part.beside.add(number)
-            if _take(part, disk, row["name"].replace("_", " ").lower(), row["value"] or ""):
+            name, when = row["name"].replace("_", " ").lower(), row.groupdict().get("when", "")
+            counted = name in _OF_MEDIA and when not in _FAILING
+            if _take(part, disk, name, (not counted and when) or row["value"] or ""):
                 part.lines.add(number)
         else:
             inside = inside and not text
@@ -83,7 +88,7 @@ def _of_disk(name: str, value: str) -> str | None:
     """What is wrong by a row; empty where nothing is, None for a row that does not tell."""
     if good := _RESULTS.get(name):
         return "" if value == good else f"its own assessment is {value}"
-    if value in ("-", "FAILING_NOW", "NOW"):
+    if value in ("-", *_FAILING):
         return "" if value == "-" else f"{name} is at its threshold"
     if not _NUMBER.fullmatch(value):
         return None
@@ -91,7 +96,7 @@ def _of_disk(name: str, value: str) -> str | None:
     if name == "critical warning":
         why = ", ".join(words for bit, words in enumerate(_BITS) if count >> bit & 1)
         return f"critical warning {count:#04x} ({why})" if count else ""
-    return f"{count}{_MEDIA}" if name in ("media errors", "media and data integrity errors") and count else None
+    return f"{count}{_MEDIA}" if name in _OF_MEDIA and count else None
 
 
 _NONE = LazyPattern(r"No (?:\w[\w ]{1,40} )?errors\.", "No ")
@@ -112,8 +117,8 @@ _AT = r"\d{1,9} (?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}|\.\.) {1,3}"
 _ONE = LazyPattern(
     rf"(?:{_AT}|.{{0,120}}\bmc_event: .{{0,60}}? )(?P<count>\d{{1,9}}) {_KIND} error(?:\(s\)|s)?:?"
     r".{0,80}? (?:at|on) (?P<part>.{1,100}?) {1,4}(?:location: |\.\.\. |label=|\(mc: ).*",
-    "error(s)", "mc_event: ",
-)  # fmt: skip
+    " error",
+)
 """Also as the daemon logs it (ras-mc-handler.c)."""
 _OF_PCIE = LazyPattern(rf"{_AT}(?P<bdf>{PATTERN}) {_KIND}(?: \((?:Non-)?Fatal\))? error: .*", " error: ")
 _OF_CPU = LazyPattern(rf"{_AT}error: (?P<text>.{{0,400}})\bstatus=0x(?P<status>[0-9a-f]{{1,16}})\b.*", "status=0x")
