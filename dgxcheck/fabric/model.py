@@ -50,6 +50,8 @@ class Cable(Record, kw_only=False):
     peer: Port
     lanes: int
     speed: str
+    could: str = ""
+    """``could be 4X``, by iblinkinfo."""
 
     @property
     def gbit(self) -> float:
@@ -134,7 +136,7 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
     """What all of them say together; of a port that a subnet manager configured in between, the later state."""
     ends: dict[Port, End] = {}
     described: dict[str, set[str]] = {}
-    joined: dict[Port, dict[Port, tuple[int, str]]] = {}
+    joined: dict[Port, dict[Port, tuple[int, str, str]]] = {}
     errors: dict[tuple[str, int], Errors] = {}
     labels: dict[Port, str] = {}
     lids: dict[Port, int] = {}
@@ -159,7 +161,7 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
                 states[port] = max(PortState[row.state], states.get(port, PortState.NOP))
             if row.peer is not None:
                 a, b = (row.end.guid, row.end.port), (row.peer.guid, row.peer.port)
-                joined.setdefault(a, {})[b] = joined.setdefault(b, {})[a] = row.lanes, row.speed
+                joined.setdefault(a, {})[b] = joined.setdefault(b, {})[a] = row.lanes, row.speed, row.could
     inside = {guid for guid, names in described.items() if any(_INSIDE in name for name in names)}
     switches = _switches({end.guid: end.description for end in ends.values() if end.kind == "switch"})
     adapters = _adapters([end for end in ends.values() if end.kind == "adapter" and end.guid not in inside])

@@ -31,8 +31,9 @@ Usual = tuple[Rate, str]
 
 
 def slow_links(fabric: Fabric, tiers: Tiers, planned: Mapping[Cable, float]) -> Iterator[FabricFinding]:
-    """Below the Gbit/s that are planned, or the rate of the same adapter in alike systems; between switches below that
-    of the other links of both, or of those from switches like the lower one."""
+    """Below the Gbit/s that are planned, the rate of the same adapter in alike systems, or what iblinkinfo says that
+    both ports support; between switches below that of the other links of both, or of those from switches like the lower
+    one."""
     cables = [cable for cable in fabric.cables if cable.gbit]
     kinds = {cable: adapter for cable in cables if (adapter := _adapter(cable, fabric)) is not None}
     usual = _of_adapters(kinds)
@@ -50,6 +51,9 @@ def slow_links(fabric: Fabric, tiers: Tiers, planned: Mapping[Cable, float]) -> 
         for rate in rates:
             if rate is not None and _gbit(rate[0]) > cable.gbit:
                 slower.setdefault(cable, f"{_name(rate[0])} {rate[1]}")
+    could = {cable: cable.could for cable in cables if cable.could}
+    if 2 * len(could) < len(cables):  # most are slower on purpose, or their cables are of another kind than the ports
+        slower = could | slower
     return _findings(slower, parts, seen, fabric)
 
 

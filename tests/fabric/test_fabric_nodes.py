@@ -44,6 +44,16 @@ def test_two_planes_that_have_the_same_lids() -> None:
     assert finding.ends[:2] == ("dgx003 mlx5_1", "dgx009 mlx5_1")
 
 
+def test_a_link_that_could_be_faster_where_no_other_is_of_its_kind() -> None:
+    text = switches_only(Fabric("rails", 1))
+    assert judge(fabric_of([read(text)])).findings == ()
+    rows = text.replace("4X  25", "1X  25", 1).replace("( )", "( Could be 4X)", 1)
+    (finding,) = judge(fabric_of([read(rows)])).findings
+    assert finding.fault.word == "port-slow"
+    assert finding.message.endswith(": 1x EDR, could be 4X")
+    assert judge(fabric_of([read(text.replace("( )", "( Could be 50.0 Gbps)"))])).findings == ()
+
+
 def test_lids_that_no_subnet_manager_gave() -> None:
     fabric = Fabric("rails", 16)
     built = fabric_of([read(switches_only(fabric, managed=False))])
