@@ -170,7 +170,7 @@ _NETWORK: Mapping[Reader, Signs] = {
         "ofed", "mlnx_en", "n_gids", "index", "device", "portinfo", "port info", "ca ", "sw ", "rt ", "vendid=",
         "topology file", "(ibnetdiscover", "settings for ", "nic statistics",
     ),
-    counters.read_statistic: ("link ",),
+    counters.read_statistic: ("link ", "_phy: "),
     adapters.read_firmware: ("image type:", "device #"),
     fabric.read_port_states: ("portinfo:", "port info:", "linkwidth"),
     fabric.read_subnet: ("sminfo", "iberror:", "stage", "-e- ", "-w- "),

@@ -163,6 +163,20 @@ def test_alarms_of_a_transceiver() -> None:
     assert good["outcome"] == "pass"
 
 
+NIC = """\
+root@gpu3:~# ethtool -S ens6f0np0 | grep _phy
+     rx_packets_phy: 98812341
+     rx_crc_errors_phy: 99213
+     link_down_events_phy: 37
+"""
+
+
+def test_errors_that_a_port_of_ethernet_counts() -> None:
+    (fact,) = reports(NIC, counters.read_statistic).values()
+    assert fact["text"].startswith("rx_crc_errors_phy 99213, link_down_events_phy 37 in all")
+    assert reports(NIC.replace("99213", "0").replace("37", "0"), counters.read_statistic) == {}
+
+
 def test_the_list_of_lshca_is_known() -> None:
     text = f" Dev | Desc       | PN    | FW  | Driver\n{'-' * 60}\n #1  | ConnectX-7 | MC1   | 28  | mlx5_core"
     text += "\n   PCI_addr     | RDMA   | Net  | Port\n   0000:18:00.0 | mlx5_0 | ib0  | 1"

@@ -9,7 +9,7 @@ from dgxcheck.facts.infiniband import counter_row
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import Imported, Reports, ToolPart
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME, PortsPart, lid, physical, state
 from dgxcheck.readers.values import bare, integer, numbered, squeezed
 
@@ -57,7 +57,27 @@ def read_statistic(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         part.found |= {f"text {base}/{name}": f"{count}\n" for name, count in counted.items()}
         _totals(part, f"{row['device']}/{int(row['port'])}", counted)
         part.add_port(row["device"], int(row["port"]), {})
-    return part.imported()
+    return (*part.imported(), *_ethtool(lines))
+
+
+_OF_NIC = LazyPattern(
+    r"(?:.{0,120}\W)?ethtool (?:-S|--statistics) (?P<port>[A-Za-z][\w.-]{0,14})(?: .{0,80})?"
+    r"|(?P<name>rx_(?:crc_errors|symbol_err|pcs_symbol_err)_phy|link_down_events_phy): (?P<count>\d{1,19})",
+    "ethtool ", "_phy: ",
+)  # fmt: skip
+
+
+def _ethtool(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """What mlx5_core counts of a port of Ethernet (Documentation/networking/device_drivers: mlx5 counters)."""
+    part, port = ToolPart("ethtool -S"), HOST
+    counted: dict[str, dict[str, int]] = {}
+    for row in part.matches(_OF_NIC, numbered(lines)):
+        port = row["port"] or port
+        if row["name"]:
+            counted.setdefault(port, {})[row["name"]] = int(row["count"])
+    for port, counters in counted.items():
+        _totals(part, port, counters)
+    return part.imported() if counted else ()
 
 
 FILES_TOOL = "files of ports"
