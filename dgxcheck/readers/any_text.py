@@ -165,7 +165,7 @@ _NETWORK: Mapping[Reader, Signs] = {
     adapters.read_mst: ("(rev:",),
     adapters.read_module: ("identifier",),
     fabric.read_iblinkinfo: ("==(",),
-    counters.read_port_counters: ("counters: lid", " == "),
+    counters.read_port_counters: ("counters: lid", " == ", "0 bad nodes"),
     fabric.read_known: (
         "ofed", "mlnx_en", "n_gids", "index", "device", "portinfo", "port info", "ca ", "sw ", "rt ", "vendid=",
         "topology file", "(ibnetdiscover", "settings for ", "nic statistics",

@@ -9,6 +9,7 @@ from readers_text import one, unread
 
 from dgxcheck.assessment import Request, assess
 from dgxcheck.readers.any_text import READERS
+from dgxcheck.readers.fabric.any_fabric import read
 from dgxcheck.readers.network import adapters, counters, fabric, hcas
 
 LINKS = """\
@@ -95,6 +96,15 @@ def test_every_line_is_read_and_by_one_reader(read: object, text: str) -> None:
     assert len(found) == 1
     assert unread(found, text) == []
 
+
+
+def test_counters_without_an_error() -> None:
+    text = ERRORS.splitlines()[-1].replace(" 1 bad", " 0 bad")
+    (fact,) = one(counters.read_port_counters, text).facts.values()
+    assert isinstance(fact, dict)
+    assert fact["outcome"] == "pass"
+    assert read(text).errors  # fabric reads it beside the cables
+    assert counters.read_port_counters((text.replace("84 nodes", "0 nodes"),)) == ()
 
 def test_a_link_below_what_both_ends_can_do_and_one_without_subnet_manager(tmp_path: Path) -> None:
     assert bad(LINKS, tmp_path) == [

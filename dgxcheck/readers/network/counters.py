@@ -155,6 +155,7 @@ _REST = LazyPattern(
     r"|##? .{0,40}(?:nodes? (?:checked|have|had)|ports? (?:checked|have|had)|Thresholds|Suppressed).{0,160}",
     flags=re.ASCII
 )  # fmt: skip
+_NO_NODE = LazyPattern(r"## Summary: [1-9]\d{0,8} nodes checked, 0 bad nodes found", "0 bad nodes found")
 
 
 def read_port_counters(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -179,8 +180,11 @@ def errors_by_lid(lines: Iterable[str]) -> Iterator[tuple[int, int, dict[str, in
 
 
 def errors_by_guid(lines: Iterable[str]) -> Iterator[tuple[str, int, dict[str, int]]]:
-    """Of ibqueryerrors: GUID, port and the counters that it shows of the port, by their names in sysfs."""
+    """Of ibqueryerrors: GUID, port and the counters that it shows of the port, by their names in sysfs; of no port, and
+    none, where it found no error."""
     for raw in lines:
+        if _NO_NODE.fullmatch(raw.strip()):
+            yield "0x0", 0, {}
         match = _PORT.fullmatch(raw.strip().strip("`> "))
         if match is not None and match["port"] != "ALL":
             yield match["guid"], int(match["port"]), _counts(match["counters"])
@@ -230,6 +234,9 @@ def _ibqueryerrors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             else:
                 of_ports.add(match["guid"])
                 _note(part, f"{match['guid']}/{match['port']}", node, counts)
+            part.lines.add(number)
+        elif _NO_NODE.fullmatch(line):
+            part.add(HOST, "counters", "pass")
             part.lines.add(number)
         elif _REST.fullmatch(line):
             part.beside.add(number)
