@@ -7,6 +7,7 @@ that start Python at once would take longer than what is tested; none of the pro
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -196,7 +197,7 @@ def _all_up(made: Cluster) -> bool:
 def _scripts(folder: Path) -> None:
     """Those that ship, with these programs first on the path that they set, and files of their own."""
     bin = folder / "bin"
-    text = DGXCHECK.replace("FOLDER", str(folder)).replace("PYTHON", sys.executable)
+    text = DGXCHECK.replace("FOLDER", str(folder)).replace("PYTHON", shlex.quote(sys.executable))
     (bin / "dgxcheck").write_text(text, encoding="utf-8")
     (bin / "logger").write_text(f"#!/bin/bash\nprintf '%s\\n' \"${{*: -1}}\" >> '{folder}/log'\n", encoding="utf-8")
     for path in INTEGRATIONS.glob("slurm-*.sh"):
