@@ -112,7 +112,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             date = f", last {record.get('Timestamp', '')}"
         part.lines.add(number)
         key = sensor, words.replace("Fully Redundant", "Redundancy Lost")
-        if way.startswith("Deassert") or key[1] != words:
+        if way.startswith("Deassert") or key[1] != words:  # it is over
             open_.pop(key, None)
         else:
             open_.setdefault(key, []).append(date)
@@ -149,7 +149,9 @@ def read_redfish(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             status = each.get("Status")
             status = status if isinstance(status, dict) else {}
             health = status.get("Health") if status.get("State") not in ("Absent", "Disabled") else None
-            over = each.get("Resolved") is True or "'Repaired': True" in str(each.get("Oem"))  # of HPE's iLO
+            oem = each.get("Oem")
+            ilo = oem.get("Hpe", oem.get("Hp")) if isinstance(oem, dict) else None
+            over = each.get("Resolved") is True or (isinstance(ilo, dict) and ilo.get("Repaired") is True)
             if kind.startswith("#LogEntry.") and not over:
                 entries.append((str(each.get("Created", "")), str(each.get("Severity")), str(each.get("Message", ""))))
             elif health in ("Critical", "Warning"):
