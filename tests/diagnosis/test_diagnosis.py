@@ -18,7 +18,7 @@ ELSEWHERE = {
     "pcie-x4-power-brake-at-load": None,  # what feeds all four
     # what is missing has no address: the bridge above is named, or the socket's
     "dgx-1-v100-gpu-missing": "0000:09:10.0", "dgx-1-v100-hca-missing": "0000:09:14.0",
-    "dgx-station-v100-gpu-missing": "0000:0c:00.0", "k80-x8-board-missing": "0000:03:10.0",
+    "dgx-station-v100-gpu-missing": "0000:0d:10.0", "k80-x8-board-missing": "0000:03:10.0",
     "k80-x8-board-moved": None, "dgx-1-v100-nouveau": None, "dgx-1-v100-nvml-disagrees": None,
     "dgx-1-v100-slot-gen2": "0000:0a:00.0", "dgx-1-v100-switch-aer": "0000:0a:00.0",
     # the link's other end is named first

@@ -165,7 +165,7 @@ CAUSES = {
     "dgx-a100-xid-64": ("gpu/0000:07:00.0/memory", "field-diagnostic"),
     "dgx-station-v100-ethernet-1g": ("interface/0000:02:00.0", "inspect"),
     "dgx-station-a100-gpu-missing": ("slot/0000:40:01.1/missing GPU", "inspect"),
-    "dgx-station-v100-gpu-missing": ("slot/0000:0c:00.0/missing GPU", "inspect"),
+    "dgx-station-v100-gpu-missing": ("slot/0000:0d:10.0/missing GPU", "inspect"),
     "dgx-station-v100-mixed-memory": ("gpu/0000:0e:00.0/versions and settings", "change-setting"),
     "dgx-station-v100-nvlink-wrong-peer": ("nvlink/0000:07:00.0/0000:08:00.0", "inspect"),
     "dgx-station-v100-one-hot": ("gpu/0000:0e:00.0/cooling", "inspect"),
