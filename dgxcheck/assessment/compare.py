@@ -20,7 +20,7 @@ from dgxcheck.difference.compare import verdict, worst_first
 from dgxcheck.difference.findings import FindingSummary, HealthSummary
 from dgxcheck.difference.health_document import is_report, report_of
 from dgxcheck.difference.model import Compared, Difference, Side
-from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles import library
 from dgxcheck.score.box import score_of
@@ -145,7 +145,8 @@ def _health_report(spec: str) -> HealthSummary | None:
 
 def _summary_of(source: Source, side: Side, profile: str) -> HealthSummary:
     """What health says of it, by a reference machine; of a live one without growth of counters."""
-    topology = topology_of(replace(side.snapshot, stated=NOTHING_STATED))
+    states_none = isinstance(side.snapshot.stated, Missing)
+    topology = side.topology if states_none else topology_of(replace(side.snapshot, stated=NOTHING_STATED))
     choice = library.select(profile, side.snapshot, topology)
     box = Box(
         snapshot=side.snapshot, topology=topology, gpus=topology.gpus, choice=choice,
