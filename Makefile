@@ -7,7 +7,7 @@ SEED ?= 1
 TARGETS ?= recording bug_report text kernel_log configuration profile config_space shown \
 	results node_names counters watch_state watch_records rank history fabric
 
-.PHONY: help demo test test-ci test-all new-check ptxas chaos mutants fuzz lock lowest dist golden clean
+.PHONY: help demo test test-ci test-all new-check ptxas chaos mutants conditions fuzz lock lowest dist golden clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -40,6 +40,9 @@ chaos: $(VENV)/.developed  ## run hundreds of sick drivers and systems, and coun
 
 mutants: $(VENV)/.developed  ## MUTANTS=100 SEED=1: change random lines one at a time, and tell which change no test notices
 	cd tests && ../$(BIN)/python mutation.py $(MUTANTS) $(SEED)
+
+conditions: $(VENV)/.developed  ## all tests once: which comparison, operand or branch none of them varies
+	$(BIN)/python tests/conditions.py
 
 fuzz: $(VENV)/.developed  ## RUNS=100000 inputs for each loader and reader (TARGETS="text recording"), guided by coverage
 	@$(BIN)/python -m pip install --quiet atheris || { echo "atheris has no wheel for this Python; take 3.11 to 3.13"; exit 1; }
