@@ -89,6 +89,22 @@ GPUs:
 NvSwitches:
     No NvSwitches found.
 """
+GH200 = "GPU 0: NVIDIA GH200 480GB (UUID: GPU-2e2b6342-3996-51b9-5480-e20df571e09c)\n"
+C2C = GH200 + "\t C2C Link 0: 44.712 GB/s\n\t C2C Link 1: {}\n"
+NO_C2C = GH200 + "NVML: Unable to retreive C2C Link information as all links are inActive\n"
+A100 = GH200.replace("GH200 480GB", "A100-SXM4-80GB")
+ONE_LINK = A100 + "NVML: Unable to retrieve NVLink information for link 3 - inActive\n"
+PCI_COUNTS = A100 + """\
+    REPLAY_COUNTER:          {}
+    L0_TO_RECOVERY_COUNTER:  12
+    CORRECTABLE_ERRORS:      2
+    NON_FATAL_ERROR:         1
+    FATAL_ERROR:             {}
+    UNSUPPORTED_REQ:         1
+    LANE_ERROR:
+\t lane  0: 0
+"""
+"""The strings of nvidia-smi 550.163."""
 MODULE = """\
 $ mlxlink -d {} -m
 
@@ -224,6 +240,15 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "dcgmi nvlink -e, good": (COUNTS.format("1e-15"), ()),
     "dcgmi nvlink -s": (LINKS.format("D"), ("warn nvlink-down drain",)),
     "dcgmi nvlink -s, good": (LINKS.format("U"), ()),
+    "dcgmi nvlink -s, a GPU without links": (
+        LINKS.format("X").replace("NvSwitches:", "    gpuId 2:\n        _ _ _ _\nNvSwitches:"),
+        ("warn nvlink-down drain",)),
+    "nvidia-smi nvlink -s, one link": (ONE_LINK, ("warn nvlink-down drain",)),
+    "nvidia-smi c2c -s": (C2C.format("<inactive>"), ("warn c2c-down inspect",)),
+    "nvidia-smi c2c -s, all links": (NO_C2C, ("fail c2c-down inspect",)),
+    "nvidia-smi c2c -s, good": (C2C.format("44.712 GB/s"), ()),
+    "nvidia-smi pci": (PCI_COUNTS.format(0, 1), ("warn aer-uncorrectable inspect",)),
+    "nvidia-smi pci, good": (PCI_COUNTS.format(0, 0), ()),
     "a copper cable": (MODULE.format(ADAPTER, "0 [0..0]", "Ready state", "0", "0,0,0,0"), ()),
     "a module": (MODULE.format("mlx5_0", "49 [-10..80]", "N/A", "N/A", "N/A"), ()),
     "a hot module": (MODULE.format("mlx5_0", "84 [-10..80]", "Ready state", "0", "0,0,0,0"),
@@ -284,6 +309,11 @@ def test_a_test_between_nodes_that_did_not_start_is_no_fault(tmp_path: Path) -> 
     assert (found["causes"], found["verdict"]) == ([], "unknown")
     document = NODES_JSON.replace('"status": "Fail", "results', '"mpi_error": {"warning": "Error: x"}, "results')
     assert ("host dcgmi-diag-mpi", ("unknown", "", 1)) in results(diag.read_json((*document.splitlines(),))[0]).items()
+
+
+def test_a_link_that_is_shown_alone_is_not_all_of_them(tmp_path: Path) -> None:
+    _, found = of_text(ONE_LINK, tmp_path)
+    assert "link 3 down, and all of this model are wired" in str(found["causes"][0])
 
 
 def test_firmware_that_does_not_answer_is_no_pass(tmp_path: Path) -> None:

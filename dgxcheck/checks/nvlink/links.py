@@ -181,15 +181,16 @@ def without_reference(box: Box, gpu: Device, evidence: tuple[Evidence, ...]) -> 
         return Judgement(Status.UNKNOWN, message, up, len(states), "links", evidence, remedy=_ASK_OTHERS)
     if not _ALL_WIRED.fullmatch(model or "") or (up == len(states) and others):
         return None
-    some = f"{up} of {counted(len(states), 'NVLink')} up ({links})" if up else "no NVLink up"
+    whole = states.keys() == {*range(len(states))}
+    some = f"{up} of {counted(len(states), 'NVLink')} up ({links})" if up else "no NVLink up" if whole else links
     message = f"{some}, and all of this model are wired on its board"
     status = Status.FAIL if up else Status.WARN
     return Judgement(status, message, up, len(states), "links", evidence, fault=Fault.NVLINK_DOWN)
 
 
 def _unnamed_siblings(box: Box, gpu: Device, links: int) -> tuple[Device, ...]:
-    """The other GPUs of a text that names no model: those with as many link positions, if there are no others."""
-    others = tuple(other for other in box.topology.gpus if other.bdf != gpu.bdf)
+    """The other GPUs of a text that names no model, if all that have links have as many positions."""
+    others = tuple(other for other in box.topology.gpus if other.bdf != gpu.bdf and states_of(box, other))
     alike = all(model_family(box, each) is None and len(states_of(box, each)) == links for each in (gpu, *others))
     return others if alike else ()
 

@@ -43,10 +43,6 @@ _FORMS: Sequence[Form] = (
     Form("nvidia-smi mig",
          LazyPattern(r"No (?:MIG-(?:enabled|supported) devices|(?:GPU|compute) instances) found.{0,100}",
          "found"), _NEVER),
-    Form("nvidia-smi c2c", LazyPattern(r"(?:GPU \d{1,2}: .{1,120}\(UUID: .{1,60}\)\s{1,4})?C2C Link \d{1,2}: .{1,60}"
-                                      r"|C2C links? .{1,100}|No Devices support C2C\.", "C2C Link ", "C2C link",
-                     "support C2C"),
-         LazyPattern(r"C2C Link \d{1,2}: .{1,60}", "C2C Link ")),
     Form("nvidia-smi conf-compute",
          LazyPattern(r"={3,40}NVSMI CONF-COMPUTE LOG={3,40}"
                     r"|CC (?:status|Environment|GPUs? Ready State|Feature): {0,12}.{1,60}"),
@@ -55,9 +51,6 @@ _FORMS: Sequence[Form] = (
          "| GPU-Util "), _TABLE,
          instead="nvidia-smi -q"),
     Form("nvidia-smi vgpu", LazyPattern(r"No supported devices in vGPU mode", "in vGPU mode"), _NEVER),
-    Form("nvidia-smi pci", LazyPattern(r"(?:REPLAY_COUNTER|TX_BYTES): {1,20}\d{1,20}", "REPLAY_COUNTER", "TX_BYTES"),
-         LazyPattern(r"[A-Z0-9]{1,20}_[A-Z0-9_]{1,30}: {0,20}\d{0,20}|lane {1,3}\d{1,2}: {0,4}\d{1,20}", "_", "lane "),
-         instead="nvidia-smi -q"),
     Form("nvidia-smi topo",
          LazyPattern(r"The GPUs that have an affinity with CPU \d{1,4} are:"
                     r"|Device \d{1,2} is connected to device .{1,80}",
@@ -151,6 +144,8 @@ SIGNS: Mapping[Reader, tuple[str, ...]] = {
     topo.read_p2p: ("gpu", "affinity", "numa"),
     nvlink.read_nvlink: ("link ", "nvlink"),
     nvlink.read_errors: (" errors: ",),
+    nvlink.read_c2c: ("c2c",),
+    nvlink.read_pci: ("_error", "_counter", "tx_bytes"),
     query.read_text: (" :",),
     query.read_xml: ("<gpu",),
     query.read_json: ("nvidia_smi_log", "driver_version"),

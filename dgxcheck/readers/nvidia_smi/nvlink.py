@@ -1,4 +1,4 @@
-"""``nvidia-smi nvlink`` and ``-L``: links of each GPU, their errors, and the list of GPUs."""
+"""``nvidia-smi nvlink``, ``c2c``, ``pci`` and ``-L``: links of each GPU, their errors, and the list of GPUs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.layout.lines import is_cut
 from dgxcheck.readers.model import Imported, Reports, ToolPart
 from dgxcheck.readers.nvidia_smi.topo import bare
-from dgxcheck.readers.values import bounded, gpu
+from dgxcheck.readers.values import bounded, gpu, numbered
 
 TOOL = "nvidia-smi -L"
 _LIST_GPU = LazyPattern(
@@ -57,7 +57,12 @@ def _is_name(text: str, listed: bool) -> bool:
 
 
 _NVLINK_GPU = LazyPattern(r"GPU {1,3}(\d{1,3}): {0,3}[^:]{1,80}(?:\(UUID:.{1,80})?", "GPU ", flags=re.ASCII)
-_STATE = LazyPattern(r"Link (\d{1,2}): (\d{1,4}(?:\.\d{1,6})? ?GB/s|<?inactive>?)", flags=re.IGNORECASE | re.ASCII)
+_STATE = LazyPattern(
+    r"(?:NVML: Unable to retrieve NVLink information for )?Link (\d{1,2})(?:: | - )(\d{1,4}(?:\.\d{1,6})? ?GB/s"
+    r"|<?inactive>?)",
+    flags=re.IGNORECASE | re.ASCII,
+)
+"""The longer one of ``-l`` with a link that is down."""
 _REMOTE = LazyPattern(
     r"Link (\d{1,2}): (?:Remote Device )?([0-9A-F]{4,8}:[0-9A-F]{2}:[0-9A-F]{2}\.\d)(?:: Link \d+)?",
     flags=re.IGNORECASE | re.ASCII,
@@ -182,6 +187,56 @@ def read_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif text:
             gpu.name = ""
     return part.imported() if part.found else ()
+
+
+_C2C = LazyPattern(
+    r"(?:GPU \d{1,2}: .{1,120}\(UUID: .{1,60}\)\s{1,4})?C2C Link (?P<link>\d{1,2}): (?P<is>.{1,60})"
+    r"|NVML: Unable to retr\w{4} C2C link information (?:for link (?P<one>\d{1,2}) -|as (?P<all>all) links are)"
+    r" inactive|No Devices support C2C\.",
+    flags=re.IGNORECASE,
+)
+
+
+def read_c2c(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``nvidia-smi c2c -s``: links between a GPU and its CPU that are off; of ``-e`` nothing, replays lose no data."""
+    part = ToolPart("nvidia-smi c2c")
+    gpu = _Gpu()
+    off: dict[str, list[str]] = {}
+    for number, line in numbered(lines, bare):
+        if gpu.begins(number, line, line):
+            continue
+        if match := _C2C.fullmatch(line):
+            part.lines |= {number, gpu.at} - {-1}
+            if match["one"] or match["all"] or (match["is"] or "").strip("<>") == "inactive":
+                off.setdefault(gpu.name or nameless(0), []).append(match["link"] or match["one"] or match["all"])
+    for name, links in off.items():
+        whole = links == ["all"]
+        text = "no C2C link is active" if whole else f"inactive C2C links: {', '.join(links)}"
+        part.add(name, "links", "fail" if whole else "warn", Fault.C2C_DOWN, text)
+    return part.imported()
+
+
+_PCI = LazyPattern(
+    r"(?P<name>(?:REPLAY(?:_ROLLOVER)?|L0_TO_RECOVERY)_COUNTER|CORRECTABLE_ERRORS|NAKS_(?:RECEIVED|SENT)|RECEIVER_ERROR"
+    r"|BAD_[TD]LP|(?:NON_)?FATAL_ERROR|UNSUPPORTED_REQ|LCRC_ERROR|LANE_ERROR|[TR]X_BYTES): {0,30}(?P<count>\d{0,20})"
+    r"|lane {1,3}\d{1,2}: {0,4}\d{1,20}"
+)
+
+
+def read_pci(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``nvidia-smi pci -gErrCnt``: replays as NVML counts them, and fatal errors; probing at boot makes the others."""
+    part = ToolPart("nvidia-smi pci")
+    gpu = _Gpu()
+    for number, line in numbered(lines, bare):
+        if gpu.begins(number, line, line) or not (match := _PCI.fullmatch(line)):
+            continue
+        part.lines |= {number, gpu.at} - {-1}
+        count = int(match["count"] or 0)
+        if match["name"] == "REPLAY_COUNTER" and gpu.name:
+            part.found[f"nvml nvmlDeviceGetPcieReplayCounter {unplaced(int(gpu.name[3:]))}"] = count
+        elif match["name"] == "FATAL_ERROR" and count:
+            part.add(gpu.name or nameless(0), "fatal", "warn", Fault.AER_UNCORRECTABLE, f"{count} fatal PCIe errors")
+    return part.imported()
 
 
 def _packed(text: str) -> Json:
