@@ -94,6 +94,7 @@ _MACHINE: Mapping[Reader, Signs] = {
     modprobe.read_modprobe: (
         "fatal: module ", "error: module ", "not insert ", "to insert ", "dkms", "kernel headers", "nvidia: process '",
     ),
+    modprobe.read_built: (": installed", ": built", ": added", "version: "),
     modprobe.read_installer: (
         "kernel module", "nouveau kernel driver", "kernel source tree", "linux kernel version", "performing the step",
         "version check failed", "is now complete",
@@ -147,7 +148,7 @@ _MACHINE: Mapping[Reader, Signs] = {
     services.read_nvsm: ("...", "overall system status", "the system has", "/systems/", "/chassis/"),
     health_checks.read_field_diagnostic: ("diag", "nvqual", "mods"),
     node_exporter.read_known: (
-        ": installed", ": built", ": added", "filename:", "gpu uuid:", "/dev/nvme", " mb", "nvitop", "pcie gen",
+        "filename:", "gpu uuid:", "/dev/nvme", " mb", "nvitop", "pcie gen",
         "mhz mem", "nvidia_gpu_", "nvml_", "cuda driver version",
     ),
     excerpt.read_excerpt: ("",),

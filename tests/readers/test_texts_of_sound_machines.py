@@ -67,6 +67,16 @@ REDFISH = """\
   "Message": "Power supply redundancy is lost."}]}
 """
 CLOSED = "n1:77:91 [0] misc/socket.cc:50 NCCL WARN socketProgress: Connection closed by remote peer n2<3>\n"
+DKMS = """\
+$ uname -r
+5.15.0-119-generic
+$ dkms status
+nvidia/550.90.07, 5.15.0-117-generic, x86_64: installed
+nvidia-fs/2.19.7: added
+"""
+LOADED = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.161.08  Mon Jan 29 16:30:39 UTC 2024\n"
+DIFFERS = DKMS.splitlines()[3].replace("-117", "-119") + " (WARNING! Diff between built and installed module!)\n"
+"""As of modules that are signed: https://github.com/strongtz/i915-sriov-dkms/issues/274."""
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "a clique of NCCL's settings": (FABRIC, ()),
     "a feature that NCCL does without": (UNSUPPORTED, ()),
@@ -93,6 +103,12 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "records of an iDRAC, a supply has its input": (FAILED, ("warn power-supply inspect",)),
     "entries by Redfish, redundant again": (REDFISH, ()),
     "entries by Redfish, lost again": (REDFISH.replace("T04:04", "T05:04"), ("warn power-supply inspect",)),
+    "dkms status, another kernel": (DKMS, ("warn module-not-built change-setting",)),
+    "dkms status, added": ("nvidia/550.54.14: added\n", ("warn module-not-built change-setting",)),
+    "dkms status, another kernel, and a module that is loaded": (DKMS + LOADED, ()),
+    "dkms status, the kernel that runs": (DKMS + DIFFERS, ()),
+    "modinfo, another version": (LOADED + "version:        535.183.01\n", ("warn driver-mismatch inspect",)),
+    "modinfo, the same version": (LOADED + "version:        535.161.08\n", ()),
     "the log of HPE's iLO with numbers, repaired": (IML, ()),
     "the log of HPE's iLO with numbers": (IML.replace("Repaired", "Critical"), ("warn test-failed inspect",)),
 }

@@ -1,4 +1,5 @@
-"""Modules that could not be loaded or built: modprobe, insmod, systemd-modules-load, dkms and nvidia-installer.
+"""Modules that could not be loaded or built, or are of another version: modprobe, insmod, systemd-modules-load, dkms,
+modinfo and nvidia-installer.
 
 Messages: kmod, tools/modprobe.c and tools/insmod.c (the words behind are those of strerror(3)); dkms(8);
 systemd, src/modules-load/modules-load.c; https://github.com/NVIDIA/nvidia-installer, kernel.c and
@@ -153,3 +154,50 @@ def _add(part: ToolPart, module: str, fault: FaultKind, text: str) -> None:
         part.add(HOST, topic, "warn", Fault.PEER_MEMORY, text)
     elif _OTHERS.fullmatch(module):
         part.add(HOST, topic, "note", None, text)
+
+
+BUILT = "dkms and modinfo"
+_BUILT = LazyPattern(
+    r"(?P<module>[\w.+-]{2,60})(?:/|, )(?P<version>[\w.+:~-]{1,60})(?:, (?P<kernel>[\w.+~-]{3,80}), \w{3,10})?"
+    r": (?P<state>installed|built|added)\b.{0,400}",
+    ": installed", ": built", ": added",
+)  # fmt: skip
+"""``Diff between built and installed module`` is also what a signature or compression makes."""
+_OF_THE_DRIVER = LazyPattern(r"nvidia(?!-fs|-peer)[\w.-]{0,40}", "nvidia")
+_RELEASE = r"[2-9]\.\d{1,2}\.\d{1,3}[-.][\w.+~-]{1,60}"
+_RUNS = LazyPattern(
+    rf"(?:Linux \S{{1,255}} )?(?P<kernel>{_RELEASE})(?: #\d.{{1,200}})?"
+    rf"|filename: {{1,20}}/lib/modules/(?P<own>{_RELEASE})/\S{{0,120}}nvidia\S{{0,40}}"
+)
+_VERSION = LazyPattern(
+    r"NVRM version: NVIDIA UNIX .{0,60}Kernel Module(?: for \S{1,20})? {1,4}(?P<loaded>\d{3}\.[\d.]{1,9})(?: .*)?"
+    r"|version: {1,20}(?P<on_disk>\d{3}\.[\d.]{1,9})"
+)
+
+
+def read_built(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``dkms status``, ``modinfo nvidia``, ``uname -r`` and the file of the loaded module: no module for the kernel
+    that runs, where none is loaded, or another version on disk than is loaded.
+    """
+    part = ToolPart(BUILT)
+    rows, kernels, versions = [], set[str](), dict[str, str]()
+    for number, text in numbered(lines):
+        if row := _BUILT.fullmatch(text):
+            rows += [row] if _OF_THE_DRIVER.fullmatch(row["module"]) else []
+            part.lines.add(number)
+        elif match := _RUNS.fullmatch(text):
+            kernels.add(match["kernel"] or match["own"])
+            part.beside.add(number)
+        elif match := _VERSION.fullmatch(text):
+            versions |= {name: version for name, version in match.groupdict().items() if version}
+            part.lines.add(number)
+    loaded, on_disk = versions.get("loaded"), versions.get("on_disk")
+    runs = kernels.pop() if len(kernels) == 1 else ""
+    if not loaded and rows and not any(row["state"] == "installed" and runs in ("", row["kernel"]) for row in rows):
+        has = ", ".join(f"{row['version']} is {row['state']}{f' for {kernel}' if (kernel := row['kernel']) else ''}"
+                        for row in rows[:3])  # fmt: skip
+        text = f"no nvidia module is installed{f' for kernel {runs}' if runs else ''}: {has}"
+        part.add(HOST, "dkms", "warn", Fault.MODULE_NOT_BUILT, text)
+    elif loaded and on_disk and loaded != on_disk:
+        part.add(HOST, "version", "warn", Fault.DRIVER_MISMATCH, f"{loaded} is loaded, {on_disk} is on disk")
+    return part.imported()

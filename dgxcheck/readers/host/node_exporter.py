@@ -107,10 +107,7 @@ _NVTOP = (r"Device \d{1,2} ?\[.{2,60}\] PCIe GEN ?\d@ ?\d{1,2}x.{0,100}"
           r"|GPU {1,4}\d{1,5}MHz MEM {1,4}\d{1,5}MHz TEMP {1,4}\d{1,3}°C.{0,120}")  # fmt: skip
 _METRIC = r"(?:nvidia_gpu|nvml)_\w{2,80}(?:\{.{0,2000}\})? \S{1,40}"
 _COMMENT = r"# (?:HELP|TYPE) (?:nvidia_gpu|nvml)_\w{2,80} .{1,300}"
-_DKMS = (r"[\w.+-]{2,60}(?:/|, )[\w.+:~-]{1,60}(?:, [\w.+~-]{3,80}, \w{3,10})?: (?:installed|built|added)\b.{0,160}")
 _FORMS: Sequence[Form] = (
-    Form("dkms status", LazyPattern(_DKMS, ": installed", ": built", ": added"), LazyPattern(_DKMS),
-         instead="modinfo -F version nvidia"),
     Form("modinfo", LazyPattern(r"filename: {1,20}/lib/modules/\S{1,160}\.ko(?:\.\w{2,4})?", "filename:"),
          LazyPattern(r"[a-z_]{3,20}:(?: {1,20}.{0,400})?|(?:[0-9A-F]{2}:){4,40}.{0,80}"),
          instead="cat /proc/driver/nvidia/version"),
