@@ -21,7 +21,7 @@ FALLEN = "418-quadro-fallen-off-bus.log.gz"
 CUT = "575-cut-after-head.log.gz"
 READ = {
     A6000: ("pass", set()),
-    RTX3080: ("warn", {"pcie.replay", "gpu.uniform"}),
+    RTX3080: ("warn", {"pcie.replay", "gpu.uniform", "tools.reports"}),
     CUT: ("unknown", set()),
     NOUVEAU: ("fail", {"driver.bound", "tools.reports"}),
     "430-1080ti-z10ped8.log.gz": ("pass", set()),

@@ -251,6 +251,8 @@ ROLLUP = """{
 TWO_EVENTS = REFUSED + "3m          Warning   NodeNotReady   node/gpu-02   Node is not ready\n"
 RUNNING = UNIT.replace("failed (Result: exit-code)", "active (running)").split("\n\n")[0] + "\n"
 NARROW = SHORTENED.replace("LnkSta:\tSpeed 16GT/s, Width x16", "LnkSta:\tSpeed 16GT/s (ok), Width x{} (downgraded)")
+STATUS = SHORTENED.replace(
+    "\tKernel", "\t\tUESta:\tDLP- SDES+ TLP- FCP- CmpltTO{} RxOF- MalfTLP- ECRC- UnsupReq+\n\tKernel")
 OVER_TCP = """\
 gpu1:711:731 [0] NCCL INFO NET/IB : No device found.
 gpu1:711:731 [0] NCCL INFO NET/Socket : Using [0]{}:10.4.0.11<0>
@@ -383,6 +385,8 @@ COMPONENTS = {
     "an adapter without its file, and another's port": (
         GONE, [("hca/mlx5_9", "inspect"), ("subnet-manager/at port mlx5_2/1", "inspect")]),
     "a quarter of the lanes": (NARROW.format(4), [("gpu/0000:3b:00.0", "inspect")]),
+    "an error that its status holds": (STATUS.format("+"), [("gpu/0000:3b:00.0", "inspect")]),
+    "errors of probing that its status holds": (STATUS.format("-"), []),
     "half of the lanes": (NARROW.format(8), []),
     "a quarter of the lanes of a device without name": (
         NARROW.format(4).split("\n", 3)[3], [("host/host/PCIe links", "inspect")]),

@@ -39,6 +39,9 @@ _SUBSYSTEM = LazyPattern(r"Subsystem: .{0,300}\[([0-9a-f]{4}):([0-9a-f]{4})\]", 
 _VENDORS = {0x10DE: "NVIDIA Corporation ", 0x15B3: "Mellanox Technologies "}
 """How pci.ids calls vendors whose devices matter; the name of a device follows."""
 _NVIDIA, _DISPLAY = 0x10DE, 0x03
+_ERRORS = LazyPattern(r"UESta:\s.{20,200}", "UESta:")
+_ERROR = LazyPattern(r"(?<!\w)(?:DLP|TLP|FCP|CmpltTO|RxOF|MalfTLP|ECRC)(?=\+)")
+"""Uncorrectable errors that stand until they are cleared. Probing at boot leaves the others, and a reset SDES."""
 _ALL_ONES = "the GPU does not respond: its config space reads all ones (rev ff)"
 _ABSENT: Json = {"missing": "absent"}
 _LOST: Json = {"missing": "lost", "detail": "lspci reads all ones"}
@@ -67,6 +70,10 @@ def files(functions: Mapping[str, Function], tree: Tree | None, whole: bool, cut
             word = Fault.GPU_LOST.word
             result: Json = {"tool": "lspci", "outcome": "fail", "fault": word, "text": _ALL_ONES, "count": 1}
             add_report(facts, f"{REPORT}{bdf} lspci-ones", result)
+        elif function.class_code != _BRIDGE and function.vendor in _VENDORS and (errors := _uncorrected(function)):
+            word, text = Fault.AER_UNCORRECTABLE.word, f"uncorrectable PCIe errors in its status: {errors}"
+            result = {"tool": "lspci", "outcome": "warn", "fault": word, "text": text, "count": 1}
+            add_report(facts, f"{REPORT}{bdf}/PCIe lspci-errors", result)
         if serial := _first(_SERIAL, function):
             facts[f"stated {SERIAL} {bdf}"] = serial.replace("-", "")
     if whole and functions:
@@ -75,6 +82,10 @@ def files(functions: Mapping[str, Function], tree: Tree | None, whole: bool, cut
             facts[f"names {PCI_SLOTS}"] = [*sorted(slots)]
             facts |= {f"text {PCI_SLOTS}/{slot}/address": f"{address}\n" for slot, address in slots.items()}
     return facts
+
+
+def _uncorrected(function: Function) -> str:
+    return ", ".join(_ERROR.findall(next(filter(_ERRORS.fullmatch, function.details), "")))
 
 
 def _is_lost_gpu(function: Function) -> bool:
