@@ -77,6 +77,20 @@ nvidia-fs/2.19.7: added
 LOADED = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.161.08  Mon Jan 29 16:30:39 UTC 2024\n"
 DIFFERS = DKMS.splitlines()[3].replace("-117", "-119") + " (WARNING! Diff between built and installed module!)\n"
 """As of modules that are signed: https://github.com/strongtz/i915-sriov-dkms/issues/274."""
+IBSTAT = "".join(
+    f"CA 'mlx5_{number}'\n\tCA type: MT4129\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n"
+    f"\t\tRate: {rate}\n\t\tLink layer: InfiniBand\n" for number, rate in enumerate((400, "{}", 400))
+)
+MST = """\
+DEVICE_TYPE             MST                           PCI       RDMA            NET                       NUMA
+ConnectX7(rev:0)        /dev/mst/mt4129_pciconf0      18:00.0   mlx5_0          net-ib0                   0
+{}(rev:0)        /dev/mst/mt4129_pciconf1      9a:00.0                                             1
+"""
+ADAPTERS = "".join(
+    f"Device #{number}:\n----------\n\n  Device Type:      ConnectX7\n  PSID:             MT_0000000838\n"
+    f"  PCI Device Name:  0000:{number}b:00.0\n     FW             {version}     N/A\n\n"
+    for number, version in enumerate(("28.39.1002", "{}"), 3)
+)
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "a clique of NCCL's settings": (FABRIC, ()),
     "a feature that NCCL does without": (UNSUPPORTED, ()),
@@ -103,6 +117,12 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "records of an iDRAC, a supply has its input": (FAILED, ("warn power-supply inspect",)),
     "entries by Redfish, redundant again": (REDFISH, ()),
     "entries by Redfish, lost again": (REDFISH.replace("T04:04", "T05:04"), ("warn power-supply inspect",)),
+    "ibstat, a port at a lower rate": (IBSTAT.format(10), ("warn port-slow inspect",)),
+    "ibstat, ports at one rate": (IBSTAT.format(400), ()),
+    "mst status -v, no RDMA device": (MST.format("ConnectX7"), ("warn hca-unlisted inspect",)),
+    "mst status -v, none of a DPU": (MST.format("BlueField3"), ()),
+    "mlxfwmanager, two releases": (ADAPTERS.format("28.41.1000"), ("warn hca-firmware drain",)),
+    "mlxfwmanager, one release": (ADAPTERS.format("28.39.1002"), ()),
     "dkms status, another kernel": (DKMS, ("warn module-not-built change-setting",)),
     "dkms status, added": ("nvidia/550.54.14: added\n", ("warn module-not-built change-setting",)),
     "dkms status, another kernel, and a module that is loaded": (DKMS + LOADED, ()),

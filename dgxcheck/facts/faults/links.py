@@ -164,7 +164,9 @@ class Links:
         "environment", steps=("inspect",), source=OWN)
     HCA_POWER = FaultKind("hca-power", "a slot reports less power than its HCA needs", "environment")
     HCA_FIRMWARE = FaultKind("hca-firmware", "HCA firmware differs from the others of its kind", "software",
-        warns="next-maintenance", fails="next-maintenance")
+        warns="next-maintenance", fails="next-maintenance", steps=("change-setting",),
+        remedy="compare PSIDs and versions (mstflint -d BDF query); bring adapters of one PSID to the same release"
+        " while no job uses them", disturbs="traffic", source=f"{OWN}; NVIDIA MFT user manual")
     PORT_MISSING = FaultKind("port-missing", "a port that the configuration names is missing", "hardware")
     PORT_DOWN = FaultKind("port-down", "a port is down", "environment")
     PORT_EVENT = FaultKind("port-event", "a program received the event that the link of a port went down",

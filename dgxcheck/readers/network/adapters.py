@@ -185,8 +185,8 @@ def _fault(code: int, state: str) -> FaultKind:
 MST_TOOL = "mst"
 PCI_OF = "stated pci-function"
 _ROW = LazyPattern(
-    r"\S{1,80}\(rev:\w{1,4}\)\s+\S{1,80}\s+(?P<bdf>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
-    r"\s+(?P<name>\w{1,64})(?:\s.*)?",
+    r"(?P<kind>\S{1,80})\(rev:\w{1,4}\)\s+\S{1,80}\s+(?P<bdf>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
+    r"(?:\s+(?P<name>[a-z]\w{1,63}))?(?:\s.*)?",
     "(rev:",
     flags=re.ASCII,
 )
@@ -195,16 +195,28 @@ _MST_HEAD = LazyPattern(r"(?:MST modules|PCI devices):|-{4,40}|MST PCI(?: config
 
 
 def read_mst(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """``stated pci-function NAME`` for every row that names both."""
+    """``stated pci-function NAME`` for every row that names both; adapters without an RDMA device beside others of
+    their kind that have one.
+    """
     part = ToolPart(MST_TOOL)
+    without: dict[str, str] = {}
+    kinds = set[str]()
     for number, line in numbered(lines):
         if row := _ROW.fullmatch(line):
-            bdf = as_bdf(row["bdf"] if row["bdf"].count(":") == 2 else f"0000:{row['bdf']}")
-            part.found |= {f"{PCI_OF} {row['name']}": bdf} if bdf is not None else {}
+            bdf = as_bdf(row["bdf"] if row["bdf"].count(":") == 2 else f"0000:{row['bdf']}") or ""
+            if row["name"]:
+                kinds.add(row["kind"])
+                part.found[f"{PCI_OF} {row['name']}"] = bdf
+            else:
+                without[bdf] = row["kind"]
             part.lines.add(number)
         elif _MST_HEAD.fullmatch(line):
             part.beside.add(number)
-    return part.imported() if part.found else ()
+    for bdf, kind in without.items():
+        if kind in kinds and kind.startswith("ConnectX"):
+            text = f"{kind} {bdf} has no RDMA device, others of its kind have"
+            part.add(_place(bdf), "device", "warn", Fault.HCA_UNLISTED, text)
+    return part.imported()
 
 
 FIRMWARE_TOOL = "flint"
@@ -287,13 +299,14 @@ def _place(name: str) -> str:
 
 
 def _compared(adapters: list[Adapter]) -> Reports:
-    """Warns of an adapter whose version differs from that of most adapters of its board (PSID)."""
+    """Warns of an adapter whose version is not that of most adapters of its board (PSID), else not the newest."""
     reports = Reports(FIRMWARE_TOOL)
     for at, adapter in enumerate(adapters):
         place = _place(adapter.name) or f"adapter{at}"
         versions = Counter(other.version for other in adapters if other.psid == adapter.psid)
         usual, count = versions.most_common(1)[0]
-        if adapter.version != usual and 2 * count > versions.total():
+        usual = usual if 2 * count > versions.total() else max(versions, key=lambda each: [*map(int, each.split("."))])
+        if adapter.version != usual:
             text = f"firmware {adapter.version}, other adapters of board {adapter.psid} run {usual}"
             reports.add(place, "firmware", "warn", Fault.HCA_FIRMWARE, text)
         else:

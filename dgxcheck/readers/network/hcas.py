@@ -8,9 +8,11 @@ Width and speed of a port stand in the output of ``-v`` alone.
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.network.files import (
@@ -50,9 +52,10 @@ _IBSTAT_LABELS = frozenset((
 
 
 def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Rates are left out: ``ibstat`` tells neither lanes nor generation."""
+    """Rates only of ports beside others of their kind: ``ibstat`` tells neither lanes nor generation."""
     part = PortsPart(IBSTAT_TOOL)
-    device, port, own = "", 0, ""
+    device, port, own, kind, speed = "", 0, "", "", ""
+    rates: dict[str, dict[str, int]] = {}
     for number, line in numbered(lines, bare):
         label, colon, value = line.partition(":")
         if match := _IBSTAT_DEVICE.fullmatch(line):
@@ -67,6 +70,11 @@ def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             if label in _IBSTAT_FILES[1] and own in ("", label):  # of an output without its headings, as grep leaves it
                 port, own = port + 1, label
                 part.add_port(device, port, {})
+            kind = value.strip() if label == "CA type" else kind
+            speed = value.strip() if label == "Rate" else speed
+            active = part.found.get(f"text {INFINIBAND}/{device}/ports/{port}/state") == "4: ACTIVE\n"
+            if active and label == "Link layer" and value.strip() == "InfiniBand" and speed.isdecimal():
+                rates.setdefault(kind, {})[f"{device}/{port}"] = int(speed)
             if file := _IBSTAT_FILES[port > 0].get(label):
                 where = f"{device}/ports/{port}" if port else device
                 part.found |= device_files(where, worded(file, value.strip()))
@@ -74,6 +82,11 @@ def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             device = device if not line else ""
             continue
         part.lines.add(number)
+    for kind, of_kind in rates.items():
+        usual, count = Counter(of_kind.values()).most_common(1)[0]
+        for where, slow in of_kind.items():
+            if slow < usual and 2 * count > len(of_kind):
+                part.add(where, "rate", "warn", Fault.PORT_SLOW, f"Rate {slow}, that of most {kind} here is {usual}")
     return part.imported()
 
 
