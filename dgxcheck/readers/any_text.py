@@ -132,7 +132,7 @@ _MACHINE: Mapping[Reader, Signs] = {
     own_records.read_mcelog: ("mcelog", "hardware event. this is not"),
     system.read_file_systems: ("use% ",),
     system.read_clock: ("leap status", "synchronized: "),
-    own_records.read_ras: ("errors", "error(s)", "label", "mc_event: "),
+    own_records.read_ras: ("errors", "error(s)", "label", "mc_event", "aer_event"),
     own_records.read_edac: ("errors", ":ce:", ":ue:", "edac-util", "total "),
     arrays.read_raid: ("list :", "topology :", "eid:slt", "dg/vd"),
     slurm.read_slurm: ("nodelist", "nodename=", "reason=", "with reason:", "reason set to:", "gres.conf",

@@ -213,6 +213,26 @@ NODES_JSON = """\
 {"host_id": 1, "entity_group": "GPU", "entity_id": 1, "status": "Fail", "warnings": [{"warning": "wrong results"}]}
 ]}]}]}
 """
+SAS = """\
+=== START OF READ SMART DATA SECTION ===
+SMART Health Status: OK
+Elements in grown defect list: 0
+
+Error counter log:
+           Errors Corrected by           Total   Correction     Gigabytes    Total
+               ECC          rereads/    errors   algorithm      processed    uncorrected
+           fast | delayed   rewrites  corrected  invocations   [10^9 bytes]  errors
+read:   1492558298        0         0  1492558298          0       9653,059          {}
+write:         0        0         1         1          1       4144.460           0
+verify: 2501279159        0         0  2501279159          0      14578.622           0
+
+Non-medium error count:        6
+"""
+LOGGED = """\
+    <...>-21  [026] d.H.     0.024825 aer_event [CRIT] 2025-03-28 13:28:48 +0800 0000:5e:00.0 Poisoned TLP Uncorrected \
+(Non-Fatal)
+rasdaemon[1337]:  <...>-5  [000]  0.000123: aer_event:  2022-12-02 23:56:03 +0800 0000:16:00.0 Bad TLP Corrected
+"""
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvidia-smi -q of a GPU to be reset": (TO_RESET, ("fail reset-required drain",)),
     "the same without the action": (TO_RESET.replace("GPU Recovery", "Other"),
@@ -249,6 +269,9 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvidia-smi c2c -s, good": (C2C.format("44.712 GB/s"), ()),
     "nvidia-smi pci": (PCI_COUNTS.format(0, 1), ("warn aer-uncorrectable inspect",)),
     "nvidia-smi pci, good": (PCI_COUNTS.format(0, 0), ()),
+    "smartctl of a SAS disk": (SAS.format(0), ()),
+    "smartctl of a SAS disk that could not read": (SAS.format(12), ()),
+    "rasdaemon, a device on PCI": (LOGGED, ("warn aer-uncorrectable inspect",)),
     "a copper cable": (MODULE.format(ADAPTER, "0 [0..0]", "Ready state", "0", "0,0,0,0"), ()),
     "a module": (MODULE.format("mlx5_0", "49 [-10..80]", "N/A", "N/A", "N/A"), ()),
     "a hot module": (MODULE.format("mlx5_0", "84 [-10..80]", "Ready state", "0", "0,0,0,0"),
@@ -314,6 +337,11 @@ def test_a_test_between_nodes_that_did_not_start_is_no_fault(tmp_path: Path) -> 
 def test_a_link_that_is_shown_alone_is_not_all_of_them(tmp_path: Path) -> None:
     _, found = of_text(ONE_LINK, tmp_path)
     assert "link 3 down, and all of this model are wired" in str(found["causes"][0])
+
+
+def test_what_a_sas_disk_could_not_read_is_a_note(tmp_path: Path) -> None:
+    _, found = of_text(SAS.format(12), tmp_path)
+    assert "SMART: a disk: 12 media errors" in [each["message"] for each in found["findings"]]
 
 
 def test_firmware_that_does_not_answer_is_no_pass(tmp_path: Path) -> None:

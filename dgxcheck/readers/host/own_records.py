@@ -31,6 +31,11 @@ _ATTRIBUTE = LazyPattern(
 )
 """Of a SATA disk; ``when`` it failed: ``-`` where it did not (smartmontools, ataprint.cpp)."""
 _FAILING = ("FAILING_NOW", "NOW")
+_COUNTED = LazyPattern(
+    r"(?:read|write|verify):(?: {1,20}\d{1,20}){5} {1,20}\d[\d.,]{0,20} {1,20}(?P<uncorrected>\d{1,20})"
+    r"|Errors Corrected by .{20,80}|E[CE]C {5,20}rereads/.{20,80}|fast \| delayed .{20,80}"
+)
+"""The error counter log of a SAS disk."""
 _NUMBER = LazyPattern(r"(?:0x[0-9a-f]{1,2}|[\d,]{1,16})")
 _BITS = ("spare below threshold", "temperature", "reliability degraded", "read-only", "memory backup failed")
 """``Critical Warning`` (NVM Express Base Specification, SMART / Health Information)."""
@@ -47,11 +52,14 @@ def read_smart(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if begins := _DISK.fullmatch(text):
             disk, inside = begins["nvme"] or begins["disk"] or disk, True
             part.beside.add(number)
+        elif inside and (counted := _COUNTED.fullmatch(text)):
+            _take(part, disk, "media errors", counted["uncorrected"] or "")
+            part.lines.add(number)
         elif inside and (row := _ATTRIBUTE.fullmatch(text) or _VALUE.fullmatch(text)):
             part.beside.add(number)
             name, when = row["name"].replace("_", " ").lower(), row.groupdict().get("when", "")
-            counted = name in _OF_MEDIA and when not in _FAILING
-            if _take(part, disk, name, (not counted and when) or row["value"] or ""):
+            is_count = name in _OF_MEDIA and when not in _FAILING
+            if _take(part, disk, name, (not is_count and when) or row["value"] or ""):
                 part.lines.add(number)
         else:
             inside = inside and not text
@@ -114,13 +122,19 @@ _TOTAL = LazyPattern(
     rf"{_KIND} on DIMM Label\(s\): '(?P<part>[^']{{0,100}})' ?(?:location: \S{{1,40}} errors: (?P<count>\d{{1,9}}))?"
 )
 _AT = r"\d{1,9} (?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}|\.\.) {1,3}"
+_BY_DAEMON = r".{0,120}\b%s(?::| \[[A-Z]{4,5}\]) .{0,60}?"
+"""Newer ones show a level: https://github.com/mchehab/rasdaemon/pull/209."""
 _ONE = LazyPattern(
-    rf"(?:{_AT}|.{{0,120}}\bmc_event: .{{0,60}}? )(?P<count>\d{{1,9}}) {_KIND} error(?:\(s\)|s)?:?"
+    rf"(?:{_AT}|{_BY_DAEMON % 'mc_event'} )(?P<count>\d{{1,9}}) {_KIND} error(?:\(s\)|s)?:?"
     r".{0,80}? (?:at|on) (?P<part>.{1,100}?) {1,4}(?:location: |\.\.\. |label=|\(mc: ).*",
     " error",
 )
 """Also as the daemon logs it (ras-mc-handler.c)."""
 _OF_PCIE = LazyPattern(rf"{_AT}(?P<bdf>{PATTERN}) {_KIND}(?: \((?:Non-)?Fatal\))? error: .*", " error: ")
+_OF_PCIE_LOGGED = LazyPattern(
+    rf"{_BY_DAEMON % 'aer_event'} (?P<bdf>{PATTERN}) .{{1,200}} {_KIND}(?: \((?:Non-)?Fatal\))?", "aer_event"
+)
+"""As the daemon logs it (ras-aer-handler.c)."""
 _OF_CPU = LazyPattern(rf"{_AT}error: (?P<text>.{{0,400}})\bstatus=0x(?P<status>[0-9a-f]{{1,16}})\b.*", "status=0x")
 _BANK = LazyPattern(r"CPU \d{1,5}, bank [^,]{1,60} \(bank=\d{1,3}\)", " (bank=")
 _UNCORRECTED = 1 << 61
@@ -148,7 +162,7 @@ def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             found["Memory controller", row["part"], False] += int(row["ue"])
         elif match := _TOTAL.fullmatch(text) or _ONE.fullmatch(text):
             found["Memory controller", match["part"], match["kind"] == "Corrected"] += int(match["count"] or 1)
-        elif match := _OF_PCIE.fullmatch(text):
+        elif match := _OF_PCIE.fullmatch(text) or _OF_PCIE_LOGGED.fullmatch(text):
             found["PCIe AER", match["bdf"], match["kind"] == "Corrected"] += 1
         elif of == "MCE" and (match := _OF_CPU.fullmatch(text)):
             bad = int(match["status"], 16) & _UNCORRECTED or match["text"].startswith("Deferred")
