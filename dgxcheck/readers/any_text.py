@@ -130,7 +130,7 @@ _MACHINE: Mapping[Reader, Signs] = {
     arrays.read_arrays: (" : active", " : inactive"),
     arrays.read_array_details: ("/dev/md",),
     own_records.read_mcelog: ("mcelog", "hardware event. this is not"),
-    system.read_file_systems: ("use% ",),
+    system.read_file_systems: ("use% ", "verw% ", "uti% ", "uso% "),
     system.read_clock: ("leap status", "synchronized: "),
     own_records.read_ras: ("errors", "error(s)", "label", "mc_event", "aer_event"),
     own_records.read_edac: ("errors", ":ce:", ":ue:", "edac-util", "total "),
@@ -148,7 +148,7 @@ _MACHINE: Mapping[Reader, Signs] = {
     services.read_nvsm: ("...", "overall system status", "the system has", "/systems/", "/chassis/"),
     health_checks.read_field_diagnostic: ("diag", "nvqual", "mods"),
     node_exporter.read_known: (
-        "filename:", "gpu uuid:", "/dev/nvme", " mb", "nvitop", "pcie gen",
+        "filename:", "error log entries for", "gpu uuid:", "/dev/nvme", " mb", "nvitop", "pcie gen",
         "mhz mem", "nvidia_gpu_", "nvml_", "cuda driver version",
     ),
     excerpt.read_excerpt: ("",),

@@ -59,6 +59,8 @@ FORMS = (
     '[XID found] (54 minutes ago) "{}"',
     "XID: {}",
     '{{"log":"{}\\n","stream":"stderr"}}',
+    '{{"@timestamp":"2025-02-23T16:24:18Z","host":{{"name":"node7"}},"message":"kernel: {}"}}',
+    '2025-02-23 16:24:18,node7,"{}"',
     "| 10:00 | {} | lost |",
     "kernel: {}",
     "{}",

@@ -67,6 +67,15 @@ REDFISH = """\
   "Message": "Power supply redundancy is lost."}]}
 """
 CLOSED = "n1:77:91 [0] misc/socket.cc:50 NCCL WARN socketProgress: Connection closed by remote peer n2<3>\n"
+DF = "Dateisystem     Größe Benutzt Verf. Verw% Eingehängt auf\n/dev/md0         1,8T    1,8T     0  {}% /\n"
+ERROR_LOG = """\
+Error Log Entries for device:nvme0 entries:64
+.................
+ Entry[ 0]
+.................
+error_count     : 123
+status_field    : 0x2002(Invalid Field in Command: A reserved coded value or an unsupported value in a defined field)
+"""
 DKMS = """\
 $ uname -r
 5.15.0-119-generic
@@ -117,6 +126,9 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "records of an iDRAC, a supply has its input": (FAILED, ("warn power-supply inspect",)),
     "entries by Redfish, redundant again": (REDFISH, ()),
     "entries by Redfish, lost again": (REDFISH.replace("T04:04", "T05:04"), ("warn power-supply inspect",)),
+    "df in German": (DF.format(100), ("warn disk-full inspect",)),
+    "df in German, room left": (DF.format(97), ()),
+    "nvme error-log": (ERROR_LOG, ()),
     "ibstat, a port at a lower rate": (IBSTAT.format(10), ("warn port-slow inspect",)),
     "ibstat, ports at one rate": (IBSTAT.format(400), ()),
     "mst status -v, no RDMA device": (MST.format("ConnectX7"), ("warn hca-unlisted inspect",)),

@@ -117,6 +117,8 @@ _FORMS: Sequence[Form] = (
     Form("nvme list",
          LazyPattern(r"Node\s{1,30}(?:Generic\s{1,30})?SN\s{1,30}Model\s{1,60}Namespace\s.{1,160}", "Model"),
          LazyPattern(r"-{5,60}[ -]{0,300}|/dev/nvme\S{1,20}\s.{10,300}"), instead="nvme smart-log"),
+    Form("nvme error-log", LazyPattern(r"Error Log Entries for device:\w{1,32} entries:\d{1,4}", "Error Log Entries"),
+         LazyPattern(r"\.{5,30}|Entry\[ {0,2}\d{1,4}\]|[a-z_]{2,20} {0,12}: .{1,200}"), instead="nvme smart-log"),
     Form("gpustat", LazyPattern(f"{_GPUSTAT}|{_GPUSTAT_HEAD}"), LazyPattern(_GPUSTAT, " MB |"), instead=_DUMP),
     Form("nvitop", LazyPattern(r"[│|] ?NVITOP \d.{1,20}Driver Version: .{1,100}", "Driver Version:"),
          LazyPattern(r"[│|╞├╒╘+].{3,300}"

@@ -198,10 +198,10 @@ def read_tegra(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 DF_TOOL = "df"
-_DF_HEAD = LazyPattern(r"Filesystem\s.{0,80}\bI?Use%\s{1,8}Mounted on", "Filesystem")
+_DF_HEAD = LazyPattern(r"(?:Filesystem|Dateisystem|Sys\. de fichiers|S\.ficheros)\s.{0,80}\w%\s{1,8}\S.{3,20}")
 _DF_ROW = LazyPattern(
-    r"(?P<source>\S{1,255})\s{1,80}(?:[a-z][\w.-]{1,20}\s{1,20})?[\d.]{1,20}[KMGTP]?\s{1,20}[\d.]{1,20}[KMGTP]?\s{1,20}"
-    r"(?P<left>[\d.]{1,20}[KMGTP]?)\s{1,20}(?P<use>\d{1,3}|-)%?\s{1,20}(?P<at>/.{0,255})"
+    r"(?P<source>\S{1,255})\s{1,80}(?:[a-z][\w.-]{1,20}\s{1,20})?[\d.,]{1,20}[KMGTP]?\s{1,20}[\d.,]{1,20}[KMGTP]?\s{1,20}"
+    r"(?P<left>[\d.,]{1,20}[KMGTP]?)\s{1,20}(?P<use>\d{1,3}|-)%?\s{1,20}(?P<at>/.{0,255})"
 )
 _READ_ONLY = LazyPattern(r"/dev/loop\d{1,3}|squashfs|efivarfs|/dev/sr\d")
 """Images and such, which are as large as what they hold."""

@@ -49,11 +49,12 @@ _BEFORE = LazyPattern(
     r"[\s>*+/#-]{0,12}(?:kernel: ?|XID: )?"
     r"|.{0,400}(?:\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?|\[ {0,12}\d{1,10}\.\d{1,9}\]|\[\.{2,4}\])"
     r"[\]:,|]{0,3}(?: \|)?(?: {1,4}[\w.-]{1,255}:?)?(?: {1,4}[a-z]{2,8}: {1,12}[a-z]{2,9}:)?(?: {1,4}kernel:)? {0,4}"
-    r"|[\s>]{0,12}(?:\[XID found\] \([\w ]{1,40}\) \"|\{\"log\": ?\"|\|(?:[^|]{0,80}\|){0,4} {0,8})"
+    r"|[\s>]{0,12}(?:\[XID found\] \([\w ]{1,40}\) \"|\|(?:[^|]{0,80}\|){0,4} {0,8})"
+    r"|.{0,300}(?:\"(?:log|message|msg|line)\": {0,2}|\d\d:\d\d:\d\d\"?(?:,\"?[\w.-]{1,64}\"?){0,3},)\"(?:kernel: ?)?"
     r"|[A-Za-z][\w.-]{0,60}\d[\w.-]{0,20}: {1,4}"
 )
-"""What may precede a message: nothing, a stamp with host and facility, cells of a table, a host's name. Within a
-sentence or a command it is only quoted."""
+"""What may precede a message: nothing, a stamp with host and facility, cells of a table, a member of JSON, a cell of
+CSV, a host's name. Within a sentence or a command it is only quoted."""
 _ENDS = {'"': '"', "|": " |"}
 """What ends a message by what stands before it."""
 
