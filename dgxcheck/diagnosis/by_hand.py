@@ -275,11 +275,11 @@ def _hardware(box: Box, component: Component, verb: str) -> Instruction:
 
 
 def _kernel_name(component: Component) -> str:
-    """``mlx5_0``, of its port too; empty where the text alone has a word for it: HCA, NIC0. A bus id in the name of
-    what a tool reports has dots, a device of mst no path."""
+    """``mlx5_0``, of its port too; empty where the text alone has a word for it: HCA, NIC0, a node of the fabric. A bus
+    id in the name of what a tool reports has dots, a device of mst no path."""
     name = re.sub(r"^([0-9a-f]{4})\.([0-9a-f]{2})\.(?=[0-9a-f]{2}\.)", r"\1:\2:", component.name.partition("/")[0])
     name = f"/dev/mst/{name}" if "_pci" in name else name
-    return name if name.islower() else ""
+    return name if re.match(r"mlx\d_|ib[psP]?\d|roce|en|eth|/dev/mst/|[\da-f]{4}:", name) else ""
 
 
 def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
@@ -289,7 +289,7 @@ def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
     slot: dict[str, Value] = {"slot": component.slot or shared}
     name: dict[str, Value] = {"name": component.name}
     if component.kind in _CABLED:
-        return "cable", {"name": component.name if component.kind != "fabric" and _kernel_name(component) else ""}
+        return "cable", {"name": component.name if component.kind != "fabric" and component.name.islower() else ""}
     function = box.topology.functions.get(component.bdf or "")
     code = None if function is None else function.class_code
     if component.kind == "link" and isinstance(code, int) and code >> 8 == _NVME:

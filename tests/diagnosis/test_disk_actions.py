@@ -42,7 +42,8 @@ def test_a_drives_link_and_an_nvswitchs_link_name_what_ends_there() -> None:
     assert steps(planned(switches, link, Fault.LINK_NARROW))[-1] == "contact-vendor"
 
 
-@pytest.mark.parametrize(("name", "asked"), [("mlx5_0/1", (("mlxlink", "-d", "mlx5_0", "-m", "-c"),)), ("NIC0/1", ())])
+@pytest.mark.parametrize(("name", "asked"), [("mlx5_0/1", (("mlxlink", "-d", "mlx5_0", "-m", "-c"),)), ("NIC0/1", ()),
+                                             ("leaf1/1", ()), ("dgx05.mlx5_3/1", ())])
 def test_a_cable_is_asked_at_the_adapter_of_its_port(name: str, asked: tuple[tuple[str, ...], ...]) -> None:
     acts = planned(box_of("dgx-1-v100"), Component(kind="port", name=name), Fault.PORT_ERRORS)
     assert acts[0].commands == asked
