@@ -105,7 +105,7 @@ _MACHINE: Mapping[Reader, Signs] = {
         "platform verification", "iommu: ", "acs enabled", "api mismatch", "initialize nvml", "init nvml", "space left",
         "nv-hostengine: ", "specified host", "to host engine", "iommu_group", "initialize dcgm",
         "profiling module", "retrying", "errornum: 801", "cufile", "cumemimport",
-        "gpus ready state", "health watches not",
+        "gpus ready state", "health watches not", "failed to query nvidia",
     ),
     system.read_numactl: ("cpus:",),
     system.read_lscpu: ("numa node", "on-line cpu"),

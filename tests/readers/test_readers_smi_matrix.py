@@ -46,6 +46,15 @@ def test_a_matrix_is_read_however_it_was_pasted(text: str) -> None:
     assert unread([found], text) == []
 
 
+@pytest.mark.parametrize(("head", "rest"), [
+    ("CPU Affinity    NUMA Affinity   GPU NUM\nA ID", "0-9\t0\tN/A"), ("CPU Affinity    NUMA Aff\ninity", "0-9\t0"),
+])  # fmt: skip
+def test_a_head_that_is_broken_within_a_title_is_one(head: str, rest: str) -> None:
+    found = one(topo.read_labels, f"\tGPU0\tGPU1\t{head}\nGPU0\t X \tNV2\t{rest}\nGPU1\tNV2\t X \t{rest}\n")
+    assert found.facts.items() >= CELLS.items()
+    assert found.facts["stated numa-affinity GPU1"] == "0"
+
+
 @pytest.mark.parametrize(("before", "cell", "after", "kind"), [
     ("", "NV1", "", "label"),
     ("", "PIX", "", "label-pci"),

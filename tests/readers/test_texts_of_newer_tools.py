@@ -269,6 +269,8 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvidia-smi c2c -s, good": (C2C.format("44.712 GB/s"), ()),
     "nvidia-smi pci": (PCI_COUNTS.format(0, 1), ("warn aer-uncorrectable inspect",)),
     "nvidia-smi pci, good": (PCI_COUNTS.format(0, 0), ()),
+    "nvidia-persistenced": ("Failed to query NVIDIA devices. Please ensure that the NVIDIA device files (/dev/nvidia*)"
+                            " exist, and that user 116 has read and write permissions for those files.\n", ()),
     "smartctl of a SAS disk": (SAS.format(0), ()),
     "smartctl of a SAS disk that could not read": (SAS.format(12), ()),
     "rasdaemon, a device on PCI": (LOGGED, ("warn aer-uncorrectable inspect",)),

@@ -125,6 +125,9 @@ _ROWS = (
         r"third-party Profiling module returned an unrecoverable error", "third-party Profiling mo"),
         "note", None, "its profiling module failed: nv-hostengine.log says why; another profiler may hold the counters,"
         " or a newer driver or DCGM is needed"),
+    _Row(DRIVER, "files", LazyPattern(
+        r"Failed to query NVIDIA devices\. Please ensure that the NVIDIA device files", "Failed to query NVIDIA"),
+        "note", None, "nvidia-persistenced found no GPU: nvidia-smi shows whether the driver is loaded since"),
     _Row(DRIVER, "absent", LazyPattern(rf"{_NO_NVML}Driver Not Loaded", *_OF_NVML),
         "warn", Fault.DRIVER_NOT_LOADED, "a program found it not loaded"),
     _Row(DRIVER, "client", LazyPattern(rf"{_NO_NVML}Driver/library version mismatch", *_OF_NVML),

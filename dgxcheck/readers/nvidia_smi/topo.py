@@ -33,8 +33,11 @@ TITLES = {"CPU": "cpu-affinity", "NUMA": "numa-affinity", "GPU": "gpu-numa-id"}
 """First word of a title -> kind of fact."""
 _ESCAPE = LazyPattern(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _TITLE = LazyPattern(
-    r"(CPU|NUMA) {0,8}Affinity|(GPU) {0,8}NUMA {0,8}ID|(?<= )(NUMA)(?: Node)? {0,8}$", "NUMA", "Affinity"
-)
+    r"(CPU|NUMA) {0,8}Affinity|(GPU) {0,8}NUMA {0,8}ID"
+    r"|(?<= )(CPU|NUMA|GPU)(?: {1,8}(?:Node|A[finty]{0,7}|N[UMA]{0,3}(?: I)?))? {0,8}$",
+    "NUMA", "Affinity", "CPU", "GPU",
+)  # fmt: skip
+"""The last one also where a narrow terminal broke the head within it."""
 _GLUED = LazyPattern(r"(GPU\d{1,3}|NIC\d{1,3}|mlx\d_\d{1,3})(?=\D)", "GPU", "NIC", "mlx")
 _NAME = LazyPattern(r"(?!NV\d+$)(?=[\w.-]{0,63}\d)[A-Za-z][\w.-]{0,63}", flags=re.ASCII)
 _CELL = LazyPattern(r"X|PIX|PXB|PHB|NODE|SOC|SYS|NV\d+|OK|CNS|GNS|TNS|NS|DR|U")
