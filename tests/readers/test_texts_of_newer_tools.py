@@ -228,6 +228,15 @@ verify: 2501279159        0         0  2501279159          0      14578.622     
 
 Non-medium error count:        6
 """
+SELF_TESTS = """\
+=== START OF READ SMART DATA SECTION ===
+SMART overall-health self-assessment test result: PASSED
+
+SMART Self-test log structure revision number 1
+Num  Test_Description    Status                  Remaining  LifeTime(hours)  LBA_of_first_error
+# 1  Extended offline    Completed{}       90%     12345         123456789
+# 2  Short offline       Completed: read failure       90%     12000         123456789
+"""
 LOGGED = """\
     <...>-21  [026] d.H.     0.024825 aer_event [CRIT] 2025-03-28 13:28:48 +0800 0000:5e:00.0 Poisoned TLP Uncorrected \
 (Non-Fatal)
@@ -273,6 +282,11 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
                             " exist, and that user 116 has read and write permissions for those files.\n", ()),
     "smartctl of a SAS disk": (SAS.format(0), ()),
     "smartctl of a SAS disk that could not read": (SAS.format(12), ()),
+    "a self-test that failed": (SELF_TESTS.format(": read failure"), ("warn disk inspect",)),
+    "a self-test that failed before": (SELF_TESTS.format(" without error"), ()),
+    "a self-test of a SAS disk that failed": (
+        "SMART Self-test log\n# 1  Background long   Failed in segment -->   -   12345   1234567 [0x3 0x11 0x0]\n",
+        ("warn disk inspect",)),
     "rasdaemon, a device on PCI": (LOGGED, ("warn aer-uncorrectable inspect",)),
     "a copper cable": (MODULE.format(ADAPTER, "0 [0..0]", "Ready state", "0", "0,0,0,0"), ()),
     "a module": (MODULE.format("mlx5_0", "49 [-10..80]", "N/A", "N/A", "N/A"), ()),

@@ -7,6 +7,7 @@ wrong only warns.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from dgxcheck.facts.bdf import PATTERN
@@ -36,6 +37,13 @@ _COUNTED = LazyPattern(
     r"|Errors Corrected by .{20,80}|E[CE]C {5,20}rereads/.{20,80}|fast \| delayed .{20,80}"
 )
 """The error counter log of a SAS disk."""
+_SELF_TEST = LazyPattern(
+    r"(?:SMART (?:Extended )?Self-test log|Num {1,4}Test|Description {5,60}number).{0,100}"
+    r"|# {0,2}(?P<number>\d{1,2}) {1,4}(?:Short|Extended|Conveyance|Selective|Background|Foreground) (?:.{2,24}?"
+    r"(?P<failed>Completed: \w.{3,20}? failure|Failed in .{0,16}segment|Fatal or unknown error))?.*",
+    flags=re.IGNORECASE,
+)
+"""The last one has number 1; what failed may be remapped since (smartmontools, ataprint.cpp and scsiprint.cpp)."""
 _NUMBER = LazyPattern(r"(?:0x[0-9a-f]{1,2}|[\d,]{1,16})")
 _BITS = ("spare below threshold", "temperature", "reliability degraded", "read-only", "memory backup failed")
 """``Critical Warning`` (NVM Express Base Specification, SMART / Health Information)."""
@@ -55,6 +63,13 @@ def read_smart(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif inside and (counted := _COUNTED.fullmatch(text)):
             _take(part, disk, "media errors", counted["uncorrected"] or "")
             part.lines.add(number)
+        elif row := _SELF_TEST.fullmatch(text):
+            inside = True
+            part.beside.add(number)
+            if row["number"] == "1" and row["failed"]:
+                part.add(f"{DISK}{disk}" if " " not in disk else HOST, disk, "warn", Fault.DISK,
+                         f"{disk}: its last self-test: {row['failed']}")  # fmt: skip
+                part.lines.add(number)
         elif inside and (row := _ATTRIBUTE.fullmatch(text) or _VALUE.fullmatch(text)):
             part.beside.add(number)
             name, when = row["name"].replace("_", " ").lower(), row.groupdict().get("when", "")
