@@ -235,7 +235,7 @@ def read_pci(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if match["name"] == "REPLAY_COUNTER" and gpu.name:
             part.found[f"nvml nvmlDeviceGetPcieReplayCounter {unplaced(int(gpu.name[3:]))}"] = count
         elif match["name"] == "FATAL_ERROR" and count:
-            part.add(gpu.name or nameless(0), "fatal", "warn", Fault.AER_UNCORRECTABLE, f"{count} fatal PCIe errors")
+            part.add(gpu.name or nameless(0), "fatal", "warn", Fault.AER_UNCORRECTABLE, f"fatal PCIe errors: {count}")
     return part.imported()
 
 
