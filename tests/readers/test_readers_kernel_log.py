@@ -286,6 +286,7 @@ LOST = "[Fri Nov 20 10:00:00 2026] NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, nam
 
 
 @pytest.mark.parametrize("line", [
+    f"dgx017 login: {LOST}", f"root@dgx017:~# {LOST}",
     f"/var/log/dmesg.0:{LOST}", f"dmesg-dgx017.txt:12:{LOST}", f"dgx017 | {LOST}", f"| {LOST} |", f"dgx017\t{LOST}",
     f'{{"host":"dgx017","msg":"{LOST}"}}', f'{{"log":"{LOST}\\n","stream":"stdout","time":"2026-11-20T10:00:01Z"}}',
     f"2026-11-20T10:00:00.123456789Z stderr F {LOST}", f"2026-11-20 10:00:01,123 INFO dmesg: {LOST}",

@@ -163,7 +163,7 @@ def test_the_last_xid_64_is_the_fault_that_the_kernel_log_makes_of_it(model: str
 def test_every_path_has_a_short_name_and_a_metric() -> None:
     metrics = {*NAMES.values()}
     assert {*TAGS.values()} <= metrics
-    assert all(path.startswith("nvlink ") for path in metrics - {*TAGS.values()})  # of NVLink 5
+    assert all(path.startswith(("nvlink ", "c2c ")) for path in metrics - {*TAGS.values()})  # of NVLink 5
 
 
 @pytest.mark.parametrize("name", ["COUNT_LINK_RECOVERY_FAILED_EVENTS", "RECOVERY_FAILED_TOTAL"])

@@ -276,6 +276,9 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvidia-smi c2c -s": (C2C.format("<inactive>"), ("warn c2c-down inspect",)),
     "nvidia-smi c2c -s, all links": (NO_C2C, ("fail c2c-down inspect",)),
     "nvidia-smi c2c -s, good": (C2C.format("44.712 GB/s"), ()),
+    "dcgm-exporter, C2C": (
+        "".join(f'DCGM_FI_DEV_C2C_LINK_STATUS{{gpu="{gpu}",pci_bus_id="0000000{gpu}:01:00.0",UUID="{gpu}"}} {1 - gpu}\n'
+                for gpu in range(2)), ("warn c2c-down inspect",)),
     "nvidia-smi pci": (PCI_COUNTS.format(0, 1), ("warn aer-uncorrectable inspect",)),
     "nvidia-smi pci, good": (PCI_COUNTS.format(0, 0), ()),
     "nvidia-persistenced": ("Failed to query NVIDIA devices. Please ensure that the NVIDIA device files (/dev/nvidia*)"

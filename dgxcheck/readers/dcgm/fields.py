@@ -29,6 +29,8 @@ from dgxcheck.xid.table import meaning
 XID = "xid"
 """Path of the last Xid; it is no field of a dump."""
 RECOVERY = "gpu recovery action"
+_C2C = "c2c link status"
+"""1 is active: https://github.com/NVIDIA/dcgm-exporter/issues/581."""
 _NVLINK = "nvlink "
 """Begins the path of a sum of error counters over all NVLinks of a GPU."""
 _MASK = "clocks event reasons mask"
@@ -91,7 +93,7 @@ _OF_NVLINK5 = {
     "failed link recoveries": "count_link_recovery_failed_events recovery_failed_total",
 }
 NAMES: Mapping[str, str] = {
-    **{name: path for _, path, names in _TABLE for name in names.split()},
+    "c2c_link_status": _C2C, **{name: path for _, path, names in _TABLE for name in names.split()},
     **{f"nvlink_{name}": f"{_NVLINK}{path}" for path, names in _OF_NVLINK5.items() for name in names.split()},
 }
 """Path by the name of a metric, in small letters and without ``DCGM_FI_DEV_``, ``dcgm_`` or ``nvidia_smi_``."""
@@ -137,6 +139,8 @@ def report(reports: Reports, gpu: Gpu) -> None:
             text = f"NVLink {path.removeprefix(_NVLINK)} since the last reset: {value:.0f}"
             outcome, fault = _OF_TOTALS.get(path, ("note", None))
             reports.add(f"GPU{gpu.index}", path.replace(" ", "-").lower(), outcome, fault, text)
+    if gpu.values.get(_C2C) == 0:
+        reports.add(f"GPU{gpu.index}", "c2c", "warn", Fault.C2C_DOWN, "its C2C link is inactive")
     if number := int(gpu.values.get(XID, 0)):
         outcome, fault = of_xid(number, gpu.model)
         text = f"last Xid: {number} ({meaning(number, architecture(gpu.model)).text})"
@@ -145,7 +149,7 @@ def report(reports: Reports, gpu: Gpu) -> None:
 
 def _word(path: str, value: float) -> str | None:
     """A value as a dump has it; None for one that a dump does not have."""
-    if path == XID or path.startswith(_NVLINK) or (path.startswith("temperature/memory") and not value):
+    if path in (XID, _C2C) or path.startswith(_NVLINK) or (path.startswith("temperature/memory") and not value):
         return None  # 0 degrees: a GPU without that sensor
     if path in _WORDS:
         return _WORDS[path][bool(value)]

@@ -65,11 +65,13 @@ _KMSG = LazyPattern(r"(\d{1,5}),\d{1,20},\d{1,18},[^;]{1,40};")
 _STAMP = r"\[(?: {0,12}\d{1,10}\.\d{6}|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\]"
 _OF_DMESG = LazyPattern(_STAMP)
 _FRAMED = LazyPattern(
-    r"(?P<before>[\w./~+@-]{1,200}:(?:\d{1,7}:)?|(?:[A-Z]{4,8} )?[\w.-]{0,64}[ \t]{0,4}(?:\||:|\t)[ \t]{0,4}"
+    r"(?P<before>[\w./~+@-]{1,200}:(?:\d{1,7}:)?|.{0,200}(?:(?:login|Password):|[#$]|\.) {0,4}"
+    r"|(?:[A-Z]{4,8} )?[\w.-]{0,64}[ \t]{0,4}(?:\||:|\t)[ \t]{0,4}"
     r"|.{0,300}[\"'`]|[\d:T ,.Z+-]{8,40}(?:[A-Z]{4,8} )?(?:[\w.-]{1,40}: )?)"
     rf"(?P<row>{_STAMP} .{{1,2000}})"
 )
-"""A row with the kernel's time behind the name of a file or host, a bar, a quotation mark, another time."""
+"""A row with the kernel's time behind the name of a file or host, a bar, a quotation mark, another time, or a prompt
+on a serial console."""
 _NEXT_ROW = LazyPattern(rf"\\n(?={_STAMP} )", "\\n")
 
 
