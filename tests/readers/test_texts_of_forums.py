@@ -385,6 +385,9 @@ COMPONENTS = {
     "an adapter without its file, and another's port": (
         GONE, [("hca/mlx5_9", "inspect"), ("subnet-manager/at port mlx5_2/1", "inspect")]),
     "a quarter of the lanes": (NARROW.format(4), [("gpu/0000:3b:00.0", "inspect")]),
+    "an adapter that reads all ones": (
+        "5e:00.0 Infiniband controller: Mellanox Technologies MT28908 Family [ConnectX-6] (rev ff)\n",
+        [("hca/0000.5e.00.0", "inspect")]),
     "an error that its status holds": (STATUS.format("+"), [("gpu/0000:3b:00.0", "inspect")]),
     "errors of probing that its status holds": (STATUS.format("-"), []),
     "half of the lanes": (NARROW.format(8), []),

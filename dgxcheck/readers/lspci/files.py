@@ -38,11 +38,12 @@ _ENDS = LazyPattern(r"Kernel (?:driver in use|modules): ", "Kernel")
 _SUBSYSTEM = LazyPattern(r"Subsystem: .{0,300}\[([0-9a-f]{4}):([0-9a-f]{4})\]", "Subsystem: ", flags=re.ASCII)
 _VENDORS = {0x10DE: "NVIDIA Corporation ", 0x15B3: "Mellanox Technologies "}
 """How pci.ids calls vendors whose devices matter; the name of a device follows."""
-_NVIDIA, _DISPLAY = 0x10DE, 0x03
+_ADAPTER = 0x15B3, 0x02
+_LOST_OF = {(0x10DE, 0x03): ("GPU", Fault.GPU_LOST), _ADAPTER: ("adapter", Fault.HCA_LOST)}
+"""By vendor and base class."""
 _ERRORS = LazyPattern(r"UESta:\s.{20,200}", "UESta:")
 _ERROR = LazyPattern(r"(?<!\w)(?:DLP|TLP|FCP|CmpltTO|RxOF|MalfTLP|ECRC)(?=\+)")
 """Uncorrectable errors that stand until they are cleared. Probing at boot leaves the others, and a reset SDES."""
-_ALL_ONES = "the GPU does not respond: its config space reads all ones (rev ff)"
 _ABSENT: Json = {"missing": "absent"}
 _LOST: Json = {"missing": "lost", "detail": "lspci reads all ones"}
 
@@ -66,10 +67,12 @@ def files(functions: Mapping[str, Function], tree: Tree | None, whole: bool, cut
         if slot := _first(_SLOT, function):
             slots.setdefault(slot.strip(), bdf.rpartition(".")[0])
         facts |= dict(_name(function))
-        if _is_lost_gpu(function):
-            word = Fault.GPU_LOST.word
-            result: Json = {"tool": "lspci", "outcome": "fail", "fault": word, "text": _ALL_ONES, "count": 1}
-            add_report(facts, f"{REPORT}{bdf} lspci-ones", result)
+        if (lost := _lost(function)) is not None:
+            what, fault = _LOST_OF[lost]
+            text = f"the {what} does not respond: its config space reads all ones (rev ff)"
+            result: Json = {"tool": "lspci", "outcome": "fail", "fault": fault.word, "text": text, "count": 1}
+            name = bdf.replace(":", ".") if lost == _ADAPTER else bdf  # in results one with colons is of a GPU
+            add_report(facts, f"{REPORT}{name} lspci-ones", result)
         elif function.class_code != _BRIDGE and function.vendor in _VENDORS and (errors := _uncorrected(function)):
             word, text = Fault.AER_UNCORRECTABLE.word, f"uncorrectable PCIe errors in its status: {errors}"
             result = {"tool": "lspci", "outcome": "warn", "fault": word, "text": text, "count": 1}
@@ -88,10 +91,12 @@ def _uncorrected(function: Function) -> str:
     return ", ".join(_ERROR.findall(next(filter(_ERRORS.fullmatch, function.details), "")))
 
 
-def _is_lost_gpu(function: Function) -> bool:
-    """Does a GPU read all ones in a listing without bytes? Of bytes the checks of the config space tell."""
-    is_gpu = function.vendor == _NVIDIA and function.class_code is not None and function.class_code >> 8 == _DISPLAY
-    return is_gpu and function.unreadable and not function.config
+def _lost(function: Function) -> tuple[int, int] | None:
+    """Vendor and base class of a GPU or HCA that reads all ones in a listing without bytes; of bytes the checks of the
+    config space tell."""
+    is_lost = function.unreadable and not function.config
+    kind = (function.vendor or 0, (function.class_code or 0) >> 8)
+    return kind if is_lost and kind in _LOST_OF else None
 
 
 def _function(function: Function, grouped: bool, noded: bool, ended: bool) -> Iterator[tuple[str, Json]]:
