@@ -159,7 +159,7 @@ def test_violations_of_a_policy() -> None:
         "node01        Mon Mar  2 10:00:00 2026  550.54.15\n[0] Tesla V100 | 31'C,   0 % |     5 / 16384 MB |",
         "Device 0 [NVIDIA GeForce RTX 3090] PCIe GEN 3@16x RX: 0.000 KiB/s TX: 0.000 KiB/s",
         "│ NVITOP 1.3.2      Driver Version: 550.54.15      CUDA Driver Version: 12.4 │\n├────────────┤",
-        "nvidia/570.1.2, 6.8.0-1-generic, x86_64: installed\nnvidia, 470.1.2, 5.10.0-2-amd64, x86_64: built",
+        "Error Log Entries for device:nvme0 entries:64\n.................\nEntry[ 0]\nerror_count : 123",
         "Node             SN        Model      Namespace  Usage\n---------------- --------- ----------\n"
         "/dev/nvme0n1     S1        DISK 1     0x1        1.00  TB /   1.00  TB    512   B +  0 B   FW1",
         '# HELP nvidia_gpu_temperature_celsius temperature\nnvidia_gpu_temperature_celsius{uuid="12345678"} 34',
