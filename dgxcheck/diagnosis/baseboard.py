@@ -40,7 +40,9 @@ def lost_boards(box: Box, findings: Sequence[Finding]) -> Iterator[Shared]:
         board = replace(GPU_BASEBOARD, shared_by=tuple(gpu.name for gpu in gpus))
         of_switches = all(each.judgement.fault is Fault.NVSWITCH_MISSING for each in lost if each.subject.bdf in of_it)
         if of_one_board or of_switches:
-            yield [each for each in lost if each.subject.bdf in of_it], board if of_one_board else NVSWITCHES
+            those = [each for each in lost if each.subject.bdf in of_it]
+            those += [each for each in failed if each.subject.bdf in switches and each not in lost]
+            yield those, board if of_one_board else NVSWITCHES
     absent = [each for each in failed if each.judgement.fault in _ABSENT and each.judgement.measured == 0]
     if adapters and {each.judgement.fault for each in absent} == {*_ABSENT}:
         yield absent, GPU_BASEBOARD

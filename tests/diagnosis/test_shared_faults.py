@@ -176,7 +176,8 @@ def test_gpus_and_nvswitches_of_a_board_that_are_lost_are_one(
 ) -> None:
     """Adapters at the same sockets respond, so that neither these nor the host's power supplies are to blame."""
     switches = [f"0000:{bus}:00.0" for bus in SWITCHES[base]]
-    log = tuple(map(off_bus, gpus)) if logged else ()
+    of_switches = (f"nvidia-nvswitch0: SXid (PCI:{bdf}): 10001, Fatal, Host_priv_error" for bdf in switches)
+    log = (*map(off_bus, gpus), *of_switches) if logged else ()
     found = document(tmp_path, base, silent([*gpus, *switches], numbers), log)
     (cause,) = found["causes"]
     assert cause["id"] == "host/host/GPU baseboard"
