@@ -228,6 +228,9 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
         "Unable to change power state from D3cold to D0, device inaccessible",
         "not ready 65535ms after bus reset; giving up")),
     ((f"{_MLX5}mlx5_health_try_recover:329:(pid 9): handling bad device here",), "kernel.hca", Fault.HCA_UNRESPONSIVE),
+    # Linux mlx5/core/main.c, after the slot was reset for a PCIe error: the health counter stands still
+    ((f"{_MLX5}mlx5_pci_slot_reset:1932:(pid 9): mlx5_pci_slot_reset: wait vital failed with error code: -110",),
+     "kernel.hca", Fault.HCA_UNRESPONSIVE),
     ((f"{_MLX5}mlx5_health_try_recover:343:(pid 9): health recovery flow aborted, PCI reads still not working",),
      "kernel.hca", Fault.HCA_LOST),
     ((f"{_MLX5}poll_health:174: device's health compromised - reached miss count.",), "kernel.hca",

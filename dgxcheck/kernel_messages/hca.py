@@ -36,6 +36,7 @@ _TROUBLES: Mapping[Form, HcaTrouble] = {
     Form("device's health compromised", before=_HCA): "firmware",
     Form("handling bad device here", before=_HCA): "firmware",
     Form("Fatal error ", r"\d{1,3} detected", before=_HCA): "firmware",
+    Form("wait vital failed with error code", before=rf"{_HCA}mlx5_pci_slot_reset: "): "firmware",
     _SYNDROME: "firmware",
     Form(" timeout. Will cause a leak of a command resource", before=rf"{_HCA}\w{{1,64}}\(0x[0-9a-f]{{1,8}}\)"):
         "firmware",
