@@ -182,7 +182,7 @@ def errors(lines: Lines) -> list[PcieError]:
 def _unrecovered(error: PcieError, lost: str, seconds: float, message: str) -> PcieError:
     if error.severity == "corrected" or seconds - error.seconds > RECOVERY_S:
         return error
-    if error.bdf == lost:
+    if error.bdf == lost or message.endswith("evice recovery failed"):
         return replace(error, unrecovered=True)
     more = (lost,) if message.startswith(OF_GPU) and lost not in error.other_gpus else ()
     return replace(error, other_gpus=(*error.other_gpus, *more))

@@ -311,6 +311,9 @@ def test_an_error_of_a_port_has_the_gpus_below_it_that_were_lost() -> None:
         assert [each.other_gpus for each in log((1.0, early), (late, rest[0])).pcie] == [()]
     (own,) = log((1.0, announced.replace("received: 0000:00:03.0", f"received: {GPU}")), (1.0, rest[0])).pcie
     assert (own.bdf, own.unrecovered, own.other_gpus) == (GPU, True, ())
+    error = f"mlx5_core {HCA}: AER: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)"
+    (below,) = log((1.0, error), (2.0, rest[-1])).pcie  # the kernel names the bridge above it
+    assert (below.bdf, below.unrecovered) == (HCA, True)
 
 
 def test_an_error_that_was_announced_counts_once() -> None:
