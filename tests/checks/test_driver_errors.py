@@ -36,6 +36,7 @@ def of_driver(*lines: str, folder: Path) -> list[Any]:
     ("NVRM nvAssertFailedNoLog: Assertion failed: 0 @ osapi.c:1688", None),  # open-gpu-kernel-modules issue 402
     (f"{HCA}mlx5_cmd_out_err:838:(pid 1): ACCESS_REG(0x805) op_mod(0x1) failed, status bad parameter(0x3)", None),
     ("nvidia 0000:06:00.0:   device [10de:2330] error status/mask=00001000/0000a000", None),
+    ("NVRM: GPU1 kbifCacheVFInfo_GB100: Unable to read NV_PF0_INITIAL_AND_TOTAL_VFS", None),  # NVIDIA/nccl issue 2241
     (f"{HCA}mlx5_query_mcia:312:(pid 4242): query_mcia_reg failed: status: 0x3", None),
     ("nvidia 0000:06:00.0: VF BAR 0 [mem size 0x1000 64bit pref]: failed to assign", None),
     ("nvidia 0000:06:00.0: Direct firmware load for nvidia/570.86.15/gsp_ga10x.bin failed with error -2", None),
@@ -57,6 +58,7 @@ def test_a_line_of_a_gpu_is_a_warning_about_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("after", [
     "NVRM: Xid (PCI:0000:8f:00): 62, pid=1, name=x, 0000(0000)",
+    "nvidia 0000:8f:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)",
     "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.86.15",
 ])  # fmt: skip
 def test_what_another_check_reads_explains_it_and_a_load_ends_it(after: str, tmp_path: Path) -> None:
