@@ -56,6 +56,7 @@ def test_other_ends(check: str, message: str, status: Status, tmp_path: Path) ->
 
 @pytest.mark.parametrize(("process", "fault", "unit"), [
     ("python3", Fault.OUT_OF_MEMORY, ""), ("nv-fabricmanage", Fault.SERVICE_KILLED, "nvidia-fabricmanager"),
+    ("nv-fabricmanage", Fault.SERVICE_KILLED, "nvidia-smi -r"),
     ("slurmd", Fault.SERVICE_KILLED, "slurmd"),
 ])  # fmt: skip
 def test_a_service_that_was_killed_is_due_at_once(

@@ -38,6 +38,8 @@ _LOCKED = (
     " for a later release of that driver or of the kernel; where a CPU does not come back, drain and reboot"
 )
 _LESS_MEMORY = "find what takes the memory (ps, slabtop, /dev/shm) and limit it, or give jobs less"
+_AFTER_A_RESET = ", Fabric Manager from Hopper on once no job runs and nvidia-smi -r has reset all GPUs"
+"""DU-09883; https://github.com/NVIDIA/nccl/issues/1488"""
 _OPEN_FILES = (
     "find which program holds them (/proc/sys/fs/file-nr, lsof) and restart it; raise fs.file-max only where that many"
     " are meant"
@@ -138,7 +140,8 @@ def _memory(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
         return Judgement(Status.PASS, message, evidence=lines(log, events))
     running = {row.name for row in rows(box.snapshot.units) if row.running is True}
     if gone := [*dict.fromkeys(unit for event in bad if (unit := _UNITS.get(event.part)) and unit not in running)]:
-        remedy = f"systemctl status {' '.join(gone)}: start again what does not run; then {_LESS_MEMORY}"
+        fabric = _AFTER_A_RESET if _UNITS["nv-fabricmanage"] in gone else ""
+        remedy = f"systemctl status {' '.join(gone)}: start again what does not run{fabric}; then {_LESS_MEMORY}"
         return _warning(Fault.SERVICE_KILLED, message, log, bad, remedy)
     return _warning(Fault.OUT_OF_MEMORY, message, log, bad)
 
@@ -267,7 +270,7 @@ CHECKS = (
     Check("kernel.bmc", _bmc, host("BMC"), remedy=Fault.BMC_SILENT.remedy),
     Check("kernel.out-of-memory", _memory_and_files,
         lambda _, at, __: (host_part(_BOUNCE) if at.part == _BOUNCE else host_part("free memory", at.part),),
-        remedy=f"restart the services that were killed (systemctl --failed); {_LESS_MEMORY}"),
+        remedy=f"{_LESS_MEMORY}; restart the services that were killed (systemctl --failed)"),
     Check("kernel.program-crash", _of_host(_crashed, "no crash in code of NVIDIA logged", "crashed"), host("programs"),
         remedy=Fault.PROGRAM_CRASHED.remedy),
 )  # fmt: skip
