@@ -21,7 +21,7 @@ def refusing(indexes: tuple[int, ...], code: int) -> dict[str, Json]:
 
 @pytest.mark.parametrize(("code", "due"), [
     (8, ("fail", "gpu-unpowered", "power cables")), (11, ("fail", "gpu-refused", "INTx")),
-    (999, ("unknown", None, "nvidia-smi -L")),
+    (999, ("fail", "gpu-lost", "")), (20, ("unknown", None, "nvidia-smi -L")),
 ])  # fmt: skip
 def test_what_the_code_says(code: int, due: tuple[str, str | None, str], tmp_path: Path) -> None:
     found = document(tmp_path, "l40s-x8", refusing((0,), code))
@@ -31,12 +31,31 @@ def test_what_the_code_says(code: int, due: tuple[str, str | None, str], tmp_pat
     assert [cause["id"] for cause in found["causes"]] == ([f"gpu/{CARD}"] if bad["fault"] else [])
 
 
+def test_an_unknown_error_of_every_gpu_blames_none(tmp_path: Path) -> None:
+    """It is the driver's, then."""
+    found = document(tmp_path, "l40s-x8", refusing(tuple(range(8)), 999))
+    assert {each["fault"] for each in found["findings"] if each["id"] == "gpu.lost"} == {None}
+
+
+def test_the_driver_s_reason_comes_before_that_of_nvml(tmp_path: Path) -> None:
+    line = f"NVRM: GPU {CARD}: GPU does not have the necessary power cables connected."
+    (cause,) = document(tmp_path, "l40s-x8", refusing((0,), 999), (line,))["causes"]
+    assert (cause["id"], cause["faults"]) == (f"gpu/{CARD}", ["gpu-unpowered"])
+
+
 def test_several_answers_name_no_gpu(tmp_path: Path) -> None:
     """One of the two lacks its power, and nobody knows which."""
     found = document(tmp_path, "l40s-x8", {**refusing((0,), 8), **refusing((1,), 999)})
     bad = {each["subject"]["bdf"]: each["status"] for each in found["findings"]
            if each["id"] == "gpu.lost" and each["status"] in ("fail", "unknown")}  # fmt: skip
     assert bad == {CARD: "unknown", OTHER: "unknown"}
+
+
+def test_lines_without_a_bus_id_are_of_the_gpu_that_is_lost(tmp_path: Path) -> None:
+    line = "NVRM: _issueRpcAndWait: rpcSendMessage failed with status 0x0000000f for fn 76!"
+    lost: Json = {"missing": "lost", "detail": "NVML 15: GPU is lost", "code": 15}
+    found = document(tmp_path, "dgx-station-a100", {"nvml nvmlDeviceGetHandleByIndex 2": lost}, (line,))
+    assert [(cause["id"], len(cause["explains"])) for cause in found["causes"]] == [("gpu/0000:81:00.0", 2)]
 
 
 @pytest.mark.parametrize(("argv", "code", "words"), [

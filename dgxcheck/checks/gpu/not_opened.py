@@ -23,8 +23,10 @@ GIVE_INTERRUPT = (
 _REASONS: Mapping[int | None, tuple[FaultKind, str, str]] = {
     NvmlReturn.INSUFFICIENT_POWER: (Fault.GPU_UNPOWERED, "its power cables are not properly attached", CONNECT_POWER),
     NvmlReturn.IRQ_ISSUE: (Fault.GPU_REFUSED, "the kernel detected an interrupt problem with it", GIVE_INTERRUPT),
+    NvmlReturn.UNKNOWN: (Fault.GPU_LOST, "it opens the others", ""),
 }
-"""What nvml.h says of the code of nvmlDeviceGetHandleByIndex_v2: a fault of this GPU, and nothing else."""
+"""What nvml.h says of the code of nvmlDeviceGetHandleByIndex_v2: a fault of this GPU, and nothing else. Of one GPU
+alone an unknown error is that of one that fell off the bus (https://github.com/rwth-i6/returnn/issues/1486)."""
 _TO_OPEN = (
     "run nvidia-smi -L as root; check dmesg for NVRM messages about the GPU, and that the driver's library and kernel"
     " module are of one version (cat /proc/driver/nvidia/version)"

@@ -46,9 +46,9 @@ _UNKNOWN_ACTION = "run nvidia-smi -q, which names the recovery action, and follo
 def _lost(box: Box) -> Judged:
     """Fails if a GPU stopped responding at either reading, if NVML reports it as lost in answer to queries about pairs,
     if it is bound to the NVIDIA driver, its device node can be opened and NVML does not list it, or if its config space
-    reads all ones while NVML is not available or cannot open it, or if NVML says why it does not: power cables, an
-    interrupt. Unknown if NVML counts it but cannot open it for another reason. A GPU that a container or another driver
-    hides is not judged.
+    reads all ones while NVML is not available or cannot open it, or if NVML says why it does not (power cables, an
+    interrupt) or opens others and has an unknown error for it. Unknown if NVML counts it but cannot open it otherwise.
+    A GPU that a container or another driver hides is not judged.
 
     Source: NVML_ERROR_GPU_IS_LOST; /sys/bus/pci/devices against nvmlDeviceGetCount; config of sysfs
     """
@@ -105,12 +105,19 @@ def _responds(box: Box, gpu: Device, unanswered: Sequence[Missing]) -> Judgement
         return skip("dependency-failed", "the GPU requires a reset: see gpu.reset-required")
     if worst.gap is Gap.TIMEOUT:
         return unjudged(worst)
-    # NVML counts a GPU that the driver does not start all the same, and gets no answer
-    if any(event.bdf == gpu.bdf and event.why and not event.past for event in box.log.not_started):
-        return skip("dependency-failed", "the driver says why it does not take the GPU: see kernel.gpu-start")
+    if _is_refused(box, gpu):
+        return _SEE_THE_LOG
     if worst.code == NvmlReturn.UNKNOWN and _is_to_be_reset(box, gpu):
         return judged(Fault.DRIVER_UNRESPONSIVE, f"stopped responding; {worst}", evidence=of_gaps(evidence), fails=True)
     return _gpu_lost(f"stopped responding; {worst}", evidence)
+
+
+_SEE_THE_LOG = skip("dependency-failed", "the driver says why it does not take the GPU: see kernel.gpu-start")
+
+
+def _is_refused(box: Box, gpu: Device) -> bool:
+    """Does the log say why the driver does not start it? NVML counts it all the same, and gets no answer."""
+    return any(event.bdf == gpu.bdf and event.why and not event.past for event in box.log.not_started)
 
 
 def _is_to_be_reset(box: Box, gpu: Device) -> bool:
@@ -168,10 +175,13 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
         if gpu.bdf in gone and len(gone) <= len(refused):
             return _gpu_lost(f"lost, its config space reads all ones; {refused[0]}", [refused[0], gone[gpu.bdf]])
         refused = refused[len(gone) :]
+    if refused and _is_refused(box, gpu):
+        return _SEE_THE_LOG
     if refused:
         # NVML counts GPUs that this user may not open, too (nvmlDeviceGetCount_v2)
         allowed = not in_container(box) and driver == "nvidia" and all_open
         is_this = len(_unlisted_gpus(box)) - len(gone) <= len(refused) and len({gap.code for gap in refused}) == 1
+        is_this &= (allowed and bool(box.nvml.gpus)) or refused[0].code != NvmlReturn.UNKNOWN
         return not_opened(refused[0], is_this) if allowed or refused[0].gap is not Gap.DENIED else unjudged(refused[0])
     if lost and len(_unlisted_gpus(box)) <= len(lost) and _may_be_of_nvidia(gpu):
         return _gpu_lost(f"lost, NVML cannot open it; {lost[0]}", lost)

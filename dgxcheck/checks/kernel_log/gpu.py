@@ -25,7 +25,7 @@ from dgxcheck.checks.kernel_log.device_log import (
 )
 from dgxcheck.checks.placement.missing import missing, place_of
 from dgxcheck.components.component import DRIVER, Component, host_part
-from dgxcheck.facts.bdf import nameless
+from dgxcheck.facts.bdf import is_unplaced, nameless
 from dgxcheck.facts.faults import GPU_DEAD, MODULES_REFUSED, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import NVIDIA, OF_THE_KERNEL
@@ -172,8 +172,11 @@ def _only_unlisted(box: Box) -> Device | None:
 
 
 def _blame_off_bus(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The GPU; also the place of one that is missing, where PCI does not list it any more."""
-    yield from gpu_itself(box, at, judgement)
+    """The GPU, of lines that name none the one that NVML lost; also the place of one that is missing, where PCI does
+    not list it any more."""
+    lost = not isinstance(box.nvml, Missing) and box.nvml.lost
+    one = _only_unlisted(box) if is_unplaced(at.bdf) and lost else None
+    yield from gpu_itself(box, at if one is None else box.subject(one), judgement)
     yield from place_of(box, at.bdf)
 
 
