@@ -36,6 +36,7 @@ _HARMLESS = {
     r"Failed to (?:(?:process|submit) command [A-Z]|[a-z]+ [a-z]+ ?\[-\d+\]$)":
         "of EFA, what a program asked for; a time-out has a line of its own",
     "NV_PF0_(?:INITIAL_AND_TOTAL_VFS|VF_STRIDE)": "numbers of virtual functions, which a guest does not see",
+    "error retrieving numa node": "of nvidia-fs, where firmware names no node: one socket, or a guest (nvfs-pci.c)",
     "query_mcia|module_eeprom|Port module event": "a module that cannot be asked; read by kernel.port-module",
 }
 """Expressions, and why such a line is no error of the driver, or is read elsewhere."""

@@ -37,6 +37,7 @@ def of_driver(*lines: str, folder: Path) -> list[Any]:
     (f"{HCA}mlx5_cmd_out_err:838:(pid 1): ACCESS_REG(0x805) op_mod(0x1) failed, status bad parameter(0x3)", None),
     ("nvidia 0000:06:00.0:   device [10de:2330] error status/mask=00001000/0000a000", None),
     ("NVRM: GPU1 kbifCacheVFInfo_GB100: Unable to read NV_PF0_INITIAL_AND_TOTAL_VFS", None),  # NVIDIA/nccl issue 2241
+    ("nvidia-fs:warning: error retrieving numa node for device 0000:09:00.0", None),
     (f"{HCA}mlx5_query_mcia:312:(pid 4242): query_mcia_reg failed: status: 0x3", None),
     ("nvidia 0000:06:00.0: VF BAR 0 [mem size 0x1000 64bit pref]: failed to assign", None),
     ("nvidia 0000:06:00.0: Direct firmware load for nvidia/570.86.15/gsp_ga10x.bin failed with error -2", None),
