@@ -298,6 +298,9 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("md/raid1:md0: Disk failure on sda2, disabling device.",), "kernel.disk", Fault.DISK_ERRORS),
     (("EXT4-fs error (device sda2): ext4_lookup:1785: inode #2: comm ls: bad",), "kernel.file-system",
      Fault.FILE_SYSTEM),
+    # Linux fs/ext4/super.c, at each mount and once a day until fsck has run
+    *(((f"EXT4-fs (sda2): {words}",), "kernel.file-system", Fault.FILE_SYSTEM) for words in (
+        "error count since last fsck: 3", "warning: mounting fs with errors, running e2fsck is recommended")),
     (("EXT4-fs (sda2): Remounting filesystem read-only",), "kernel.file-system", Fault.FILE_SYSTEM_READ_ONLY),
     (("BTRFS info (device sda1 state E): forced readonly",), "kernel.file-system", Fault.FILE_SYSTEM_READ_ONLY),
     (("EXT4-fs (sda2): Delayed block allocation failed for inode 12 at logical offset 0 with max blocks 2048 with error"

@@ -45,6 +45,7 @@ _FILE_SYSTEM = (
     Form("EXT4-fs error (device ", rf"{_NAME}\): "),
     Form(
         "EXT4-fs (", rf"{_NAME}\): (?:Remounting filesystem read-only|failed to convert unwritten extents"
+        r"|error count since last fsck: |warning: mounting fs with errors, "
         r"|[Dd]elayed block allocation failed for inode \d{1,20} at .{1,80} with error -?(?!122\b)\d)",
     ),
     Form("Aborting journal on device ", r"(?P<disk>[a-z][\w!]{0,31}(?:-\d{1,4})?)-\d{1,10}\."),
