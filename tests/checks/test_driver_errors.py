@@ -89,6 +89,11 @@ def test_a_fatal_error_of_confidential_computing_ends_the_work(tmp_path: Path) -
     assert (found["status"], found["fault"]) == ("fail", "confidential-computing")
 
 
+def test_a_pcie_error_of_another_device_explains_nothing(tmp_path: Path) -> None:
+    error = "nvme 0000:41:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)"
+    assert [each["status"] for each in of_driver(error, UNKNOWN, folder=tmp_path)] == ["warn"]
+
+
 def test_an_xid_of_another_gpu_hours_ago_explains_nothing(tmp_path: Path) -> None:
     path = tmp_path / "dmesg.txt"
     path.write_text(f"[  100.000000] NVRM: Xid (PCI:0000:07:00): 62, pid=1, name=x, 0\n[ 9000.000000] {UNKNOWN}\n")

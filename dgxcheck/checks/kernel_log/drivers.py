@@ -63,9 +63,10 @@ def _subject(box: Box, driver: str, bdf: str) -> Subject:
 
 
 def _is_detail(log: KernelLog, error: DriverError) -> bool:
-    """Of an event of its device, or one that this driver logged within a minute; a program's own Xid has none."""
+    """Of an event of its device, a PCIe error among them, or one that this driver logged within a minute; a program's
+    own Xid has none."""
     events: list[LoggedEvent] = [*log.hcas] if error.driver != NVIDIA else [*events_of(log, *_OF_HOST)]
-    events += (each for each in log.pcie if each.severity != "corrected")
+    events += (each for each in log.pcie if each.severity != "corrected" and each.bdf == error.bdf)
     for name in _OF_GPUS if error.driver == NVIDIA else ():
         events += getattr(log, name)
     return any(
