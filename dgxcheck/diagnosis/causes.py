@@ -265,14 +265,15 @@ def refused_clients(
     shared = [each for each in blamed[leading[0]] if all(each in blamed[key] for key in leading)] if leading else []
     components = tuple(dict.fromkeys((*(blamed[key][0] for key in leading), *shared)))
     others = [key for key in blamed if key not in leading] if components else []
-    hung = tuple(dict.fromkeys(blamed[key][0] for key in failed if _is_of_firmware(bad[key])))
+    hung = tuple(dict.fromkeys(blamed[key][0] for key in failed if _hangs(bad[key])))
     waiting = {key: hung for key in blamed if hung and bad[key].judgement.fault in _WAITS}
     return waiting | {key: components for key in others if _is_of_client(bad[key], of_start)}
 
 
-def _is_of_firmware(finding: Finding) -> bool:
-    """Did the firmware of a GPU time out, for which tasks and queries to the driver then wait?"""
-    return any(event.number in _GSP_TIMEOUTS for event in finding.judgement.events)
+def _hangs(finding: Finding) -> bool:
+    """Does a GPU alone not respond, or did its firmware time out? Tasks and queries to the driver wait for it then."""
+    silent = finding.judgement.fault is Fault.DRIVER_UNRESPONSIVE and finding.subject.kind == "gpu"
+    return silent or any(event.number in _GSP_TIMEOUTS for event in finding.judgement.events)
 
 
 _GSP_TIMEOUTS = (119, 120)

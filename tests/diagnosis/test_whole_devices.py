@@ -281,13 +281,19 @@ def test_ports_of_cards_for_storage_may_have_no_cable(
     assert len(causes(tmp_path, base, facts)) == due
 
 
-@pytest.mark.parametrize(("task", "lost", "due"), [
-    ("nvidia-smi", True, [["gpu-lost", "driver-stuck"]]), ("nv-hostengine", False, [["driver-stuck"]]),
-    ("python3", True, [["gpu-lost"], ["tasks-hung"]]),
+IS_LOST: dict[str, Json] = {"nvml nvmlDeviceGetHandleByIndex 2": LOST}
+IS_SILENT: dict[str, Json] = {"nvml nvmlDeviceGetPowerUsage 0000:0a:00.0": {"missing": "timeout"}}
+
+
+@pytest.mark.parametrize(("task", "facts", "due"), [
+    ("nvidia-smi", IS_LOST, [["gpu-lost", "driver-stuck"]]), ("nv-hostengine", {}, [["driver-stuck"]]),
+    ("nvidia-smi", IS_SILENT, [["driver-unresponsive", "driver-stuck"]]),
+    ("python3", IS_LOST, [["gpu-lost"], ["tasks-hung"]]),
 ])  # fmt: skip
-def test_nvidia_smi_hangs_in_the_driver(task: str, lost: bool, due: list[list[str]], tmp_path: Path) -> None:
+def test_nvidia_smi_hangs_in_the_driver(
+    task: str, facts: dict[str, Json], due: list[list[str]], tmp_path: Path
+) -> None:
     """Also where the log has no stack of it; of a program nobody knows for what it waits."""
-    facts: dict[str, Json] = {"nvml nvmlDeviceGetHandleByIndex 2": LOST} if lost else {}
     found = causes(tmp_path, "dgx-1-v100", facts, (f"INFO: task {task}:4711 blocked for more than 120 seconds.",))
     assert [cause["faults"] for cause in found] == due
 
