@@ -235,7 +235,7 @@ def replacing(box: Box, component: Component, faults: Collection[FaultKind | Non
     """What to replace. Data on an array without redundancy can be saved until a disk of it is lost."""
     bare = any(row.name == component.name and row.level in ("raid0", "linear") for row in arrays_of(box))  # md(4)
     if component.kind == "disk" and bare:
-        if {*faults} <= {Fault.DISK_ERRORS}:
+        if {*faults} <= {Fault.DISK_ERRORS, Fault.TASKS_HUNG}:
             return Instruction(code="replace-one-disk", values={"name": component.name, "members": ()})
         return Instruction(code="restore-array", values={"array": component.name})
     if component.part == "power supply" and not is_power_of_a_card(box, component):

@@ -114,6 +114,16 @@ REPORTS: list[tuple[str, Facts, list[str], str, set[str], set[str]]] = [
     ("dgx-h100", {}, ["mlx5_core 0000:29:00.0 ens6f0np0: TX timeout detected",  # NVIDIA/NVSentinel issue 1334
       "watchdog: BUG: soft lockup - CPU#14 stuck for 26s! [swapper/14:0]",
       "RIP: 0010:mlx5e_poll_ico_cq+0x5c/0x2a0 [mlx5_core]"], "hca/0000:29:00.0", {"inspect"}, {"reset-gpu", "replace"}),
+    # MiaAI-Lab/DeepSeek-v4-Flash-DSpark-2x-DGX-Spark issue 146: an adapter that did not come back after a PCIe error
+    ("hgx-h100", {}, ["pcieport 0000:13:01.0: AER: Uncorrected (Fatal) error received: 0000:18:00.0",
+      "mlx5_core 0000:18:00.0: AER: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer",
+      "mlx5_core 0000:18:00.0: mlx5_pci_slot_reset: wait vital failed with error code: -110",
+      "pcieport 0000:17:00.0: AER: device recovery failed",
+      "watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [irq/40-aerdrv:555]",
+      "RIP: 0010:mlx5_pci_slot_reset+0x5c/0x2a0 [mlx5_core]"], "hca/0000:18:00.0", {"inspect"}, {"replace"}),
+    # Linux kernel/hung_task.c: what waits for a disk
+    ("dgx-h100", {}, ["nvme nvme3: I/O 45 (I/O Cmd) QID 12 timeout, aborting",
+      "INFO: task jbd2/md1-8:900 blocked for more than 122 seconds."], "disk/md1", {"inspect"}, {"replace", "reboot"}),
     ("dgx-h100", {}, ["mlx5_core 0000:29:00.0 ens6f0np0: ERR CQE on SQ: 0x1dbb"],  # Linux en/reporter_tx.c
       "hca/0000:29:00.0", {"inspect"}, {"reset-gpu", *REPLACING}),
     ("dgx-h100", {}, ["gdrdrv:gdrdrv_pin_buffer:nvidia_p2p_get_pages(va=704fe0000 len=327680 p2p_token=0 va_space=0)"

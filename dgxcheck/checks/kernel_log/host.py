@@ -11,7 +11,9 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, Judge, saying
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.host.disks import by_disk
 from dgxcheck.checks.kernel_log.device_log import events_of, lines, nothing_logged, reach
+from dgxcheck.checks.kernel_log.storage import blame_disk
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -32,6 +34,8 @@ _UNITS = {
 """By the name of a process its service: GPUs, fabric or scheduler miss it at once."""
 _BY_LIMIT = "cgroup"
 _BESIDE_S = 60.0
+_WAITS_S = 300.0
+"""A task is reported after two minutes in which it waited (``kernel.hung_task_timeout_secs``)."""
 _BOUNCE = "bounce buffers"
 _LOCKED = (
     "read RIP and call trace below these lines: they name the code in which the CPU ran, its module in brackets; look"
@@ -113,15 +117,20 @@ def _in_module(event: HostEvent) -> str:
 
 
 def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The adapters in whose driver CPUs hang and whose queues stalled (NVIDIA/NVSentinel issue 1334), or a file server
-    that does not respond, for which tasks wait; the driver; else the kernel."""
+    """The adapters in whose driver CPUs hang, and whose queues stalled (NVIDIA/NVSentinel issue 1334) or whose firmware
+    does not respond; a disk with errors at that time, or a file server that does not respond, for which tasks wait; the
+    driver; else the kernel."""
     if judgement.fault is Fault.DRIVER_STUCK:
         yield DRIVER
         return
-    if any(event.group.startswith(_MLX5) for event in events_of(box.log, "hung")):
-        stalled = (event.bdf for event in box.log.hcas if event.trouble == "stalled" and not event.past)
-        for bdf in dict.fromkeys(stalled):
+    hung = events_of(box.log, "hung")
+    if any(event.group.startswith(_MLX5) for event in hung):
+        silent = (event.bdf for event in box.log.hcas if event.trouble in ("stalled", "firmware") and not event.past)
+        for bdf in dict.fromkeys(silent):
             yield component_of(box, Subject(kind="hca", name=bdf, bdf=bdf))
+    for disk in dict.fromkeys(name for name, event in by_disk(box, box.log)
+                              if any(abs(event.seconds - each.seconds) <= _WAITS_S for each in hung)):  # fmt: skip
+        yield from blame_disk(box, Subject(kind="disk", name=disk, bdf=None), judgement)
     if any(not event.past for event in events_of(box.log, "file server")):
         yield host_part("file server")
     yield host_part("kernel")

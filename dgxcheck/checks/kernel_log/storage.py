@@ -82,7 +82,7 @@ def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     return Judgement(status, f"{message}{reach(log)}", *facts, fault=fault, events=on_pcie, remedy=remedy)
 
 
-def _blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+def blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The array that the disk is or was in, else the disk; the volumes of a RAID controller."""
     if judgement.fault is Fault.RAID_ALARM:
         yield host_part(f"RAID controller {at.name}")
@@ -175,11 +175,11 @@ def _blame_file_system(box: Box, at: Subject, judgement: Judgement) -> Iterator[
     if judgement.fault is Fault.FILE_SERVER:
         yield host_part("file server")
     else:
-        yield from _blame_disk(box, at, judgement)
+        yield from blame_disk(box, at, judgement)
 
 
 CHECKS = (
-    Check("kernel.disk", _disks, _blame_disk,
+    Check("kernel.disk", _disks, blame_disk,
         remedy="read its state (smartctl -a, nvme smart-log), check cable and backplane"),
     Check("kernel.file-system", _file_systems, _blame_file_system,
         remedy="check for earlier I/O errors of the disk (smartctl -a, nvme smart-log); back the data up; at the"
