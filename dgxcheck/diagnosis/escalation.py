@@ -169,6 +169,8 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
         causing = others
     if Fault.XID_LINK_OFF in causing:
         causing -= {Fault.NVLINK_DOWN}  # switched off by software, which is no fault of the link
+    if causing >= {Fault.PORT_DISABLED, Fault.PORT_MODULE}:  # a module with an error keeps its port down
+        return ("inspect", *Fault.PORT_DISABLED.steps)
     ordered = sorted(causing, key=EVERY_FAULT.index)
     if causing and all(fault.alone for fault in causing):
         return ordered[0].steps

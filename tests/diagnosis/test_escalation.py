@@ -69,6 +69,7 @@ def of(kind: Kind, part: str, *faults: FaultKind) -> list[Step]:
         ("link", "", {Fault.LINK_SLOW}, ["change-setting", "power-cycle", "reseat", "field-diagnostic", "replace"]),
         ("port", "", {Fault.PORT_DOWN}, ["inspect", "reseat", "replace"]),
         ("port", "", {Fault.PORT_DISABLED}, ["change-setting", "reseat", "replace"]),
+        ("port", "", {Fault.PORT_DISABLED, Fault.PORT_MODULE}, ["inspect", "change-setting", "reseat", "replace"]),
         ("hca", "", {Fault.HCA_NOT_STARTED}, ["load-module", "power-cycle", "reseat", "replace"]),
         ("subnet-manager", "", {Fault.NO_SUBNET_MANAGER}, ["inspect", "restart-service"]),
         ("host", "memlock limit", {Fault.MEMLOCK}, ["change-setting"]),
