@@ -6,7 +6,7 @@ from typing import get_args
 
 from dgxcheck.facts.faults import BY_WORD, Fault
 from dgxcheck.facts.measurement import How, Measurement, NotMeasured
-from dgxcheck.facts.missing import GAPS_BY_VALUE, Gap, Json, Missing, need, or_gap
+from dgxcheck.facts.missing import GAPS_BY_VALUE, Gap, Json, Missing, items_of, members_of, need, or_gap, text_of
 from dgxcheck.facts.tool_outputs import Outcome, ToolReport
 from dgxcheck.source.protocol import Source
 
@@ -26,11 +26,11 @@ def measurement(source: Source) -> tuple[Measurement, ...]:
 
 def _measurement(key: str, fact: Json) -> Measurement:
     _, kind, a, *rest = [*key.split(" "), "", ""]
-    members: dict[str, Json] = fact if isinstance(fact, dict) else {}
+    members = members_of(fact)
+    unit, method, tool, how = (text_of(members.get(name)) for name in ("unit", "method", "tool", "how"))
     return Measurement(
-        kind=kind, a=a, b=" ".join(filter(None, rest)), value=_value(key, fact), unit=_text(members, "unit"),
-        method=_text(members, "method"), tool=_text(members, "tool"), how=_HOWS.get(_text(members, "how"), "imported"),
-        samples=_numbers(members.get("samples")), runs=_runs(members.get("runs")),
+        kind=kind, a=a, b=" ".join(filter(None, rest)), value=_value(key, fact), unit=unit, method=method, tool=tool,
+        how=_HOWS.get(how, "imported"), samples=_numbers(members.get("samples")), runs=_runs(members.get("runs")),
         more={name: value for name, value in members.items() if name not in _OWN},
     )  # fmt: skip
 
@@ -39,14 +39,14 @@ def _value(key: str, fact: Json) -> int | float | bool | Missing | NotMeasured |
     if not isinstance(fact, dict):
         return Missing(Gap.GARBLED, key, "no object in the recording")
     if "missing" in fact:
-        gap = GAPS_BY_VALUE.get(_text(fact, "missing"), Gap.GARBLED)
-        return Missing(gap, key, _text(fact, "detail"))
+        gap = GAPS_BY_VALUE.get(text_of(fact.get("missing")), Gap.GARBLED)
+        return Missing(gap, key, text_of(fact.get("detail")))
     code = fact.get("code")
     code = code if isinstance(code, int) else None
     if "skipped" in fact:
-        return NotMeasured(_text(fact, "skipped"), _text(fact, "detail"), code)
+        return NotMeasured(text_of(fact.get("skipped")), text_of(fact.get("detail")), code)
     if "failed" in fact:
-        return NotMeasured("failed", _text(fact, "detail"), code, _text(fact, "failed"))
+        return NotMeasured("failed", text_of(fact.get("detail")), code, text_of(fact.get("failed")))
     if (value := fact.get("value")) is None and "value" in fact:
         return None
     if isinstance(value, int | float) and abs(value) <= MOST:
@@ -54,20 +54,14 @@ def _value(key: str, fact: Json) -> int | float | bool | Missing | NotMeasured |
     return Missing(Gap.GARBLED, key, "no figure in the recording")
 
 
-def _text(members: dict[str, Json], name: str) -> str:
-    value = members.get(name)
-    return value if isinstance(value, str) else ""
-
-
 def _numbers(value: Json) -> tuple[float, ...]:
-    found = value[:MOST_SAMPLES] if isinstance(value, list) else []
+    found = items_of(value)[:MOST_SAMPLES]
     return tuple(float(each) for each in found if isinstance(each, int | float) and abs(each) <= MOST)
 
 
 def _runs(value: Json) -> tuple[float, ...]:
     """Of ``[{"value": .., "from": ..}, ..]`` the values."""
-    found = value if isinstance(value, list) else []
-    return _numbers([each.get("value") if isinstance(each, dict) else None for each in found])
+    return _numbers([each.get("value") for each in map(members_of, items_of(value))])
 
 
 KIND = "report"
@@ -84,14 +78,16 @@ def tool_reports(source: Source) -> tuple[ToolReport, ...] | Missing:
 
 
 def _report(words: list[str], fact: Json) -> ToolReport | None:
-    outcome = _OUTCOMES.get(str(fact.get("outcome"))) if isinstance(fact, dict) else None
-    if outcome is None or not isinstance(fact, dict) or len(words) < 4:
+    members = members_of(fact)
+    outcome = _OUTCOMES.get(str(members.get("outcome")))
+    if outcome is None or len(words) < 4:
         return None
-    count, word, text = fact.get("count"), _text(fact, "fault")[:_MOST_TEXT], _text(fact, "text")[:_MOST_TEXT]
+    tool, word, text = (text_of(members.get(name))[:_MOST_TEXT] for name in ("tool", "fault", "text"))
+    count = members.get("count")
     is_word = not word or word in BY_WORD
     return ToolReport(
         subject=words[2],
-        tool=_text(fact, "tool")[:_MOST_TEXT],
+        tool=tool,
         topic=" ".join(words[3:]),
         outcome=outcome,
         fault=BY_WORD.get(word) if is_word else Fault.TEST_FAILED,

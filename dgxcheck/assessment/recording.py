@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 from dgxcheck import __version__
 from dgxcheck.assessment.progress import SILENT, Progress
-from dgxcheck.facts.missing import BadInput, Json, Missing
+from dgxcheck.facts.missing import BadInput, Json, Missing, text_of
 from dgxcheck.facts.record import Record
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.source.recording.anonymize import anonymized
@@ -94,8 +94,7 @@ def _provenance(source: Source) -> Json:
 
 def _machine(lines: GroupedFacts) -> str:
     """What ``dgxcheck recordings`` says of the box: the product that its firmware names."""
-    product = RecordedSource(lines, Origin("recording")).text("/sys/class/dmi/id/product_name")
-    return product.strip() if isinstance(product, str) else ""
+    return text_of(RecordedSource(lines, Origin("recording")).text("/sys/class/dmi/id/product_name")).strip()
 
 
 def _later(recorder: RecordingSource, window: float | None, progress: Progress) -> bool:

@@ -124,6 +124,21 @@ def rows(listed: tuple[T, ...] | Missing) -> tuple[T, ...]:
     return () if isinstance(listed, Missing) else listed
 
 
+def members_of(value: object) -> dict[str, Json]:
+    """The members of a JSON object; none of what is no object."""
+    return value if isinstance(value, dict) else {}
+
+
+def items_of(value: object) -> list[Json]:
+    """The items of a JSON list; none of what is no list."""
+    return value if isinstance(value, list) else []
+
+
+def text_of(value: object) -> str:
+    """A text; empty for a gap and for what is no text."""
+    return value if isinstance(value, str) else ""
+
+
 _WORDS = {
     Gap.ABSENT: "not there", Gap.UNSUPPORTED: "not supported", Gap.DENIED: "not permitted",
     Gap.GARBLED: "makes no sense", Gap.LOST: "the device stopped answering", Gap.TIMEOUT: "no answer in time",
@@ -178,7 +193,7 @@ def gap_from_json(members: dict[str, Json], where: str) -> Missing:
     """
     kind, detail, code = members["missing"], members.get("detail"), members.get("code")
     gap = GAPS_BY_VALUE.get(kind, Gap.GARBLED) if isinstance(kind, str) else Gap.GARBLED
-    text = detail if isinstance(detail, str) else ""
+    text = text_of(detail)
     if isinstance(code, bool) or not isinstance(code, int):
         number = text[5:].partition(":")[0] if text.startswith("NVML ") else ""
         code = int(number) if number.isdecimal() and number.isascii() and len(number) < 5 else None

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard, TypeVar
 from dgxcheck.checks.engine.wording import against
 from dgxcheck.facts.ids import NVLINK_MAX_LINKS
 from dgxcheck.facts.inventory import Part
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, items_of, members_of, text_of
 from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.node import COMPARED, LEVELS, VERDICTS, GpuLinks, Identity, LikeMachines, NodeFault, Result
 from dgxcheck.source.state_file import is_date
@@ -61,14 +61,14 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
     versions = _versions(document)
     return Result(
         node=_text(document, "host", "the host's name"),
-        live=_members(document.get("source")).get("kind") == "live",
+        live=members_of(document.get("source")).get("kind") == "live",
         generated_at=_date(document),
         level=_word(document, "level", LEVELS),
         verdict=verdict,
         score=_score(document),
         group=shared.one(_group(document, versions)),
         versions=versions,
-        nvlink_domains=tuple(each for each in _all(document.get("nvlink_domains")) if isinstance(each, str)),
+        nvlink_domains=tuple(each for each in items_of(document.get("nvlink_domains")) if isinstance(each, str)),
         nvlinks=_nvlinks(document),
         faults=faults,
         passed=shared.one(passed),
@@ -82,16 +82,6 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
         unread=shared.one(_skipped(document, findings, whole, UNREAD)),
         gpus_at=shared.one(_gpus_at(document)),
     ), figures
-
-
-def _all(value: Json) -> list[Json]:
-    """The items of a list; none of what is no list."""
-    return value if isinstance(value, list) else []
-
-
-def _members(value: Json) -> dict[str, Json]:
-    """The members of an object; none of what is no object."""
-    return value if isinstance(value, dict) else {}
 
 
 def _text(document: Mapping[str, Json], name: str, what: str) -> str:
@@ -142,7 +132,7 @@ def _list(document: Mapping[str, Json], name: str) -> list[dict[str, Json]]:
         raise NotAResult(f"{name!r} is no list")
     if not all(isinstance(each, dict) for each in value):
         raise NotAResult(f"{name!r} holds something else than findings")
-    findings = [_members(each) for each in value]
+    findings = [members_of(each) for each in value]
     for finding in findings:
         _word(finding, "status", _STATUSES)
     return findings
@@ -169,13 +159,13 @@ def _is_figure(value: object) -> TypeGuard[int | float]:
 
 def _counts(finding: Mapping[str, Json]) -> bool:
     count = finding.get("acknowledged")
-    lapsed = bool(_members(count).get("lapsed"))
+    lapsed = bool(members_of(count).get("lapsed"))
     return finding.get("status") in ("warn", "unknown", "fail") and (not count or lapsed)
 
 
 def _causes(document: Mapping[str, Json], findings: list[dict[str, Json]], whole: bool) -> Mapping[str, _Cause]:
     """By key of the finding."""
-    found = [cause for cause in _all(document.get("causes")) if isinstance(cause, dict)]
+    found = [cause for cause in items_of(document.get("causes")) if isinstance(cause, dict)]
     if not whole:
         by_id = {str(each.get("id")): (str(each.get("id")), _step(each)) for each in found}
         named = ((str(finding.get("key")), str(finding.get("cause"))) for finding in findings)
@@ -183,13 +173,12 @@ def _causes(document: Mapping[str, Json], findings: list[dict[str, Json]], whole
     return {
         str(key): (str(each.get("id")), _step(each.get("action")))
         for each in found
-        for key in _all(each.get("explains"))
+        for key in items_of(each.get("explains"))
     }
 
 
 def _step(action: Json) -> str:
-    word = _members(action).get("action")
-    return word if isinstance(word, str) else ""
+    return text_of(members_of(action).get("action"))
 
 
 def _fault(finding: Mapping[str, Json], whole: bool, causes: Mapping[str, _Cause]) -> NodeFault:
@@ -223,12 +212,12 @@ def _named(subject: Json) -> str:
 def _group(document: Mapping[str, Json], versions: Mapping[str, Sequence[str]]) -> LikeMachines:
     profile = document.get("profile")
     name = profile.get("name") if isinstance(profile, dict) else profile
-    models = (f"{count} x {model}" for model, count in sorted(_members(document.get("gpus")).items()))
+    models = (f"{count} x {model}" for model, count in sorted(members_of(document.get("gpus")).items()))
     return LikeMachines(str(name or ""), ", ".join(models), ", ".join(versions.get("driver", ())))
 
 
 def _versions(document: Mapping[str, Json]) -> dict[str, tuple[str, ...]]:
-    found = _members(document.get("versions")).items()
+    found = members_of(document.get("versions")).items()
     return {name: tuple(map(str, each)) for name, each in found if isinstance(each, list)}
 
 
@@ -240,21 +229,21 @@ def _identity(document: dict[str, Json]) -> Identity:
 
 
 def _gpus_at(document: Mapping[str, Json]) -> frozenset[str]:
-    parts = map(_members, _all(document.get("parts")))
+    parts = map(members_of, items_of(document.get("parts")))
     return frozenset(str(part.get("at"))[:_PART_CHARACTERS] for part in parts if part.get("kind") == "gpu")
 
 
 def _devices(document: Mapping[str, Json]) -> dict[str, int]:
     """A driver that does not answer lists no GPU, and counts none."""
-    listed = [count for count in _members(document.get("gpus")).values() if isinstance(count, int)]
-    hcas = sum(_members(part).get("kind") == "hca" for part in _all(document.get("parts")))
+    listed = [count for count in members_of(document.get("gpus")).values() if isinstance(count, int)]
+    hcas = sum(members_of(part).get("kind") == "hca" for part in items_of(document.get("parts")))
     return {kind: number for kind, number in (("GPU", sum(listed)), ("HCA", hcas)) if number}
 
 
 def _nvlinks(document: Mapping[str, Json]) -> dict[str, GpuLinks]:
     read: dict[str, GpuLinks] = {}
-    for name, links in _members(document.get("nvlinks")).items():
-        wired, down = (_members(links).get(word) for word in ("wired", "down"))
+    for name, links in members_of(document.get("nvlinks")).items():
+        wired, down = (members_of(links).get(word) for word in ("wired", "down"))
         if isinstance(wired, int) and isinstance(down, list) and 0 <= len(down) <= wired <= NVLINK_MAX_LINKS:
             read[name] = GpuLinks(wired, tuple(link for link in down if isinstance(link, int)))
     return read
@@ -271,9 +260,9 @@ def _skipped(
     if whole:
         skips = ((str(each.get("reason")), str(each.get("id"))) for each in findings if each.get("status") == "skip")
         return frozenset(check for reason, check in skips if not reasons or reason in reasons)
-    skipped = _members(document.get("skipped"))
+    skipped = members_of(document.get("skipped"))
     of_reasons = skipped.values() if not reasons else (skipped.get(reason) for reason in reasons)
-    return frozenset(str(check) for ids in of_reasons for check in _all(ids))
+    return frozenset(str(check) for ids in of_reasons for check in items_of(ids))
 
 
 _PART_CHARACTERS = 64
@@ -282,7 +271,7 @@ _PART_CHARACTERS = 64
 
 def parts_of(document: Json) -> Iterator[Part]:
     """GPUs, HCAs, DIMMs and the machine itself; what has no serial number is left out."""
-    for each in _all(_members(document).get("parts")):
+    for each in items_of(members_of(document).get("parts")):
         if isinstance(each, dict) and isinstance(each.get("serial"), str) and each["serial"]:
             words = (str(each.get(name) or "")[:_PART_CHARACTERS] for name in ("kind", "serial", "at", "model"))
             kind, serial, at, model = words
@@ -291,8 +280,8 @@ def parts_of(document: Json) -> Iterator[Part]:
 
 def _gauges(found: Json) -> dict[str, tuple[float, ...]]:
     gauges: dict[str, tuple[float, ...]] = {}
-    for name, values in _members(found).items():
-        figures = tuple(value for value in _all(values) if _is_figure(value))
-        if len(figures) == len(_all(values)) and len(figures) in (2, 3):
+    for name, values in members_of(found).items():
+        figures = tuple(value for value in items_of(values) if _is_figure(value))
+        if len(figures) == len(items_of(values)) and len(figures) in (2, 3):
             gauges[name] = figures
     return gauges

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.inventory import Part
-from dgxcheck.facts.missing import BadInput, Json
+from dgxcheck.facts.missing import BadInput, Json, members_of
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.fleet.document import NotAResult, SharedStrings, parts_of, result_of
 from dgxcheck.fleet.judge import refuse_future
@@ -181,8 +181,8 @@ class _Shortened:
         bare = tuple(replace(part, gauges={}) for part in parts_of(document))
         parts = self._one(bare, tuple((part.kind, part.serial, part.at) for part in bare))
         date = datetime.fromisoformat(result.generated_at.removesuffix("Z")).replace(tzinfo=timezone.utc)
-        boot = document.get("boot_id") if isinstance(document, dict) else None
-        return Visit(at_s=date.timestamp(), result=kept, boot=self._one(str(boot or "")), parts=parts)
+        boot = str(members_of(document).get("boot_id") or "")
+        return Visit(at_s=date.timestamp(), result=kept, boot=self._one(boot), parts=parts)
 
 
 def history_of(visits: Iterable[Visit], gauges: Gauges | None = None, unread: Sequence[Unread] = ()) -> History:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, items_of, members_of
 from dgxcheck.measure import plan
 from dgxcheck.measure.publishable import publishable_facts
 from dgxcheck.survey import Snapshot
@@ -45,8 +45,8 @@ def remeasure(
 
 def _rate(facts: Mapping[str, Json], key: str) -> bool:
     """Is the fact a rate or time, which other load can worsen? Counts of wrong words are not."""
-    fact = facts.get(key)
-    return isinstance(fact, dict) and "value" in fact and fact.get("unit") in RATES
+    fact = members_of(facts.get(key))
+    return "value" in fact and fact.get("unit") in RATES
 
 
 def best(first: Json, second: Json) -> Json:
@@ -56,8 +56,7 @@ def best(first: Json, second: Json) -> Json:
     a, b = first.get("value"), second.get("value")
     if not isinstance(a, int | float) or not isinstance(b, int | float):
         return first
-    retries = first.get("retries")
-    earlier = retries if isinstance(retries, list) else []
+    earlier = items_of(first.get("retries"))
     less_is_better = first.get("unit") in ("us", "ns")
     if (b < a) if less_is_better else (b > a):
         return {**second, "retries": [*earlier, a]}

@@ -8,7 +8,7 @@ from dgxcheck.facts.bdf import bus_order, is_unplaced
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import STATED_CONTAINER, STATED_NAMED
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, items_of, text_of
 from dgxcheck.facts.sysfs import INFINIBAND, NODES, PCI_DEVICES
 from dgxcheck.facts.typical import gathered
 from dgxcheck.readers.kernel_log.excerpt import DOMAIN
@@ -81,11 +81,10 @@ def _functions_of_hcas(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The PCI function of each InfiniBand device, as mst lists it, or the one whose serial number is its node GUID."""
     bdfs = gathered((fact, key.rpartition(" ")[2]) for key, fact in facts.items()
                     if key.startswith(f"stated {SERIAL} ") and isinstance(fact, str))  # fmt: skip
-    names = facts.get(f"names {INFINIBAND}")
     found: dict[str, Json] = {}
-    for name in names if isinstance(names, list) else []:
-        guid = facts.get(f"text {INFINIBAND}/{name}/node_guid")
-        same = bdfs.get(guid.strip().replace(":", ""), []) if isinstance(guid, str) else []
+    for name in items_of(facts.get(f"names {INFINIBAND}")):
+        guid = text_of(facts.get(f"text {INFINIBAND}/{name}/node_guid"))
+        same = bdfs.get(guid.strip().replace(":", ""), [])
         listed = facts.get(f"{PCI_OF} {name}")
         if isinstance(listed, str) or len(same) == 1:
             found[f"link {INFINIBAND}/{name}/device"] = f"../../../{listed if isinstance(listed, str) else same[0]}"

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from dgxcheck.facts.inventory import Count, Remembered
 from dgxcheck.facts.kernel_log import EARLIER_DAYS
-from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.missing import BadInput, items_of, members_of
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.input_file import read_input
 from dgxcheck.lazy_pattern import LazyPattern
@@ -129,8 +129,7 @@ def _reading(document: dict[str, Json], path: str) -> Reading:
             raise BadInput(path)
     if not {"boot_id", "driver"} <= texts.keys() or not is_date(texts.get("date", "")):
         raise BadInput(path)
-    xids = state.get("xids")
-    valid = [xid for xid in xids if isinstance(xid, str) and _SEEN.search(xid)] if isinstance(xids, list) else []
+    valid = [xid for xid in items_of(state.get("xids")) if isinstance(xid, str) and _SEEN.search(xid)]
     reading = Reading(
         lines=recording(document, path).lines, boot_id=texts["boot_id"], driver=texts["driver"], at_s=float(at_s),
         date=texts["date"], xids=tuple(valid)[:MOST_XIDS],
@@ -173,8 +172,8 @@ def _newer(member: Json, after_s: float) -> Newer | None:
 
 def _inventories(member: Json) -> dict[str, dict[str, Count]]:
     """Without what is no count of a host."""
-    hosts = member if isinstance(member, dict) else {}
-    return {mark: _counts(kinds) for mark, kinds in list(hosts.items())[-MOST_HOSTS:] if isinstance(kinds, dict)}
+    hosts = list(members_of(member).items())[-MOST_HOSTS:]
+    return {mark: _counts(kinds) for mark, kinds in hosts if isinstance(kinds, dict)}
 
 
 def _counts(kinds: dict[str, Json]) -> dict[str, Count]:

@@ -10,7 +10,7 @@ from dgxcheck.difference.facts import RESERVE, pairs
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import DISPLAY
 from dgxcheck.facts.infiniband import IbDevice
-from dgxcheck.facts.missing import Json, rows
+from dgxcheck.facts.missing import Json, members_of, rows
 from dgxcheck.facts.nature import COMPARED, Fact, row
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record
@@ -53,8 +53,7 @@ class BaseBox(Record):
         """What the provenance of the import says of this box."""
         if self.kind == REPORT:
             return {}
-        provenance_before = self.head.get("provenance")
-        groups = provenance_before.get("groups") if isinstance(provenance_before, dict) else None
+        groups = members_of(self.head.get("provenance")).get("groups")
         found: dict[str, Json] = {"onto": {"name": self.name, "kind": self.kind}}
         return found | ({"groups": groups} if groups is not None else {})
 

@@ -12,7 +12,7 @@ from dgxcheck.assessment.importing.onto import REPORT, BaseBox, Moments, is_gap,
 from dgxcheck.assessment.importing.texts import SHOWN, InputText, of_host, texts
 from dgxcheck.assessment.importing.unread import beside, nearest
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.facts.missing import BadInput, Json
+from dgxcheck.facts.missing import BadInput, Json, items_of
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.alarming import alarming
 from dgxcheck.readers.any_text import outputs, unread
@@ -173,8 +173,7 @@ def _recording(
 def _provenance(reading: TextsRead, base: BaseBox | None) -> Json:
     files: list[Json] = []
     if reading.bundle is not None:
-        files_read = provenance(reading.bundle)["files"]
-        files += files_read if isinstance(files_read, list) else []
+        files += items_of(provenance(reading.bundle)["files"])
     for number, text in enumerate(reading.texts):
         tools: list[Json] = [*dict.fromkeys(part.found.tool for part in reading.used if part.file == text.name)]
         files.append({"file": _published(number), "tools": tools, "unread": len(reading.unread[text.name])})

@@ -17,7 +17,7 @@ from dgxcheck.checks.measurement.lookup import ALL, gpu_name, number
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.measurement import Measurement, NotMeasured
-from dgxcheck.facts.missing import Gap, Missing, rows
+from dgxcheck.facts.missing import Gap, Missing, members_of, rows
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import median
 from dgxcheck.topology.model import Device
@@ -136,8 +136,7 @@ def _wrong_data(box: Box, row: Measurement, by_gpu: Mapping[str, Measurement]) -
 
 def _wrong_words(row: Measurement) -> dict[str, float]:
     """Wrong words by turn of the load."""
-    by_turn = row.more.get("wrong_in")
-    counts = {turn: number(count) or 0.0 for turn, count in by_turn.items()} if isinstance(by_turn, dict) else {}
+    counts = {turn: number(count) or 0.0 for turn, count in members_of(row.more.get("wrong_in")).items()}
     positive = {turn: count for turn, count in counts.items() if count > 0}
     rest = (number(row.more.get("wrong")) or 0.0) - sum(positive.values())
     return positive | ({"memory": rest} if rest > 0 else {})
@@ -161,11 +160,11 @@ def _broken_load(box: Box, row: Measurement, by_gpu: Mapping[str, Measurement]) 
 
 def _held_back(box: Box, more: Mapping[str, Any]) -> Iterator[Problem]:
     """Clocks held down for too much of the time, by the first reason alone: 0x8 is set along with the others."""
-    shares = more.get("throttled")
+    shares = members_of(more.get("throttled"))
     warn, fail = (box.settings.limit(f"measure.slowdown-{word}") for word in ("warn", "fail"))
     samples = number(more.get("looks"))
     for name, fault in HELD_BACK.values():
-        percent = 100 * (number(shares.get(name)) or 0.0) if isinstance(shares, dict) else 0.0
+        percent = 100 * (number(shares.get(name)) or 0.0)
         if percent > warn and (samples is None or percent * samples / 100 >= _FEWEST_SAMPLES):
             status = Status.FAIL if percent > fail and not name.startswith("software") else Status.WARN
             yield Problem(status, fault, f"{name} {percent:.3g} % of the time", _COOLING)
@@ -176,9 +175,8 @@ def _bandwidth_drift(box: Box, more: Mapping[str, Any]) -> Iterator[Problem]:
     """Rates at the end against those at the beginning, in GB/s; those of the host as one, for both ways run at once and
     take from each other.
     """
-    drifts = more.get("drift")
     ends = {
-        kind: (first, last) for kind, both in (drifts.items() if isinstance(drifts, dict) else ())
+        kind: (first, last) for kind, both in members_of(more.get("drift")).items()
         if kind != "compute" and isinstance(both, list) and len(both) == 2
         and (first := number(both[0])) is not None and (last := number(both[1])) is not None
     }  # fmt: skip
@@ -205,8 +203,7 @@ def _low_clock(box: Box, gpu: Device, row: Measurement, by_gpu: Mapping[str, Mea
 
 def _median_clock(row: Measurement) -> float | None:
     """MHz"""
-    clocks = row.more.get("sm_clock")
-    return number(clocks.get("median")) if isinstance(clocks, dict) else None
+    return number(members_of(row.more.get("sm_clock")).get("median"))
 
 
 def _summary(row: Measurement) -> str:

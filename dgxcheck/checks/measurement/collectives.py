@@ -16,7 +16,7 @@ from dgxcheck.checks.measurement.failures import measured_figures, without_figur
 from dgxcheck.checks.measurement.lookup import Figures, evidence, gpu_name, label
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.measurement import Measurement
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, items_of, members_of
 from dgxcheck.facts.record import replace
 
 ID = "measure.collective"
@@ -65,7 +65,7 @@ def judge_collective(box: Box, figures: Figures, row: Measurement) -> Judgement:
 def _collapses(box: Box, row: Measurement) -> Judgement | None:
     """A figure at the largest size far below one at a smaller size: bandwidth grows with the size, or stays."""
     sizes = row.more.get("sizes")
-    measured = [each for each in (sizes if isinstance(sizes, list) else ()) if _is_row(each)]
+    measured = [each for each in items_of(sizes) if _is_row(each)]
     rates = [(rate, size) for size, _, _, rate in measured if size < (_largest(sizes) or 0.0)]
     if not rates or row.number is None:
         return None
@@ -82,7 +82,7 @@ def _is_row(each: Json) -> TypeGuard[list[float]]:
 
 def _largest(sizes: Json) -> float | None:
     """Bytes, of ``[[bytes, time_us, algbw, busbw], ..]``."""
-    column = [row[0] for row in sizes if isinstance(row, list) and row] if isinstance(sizes, list) else []
+    column = [row[0] for row in map(items_of, items_of(sizes)) if row]
     return max((float(size) for size in column if isinstance(size, int | float)), default=None)
 
 
@@ -106,12 +106,11 @@ def judge_ring(box: Box, figures: Figures, _: Measurement) -> Judgement:
 
 def _runs(row: Measurement) -> list[Measurement]:
     """The runs over different GPUs that one row holds, each as a row of its own."""
-    also = row.more.get("also")
     devices = row.more.get("devices")
     found = [row]
-    for run in also if isinstance(also, list) else ():
-        value = run.get("value") if isinstance(run, dict) else None
-        if isinstance(run, dict) and isinstance(value, int | float) and run.get("devices") not in (None, devices):
+    for run in map(members_of, items_of(row.more.get("also"))):
+        value = run.get("value")
+        if isinstance(value, int | float) and run.get("devices") not in (None, devices):
             found.append(replace(row, value=value, runs=(), samples=(), more={**run}))
     return found
 

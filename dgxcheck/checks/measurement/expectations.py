@@ -11,7 +11,7 @@ from dgxcheck.checks.gpu.inventory import expected_by
 from dgxcheck.checks.measurement.lookup import P2P, STAGED, device, evidence, label, link_between
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.measurement import Measurement
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, items_of, text_of
 from dgxcheck.facts.record import Record
 from dgxcheck.profiles.model import Number
 from dgxcheck.topology.model import Link
@@ -86,7 +86,7 @@ def pair_link(box: Box, row: Measurement) -> Link | None:
     devices = row.more.get("devices")
     if row.b != "2" or not isinstance(devices, list) or len(devices) != 2:
         return None
-    a, b = (one if isinstance(one, str) else "" for one in devices)
+    a, b = map(text_of, devices)
     return link_between(box, a, b)
 
 
@@ -143,8 +143,7 @@ def against_expected(box: Box, row: Measurement) -> Judgement | None:
 def slow(row: Measurement, message: str, expected: float, *others: Measurement, status: Status) -> Judgement:
     """A figure that is too low, with how often it was measured and the figures that it is compared with."""
     facts = tuple(map(evidence, (row, *others)))
-    retries = row.more.get("retries")
-    times = len(retries) if isinstance(retries, list) else 0
+    times = len(items_of(row.more.get("retries")))
     best = f", best of {times + 1} measurements" if times else ""
     return Judgement(status, f"{message}{best}", row.number, round(expected, 3), row.unit, facts, fault=Fault.SLOW)
 

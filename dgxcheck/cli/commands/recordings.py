@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from dgxcheck.cli.options import emit, output_file, width
+from dgxcheck.facts.missing import members_of
 from dgxcheck.output.plain_text import columns, hidden_columns, lines, visible
 from dgxcheck.source.recording.shipped import head_of, shipped
 
@@ -23,8 +24,7 @@ def command(output: str | None) -> int:
     rows = []
     for name, path in shipped():
         head = head_of(path)
-        provenance = head.get("provenance")
-        kind = provenance.get("kind") if isinstance(provenance, dict) else None
+        kind = members_of(head.get("provenance")).get("kind")
         what = head.get("fault") or head.get("machine") or ""
         rows.append((name, str(kind or "?"), str(head.get("recorded_at", ""))[:10], visible(str(what))))
     available = width(output)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import BAD, Status
 from dgxcheck.facts.measurement import Measurement, NotMeasured
-from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.missing import Json, Missing, members_of
 from dgxcheck.output.health.measurement_tables import (
     LOW,
     OF_A_GPU,
@@ -114,8 +114,7 @@ def _burned(assessment: Assessment, bdf: str, row: Measurement) -> tuple[Cell, .
     if row.number is None:
         return name, Cell(visible(_why(row)), "fail" if row.failed else "skip")
     more = row.more
-    wrong, throttled = more.get("wrong"), more.get("throttled")
-    reasons = throttled.items() if isinstance(throttled, dict) else ()
+    wrong, reasons = more.get("wrong"), members_of(more.get("throttled")).items()
     parts = [f"{reason} {100 * part:.3g} %" for reason, part in reasons if isinstance(part, int | float) and part]
     return (name, *(_curve(more, key) for key, *_ in _CURVES), Cell(_number(more.get("cycles"))),
             Cell(_number(wrong), "fail" if wrong else None), Cell(visible(", ".join(parts)) or "never"))
@@ -131,8 +130,7 @@ def _curve(more: Mapping[str, Json], key: str) -> Cell:
         values = [value for _, value in points]
         return Cell(f"{min(values):.0f} to {max(values):.0f}", curve=points)
     if key == "sm_clock":
-        clock = more.get("sm_clock")
-        median = clock.get("median") if isinstance(clock, dict) else None
+        median = members_of(more.get("sm_clock")).get("median")
         return Cell(f"median {_number(median)}" if median is not None else "?")
     return Cell(f"at most {_number(more.get(_EXTREMES[key]))}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, items_of, text_of
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.benchmarks.nvbandwidth_tests import (
     HEADING,
@@ -153,16 +153,16 @@ def _output(body: Mapping[str, Json], lines: tuple[str, ...], start: int, end: i
     tool_version = version(version_text) if isinstance(version_text, str) else None
     tool = f"nvbandwidth {version_text}" if tool_version else "nvbandwidth"
     facts: list[tuple[str, Json]] = []
-    listed = body.get("GPU Device list", body.get("GPU Device info"))
-    for text in listed[:MOST_GPUS] if isinstance(listed, list) else []:
+    listed = items_of(body.get("GPU Device list", body.get("GPU Device info")))
+    for text in listed[:MOST_GPUS]:
         if isinstance(text, str):
             facts += device(text, tool, _line(lines, start, end, text))
-    tests = body.get("testcases")
-    for test in tests[:MOST_CASES] if isinstance(tests, list) else []:
+    tests = items_of(body.get("testcases"))
+    for test in tests[:MOST_CASES]:
         if isinstance(test, dict):
             facts += _test(test, tool, tool_version, lines, start, end)
-    last = tests[-1] if isinstance(tests, list) and tests else None
-    last_case = case(_text(last, "name"), version=tool_version) if isinstance(last, dict) else None
+    last = tests[-1] if tests else None
+    last_case = case(text_of(last.get("name")), version=tool_version) if isinstance(last, dict) else None
     if last_case and (broken := _broken(body)):
         facts += _broken_off(last_case, broken, tool, start)
     understood = frozenset(at for at in range(start, end) if lines[at].strip())
@@ -177,8 +177,8 @@ def _test(
     start: int,
     end: int,
 ) -> list[tuple[str, Json]]:
-    name, status = _text(test, "name"), _text(test, "status")
-    heading = HEADING.fullmatch(_text(test, "bandwidth_description"))
+    name, status = text_of(test.get("name")), text_of(test.get("status"))
+    heading = HEADING.fullmatch(text_of(test.get("bandwidth_description")))
     case_of_test = case(name, (heading["part"] or "") if heading else "", tool_version)
     if case_of_test is None:
         return []
@@ -192,7 +192,7 @@ def _test(
 
 def _cells(matrix: Json, test_case: Case, at: int) -> list[tuple[int, int, float, int]]:
     """Row, column, number. The three tables of a bidirectional test are one below the other: the last is the sum."""
-    table = [row for row in matrix if isinstance(row, list)] if isinstance(matrix, list) else []
+    table = [row for row in items_of(matrix) if isinstance(row, list)]
     width = max(map(len, table), default=0)
     if test_case.kind.startswith("p2p-both"):
         table = table[-width:]
@@ -208,8 +208,9 @@ def _cells(matrix: Json, test_case: Case, at: int) -> list[tuple[int, int, float
 
 
 def _broken(body: Mapping[str, Json]) -> str:
-    error = _text(body, "error")
-    return error[:500] if error else "nvbandwidth's test failed" if _text(body, "status") in ("Error", "ERROR") else ""
+    if error := text_of(body.get("error")):
+        return error[:500]
+    return "nvbandwidth's test failed" if body.get("status") in ("Error", "ERROR") else ""
 
 
 def _broken_off(test_case: Case, error: str, tool: str, at: int) -> list[tuple[str, Json]]:
@@ -217,11 +218,6 @@ def _broken_off(test_case: Case, error: str, tool: str, at: int) -> list[tuple[s
         return without_result(test_case, "failed", "ERROR", error, tool, at)
     offset = OFFSET.search(error)
     return wrong(test_case, integer(offset[1], MOST_BYTES) if offset else None, tool, at)
-
-
-def _text(body: Mapping[str, Json], name: str) -> str:
-    value = body.get(name)
-    return value if isinstance(value, str) else ""
 
 
 def _line(lines: tuple[str, ...], start: int, end: int, text: str) -> int:

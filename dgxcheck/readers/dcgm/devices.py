@@ -207,7 +207,6 @@ _FORMS: Sequence[Form] = (
     Form("dcgmi modules", LazyPattern(r"\| List Modules.{1,100}\|", flags=re.IGNORECASE), _TABLE),
     Form("dcgmi fieldgroup", LazyPattern(r"\| FIELD GROUPS? {1,100}\|", flags=re.IGNORECASE), _TABLE),
 )
-_READ_ELSEWHERE = ("Overall Health",)
 
 
 def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -220,5 +219,4 @@ def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _is_other(found: Mapping[str, Json]) -> bool:
     body = found.get("body")
-    is_other = isinstance(body, dict) and any(name in body for name in _READ_ELSEWHERE)
-    return found.keys() == {"body", "header"} and isinstance(body, dict) and not is_other
+    return found.keys() == {"body", "header"} and isinstance(body, dict) and "Overall Health" not in body

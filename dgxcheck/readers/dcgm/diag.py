@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.facts.bdf import unplaced
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, items_of, members_of
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
@@ -288,5 +288,4 @@ def _messages(result: Mapping[str, Json]) -> Iterator[str]:
 
 
 def _objects(holder: Json, name: str) -> list[dict[str, Json]]:
-    listed = holder.get(name) if isinstance(holder, dict) else None
-    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    return [each for each in items_of(members_of(holder).get(name)) if isinstance(each, dict)]

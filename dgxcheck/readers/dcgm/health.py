@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, items_of, members_of
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.cells import cells, frame
@@ -79,16 +79,14 @@ def _json(part: ToolPart, lines: tuple[str, ...]) -> None:
     for found, where in documents(lines, lambda each: _overall(each) is not None):
         if (_overall(found) or "").startswith("Healthy"):
             part.add(HOST, "overall", "pass")
-        body = found["body"]
-        for name, row in body.items() if isinstance(body, dict) else ():
+        for name, row in members_of(found["body"]).items():
             _row(part, HOST, "", name, row, 0, name not in _OTHERS)
         part.lines.update(where)
 
 
 def _overall(found: Mapping[str, Json]) -> str | None:
     """``Healthy``, ``Warning`` ..; None for another document."""
-    body = found.get("body")
-    overall = body.get("Overall Health") if isinstance(body, dict) else None
+    overall = members_of(found.get("body")).get("Overall Health")
     return str(overall.get("value", "")) if isinstance(overall, dict) else None
 
 
@@ -96,18 +94,18 @@ def _row(reports: Reports, subject: str, watch: str, name: str, row: Json, depth
     """A GPU, one of its watches, or what that found: a text below ``Warning`` or ``Failure``, or behind it."""
     if not isinstance(row, dict) or depth > _MOST_DEPTH:
         return
-    value, below, more = row.get("value"), row.get("children"), row.get("overflow")
-    whole = " ".join(map(str, [value, *(more if isinstance(more, list) else [])]))
+    value, below = row.get("value"), members_of(row.get("children"))
+    whole = " ".join(map(str, [value, *items_of(row.get("overflow"))]))
     if of_gpus and (gpu := _HEALTH_GPU.fullmatch(name) or _GPU_KEY.fullmatch(name)):
         subject = f"GPU{int(gpu['gpu'])}"
     elif name.lower() in _OUTCOMES:
-        for text in [value, *(below if isinstance(below, dict) else {})]:
+        for text in [value, *below]:
             if isinstance(text, str) and watch:
                 _add(reports, subject, name, watch, text)
         return
     elif (status := _STATUS.fullmatch(whole)) and status["text"]:
         _add(reports, subject, status["word"], name, status["text"])
-    for each, inner in (below if isinstance(below, dict) else {}).items():
+    for each, inner in below.items():
         _row(reports, subject, name, each, inner, depth + 1, of_gpus)
 
 

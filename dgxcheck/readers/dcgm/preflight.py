@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, members_of
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.messages import fault_of
@@ -90,7 +90,6 @@ def _entries(lines: tuple[str, ...]) -> Iterator[tuple[Entry, set[int]]]:
 
 def _whole(text: str) -> Entry:
     try:
-        found = json.loads(text)
+        return members_of(json.loads(text))
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}

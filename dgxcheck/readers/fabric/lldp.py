@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, members_of, text_of
 from dgxcheck.readers.fabric.rows import End, EndKind, PortRow
 
 _NUMBERS = re.compile(r"\d{1,4}", flags=re.ASCII)
@@ -21,8 +21,7 @@ def interfaces(text: str, machine: str, kind: EndKind) -> Iterator[PortRow]:
         document: Json = json.loads(text)
     except (ValueError, RecursionError):
         return
-    lldp = _one(document.get("lldp")) if isinstance(document, dict) else None
-    found = lldp.get("interface") if isinstance(lldp, dict) else None
+    found = members_of(_one(members_of(document).get("lldp"))).get("interface")
     for entry in found if isinstance(found, list) else [found]:
         for name, facts in _named(entry):
             chassis, port = (_one(facts.get("chassis")), _one(facts.get("port")))
@@ -67,8 +66,7 @@ def _port(port: dict[str, Json]) -> str:
     if isinstance(number, dict) and number.get("type") != "mac" and isinstance(number.get("value"), str):
         return str(number["value"])
     described = _one(port.get("descr"))
-    described = described.get("value") if isinstance(described, dict) else described
-    return described if isinstance(described, str) else ""
+    return text_of(described.get("value") if isinstance(described, dict) else described)
 
 
 def number_of(label: str) -> int:

@@ -14,7 +14,7 @@ from operator import itemgetter
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, members_of
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
@@ -146,12 +146,11 @@ def read_redfish(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for found, where in documents(lines, lambda found: str(found.get("@odata.type", "")).startswith("#")):
         part.lines.update(where)
         for each, kind in _members(found, str(found.get("@odata.type", ""))):
-            status = each.get("Status")
-            status = status if isinstance(status, dict) else {}
+            status = members_of(each.get("Status"))
             health = status.get("Health") if status.get("State") not in ("Absent", "Disabled") else None
-            oem = each.get("Oem")
-            ilo = oem.get("Hpe", oem.get("Hp")) if isinstance(oem, dict) else None
-            over = each.get("Resolved") is True or (isinstance(ilo, dict) and ilo.get("Repaired") is True)
+            oem = members_of(each.get("Oem"))
+            ilo = members_of(oem.get("Hpe", oem.get("Hp")))
+            over = each.get("Resolved") is True or ilo.get("Repaired") is True
             if kind.startswith("#LogEntry.") and not over:
                 entries.append((str(each.get("Created", "")), str(each.get("Severity")), str(each.get("Message", ""))))
             elif health in ("Critical", "Warning"):

@@ -13,6 +13,7 @@ from collections import Counter
 from dgxcheck.facts.bdf import PATTERN
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.missing import members_of
 from dgxcheck.facts.tool_outputs import DISK
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.formats import Document, documents
@@ -86,12 +87,11 @@ def read_smart(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _of_json(part: ToolPart, found: Document) -> None:
     """``nvme smart-log -o json`` and ``smartctl -j``."""
-    device, status = found.get("device"), found.get("smart_status")
+    device = found.get("device")
     disk = str(device.get("name", "")).removeprefix("/dev/") if isinstance(device, dict) else "a disk"
-    log = found.get("nvme_smart_health_information_log", found)
-    for name, value in log.items() if isinstance(log, dict) else ():
+    for name, value in members_of(found.get("nvme_smart_health_information_log", found)).items():
         _take(part, disk, name.replace("_", " "), str(value.get("value") if isinstance(value, dict) else value))
-    if isinstance(status, dict) and isinstance(passed := status.get("passed"), bool):
+    if isinstance(passed := members_of(found.get("smart_status")).get("passed"), bool):
         _take(part, disk, "smart overall-health self-assessment test result", "PASSED" if passed else "FAILED")
 
 

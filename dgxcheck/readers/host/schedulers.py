@@ -14,7 +14,7 @@ from itertools import chain
 from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, items_of, members_of
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
@@ -121,10 +121,8 @@ def _of_json(lines: tuple[str, ...]) -> Iterator[Entry]:
     """The conditions of ``kubectl get node -o json``, of one node or a list of them."""
     for found, where in documents(lines, lambda found: bool(_nodes(found))):
         for node in _nodes(found):
-            status, about = node["status"], node.get("metadata")
-            listed = status.get("conditions") if isinstance(status, dict) else None
-            name = str(about.get("name", "")) if isinstance(about, dict) else ""
-            for each in listed if isinstance(listed, list) else []:
+            name = str(members_of(node.get("metadata")).get("name", ""))
+            for each in items_of(members_of(node["status"]).get("conditions")):
                 if isinstance(each, dict) and each.keys() >= {"type", "status"}:
                     kind = str(each["type"])
                     shown = _condition(kind, str(each["status"]), str(each.get("reason")), each.get("message"))
@@ -132,8 +130,7 @@ def _of_json(lines: tuple[str, ...]) -> Iterator[Entry]:
 
 
 def _nodes(found: Document) -> list[Document]:
-    listed = found.get("items")
-    every = (found, *listed) if isinstance(listed, list) else (found,)
+    every = (found, *items_of(found.get("items")))
     return [each for each in every if isinstance(each, dict) and each.get("kind") == "Node" and "status" in each]
 
 
@@ -200,11 +197,9 @@ def _of_nvsentinel(lines: tuple[str, ...]) -> Iterator[Entry]:
              for each in _events(whole))  # fmt: skip
     for event, where in found:
         node, check = str(event.get("nodeName", "")), str(event["checkName"])
-        listed = event.get("entitiesImpacted")
-        impacted = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+        impacted = [each for each in items_of(event.get("entitiesImpacted")) if isinstance(each, dict)]
         gpus = [str(each.get("entityValue")) for each in impacted if each.get("entityType") == "GPU"]
-        codes = event.get("errorCode")
-        known = map(str, codes) if isinstance(codes, list) else ()
+        known = map(str, items_of(event.get("errorCode")))
         words = [str(event["message"]), *(f"XID {code}" if code.isdecimal() else code for code in known)]
         text = f"{f'GPU {gpus[0]}: ' if gpus else ''}{check}: {', '.join(words)}"
         places = (str(each.get("entityValue")) for each in impacted if each.get("entityType") == "PCI")
@@ -221,15 +216,13 @@ def _events(found: Json, depth: int = 4) -> Iterator[dict[str, Json]]:
     if isinstance(found, dict) and found.keys() >= {"checkName", "message"}:
         yield found
     elif depth:
-        members = found.values() if isinstance(found, dict) else found if isinstance(found, list) else ()
-        for member in members:
+        for member in (*members_of(found).values(), *items_of(found)):
             yield from _events(member, depth - 1)
 
 
 def _of_gpud(lines: tuple[str, ...]) -> Iterator[Entry]:
     for found, where in documents(lines, lambda found: "component" in found and not found.keys().isdisjoint(_MEMBERS)):
-        listed = found.get("events", found.get("states", [found]))
-        for event in listed if isinstance(listed, list) else []:
+        for event in items_of(found.get("events", found.get("states", [found]))):
             if isinstance(event, dict) and not _BAD.isdisjoint((str(event.get("type")), str(event.get("health")))):
                 text = f"{event.get('name', '')}: {event.get('message') or event.get('reason', '')}".removeprefix(": ")
                 yield Entry("", tuple(where), str(found["component"]), text)

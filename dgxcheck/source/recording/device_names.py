@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from dgxcheck.facts.missing import items_of
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording.driver_words import is_word
@@ -113,7 +114,7 @@ def _listed(match: re.Match[str], fact: Json) -> list[str]:
     """Names in a key, or in a list of names."""
     if match["name"] is not None:
         return [match["name"]]
-    return [name for name in fact if isinstance(name, str)] if isinstance(fact, list) else []
+    return [name for name in items_of(fact) if isinstance(name, str)]
 
 
 def _ranked(names: set[str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.facts.missing import BadInput, Missing, items_of
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording.keys import FILE_KINDS, GroupedFacts, find, insert
@@ -67,7 +67,7 @@ def _members(document: dict[str, Json], member: str, path: str) -> dict[str, Jso
 
 def _subjects(document: dict[str, Json], path: str) -> list[str]:
     dropped = document.get("drop", [])
-    subjects = [subject for subject in dropped if isinstance(subject, str)] if isinstance(dropped, list) else []
+    subjects = [subject for subject in items_of(dropped) if isinstance(subject, str)]
     if not isinstance(dropped, list) or len(subjects) != len(dropped) or not all(subjects):
         raise BadInput(f"{path}: 'drop' is not a list of bus ids or paths")
     return subjects

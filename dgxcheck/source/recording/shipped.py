@@ -6,7 +6,7 @@ import os
 from functools import cache
 
 from dgxcheck import package_files
-from dgxcheck.facts.missing import BadInput, did_you_mean
+from dgxcheck.facts.missing import BadInput, did_you_mean, members_of, text_of
 from dgxcheck.limits import OVERLAY_DEPTH
 from dgxcheck.source.protocol import Json, Origin, Source
 from dgxcheck.source.recording.load import OVERLAY, Recording, head, load, load_shipped, recording
@@ -103,10 +103,7 @@ def _unknown(spec: str) -> str:
 
 
 def _origin(spec: str, head: dict[str, Json]) -> Origin:
-    provenance = head.get("provenance")
-    kind = provenance.get("kind") if isinstance(provenance, dict) else None
-    if isinstance(provenance, dict) and isinstance(onto := provenance.get("onto"), dict):
-        kind = f"{kind} onto {onto['kind']}" if onto.get("kind") in MADE else kind
-    recorded_at = head.get("recorded_at")
-    return Origin("recording", spec, recorded_at if isinstance(recorded_at, str) else "",
-                  kind if isinstance(kind, str) else "recorded")
+    provenance = members_of(head.get("provenance"))
+    kind, onto = provenance.get("kind"), members_of(provenance.get("onto")).get("kind")
+    kind = f"{kind} onto {onto}" if onto in MADE else kind
+    return Origin("recording", spec, text_of(head.get("recorded_at")), kind if isinstance(kind, str) else "recorded")

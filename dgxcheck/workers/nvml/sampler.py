@@ -7,7 +7,7 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any
 
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, members_of
 from dgxcheck.workers.nvml import binding as calls
 
 IDLE_PERCENT = 10
@@ -71,8 +71,7 @@ class NvmlSampler:
         processes = [each for each in answer if each["pid"] not in own] if isinstance(answer, list) else []
         if processes:
             return f"{len(processes)} compute process{'es' if len(processes) > 1 else ''}"
-        used = self._ask(bdf, "nvmlDeviceGetUtilizationRates")
-        percent = used.get("memory") if isinstance(used, dict) else None
+        percent = members_of(self._ask(bdf, "nvmlDeviceGetUtilizationRates")).get("memory")
         return f"its memory is {percent} % utilised" if isinstance(percent, int) and percent > IDLE_PERCENT else ""
 
     def _number(self, bdf: str, function: str, args: tuple[int, ...], factor: float) -> float | None:
