@@ -89,12 +89,16 @@ class ToolPart(Reports):
         self.beside: set[int] = set()
         """Of lines that alone are no sign of the tool."""
 
-    def matches(self, form: LazyPattern, lines: Iterable[tuple[int, str]]) -> Iterator[re.Match[str]]:
-        """Of each line of this form, which it understands."""
+    def matches(
+        self, form: LazyPattern, lines: Iterable[tuple[int, str]], beside: LazyPattern | None = None
+    ) -> Iterator[re.Match[str]]:
+        """Of each line of this form, which it understands; ``beside``: of what is no sign of the tool."""
         for number, line in lines:
             if match := form.fullmatch(line):
                 self.lines.add(number)
                 yield match
+            elif beside is not None and beside.fullmatch(line):
+                self.beside.add(number)
 
     def imported(self, more: Mapping[str, Json] | None = None, sound: str = "") -> tuple[Imported, ...]:
         """With ``more`` facts; nothing where it understands no line.

@@ -287,11 +287,7 @@ _IML_HEAD = LazyPattern(r"(?:ID {1,8})?Severity {1,12}Class {1,40}(?:Last )?\w.{
 def read_iml(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """HPE's Integrated Management Log: faults that stopped the machine, with the board, slot or CPU that they name."""
     part = ToolPart(IML_TOOL)
-    for number, text in numbered(lines):
-        if match := _CRITICAL.fullmatch(text):
-            part.lines.add(number)
-            if not _REPAIRED.match(text):
-                _logged(part, "Critical", match["message"])
-        elif _IML_HEAD.fullmatch(text):
-            part.beside.add(number)
+    for match in part.matches(_CRITICAL, numbered(lines), beside=_IML_HEAD):
+        if not _REPAIRED.match(match[0]):
+            _logged(part, "Critical", match["message"])
     return part.imported(sound="log")

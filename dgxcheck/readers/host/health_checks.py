@@ -25,7 +25,7 @@ from dgxcheck.readers.dcgm.messages import fault_of
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.network.files import NAME
-from dgxcheck.readers.values import MOST_GBS, bounded, gpu, imported, numbered
+from dgxcheck.readers.values import MOST_GBS, gpu, imported, numbered
 
 HEALTHMON_TOOL = "nvidia-healthmon"
 _HEALTHMON_OUTCOMES: dict[str, Outcome | None] = {
@@ -173,14 +173,14 @@ def read_node_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Each check that failed, of the GPU or port that its message names; the kernel log cited in it is read as such."""
     part = ToolPart(NODE_HEALTH_TOOL)
     figures: list[tuple[str, Json]] = []
-    for number, line in enumerate(bounded(lines)):
-        if match := _FAILED.fullmatch(line.strip()):
+    for number, line in numbered(lines):
+        if match := _FAILED.fullmatch(line):
             _node_health_add(part, match["check"] or "check", match["text"].rstrip("."))
             part.lines.add(number)
-        elif found := [*_figures(line.strip(), number)] if "andwidth is" in line or "IB BW" in line else []:
+        elif found := [*_figures(line, number)] if "andwidth is" in line or "IB BW" in line else []:
             figures += found
             part.lines.add(number)
-        elif _OTHER.fullmatch(line.strip()):
+        elif _OTHER.fullmatch(line):
             part.beside.add(number)
     return part.imported(merge_runs(figures))
 
@@ -235,8 +235,7 @@ _FIELD_DIAGNOSTIC_OUTCOMES: dict[str, Outcome] = {
 def read_field_diagnostic(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Results below a line that names the tool; a code of zeros is a pass."""
     part = ToolPart(FIELD_DIAGNOSTIC_TOOL)
-    for number, line in enumerate(bounded(lines)):
-        text = line.strip(" \t*#=|")
+    for number, text in numbered(lines, lambda line: line.strip(" \t*#=|")):
         if _FIELD_DIAGNOSTIC_BEGIN.fullmatch(text):
             part.beside.add(number)
         elif not part.beside:

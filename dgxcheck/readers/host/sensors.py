@@ -78,14 +78,10 @@ def _of_nagios(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _of_chips(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart(LM_SENSORS)
-    for at, text in numbered(lines):
-        if row := _LM.fullmatch(text):
-            part.lines.add(at)
-            if float(row["now"]) >= float(row["limit"]):
-                shown = f"{row['name']}: {row['now']} °C (critical at {row['limit']} °C)"
-                part.add(HOST, "sensor", "warn", Fault.OVERHEATING, shown)
-        elif _LM_AROUND.fullmatch(text):
-            part.beside.add(at)
+    for row in part.matches(_LM, numbered(lines), beside=_LM_AROUND):
+        if float(row["now"]) >= float(row["limit"]):
+            shown = f"{row['name']}: {row['now']} °C (critical at {row['limit']} °C)"
+            part.add(HOST, "sensor", "warn", Fault.OVERHEATING, shown)
     return part.imported(sound="sensors")
 
 

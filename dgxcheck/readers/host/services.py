@@ -22,7 +22,7 @@ from dgxcheck.facts.tool_outputs import NOT_STARTED, Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.host.event_log import of_sentence
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
-from dgxcheck.readers.values import bounded, numbered
+from dgxcheck.readers.values import numbered
 from dgxcheck.xid.relations import sxid_fault, sxid_response
 from dgxcheck.xid.table import sxids
 
@@ -216,8 +216,7 @@ def read_nvsm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart(NVSM_TOOL)
     target: list[tuple[str, str]] = []
     path, bad = "", False
-    for number, line in enumerate(bounded(lines)):
-        text = line.strip().removeprefix("nvsm-> ")
+    for number, text in numbered(lines, lambda line: line.strip().removeprefix("nvsm-> ")):
         if text in _HEADINGS or _PLAIN.fullmatch(text) or text.startswith("show "):
             part.beside.add(number)
             continue

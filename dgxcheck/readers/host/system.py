@@ -242,15 +242,12 @@ _OF_CLOCK = LazyPattern(
 def read_clock(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``chronyc tracking`` and ``timedatectl``."""
     part = ToolPart(CLOCK_TOOL)
-    for number, text in numbered(lines):
-        if match := _SYNCED.fullmatch(text):
-            bad = match["leap"] == "Not synchronised" or match["synced"] == "no"
-            tool = "chronyc" if match["chrony"] else "timedatectl"
-            fault, text = (Fault.CLOCK_UNSYNCED, f"{tool}: not synchronised") if bad else (None, "")
-            part.add(HOST, "synchronised", "warn" if bad else "pass", fault, text)
-            part.lines.add(number)
-        elif _OF_CLOCK.fullmatch(text):
-            part.beside.add(number)
+    for match in part.matches(_SYNCED, numbered(lines), beside=_OF_CLOCK):
+        tool = "chronyc" if match["chrony"] else "timedatectl"
+        if match["leap"] == "Not synchronised" or match["synced"] == "no":
+            part.add(HOST, "synchronised", "warn", Fault.CLOCK_UNSYNCED, f"{tool}: not synchronised")
+        else:
+            part.add(HOST, "synchronised", "pass")
     return part.imported()
 
 

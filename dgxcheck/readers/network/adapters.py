@@ -201,17 +201,13 @@ def read_mst(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart(MST_TOOL)
     without: dict[str, str] = {}
     kinds = set[str]()
-    for number, line in numbered(lines):
-        if row := _ROW.fullmatch(line):
-            bdf = as_bdf(row["bdf"] if row["bdf"].count(":") == 2 else f"0000:{row['bdf']}") or ""
-            if row["name"]:
-                kinds.add(row["kind"])
-                part.found[f"{PCI_OF} {row['name']}"] = bdf
-            else:
-                without[bdf] = row["kind"]
-            part.lines.add(number)
-        elif _MST_HEAD.fullmatch(line):
-            part.beside.add(number)
+    for row in part.matches(_ROW, numbered(lines), beside=_MST_HEAD):
+        bdf = as_bdf(row["bdf"] if row["bdf"].count(":") == 2 else f"0000:{row['bdf']}") or ""
+        if row["name"]:
+            kinds.add(row["kind"])
+            part.found[f"{PCI_OF} {row['name']}"] = bdf
+        else:
+            without[bdf] = row["kind"]
     for bdf, kind in without.items():
         if kind in kinds and kind.startswith("ConnectX"):
             text = f"{kind} {bdf} has no RDMA device, others of its kind have"

@@ -97,8 +97,7 @@ def read_port_states(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     where, of_peer = "", False
     runs = 0
     enabled: list[int] = []
-    for number, line in enumerate(bounded(lines)):
-        text = line.strip()
+    for number, text in numbered(lines):
         if section := _SECTION.fullmatch(text):
             of_peer = bool(section["peer"]) or (of_peer and not section["port"])
             if not of_peer:
@@ -182,8 +181,7 @@ def _ibdiagnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart(IBDIAGNET)
     logged: list[tuple[str, str]] = []
     below = False
-    for number, raw in enumerate(bounded(lines)):
-        line = raw.strip()
+    for number, line in numbered(lines):
         if _SUBNET_HEAD.fullmatch(line):
             below = True
         elif below and (stage := _STAGE.fullmatch(line)):

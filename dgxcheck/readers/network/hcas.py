@@ -232,8 +232,8 @@ def _list(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Two columns below ``device  node GUID`` and its rule: names, and GUIDs of 16 digits."""
     part = PortsPart(LIST)
     below = False
-    for number, raw in enumerate(bounded(lines)):
-        words = bare(raw).split()
+    for number, line in numbered(lines, bare):
+        words = line.split()
         if words == _IBV_DEVINFO_HEAD:
             below = True
         elif below and len(words) == 2 and set("".join(words)) == {"-"}:

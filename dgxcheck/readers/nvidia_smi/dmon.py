@@ -8,7 +8,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import Imported, Reports
 from dgxcheck.readers.nvidia_smi.answers import NOWHERE, GpuDump, imported
-from dgxcheck.readers.values import bounded, gpu, number
+from dgxcheck.readers.values import gpu, number, numbered
 
 DMON_TOOL = "nvidia-smi dmon"
 _DMON_HEAD = LazyPattern(
@@ -36,8 +36,7 @@ def read_dmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     reports = Reports(DMON_TOOL)
     understood: set[int] = set()
     begun: set[int] = set()
-    for at, line in enumerate(bounded(lines)):
-        text = line.strip()[:400]
+    for at, text in numbered(lines, lambda line: line.strip()[:400]):
         if head := _DMON_HEAD.fullmatch(text):
             columns = tuple(head["columns"].split())
             begun = {at} if "type" not in columns else set()

@@ -12,7 +12,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.layout.lines import is_cut
 from dgxcheck.readers.model import Imported, Reports, ToolPart
 from dgxcheck.readers.nvidia_smi.topo import bare
-from dgxcheck.readers.values import bounded, gpu, numbered
+from dgxcheck.readers.values import gpu, numbered
 
 TOOL = "nvidia-smi -L"
 _LIST_GPU = LazyPattern(
@@ -31,8 +31,7 @@ def read_list(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     names: dict[int, str] = {}
     uuids: dict[int, str] = {}
     part = ToolPart(TOOL)
-    for at, line in enumerate(bounded(lines)):
-        text = line.strip()[:240]
+    for at, text in numbered(lines, lambda line: line.strip()[:240]):
         match = _LIST_GPU.fullmatch(text) if text.startswith("GPU") else None
         number = gpu(match[1]) if match else None
         if match is not None and number is not None and _is_name(match[2], match[3] is not None):
