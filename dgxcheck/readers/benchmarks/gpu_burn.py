@@ -11,6 +11,7 @@ gpu-fryer: how fast each GPU computed, and what held its clocks down (https://gi
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -59,7 +60,6 @@ class _Gpu:
         self.errors = 0
         self.died = False
         self.verdict = ""
-        self.name = ""
 
 
 def read_burn(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -88,10 +88,8 @@ def read_burn(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             part.beside.add(number)
         elif _BURN_CHATTER.fullmatch(line):
             part.beside.add(number)
-    for index, name in names.items():
-        if index in gpus:
-            gpus[index].name = name
-    return part.imported(_judged(gpus, why).facts()) if gpus else ()
+    _judge_burn(part, gpus, names, why)
+    return part.imported() if gpus else ()
 
 
 def _progress(gpus: dict[int, _Gpu], match: re.Match[str]) -> None:
@@ -106,19 +104,18 @@ def _progress(gpus: dict[int, _Gpu], match: re.Match[str]) -> None:
             gpus[index].errors = max(gpus[index].errors, abs(int(errors["count"])))
 
 
-def _judged(gpus: dict[int, _Gpu], why: str) -> Reports:
-    reports = Reports(BURN_TOOL)
+def _judge_burn(reports: Reports, gpus: Mapping[int, _Gpu], names: Mapping[int, str], why: str) -> None:
     because = f" ({why})" if why else ""
     if not any(one.done or one.errors for one in gpus.values()) and (error := error_of_host(why)) is not None:
         text = f"nothing was computed on any GPU{because}, whatever is called OK"
         fault = error.fault if error.fault is not None and error.fault.category != "program" else None
         reports.add(HOST, "run", "unknown" if fault is None else "fail", fault, text)
-        return reports
+        return
     computed = any(one.done for one in gpus.values())
     if len(gpus) > 1 and not computed and all(one.died and not one.errors for one in gpus.values()):
         text = f"its process ended on every GPU before anything was computed{because}: see the kernel log"
         reports.add(HOST, "run", "unknown", None, text)
-        return reports
+        return
     for index, one in sorted(gpus.items()):
         subject = f"GPU{index}"
         if one.errors:
@@ -130,17 +127,17 @@ def _judged(gpus: dict[int, _Gpu], why: str) -> Reports:
         elif not one.done and (computed or one.verdict):
             text = f"nothing was computed on it{because}" + (", though it is called OK" if one.verdict == "OK" else "")
             reports.add(subject, "run", "unknown" if computed or not why else "fail", Fault.TEST_FAILED, text)
-        elif (others := _others(gpus, index)) and one.rate < BURN_SLOW * median(others):
+        elif (others := _others(gpus, names, index)) and one.rate < BURN_SLOW * median(others):
             text = f"{one.rate} Gflop/s, median of the other GPUs {median(others):.0f} Gflop/s"
             reports.add(subject, "rate", "warn", Fault.SLOW, text)
         else:
             reports.add(subject, "compare", "pass")
-    return reports
 
 
-def _others(gpus: dict[int, _Gpu], index: int) -> list[int]:
+def _others(gpus: Mapping[int, _Gpu], names: Mapping[int, str], index: int) -> list[int]:
     """Gflop/s of the other GPUs of the same name; none where these are too few."""
-    rates = [one.rate for other, one in gpus.items() if other != index and one.name == gpus[index].name and one.rate]
+    alike = [one for other, one in gpus.items() if other != index and names.get(other) == names.get(index)]
+    rates = [one.rate for one in alike if one.rate]
     return rates if len(rates) >= FEWEST - 1 else []
 
 
@@ -177,9 +174,7 @@ def read_fryer(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             part.beside |= {number} if _FRYER_CHATTER.fullmatch(line) else set()
             continue
         part.lines.add(number)
-    for index, rate in rates.items():
-        others = [value for other, value in rates.items() if other != index]
-        _judge(part, f"GPU{index}", rate, others, throttled.get(index))
+    _judge_rates(part, rates, throttled)
     return part.imported() if rates else ()
 
 
@@ -192,18 +187,18 @@ _ENDING = LazyPattern(
 def read_ubergemm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The same of DCGM's program (https://github.com/NVIDIA/DCGM/issues/122)."""
     part = ToolPart(UBERGEMM_TOOL)
-    rates = {row["gpu"]: float(row["rate"]) for row in part.matches(_ENDING, numbered(lines))}
-    for index, rate in rates.items():
-        if (number := gpu(index)) is not None:
-            _judge(part, f"GPU{number}", rate, [value for other, value in rates.items() if other != index], None)
+    rows = part.matches(_ENDING, numbered(lines))
+    _judge_rates(part, {number: float(row["rate"]) for row in rows if (number := gpu(row["gpu"])) is not None}, {})
     return part.imported()
 
 
-def _judge(reports: Reports, subject: str, rate: float, others: list[float], fault: FaultKind | None) -> None:
-    if fault:
-        reports.add(subject, "throttling", "warn", fault, "its clocks were held down under load")
-    elif len(others) > 1 and rate < FRYER_SLOW * median(others):
-        text = f"{rate:.0f} Gflop/s, median of the other GPUs {median(others):.0f} Gflop/s"
-        reports.add(subject, "rate", "warn", Fault.SLOW, text)
-    else:
-        reports.add(subject, "rate", "pass")
+def _judge_rates(reports: Reports, rates: Mapping[int, float], throttled: Mapping[int, FaultKind | None]) -> None:
+    for index, rate in rates.items():
+        others = [value for other, value in rates.items() if other != index]
+        if fault := throttled.get(index):
+            reports.add(f"GPU{index}", "throttling", "warn", fault, "its clocks were held down under load")
+        elif len(others) > 1 and rate < FRYER_SLOW * median(others):
+            text = f"{rate:.0f} Gflop/s, median of the other GPUs {median(others):.0f} Gflop/s"
+            reports.add(f"GPU{index}", "rate", "warn", Fault.SLOW, text)
+        else:
+            reports.add(f"GPU{index}", "rate", "pass")

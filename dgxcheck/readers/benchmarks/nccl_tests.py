@@ -179,7 +179,6 @@ def _fact(run: _Run, rows: tuple[SizeRow, ...], op: str, ranks: int) -> Json:
     """
     largest = max(rows, key=lambda result: (result.size, result.busbw))
     checked = [result.wrong for result in rows if result.wrong is not None]
-    hosts = {rank.host for rank in run.ranks}
     more: dict[str, Json] = {
         "sizes": [
             [result.size, result.time_us, result.algbw, result.busbw]
@@ -194,7 +193,7 @@ def _fact(run: _Run, rows: tuple[SizeRow, ...], op: str, ranks: int) -> Json:
         devices: list[Json] = [rank.device for rank in run.ranks[:MOST_SIZES]]
         more["devices"] = devices
         if len(run.ranks) == ranks:
-            more["hosts"] = len(hosts)
+            more["hosts"] = len({rank.host for rank in run.ranks})
     fact = imported(
         largest.busbw,
         "GB/s",

@@ -132,12 +132,9 @@ MOST_CASES = 256
 def read_json(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """One part for each JSON document, or for each test of one that was cut; kinds as the text's reader has them."""
     lines = bounded(lines)
-    parts: list[Imported] = []
-    for found, where in documents(lines, lambda each: bool(_body(each))):
-        part = _output(_body(found), lines, where.start, where.stop)
-        if part.facts:
-            parts.append(part)
-    return tuple(parts)
+    found = documents(lines, lambda each: bool(_body(each)))
+    parts = [_output(_body(each), lines, where.start, where.stop) for each, where in found]
+    return tuple(part for part in parts if part.facts)
 
 
 def _body(found: Mapping[str, Json]) -> Mapping[str, Json]:

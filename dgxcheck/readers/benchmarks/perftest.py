@@ -103,7 +103,6 @@ BANDWIDTH = LazyPattern(
 LATENCY = LazyPattern(r"bytes #iterations t_min\[usec\] t_max\[usec\] t_typical\[usec\].*", "bytes #iterations")
 MEAN_LATENCY = LazyPattern(r"bytes #iterations t_avg\[usec\] tps average", "bytes #iterations")
 """Of a run by time (``-D``)."""
-KINDS = {"RDMA_Write": "rdma-write", "RDMA_Read": "rdma-read", "Send": "rdma-send"}
 CHATTER = LazyPattern(
     r"-{20,200}|Waiting for client to connect\.\.\.|(?:local|remote) address: LID .*|GID: [0-9a-f:]+"
     r"|(?:Number of qps|Connection type|PCIe relax order|ibv_wr\* API|TX depth|RX depth|CQ Moderation|CQE Poll Batch"
@@ -139,7 +138,7 @@ class Run(Record, kw_only=True):
     """A test, as its title or its command names it."""
 
     verb: str
-    """``RDMA_Write``"""
+    """``write``"""
     both: bool
     latency: bool
     words: str
@@ -174,7 +173,8 @@ def read_perftest(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if match := TITLE.fullmatch(line):
             close()
             both, latency = bool(match[2]), match[3] == "Latency"
-            run, column = Run(verb=match[1], both=both, latency=latency, words=match[0], memory=gpus.number), None
+            verb, column = match[1].removeprefix("RDMA_").lower(), None
+            run = Run(verb=verb, both=both, latency=latency, words=match[0], memory=gpus.number)
         elif (named := DEVICE.fullmatch(line)) and (run is not None or line.startswith("Dual")):
             close()
             device, column = named[1], None
@@ -199,7 +199,6 @@ def read_perftest(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 _COMMAND = LazyPattern(r"(?:\S{1,120}/)?ib_(?P<verb>write|read|send)_(?P<what>bw|lat)(?P<options>(?: \S{1,120}){0,40})")
-_VERBS = {"write": "RDMA_Write", "read": "RDMA_Read", "send": "Send"}
 _WITH_DEVICE = LazyPattern(r" (?:-d ?|--ib-dev[= ])(?P<device>[A-Za-z][\w.-]{0,63})(?= |$)", flags=re.ASCII)
 
 
@@ -211,7 +210,7 @@ def command(line: str) -> tuple[Run, str] | None:
     named = _WITH_DEVICE.search(options)
     both = " -b " in f"{options} " or "--bidirectional" in options
     words = f"ib_{match['verb']}_{match['what']}{' -b' if both else ''}"
-    run = Run(verb=_VERBS[match["verb"]], both=both, latency=match["what"] == "lat", words=words)
+    run = Run(verb=match["verb"], both=both, latency=match["what"] == "lat", words=words)
     return run, named["device"] if named else ""
 
 
@@ -229,7 +228,7 @@ def _row(line: str, column: Column) -> tuple[int, float] | None:
 
 def _fact(run: Run, device: str, column: Column, rows: list[tuple[int, float, int]]) -> tuple[str, Json]:
     size, value, at = min(rows) if run.latency else max(rows)
-    kind = KINDS[run.verb] + ("-both" if run.both else "") + ("-latency" if run.latency else "")
+    kind = f"rdma-{run.verb}" + ("-both" if run.both else "") + ("-latency" if run.latency else "")
     sizes: list[Json] = [[bytes_, figure] for bytes_, figure, _ in sorted(rows)[-MOST_SIZES:]]
     method = f"{run.words}, {column.figure}, messages of {size} bytes"
     more: dict[str, Json] = {"sizes": sizes} if len(sizes) > 1 else {}

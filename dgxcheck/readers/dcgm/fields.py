@@ -168,55 +168,34 @@ _ROW = LazyPattern(
 )
 
 
-class _Table(Record):
-    """The tags of the columns, and the lines and GPUs so far."""
-
-    tags: tuple[str, ...]
-    lines: set[int]
-    gpus: dict[int, Gpu]
-
-
 def read_dmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """All tables of a text as one output; of several samples of a GPU the first counts."""
-    lines_of: set[int] = set()
-    gpus: dict[int, Gpu] = {}
-    table: _Table | None = None
+    lines_of, of_table = set[int](), set[int]()
+    gpus: dict[int | str, Gpu] = {}
+    tags: list[str] = []
     for number, text in numbered(lines):
         if head := _HEAD.fullmatch(text):
-            table = _Table(tags=tuple(head["tags"].split()), lines={number}, gpus=gpus)
-        elif table is None or not text:
+            tags, of_table = head["tags"].split(), {number}
+        elif not tags or not text:
             continue
-        elif (row := _ROW.fullmatch(text)) and len(cells := row["cells"].split()) == len(table.tags):
-            _dmon_take(table, row["kind"] or "GPU", row["id"], cells)
-            table.lines.add(number)
-            lines_of |= table.lines
+        elif (row := _ROW.fullmatch(text)) and len(cells := row["cells"].split()) == len(tags):
+            index = number_of(row["id"]) if row["kind"] in (None, "GPU") else None
+            if index is not None:
+                _dmon_take(gpus.setdefault(index, Gpu(index=index, bdf=None, values={})), tags, cells)
+            of_table.add(number)
+            lines_of |= of_table
         elif _UNITS.fullmatch(text):
-            table.lines.add(number)
+            of_table.add(number)
         else:
-            table = None
-    if not lines_of:
-        return ()
-    reports = Reports(DMON_TOOL)
-    for gpu in gpus.values():
-        report(reports, gpu)
-    return (imported(DMON_TOOL, [*map(section, gpus.values())], {}, frozenset(lines_of), reports=reports),)
+            tags = []
+    return (_output(DMON_TOOL, _Host(gpus=gpus, system={}, lines=lines_of)),) if lines_of else ()
 
 
-def _dmon_take(table: _Table, kind: str, text: str, cells: list[str]) -> None:
-    index = number_of(text) if kind == "GPU" else None
-    if index is None:
-        return
-    gpu = table.gpus.setdefault(index, Gpu(index=index, bdf=None, values={}))
-    for tag, cell in zip(table.tags, cells, strict=True):
+def _dmon_take(gpu: Gpu, tags: list[str], cells: list[str]) -> None:
+    for tag, cell in zip(tags, cells, strict=True):
         path, value = TAGS.get(tag), value_of(cell)
         if path is not None and value is not None:
             gpu.values.setdefault(path, value)
-
-
-METRICS_TOOL = "dcgm-exporter"
-_PREFIXES = ("DCGM_FI_", "DCGM_EXP_", "dcgm_")
-_COUNTED = "DCGM_EXP_XID_ERRORS_COUNT"
-_DRIVER = "DCGM_FI_DRIVER_VERSION"
 
 
 class _Host(Record):
@@ -225,6 +204,20 @@ class _Host(Record):
     gpus: dict[int | str, Gpu]
     system: dict[str, str]
     lines: set[int]
+
+
+def _output(tool: str, host: _Host, name: str = "") -> Imported:
+    reports = Reports(tool)
+    for gpu in host.gpus.values():
+        report(reports, gpu)
+    sections = [*map(section, host.gpus.values())]
+    return imported(tool, sections, host.system, frozenset(host.lines), reports=reports, host=name)
+
+
+METRICS_TOOL = "dcgm-exporter"
+_PREFIXES = ("DCGM_FI_", "DCGM_EXP_", "dcgm_")
+_COUNTED = "DCGM_EXP_XID_ERRORS_COUNT"
+_DRIVER = "DCGM_FI_DRIVER_VERSION"
 
 
 def read_metrics(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -238,14 +231,9 @@ def read_metrics(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             host = hosts.setdefault(found.labels.get("Hostname", ""), _Host(gpus={}, system={}, lines=set()))
             host.lines.add(number)
             _metrics_take(host, found.name, found.labels, found.value)
-    outputs = []
-    for name, host in hosts.items():
-        reports = Reports(METRICS_TOOL)
-        for gpu in host.gpus.values():
-            report(reports, gpu)
-        sections, understood = [*map(section, host.gpus.values())], frozenset(host.lines | comments)
-        outputs.append(imported(METRICS_TOOL, sections, host.system, understood, True, reports, name.partition(".")[0]))
-    return tuple(outputs)
+    for host in hosts.values():
+        host.lines.update(comments)
+    return tuple(_output(METRICS_TOOL, host, name.partition(".")[0]) for name, host in hosts.items())
 
 
 def _metrics_take(host: _Host, metric: str, labels: Mapping[str, str], text: str) -> None:

@@ -286,7 +286,8 @@ def read_firmware(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for device, adapter in devices.items():
         part.found |= device_files(device, {"fw_ver": adapter.version, "board_id": adapter.psid})
     part.found |= listed({device: [] for device in devices}) if found else {}
-    return part.imported(_compared([adapter for adapter in found if adapter.name not in devices]).facts())
+    _compare(part, [adapter for adapter in found if adapter.name not in devices])
+    return part.imported()
 
 
 def _place(name: str) -> str:
@@ -294,9 +295,8 @@ def _place(name: str) -> str:
     return (as_bdf(name) or re.sub(r"^/dev/mst/|[\s/:]", "", name)).replace(":", ".")
 
 
-def _compared(adapters: list[Adapter]) -> Reports:
+def _compare(reports: Reports, adapters: list[Adapter]) -> None:
     """Warns of an adapter whose version is not that of most adapters of its board (PSID), else not the newest."""
-    reports = Reports(FIRMWARE_TOOL)
     for at, adapter in enumerate(adapters):
         place = _place(adapter.name) or f"adapter{at}"
         versions = Counter(other.version for other in adapters if other.psid == adapter.psid)
@@ -307,4 +307,3 @@ def _compared(adapters: list[Adapter]) -> Reports:
             reports.add(place, "firmware", "warn", Fault.HCA_FIRMWARE, text)
         else:
             reports.add(place, "firmware", "pass")
-    return reports
