@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dgxcheck.facts.kernel_log import KernelLog
     from dgxcheck.facts.measurement import Measurement
     from dgxcheck.facts.memory import Dimm, MemoryController, NumaMemory, NumaNode
-    from dgxcheck.facts.nvml.gpu import GpuActivity, GpuAffinity, GpuBoard, GpuModes, Nvml
+    from dgxcheck.facts.nvml.gpu import Gpu, GpuActivity, GpuAffinity, GpuBoard, GpuModes, Nvml
     from dgxcheck.facts.nvml.nvlink import GpuPair, NvLink, NvLinkCapability, NvLinkErrors, NvLinkRate, P2pStatus
     from dgxcheck.facts.nvml.readings import GpuClocks, GpuCounters, GpuEcc, GpuMemory, GpuPcie, GpuPower, GpuThermal
     from dgxcheck.facts.pci import AerDevice, ConfigSpace, Iommu, PciBars, PciFunction, Slot, Vpd
@@ -80,6 +80,11 @@ class Snapshot(Record):
     measurement: tuple[Measurement, ...] | Missing = _UNASKED
     stated: NvidiaSmiTopo | Missing = _UNASKED
     tool_reports: tuple[ToolReport, ...] | Missing = _UNASKED
+
+    @property
+    def listed_gpus(self) -> tuple[Gpu, ...]:
+        """Those that NVML lists."""
+        return () if isinstance(self.gpu, Missing) else self.gpu.gpus
 
     @property
     def disks(self) -> tuple[BlockDevice, ...] | Missing:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dgxcheck.assessment.machine import topology_of
 from dgxcheck.facts.bdf import as_bdf, shown
 from dgxcheck.facts.missing import BadInput, Gap, Missing
-from dgxcheck.facts.nvml.gpu import Gpu
 from dgxcheck.facts.record import Record
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.survey import Snapshot, survey
@@ -52,8 +51,7 @@ def gpu_list(source: Source) -> GpuList:
 
 
 def _row(device: Device, facts: Snapshot) -> ListedGpu:
-    listed: tuple[Gpu, ...] = () if isinstance(facts.gpu, Missing) else facts.gpu.gpus
-    gpu = next((gpu for gpu in listed if gpu.bdf == device.bdf), None)
+    gpu = next((gpu for gpu in facts.listed_gpus if gpu.bdf == device.bdf), None)
     gap = device.uuid if isinstance(device.uuid, Missing) else Missing(Gap.ABSENT, "nvmlDeviceGetHandleByIndex")
     name = _pci_name(device, facts) if gpu is None else gpu.name
     uuid, serial, vbios = (gap, gap, gap) if gpu is None else (gpu.uuid, gpu.serial, gpu.vbios)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from dgxcheck.assessment.request import DEADLINE_S
-from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import opened as opened_file
 from dgxcheck.source.recording.shipped import is_shipped
@@ -148,7 +148,7 @@ def surveyed(source: Source, names: Iterable[str]) -> Snapshot:
     """What the probes of these names find; BadInput for a Jetson: the release file of its system, or the name that its
     driver, nvgpu, gives to the GPU in the chip."""
     facts = survey(source, names)
-    models = () if isinstance(facts.gpu, Missing) else (gpu.name for gpu in facts.gpu.gpus)
+    models = (gpu.name for gpu in facts.listed_gpus)
     chip = next((model for model in models if isinstance(model, str) and model.endswith(_NVGPU)), "")
     if chip or isinstance(source.text(TEGRA_RELEASE), str):
         what = f"{chip}: Jetson" if chip else f"{TEGRA_RELEASE}: Jetson"

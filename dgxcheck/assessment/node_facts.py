@@ -23,8 +23,7 @@ def versions(snapshot: Snapshot) -> Mapping[str, tuple[str, ...]]:
 
 def gpu_models(snapshot: Snapshot) -> Mapping[str, int]:
     """How many GPUs of each model NVML lists; a GPU without a name is left out."""
-    gpus = snapshot.gpu.gpus if isinstance(snapshot.gpu, Nvml) else ()
-    names = [gpu.name for gpu in gpus if not isinstance(gpu.name, Missing)]
+    names = [gpu.name for gpu in snapshot.listed_gpus if not isinstance(gpu.name, Missing)]
     return {name: names.count(name) for name in sorted(set(names))}
 
 
@@ -57,9 +56,8 @@ def nvlink_domains(snapshot: Snapshot) -> tuple[str, ...]:
 
 def nvlinks(snapshot: Snapshot) -> Mapping[str, Mapping[str, Json]]:
     """Of GPUs in such a domain: how many NVLinks each has, and the positions of those that are down, by GPU."""
-    gpus = snapshot.gpu.gpus if isinstance(snapshot.gpu, Nvml) and nvlink_domains(snapshot) else ()
     found: dict[str, Mapping[str, Json]] = {}
-    for gpu in gpus:
+    for gpu in snapshot.listed_gpus if nvlink_domains(snapshot) else ():
         states = [row for row in rows(snapshot.nvlink) if row.bdf == gpu.bdf and isinstance(row.up, bool)]
         if states and isinstance(gpu.index, int):
             found[f"GPU{gpu.index}"] = {"wired": len(states), "down": [row.link for row in states if not row.up]}
@@ -98,7 +96,7 @@ def _gpus(snapshot: Snapshot, settings: Settings) -> Iterator[Part]:
                                  ("temperature margin", thermal.margin_c, thermal.slowdown_tlimit_c)):  # fmt: skip
             if isinstance(now, int) and isinstance(limit, int) and thermal.bdf in draw:
                 gauges.setdefault(thermal.bdf, {})[name] = now, limit, draw[thermal.bdf]
-    for gpu in snapshot.gpu.gpus if isinstance(snapshot.gpu, Nvml) else ():
+    for gpu in snapshot.listed_gpus:
         serial = gpu.uuid if isinstance(gpu.serial, Missing) else gpu.serial
         if isinstance(serial, str):
             name = "" if isinstance(gpu.name, Missing) else gpu.name

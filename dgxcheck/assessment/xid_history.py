@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from dgxcheck.diagnosis.recurrence import escalates
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import OFF_BUS, EarlierXid, KernelLog
-from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.record import replace
 from dgxcheck.source import state_file
 from dgxcheck.source.kernel_log.kmsg import NO_BOOT, earlier, line, with_earlier
@@ -60,6 +59,6 @@ def _of_log(log: KernelLog, boot: str, date: str, uuids: dict[str, str]) -> Iter
 
 def _uuids(facts: Snapshot, seen: Iterable[EarlierXid]) -> dict[str, str]:
     """By bus id: of GPUs that are lost, what they told earlier in this boot."""
-    gpus = facts.gpu.gpus if isinstance(facts.gpu, Nvml) else ()
-    uuids = {gpu.bdf: gpu.uuid for gpu in gpus if isinstance(gpu.uuid, str) and _UUID.fullmatch(gpu.uuid)}
-    return {xid.bdf: xid.uuid for xid in seen if xid.uuid} | uuids
+    known = {xid.bdf: xid.uuid for xid in seen if xid.uuid}
+    uuids = ((gpu.bdf, gpu.uuid) for gpu in facts.listed_gpus)
+    return known | {bdf: uuid for bdf, uuid in uuids if isinstance(uuid, str) and _UUID.fullmatch(uuid)}

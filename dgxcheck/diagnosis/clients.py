@@ -64,7 +64,7 @@ def running_units(box: Box) -> frozenset[str] | None:
 
 def minors(box: Box, gpus: Sequence[Device]) -> list[int]:
     """Those of the GPUs whose minor number, that of ``/dev/nvidia<minor>``, is known."""
-    listed = {} if isinstance(box.nvml, Missing) else {row.bdf: row.minor for row in box.nvml.gpus}
+    listed = {row.bdf: row.minor for row in box.snapshot.listed_gpus}
     return [minor for gpu in gpus if isinstance(minor := listed.get(gpu.bdf or ""), int)]
 
 

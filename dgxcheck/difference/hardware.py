@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Change, Counterparts, Difference, Side, Trend, in_container
 from dgxcheck.facts.missing import Missing, rows
-from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.topology.model import slot_of
 from dgxcheck.topology.nvlinks import is_nvswitch
@@ -57,14 +56,11 @@ def _described(side: Side, pair: Counterparts) -> str:
     """Model, slot and serial number, as far as they are known."""
     device = pair.new if pair.replaced or pair.old is None else pair.old
     assert device is not None
-    nvml, hcas = side.snapshot.gpu, side.snapshot.infiniband
     words: list[object] = []
-    if device.kind == "gpu" and isinstance(nvml, Nvml):
-        for gpu in nvml.gpus:
-            if gpu.bdf == device.bdf:
-                words += [gpu.name, gpu.serial if isinstance(gpu.serial, Missing) else f"serial {gpu.serial}"]
-    if device.kind != "gpu":
-        words += [hca.hca_type for hca in rows(hcas) if hca.name == device.name]
+    for gpu in side.snapshot.listed_gpus:
+        if gpu.bdf == device.bdf:
+            words += [gpu.name, gpu.serial if isinstance(gpu.serial, Missing) else f"serial {gpu.serial}"]
+    words += [hca.hca_type for hca in rows(side.snapshot.infiniband) if hca.name == device.name]
     description = ", ".join(str(word).strip() for word in words if not isinstance(word, Missing))
     return (description or ("a GPU" if device.kind == "gpu" else "an adapter")) + _slot(side, pair)
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from dgxcheck.difference.model import Counterparts, Side, in_container
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device
@@ -68,9 +68,8 @@ Identities = Mapping[str, Mapping[str, str]]
 
 def _identities(side: Side) -> Identities:
     """UUID and serial number of GPUs, GUID of HCAs; values shared by several devices are dropped."""
-    nvml, hcas = side.snapshot.gpu, side.snapshot.infiniband
-    serials = {gpu.bdf: gpu.serial for gpu in nvml.gpus} if isinstance(nvml, Nvml) else {}
-    guids = {} if isinstance(hcas, Missing) else {hca.name: hca.node_guid for hca in hcas}
+    serials = {gpu.bdf: gpu.serial for gpu in side.snapshot.listed_gpus}
+    guids = {hca.name: hca.node_guid for hca in rows(side.snapshot.infiniband)}
     identities: dict[str, dict[str, str]] = {}
     for device in side.topology.devices:
         gpu = device.kind == "gpu"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.facts.host import Cpu, Host
 from dgxcheck.facts.missing import Missing
-from dgxcheck.facts.nvml.gpu import Gpu, Nvml
+from dgxcheck.facts.nvml.gpu import Gpu
 from dgxcheck.launch import Placement
 from dgxcheck.output.plain_text import visible
 from dgxcheck.survey import Snapshot
@@ -89,7 +89,7 @@ def gres(
 
 
 def _gpus(snapshot: Snapshot) -> Mapping[str, Gpu]:
-    return {gpu.bdf: gpu for gpu in snapshot.gpu.gpus} if isinstance(snapshot.gpu, Nvml) else {}
+    return {gpu.bdf: gpu for gpu in snapshot.listed_gpus}
 
 
 def _links(topology: Topology, each: Placement, placed: Sequence[Placement]) -> list[int]:

@@ -93,7 +93,7 @@ def _name(box: Box, owner: _Owner) -> str:
 
 def _serials(box: Box) -> set[str]:
     """Bus ids of GPUs that are alone on their board: the two of a K80 or of a Grace superchip share its number."""
-    listed = rows(box.snapshot.gpu if isinstance(box.snapshot.gpu, Missing) else box.snapshot.gpu.gpus)
+    listed = box.snapshot.listed_gpus
     serials = [row.serial for row in listed if isinstance(row.serial, str)]
     if all(serials.count(serial) == 2 for serial in serials):
         return set()

@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.check import Check, per_gpu
 from dgxcheck.checks.engine.finding import Judgement, Status, answered
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import BRANDS, VGA
-from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.missing import need
 from dgxcheck.facts.nvml.gpu import Gpu, GpuBoard, GpuModes
 from dgxcheck.lazy_pattern import LazyPattern
 
@@ -23,17 +23,13 @@ def _usually_off(box: Box) -> bool:
 
     A driver that serves a display is never idle; servers full of workstation cards have none.
     """
-    gpus = _gpus(box)
+    gpus = box.snapshot.listed_gpus
     if not gpus or not all(_is_model(box, gpu, _OF_DESKTOPS) for gpu in gpus):
         return False
     if len(gpus) == 1 or all(_is_model(box, gpu, _OF_CONSUMERS) for gpu in gpus):
         return True
     modes = (box.gpu(gpu.bdf).modes for gpu in gpus)
     return any(isinstance(each, GpuModes) and True in (each.display_mode, each.display_active) for each in modes)
-
-
-def _gpus(box: Box) -> tuple[Gpu, ...]:
-    return () if isinstance(box.nvml, Missing) else box.nvml.gpus
 
 
 def _is_model(box: Box, gpu: Gpu, names: LazyPattern) -> bool:
@@ -65,7 +61,7 @@ def _persistence(box: Box, modes: GpuModes) -> Judgement:
     if _usually_off(box):
         message = f"{message}, as is usual on a desktop"
         return Judgement(Status.PASS, message, "off", evidence=evidence)
-    if all(_is_model(box, gpu, _OF_DESKTOPS) or _is_vga(box, gpu) for gpu in _gpus(box)):
+    if all(_is_model(box, gpu, _OF_DESKTOPS) or _is_vga(box, gpu) for gpu in box.snapshot.listed_gpus):
         fault = Fault.PERSISTENCE_UNSET
     return Judgement(Status.WARN, message, "off", "on", evidence=evidence, fault=fault)
 

@@ -124,8 +124,7 @@ class Box(Record):
         """
         if gpu.bdf in vgpus(self.snapshot.gpu, self.snapshot.gpu_board):
             return None
-        nvml = self.snapshot.gpu
-        named = isinstance(nvml, Nvml) and any(row.bdf == gpu.bdf and isinstance(row.name, str) for row in nvml.gpus)
+        named = any(row.bdf == gpu.bdf and isinstance(row.name, str) for row in self.snapshot.listed_gpus)
         if not named and guest(self) is not None:
             return None
         id = self.board_id(gpu)

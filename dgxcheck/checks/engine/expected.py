@@ -26,8 +26,7 @@ _SIZE = LazyPattern(r"[ -]\d+ ?GB\b", "GB")
 
 def model_family(box: Box, gpu: Device) -> str | None:
     """Model name without the memory size, so that a 32 GB board is compared with 16 GB ones; None if not known."""
-    listed = () if isinstance(box.nvml, Missing) else box.nvml.gpus
-    name = next((row.name for row in listed if row.bdf == gpu.bdf), None)
+    name = next((row.name for row in box.snapshot.listed_gpus if row.bdf == gpu.bdf), None)
     return _SIZE.sub("", name) if isinstance(name, str) else None
 
 

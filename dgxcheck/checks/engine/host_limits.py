@@ -109,7 +109,7 @@ def gpus_hidden(box: Box) -> str:
 def minors_gone(box: Box) -> tuple[int, ...]:
     """Minor numbers below the highest that no GPU has, where NVML lists all GPUs of PCI: those of GPUs that were
     removed. The driver gives the lowest that is free (nvidia_frontend_add_device)."""
-    listed = () if isinstance(box.nvml, Missing) else box.nvml.gpus
+    listed = box.snapshot.listed_gpus
     minors = {row.minor for row in listed if isinstance(row.minor, int)}
     if not minors or not len(minors) == len(listed) == len(box.topology.gpus) or in_container(box):
         return ()

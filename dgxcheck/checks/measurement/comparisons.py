@@ -102,8 +102,7 @@ def gpus_alike(box: Box, figures: Figures, row: Measurement) -> list[Measurement
 def _alike_by_tool(box: Box, figures: Figures, row: Measurement) -> list[str]:
     """GPUs of the name that a tool prints; where neither it nor NVML names any, all that have such a figure."""
     names = {measurement.a: measurement.more.get("name") for measurement in figures.of_kinds("device")}
-    listed = () if isinstance(box.nvml, Missing) else box.nvml.gpus
-    if not names and any(isinstance(gpu.name, str) for gpu in listed):
+    if not names and any(isinstance(gpu.name, str) for gpu in box.snapshot.listed_gpus):
         return []
     measured = (measurement.a for measurement in figures.of_kinds(row.kind))
     return [id for id in measured if id != row.a and names.get(id) == names.get(row.a)]

@@ -84,9 +84,8 @@ def _nodes_per_socket(box: Box) -> int:
 
 def _sharing_a_board(box: Box) -> frozenset[str]:
     """GPUs with one serial number behind one switch: a card with two brings its own, and a slot may be empty."""
-    rows = () if isinstance(box.nvml, Missing) else box.nvml.gpus
     paths = {gpu.bdf: gpu.path for gpu in box.topology.gpus}
-    boards = {row.bdf: (row.serial, path[-3:-2]) for row in rows
+    boards = {row.bdf: (row.serial, path[-3:-2]) for row in box.snapshot.listed_gpus
               if isinstance(row.serial, str) and isinstance(path := paths.get(row.bdf), tuple)}  # fmt: skip
     times = Counter(boards.values())
     return frozenset(bdf for bdf, place in boards.items() if times[place] > 1)

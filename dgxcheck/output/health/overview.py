@@ -154,7 +154,7 @@ def machine(assessment: Assessment) -> str:
     the PCI ids by which the reference was chosen.
     """
     nvml, choice = assessment.snapshot.gpu, assessment.choice
-    title, names = "", [gpu.name for gpu in nvml.gpus if isinstance(gpu.name, str)] if isinstance(nvml, Nvml) else []
+    title, names = "", [gpu.name for gpu in assessment.snapshot.listed_gpus if isinstance(gpu.name, str)]
     if choice is not None and is_reference_machine(assessment, choice):
         title = visible(choice.profile.title)
     elif choice is not None and not names:

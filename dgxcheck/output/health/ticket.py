@@ -75,8 +75,7 @@ def _case(assessment: Assessment, number: int, cause: Cause) -> Iterator[str]:
 
 
 def _vbios(assessment: Assessment, cause: Cause) -> Iterator[tuple[str, str]]:
-    nvml = assessment.snapshot.gpu
     bdfs = {unit.bdf for unit in cause.frus}
-    for gpu in nvml.gpus if isinstance(nvml, Nvml) else ():
+    for gpu in assessment.snapshot.listed_gpus:
         if gpu.bdf in bdfs and isinstance(gpu.vbios, str):
             yield shown(gpu.bdf) or "", gpu.vbios
