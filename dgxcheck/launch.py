@@ -9,7 +9,7 @@ from itertools import takewhile
 
 from dgxcheck.facts.bdf import is_unplaced
 from dgxcheck.facts.cpulist import ranges
-from dgxcheck.facts.host import Cpu, Host
+from dgxcheck.facts.host import Cpu
 from dgxcheck.facts.infiniband import PortState
 from dgxcheck.facts.missing import BadInput, Gap, Missing, rows
 from dgxcheck.facts.record import Record
@@ -114,8 +114,7 @@ def cores_of_nodes(snapshot: Snapshot) -> Mapping[int, range]:
 
     Nodes are in the order of their first CPU, which is that of the sockets; ``lstopo`` numbers cores (``Core L#``) so.
     """
-    host, numa = snapshot.host, snapshot.numa
-    cpu = host.cpu if isinstance(host, Host) else None
+    cpu, numa = snapshot.known_host.cpu, snapshot.numa
     if not isinstance(cpu, Cpu) or isinstance(cpu.cores, Missing) or isinstance(numa, Missing):
         return {}
     lists = {node.node: ranges(node.cpulist) for node in numa if isinstance(node.cpulist, str) and node.cpulist}

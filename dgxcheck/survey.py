@@ -82,6 +82,15 @@ class Snapshot(Record):
     tool_reports: tuple[ToolReport, ...] | Missing = _UNASKED
 
     @property
+    def known_host(self) -> Host:
+        """The host; where it could not be read one of which every fact is that gap."""
+        if not isinstance(self.host, Missing):
+            return self.host
+        from dgxcheck.facts.host import unknown_host
+
+        return unknown_host(self.host)
+
+    @property
     def listed_gpus(self) -> tuple[Gpu, ...]:
         """Those that NVML lists."""
         return () if isinstance(self.gpu, Missing) else self.gpu.gpus

@@ -22,7 +22,6 @@ from dgxcheck.checks.engine.run import LEAST_CHECKS, run, verdict
 from dgxcheck.checks.placement.missing import CHECK as INVENTORY
 from dgxcheck.checks.registry import PROBES
 from dgxcheck.diagnosis.model import HEALTHY, Diagnosis
-from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
@@ -76,7 +75,6 @@ def _assessment(
     box: Box, origin: Origin, request: Request, checks: Sequence[Check], required: set[str], begun: float
 ) -> Assessment:
     findings = acknowledged(run(box, checks, required), box.settings.acknowledged, today())
-    host = box.snapshot.host
     of_text = origin.provenance == "imported"
     judged = verdict(findings, 1 if request.only else LEAST_CHECKS, of_text)
     diagnosis = _diagnosis(box, findings)
@@ -85,7 +83,7 @@ def _assessment(
         level="extended" if request.measures else request.level, settings=box.settings, choice=box.choice,
         findings=findings, verdict=judged, diagnosis=diagnosis, score=score_of(box, diagnosis.causes, findings),
         figures=_figures(box),
-        host={key: getattr(host, name) if isinstance(host, Host) else host for key, name in _HOST.items()},
+        host={key: getattr(box.snapshot.known_host, name) for key, name in _HOST.items()},
         seconds=time.monotonic() - begun, unmatched=unmatched(findings, box.settings.acknowledged, box),
     )  # fmt: skip
 

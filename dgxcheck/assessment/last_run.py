@@ -13,7 +13,6 @@ from dgxcheck.checks.engine.finding import Judgement, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import DAY_S, duration
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.facts.host import Host
 from dgxcheck.facts.inventory import Count, Remembered
 from dgxcheck.facts.missing import BadInput, Gap, Missing
 from dgxcheck.facts.nvml.gpu import Nvml
@@ -75,10 +74,10 @@ def last_run(source: Source, facts: Snapshot, path: str | None, present: Present
     recorder = RecordingSource(source)
     new = survey(recorder, COUNTERS)
     at_s, date = state_file.now()
-    host, nvml = facts.host, facts.gpu
+    nvml = facts.gpu
     reading = state_file.Reading(
         lines=recorder.lines(), at_s=at_s, date=date,
-        boot_id=_text(host.boot_id if isinstance(host, Host) else host),
+        boot_id=_text(facts.known_host.boot_id),
         driver=_text(nvml.driver_version if isinstance(nvml, Nvml) else nvml),
     )  # fmt: skip
     place = path or state_file.default_path()
@@ -172,7 +171,8 @@ _KB_IN_GIB = 1 << 20
 
 def host_mark(facts: Snapshot) -> str:
     """16 hexadecimal digits by which the state file knows this host; empty where its name is not known."""
-    if not isinstance(host := facts.host, Host) or isinstance(host.hostname, Missing):
+    host = facts.known_host
+    if isinstance(host.hostname, Missing):
         return ""
     from hashlib import sha256
 
@@ -187,9 +187,9 @@ def counts(facts: Snapshot, topology: Topology) -> dict[str, int]:
         found["GPU"] = len(topology.gpus)
     if not isinstance(facts.infiniband, Missing):
         found["HCA"] = sum(device.kind == "nic" and device.is_vf is not True for device in topology.devices)
-    host, disks = facts.host, facts.disks
-    if isinstance(host, Host) and isinstance(host.memory_kb, int):
-        found["memory"] = round(host.memory_kb / _KB_IN_GIB)
+    memory_kb, disks = facts.known_host.memory_kb, facts.disks
+    if isinstance(memory_kb, int):
+        found["memory"] = round(memory_kb / _KB_IN_GIB)
     if not isinstance(disks, Missing):
         # what has a model is a device; device mapper, RAID and virtual disks have none
         found["disk"] = sum(isinstance(disk.model, str) and disk.removable is not True for disk in disks)

@@ -14,7 +14,6 @@ from dgxcheck.checks.engine.finding import Finding, Status, skip
 from dgxcheck.checks.engine.growth import duration
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.facts.host import Host
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.nvml.gpu import Nvml
@@ -86,8 +85,7 @@ def as_facts(measured: Mapping[str, Json]) -> Measurements:
 def save(facts: Snapshot, measured: Mapping[str, Json]) -> None:
     """Leave the figures in the state directory, for ``record``; one that cannot be written is passed over."""
     at_s, date = state_file.now()
-    host, nvml = facts.host, facts.gpu
-    boot_id = host.boot_id if isinstance(host, Host) else host
+    boot_id, nvml = facts.known_host.boot_id, facts.gpu
     driver = nvml.driver_version if isinstance(nvml, Nvml) else nvml
     if isinstance(boot_id, Missing):
         return

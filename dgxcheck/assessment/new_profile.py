@@ -10,7 +10,6 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS, PROBES
-from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
@@ -37,8 +36,7 @@ def new_profile(source: Source, name: str) -> tuple[Profile, str, tuple[str, ...
     topology = topology_of(facts)
     if not any(gpu.index is not None for gpu in topology.gpus):
         raise BadInput("--new: NVML lists no GPU, so no profile can be made")
-    host = facts.host
-    firmware_name = host.dmi.product_name if isinstance(host, Host) else host
+    firmware_name = facts.known_host.dmi.product_name
     product = "" if isinstance(firmware_name, Missing) else firmware_name.strip()
     date = source.origin.recorded_at[:10] or time.strftime("%Y-%m-%d", time.gmtime())
     read = f"read from {source.origin.name or 'the box'} on {date}"

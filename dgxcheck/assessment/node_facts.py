@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dgxcheck.facts.host import Host
+from dgxcheck.facts.host import Dmi
 from dgxcheck.facts.inventory import Part
-from dgxcheck.facts.missing import Json, Missing, rows
+from dgxcheck.facts.missing import Json, Missing, rows, text_of
 from dgxcheck.facts.nvml.gpu import Fabric, GpuModes, Nvml
 from dgxcheck.facts.typical import gathered
 from dgxcheck.settings import Settings
@@ -28,17 +28,16 @@ def gpu_models(snapshot: Snapshot) -> Mapping[str, int]:
 
 
 def _read(snapshot: Snapshot) -> Iterator[tuple[str, str | Missing]]:
-    nvml, host, hcas = snapshot.gpu, snapshot.host, snapshot.infiniband
+    nvml, host, hcas = snapshot.gpu, snapshot.known_host, snapshot.infiniband
     if isinstance(nvml, Nvml):
         yield "driver", nvml.driver_version
         if not isinstance(nvml.cuda_version, Missing):
             yield "cuda", f"{nvml.cuda_version // 1000}.{nvml.cuda_version % 1000 // 10}"
         yield from (("vbios", gpu.vbios) for gpu in nvml.gpus)
-    if isinstance(host, Host):
-        yield "kernel", host.kernel_release
-        yield "bios", host.dmi.bios_version
-        if not isinstance(host.os_release, Missing):
-            yield "os", host.os_release.get("PRETTY_NAME", "")
+    yield "kernel", host.kernel_release
+    yield "bios", host.dmi.bios_version
+    if not isinstance(host.os_release, Missing):
+        yield "os", host.os_release.get("PRETTY_NAME", "")
     for hca in rows(hcas):
         if hca.is_vf is False and not isinstance(hca.board_id, Missing):
             yield f"firmware {hca.board_id}", hca.fw_ver
@@ -71,12 +70,12 @@ def _domain(modes: GpuModes) -> str:
 
 def parts(snapshot: Snapshot, settings: Settings) -> tuple[Part, ...]:
     """GPUs, HCAs, DIMMs and the machine, with a serial number or GUID; GPUs with what wears out, and its limit."""
-    return (*_machine(snapshot.host), *_gpus(snapshot, settings), *_hcas(snapshot), *_dimms(snapshot))
+    return (*_machine(snapshot.known_host.dmi), *_gpus(snapshot, settings), *_hcas(snapshot), *_dimms(snapshot))
 
 
-def _machine(host: Host | Missing) -> Iterator[Part]:
-    if isinstance(host, Host) and isinstance(serial := host.dmi.product_serial, str):
-        yield Part("machine", serial, "", "" if isinstance(host.dmi.product_name, Missing) else host.dmi.product_name)
+def _machine(firmware: Dmi) -> Iterator[Part]:
+    if isinstance(firmware.product_serial, str):
+        yield Part("machine", firmware.product_serial, "", text_of(firmware.product_name))
 
 
 def _gpus(snapshot: Snapshot, settings: Settings) -> Iterator[Part]:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 
 from dgxcheck.diagnosis.recurrence import escalates
-from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import OFF_BUS, EarlierXid, KernelLog
 from dgxcheck.facts.record import replace
 from dgxcheck.source import state_file
@@ -32,8 +31,7 @@ def remembered(old: Iterable[str], facts: Snapshot, date: str) -> tuple[str, ...
     A saved log is that of another time or machine; nothing is kept of it.
     """
     xids = [*read(old, date)]
-    log, host = facts.kernel_log, facts.host
-    boot = host.boot_id if isinstance(host, Host) else ""
+    log, boot = facts.kernel_log, facts.known_host.boot_id
     if isinstance(log, KernelLog) and log.where == DEVICE and isinstance(boot, str) and _BOOT.fullmatch(boot):
         xids += _of_log(log, boot, date, _uuids(facts, [seen for seen in xids if seen.boot == boot]))
     first: dict[tuple[str, int, str], EarlierXid] = {}

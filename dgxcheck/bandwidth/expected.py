@@ -102,8 +102,7 @@ def _lower(bounds: list[float | Missing]) -> float | Missing:
 
 
 def _host(machine: Surveyed) -> Generation | None:
-    host = machine.snapshot.host
-    return None if isinstance(host, Missing) else generation(host.cpu)
+    return generation(machine.snapshot.known_host.cpu)
 
 
 def _links(machine: Surveyed, hops: tuple[Hop, ...], line: LineRate, splits_at: int | None = None) -> list[Limit]:

@@ -70,8 +70,7 @@ def _by_hand(box: Box, code: Code) -> Instruction:
         return Instruction(code=code)
     if guest(box) is not None:
         return Instruction(code="large-bars-in-guest")
-    host = box.snapshot.host
-    known = not isinstance(host, Missing) and not isinstance(host.vm, Missing)
+    known = not isinstance(box.snapshot.known_host.vm, Missing)
     return Instruction(code=code, values={} if known else {"or_guest": 1})
 
 

@@ -11,7 +11,6 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.form_factor import is_tray_of_a_rack
 from dgxcheck.diagnosis.reset_domain import is_before_ampere
-from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.nvml.gpu import GpuModes, GpuProcess
 from dgxcheck.topology.model import Device
@@ -43,8 +42,7 @@ def services(box: Box, gpus: Sequence[Device], with_switches: bool) -> tuple[str
     """
     processes = [_name(process) for gpu in gpus for process in _processes(box, gpu)]
     on_gpus = [unit for name in processes if (unit := _UNITS.get(name)) is not None]
-    host = box.snapshot.host
-    nvsm = ["nvsm"] if isinstance(host, Host) and not isinstance(host.dgx_release, Missing) else []
+    nvsm = [] if isinstance(box.snapshot.known_host.dgx_release, Missing) else ["nvsm"]
     old = any(is_before_ampere(box, gpu) is True for gpu in gpus)
     fabric = [FABRIC_UNIT] if with_switches or (has_nvswitches(box) and old) else []
     if (running := running_units(box)) is not None:

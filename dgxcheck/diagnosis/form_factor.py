@@ -11,9 +11,8 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.containment import is_k80
 from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.reset_domain import gpus_of
-from dgxcheck.facts.host import Host
 from dgxcheck.facts.ids import MELLANOX
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.missing import Missing, rows, text_of
 from dgxcheck.facts.nvml.gpu import Fabric
 from dgxcheck.facts.record import remembered
 from dgxcheck.lazy_pattern import LazyPattern
@@ -100,9 +99,7 @@ def is_dgx(box: Box) -> bool:
 
 
 def _product(box: Box) -> str:
-    host = box.snapshot.host
-    product = host.dmi.product_name if isinstance(host, Host) else None
-    return product if isinstance(product, str) else ""
+    return text_of(box.snapshot.known_host.dmi.product_name)
 
 
 def has_no_diagnostic(box: Box, component: Component) -> bool:

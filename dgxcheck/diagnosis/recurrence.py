@@ -13,7 +13,6 @@ from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind, Step
-from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import ANNOUNCES_RECOVERY, EARLIER_DAYS, OFF_BUS, EarlierXid, KernelLog, Xid
 from dgxcheck.facts.nvml.readings import GpuEcc
 from dgxcheck.facts.record import Record, remembered, replace
@@ -114,8 +113,7 @@ def _recurrence(box: Box, log: KernelLog, bdf: str, number: int) -> Recurrence:
     events = list(_events(log, bdf, number))
     now = [(seconds, begun_s) for seconds, begun_s, past in events if not past]
     first = min((seconds for seconds, _ in now), default=0.0)
-    host = box.snapshot.host
-    this = host.boot_id if isinstance(host, Host) else host
+    this = box.snapshot.known_host.boot_id
     alike = [xid for xid in log.earlier if xid.number == number and escalates(number, xid.text)]
     own = [xid for xid in alike if _is_of(box, xid, bdf)]
     here, before = ([xid for xid in own if (xid.boot == this) is same] for same in (True, False))

@@ -19,8 +19,8 @@ from dgxcheck.diagnosis.action import Action, Code, Instruction, Value
 from dgxcheck.diagnosis.clients import FABRIC_UNIT, drives_a_display, minors, running_units, services
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_before, is_before_ampere, is_since
 from dgxcheck.facts.bdf import for_smi
-from dgxcheck.facts.host import Host, Memlock
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.host import Memlock
+from dgxcheck.facts.missing import Missing, rows, text_of
 from dgxcheck.facts.nvml.gpu import REGISTERED, Fabric, GpuModes
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
@@ -59,8 +59,7 @@ def drain(box: Box) -> Action:
 
 def _hostname(box: Box) -> str:
     """Slurm and PBS call a node by its first label, a kubelet by all of it."""
-    host = box.snapshot.host
-    return host.hostname if isinstance(host, Host) and isinstance(host.hostname, str) else ""
+    return text_of(box.snapshot.known_host.hostname)
 
 
 def _daemons(box: Box) -> frozenset[str]:

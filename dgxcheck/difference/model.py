@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.survey import Snapshot
@@ -92,12 +91,11 @@ def judged(old: float, new: float, more_is_better: bool) -> Trend:
 
 def in_container(side: Side) -> bool:
     """Was the snapshot taken in a container, where host devices may be hidden?"""
-    host = side.snapshot.host
-    return isinstance(host, Host) and isinstance(host.container, str)
+    return isinstance(side.snapshot.known_host.container, str)
 
 
 def same_boot(old: Side, new: Side) -> bool:
     """Do both sides have the same boot id? True where one is unknown: counters are taken to continue."""
-    ids = [side.pseudonym(host.boot_id.strip()) for side in (old, new)
-           if isinstance(host := side.snapshot.host, Host) and not isinstance(host.boot_id, Missing)]  # fmt: skip
+    boots = [(side, side.snapshot.known_host.boot_id) for side in (old, new)]
+    ids = [side.pseudonym(boot.strip()) for side, boot in boots if not isinstance(boot, Missing)]
     return len(ids) < 2 or ids[0] == ids[1]

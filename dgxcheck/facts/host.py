@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from typing import Any
 
 from dgxcheck.facts import nature
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, fields
 
 _UNASKED = Missing(Gap.UNASKED, "/proc/cpuinfo")
 STATED_CONTAINER = "stated container host"
@@ -92,6 +93,13 @@ class Host(Record):
     """Are the GPUs those that outputs name, such as the ranks of a run? There may be others."""
     uptime_s: float | Missing = nature.load("time since boot", "s", default=Missing(Gap.UNASKED, "/proc/uptime"))
     """Seconds since boot; in an LXC container since its start."""
+
+
+def unknown_host(gap: Missing) -> Host:
+    """A host of which every fact is this gap."""
+    of_firmware: dict[str, Any] = dict.fromkeys(fields(Dmi), gap)
+    of_host: dict[str, Any] = dict.fromkeys(fields(Host), gap)
+    return Host(**of_host | {"dmi": Dmi(**of_firmware), "gpus_named": False})
 
 
 class Flavour(str, Enum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from dgxcheck.facts.host import Cpu, Host
+from dgxcheck.facts.host import Cpu
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.nvml.gpu import Gpu
 from dgxcheck.launch import Placement
@@ -69,8 +69,8 @@ def gres(
 
     ``File`` is the device node by the driver's minor number, which need not be NVML's index.
     """
-    gpus, host = _gpus(snapshot), snapshot.host
-    sockets = host.cpu.sockets if isinstance(host, Host) and isinstance(host.cpu, Cpu) else len(cores)
+    gpus, cpu = _gpus(snapshot), snapshot.known_host.cpu
+    sockets = cpu.sockets if isinstance(cpu, Cpu) else len(cores)
     if cores and isinstance(sockets, int) and len(cores) != sockets:
         yield "# these cores are a part of a socket: slurm.conf needs SlurmdParameters=numa_node_as_socket"
     for placement in placed:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from dgxcheck.facts.cpulist import ranges
-from dgxcheck.facts.host import Cpu, Host
+from dgxcheck.facts.host import Cpu
 from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import PciFunction
@@ -75,7 +75,7 @@ def _cpu(snapshot: Snapshot, node: int) -> dict[str, str]:
     for each in rows(snapshot.numa):
         if each.node == node and isinstance(each.cpulist, str) and (runs := ranges(each.cpulist)):
             attributes["affinity"] = _mask(runs)
-    cpu = snapshot.host.cpu if isinstance(snapshot.host, Host) else None
+    cpu = snapshot.known_host.cpu
     if isinstance(cpu, Cpu) and isinstance(cpu.vendor, str) and not isinstance(cpu.family, Missing):
         attributes |= {"arch": "x86_64", "vendor": cpu.vendor, "familyid": str(cpu.family)}
         attributes |= {} if isinstance(cpu.model_number, Missing) else {"modelid": str(cpu.model_number)}

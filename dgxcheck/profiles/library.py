@@ -15,7 +15,6 @@ from functools import cache
 from typing import Any
 
 from dgxcheck import package_files
-from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import BadInput, Missing, did_you_mean
 from dgxcheck.facts.nvml.gpu import vgpus
 from dgxcheck.profiles.model import Board, Profile, SelectedProfile
@@ -94,7 +93,7 @@ def select(name: str, box: Snapshot, topology: Topology) -> SelectedProfile | No
 
 
 def _is_product(products: Iterable[str], box: Snapshot) -> bool:
-    product = box.host.dmi.product_name if isinstance(box.host, Host) else box.host
+    product = box.known_host.dmi.product_name
     return not isinstance(product, Missing) and any(is_product(product, other) for other in products)
 
 

@@ -13,7 +13,6 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.gaps import is_driver_query
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import replace
@@ -99,13 +98,9 @@ def _judgement(silent: list[Missing]) -> Judgement:
 Layer = Callable[[Snapshot], object]
 
 
-def _host(facts: Snapshot, name: str) -> object:
-    return getattr(facts.host, name) if isinstance(facts.host, Host) else facts.host
-
-
 LAYERS: tuple[tuple[str, str, Layer], ...] = (
-    ("CPUs", "host.cores", lambda facts: _host(facts, "cpu")),
-    ("memory", "host.memory", lambda facts: _host(facts, "memory_kb")),
+    ("CPUs", "host.cores", lambda facts: facts.known_host.cpu),
+    ("memory", "host.memory", lambda facts: facts.known_host.memory_kb),
     ("NUMA nodes", "host.sockets", lambda facts: facts.numa),
     ("disks", "host.data", lambda facts: facts.disks),
     ("network interfaces", "host.ethernet", lambda facts: facts.network),

@@ -23,7 +23,6 @@ from dgxcheck.checks.engine.host_limits import MEMORY_PARAMETERS, NUMA_SETTING, 
 from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.cpulist import first_shared, ranges
-from dgxcheck.facts.host import Host
 from dgxcheck.facts.infiniband import LANE_GBIT, IbRate, PhysState, PortState
 from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.facts.sysfs import EDAC, NODES
@@ -37,19 +36,19 @@ _FEWEST = 2
 def memory(box: Box) -> Iterator[Contradiction]:
     """The kernel's memory against the sum of the DIMMs; a hypervisor or container shows a share of it, and a kernel
     parameter can limit it."""
-    host, controllers = box.snapshot.host, box.snapshot.edac
-    if not isinstance(host, Host) or isinstance(host.memory_kb, Missing) or isinstance(controllers, Missing):
+    memory_kb, controllers = box.snapshot.known_host.memory_kb, box.snapshot.edac
+    if isinstance(memory_kb, Missing) or isinstance(controllers, Missing):
         return
     sizes = [(row.name, row.size_mb) for row in controllers if not isinstance(row.size_mb, Missing)]
     if not sizes or len(sizes) < len(controllers) or guest(box) is not None or host_limits.in_container(box):
         return
     if any(name in MEMORY_PARAMETERS for name, _ in command_line(box)):
         return
-    kernel, dimms = host.memory_kb // _KB_IN_MB, sum(size for _, size in sizes)
+    kernel, dimms = memory_kb // _KB_IN_MB, sum(size for _, size in sizes)
     lowest = dimms * (1 - box.settings.limit("consistency.memory") / 100)
     if not lowest <= kernel <= dimms:
         own = (Evidence(f"{EDAC}/{name}/size_mb", size) for name, size in sizes)
-        evidence = (Evidence("/proc/meminfo", f"MemTotal: {host.memory_kb} kB"), *own)
+        evidence = (Evidence("/proc/meminfo", f"MemTotal: {memory_kb} kB"), *own)
         yield Contradiction(f"the kernel has {kernel} MiB of memory, the DIMMs have {dimms} MiB", evidence)
 
 

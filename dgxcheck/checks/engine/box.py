@@ -212,7 +212,7 @@ def nvml_unavailable(box: Box) -> Judgement | None:
 def guest(box: Box) -> str | None:
     """The hypervisor that this machine is a guest of, in text by the mode of its GPUs; None on bare metal or where it
     is not known."""
-    vm = box.snapshot.host if isinstance(box.snapshot.host, Missing) else box.snapshot.host.vm
+    vm = box.snapshot.known_host.vm
     if not isinstance(vm, Missing):
         return vm
     modes = (board.virtualization for board in rows(box.snapshot.gpu_board))

@@ -10,7 +10,6 @@ from typing import TypeVar
 from dgxcheck.checks.engine.box import Box, Growth, guest
 from dgxcheck.checks.engine.finding import Judgement, skip
 from dgxcheck.checks.engine.host_limits import cpus_hidden
-from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import HcaEvent, HostEvent
 from dgxcheck.facts.missing import Missing, need, or_gap
 from dgxcheck.facts.typical import median
@@ -76,16 +75,15 @@ def uptime(box: Box) -> float | None:
     """Seconds since boot; None where not known, and where a counter can be older: of an adapter that a virtual machine
     was given, or in a container with a clock of its own.
     """
-    host = box.snapshot.host
-    if not isinstance(host, Host) or isinstance(host.uptime_s, Missing) or guest(box) is not None or cpus_hidden(box):
+    seconds = box.snapshot.known_host.uptime_s
+    if isinstance(seconds, Missing) or guest(box) is not None or cpus_hidden(box):
         return None
-    return host.uptime_s or None
+    return seconds or None
 
 
 def log_end(box: Box) -> float:
     """Seconds since boot at which the log was read; those of its last event where the time since boot is not known."""
-    host = box.snapshot.host
-    seconds = host.uptime_s if isinstance(host, Host) else None
+    seconds = box.snapshot.known_host.uptime_s
     last = max((*(each.seconds for each in box.log.host), *(each.seconds for each in box.log.hcas)), default=0.0)
     return seconds if isinstance(seconds, int | float) and not cpus_hidden(box) else last
 

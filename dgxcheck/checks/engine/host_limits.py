@@ -10,8 +10,8 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.components.component import Component, host_part
-from dgxcheck.facts.host import Cpu, Host
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.host import Cpu
+from dgxcheck.facts.missing import Gap, Missing, text_of
 
 
 def parameters(cmdline: str) -> tuple[tuple[str, str], ...]:
@@ -42,8 +42,7 @@ NUMA_PARAMETERS = ("numa",)
 
 def command_line(box: Box) -> tuple[tuple[str, str], ...]:
     """Parameters of the kernel and their values; empty where they are not known."""
-    host = box.snapshot.host
-    return parameters(host.cmdline) if isinstance(host, Host) and isinstance(host.cmdline, str) else ()
+    return parameters(text_of(box.snapshot.known_host.cmdline))
 
 
 def left_out(box: Box, names: Collection[str]) -> Iterator[Component]:
@@ -57,8 +56,7 @@ def missing_socket(box: Box) -> Iterator[Component]:
 
     Its memory, GPUs and HCAs are missing with it. CPUs that the command line leaves out are no missing socket.
     """
-    host, reference = box.snapshot.host, expected(box, "host.sockets")
-    cpu = host.cpu if isinstance(host, Host) else None
+    cpu, reference = box.snapshot.known_host.cpu, expected(box, "host.sockets")
     if not isinstance(cpu, Cpu) or isinstance(cpu.sockets, Missing) or isinstance(reference, Judgement):
         return
     if cpu.sockets < reference.value and not any(left_out(box, CPU_PARAMETERS)):
@@ -90,18 +88,17 @@ def nodes_without_memory(box: Box) -> tuple[int, ...]:
 
 def in_container(box: Box) -> bool:
     """Is this a container? It sees all GPUs of the host on PCI, also those that are not assigned to it."""
-    host = box.snapshot.host
-    return isinstance(host, Host) and isinstance(host.container, str)
+    return isinstance(box.snapshot.known_host.container, str)
 
 
 def gpus_hidden(box: Box) -> str:
     """Why the machine may have more GPUs than are visible; empty on the host itself."""
     if in_container(box):
         return "a container sees only the GPUs assigned to it"
-    host = box.snapshot.host
-    if isinstance(host, Host) and isinstance(host.vm, str):
+    host = box.snapshot.known_host
+    if isinstance(host.vm, str):
         return "a virtual machine sees only the GPUs assigned to it"
-    if isinstance(host, Host) and host.gpus_named:
+    if host.gpus_named:
         return "these outputs name GPUs and list none: there may be others"
     return ""
 
@@ -127,8 +124,7 @@ def hcas_hidden(box: Box) -> str:
 
 def cpus_hidden(box: Box) -> str:
     """Why the machine may have more CPUs and memory: LXCFS shows a container its share as if it were the whole."""
-    host = box.snapshot.host
-    lxc = isinstance(host, Host) and isinstance(host.container, str) and host.container.startswith("lxc")
+    lxc = text_of(box.snapshot.known_host.container).startswith("lxc")
     return "a container's share of the host" if lxc else ""
 
 

@@ -68,8 +68,7 @@ def fails_elsewhere(message: str, check: str) -> Precondition:
 
 def in_guest(box: Box) -> Precondition | None:
     """What a virtual machine cannot see of its host; None on the host itself."""
-    host = box.snapshot.host
-    unknown = host if isinstance(host, Missing) else host.vm
+    unknown = box.snapshot.known_host.vm
     if isinstance(unknown, Missing):
         message = f"this may be a virtual machine: {unknown.where}: {unknown}"
         return Precondition("?", replace(undetermined(unknown).judgement, message=message))

@@ -19,9 +19,9 @@ from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.host import Host, Modules, NvidiaDriver
+from dgxcheck.facts.host import Modules, NvidiaDriver
 from dgxcheck.facts.ids import CONTROLLER_3D, MIB, NVIDIA, NvmlReturn
-from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
+from dgxcheck.facts.missing import Gap, Json, Missing, need, rows, text_of
 from dgxcheck.facts.nvml.gpu import GpuBoard
 from dgxcheck.facts.nvml.readings import GpuMemory
 from dgxcheck.facts.sysfs import PCI_DEVICES, pci_file
@@ -107,8 +107,7 @@ def _count_judgement(box: Box) -> Judgement:
 
 def _is_tegra(box: Box) -> bool:
     """Jetson: its GPU is no PCI device, and the driver serves its display."""
-    host = box.snapshot.host
-    return isinstance(host, Host) and str(host.kernel_release).endswith("-tegra")
+    return text_of(box.snapshot.known_host.kernel_release).endswith("-tegra")
 
 
 def _fewer_than_there_were(box: Box) -> Judgement | None:
@@ -253,14 +252,13 @@ def _held(box: Box, gpu: Device) -> Judgement:
     view = box.gpu(gpu)
     memory, activity, board = need(view.memory), need(view.processes), need(view.board)
     used, processes = need(memory.used), [*need(activity.compute), *need(activity.graphics)]
-    host = box.snapshot.host
     evidence = (answered(used, "nvmlDeviceGetMemoryInfo", memory.bdf),)
     figures = (used // MIB, box.settings.limit("gpu.memory-held"), "MiB", evidence)
     if processes or used <= figures[1] * MIB:
         by = counted(len(processes), "process", "processes")
         return Judgement(Status.PASS, f"{used // MIB} MiB in use, {by}", *figures)
     why = (
-        "processes of other namespaces are not shown" if not isinstance(host, Host) or host.container is not None else
+        "processes of other namespaces are not shown" if box.snapshot.known_host.container is not None else
         "the kernel holds its memory as a NUMA node" if is_coherent(box) or isinstance(gpu.gpu_numa_id, int) else
         "MIG instances account for their own" if mig_enabled(box, gpu.bdf) else
         "virtual machines hold it" if board.virtualization in _SHARED or guests_running(box) else

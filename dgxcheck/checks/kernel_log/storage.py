@@ -13,9 +13,8 @@ from dgxcheck.checks.host.disks import arrays_of, by_disk, lost_members, own_dis
 from dgxcheck.checks.kernel_log.device_log import events_of, grouped, happened, lines, nothing_logged, reach
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog
-from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.missing import Missing, need, text_of
 from dgxcheck.lazy_pattern import LazyPattern
 
 _MAPPED = ("dm-", "md")
@@ -135,8 +134,7 @@ def _file_systems(box: Box) -> Judged:
 
 def _root_disk(box: Box) -> str | None:
     """The disk of which the kernel command line says that the root is on it: ``root=/dev/sda2``."""
-    host = box.snapshot.host
-    words = str(host.cmdline).split() if isinstance(host, Host) else ()
+    words = text_of(box.snapshot.known_host.cmdline).split()
     root = next((word.partition("=/dev/")[2] for word in words if word.startswith("root=/dev/")), "")
     return root.rstrip("0123456789") or None
 

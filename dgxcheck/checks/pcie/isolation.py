@@ -13,8 +13,7 @@ from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import bridge_setting, device_part, is_below, nvlinks_between, peer_path
-from dgxcheck.facts.host import Host
-from dgxcheck.facts.missing import Gap, Missing, need, or_gap, rows
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap, rows, text_of
 from dgxcheck.facts.pci import Acs, ConfigSpace, PortType
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
@@ -43,8 +42,7 @@ def group_type(box: Box, bdf: str | None) -> str | Missing | None:
 
 
 def _boots_with_pass_through(box: Box) -> bool:
-    host = box.snapshot.host
-    return isinstance(host, Host) and isinstance(host.cmdline, str) and bool(_BOOTED & {*host.cmdline.split()})
+    return bool(_BOOTED & {*text_of(box.snapshot.known_host.cmdline).split()})
 
 
 def passes_through(type_: str) -> bool:

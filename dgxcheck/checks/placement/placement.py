@@ -15,7 +15,6 @@ from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.placement.misplaced import Misplaced, all_in_place, misplaced, numa_explains
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.facts.typical import gathered
@@ -230,7 +229,7 @@ def is_reference_machine(box: Surveyed, choice: SelectedProfile) -> bool:
     if choice.how != "gpus":
         return True
     profile = choice.profile
-    product = box.snapshot.host.dmi.product_name if isinstance(box.snapshot.host, Host) else box.snapshot.host
+    product = box.snapshot.known_host.dmi.product_name
     if profile.products and not isinstance(product, Missing):
         return False
     gpus, adapters = box.topology.gpus, fabric_adapters(box)

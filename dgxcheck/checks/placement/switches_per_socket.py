@@ -14,7 +14,7 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import fallen
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.host import Cpu, Host
+from dgxcheck.facts.host import Cpu
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.sysfs import PCI_DEVICES
 
@@ -75,8 +75,7 @@ def _by_socket(box: Box) -> Mapping[int, Mapping[str, Sequence[str]]] | Missing:
 
 def _nodes_per_socket(box: Box) -> int:
     """Firmware numbers the nodes of a socket one after another (NPS, SNC)."""
-    host, nodes = need(box.snapshot.host), need(box.snapshot.numa)
-    cpu = host.cpu if isinstance(host, Host) else None
+    cpu, nodes = need(box.snapshot.host).cpu, need(box.snapshot.numa)
     sockets = cpu.sockets if isinstance(cpu, Cpu) and isinstance(cpu.sockets, int) else 0
     with_cpus = sum(isinstance(node.cpulist, str) and node.cpulist != "" for node in nodes)
     return with_cpus // sockets if sockets and with_cpus % sockets == 0 and with_cpus else 1
