@@ -75,7 +75,7 @@ def _balancing(box: Box) -> Judgement:
     """
     if not is_coherent(box):
         return _NO_GRACE
-    mode = need(need(box.snapshot.host).numa_balancing)
+    mode = need(box.snapshot.known_host.numa_balancing)
     message = "automatic NUMA balancing is on: it unmaps pages that GPUs use" if mode else "no automatic NUMA balancing"
     return judged(Fault.NUMA_BALANCING, message, mode, 0, "", (Evidence(_BALANCING, mode),), warns=bool(mode))
 

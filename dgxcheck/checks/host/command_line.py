@@ -48,7 +48,7 @@ def _effects(box: Box) -> Judgement:
 
     Source: /proc/cmdline; Linux Documentation/admin-guide/kernel-parameters.txt
     """
-    text = need(need(box.snapshot.host).cmdline)
+    text = need(box.snapshot.known_host.cmdline)
     evidence = (Evidence("/proc/cmdline", text),)
     found: dict[str, str] = {}
     for name, value in command_line(box):

@@ -37,19 +37,14 @@ def offline_cpus(online: str, number: int) -> str:
 
 def sockets(box: Box) -> int | Missing:
     """Number of sockets with a CPU that is online."""
-    cpu = _online(box)
+    cpu = box.snapshot.known_host.cpu
     return cpu if isinstance(cpu, Missing) else cpu.sockets
 
 
 def cores(box: Box) -> int | Missing:
     """Number of cores that are online."""
-    cpu = _online(box)
+    cpu = box.snapshot.known_host.cpu
     return cpu if isinstance(cpu, Missing) else cpu.cores
-
-
-def _online(box: Box) -> Cpu | Missing:
-    facts = box.snapshot.host
-    return facts if isinstance(facts, Missing) else facts.cpu
 
 
 def _online_cpus(box: Box) -> Judgement:
@@ -59,7 +54,8 @@ def _online_cpus(box: Box) -> Judgement:
 
     Source: /proc/cpuinfo and /sys/devices/system/cpu/online against the profile
     """
-    facts, cpu = need(box.snapshot.host), need(_online(box))
+    facts = box.snapshot.known_host
+    cpu = need(facts.cpu)
     offline, reference = _offline(cpu, facts), expected(box, "host.cores")
     evidence = _evidence(cpu, facts.online_cpus)
     if isinstance(reference, Judgement):
@@ -138,7 +134,7 @@ def _limits(box: Box) -> Judgement:
 
     Source: cpufreq/boost, intel_pstate/no_turbo and cpufreq/policy* of /sys/devices/system/cpu
     """
-    facts = need(box.snapshot.host)
+    facts = box.snapshot.known_host
     if isinstance(facts.cpu_policies, Missing) and isinstance(facts.cpu_boost, Missing):
         need(facts.cpu_policies)
     policies = rows(facts.cpu_policies)
@@ -183,7 +179,7 @@ def _clock_source(box: Box) -> Judgement:
         message = f"the kernel marked the time stamp counter unstable: {marked.part}"
         logged = (Evidence("kernel log", marked.line),)
         return Judgement(Status.WARN, message, evidence=logged, fault=Fault.CLOCK_SOURCE)
-    name = need(need(box.snapshot.host).clock_source)
+    name = need(box.snapshot.known_host.clock_source)
     evidence = (Evidence("/sys/devices/system/clocksource/clocksource0/current_clocksource", name),)
     if (vm := guest(box)) is not None:
         return skip("not-visible", f"{vm} gives its guest a clock of its own: {name}", *evidence)
@@ -207,7 +203,7 @@ def _scaling(box: Box) -> Judgement:
     Source: scaling_driver and scaling_governor of /sys/devices/system/cpu/cpu0/cpufreq; of Grace
     https://nvidia.github.io/grace-cpu-benchmarking-guide/platform/index.html
     """
-    facts = need(box.snapshot.host)
+    facts = box.snapshot.known_host
     driver, governor = need(facts.cpufreq_driver), need(facts.cpufreq_governor)
     evidence = (
         Evidence(f"{_CPUFREQ}/scaling_driver", driver),

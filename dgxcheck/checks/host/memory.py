@@ -33,7 +33,7 @@ from dgxcheck.checks.engine.host_limits import (
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.host import Cpu, Host
+from dgxcheck.facts.host import Cpu
 from dgxcheck.facts.memory import MemoryController, NumaMemory, NumaNode
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.record import replace
@@ -46,14 +46,9 @@ _MEMMAP = 1 / 64
 https://docs.kernel.org/mm/memory-model.html"""
 
 
-def _kb(box: Box) -> int | Missing:
-    facts = box.snapshot.host
-    return facts if isinstance(facts, Missing) else facts.memory_kb
-
-
 def total_memory(box: Box) -> float | Missing:
     """Memory of the kernel in GiB."""
-    kb = _kb(box)
+    kb = box.snapshot.known_host.memory_kb
     return kb if isinstance(kb, Missing) else kb / _KB
 
 
@@ -72,7 +67,7 @@ def _total(box: Box) -> Judgement:
 
     Source: MemTotal of /proc/meminfo against the profile; Azure node checks allow 3 to 5 %
     """
-    kb, reference = need(_kb(box)), given(expected(box, "host.memory"))
+    kb, reference = need(box.snapshot.known_host.memory_kb), given(expected(box, "host.memory"))
     low = is_short(box, kb / _KB, reference.value)
     gib = round(kb / _KB, 1)
     evidence = (Evidence("/proc/meminfo", f"MemTotal: {kb} kB"), *_sizes(box))
@@ -152,8 +147,7 @@ def _tables(box: Box) -> Judged:
 
 def _fewer_than_sockets(box: Box, nodes: tuple[NumaNode, ...]) -> Wrong:
     """Every socket has memory controllers of its own, and at least one node."""
-    facts = box.snapshot.host
-    cpu = facts.cpu if isinstance(facts, Host) else None
+    cpu = box.snapshot.known_host.cpu
     sockets = cpu.sockets if isinstance(cpu, Cpu) else None
     if isinstance(sockets, int) and len(nodes) < sockets:
         text = f"{counted(len(nodes), 'NUMA node')} for {counted(sockets, 'socket')}"
