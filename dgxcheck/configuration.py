@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import date, datetime
 from typing import Any, get_args
 
-from dgxcheck.facts.missing import did_you_mean
+from dgxcheck.facts.missing import did_you_mean, is_number
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.settings import THRESHOLDS, Acknowledgement, Settings, Severity
 from dgxcheck.toml_file import check_keys, load, plain, refuse, shown
@@ -77,7 +77,7 @@ def _acknowledgement(entry: dict[str, Any], where: str, path: str, checks: Colle
         hint = did_you_mean(check, checks, "list the checks with 'dgxcheck health -H'")
         refuse(path, f"{where}.check", f"unknown check {shown(check)}; {hint}")
     ceiling = entry.get("ceiling", 0)
-    if isinstance(ceiling, bool) or not isinstance(ceiling, int | float) or not abs(ceiling) <= MOST:
+    if not is_number(ceiling) or not abs(ceiling) <= MOST:
         refuse(path, f"{where}.ceiling", f"{shown(ceiling)} is not a number of at most {MOST:g}")
     return Acknowledgement(check=check, device=entry.get("device", "").strip(),
                            ceiling=ceiling if "ceiling" in entry else None, reason=entry["reason"].strip(),
@@ -121,7 +121,7 @@ def _dotted(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _number(name: str, value: object, path: str) -> int | float:
     limit = THRESHOLDS[name]
     allowed = f"a number from {limit.low:g} to {limit.high:g} {limit.unit}"
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         refuse(path, f"thresholds.{name}", f"{shown(value)} is not {allowed}")
     if not limit.low <= value <= limit.high:
         refuse(path, f"thresholds.{name}", f"{shown(value)} is out of range; must be {allowed}")

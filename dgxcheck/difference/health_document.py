@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import get_args
 
 from dgxcheck.difference.findings import FindingStatus, FindingSummary, HealthSummary
-from dgxcheck.facts.missing import BadInput, Json
+from dgxcheck.facts.missing import BadInput, Json, is_number
 
 _FAMILY = "dgxcheck/health/"
 SCHEMAS = (f"{_FAMILY}1", f"{_FAMILY}2")
@@ -27,7 +27,7 @@ def report_of(document: Mapping[str, Json], path: str) -> HealthSummary:
     if not isinstance(findings := document.get("findings"), list):
         raise BadInput(f"{path}: 'findings' is not a list; expected a report of 'dgxcheck health --format json'")
     total, name = (_member(document, *member, path) for member in (("score", "total"), ("profile", "name")))
-    if not (total is None or (isinstance(total, int | float) and not isinstance(total, bool) and 0 <= total <= 100)):
+    if not (total is None or (is_number(total) and 0 <= total <= 100)):
         raise BadInput(f"{path}: 'score' has no total between 0 and 100")
     if not (name is None or isinstance(name, str)):
         raise BadInput(f"{path}: 'profile' has no name")

@@ -8,7 +8,7 @@ from enum import Enum
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-    from typing import ParamSpec, TypeAlias, TypeVar
+    from typing import ParamSpec, TypeAlias, TypeGuard, TypeVar
 
     P = ParamSpec("P")
     T = TypeVar("T")
@@ -132,6 +132,11 @@ def members_of(value: object) -> dict[str, Json]:
 def items_of(value: object) -> list[Json]:
     """The items of a JSON list; none of what is no list."""
     return value if isinstance(value, list) else []
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """True and False are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def text_of(value: object) -> str:

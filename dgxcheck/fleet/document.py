@@ -9,7 +9,7 @@ from typing import Any, TypeGuard, TypeVar
 from dgxcheck.checks.engine.wording import against
 from dgxcheck.facts.ids import NVLINK_MAX_LINKS
 from dgxcheck.facts.inventory import Part
-from dgxcheck.facts.missing import Json, items_of, members_of, text_of
+from dgxcheck.facts.missing import Json, is_number, items_of, members_of, text_of
 from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.node import COMPARED, LEVELS, VERDICTS, GpuLinks, Identity, LikeMachines, NodeFault, Result
 from dgxcheck.source.state_file import is_date
@@ -154,7 +154,7 @@ def _judged(findings: list[dict[str, Json]]) -> tuple[frozenset[str], Figures]:
 
 
 def _is_figure(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
+    return is_number(value) and abs(value) <= _LARGEST
 
 
 def _counts(finding: Mapping[str, Json]) -> bool:

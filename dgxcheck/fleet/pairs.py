@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import comb
 
-from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.missing import BadInput, is_number
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered, median
 from dgxcheck.fleet.reading import Unread
@@ -168,7 +168,7 @@ def _rate(text: str) -> float:
         value = json.loads(text)
     except ValueError:
         value = None
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 8 * MOST_GBS:
+    if is_number(value) and 0 <= value <= 8 * MOST_GBS:
         return float(value)
     raise ValueError(f"{text[:40]} is no rate")
 

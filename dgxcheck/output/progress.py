@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dgxcheck.assessment.progress import HostNow
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, is_number
 from dgxcheck.measure.burn_in.stop_rules import BITS, grown
 from dgxcheck.output.plain_text import columns, fitted, visible
 
@@ -61,7 +61,7 @@ class Measuring:
         if not isinstance(fact, dict) or "skipped" in fact or kind == "cuda":
             return
         value, unit = fact.get("value"), fact.get("unit")
-        if isinstance(value, int | float) and not isinstance(value, bool) and isinstance(unit, str):
+        if is_number(value) and isinstance(unit, str):
             self._figures.setdefault(kind, []).append(float(value))
             self._units[kind] = unit
         elif "value" not in fact:

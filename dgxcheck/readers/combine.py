@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, is_number
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered
 from dgxcheck.readers.listing import INIT, OF_LIST, gpu_list, placed
@@ -56,8 +56,7 @@ def _merged(facts: list[Json]) -> Json:
 
 
 def _has_number(fact: Mapping[str, Json]) -> bool:
-    value = fact.get("value")
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number(fact.get("value"))
 
 
 def _answer(fact: Mapping[str, Json]) -> tuple[Json, ...]:

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from dgxcheck.facts.inventory import Count, Remembered
 from dgxcheck.facts.kernel_log import EARLIER_DAYS
-from dgxcheck.facts.missing import BadInput, items_of, members_of
+from dgxcheck.facts.missing import BadInput, is_number, items_of, members_of
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.input_file import read_input
 from dgxcheck.lazy_pattern import LazyPattern
@@ -122,11 +122,9 @@ def _reading(document: dict[str, Json], path: str) -> Reading:
     if document.get("schema") != SCHEMA or not isinstance(state := document.get("state"), dict):
         raise BadInput(path)
     texts = {key: value for key, value in state.items() if isinstance(value, str)}
-    match state.get("at_s"):
-        case int() | float() as at_s if not isinstance(at_s, bool) and 0 <= at_s < _MOST_S:
-            pass
-        case _:
-            raise BadInput(path)
+    at_s = state.get("at_s")
+    if not is_number(at_s) or not 0 <= at_s < _MOST_S:
+        raise BadInput(path)
     if not {"boot_id", "driver"} <= texts.keys() or not is_date(texts.get("date", "")):
         raise BadInput(path)
     valid = [xid for xid in items_of(state.get("xids")) if isinstance(xid, str) and _SEEN.search(xid)]
@@ -163,8 +161,8 @@ def _kept(member: Json) -> Remembered | None:
 def _newer(member: Json, after_s: float) -> Newer | None:
     """None for what is no such member."""
     match member:
-        case {"at_s": int() | float() as at_s, "date": str(date), "facts": dict(facts)}:
-            if after_s < at_s < _MOST_S and not isinstance(at_s, bool) and is_date(date):
+        case {"at_s": at_s, "date": str(date), "facts": dict(facts)}:
+            if is_number(at_s) and after_s < at_s < _MOST_S and is_date(date):
                 with suppress(BadInput):
                     return Newer(changed=recording({"facts": facts}, "").lines, at_s=float(at_s), date=date)
     return None

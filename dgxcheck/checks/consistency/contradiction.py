@@ -11,6 +11,7 @@ from dgxcheck.checks.gpu.beside_siblings import LOW_STATE, kept_slow
 from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import GPU_IDLE
+from dgxcheck.facts.missing import is_number
 from dgxcheck.facts.nature import Fact, rows_of
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.values import where
@@ -36,7 +37,7 @@ ReadingRule = Callable[[Box, Device, Facts], Iterable[Contradiction]]
 def number(facts: Facts, path: str) -> float | None:
     """A fact as a number; None for a gap and for all else."""
     value = facts.get(path)
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return value if is_number(value) else None
 
 
 def reading(box: Box, gpu: Device, path: str) -> Evidence:

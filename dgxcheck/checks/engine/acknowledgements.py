@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding, Status, Subject
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.host import Storage
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, is_number
 from dgxcheck.facts.record import replace
 from dgxcheck.settings import Acknowledgement
 
@@ -85,7 +85,7 @@ def _lapsed(entry: Acknowledgement, finding: Finding, date: str) -> str:
     if entry.ceiling is None:
         return ""
     measured, expected, unit = finding.judgement.measured, finding.judgement.expected, finding.judgement.unit
-    if isinstance(measured, bool) or not isinstance(measured, int | float):
+    if not is_number(measured):
         return f"there is no measured value to compare with its ceiling of {entry.ceiling:g}"
     low_is_bad = isinstance(expected, int | float) and measured < expected
     worse = measured < entry.ceiling if low_is_bad else measured > entry.ceiling

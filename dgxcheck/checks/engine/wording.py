@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeGuard
 
 from dgxcheck.checks.engine.finding import Judgement
+from dgxcheck.facts.missing import is_number
 from dgxcheck.facts.record import replace
 
 
@@ -27,7 +27,7 @@ def extended(judgement: Judgement, more: str) -> Judgement:
 
 def against(measured: object, expected: object, unit: str) -> str:
     """``x8 of x16``, ``88 °C, limit 87``; empty unless both are numbers."""
-    if not (_is_number(measured) and _is_number(expected)):
+    if not (is_number(measured) and is_number(expected)):
         return ""
     if unit == "lanes":
         return f"x{measured:g} of x{expected:g}"
@@ -38,5 +38,3 @@ def against(measured: object, expected: object, unit: str) -> str:
     return f"{measured:g} {unit}".rstrip() + (f", limit {expected:g}" if expected else "")
 
 
-def _is_number(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Evidence, Subject
 from dgxcheck.facts.bdf import gpu_at, is_bdf
 from dgxcheck.facts.measurement import Measurement, NotMeasured, of_ranks
-from dgxcheck.facts.missing import Json, Missing, rows
+from dgxcheck.facts.missing import Json, Missing, is_number, rows
 from dgxcheck.facts.record import Record, remembered, replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.survey import Snapshot
@@ -223,7 +223,7 @@ def pairs(box: Box, figures: Figures, kinds: Sequence[str]) -> list[tuple[str, s
 
 def number(value: object) -> float | None:
     """A number in what else is recorded of a measurement; None for anything else."""
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return float(value) if is_number(value) else None
 
 
 def evidence(row: Measurement) -> Evidence:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import BAD, Status
 from dgxcheck.facts.measurement import Measurement, NotMeasured
-from dgxcheck.facts.missing import Json, Missing, members_of
+from dgxcheck.facts.missing import Json, Missing, is_number, members_of
 from dgxcheck.output.health.measurement_tables import (
     LOW,
     OF_A_GPU,
@@ -151,4 +151,4 @@ def _why(row: Measurement) -> str:
 
 
 def _number(value: Json) -> str:
-    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else "?"
+    return f"{value:g}" if is_number(value) else "?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from dgxcheck.facts.missing import BadInput, members_of
+from dgxcheck.facts.missing import BadInput, is_number, members_of
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import PACKED, read_input, too_large, unzipped
 from dgxcheck.limits import JSON_GROUPS, JSON_VALUES, NUMBER_DIGITS, OVERLAY_BYTES, RECORDING_BYTES
@@ -93,7 +93,7 @@ def recording(document: dict[str, Json], path: str) -> Recording:
     moments = document.get("later", [])
     for moment in moments if isinstance(moments, list) else [moments]:
         at_s = members_of(moment).get("at_s")
-        if not isinstance(moment, dict) or isinstance(at_s, bool) or not isinstance(at_s, int | float) or at_s <= 0:
+        if not isinstance(moment, dict) or not is_number(at_s) or at_s <= 0:
             raise BadInput(f"{path}: 'later' is not a list of {{at_s, facts}}")
         later.append((float(at_s), _lines(moment.get("facts"), path)))
     return Recording(_lines(document.get("facts"), path), sorted(later, key=lambda moment: moment[0]), head(document))

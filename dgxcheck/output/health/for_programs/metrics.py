@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 
 from dgxcheck.checks.engine.finding import Finding, Judgement, Status
+from dgxcheck.facts.missing import is_number
 from dgxcheck.facts.record import Record
 from dgxcheck.settings import Settings
 
@@ -116,9 +117,7 @@ def ranges(quantity: Metric, finding: Finding, settings: Settings) -> Ranges:
 
 def number(value: object) -> int | float | None:
     """A number as such; True and False are none, nor is what no scale has."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
-    return value if isinstance(value, int) or math.isfinite(value) else None
+    return value if is_number(value) and (isinstance(value, int) or math.isfinite(value)) else None
 
 
 def plain(value: int | float) -> str:
