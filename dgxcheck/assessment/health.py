@@ -17,7 +17,7 @@ from dgxcheck.checks.by_nature.last_run import CHECK as LAST_RUN
 from dgxcheck.checks.engine.acknowledgements import acknowledged, today, unmatched
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import BAD, Finding, Status
+from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import LEAST_CHECKS, run, verdict
 from dgxcheck.checks.placement.missing import CHECK as INVENTORY
 from dgxcheck.checks.registry import PROBES
@@ -89,7 +89,7 @@ def _assessment(
 
 
 def _diagnosis(box: Box, findings: Sequence[Finding]) -> Diagnosis:
-    if not any(finding.status in BAD and not finding.acknowledged for finding in findings):
+    if not any(finding.counts for finding in findings):
         return HEALTHY
     from dgxcheck.diagnosis.causes import diagnose
 

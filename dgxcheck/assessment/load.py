@@ -10,7 +10,7 @@ from dgxcheck.assessment.progress import BurnInProgress, interruptible
 from dgxcheck.assessment.request import Request
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Finding, Status, skip
+from dgxcheck.checks.engine.finding import FAULTY, Finding, Status, skip
 from dgxcheck.checks.engine.growth import duration
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
@@ -101,7 +101,7 @@ def save(facts: Snapshot, measured: Mapping[str, Json]) -> None:
 
 def _low(findings: tuple[Finding, ...]) -> set[str]:
     """Keys of the figures that a finding names as its evidence."""
-    bad = (finding for finding in findings if finding.status in (Status.WARN, Status.FAIL))
+    bad = (finding for finding in findings if finding.status in FAULTY)
     return {item.where for finding in bad for item in finding.judgement.evidence if item.where.startswith(FACT)}
 
 

@@ -40,7 +40,7 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     is broken on their path, else what is left on it once all that good figures crossed is exonerated, or what several
     slow figures share; else they stay unexplained.
     """
-    bad = {each.key: each for each in findings if each.status in BAD and not each.acknowledged}
+    bad = {each.key: each for each in findings if each.counts}
     slow = [each for each in bad.values() if is_slow(each)]
     unread = [each for each in bad.values() if is_unread(each)]
     common = common_causes(box, findings)

@@ -8,7 +8,7 @@ from itertools import chain
 
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.expected import model_of
-from dgxcheck.checks.engine.finding import BAD, Finding, Status, Subject
+from dgxcheck.checks.engine.finding import BAD, FAULTY, Finding, Status, Subject
 from dgxcheck.components.component import Component, Key, host_part
 from dgxcheck.components.containment import BOARDS, NVSWITCHES, above, containing
 from dgxcheck.components.locate import far_ends
@@ -55,7 +55,7 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
 
 def _through_switches(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
     """NVLink errors of at least three GPUs, and half of them, whose links end at NVSwitches or at unknown devices."""
-    bad = [each for each in findings if each.status in (Status.FAIL, Status.WARN) and _times(each, "nvlink")]
+    bad = [each for each in findings if each.status in FAULTY and _times(each, "nvlink")]
     if len(bad) < FEWEST or not all(_ends_elsewhere(box, finding) for finding in bad):
         return
     for together in _moments(bad, "nvlink"):
@@ -260,7 +260,7 @@ def _within(box: Box, subject: Subject) -> object:
 
 
 def _all_bad(judged: Sequence[Finding]) -> bool:
-    bad = all(finding.status in (Status.FAIL, Status.WARN) for finding in judged)
+    bad = all(finding.status in FAULTY for finding in judged)
     return bad and len({(finding.subject.bdf, finding.subject.part) for finding in judged}) > 1
 
 

@@ -8,7 +8,7 @@ from dgxcheck.bandwidth.expected import through_port
 from dgxcheck.bandwidth.links import as_it_is
 from dgxcheck.bandwidth.rate import Limit, Rate
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.engine.finding import FAULTY
 from dgxcheck.checks.engine.precondition import Precondition, State, deciding
 from dgxcheck.checks.gpu.presence import LOST
 from dgxcheck.checks.gpudirect import bar1_and_port, isolation, software, transfer_sizes
@@ -53,7 +53,7 @@ class Readiness(Record):
 def remedy_of(id_: str, precondition: Precondition) -> str:
     """What to do about a precondition that is judged a fault; empty where it is a site's choice or none is known."""
     judgement = precondition.judgement
-    return judgement.remedy or (_REMEDIES[id_] if judgement.status in (Status.WARN, Status.FAIL) else "")
+    return judgement.remedy or (_REMEDIES[id_] if judgement.status in FAULTY else "")
 
 
 def readiness(box: Box, gpu: Device, nic: Device) -> Readiness:

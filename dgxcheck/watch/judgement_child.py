@@ -16,7 +16,7 @@ from typing import Any
 from dgxcheck.assessment.health import assess
 from dgxcheck.assessment.request import Request
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.finding import BAD, Status
+from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.missing import BadInput, Json, Missing, rows
 from dgxcheck.facts.nvml.gpu import GpuModes
 from dgxcheck.source import state_file
@@ -63,7 +63,7 @@ def _usable(path: str | None) -> tuple[str | None, str]:
 
 def document(assessment: Assessment, known: Collection[str]) -> dict[str, Json]:
     """What the loop needs of an assessment."""
-    bad = [finding for finding in assessment.findings if finding.status in BAD and not finding.acknowledged]
+    bad = [finding for finding in assessment.findings if finding.counts]
     judged = {key: finding for key, finding in assessment.found.items() if key in known}
     return {
         "passed": [key for key, each in judged.items() if each.status is Status.PASS or each.acknowledged],

@@ -6,14 +6,12 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import Finding, Status, Subject
+from dgxcheck.checks.engine.finding import FAULTY, Finding, Subject
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.host import Storage
 from dgxcheck.facts.missing import Missing, is_number
 from dgxcheck.facts.record import replace
 from dgxcheck.settings import Acknowledgement
-
-_BAD = (Status.WARN, Status.FAIL)
 
 
 def today() -> str:
@@ -26,7 +24,7 @@ def acknowledged(findings: Iterable[Finding], entries: Sequence[Acknowledgement]
 
     A lapsed acknowledgement stays with the finding, with the reason why it lapsed; the finding counts again.
     """
-    return tuple(_with_entry(finding, entries, date) if finding.status in _BAD else finding for finding in findings)
+    return tuple(_with_entry(finding, entries, date) if finding.status in FAULTY else finding for finding in findings)
 
 
 def _with_entry(finding: Finding, entries: Sequence[Acknowledgement], date: str) -> Finding:

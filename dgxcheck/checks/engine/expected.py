@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import Judgement, Status, skip
+from dgxcheck.checks.engine.finding import FAULTY, Judgement, skip
 from dgxcheck.facts.ids import VGA
 from dgxcheck.facts.missing import Missing
 from dgxcheck.lazy_pattern import LazyPattern
@@ -70,7 +70,7 @@ def siblings(box: Box, gpu: Device) -> tuple[Device, ...]:
 
 def has_problem(judgement: Judgement | Missing) -> bool:
     """Does another check warn or fail about this GPU?"""
-    return isinstance(judgement, Judgement) and judgement.status in (Status.WARN, Status.FAIL)
+    return isinstance(judgement, Judgement) and judgement.status in FAULTY
 
 
 def is_for_display(box: Box, bdf: str | None) -> bool:

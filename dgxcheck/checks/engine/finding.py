@@ -41,7 +41,9 @@ SkipReason = Literal[
 
 
 BAD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
-"""The worst first."""
+WORST_FIRST = (*BAD, Status.PASS, Status.SKIP)
+FAULTY = (Status.FAIL, Status.WARN)
+"""Something was found; what is unknown was not."""
 Witness = Literal["state", "counters", "log", "measurement"]
 """What a check reads: the state at one time, counters at two times, the kernel log, or measurements. A log entry names
 a device, but less precisely what is wrong with it than its state."""
@@ -133,6 +135,11 @@ class Finding(Record):
     @property
     def status(self) -> Status:
         return self.judgement.status
+
+    @property
+    def counts(self) -> bool:
+        """Is it bad, and does the site not accept it?"""
+        return self.status in BAD and not self.acknowledged
 
     @property
     def key(self) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, judgements
 from dgxcheck.checks.engine.expected import is_coherent
-from dgxcheck.checks.engine.finding import BAD, Finding, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import BAD, FAULTY, WORST_FIRST, Finding, Judgement, Status, Subject, skip
 from dgxcheck.components.component import Component
 from dgxcheck.facts.bdf import for_smi
 from dgxcheck.facts.faults import UNRESPONSIVE, Fault
@@ -23,7 +23,6 @@ LEAST_CHECKS = 14
 nvidia-smi 11 at most."""
 MOST_OF_LOG = 6
 """A line of the kernel log lets a dozen checks say that nothing was logged: no more than so many of them count."""
-_WORST = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS)
 
 
 def run(box: Box, checks: Iterable[Check], required: Collection[str] = ()) -> tuple[Finding, ...]:
@@ -60,10 +59,10 @@ def verdict(findings: Collection[Finding], least: int = 1, of_text: bool = False
     few checks it serves.
     """
     statuses = {Status.PASS if finding.acknowledged else finding.status for finding in findings}
-    enough = {Status.FAIL, Status.WARN} if of_text else {Status.FAIL}
+    enough = {*FAULTY} if of_text else {Status.FAIL}
     if not enough & statuses and judged_checks(findings) < least:
         return Status.UNKNOWN
-    return next((status for status in _WORST if status in statuses), Status.UNKNOWN)
+    return next((status for status in WORST_FIRST[:-1] if status in statuses), Status.UNKNOWN)
 
 
 def judged_checks(findings: Iterable[Finding]) -> int:
@@ -125,14 +124,14 @@ def _named(
 def _at_site(finding: Finding, settings: Settings) -> Finding:
     """A warn or fail with the severity that the site configured."""
     severity = settings.severities.get(finding.id)
-    if severity is None or finding.status not in (Status.WARN, Status.FAIL):
+    if severity is None or finding.status not in FAULTY:
         return finding
     return replace(finding, judgement=replace(finding.judgement, status=Status(severity)))
 
 
 def _of_syslog(finding: Finding) -> Finding:
     """A bad finding of a log that any user can write to says so."""
-    if finding.witness != "log" or finding.status not in (Status.WARN, Status.FAIL):
+    if finding.witness != "log" or finding.status not in FAULTY:
         return finding
     doubt = "if this is a syslog file, any user can write to it: confirm with journalctl -k -o json"
     message = f"{finding.judgement.message}; {doubt}"

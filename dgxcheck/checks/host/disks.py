@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.expected import expected
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
+from dgxcheck.checks.engine.finding import FAULTY, Evidence, Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.faults import Fault
@@ -47,7 +47,7 @@ def _disks(box: Box) -> Judged:
     of_arrays = [(Subject(kind="disk", name=array.name, bdf=None), ruled(_array, box, array)) for array in arrays]
     reference = expected(box, "host.data")
     if isinstance(reference, Number):
-        down = [at.name for at, judgement in of_arrays if judgement.status in (Status.WARN, Status.FAIL)]
+        down = [at.name for at, judgement in of_arrays if judgement.status in FAULTY]
         yield HOST, ruled(_volume, box, reference, disks, arrays, down)
     elif not of_arrays:
         yield HOST, reference

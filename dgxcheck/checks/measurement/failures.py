@@ -7,7 +7,7 @@ from typing import get_args
 
 from dgxcheck.checks.driver import fabric_manager
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import BAD, Judgement, SkipReason, Status, skip
+from dgxcheck.checks.engine.finding import BAD, WORST_FIRST, Judgement, SkipReason, Status, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.measurement.lookup import ALL, PAIRS, SINGLE, Figures, collect, evidence, label
 from dgxcheck.facts.faults import Fault
@@ -53,7 +53,6 @@ _UNAVAILABLE: dict[int, SkipReason] = {
     223: "not-supported", 711: "not-supported", 801: "not-supported",
 }  # fmt: skip
 _REASONS: Mapping[str, SkipReason] = {reason: reason for reason in get_args(SkipReason)}
-_WORST = (*BAD, Status.PASS, Status.SKIP)
 
 
 def measured_figures(box: Box, check: str) -> Figures | Judgement:
@@ -143,7 +142,7 @@ def _failed(message: str, row: Measurement) -> Judgement:
 
 def worst(judgements: Sequence[Judgement]) -> Judgement:
     """The worst of several, the first among equals."""
-    return min(judgements, key=lambda judgement: _WORST.index(judgement.status))
+    return min(judgements, key=lambda judgement: WORST_FIRST.index(judgement.status))
 
 
 def unless_reported(figures: Figures, check: str, judgement: Judgement, a: str, b: str = "") -> Judgement:

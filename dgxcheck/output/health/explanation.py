@@ -11,7 +11,7 @@ from dgxcheck.assessment.privileges import Needed
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.assessment.selection import Topic
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import BAD, Finding, Status
+from dgxcheck.checks.engine.finding import BAD, WORST_FIRST, Finding
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.diagnosis.action import first_remedy
@@ -50,7 +50,6 @@ def _number(name: str, settings: Settings) -> str:
 
 _MOST = 8
 _MOST_EVIDENCE = 4
-_RANK = {status: rank for rank, status in enumerate((*BAD, Status.PASS, Status.SKIP))}
 
 
 def on_box(
@@ -62,7 +61,7 @@ def on_box(
     for check in CHECKS:
         if check.id in ids:
             text_lines += [*explained(check, settings).splitlines(), ""]
-    ranked = sorted(found, key=lambda finding: _RANK[finding.status])
+    ranked = sorted(found, key=lambda finding: WORST_FIRST.index(finding.status))
     in_full = len(ranked) == 1 or bool(ranked and ranked[0].status in BAD)
     text_lines.append(f"On this box, {counted(len(ranked), 'finding')}:" if ranked else "On this box: no such finding")
     if len(ranked) > 1:

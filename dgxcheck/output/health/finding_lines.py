@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from dgxcheck.checks.engine.finding import BAD, Finding, SkipReason, Status, Subject
+from dgxcheck.checks.engine.finding import BAD, FAULTY, Finding, SkipReason, Status, Subject
 from dgxcheck.components.component import EVERY_GPU, Component
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.typical import gathered
@@ -81,7 +81,7 @@ def subject_name(subject: Subject) -> str:
 def unexplained(finding: Finding, width: int | None) -> list[str]:
     """A finding that no cause explains, with its own remedy; of one that could not be judged what would tell more."""
     lines = [wrapped(sentence(finding), width, 6)]
-    if finding.status in (Status.WARN, Status.FAIL) or finding.judgement.remedy:
+    if finding.status in FAULTY or finding.judgement.remedy:
         lines.append(wrapped(f"  do: {visible(finding.remedy)}", width, 6))
     return lines
 
@@ -144,5 +144,4 @@ def skip_counts(findings: Iterable[Finding]) -> str:
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """Bad findings that count."""
-    counting = (finding for finding in findings if finding.status in BAD and not finding.acknowledged)
-    return sorted(counting, key=lambda finding: BAD.index(finding.status))
+    return sorted((finding for finding in findings if finding.counts), key=lambda finding: BAD.index(finding.status))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.device_facts import is_only_named
-from dgxcheck.checks.engine.finding import BAD, Status, Subject
+from dgxcheck.checks.engine.finding import BAD, WORST_FIRST, Status, Subject
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.placement.placement import is_reference_machine
 from dgxcheck.components.component import Component
@@ -69,7 +69,7 @@ def _states(assessment: Assessment) -> Mapping[str | None, Status]:
     devices = {device.name: device.bdf or device.name for device in assessment.topology.devices}
     suspects = {key: (cause, _meant(cause.component, devices)) for cause in assessment.causes for key in cause.explains}
     for finding in assessment.findings:
-        bad = finding.status in BAD and not finding.acknowledged
+        bad = finding.counts
         if not bad and finding.status is Status.SKIP:
             continue
         places = blamed = {_place(end) for end in (finding.subject, finding.subject.peer) if end is not None}
@@ -80,7 +80,7 @@ def _states(assessment: Assessment) -> Mapping[str | None, Status]:
                 blamed = {None}
         for place in blamed or places:
             before, status = worst.get(place, Status.PASS), finding.status if bad else Status.PASS
-            worst[place] = min(before, status, key=(*BAD, Status.PASS).index)
+            worst[place] = min(before, status, key=WORST_FIRST.index)
     return worst
 
 

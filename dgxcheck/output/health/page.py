@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.finding import BAD, Finding, Status
+from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.diagnosis.action import PREPARATORY, Action
 from dgxcheck.diagnosis.model import Cause
@@ -179,7 +179,7 @@ def problems(assessment: Assessment) -> Iterator[Block]:
         if entry is not None and finding.acknowledged:
             text = f"{sentence(finding)} (acknowledged until {entry.expiry}: {visible(entry.reason)})"
             yield Paragraph(text, "skip")
-    if not any(each.status in BAD and not each.acknowledged for each in assessment.findings):
+    if not any(each.counts for each in assessment.findings):
         yield Paragraph(f"No problems found in the checks that ran: {what_ran(assessment)}.")
 
 

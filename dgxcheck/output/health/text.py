@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.by_nature.last_run import STATE_FILE
-from dgxcheck.checks.engine.finding import BAD, Finding, Status, Witness
+from dgxcheck.checks.engine.finding import BAD, WORST_FIRST, Finding, Status, Witness
 from dgxcheck.checks.engine.run import LEAST_CHECKS, counts, judged_checks
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.facts.typical import gathered
@@ -223,13 +223,12 @@ def _summary(report: HealthReport) -> list[str]:
     ]
 
 
-_ORDER = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS, Status.SKIP)
 
 
 def healthmon(report: HealthReport) -> str:
     """A line per finding, the worst first; then healthmon's totals."""
     findings = report.assessment.findings
-    rows = [_cells(finding) for finding in sorted(findings, key=lambda finding: _ORDER.index(finding.status))]
+    rows = [_cells(finding) for finding in sorted(findings, key=lambda finding: WORST_FIRST.index(finding.status))]
     return lines([*(columns(rows) if rows else []), "", *closing(findings)])
 
 

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from dgxcheck import __version__
-from dgxcheck.checks.engine.finding import Finding, Status, Subject
+from dgxcheck.checks.engine.finding import FAULTY, Finding, Status, Subject
 from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.bdf import shown
 from dgxcheck.output.health import overview
@@ -55,7 +55,7 @@ def _advice(
     """The part, and every step of its cause with when it is due; without a cause the remedy."""
     cause = causes.get(finding.key)
     if cause is None:
-        return [f"do: {remedy[finding.key]}"] if finding.status in (Status.WARN, Status.FAIL) else []
+        return [f"do: {remedy[finding.key]}"] if finding.status in FAULTY else []
     return [*fru_lines([cause]), *steps(cause, found, verbose=True)]
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.checks.engine.run import counts
 from dgxcheck.output.health.for_programs.metrics import measurements, plain, ranges
 from dgxcheck.output.health.headline import headline
@@ -22,7 +22,6 @@ from dgxcheck.output.report import HealthReport
 _WORDS = {Status.PASS: "OK", Status.WARN: "WARNING", Status.FAIL: "CRITICAL", Status.UNKNOWN: "UNKNOWN"}
 _RANGES = {Status.WARN: "0;", Status.FAIL: ";0"}
 """``warn;critical``: more than none is too many."""
-_WORST_FIRST = (Status.FAIL, Status.UNKNOWN, Status.WARN)
 _BARRED = re.compile(r"['=|\s]|[^ -~]")
 """What a label cannot hold."""
 _BARE = re.compile(r"[\w.@:/-]+")
@@ -33,7 +32,7 @@ FIRST_LINE = 80
 def render(report: HealthReport) -> str:
     """The verdict and what is to blame in one line of about 80 characters before the performance data."""
     assessment = report.assessment
-    problems = [finding for status in _WORST_FIRST for finding in assessment.findings if finding.status is status]
+    problems = [finding for status in BAD for finding in assessment.findings if finding.status is status]
     bad, known = ([finding for finding in problems if finding.acknowledged is is_known] for is_known in (False, True))
     seen = counts(assessment.findings)
     counted = (f"{status.value}={count};{_RANGES.get(status, ';')};0" for status, count in seen.items())
