@@ -82,7 +82,7 @@ def compute_ports(snapshot: Snapshot, topology: Topology) -> Mapping[str, tuple[
     Storage and management ports are left out: where some HCAs share a PCIe switch with a GPU, only those count, and of
     these the ports that are up and of the link layer that most of them have. No single fact tells the fabrics apart.
     """
-    hcas = [device for device in topology.devices if device.kind == "nic" and device.bdf and device.is_vf is not True]
+    hcas = [device for device in topology.adapters if device.bdf]
     below = [hca for hca in hcas if _class(topology, hca) in NEAR]
     up = {
         hca.name: [port for each in rows(snapshot.ib_ports) if each.device == hca.name

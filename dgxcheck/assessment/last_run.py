@@ -186,7 +186,7 @@ def counts(facts: Snapshot, topology: Topology) -> dict[str, int]:
     if not isinstance(facts.pci, Missing):
         found["GPU"] = len(topology.gpus)
     if not isinstance(facts.infiniband, Missing):
-        found["HCA"] = sum(device.kind == "nic" and device.is_vf is not True for device in topology.devices)
+        found["HCA"] = len(topology.adapters)
     memory_kb, disks = facts.known_host.memory_kb, facts.disks
     if isinstance(memory_kb, int):
         found["memory"] = round(memory_kb / _KB_IN_GIB)

@@ -6,7 +6,6 @@ from dgxcheck.assessment.machine import Machine
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
-from dgxcheck.checks.network.hcas import nics
 from dgxcheck.profiles import library
 from dgxcheck.readiness import gpudirect, peer_access
 
@@ -17,7 +16,7 @@ def rdma(machine: Machine) -> tuple[gpudirect.Readiness, ...] | Judgement:
     box = Box(snapshot=machine.snapshot, topology=topology, gpus=topology.gpus, boards=library.boards_for(None))
     if (nothing := no_rdma(box)) is not None:
         return nothing
-    return tuple(gpudirect.readiness(box, gpu, nic) for gpu in topology.gpus for nic in nics(box))
+    return tuple(gpudirect.readiness(box, gpu, nic) for gpu in topology.gpus for nic in box.topology.adapters)
 
 
 def peers(machine: Machine) -> tuple[peer_access.Peering, ...] | Judgement:

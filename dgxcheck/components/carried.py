@@ -31,9 +31,8 @@ def functions_beside(topology: Topology, adapters: Collection[str | None]) -> tu
     """Names of the other PCI functions of these adapters: ``mstfwreset`` resets the chip that they share."""
     cards = {card_of(bdf) for bdf in adapters if bdf is not None}
     return tuple(
-        device.name for device in topology.devices
-        if device.kind == "nic" and device.is_vf is not True and device.bdf is not None and device.bdf not in adapters
-        and card_of(device.bdf) in cards
+        device.name for device in topology.adapters
+        if device.bdf is not None and device.bdf not in adapters and card_of(device.bdf) in cards
     )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ def lost_boards(box: Box, findings: Sequence[Finding]) -> Iterator[Shared]:
     gone = {each.subject.bdf for each in lost}
     gpus = [gpu for gpu in box.topology.gpus if gpu.bdf in gone]
     working = [gpu for gpu in box.topology.gpus if gpu.bdf not in gone]
-    adapters = [each for each in box.topology.devices if each.kind == "nic" and each.bdf not in gone]
+    adapters = [each for each in box.topology.nics if each.bdf not in gone]
     every = _switches(box, gone)
     switches = _joined_to_none(box, every, working) if working and not every <= gone else every & gone
     if len(switches) > 1 and switches <= gone:
@@ -55,7 +55,7 @@ def board_of(box: Box, lost: Collection[str | None]) -> Component | None:
     gpus = [gpu for gpu in box.topology.gpus if gpu.bdf in lost]
     if gpus and len(lost) > 1 and is_on_compute_boards(box):
         return replace(COMPUTE_BOARDS, shared_by=tuple(gpu.name for gpu in gpus))
-    beside = any(each.kind == "nic" and each.bdf not in lost for each in box.topology.devices)
+    beside = any(each.bdf not in lost for each in box.topology.nics)
     board = replace(GPU_BASEBOARD, shared_by=tuple(gpu.name for gpu in gpus))
     return board if len(gpus) == len(lost) > 1 and beside and is_on_baseboard(box, board) else None
 
@@ -78,7 +78,7 @@ def _switches(box: Box, gone: Collection[str | None]) -> set[str | None]:
     the reference machine has their number."""
     found: set[str | None] = {bdf for bdf, function in box.topology.functions.items() if is_nvswitch(function)}
     found |= {each.bdf for each in box.topology.devices if each.kind == "nvswitch-bridge"}
-    lost = {each.bdf for each in box.topology.devices if each.kind == "nic" and each.bdf in gone}
+    lost = {each.bdf for each in box.topology.nics if each.bdf in gone}
     number = box.number("nvlink.bridges")
     return found or (lost if number is not None and len(lost) == number.value else set())
 
@@ -96,7 +96,6 @@ def rest_responds(box: Box, component: Component, findings: Sequence[Finding]) -
     gone = {each.subject.bdf for each in findings}
     lost = [gpu for gpu in box.topology.gpus if gpu.bdf in gone]
     nodes = {each.numa_node for each in lost or box.topology.devices}
-    beside = [each.name for each in box.topology.devices
-              if each.kind == "nic" and each.bdf not in gone and each.numa_node in nodes]  # fmt: skip
+    beside = [each.name for each in box.topology.nics if each.bdf not in gone and each.numa_node in nodes]
     agreed = by_agreement(component, findings)
     return replace(agreed, level="inferred", reason="rest-responds", beside=tuple(beside))

@@ -89,8 +89,8 @@ def seats(machine: Machine) -> tuple[Seat, ...]:
                             and port.link_layer == "InfiniBand" and isinstance(port.rate, IbRate)), default=0.0)
             for each in rows(snapshot.ib_ports)}  # fmt: skip
     found = []
-    for device in topology.devices:
-        if device.kind == "nic" and device.bdf:
+    for device in topology.nics:
+        if device.bdf:
             guid, slot = guids.get(device.name), slot_of(device, snapshot.slots)
             found.append(
                 Seat(name=device.name, guid=guid.replace(":", "") if isinstance(guid, str) else "", bdf=device.bdf,

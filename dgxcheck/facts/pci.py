@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from dgxcheck.facts import nature
+from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
 
@@ -44,6 +45,11 @@ class PciFunction(Record, where="/sys/bus/pci/devices/{bdf}"):
         differs="a guest may have the function; without its driver a GPU or HCA is not listed",
     )  # fmt: skip
     """Name of the bound driver, None where none is bound."""
+
+    @property
+    def is_data_direct(self) -> bool:
+        """Is it the DMA function of an HCA?"""
+        return self.vendor == MELLANOX and self.device == DATA_DIRECT
 
     @property
     def ids(self) -> str:

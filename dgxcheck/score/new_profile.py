@@ -107,9 +107,8 @@ def _wiring(box: Box) -> tuple[Wiring, ...]:
     """How many GPUs reach how many others by each PCI class; empty if the class of any pair is unknown."""
     matrix = box.topology.matrix()
     rows: Counter[tuple[tuple[tuple[PciClass, int], ...], tuple[tuple[PciClass, int], ...]]] = Counter()
-    hcas = [device for device in box.topology.devices if device.kind == "nic" and device.is_vf is not True]
     for gpu in box.reference_gpus:
-        others = [device for device in (*box.reference_gpus, *hcas) if device is not gpu]
+        others = [device for device in (*box.reference_gpus, *box.topology.adapters) if device is not gpu]
         reached: dict[str, list[PciClass]] = {"gpu": [], "nic": []}
         for other in others:
             if (pci := matrix[gpu.name, other.name].pci) is None:

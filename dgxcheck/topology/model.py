@@ -177,6 +177,16 @@ class Topology(Record):
     def gpus(self) -> tuple[Device, ...]:
         return _index(self).gpus
 
+    @property
+    def nics(self) -> tuple[Device, ...]:
+        """HCAs, virtual functions among them."""
+        return tuple(device for device in self.devices if device.kind == "nic")
+
+    @property
+    def adapters(self) -> tuple[Device, ...]:
+        """HCAs without virtual functions."""
+        return tuple(nic for nic in self.nics if nic.is_vf is not True)
+
     def device(self, name: str) -> Device | None:
         """The device of that name or bdf."""
         return _index(self).named.get(name)

@@ -12,7 +12,6 @@ from sample import FAULTS
 from test_health_checks import box, changed
 
 from dgxcheck.bandwidth.rate import exactly, share
-from dgxcheck.checks.network.hcas import nics
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output.topo.peers import text_of
@@ -22,9 +21,8 @@ from dgxcheck.topology.paths import NEAR
 
 def verdicts(spec: str) -> dict[tuple[str, str], str]:
     of = box(spec)
-    return {
-        (gpu.name, nic.name): readiness(of, gpu, nic).verdict for gpu in of.topology.gpus for nic in nics(of)
-    }  # fmt: skip
+    gpus, adapters = of.topology.gpus, of.topology.adapters
+    return {(gpu.name, nic.name): readiness(of, gpu, nic).verdict for gpu in gpus for nic in adapters}
 
 
 def test_each_gpu_of_a_dgx_1_is_ready_through_the_hca_behind_its_own_switch() -> None:
@@ -70,7 +68,7 @@ def test_a_broken_precondition_is_named(fault: str) -> None:
     of = with_reference(f"dgx-1-v100-{fault}", "dgx-1-v100")
     device = of.topology.device(gpu)
     assert device is not None
-    (near,) = [nic for nic in nics(of) if of.topology.link(device, nic).pci in NEAR]
+    (near,) = [nic for nic in of.topology.adapters if of.topology.link(device, nic).pci in NEAR]
     found = readiness(of, device, near)
     reasons = dict(found.reasons)
     assert (found.verdict, check in reasons) == (verdict, True)
@@ -147,7 +145,7 @@ def test_a_gpu_that_nvml_does_not_list_is_never_ready(fault: str, gpu: str, verd
     of = box(f"dgx-1-v100-{fault}")
     device = of.topology.device(gpu)
     assert device is not None
-    found = [readiness(of, device, nic) for nic in nics(of)]
+    found = [readiness(of, device, nic) for nic in of.topology.adapters]
     assert {each.verdict for each in found} == {verdict}
     assert all(each.reasons[0][0] == "gpu.lost" and word in text_of(each.reasons[0][1]) for each in found)
 

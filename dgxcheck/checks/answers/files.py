@@ -39,7 +39,7 @@ def _of_devices(box: Box) -> Judged:
 
     Source: /sys/bus/pci/devices, /sys/class/infiniband
     """
-    adapters = {device.bdf: device.name for device in box.topology.devices if device.kind == "nic" and device.bdf}
+    adapters = {device.bdf: device.name for device in box.topology.nics if device.bdf}
     names = {bdf: adapters.get(bdf, "") for bdf in _of_interest(box)}
     facts = {bdf: facts_of(box.snapshot, bdf, name, _FIELDS) for bdf, name in names.items()}
     models = {bdf: (*_model(box, bdf), *_layers(facts[bdf])) for bdf in names}
@@ -59,7 +59,7 @@ def _of_interest(box: Box) -> list[str]:
     """HCAs, the bridges on the paths of GPUs and HCAs, and NVSwitches but those off the bus (nvlink.nvswitches)."""
     functions = box.topology.functions
     above = {bdf for device in box.topology.devices if isinstance(device.path, tuple) for bdf in device.path[1:-1]}
-    own = {device.bdf for device in box.topology.devices if device.kind == "nic" and device.bdf is not None}
+    own = {device.bdf for device in box.topology.nics if device.bdf is not None}
     switches = {bdf for bdf, function in functions.items() if is_nvswitch(function)}
     controls = ((row.bdf, row.control) for row in rows(box.snapshot.config_space))
     lost = {bdf for bdf, control in controls if isinstance(control, Missing) and control.gap is Gap.LOST}

@@ -58,7 +58,7 @@ def unmatched(findings: Collection[Finding], given: Sequence[Acknowledgement], b
 def _devices(box: Box) -> Iterable[str]:
     """Names of all devices of the machine, judged or not."""
     yield from box.topology.functions
-    yield from (device.name for device in box.topology.devices if device.kind == "nic")
+    yield from (device.name for device in box.topology.nics)
     facts = box.snapshot
     yield from () if isinstance(facts.network, Missing) else (row.name for row in facts.network)
     for rows in (facts.storage.disks, facts.storage.arrays) if isinstance(facts.storage, Storage) else ():

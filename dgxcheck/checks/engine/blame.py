@@ -23,9 +23,11 @@ _KINDS: dict[str, Kind] = {
 }  # fmt: skip
 
 
-def device_of(box: Box, subject: Subject) -> Device | None:
+def device_of(box: Box, subject: Subject | None) -> Device | None:
     """The GPU or HCA of a subject, where the topology has it; None for ports, bridges, disks and the host."""
-    return box.topology.device(subject.bdf or subject.name) if subject.kind in ("gpu", "hca") else None
+    if subject is None or subject.kind not in ("gpu", "hca"):
+        return None
+    return box.topology.device(subject.bdf or subject.name)
 
 
 def component_of(box: Box, subject: Subject, part: str = "") -> Component:

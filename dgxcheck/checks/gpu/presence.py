@@ -215,8 +215,7 @@ def _blame_lost(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Co
         yield missing(box, "GPU")
     else:
         yield from itself(box, subject, judgement)
-    peer = device_of(box, subject.peer) if subject.peer is not None else None
-    if peer is not None:
+    if (peer := device_of(box, subject.peer)) is not None:
         yield device_part(box, peer)
 
 

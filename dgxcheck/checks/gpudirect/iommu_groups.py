@@ -10,7 +10,6 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
 from dgxcheck.checks.engine.precondition import Precondition, in_guest, needs_facts
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.gpudirect.preconditions import of_host, rdma_configured
-from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.pcie.acs_rules import needless_ats, pairing
 from dgxcheck.components.component import host_part
 from dgxcheck.facts.faults import Fault
@@ -28,7 +27,7 @@ def _grouped(box: Box) -> Iterator[tuple[str, str, bool]]:
     """
     here = pairing(box)
     if here is not None and here.kind == "apart":
-        ends = [nic.bdf for nic in nics(box)]
+        ends = [nic.bdf for nic in box.topology.adapters]
         yield from ((gpu.bdf, end, False) for gpu in box.topology.gpus for end in ends if gpu.bdf and end)
     elif here is not None:
         yield from ((fork.gpu, fork.end, here.kind != "translated") for fork in here.forks)

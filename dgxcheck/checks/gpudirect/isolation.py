@@ -19,7 +19,6 @@ from dgxcheck.checks.gpudirect.preconditions import (
     pcie_peers,
     rdma_configured,
 )
-from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.pcie.acs_rules import AcsRule, acs_rules
 from dgxcheck.checks.pcie.isolation import (
     BOOT_WITH_PASS_THROUGH,
@@ -182,7 +181,7 @@ def _iommu(box: Box) -> Judged:
     """
     peers = pcie_peers(box)
     unless(None if peers else no_gpudirect(box))
-    yield HOST, iommu(box, [*box.gpus, *nics(box)], bool(peers)).judgement
+    yield HOST, iommu(box, [*box.gpus, *box.topology.adapters], bool(peers)).judgement
 
 
 def iommu(box: Box, devices: list[Device], peers: bool = False) -> Precondition:

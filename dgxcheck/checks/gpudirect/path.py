@@ -14,7 +14,6 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.gpudirect.bar1_and_port import port_gbs
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
-from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.pcie.gpu_link import own_hop, setting_or_link, slow_fault, target_evidence
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MELLANOX
@@ -40,7 +39,7 @@ def path(box: Box, gpu: Device, nic: Device) -> Precondition:
         return Precondition("?", skip("not-visible", link.pci_reason or f"the path to {nic.name} is not known"))
     if link.pci in NEAR:
         return Precondition("ready", Judgement(Status.PASS, f"shares a PCIe switch with {nic.name} ({link.pci})"))
-    near = any(box.topology.link(gpu, other).pci in NEAR for other in nics(box))
+    near = any(box.topology.link(gpu, other).pci in NEAR for other in box.topology.adapters)
     if link.pci in _SAME_NODE and is_coherent(box) and not near:
         message = f"{nic.name} reaches its memory over C2C through their CPU, which NCCL uses by default"
         return Precondition("ready", Judgement(Status.PASS, message))
@@ -77,7 +76,7 @@ def _path(box: Box) -> Judged:
     NCCL_NET_GDR_LEVEL
     """
     unless(no_rdma(box))
-    matrix, adapters = box.topology.matrix(), nics(box)
+    matrix, adapters = box.topology.matrix(), box.topology.adapters
     near = {gpu.name: [nic for nic in adapters if matrix[gpu.name, nic.name].pci in NEAR] for gpu in box.topology.gpus}
     for gpu in box.gpus:
         yield box.subject(gpu), _nearest(box, gpu, near[gpu.name], any(near.values()))
@@ -88,7 +87,7 @@ def _nearest(box: Box, gpu: Device, near: list[Device], others_have_one: bool) -
     if near:
         names = ", ".join(nic.name for nic in near)
         return Judgement(Status.PASS, f"shares a PCIe switch with {names}", evidence=(Evidence(where, names),))
-    paths = [path(box, gpu, nic) for nic in nics(box)]
+    paths = [path(box, gpu, nic) for nic in box.topology.adapters]
     if (unknown := next((precondition for precondition in paths if precondition.state == "?"), None)) is not None:
         return unknown.judgement
     if not others_have_one:
@@ -103,7 +102,7 @@ def _nearest(box: Box, gpu: Device, near: list[Device], others_have_one: bool) -
 
 def _without_rdma_device(box: Box, gpu: Device) -> str:
     """The bdf of a Mellanox adapter on the GPU's PCIe switch that the driver made no device of; empty without one."""
-    own, listed = gpu.function, {nic.bdf for nic in nics(box)}
+    own, listed = gpu.function, {nic.bdf for nic in box.topology.adapters}
     adapters = (
         each for bdf, each in sorted(box.topology.functions.items())
         if each.vendor == MELLANOX and isinstance(each.class_code, int) and each.class_code >> 16 == _NETWORK
@@ -120,7 +119,7 @@ def _link(box: Box) -> Judged:
     Source: current_link_* against max_link_* of both ends
     """
     unless(no_rdma(box))
-    for nic in nics(box):
+    for nic in box.topology.adapters:
         subject = box.subject(nic)
         hop = own_hop(box, nic.path)
         yield subject, hop if isinstance(hop, Judgement) else ruled(_trained, box, hop, port_gbs(box, nic))

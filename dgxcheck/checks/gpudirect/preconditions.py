@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.finding import Judged, Judgement, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import loaded
 from dgxcheck.checks.engine.precondition import Precondition, in_guest
-from dgxcheck.checks.network.hcas import hcas, nics, none_here
+from dgxcheck.checks.network.hcas import hcas, none_here
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology.model import DevicePair
 from dgxcheck.topology.paths import NEAR
@@ -33,7 +33,7 @@ def no_rdma(box: Box) -> Judgement | None:
     devices = hcas(box)
     if isinstance(devices, Missing):
         return none_here(devices)
-    if not nics(box):
+    if not box.topology.adapters:
         return skip("not-supported", "no InfiniBand devices")
     return None if box.topology.gpus else skip("not-supported", "no GPUs")
 
@@ -60,7 +60,7 @@ def no_gpudirect(box: Box) -> Judgement | None:
 
 def near_pairs(box: Box) -> list[DevicePair]:
     """The GPUs asked about, each with the HCAs that share its PCIe switches."""
-    matrix, adapters = box.topology.matrix(), nics(box)
+    matrix, adapters = box.topology.matrix(), box.topology.adapters
     return [(gpu, nic) for gpu in box.gpus for nic in adapters if matrix[gpu.name, nic.name].pci in NEAR]
 
 

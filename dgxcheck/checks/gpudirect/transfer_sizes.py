@@ -12,7 +12,6 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.precondition import Precondition, in_guest, needs_facts
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpudirect.preconditions import near_pairs, not_judged
-from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.pcie.isolation import config_space_of
 from dgxcheck.checks.siblings.compare import Odd, compared
 from dgxcheck.facts.faults import Fault
@@ -93,7 +92,7 @@ def _read_requests(box: Box) -> Judged:
     """
     unless(not_judged(box, True))
     odd = compared(box, ["hca"], Express.max_read_request).odd
-    for nic in nics(box):
+    for nic in box.topology.adapters:
         at = box.subject(nic)
         yield at, ruled(_read_request, box, nic, next(iter(odd.get(at, ())), None))
 

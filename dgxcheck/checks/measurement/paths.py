@@ -186,8 +186,7 @@ def shared_by_loaded_gpus(box: Box, subject: Subject, judgement: Judgement) -> C
 
 
 def _pair(box: Box, subject: Subject) -> tuple[Device, Device] | None:
-    a = device_of(box, subject)
-    b = None if subject.peer is None else device_of(box, subject.peer)
+    a, b = device_of(box, subject), device_of(box, subject.peer)
     return None if a is None or b is None or a is b else (a, b)
 
 

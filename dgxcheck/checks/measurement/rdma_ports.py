@@ -14,7 +14,6 @@ from dgxcheck.checks.measurement.comparisons import below_class, runs_differ
 from dgxcheck.checks.measurement.expectations import figure_text, plain_pass, quantity, slow
 from dgxcheck.checks.measurement.failures import measured_figures, no_figure
 from dgxcheck.checks.measurement.lookup import Figures, evidence
-from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.network.ports import gbit_per_s, listed_ports, port_subject
 from dgxcheck.components.component import Component
 from dgxcheck.facts.measurement import Measurement
@@ -67,7 +66,7 @@ def _path_gbs(box: Box, nic: Device, line: LineRate, least: bool = True) -> floa
 
 
 def _nic(box: Box, name: str) -> Device | None:
-    return next((each for each in nics(box) if each.name == name), None)
+    return next((each for each in box.topology.adapters if each.name == name), None)
 
 
 def _port_gbs(box: Box, name: str) -> float | None:

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.growth import MIN_EVENTS
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.network.hcas import bridges, nics
+from dgxcheck.checks.network.hcas import bridges
 from dgxcheck.checks.network.lacking import without_dma
 from dgxcheck.checks.network.port_counters import evidence_of, grown_of, of_any
 from dgxcheck.checks.network.ports import port_subject, ports
@@ -19,15 +19,13 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.components.locate import off_the_bus
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX
 from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.sysfs import PCI_DEVICES
 
 
 def _dma(box: Box) -> list[str]:
-    functions = box.topology.functions.values()
-    return [function.bdf for function in functions if function.vendor == MELLANOX and function.device == DATA_DIRECT]
+    return [function.bdf for function in box.topology.functions.values() if function.is_data_direct]
 
 
 def _bridges(box: Box) -> list[str]:
@@ -53,14 +51,14 @@ def _number(box: Box, key: str, noun: str) -> Judgement:
     if not present:
         return skip("not-configured", f"none of {expected} {noun} is there", evidence)
     message = f"{len(present)} of {expected} {noun} found on PCI"
-    if key == "gpu.dma" and (alone := without_dma(nics(box))):
+    if key == "gpu.dma" and (alone := without_dma(box.topology.adapters)):
         message += f"; {', '.join(nic.name for nic in alone)} {'has' if len(alone) == 1 else 'have'} none"
     fails = len(present) < expected
     return judged(Fault.FUNCTION_MISSING, message, len(present), expected, "", (evidence,), fails=fails)
 
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    alone = without_dma(nics(box))
+    alone = without_dma(box.topology.adapters)
     if len(alone) == 1:
         yield Component(kind="hca", name=alone[0].name, bdf=alone[0].bdf, part="DMA function")
         return

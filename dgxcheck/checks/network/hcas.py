@@ -84,11 +84,6 @@ def _bridge_names(box: Box) -> set[str]:
     return {device.name for device in box.topology.devices if device.kind == "nvswitch-bridge"}
 
 
-def nics(box: Box) -> list[Device]:
-    """HCAs without virtual functions, as devices of the topology."""
-    return [device for device in box.topology.devices if device.kind == "nic" and device.is_vf is not True]
-
-
 def subject(device: IbDevice) -> Subject:
     """An HCA by name and bus id."""
     return Subject(kind="hca", name=device.name, bdf=None if isinstance(device.bdf, Missing) else device.bdf)
@@ -139,8 +134,8 @@ def _number(box: Box) -> Judgement:
     """
     number = box.number("network.hcas")
     idle = in_flash_recovery(box) or _not_started(box) or without_rdma_device(box)
-    few = [] if idle else gpus_short_of_hcas(box, nics(box))
-    node = None if idle else node_short_of_hcas(box, nics(box))
+    few = [] if idle else gpus_short_of_hcas(box, box.topology.adapters)
+    node = None if idle else node_short_of_hcas(box, box.topology.adapters)
     if number is None and not few and node is None:
         return skip("no-reference", "no reference number of HCAs")
     if why := host_limits.hcas_hidden(box):
@@ -269,7 +264,8 @@ def _named(hca_type: str | Missing) -> str:
 
 
 def _near(box: Box, gpu: Device) -> list[Device]:
-    return [nic for nic in nics(box) if nic.function is not None and box.topology.link(nic, gpu).pci in NEAR]
+    known = (nic for nic in box.topology.adapters if nic.function is not None)
+    return [nic for nic in known if box.topology.link(nic, gpu).pci in NEAR]
 
 
 def _model(nic: Device) -> _Model:

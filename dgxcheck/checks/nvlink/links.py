@@ -214,7 +214,7 @@ def nvlinks(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
     if gpu is None:
         yield host_part("NVLink graph")
         return
-    peer = device_of(box, subject.peer) if subject.peer is not None else None
+    peer = device_of(box, subject.peer)
     if peer is None:
         named = {int(subject.part)} if subject.part.isdecimal() else None
         far = tuple(far_nvlinks(box, gpu, named or links_down(box, gpu) or None))

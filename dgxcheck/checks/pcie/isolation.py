@@ -9,7 +9,6 @@ from itertools import combinations
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.expected import is_coherent
 from dgxcheck.checks.engine.host_limits import hypervisor_gaps
-from dgxcheck.checks.network.hcas import nics
 from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import bridge_setting, device_part, is_below, nvlinks_between, peer_path
@@ -54,7 +53,7 @@ def translated_devices(box: Box) -> list[Device]:
     """GPUs and HCAs whose DMA addresses an IOMMU translates, as an obstacle to what they send each other."""
     if is_coherent(box):
         return []
-    types = [(device, group_type(box, device.bdf)) for device in (*box.topology.gpus, *nics(box))]
+    types = [(device, group_type(box, device.bdf)) for device in (*box.topology.gpus, *box.topology.adapters)]
     return [device for device, type_ in types if isinstance(type_, str) and not passes_through(type_)]
 
 
@@ -72,7 +71,7 @@ def disable_translation(box: Box) -> str:
 
 def reason_to_keep_acs(box: Box) -> str:
     """Why ACS must not be disabled yet: IOMMU or virtual machines that may need it are not known; empty if known."""
-    types = (group_type(box, device.bdf) for device in (*box.topology.gpus, *nics(box)))
+    types = (group_type(box, device.bdf) for device in (*box.topology.gpus, *box.topology.adapters))
     if (unread := next((type_ for type_ in types if isinstance(type_, Missing)), None)) is not None:
         return f"whether an IOMMU translates addresses is unknown ({unread.where}: {unread})"
     gap = next(hypervisor_gaps(box), None)

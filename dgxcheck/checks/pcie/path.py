@@ -25,7 +25,6 @@ from dgxcheck.checks.pcie.gpu_link import (
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import link_of
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.sysfs import pci_file
@@ -54,8 +53,7 @@ def links(box: Box) -> dict[str, Hop]:
 
 def _keeps_its_speed(function: PciFunction) -> bool:
     code = function.class_code
-    dma = function.vendor == MELLANOX and function.device == DATA_DIRECT
-    return dma or (isinstance(code, int) and (code >> 16 in _CLASSES or is_nvswitch(function)))
+    return function.is_data_direct or (isinstance(code, int) and (code >> 16 in _CLASSES or is_nvswitch(function)))
 
 
 def _path(box: Box) -> Judged:

@@ -198,8 +198,7 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
     """The driver's registry key where it says so; NVLinks of a pair, else the settings that block it, then the path and
     the GPUs; at a bridge the settings that block the most pairs below it.
     """
-    a = device_of(box, subject)
-    b = device_of(box, subject.peer) if subject.peer is not None else None
+    a, b = device_of(box, subject), device_of(box, subject.peer)
     if a is None or b is None:
         yield from most_blocking_settings(box, subject.bdf)
         yield host_part("P2P setting")

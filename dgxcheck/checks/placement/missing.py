@@ -153,7 +153,7 @@ def baseboard(box: Box) -> Component | None:
     """The board that feeds all GPUs, while adapters of the host respond; None where they have none in common."""
     models = [box.board_id(gpu) for gpu in box.topology.gpus]
     models = models or [*(box.choice.profile.boards if box.choice is not None else ())]
-    beside = any(device.kind == "nic" and device.bdf not in off_the_bus(box) for device in box.topology.devices)
+    beside = any(device.bdf not in off_the_bus(box) for device in box.topology.nics)
     of_it = beside and any(id in box.boards and is_of_baseboard(box.boards[id].name) for id in models)
     return GPU_BASEBOARD if of_it else None
 

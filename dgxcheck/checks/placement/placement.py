@@ -57,8 +57,7 @@ def fabric_adapters(box: Surveyed) -> list[Device]:
     listed = rows(box.snapshot.ib_ports)
     ports = {row.device: row.ports for row in listed if not isinstance(row.ports, Missing) and row.ports}
     ethernet = {name for name, listed in ports.items() if all(port.link_layer == "Ethernet" for port in listed)}
-    nics = (device for device in box.topology.devices if device.kind == "nic" and device.is_vf is not True)
-    return [nic for nic in nics if nic.name not in ethernet]
+    return [nic for nic in box.topology.adapters if nic.name not in ethernet]
 
 
 def without_place(device: Device) -> Judgement | None:

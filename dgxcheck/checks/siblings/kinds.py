@@ -12,7 +12,6 @@ from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.finding import Subject
 from dgxcheck.components.locate import serial_of
 from dgxcheck.facts.host import BlockDevice, NetInterface
-from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX
 from dgxcheck.facts.infiniband import IbDevice, PortState
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import ROM, PciBars, PciFunction
@@ -173,8 +172,8 @@ def _functions(box: Box, rows: Rows) -> Iterator[Sibling]:
     for function in box.topology.functions.values():
         code = function.class_code
         base = code >> 16 if isinstance(code, int) else None
-        dma = function.vendor == MELLANOX and function.device == DATA_DIRECT
-        if function.bdf not in bdfs and (base in (STORAGE, NETWORK) or is_nvswitch(function) or dma):
+        is_of_interest = base in (STORAGE, NETWORK) or is_nvswitch(function) or function.is_data_direct
+        if function.bdf not in bdfs and is_of_interest:
             place = _place(box, function.path)
             subject, own = pci_subject(function.bdf), rows.get((function.bdf, None), ())
             yield Sibling(kind="function", subject=subject, role=_model(function), place=place, rows=own)

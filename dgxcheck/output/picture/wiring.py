@@ -179,8 +179,8 @@ def _physical(device: Device, topology: Topology) -> str:
     if isinstance(device.path, Missing):
         return ""
     port = device.path[:-1]
-    beside = (each for each in topology.devices if isinstance(each.path, tuple) and each.path[:-1] == port)
-    return next((each.name for each in beside if each.kind == "nic" and each.is_vf is not True), "")
+    beside = (each for each in topology.adapters if isinstance(each.path, tuple) and each.path[:-1] == port)
+    return next((each.name for each in beside), "")
 
 
 def _name(device: Device, topology: Topology) -> str:
