@@ -20,7 +20,7 @@ from dgxcheck.difference.compare import verdict, worst_first
 from dgxcheck.difference.findings import FindingSummary, HealthSummary
 from dgxcheck.difference.health_document import is_report, report_of
 from dgxcheck.difference.model import Compared, Difference, Side
-from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.facts.missing import BadInput, Missing, text_of
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles import library
 from dgxcheck.score.box import score_of
@@ -131,9 +131,7 @@ def namespace(source: Source) -> str:
     if not isinstance(source, RecordedSource):
         return KEPT
     identities, key = source.head.get("identities"), source.head.get("identity_key")
-    if identities == "pseudonyms":
-        return key if isinstance(key, str) else ""
-    return identities if isinstance(identities, str) else ""
+    return text_of(key if identities == "pseudonyms" else identities)
 
 
 def _health_report(spec: str) -> HealthSummary | None:

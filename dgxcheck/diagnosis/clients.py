@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.form_factor import is_tray_of_a_rack
 from dgxcheck.diagnosis.reset_domain import is_before_ampere
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.missing import Missing, rows, text_of
 from dgxcheck.facts.nvml.gpu import GpuModes, GpuProcess
 from dgxcheck.topology.model import Device
 
@@ -84,4 +84,4 @@ def _processes(box: Box, gpu: Device) -> tuple[GpuProcess, ...]:
 
 
 def _name(process: GpuProcess) -> str:
-    return process.name.rpartition("/")[2].partition(" ")[0] if isinstance(process.name, str) else ""
+    return text_of(process.name).rpartition("/")[2].partition(" ")[0]

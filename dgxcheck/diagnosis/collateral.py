@@ -40,10 +40,7 @@ def collateral(
 ) -> Mapping[str, tuple[Component, ...]]:
     """By key of a finding of the kernel log: the components of the faults that all of its events follow."""
     leaders = _Leaders(box, bad)
-    leading: dict[str, dict[str, None]] = {}
-    for key in blamed:
-        if found := leaders.of_all(bad[key]):
-            leading[key] = dict.fromkeys(found)
+    leading = {key: dict.fromkeys(found) for key in blamed if (found := leaders.of_all(bad[key]))}
     following = {key: keys for key, keys in leading.items() if not _is_among_equals(key, leading)} | _of_heat(bad)
     at_one = dict(_at_one_gpu(box, bad))
     by_key = {key: [each for leader in keys for each in (*blamed.get(leader, ()), *at_one.get(leader, ()))]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import get_args
 
 from dgxcheck.difference.findings import FindingStatus, FindingSummary, HealthSummary
-from dgxcheck.facts.missing import BadInput, Json, is_number
+from dgxcheck.facts.missing import BadInput, Json, is_number, text_of
 
 _FAMILY = "dgxcheck/health/"
 SCHEMAS = (f"{_FAMILY}1", f"{_FAMILY}2")
@@ -51,11 +51,7 @@ def _finding(finding: Json, number: int, path: str) -> tuple[str, FindingSummary
         status = _STATUSES.get(status_text) if isinstance(status_text, str) else None
         message = finding.get("message")
         if isinstance(key, str) and status is not None and isinstance(subject, dict):
-            names = [_text(named.get("name")) for named in (subject, finding.get("peer")) if isinstance(named, dict)]
-            return key, FindingSummary(status=status, device=" - ".join(names), bdf=_text(subject.get("bdf")) or None,
-                             message=_text(message))  # fmt: skip
+            names = [text_of(named.get("name")) for named in (subject, finding.get("peer")) if isinstance(named, dict)]
+            return key, FindingSummary(status=status, device=" - ".join(names), bdf=text_of(subject.get("bdf")) or None,
+                             message=text_of(message))  # fmt: skip
     raise BadInput(f"{path}: finding {number + 1} lacks a valid key, status or subject")
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""

@@ -110,10 +110,8 @@ def events(lines: Lines) -> list[HcaEvent]:
 
     From Linux 5.18 on a line with the severity of a health issue precedes its details, which say nothing of their own.
     """
-    last_start: dict[object, int] = {}
-    for number, (_, message) in enumerate(lines):
-        if (started := begins(message) or plugged(message)) is not None:
-            last_start[started] = number
+    starts = ((begins(message) or plugged(message), number) for number, (_, message) in enumerate(lines))
+    last_start: dict[object, int] = {started: number for started, number in starts if started is not None}
     found = []
     rated: dict[str, float] = {}
     for number, (seconds, message) in enumerate(lines):

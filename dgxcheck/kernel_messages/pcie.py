@@ -209,10 +209,8 @@ def unplugged(lines: Lines) -> Iterator[HostEvent]:
 def untrained(lines: Lines) -> Iterator[HostEvent]:
     """Ports whose link did not come up at 2.5 GT/s either, which slots that are empty can log too; of the group
     ``device`` those below which a device is, ``past`` where the link of their slot came up since."""
-    up: dict[str, int] = {}
-    for number, (_, message) in enumerate(lines):
-        if (slot := first_match(_SLOT, message)) is not None and slot["what"] == "Link Up":
-            up[slot["port"]] = number
+    slots = ((number, first_match(_SLOT, message)) for number, (_, message) in enumerate(lines))
+    up = {slot["port"]: number for number, slot in slots if slot is not None and slot["what"] == "Link Up"}
     for number, (seconds, message) in enumerate(lines):
         if (match := _UNTRAINED.match(message)) is not None and is_bdf(match["port"]):
             yield host_event("untrained", match["port"], seconds, message)

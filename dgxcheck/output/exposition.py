@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from itertools import count
 
 from dgxcheck.facts.bdf import shown
+from dgxcheck.facts.missing import text_of
 from dgxcheck.facts.record import Record
 from dgxcheck.output.plain_text import lines, visible
 
@@ -102,7 +103,7 @@ def gpu_labels(gpu: Device) -> dict[str, str]:
     """``gpu`` is NVML's index; like ``UUID`` it is empty where NVML does not know the GPU."""
     return {
         "gpu": str(gpu.index) if isinstance(gpu.index, int) else "",
-        "UUID": gpu.uuid if isinstance(gpu.uuid, str) else "",
+        "UUID": text_of(gpu.uuid),
         "pci_bus_id": bus_id(gpu.bdf),
     }
 

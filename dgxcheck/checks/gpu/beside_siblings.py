@@ -120,7 +120,7 @@ def _stays_capped(growth: Growth, own: _Load) -> Evidence | None:
     """Evidence that the cap held it for half of the time between two readings, or at both; None where it drew near its
     limit meanwhile.
     """
-    if (both := _counters(growth, own.bdf)) is None:
+    if (both := both_counters(growth, own.bdf)) is None:
         return None
     old, new = both
     energy = counter_growth(old.energy_mj, new.energy_mj)
@@ -130,16 +130,19 @@ def _stays_capped(growth: Growth, own: _Load) -> Evidence | None:
     if isinstance(lost, int) and lost >= growth.seconds * _HALF_NS > 0:
         return answered([as_evidence(old.power_ns), as_evidence(new.power_ns)], "nvmlDeviceGetViolationStatus",
                         own.bdf, _POWER)  # fmt: skip
-    masks = _masks(growth, old, new)
-    return _reasons(masks, own) if masks and all(mask & POWER_CAP and not mask & BY_SETTING for mask in masks) else None
+    masks = masks_of(growth, old, new)
+    if masks is None or not all(mask & POWER_CAP and not mask & BY_SETTING for mask in masks):
+        return None
+    return reasons(masks, own.bdf)
 
 
-def _counters(growth: Growth, bdf: str) -> tuple[GpuCounters, GpuCounters] | None:
+def both_counters(growth: Growth, bdf: str) -> tuple[GpuCounters, GpuCounters] | None:
+    """Those of two readings; None where one is missing."""
     old, new = GpuView(growth.old, bdf).counters, GpuView(growth.new, bdf).counters
     return None if isinstance(old, Missing) or isinstance(new, Missing) else (old, new)
 
 
-def _masks(growth: Growth, old: GpuCounters, new: GpuCounters) -> tuple[int, int] | None:
+def masks_of(growth: Growth, old: GpuCounters, new: GpuCounters) -> tuple[int, int] | None:
     """What holds the clocks at each of two readings; None where they are far apart, or one is missing."""
     first, second = old.reasons_mask, new.reasons_mask
     if isinstance(first, Missing) or isinstance(second, Missing) or growth.seconds > _NEARBY_S:
@@ -147,8 +150,9 @@ def _masks(growth: Growth, old: GpuCounters, new: GpuCounters) -> tuple[int, int
     return first, second
 
 
-def _reasons(masks: tuple[int, int], own: _Load) -> Evidence:
-    return answered([*map(as_evidence, masks)], "nvmlDeviceGetCurrentClocksEventReasons", own.bdf)
+def reasons(masks: tuple[int, int], bdf: str) -> Evidence:
+    """What held the clocks at both readings."""
+    return answered([*masks], "nvmlDeviceGetCurrentClocksEventReasons", bdf)
 
 
 def kept_slow(box: Box, bdf: str) -> Judgement | None:
@@ -161,8 +165,8 @@ def kept_slow(box: Box, bdf: str) -> Judgement | None:
     if (found := _beside(box, bdf)) is None or isinstance(box.growth, Judgement):
         return None
     own, others = found
-    both = _counters(box.growth, bdf)
-    masks = None if both is None else _masks(box.growth, *both)
+    both = both_counters(box.growth, bdf)
+    masks = None if both is None else masks_of(box.growth, *both)
     if masks is None or any(mask & (BY_SETTING | GPU_IDLE) for mask in (own.mask, *masks)):
         return None
     if own.state < LOW_STATE and (own.programs is not True or any((own.mask, *masks))):
@@ -178,7 +182,7 @@ def kept_slow(box: Box, bdf: str) -> Judgement | None:
         f" {best.clock} MHz in P{best.state}"
     )
     state = answered(own.state, "nvmlDeviceGetPerformanceState", own.bdf)
-    evidence = (state, _reasons(masks, own), *_evidence((own, best)))
+    evidence = (state, reasons(masks, bdf), *_evidence((own, best)))
     return Judgement(
         Status.WARN, message, own.clock, best.clock, "MHz", evidence, fault=Fault.CLOCKS_STUCK, remedy=_KEPT_SLOW
     )

@@ -15,9 +15,8 @@ from dgxcheck.checks.engine.finding import (
     skip,
 )
 from dgxcheck.checks.engine.growth import counter_growth
-from dgxcheck.checks.gpu.beside_siblings import BY_SETTING, capped, kept_slow
+from dgxcheck.checks.gpu.beside_siblings import BY_SETTING, both_counters, capped, kept_slow, masks_of, reasons
 from dgxcheck.components.component import host_part
-from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import THROTTLE_TIMES
 from dgxcheck.facts.missing import Gap, Missing, need, rows
@@ -49,8 +48,6 @@ HELD_BACK = {
 }
 """Bits of ``nvmlClocksEventReasons`` in words, with their faults, the one that says most first: 0x8 is set along with
 0x40 and 0x80."""
-_NEARBY_S = 600.0
-"""Two readings of the slowdown reasons further apart say nothing about the time between."""
 _FAR_C = 20
 """So much below a threshold no part of the GPU is taken to be at it. Ours."""
 _THERMAL = 1  # nvmlPerfPolicyType_t
@@ -126,12 +123,12 @@ def _lasting(box: Box, bdf: str, bit: int) -> Evidence | None:
     growth = box.growth
     if isinstance(growth, Judgement):
         return None
-    old, new = (GpuView(snapshot, bdf).counters for snapshot in (growth.old, growth.new))
-    if isinstance(old, Missing) or isinstance(new, Missing):
+    if (both := both_counters(growth, bdf)) is None:
         return None
-    masks = (old.reasons_mask, new.reasons_mask)
-    if growth.seconds <= _NEARBY_S and all(isinstance(mask, int) and slowdown(mask) == bit for mask in masks):
-        return answered([as_evidence(mask) for mask in masks], "nvmlDeviceGetCurrentClocksEventReasons", bdf)
+    old, new = both
+    masks = masks_of(growth, old, new)
+    if masks is not None and all(slowdown(mask) == bit for mask in masks):
+        return reasons(masks, bdf)
     # before R570 no counter has the time of the power brake: https://github.com/NVIDIA/NVSentinel/issues/1666
     for name in ("brake_ns",) if bit == BRAKE else ("thermal_ns", "sw_thermal_ns", "hw_thermal_ns"):
         times = (getattr(old, name), getattr(new, name))

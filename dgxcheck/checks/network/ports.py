@@ -13,7 +13,7 @@ from dgxcheck.checks.network.hcas import hcas, none_here, subject
 from dgxcheck.components.component import INFINIBAND_FABRIC, SUBNET_MANAGER, Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
-from dgxcheck.facts.missing import Gap, Missing, need, or_gap, rows
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap, rows, text_of
 from dgxcheck.facts.record import remembered, replace
 from dgxcheck.topology.paths import NEAR
 
@@ -75,9 +75,8 @@ def file_of(port: IbPort, name: str) -> str:
 
 def position_of(device: IbDevice, port: IbPort) -> tuple[str, str, int]:
     """Kind of card, function and port: the second port of a card may be made or cabled for less."""
-    kind = device.hca_type if isinstance(device.hca_type, str) else ""
     bdf = device.bdf if isinstance(device.bdf, str) else ".0"
-    return kind, bdf.rpartition(".")[2], port.port
+    return text_of(device.hca_type), bdf.rpartition(".")[2], port.port
 
 
 def fabric(box: Box, at: Subject, judgement: Judgement) -> Component | None:

@@ -129,12 +129,8 @@ def to_json(fact: Json | Missing) -> Json:
 
 def to_rows(data: bytes) -> dict[str, Json]:
     """``{"size": 256, "rows": {"000": "de10b11d..", ..}}``; rows of zeros are left out."""
-    rows: dict[str, Json] = {}
-    for start in range(0, len(data), 16):
-        row = data[start : start + 16]
-        if any(row):
-            rows[f"{start:03x}"] = row.hex()
-    return {"size": len(data), "rows": rows}
+    rows = ((start, data[start : start + 16]) for start in range(0, len(data), 16))
+    return {"size": len(data), "rows": {f"{start:03x}": row.hex() for start, row in rows if any(row)}}
 
 
 def from_rows(value: Json) -> bytes | None:
