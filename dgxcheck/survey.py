@@ -96,6 +96,11 @@ class Snapshot(Record):
         return () if isinstance(self.gpu, Missing) else self.gpu.gpus
 
     @property
+    def driver_version(self) -> str | Missing:
+        """As NVML tells it."""
+        return self.gpu if isinstance(self.gpu, Missing) else self.gpu.driver_version
+
+    @property
     def disks(self) -> tuple[BlockDevice, ...] | Missing:
         return self.storage if isinstance(self.storage, Missing) else self.storage.disks
 

@@ -14,8 +14,7 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import DAY_S, duration
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.inventory import Count, Remembered
-from dgxcheck.facts.missing import BadInput, Gap, Missing
-from dgxcheck.facts.nvml.gpu import Nvml
+from dgxcheck.facts.missing import BadInput, Gap, Missing, text_of
 from dgxcheck.facts.record import Record, fields, replace
 from dgxcheck.settings import Acknowledgement
 from dgxcheck.source import state_file
@@ -74,11 +73,10 @@ def last_run(source: Source, facts: Snapshot, path: str | None, present: Present
     recorder = RecordingSource(source)
     new = survey(recorder, COUNTERS)
     at_s, date = state_file.now()
-    nvml = facts.gpu
     reading = state_file.Reading(
         lines=recorder.lines(), at_s=at_s, date=date,
-        boot_id=_text(facts.known_host.boot_id),
-        driver=_text(nvml.driver_version if isinstance(nvml, Nvml) else nvml),
+        boot_id=text_of(facts.known_host.boot_id).strip(),
+        driver=text_of(facts.driver_version).strip(),
     )  # fmt: skip
     place = path or state_file.default_path()
     old, trouble = _earlier(place, asked=path is not None)
@@ -162,10 +160,6 @@ def _written(path: str, reading: state_file.Reading) -> str:
     return ""
 
 
-def _text(value: str | Missing) -> str:
-    return "" if isinstance(value, Missing) else value.strip()
-
-
 _KB_IN_GIB = 1 << 20
 
 
@@ -177,7 +171,7 @@ def host_mark(facts: Snapshot) -> str:
     from hashlib import sha256
 
     names = (host.hostname, host.dmi.sys_vendor, host.dmi.product_name)
-    return sha256("\n".join("" if isinstance(name, Missing) else name for name in names).encode()).hexdigest()[:16]
+    return sha256("\n".join(map(text_of, names)).encode()).hexdigest()[:16]
 
 
 def counts(facts: Snapshot, topology: Topology) -> dict[str, int]:

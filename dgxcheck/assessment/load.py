@@ -15,8 +15,7 @@ from dgxcheck.checks.engine.growth import duration
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.measurement import Measurement
-from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.facts.nvml.gpu import Nvml
+from dgxcheck.facts.missing import Json, Missing, text_of
 from dgxcheck.facts.record import replace
 from dgxcheck.measure import plan
 from dgxcheck.measure import run as measure_run
@@ -85,13 +84,11 @@ def as_facts(measured: Mapping[str, Json]) -> Measurements:
 def save(facts: Snapshot, measured: Mapping[str, Json]) -> None:
     """Leave the figures in the state directory, for ``record``; one that cannot be written is passed over."""
     at_s, date = state_file.now()
-    boot_id, nvml = facts.known_host.boot_id, facts.gpu
-    driver = nvml.driver_version if isinstance(nvml, Nvml) else nvml
+    boot_id = facts.known_host.boot_id
     if isinstance(boot_id, Missing):
         return
     reading = state_file.Reading(
-        lines=grouped(measured), boot_id=boot_id, driver="" if isinstance(driver, Missing) else driver, at_s=at_s,
-        date=date,
+        lines=grouped(measured), boot_id=boot_id, driver=text_of(facts.driver_version), at_s=at_s, date=date
     )  # fmt: skip
     try:
         state_file.write(state_file.default_path(state_file.MEASURED), reading)

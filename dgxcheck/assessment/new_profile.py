@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS, PROBES
-from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.facts.missing import BadInput, text_of
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
 from dgxcheck.profiles.model import Profile
@@ -36,8 +36,7 @@ def new_profile(source: Source, name: str) -> tuple[Profile, str, tuple[str, ...
     topology = topology_of(facts)
     if not any(gpu.index is not None for gpu in topology.gpus):
         raise BadInput("--new: NVML lists no GPU, so no profile can be made")
-    firmware_name = facts.known_host.dmi.product_name
-    product = "" if isinstance(firmware_name, Missing) else firmware_name.strip()
+    product = text_of(facts.known_host.dmi.product_name).strip()
     date = source.origin.recorded_at[:10] or time.strftime("%Y-%m-%d", time.gmtime())
     read = f"read from {source.origin.name or 'the box'} on {date}"
     box = Box(snapshot=facts, topology=topology, gpus=topology.gpus, boards=library.boards_for(None))

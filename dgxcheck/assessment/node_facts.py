@@ -98,15 +98,14 @@ def _gpus(snapshot: Snapshot, settings: Settings) -> Iterator[Part]:
     for gpu in snapshot.listed_gpus:
         serial = gpu.uuid if isinstance(gpu.serial, Missing) else gpu.serial
         if isinstance(serial, str):
-            name = "" if isinstance(gpu.name, Missing) else gpu.name
-            yield Part("gpu", serial, gpu.bdf, name, gauges.get(gpu.bdf, {}))
+            yield Part("gpu", serial, gpu.bdf, text_of(gpu.name), gauges.get(gpu.bdf, {}))
 
 
 def _hcas(snapshot: Snapshot) -> Iterator[Part]:
     for hca in rows(snapshot.infiniband):
         guid = hca.node_guid if isinstance(hca.sys_image_guid, Missing) else hca.sys_image_guid
         if hca.is_vf is False and isinstance(hca.bdf, str) and isinstance(guid, str) and guid.strip("0:"):
-            yield Part("hca", guid, hca.bdf, "" if isinstance(hca.board_id, Missing) else hca.board_id)
+            yield Part("hca", guid, hca.bdf, text_of(hca.board_id))
 
 
 def _dimms(snapshot: Snapshot) -> Iterator[Part]:

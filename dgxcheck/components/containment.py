@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.components.component import HOST, Component, Key, host_part
 from dgxcheck.components.locate import device_part, fallen, link_of, serial_of, switch_at
-from dgxcheck.facts.missing import Gap, Missing, rows
+from dgxcheck.facts.missing import Gap, Missing, rows, text_of
 from dgxcheck.facts.nvml.gpu import GpuBoard
 from dgxcheck.facts.record import Record, remembered
 from dgxcheck.facts.typical import gathered
@@ -158,9 +158,9 @@ def _unit(machine: Surveyed, device: Device) -> Fru:
     own = next((each for each in boards if each.bdf == device.bdf), None)
     return Fru(
         name=", ".join(unit.name for unit in units), bdf=units[0].bdf or "",
-        slot=_text(slot_of(device, machine.snapshot.slots)),
+        slot=text_of(slot_of(device, machine.snapshot.slots)),
         serial=serial_of(machine, device.bdf) or fallen(machine).get(device.bdf or "", ""),
-        part_number=_text(own.part_number) if own else "", position=_position(own, boards) if own else "",
+        part_number=text_of(own.part_number) if own else "", position=_position(own, boards) if own else "",
     )  # fmt: skip
 
 
@@ -170,7 +170,3 @@ def _position(own: GpuBoard, boards: Sequence[GpuBoard]) -> str:
     module = own.module_id if modules.count(own.module_id) == 1 else Missing(Gap.GARBLED, "module id")
     numbered_places = (("tray", own.tray), ("slot in the rack", own.chassis_slot), ("module", module))
     return ", ".join(f"{word} {number}" for word, number in numbered_places if isinstance(number, int))
-
-
-def _text(value: str | Missing) -> str:
-    return "" if isinstance(value, Missing) else value

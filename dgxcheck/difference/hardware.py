@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Change, Counterparts, Difference, Side, Trend, in_container
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.missing import Missing, rows, text_of
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.topology.model import slot_of
 from dgxcheck.topology.nvlinks import is_nvswitch
@@ -155,7 +155,7 @@ def _disks_by_kind(side: Side) -> dict[tuple[str, str], list[str]] | None:
     disks: dict[tuple[str, str], list[str]] = {}
     for disk in listed:
         if disk.removable is not True and not disk.name.startswith(("md", "dm-")):
-            model = "" if isinstance(disk.model, Missing) else disk.model.strip()
+            model = text_of(disk.model).strip()
             size = "" if isinstance(disk.size_bytes, Missing) else f"{disk.size_bytes / 1e9:.0f} GB"
             disks.setdefault((model, size), []).append(disk.name)
     return disks

@@ -14,7 +14,7 @@ from dgxcheck.fabric.judge import Judged
 from dgxcheck.fabric.model import Adapter, unnumbered
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbRate, PortState
-from dgxcheck.facts.missing import BadInput, rows
+from dgxcheck.facts.missing import BadInput, rows, text_of
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.node_names import counted_order, folded
@@ -93,8 +93,8 @@ def seats(machine: Machine) -> tuple[Seat, ...]:
         if device.bdf:
             guid, slot = guids.get(device.name), slot_of(device, snapshot.slots)
             found.append(
-                Seat(name=device.name, guid=guid.replace(":", "") if isinstance(guid, str) else "", bdf=device.bdf,
-                     slot=slot if isinstance(slot, str) else "", gpus=tuple(near.get(device.name, ())),
+                Seat(name=device.name, guid=text_of(guid).replace(":", ""), bdf=device.bdf,
+                     slot=text_of(slot), gpus=tuple(near.get(device.name, ())),
                      gbit=gbit.get(device.name, 0.0))
             )  # fmt: skip
     return tuple(found)

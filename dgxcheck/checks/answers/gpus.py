@@ -26,7 +26,7 @@ from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.bdf import is_unplaced
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import PASSED_THROUGH, NvmlReturn
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, text_of
 from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.library import board_id, boards_for
@@ -257,8 +257,7 @@ def _documented(box: Box, gpu: Device, own: Facts) -> tuple[str, int, bool] | No
     is_part = guest(box) is not None and own.get(_VIRTUALIZATION) != PASSED_THROUGH
     if not is_known or is_part or own.get("gpu_modes.mig") is True:
         return None
-    version = box.snapshot.gpu.driver_version if isinstance(box.snapshot.gpu, Nvml) else ""
-    number = version.partition(".")[0] if isinstance(version, str) else ""
+    number = text_of(box.snapshot.driver_version).partition(".")[0]
     branch = int(number) if number.isdecimal() and number.isascii() and len(number) < 5 else 0
     return board.name if board is not None else family, branch, own.get("gpu_memory.ecc") is not False
 

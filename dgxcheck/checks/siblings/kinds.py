@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.finding import Subject
 from dgxcheck.components.locate import serial_of
 from dgxcheck.facts.host import BlockDevice, NetInterface
 from dgxcheck.facts.infiniband import IbDevice, PortState
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.missing import Missing, rows, text_of
 from dgxcheck.facts.pci import ROM, PciBars, PciFunction
 from dgxcheck.facts.record import Record, fields, remembered, replace
 from dgxcheck.lazy_pattern import LazyPattern
@@ -35,7 +35,7 @@ _VIRTUAL = LazyPattern(
 
 def is_drive(disk: BlockDevice) -> bool:
     """Is it one physical drive? A disk without a model is taken for one."""
-    vendor, model = (text.strip() if isinstance(text, str) else "" for text in (disk.vendor, disk.model))
+    vendor, model = (text_of(text).strip() for text in (disk.vendor, disk.model))
     return not _CONTROLLERS.match(vendor) and not _VIRTUAL.search(f"{vendor} {model}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.facts import nature
 from dgxcheck.facts.ids import ADDRESSING_MODES, COMPUTE_MODES
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.missing import Missing, rows, text_of
 from dgxcheck.facts.record import Record
 
 
@@ -181,5 +181,5 @@ def vgpus(nvml: Nvml | Missing, boards: tuple[GpuBoard, ...] | Missing) -> froze
 
 def _is_vgpu_name(name: str | Missing) -> bool:
     """Names of vGPUs end in frame buffer and series: ``A40-48Q``, ``A100D-3-20C``."""
-    size = "" if isinstance(name, Missing) else name.rpartition("-")[2]
+    size = text_of(name).rpartition("-")[2]
     return size[:-1].isdigit() and size[-1:] in tuple("QABC")

@@ -14,7 +14,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.infiniband import IbPort, PortState
-from dgxcheck.facts.missing import Gap, Missing, NeededFact, need, rows
+from dgxcheck.facts.missing import Gap, Missing, NeededFact, need, rows, text_of
 from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.output.plain_text import fit_columns, hidden_columns, visible, wrapped
 from dgxcheck.profiles.library import board_id, boards_for
@@ -143,8 +143,7 @@ def _cell(value: str | Missing) -> str:
 
 def host_name(assessment: Assessment) -> str:
     """Empty where it is not known."""
-    host = assessment.host.get("host", "")
-    return "" if isinstance(host, Missing) else visible(host)
+    return visible(text_of(assessment.host.get("host", "")))
 
 
 def machine(assessment: Assessment) -> str:

@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.run import counts
 from dgxcheck.diagnosis.action import first_remedy
 from dgxcheck.diagnosis.model import Diagnosis
 from dgxcheck.facts.infiniband import OF_THE_LINK, OF_THE_PATH, IbDevicePorts
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.missing import Missing, rows, text_of
 from dgxcheck.facts.nvml.nvlink import NvLinkErrors
 from dgxcheck.facts.nvml.quantities import LINK_ERRORS
 from dgxcheck.facts.pci import AerDevice
@@ -84,13 +84,11 @@ def _devices(assessment: Assessment) -> Iterator[Series]:
 
 def _gpus(assessment: Assessment) -> Iterator[Series]:
     """Those that NVML lists. No serial numbers: metrics are usually readable for the whole network."""
-    nvml = assessment.snapshot.gpu
+    facts = assessment.snapshot
     labels = {gpu.bdf: gpu_labels(gpu) for gpu in assessment.topology.gpus}
-    if not isinstance(nvml, Missing):
-        for gpu in nvml.gpus:
-            more = {"model": gpu.name, "driver_version": nvml.driver_version, "vbios": gpu.vbios}
-            texts = {key: "" if isinstance(value, Missing) else value for key, value in more.items()}
-            yield {**labels.get(gpu.bdf, {}), **texts}, 1
+    for gpu in facts.listed_gpus:
+        more = {"model": gpu.name, "driver_version": facts.driver_version, "vbios": gpu.vbios}
+        yield {**labels.get(gpu.bdf, {}), **{key: text_of(value) for key, value in more.items()}}, 1
 
 
 def _score(assessment: Assessment) -> list[Family]:
