@@ -113,7 +113,7 @@ def racks_of(nodes: Iterable[str], settings: Settings) -> Racks:
     left = sorted(dict.fromkeys(nodes), key=counted_order)
     found: dict[str, list[str]] = {}
     if settings.racks:
-        rack_of = {node: rack for rack, text in settings.racks.items() for node in _members(text)}
+        rack_of = {node: rack for rack, text in settings.racks.items() for node in members(text)}
         own = gathered((rack_of[node], node) for node in left if node in rack_of)
         found = {rack: own.get(rack, []) for rack in settings.racks}
         left = [node for node in left if node not in rack_of]
@@ -124,12 +124,13 @@ def racks_of(nodes: Iterable[str], settings: Settings) -> Racks:
         for node, rack in racks.items():
             found.setdefault(rack, []).append(node)
         left = [node for node in left if node not in racks]
-    if placed := {rack: tuple(members) for rack, members in found.items() if members}:
+    if placed := {rack: tuple(names) for rack, names in found.items() if names}:
         return placed | ({_OTHERS: tuple(left)} if left else {})
     return _by_name(left)
 
 
-def _members(text: str) -> tuple[str, ...]:
+def members(text: str) -> tuple[str, ...]:
+    """The names that a text stands for; groups are those of ClusterShell."""
     if "@" not in text:
         return unfolded(text)
     from dgxcheck.fleet.remote import node_set
@@ -152,9 +153,9 @@ def _by_name(nodes: Sequence[str]) -> Racks:
 def _labelled(racks: Iterable[Sequence[str]]) -> Racks:
     """By the names of their nodes, folded; names with commas may fold alike."""
     found: dict[str, tuple[str, ...]] = {}
-    for members in racks:
-        label = folded(members)
-        found[label] = (*found.get(label, ()), *members)
+    for names in racks:
+        label = folded(names)
+        found[label] = (*found.get(label, ()), *names)
     return found
 
 

@@ -13,7 +13,7 @@ from dgxcheck.cli.options import emit, flag, given, option, renderer, writing
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.fleet.judge import Fleet, judge
 from dgxcheck.fleet.node import NodeVerdict, worst
-from dgxcheck.fleet.node_names import Racks, unfolded
+from dgxcheck.fleet.node_names import Racks, members
 from dgxcheck.fleet.remote import RemoteRun
 from dgxcheck.output.report import FleetReport
 
@@ -125,12 +125,8 @@ def _history(folder: str, verbose: bool, fail_on: str, form: str, output: str | 
 
 
 def wanted(nodes: str, option: str = "-n") -> tuple[str, ...]:
-    """The machines of an option; groups are those of ClusterShell."""
-    if "@" in nodes:
-        from dgxcheck.fleet.remote import node_set
-
-        return node_set(nodes)
-    found = unfolded(nodes)
+    """The machines of an option."""
+    found = members(nodes)
     if not found:
         raise BadInput(f"{option}: the list of nodes is empty")
     return found
