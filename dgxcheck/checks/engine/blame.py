@@ -11,16 +11,12 @@ from itertools import islice
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Subject
-from dgxcheck.components.component import DRIVER, Component, Kind, host_part
+from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.components.locate import all_gpus, device_part, links_above, links_at
 from dgxcheck.topology.model import Device
 
 Blames = Callable[[Box, Subject, Judgement], Iterable[Component]]
 Shared = Callable[[Box, Subject, Judgement], "Component | None"]
-_KINDS: dict[str, Kind] = {
-    "gpu": "gpu", "host": "host", "hca": "hca", "port": "port", "pci": "bridge", "disk": "disk",
-    "interface": "interface",
-}  # fmt: skip
 
 
 def device_of(box: Box, subject: Subject | None) -> Device | None:
@@ -34,7 +30,8 @@ def component_of(box: Box, subject: Subject, part: str = "") -> Component:
     """The subject as a component, or a part of it."""
     if (device := device_of(box, subject)) is not None:
         return device_part(box, device, part)
-    return Component(kind=_KINDS[subject.kind], name=subject.name, bdf=subject.bdf, part=part)
+    kind = "bridge" if subject.kind == "pci" else subject.kind
+    return Component(kind=kind, name=subject.name, bdf=subject.bdf, part=part)
 
 
 def itself(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
