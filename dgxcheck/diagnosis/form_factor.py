@@ -69,7 +69,7 @@ def is_on_compute_boards(box: Box) -> bool:
 
 def is_station(box: Box) -> bool:
     """A DGX Station: its GPUs and CPU are water-cooled, its GPUs named ``Tesla V100-DGXS-16GB``."""
-    models = (model_family(box, gpu) or "" for gpu in box.topology.gpus)
+    models = (model_family(box, gpu) for gpu in box.topology.gpus)
     return "DGX Station" in _product(box) or any("DGXS" in model for model in models)
 
 
@@ -81,7 +81,7 @@ def may_have_bmc(box: Box) -> bool:
         return False
     vendors = {each.vendor for each in box.topology.functions.values() if _is_display(each.class_code)}
     desk = [_DESK.search(name) or NO_DATA_CENTER.search(name) for gpu in box.topology.gpus
-            if (name := model_family(box, gpu)) is not None]  # fmt: skip
+            if (name := model_family(box, gpu))]  # fmt: skip
     return not vendors.isdisjoint(_OF_A_BMC) or not desk or not all(desk)
 
 
@@ -109,7 +109,7 @@ def has_no_diagnostic(box: Box, component: Component) -> bool:
     https://docs.nvidia.com/datacenter/dcgm/latest/reference/command-line-reference/dcgmi/dcgmi-diag.html
     """
     both = (gpus_of(box, component), box.topology.gpus)
-    own, every = ([model_family(box, gpu) or "" for gpu in gpus] for gpus in both)
+    own, every = ([model_family(box, gpu) for gpu in gpus] for gpus in both)
     return any(map(NO_DATA_CENTER.search, own if any(own) else every))
 
 
@@ -151,12 +151,12 @@ def _model(box: Box, component: Component) -> str:
     """Of the first GPU; where that is lost and reports none, that of all the others, if it is one, else by PCI id; of a
     box without a GPU that of its reference machine."""
     gpus = gpus_of(box, component)
-    models = {name for gpu in box.topology.gpus if (name := model_family(box, gpu)) is not None}
-    own = model_family(box, gpus[0]) if gpus else None
+    models = {name for gpu in box.topology.gpus if (name := model_family(box, gpu))}
+    own = model_family(box, gpus[0]) if gpus else ""
     if not box.topology.gpus and box.choice is not None:
         boards = boards_for(box.choice)
         return next((boards[name].name for name in box.choice.profile.boards if name in boards), "")
-    by_id = next((name for gpu in gpus if (name := _named(box).get(gpu.name))), "")
+    by_id = next(filter(None, (_named(box).get(gpu.name) for gpu in gpus)), "")
     return own or (models.pop() if len(models) == 1 else by_id)
 
 

@@ -148,7 +148,7 @@ def _mode(box: Box, gpu: Device, facts: Facts) -> Mode:
     """Model and modes, None for a mode that is not known; the model by the PCI ids, which the driver cannot withhold,
     without the PCI tree by its name."""
     modes = (facts.get(path) for path in _MODES)
-    return board_id(gpu) or model_family(box, gpu) or "", *(each if isinstance(each, bool) else None for each in modes)
+    return board_id(gpu) or model_family(box, gpu), *(each if isinstance(each, bool) else None for each in modes)
 
 
 def _alike(own: Mode, other: Mode) -> bool:
@@ -252,13 +252,13 @@ def _is_required(path: str, own: Facts, alike: Group, model: tuple[str, int, boo
 
 def _documented(box: Box, gpu: Device, own: Facts) -> tuple[str, int, bool] | None:
     """Model, driver branch (0 where it is not known) and whether ECC is on, of a GPU whose answers are documented."""
-    board, family = box.board(gpu), model_family(box, gpu) or ""
+    board, family = box.board(gpu), model_family(box, gpu)
     is_known = box.board_id(gpu) or GEFORCE[0] in family
     is_part = guest(box) is not None and own.get(_VIRTUALIZATION) != PASSED_THROUGH
     if not is_known or is_part or own.get("gpu_modes.mig") is True:
         return None
     number = text_of(box.snapshot.driver_version).partition(".")[0]
-    branch = int(number) if number.isdecimal() and number.isascii() and len(number) < 5 else 0
+    branch = int(number[:4]) if number.isdecimal() else 0
     return board.name if board is not None else family, branch, own.get("gpu_memory.ecc") is not False
 
 

@@ -47,7 +47,7 @@ def _states(box: Box) -> Judged:
     bad = gathered((subject(box, keys, record), (record, leaf)) for keys, record, leaf in judged
                    if leaf[2] not in leaf[1][-1].more["good"])  # fmt: skip
     for at, those in bad.items():
-        prefix = f"{at.part}: " if at.kind == "host" and at.part else ""
+        prefix = f"{at.part}: " if at.part else ""
         words = (f"{described(of, value)}, not {' or '.join(text(of, each) for each in of[-1].more['good'])}"
                  for _, (_, of, value) in those)  # fmt: skip
         evidence = tuple(Evidence(where(record, leaf[1]), as_json(leaf[2])) for record, leaf in those)

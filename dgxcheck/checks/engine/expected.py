@@ -24,10 +24,10 @@ def expected(box: Box, key: str) -> Number | Judgement:
 _SIZE = LazyPattern(r"[ -]\d+ ?GB\b", "GB")
 
 
-def model_family(box: Box, gpu: Device) -> str | None:
-    """Model name without the memory size, so that a 32 GB board is compared with 16 GB ones; None if not known."""
+def model_family(box: Box, gpu: Device) -> str:
+    """Model name without the memory size, so that a 32 GB board is compared with 16 GB ones; empty if not known."""
     name = next((row.name for row in box.snapshot.listed_gpus if row.bdf == gpu.bdf), None)
-    return _SIZE.sub("", name) if isinstance(name, str) else None
+    return _SIZE.sub("", name) if isinstance(name, str) else ""
 
 
 NO_DATA_CENTER = LazyPattern(r"GeForce|TITAN|GTX|Quadro|Laptop|\bMX\d|\bT\d{3,4}\b|\bGB10\b|\bRTX\b(?!.*Server)")
@@ -51,21 +51,21 @@ def is_of_baseboard(model: str) -> bool:
 
 def is_spark(box: Box) -> bool:
     """Is it a DGX Spark, or another maker's machine with GB10?"""
-    return any(_SPARK.search(model_family(box, gpu) or "") for gpu in box.topology.gpus)
+    return any(_SPARK.search(model_family(box, gpu)) for gpu in box.topology.gpus)
 
 
 def is_coherent(box: Box) -> bool:
     """Is it a Grace machine? There translation is no obstacle, because HCAs reach GPU memory over C2C:
     nv_grdma_pci_topology_supported() of https://github.com/NVIDIA/open-gpu-kernel-modules (nv-pci.c).
     """
-    return any(_GRACE.search(model_family(box, gpu) or "") for gpu in box.topology.gpus)
+    return any(_GRACE.search(model_family(box, gpu)) for gpu in box.topology.gpus)
 
 
 def siblings(box: Box, gpu: Device) -> tuple[Device, ...]:
     """The other GPUs of the same model family, asked about or not."""
     own = model_family(box, gpu)
     others = (other for other in box.topology.gpus if other.bdf != gpu.bdf)
-    return () if own is None else tuple(other for other in others if model_family(box, other) == own)
+    return tuple(other for other in others if own and model_family(box, other) == own)
 
 
 def has_problem(judgement: Judgement | Missing) -> bool:

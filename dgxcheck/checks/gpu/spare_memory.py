@@ -121,8 +121,8 @@ def _takes_pages_out(box: Box, bdf: str) -> bool:
     (https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/, supported GPUs); one of unknown name counts as able.
     """
     gpu = box.topology.device(bdf)
-    model = model_family(box, gpu) if gpu is not None else None
-    return model is None or _OFFLINES.search(model) is not None
+    model = model_family(box, gpu) if gpu is not None else ""
+    return not model or _OFFLINES.search(model) is not None
 
 
 def _repair(box: Box, ecc: GpuEcc) -> Judgement:

@@ -118,16 +118,15 @@ def _major_minor(release: str) -> tuple[int, int]:
     """``5.15.0-126-generic`` -> 5, 15."""
     major, _, rest = release.partition(".")
     minor = rest.partition(".")[0]
-    if not (major.isascii() and major.isdigit() and minor.isascii() and minor.isdigit()):
+    if not (major.isdecimal() and minor.isdecimal()):
         return need(Missing(Gap.GARBLED, "/proc/sys/kernel/osrelease", release[:80]))
     return int(major[:6]), int(minor[:6])
 
 
 def _advice(box: Box) -> str:
     modules = box.snapshot.modules
-    driver = modules.driver if isinstance(modules, Modules) else None
-    version = "" if driver is None or isinstance(driver, Missing) else str(driver.version)
-    major = version.partition(".")[0]
+    driver = modules.driver if isinstance(modules, Modules) else modules
+    major = "" if isinstance(driver, Missing) else str(driver.version).partition(".")[0]
     if major.isdecimal() and int(major[:6]) < _PEERMEM_DRIVER:
         return "to use GPUDirect RDMA, build nv_peer_mem for this driver and load it"
     return (

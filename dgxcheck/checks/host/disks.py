@@ -66,7 +66,7 @@ def _array(box: Box, array: MdArray) -> Judgement:
     missing = degraded if isinstance(degraded, int) else 0
     if isinstance(degraded, int):
         evidence.append(Evidence(f"{BLOCK}/{array.name}/md/degraded", degraded))
-    disks = "" if isinstance(members, Missing) or not members else f" of {', '.join(members)}"
+    disks = f" of {', '.join(listed)}" if (listed := rows(members)) else ""
     name = f"{'array' if isinstance(array.level, Missing) else array.level}{disks}"
     size = "" if isinstance(array.raid_disks, Missing) else f", configured for {counted(array.raid_disks, 'disk')}"
     if not isinstance(members, Missing):

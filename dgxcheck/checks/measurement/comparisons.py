@@ -147,7 +147,7 @@ def unless_link_explains(box: Box, row: Measurement, judgement: Judgement | None
         return judgement
     line = _lanes(box)
     slowest = narrowest((hop for hop in _hops(box, row) if not isinstance(line(hop), Missing)), line)
-    if slowest is None or isinstance(slowest, Missing):
+    if not isinstance(slowest, tuple):
         return judgement
     hop, gbs = slowest
     if has_reference(box, row):
@@ -197,5 +197,5 @@ def _reduced(box: Box, row: Measurement, expected: float, gbs: float) -> float |
         full = pcie_gbs(int(generation.value), int(width.value))
     else:
         slowest = narrowest(hop for hop in _hops(box, row) if not isinstance(hop.max_gbs, Missing))
-        full = gbs if slowest is None or isinstance(slowest, Missing) else slowest[1]
+        full = slowest[1] if isinstance(slowest, tuple) else gbs
     return None if isinstance(full, Missing) else expected * gbs / full

@@ -71,9 +71,8 @@ def _first(row: Measurement) -> str:
 
 def _checked(row: Measurement) -> str:
     """``64 MiB``; empty where it is not known."""
-    checked = row.more.get("checked")
-    is_size = isinstance(checked, int) and checked is not True and 0 < checked < 1 << 60
-    return f"{checked / MIB:g} MiB" if is_size and isinstance(checked, int) else ""
+    checked = number(row.more.get("checked")) or 0
+    return f"{checked / MIB:g} MiB" if 0 < checked < 1 << 60 else ""
 
 
 def judge_memory(box: Box) -> Judged:

@@ -143,7 +143,7 @@ _SWITCHED = 8
 
 def only_switches_join(box: Box) -> bool:
     """Must there be NVSwitches, which what is known of the machine does not show?"""
-    models = [model_family(box, gpu) or "" for gpu in box.gpus]
+    models = [model_family(box, gpu) for gpu in box.gpus]
     return isinstance(box.snapshot.pci, Missing) and len(models) >= _SWITCHED and all(map(_ALL_WIRED.fullmatch, models))
 
 
@@ -168,18 +168,18 @@ def without_reference(box: Box, gpu: Device, evidence: tuple[Evidence, ...]) -> 
     more = [other for other in others if other > up]
     if 2 * len(more) > len(others):
         most = max(more)
-        of_model = " of the model" if model_family(box, gpu) is not None else ""
+        of_model = " of the model" if model_family(box, gpu) else ""
         message = f"{counted(up, 'NVLink')} up, {most} at {counted(len(more), 'other GPU')}{of_model}; {links}"
         status = Status.WARN if up else Status.FAIL
         return Judgement(status, message, up, most, "links", evidence, fault=Fault.NVLINK_DOWN)
     model = model_family(box, gpu)
-    if model is None and not up:
+    if not model and not up:
         message = f"none of {counted(len(states), 'NVLink')} is up; whether they are wired depends on the model"
         return Judgement(Status.UNKNOWN, message, evidence=evidence, remedy=_ASK_MODEL)
-    if model is not None and up and not others and not _ALL_WIRED.fullmatch(model):
+    if model and up and not others and not _ALL_WIRED.fullmatch(model):
         message = f"{up} of {counted(len(states), 'NVLink')} up ({links}); how many are wired depends on the machine"
         return Judgement(Status.UNKNOWN, message, up, len(states), "links", evidence, remedy=_ASK_OTHERS)
-    if not _ALL_WIRED.fullmatch(model or "") or (up == len(states) and others):
+    if not _ALL_WIRED.fullmatch(model):
         return None
     whole = states.keys() == {*range(len(states))}
     some = f"{up} of {counted(len(states), 'NVLink')} up ({links})" if up else "no NVLink up" if whole else links
@@ -191,7 +191,7 @@ def without_reference(box: Box, gpu: Device, evidence: tuple[Evidence, ...]) -> 
 def _unnamed_siblings(box: Box, gpu: Device, links: int) -> tuple[Device, ...]:
     """The other GPUs of a text that names no model, if all that have links have as many positions."""
     others = tuple(other for other in box.topology.gpus if other.bdf != gpu.bdf and states_of(box, other))
-    alike = all(model_family(box, each) is None and len(states_of(box, each)) == links for each in (gpu, *others))
+    alike = all(not model_family(box, each) and len(states_of(box, each)) == links for each in (gpu, *others))
     return others if alike else ()
 
 

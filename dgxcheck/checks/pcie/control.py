@@ -102,7 +102,7 @@ def _is_kept_awake(box: Box, bdf: str) -> bool:
     laptops have the same class, and sleep in spite of it (NVIDIA driver README, PCI-Express runtime D3).
     """
     modes, function, gpu = box.gpu(bdf).modes, box.topology.functions.get(bdf), box.topology.device(bdf)
-    if gpu is None or NO_DATA_CENTER.search(model_family(box, gpu) or ""):
+    if gpu is None or NO_DATA_CENTER.search(model_family(box, gpu)):
         return False
     code = None if function is None else function.class_code
     held = isinstance(modes, GpuModes) and modes.persistence is True

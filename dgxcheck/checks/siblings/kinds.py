@@ -79,7 +79,7 @@ def _gpus(box: Box, rows: Rows) -> Iterator[Sibling]:
     serials = [serial_of(box, gpu.bdf) for gpu in box.topology.gpus]
     for number, gpu in enumerate(box.topology.gpus):
         family, serial = model_family(box, gpu), serials[number]
-        if family is not None and gpu.index is not None:
+        if family and gpu.index is not None:
             on_board = (serials.count(serial), serials[:number].count(serial)) if serial is not None else None
             yield Sibling(
                 kind="gpu", subject=box.subject(gpu), role=family, place=_place(box, gpu.path), board=on_board,
