@@ -38,7 +38,14 @@ def of_h200(own: tuple[int, int, int, int], others: tuple[int, int, int, int]) -
 @pytest.mark.parametrize(("own", "others", "due"), [
     ((100, 0x4, 700, 300), (100, 0x4, 1700, 690), ["power-violation"]),
     ((100, 0x4, 700, 300), (100, 0, 1900, 600), ["power-violation"]),
-    ((60, 0x4, 700, 300), (100, 0x4, 1700, 690), []),  # another load
+    ((95, 0x4, 700, 300), (95, 0x4, 1700, 690), ["power-violation"]),
+    ((94, 0x4, 700, 300), (100, 0x4, 1700, 690), []),  # another load
+    ((100, 0x4, 1199, 476), (100, 0x4, 1600, 560), ["power-violation"]),  # 85 % of what another draws, that 80 %
+    ((100, 0x4, 1200, 476), (100, 0x4, 1600, 560), []),  # three quarters of its clock
+    ((100, 0x4, 700, 477), (100, 0x4, 1600, 560), []),
+    ((100, 0x4, 700, 300), (100, 0x4, 1600, 559), []),
+    ((100, 0x4, 700, 489), (100, 0x4, 1700, 690), ["power-violation"]),
+    ((100, 0x4, 700, 490), (100, 0x4, 1700, 690), []),  # 70 % of its limit
     ((100, 0, 700, 300), (100, 0x4, 1700, 690), []),  # no cap: a program that draws less
     ((100, 0x6, 700, 300), (100, 0x4, 1700, 690), []),  # clocks that were set
     ((100, 0x4, 1650, 300), (100, 0x4, 1700, 690), []),  # as fast as the others: the mean of its draw lags behind
@@ -80,8 +87,9 @@ def test_a_cap_that_one_reading_alone_shows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("function", "before", "after", "mask", "due"), [
     ("TotalEnergyConsumption", 1, 1 + 600 * 60_000, 0x4, []),  # it drew near its limit meanwhile
-    ("TotalEnergyConsumption", 1, 1 + 300 * 60_000, 0x4, ["power-violation"]),
-    ("ViolationStatus", 0, 31 * 10**9, 0, ["power-violation"]),  # the cap held it for most of the time
+    ("TotalEnergyConsumption", 1, 1 + 490 * 60_000, 0x4, []),
+    ("TotalEnergyConsumption", 1, 1 + 489 * 60_000, 0x4, ["power-violation"]),
+    ("ViolationStatus", 0, 30 * 10**9, 0, ["power-violation"]),  # the cap held it for most of the time
     ("ViolationStatus", 0, 29 * 10**9, 0, []),
 ])  # fmt: skip
 def test_what_a_capped_gpu_did_between_two_readings(
@@ -105,10 +113,21 @@ def test_siblings_with_a_lower_limit(tmp_path: Path) -> None:
     assert not throttled(tmp_path, "dgx-h200", facts)
 
 
-def test_utilisation_of_mig_is_not_compared(tmp_path: Path) -> None:
-    gap: dict[str, Json] = {"missing": "unsupported", "detail": "NVML 3: Not Supported"}
+@pytest.mark.parametrize(("question", "answer"), [
+    ("UtilizationRates", {"missing": "unsupported", "detail": "NVML 3: Not Supported"}),  # of MIG
+    ("EnforcedPowerLimit", 0),
+])  # fmt: skip
+def test_a_gpu_without_a_figure_is_not_compared(question: str, answer: Json, tmp_path: Path) -> None:
     facts = of_h200((100, 0x4, 700, 300), (100, 0x4, 1700, 690))
-    assert not throttled(tmp_path, "dgx-h200", facts | {f"nvml nvmlDeviceGetUtilizationRates {SLOW} ": gap})
+    found = throttled(tmp_path, "dgx-h200", facts | {f"nvml nvmlDeviceGet{question} {SLOW} ": answer})
+    assert "clock.throttle" not in [each["id"] for each in found]
+
+
+@pytest.mark.parametrize(("seconds", "due"), [(600, ["power-violation"]), (601, [])])
+def test_readings_far_apart_say_nothing_of_the_time_between(seconds: int, due: list[str], tmp_path: Path) -> None:
+    facts = of_h200((100, 0x4, 700, 300), (100, 0x4, 1700, 690))
+    found = document(tmp_path, "dgx-h200", facts, later=reasons(SLOW, 0x4), at_s=seconds)["findings"]
+    assert [each["fault"] for each in found if each["id"] == "clock.throttle" and each["status"] == "warn"] == due
 
 
 def of_geforce(own: tuple[int, int, int, int, int], others: tuple[int, int, int, int, int]) -> dict[str, Json]:
@@ -135,8 +154,9 @@ def test_idle_clocks_at_full_use(
     ((97, 0, 1200, 300), 0, True, ["clocks-stuck"]),  # locked, and the driver does not say so
     ((97, 0, 1200, 300), 0, False, []),
     ((97, 0, 1200, 300), 0x4, True, []),  # a load that changes
-    ((97, 0, 1900, 300), 0, True, []),
-    ((97, 0, 1200, 420), 0, True, []),  # what it does needs no high clocks, or the clock is of an instant
+    ((97, 0, 1484, 314), 0, True, ["clocks-stuck"]),
+    ((97, 0, 1485, 314), 0, True, []),
+    ((97, 0, 1200, 315), 0, True, []),  # what it does needs no high clocks, or the clock is of an instant
     ((60, 0, 1200, 300), 0, True, []),
 ])  # fmt: skip
 def test_low_clocks_without_a_reason(

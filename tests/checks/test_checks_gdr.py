@@ -19,7 +19,8 @@ from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.topo.peers import text_of
 from dgxcheck.source.recording.shipped import open_source
 
-A100 = "dgx-a100"
+A100, A100_GPU0 = "dgx-a100", "0000:07:00.0"
+V100_BYTES = 16 << 30
 CLOSED = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.127.05  Tue Oct  8 03:22:07 UTC 2024\n"
 GROUP = "../../../../kernel/iommu_groups/20"
 TYPE = "text /sys/kernel/iommu_groups/20/type"
@@ -70,7 +71,10 @@ def test_two_modules_of_peer_memory_exclude_each_other(tmp_path: Path) -> None:
     [
         (A100, {}, "whether dma-buf works"),
         (A100, {"text /proc/sys/kernel/osrelease": "5.4.0-42-generic\n"}, "Linux 5.12"),
+        (A100, {"text /proc/sys/kernel/osrelease": "5.12.0\n"}, "whether dma-buf works"),
         (A100, {"nvml nvmlSystemGetCudaDriverVersion": 11060}, "CUDA 11.7"),
+        (A100, {"nvml nvmlSystemGetCudaDriverVersion": 11070}, "whether dma-buf works"),
+        (A100, {f"nvml nvmlDeviceGetCudaComputeCapability {A100_GPU0} ": [7, 5]}, "whether dma-buf works"),
         (A100, {"text /proc/driver/nvidia/version": CLOSED}, "not the proprietary ones"),
         ("dgx-1-v100", {}, "Turing and newer"),
         ("dgx-1-v100", {"text /.dockerenv": ""}, "on the host of this container"),
@@ -203,9 +207,10 @@ def test_a_guest_cannot_tell(tmp_path: Path) -> None:
     assert pair(of, "GPU0", "mlx5_0").verdict == "cannot tell"
 
 
-@pytest.mark.parametrize(
-    ("limit", "due"), [("unlimited", "pass"), ("65536", "warn"), (str(1 << 40), "pass"), ("x", "unknown")]
-)
+@pytest.mark.parametrize(("limit", "due"), [
+    ("unlimited", "pass"), ("65536", "warn"), (str(V100_BYTES), "pass"), (str(V100_BYTES - 1), "warn"),
+    ("x", "unknown"),
+])  # fmt: skip
 def test_locked_memory_of_an_ordinary_user(limit: str, due: str, tmp_path: Path) -> None:
     line = f"Max locked memory         {limit}                unlimited            bytes\n"
     of = box(changed(tmp_path, {"text /proc/self/limits": line}, "dgx-1-v100-not-root"))

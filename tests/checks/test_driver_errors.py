@@ -67,6 +67,13 @@ def test_what_another_check_reads_explains_it_and_a_load_ends_it(after: str, tmp
     assert "warn" not in {each["status"] for each in found}
 
 
+@pytest.mark.parametrize(("apart_s", "due"), [(60, False), (61, True)])
+def test_the_xid_of_another_gpu_explains_what_is_beside_it(apart_s: int, due: bool, tmp_path: Path) -> None:
+    xid = "NVRM: Xid (PCI:0000:07:00): 62, pid=1, name=x, 0000(0000)"
+    found = of_driver(UNKNOWN, *["usb 1-1: new device"] * (apart_s - 1), xid, folder=tmp_path)
+    assert ("warn" in {each["status"] for each in found}) == due
+
+
 def test_an_error_before_an_hca_was_taken_over_again_is_past() -> None:
     error, taken = f"{HCA}mlx5_frob: frob failed", f"{HCA}firmware version: 28.39.1002"
     log = need(facts([f"1.0;{error}", f"2.0;{taken}", f"3.0;{error}"], "/dev/kmsg"))

@@ -213,7 +213,8 @@ def test_programs_count_that_fail_within_a_day(apart_s: float, due: list[FaultKi
 
 @pytest.mark.parametrize(
     ("numbers", "fault"),
-    [((48, 94), Fault.XID_CONTAINED), ((171, 94), Fault.XID_CONTAINED), ((48,), Fault.XID), ((48, 94, 95), Fault.XID)],
+    [((48, 94), Fault.XID_CONTAINED), ((171, 94), Fault.XID_CONTAINED), ((48,), Fault.XID), ((48, 94, 95), Fault.XID),
+     ((48, *[31] * 9, 94), Fault.XID_CONTAINED), ((48, *[31] * 10, 94), Fault.XID)],
 )
 def test_a_memory_error_that_is_contained_waits_for_a_drain(
     numbers: tuple[int, ...], fault: FaultKind, tmp_path: Path
@@ -221,6 +222,14 @@ def test_a_memory_error_that_is_contained_waits_for_a_drain(
     lines = [(100.0 + n, f"NVRM: Xid (PCI:0000:47:00): {number}, x") for n, number in enumerate(numbers)]
     (bad,) = bad_findings(box(logged(tmp_path, *lines, base="dgx-a100")), "kernel.xid")
     assert bad.judgement.fault is fault
+
+
+@pytest.mark.parametrize(("apart_s", "due"), [(10.0, False), (10.5, True)])
+def test_an_nvlink_error_of_a_gpu_that_fails_is_no_other(apart_s: float, due: bool, tmp_path: Path) -> None:
+    """NVLinks time out within seconds of the failure of their GPU."""
+    lines = [(at, f"NVRM: Xid (PCI:0000:47:00): {number}, x") for at, number in ((100.0, 62), (100.0 + apart_s, 74))]
+    (bad,) = bad_findings(box(logged(tmp_path, *lines, base="dgx-a100")), "kernel.xid")
+    assert bool([event for event in bad.judgement.events if event.number == 74]) == due
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def violation(seconds: float) -> Json:
 
 
 POWER, THERMAL, ENERGY = "ViolationStatus {} 0", "ViolationStatus {} 1", "TotalEnergyConsumption {}"
-REASONS = "CurrentClocksEventReasons {}"
+REASONS, BRAKED = "CurrentClocksEventReasons {}", "FieldValues {} 271"
 
 
 @pytest.mark.parametrize(("architecture", "capability", "due"), [
@@ -60,7 +60,7 @@ def test_power_violation(before: float, after: float, due: str, tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("held_s", "joules", "due"),
-    [(90, 26_000, "pass"), (90, 25_600, "warn"), (30, 9000, "pass"), (30, 8000, "warn"), (4, 100, "pass")],
+    [(90, 25_650, "pass"), (90, 25_649, "warn"), (30, 9000, "pass"), (30, 8000, "warn"), (4, 100, "pass")],
 )
 def test_the_energy_says_whether_a_gpu_was_at_its_limit(held_s: float, joules: int, due: str, tmp_path: Path) -> None:
     """A load that reached the power limit (300 W, 100 s between the readings) is over at the second reading."""
@@ -74,11 +74,12 @@ def test_the_energy_says_whether_a_gpu_was_at_its_limit(held_s: float, joules: i
     [
         ({"PowerUsage {}": 299_000, ENERGY: 16_000_000}, "warn"),  # what it draws now says nothing of the time before
         ({REASONS: 0x88, ENERGY: 37_000_000}, "warn"),  # the power brake, whatever was drawn
+        ({BRAKED: 6 * 10**9, ENERGY: 37_000_000}, "warn"), ({BRAKED: 5 * 10**9, ENERGY: 37_000_000}, "pass"),
         ({ENERGY: 100}, "skip no-history"),  # the driver was reloaded
     ],
 )
 def test_the_energy_counts_before_the_draw_of_the_moment(second: dict[str, Json], due: str, tmp_path: Path) -> None:
-    whole = later(tmp_path, {POWER: violation(0), ENERGY: 7_000_000}, {POWER: violation(90), **second})
+    whole = later(tmp_path, {POWER: violation(0), ENERGY: 7_000_000, BRAKED: 0}, {POWER: violation(90), **second})
     assert word(said(whole, "power.violation")) == due
 
 
@@ -118,9 +119,10 @@ def test_readings_without_time_between_them_are_no_history(tmp_path: Path) -> No
     assert word(said(whole, "power.violation")) == "skip no-history"
 
 
-def test_a_gpu_that_draws_what_it_may_is_not_short_of_power(tmp_path: Path) -> None:
-    whole = later(tmp_path, {POWER: violation(0), "PowerUsage {}": 299_000}, {POWER: violation(90)})
-    assert word(said(whole, "power.violation")) == "pass"
+@pytest.mark.parametrize(("milliwatts", "due"), [(285_000, "pass"), (284_999, "skip no-history")])
+def test_a_gpu_that_draws_what_it_may_is_not_short_of_power(milliwatts: int, due: str, tmp_path: Path) -> None:
+    whole = later(tmp_path, {POWER: violation(0), "PowerUsage {}": milliwatts}, {POWER: violation(90)})
+    assert word(said(whole, "power.violation")) == due
 
 
 @pytest.mark.parametrize(("before", "after", "due"), [(4, 4, "pass"), (4, 5, "warn"), (7, 0, "pass")])

@@ -88,7 +88,10 @@ def test_a_cpu_that_is_throttled_now_and_then_is_no_fault(tmp_path: Path) -> Non
     text = "CPU{}: Core temperature is above threshold, cpu clock is throttled (total events = {})"
     few = [(100.0 + n, text.format(n, n + 1)) for n in range(40)]
     assert [each.status for each in findings(tmp_path, "kernel.cpu-throttled", *few)] == [Status.PASS]
-    (many,) = findings(tmp_path, "kernel.cpu-throttled", *few, (200.0, text.format(3, 4711)))
+    (many,) = findings(tmp_path, "kernel.cpu-throttled", *few, (200.0, text.format(3, 101)))
+    assert [each.status for each in findings(tmp_path, "kernel.cpu-throttled", (100.0, text.format(3, 100)))] == [
+        Status.PASS
+    ]
     assert (many.status, many.blames[0].key) == (Status.WARN, ("host", "host", "cooling"))
     assert "NUMA node" not in many.judgement.message
     (one,) = findings(tmp_path, "kernel.cpu-throttled", *((100.0, text.format(n, 4711)) for n in range(20, 24)))
@@ -115,10 +118,12 @@ def test_disks_of_the_host_alone(text: str, blamed: str | None, tmp_path: Path) 
         assert (found.status, found.blames[0].name) == (Status.WARN, blamed)
 
 
-@pytest.mark.parametrize(("beside", "blamed"), [("sda", "sda"), ("nvme0n1", "ata1"), ("dm-0", "ata1"), ("md0", "ata1")])
-def test_a_sata_port_is_of_no_disk_on_another_bus(beside: str, blamed: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("beside", "apart_s", "blamed"), [
+    ("sda", 60.0, "sda"), ("sda", 60.5, "ata1"), ("nvme0n1", 1.0, "ata1"), ("dm-0", 1.0, "ata1"), ("md0", 1.0, "ata1"),
+])  # fmt: skip
+def test_a_sata_port_is_of_no_disk_on_another_bus(beside: str, apart_s: float, blamed: str, tmp_path: Path) -> None:
     port = (100.0, "ata1.00: exception Emask 0x10 SAct 0x40000 SErr 0x400100 action 0x6 frozen")
-    disk = (101.0, f"blk_update_request: I/O error, dev {beside}, sector 2048 op 0x0:(READ)")
+    disk = (100.0 + apart_s, f"blk_update_request: I/O error, dev {beside}, sector 2048 op 0x0:(READ)")
     found = {each.subject.name: each for each in findings(tmp_path, "kernel.disk", port, disk)}
     assert found["ata1"].blames[0].name == blamed
 
@@ -179,6 +184,17 @@ FOUND = "ipmi_si IPI0001:00: IPMI message handler: Found new BMC (man_id: 0x00b3
 def test_a_bmc_that_does_not_answer(base: str, lines: list[str], status: Status, tmp_path: Path) -> None:
     timed = [(60.0 + 600 * number, line) for number, line in enumerate(lines)]
     (found,) = findings(tmp_path, "kernel.bmc", *timed, base=base)
+    assert found.status is status
+
+
+@pytest.mark.parametrize(("times", "status"), [
+    ((60.0, 600.0, 960.0), Status.WARN), ((60.0, 600.0, 959.9), Status.SKIP), ((60.0, 960.0), Status.SKIP),
+    ((60.0, 959.9, 960.0), Status.WARN),
+])  # fmt: skip
+def test_a_bmc_is_silent_for_longer_than_it_restarts(
+    times: tuple[float, ...], status: Status, tmp_path: Path
+) -> None:
+    (found,) = findings(tmp_path, "kernel.bmc", *((seconds, KCS) for seconds in times))
     assert found.status is status
 
 

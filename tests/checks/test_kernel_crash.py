@@ -13,6 +13,8 @@ from dgxcheck.facts.faults.kind import FaultKind
 
 PANIC = "Kernel panic - not syncing: "
 OOPS = "BUG: kernel NULL pointer dereference, address: 0000000000000008"
+HUNG = [(100.0, "watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [kworker/3:1:471]"),
+        (100.1, "RIP: 0010:mlx5e_x+0x1/0x2 [mlx5_core]")]
 KILLED = "ut of memory: Killed process 4711 (python3) total-vm:1kB"
 
 
@@ -32,6 +34,26 @@ def test_a_panic(lines: list[Line], expected: tuple[str, str] | None, tmp_path: 
     (found,) = findings(tmp_path, "kernel.panic", *lines)
     assert found.status is (Status.FAIL if expected else Status.PASS)
     assert [(each.kind, each.part) for each in found.blames[:1]] == ([expected] if expected else [])
+
+
+ADAPTER = "mlx5_core 0000:0c:00.0: "
+
+
+@pytest.mark.parametrize(("check", "lines", "expected"), [
+    ("kernel.panic", [(100.0, f"{HE}CPU 2: Machine Check Exception: 5 Bank 4: b200000000070f0f"),
+                      (100.1, f"{PANIC}Fatal machine check")], ["CPUs/CPU 2 bank 4", "CPUs"]),
+    ("kernel.panic", [(100.0, f"{HE}CPU 2: Machine Check: 0 Bank 7: 8e00000000800400"),
+                      (100.1, f"{PANIC}Fatal machine check")], ["CPUs"]),
+    ("kernel.panic", [(0.06, f"{HE}CPU 0: Machine Check: 0 Bank 4: a600000000020408"),  # left over from the last boot
+                      (100.1, f"{PANIC}Fatal machine check")], ["CPUs"]),
+    ("kernel.hung-task", [(90.0, f"{ADAPTER}TX timeout detected"), *HUNG], ["0000:0c:00.0", "kernel"]),
+    ("kernel.hung-task", [(90.0, f"{ADAPTER}poll_health:174: device's health compromised"), *HUNG], ["kernel"]),
+    ("kernel.hung-task", [(90.0, f"{ADAPTER}TX timeout detected"), (91.0, f"{ADAPTER}firmware version: 12.28.2006"),
+                          *HUNG], ["kernel"]),
+])  # fmt: skip
+def test_what_is_over_is_not_blamed(check: str, lines: list[Line], expected: list[str], tmp_path: Path) -> None:
+    (found,) = findings(tmp_path, check, *lines)
+    assert [each.bdf or each.key[2] for each in found.blames] == expected
 
 
 @pytest.mark.parametrize(
@@ -77,13 +99,23 @@ def test_an_iommu_that_refuses_a_gpu_is_a_setting(tmp_path: Path) -> None:
     assert found.status is Status.SKIP  # of a device that is none of ours
 
 
+@pytest.mark.parametrize(("apart_s", "names"), [(10.0, ["GPU0"]), (10.5, ["host", "GPU0"])])
+def test_a_wait_of_the_iommu_is_for_the_device_that_it_names(
+    apart_s: float, names: list[str], tmp_path: Path
+) -> None:
+    named = "AMD-Vi: Event logged [IOTLB_INV_TIMEOUT device=06:00.0 address=0x0000000100]"
+    found = findings(tmp_path, "kernel.iommu-fault", (100.0, named),
+                     (100.0 + apart_s, "AMD-Vi: Completion-Wait loop timed out"))  # fmt: skip
+    assert sorted(each.subject.name for each in found) == sorted(names)
+
+
 def test_a_bar_without_an_address_is_a_matter_of_the_firmware(tmp_path: Path) -> None:
     found = findings(tmp_path, "kernel.gpu-start", (100.0, "NVRM: BAR1 is 0M @ 0x0 (PCI:0000:7f:00.0)"))
     (bad,) = (each for each in found if each.status is Status.FAIL)
     assert [each.part for each in bad.blames] == ["BAR1"]
 
 
-@pytest.mark.parametrize(("apart", "status"), [(30.0, Status.WARN), (90.0, Status.PASS)])
+@pytest.mark.parametrize(("apart", "status"), [(60.0, Status.WARN), (60.5, Status.PASS)])
 def test_a_program_that_crashes_beside_an_xid(apart: float, status: Status, tmp_path: Path) -> None:
     xid = "NVRM: Xid (PCI:0000:06:00): 31, pid=1, name=a, Ch 00000008"
     crash = (100.0, "a[1]: segfault at 0 ip 0 sp 0 error 4 in libcuda.so.1[0+1]")

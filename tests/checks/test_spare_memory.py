@@ -69,12 +69,13 @@ def test_rows(check: str, facts: dict[str, Json], expected: tuple[str, FaultKind
     ("times", "expected"),
     [
         ([DAY * 30 * n for n in range(1, 17)], ("warn", Fault.PAGES_MANY)),
-        ([DAY * 30 * n for n in range(1, 16)] + [DAY * 450 + HOUR], ("fail", Fault.PAGES_GROWING)),
+        ([DAY * 30 * n for n in range(1, 16)] + [DAY * 457], ("fail", Fault.PAGES_GROWING)),
+        ([DAY * 30 * n for n in range(1, 16)] + [DAY * 457 + 1], ("warn", Fault.PAGES_MANY)),
         ([DAY * 30 * n for n in range(1, 15)] + [DAY * 420 + HOUR], ("warn", Fault.PAGES_MANY)),
         ([0] * 16, ("warn", Fault.PAGES_MANY)),
         ([0] * 59, ("warn", Fault.PAGES_MANY)), ([0] * 60, ("warn", Fault.PAGES_EXHAUSTED)),
     ],
-    ids=["once a month", "two in a week", "two in a week of fifteen", "times not known", "59", "60"],
+    ids=["once a month", "two in a week", "two in more", "two in a week of fifteen", "times not known", "59", "60"],
 )
 def test_pages_within_a_week(times: list[int], expected: tuple[str, FaultKind], tmp_path: Path) -> None:
     pages: list[Json] = [{"address": n, "timestamp": time} for n, time in enumerate(times)]
@@ -94,9 +95,9 @@ def grown(tmp_path: Path, old: dict[str, Json], new: dict[str, Json], seconds: f
 @pytest.mark.parametrize(
     ("before", "seconds", "expected"),
     [
-        (14, DAY, ("fail", Fault.PAGES_GROWING)),
+        (14, 7 * DAY, ("fail", Fault.PAGES_GROWING)),
         (15, DAY, ("warn", Fault.PAGES_MANY)),
-        (14, 30 * DAY, ("warn", Fault.PAGES_MANY)),
+        (14, 7 * DAY + 1, ("warn", Fault.PAGES_MANY)),
     ],
 )
 def test_new_pages_between_two_readings(

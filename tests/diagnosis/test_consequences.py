@@ -115,7 +115,7 @@ HOT = ("Port module event[error]: module 0, Cable error, High Temperature",
        "temp_warn:190:(pid 0): High temperature on sensors with bit set 0x1 0x0")  # fmt: skip
 
 
-@pytest.mark.parametrize(("later_s", "due"), [(0, {"port"}), (600, {"port", "hca"})])
+@pytest.mark.parametrize(("later_s", "due"), [(10, {"port"}), (11, {"port", "hca"})])
 def test_a_hot_transceiver_heats_the_sensors_of_its_adapter(later_s: int, due: set[str], tmp_path: Path) -> None:
     """Linux drivers/net/ethernet/mellanox/mlx5/core/events.c: sensors from 64 on are those of modules."""
     module, sensors = (f"{3600 + at}.000000;mlx5_core 0000:dc:00.0: {line}"
@@ -125,7 +125,7 @@ def test_a_hot_transceiver_heats_the_sensors_of_its_adapter(later_s: int, due: s
                                 "add": {"kmsg 40": module, "kmsg 41": sensors}}))  # fmt: skip
     found = judged(str(path))[1]["causes"]
     assert {cause["id"].partition("/")[0] for cause in found} == due
-    if later_s == 0:
+    if later_s == 10:
         assert [each["action"] for each in found[0]["actions"]] == ["inspect", "drain", "reseat"]
         assert "airflow at its cage" in found[0]["action"]["text"]
 

@@ -20,14 +20,15 @@ OF_H200 = [f"0000:{bus}:00.0" for bus in ("1b", "43", "52", "61", "9d", "c3", "d
 
 
 def document(
-    folder: Path, base: str, facts: Mapping[str, Json], log: tuple[str, ...] = (), later: dict[str, Json] | None = None
+    folder: Path, base: str, facts: Mapping[str, Json], log: tuple[str, ...] = (), later: dict[str, Json] | None = None,
+    at_s: int = 60,
 ) -> Any:
     """How the box is judged with these facts and lines, and with others in its second reading; empty: it has none."""
     lines = {f"kmsg {place}": f"{3600 + place / 100:.6f};{line}" for place, line in enumerate(log, 40)}
     path = folder / f"{base}-changed.json"
     path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": base, "facts": facts, "add": lines,
                                 **({} if later is None else
-                                   {"later": [{"at_s": 60, "facts": later}] if later else []})}))  # fmt: skip
+                                   {"later": [{"at_s": at_s, "facts": later}] if later else []})}))  # fmt: skip
     return judged(str(path))[1]
 
 
