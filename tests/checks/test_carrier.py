@@ -45,7 +45,7 @@ def test_between_two_readings(
     assert carriers(tmp_path, base, {}, {name: now}, {name: later}) == due
 
 
-@pytest.mark.parametrize(("logged", "due"), [(0, []), (3, []), (30, ["eth0"])])
+@pytest.mark.parametrize(("logged", "due"), [(0, []), (5, []), (6, ["eth0"])])
 def test_what_its_driver_did_not_log_was_the_driver_itself(logged: int, due: list[str], tmp_path: Path) -> None:
     """As for a new MTU, or another number of channels."""
     lines = {DAY_S + n * 6 * HOUR_S: E1 for n in range(logged)}

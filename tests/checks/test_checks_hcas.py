@@ -12,6 +12,8 @@ from test_checks_network import CONTAINER, PORT, V100, every, port
 from test_checks_pcie import grown
 from test_health_checks import changed
 
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Number
@@ -92,6 +94,19 @@ def test_transport_errors(counters: dict[str, Json], due: str, tmp_path: Path) -
     assert said(box(spec), "network.transport-errors", "mlx5_1/1") == [due]
     often = Settings(thresholds={"network.transport": 1e9, "network.programs": 1e9})
     assert said(box(spec, settings=often), "network.transport-errors", "mlx5_1/1") == ["pass"]
+
+
+@pytest.mark.parametrize(("count", "limit", "fault"), [
+    (2, 1, None), (3, 1, Fault.TRANSPORT_ERRORS),  # too few for a rate
+    (3599, 10, Fault.TRANSPORT_ERRORS), (3600, 10, Fault.TRANSPORT_FLOOD),
+])  # fmt: skip
+def test_how_often_transport_errors_are_many(
+    count: int, limit: int, fault: FaultKind | None, tmp_path: Path
+) -> None:
+    spec = grown(tmp_path, {HW: {"text": {"local_ack_timeout_err": f"{count}\n"}}})
+    settings = Settings(thresholds={"network.transport": limit})
+    found = findings(box(spec, settings=settings), "network.transport-errors")
+    assert [each.judgement.fault for each in found if each.subject.name == "mlx5_1/1"] == [fault]
 
 
 def test_transport_errors_that_fell_are_a_reset(tmp_path: Path) -> None:

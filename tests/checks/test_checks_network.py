@@ -101,6 +101,7 @@ def test_a_dgx_a100_has_ten_hcas_or_twelve(tmp_path: Path) -> None:
 DOWN, INIT = "1: DOWN", "2: INIT"
 ROCE = every(link_layer="Ethernet")
 NEW = every(**{"counters/port_rcv_data": "0"})
+SWITCHED_OFF = port(1, state=DOWN, phys_state="3: Disabled")
 IDLE = port(2, state=DOWN, phys_state="2: Polling")
 DARK = port(1, state=DOWN, phys_state="3: Disabled") | {"text /sys/class/net/ib1/carrier": "0\n"}
 """As mlx5 has an Ethernet port without carrier."""
@@ -132,6 +133,8 @@ DARK = port(1, state=DOWN, phys_state="3: Disabled") | {"text /sys/class/net/ib1
         (port(1, sm_lid="0x0"), "warn", "warn"),
         (ROCE | port(1, lid="0x0", sm_lid="0x0"), "pass", "pass"),
         (port(1, state=DOWN, phys_state="2: Polling"), "warn", "fail"),
+        (SWITCHED_OFF | port(0, state=DOWN), "warn", "fail"),  # two of the three others are up
+        (SWITCHED_OFF | port(0, state=DOWN) | port(2, state=DOWN), "skip not-configured", "fail"),
         (port(1, state="nonsense"), "unknown", "unknown"),
         ({PORT.format(1, "state"): {"missing": "denied"}}, "skip no-permission", "skip no-permission"),
     ],

@@ -38,6 +38,30 @@ def test_a_matrix_alone(
     assert finding["subject"]["name"] == ("GPU6" if status == "fail" else "host")
 
 
+FOUR = [pair for pair in FULL if {*pair} <= {*EIGHT[:4]}]
+
+
+@pytest.mark.parametrize(("labels", "status", "at"), [
+    ({pair: "SYS" for pair in FULL if {*pair} & {*EIGHT[5:]}}, "fail", "GPU5"),
+    ({pair: "SYS" for pair in FULL if {*pair} & {*EIGHT[4:]}}, "pass", "host"),  # as many with as without
+    ({pair: "NV10" for pair in FULL if "GPU7" in pair}, "warn", "GPU7"),  # three quarters of the pairs have more
+    ({pair: "NV10" for pair in FULL if "GPU7" in pair or {*pair} == {"GPU0", "GPU1"}}, "pass", "host"),
+])  # fmt: skip
+def test_most_gpus_are_alike(
+    labels: dict[tuple[str, str], str], status: str, at: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finding = found(matrix(FULL | labels, EIGHT), tmp_path, capsys)
+    assert (finding["status"], finding["subject"]["name"]) == (status, at)
+
+
+@pytest.mark.parametrize(("apart", "status"), [((), "pass"), (("GPU3",), "fail"), (("GPU2", "GPU3"), "pass")])
+def test_three_gpus_are_enough(
+    apart: tuple[str, ...], status: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = {pair: "SYS" if {*pair} & {*apart} else FULL[pair] for pair in FOUR}
+    assert found(matrix(labels, EIGHT[:4]), tmp_path, capsys)["status"] == status
+
+
 def test_two_bridged_cards_beside_a_third_are_no_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     three = EIGHT[:3]
     labels = {(a, b): "NV4" if {a, b} == {"GPU0", "GPU1"} else "PHB" for a in three for b in three if a != b}

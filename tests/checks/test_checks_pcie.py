@@ -10,6 +10,8 @@ from fabric_box import PROFILES, box, findings, said
 from test_health_checks import GPU2, changed
 
 from dgxcheck.checks.engine.box import NO_GROWTH
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Number
@@ -225,6 +227,25 @@ def test_aer_by_the_day(kind: str, count: int, days: int, allowed: int, due: str
     site = Settings(thresholds={"kernel.corrected-pcie": allowed})
     found = box(grown(tmp_path, aer(kind, "RxErr", count)), settings=site, seconds=days * 86400)
     assert said(found, "pcie.aer", GPU2) == [due]
+
+
+@pytest.mark.parametrize(("count", "seconds", "fault"), [
+    (100, 10, None), (101, 10, Fault.AER_STORM),  # a day's number
+    (200, 72, Fault.AER_CORRECTABLE), (201, 72, Fault.AER_STORM),  # a hundred times it in an hour
+    (1000, 3599, Fault.AER_CORRECTABLE), (1001, 3600, Fault.AER_STORM),  # ten times it
+    (2000, 7200, Fault.AER_CORRECTABLE), (2001, 7200, Fault.AER_STORM),  # the same in each hour
+])  # fmt: skip
+def test_a_storm_of_corrected_errors(count: int, seconds: float, fault: FaultKind | None, tmp_path: Path) -> None:
+    found = box(grown(tmp_path, aer("correctable", "RxErr", count)), seconds=seconds)
+    (bad,) = [each for each in findings(found, "pcie.aer") if each.subject.bdf == GPU2]
+    assert bad.judgement.fault is fault
+
+
+@pytest.mark.parametrize(("replays", "due"), [(2, "pass"), (3, "fail")])
+def test_two_replays_make_no_rate(replays: int, due: str, tmp_path: Path) -> None:
+    strict = Settings(thresholds={"pcie.replay-fail": 1, "pcie.replay": 0.1})
+    spec = grown(tmp_path, {NVML.format("PcieReplayCounter"): {"": replays}})
+    assert (said(box(spec, settings=strict), "pcie.replay", GPU2) == ["fail"]) is (due == "fail")
 
 
 def test_aer_before_and_without_history(tmp_path: Path) -> None:

@@ -104,7 +104,9 @@ def test_an_empty_line_of_bar1_is_no_small_bar1(tmp_path: Path) -> None:
     assert (bad["subject"]["bdf"], bad["message"]) == (bdf, "BAR1 is unassigned")
 
 
-@pytest.mark.parametrize(("lost", "due"), [(1, []), (2, ["interface/0000:0b:00.0"])])
+@pytest.mark.parametrize(("lost", "due"), [
+    (1, []), (2, ["interface/0000:0b:00.0"]), (5, ["interface/0000:0b:00.0"]), (6, []),
+])
 def test_an_interface_that_had_a_carrier_is_missed(lost: int, due: list[str], tmp_path: Path) -> None:
     facts: dict[str, Json] = {
         "text /sys/class/net/enp11s0/carrier": "0\n",

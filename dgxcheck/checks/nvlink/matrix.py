@@ -100,7 +100,7 @@ def _odd(gpus: list[str], counts: Mapping[frozenset[str], int]) -> Judged:
     pairs = {(a, b): counts[frozenset((a, b))] for a, b in combinations(gpus, 2)}
     (usual, often), *_ = Counter(pairs.values()).most_common(1)
     fewer = {pair: links for pair, links in pairs.items() if links < usual}
-    if fewer and len(gpus) > FEWEST and 4 * often >= 3 * len(pairs):
+    if fewer and 4 * often >= 3 * len(pairs):
         shown = [f"{a}-{b} {links}" for (a, b), links in fewer.items()][:SHOWN]
         text = f"fewer NVLinks than the {usual} between most GPUs: {', '.join(shown)}"
         evidence = (Evidence(WHERE, ", ".join(shown)),)

@@ -18,7 +18,7 @@ from dgxcheck.components.locate import off_the_bus
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import DISPLAY, NETWORK
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.topology.model import PCI_CLASSES, Device, PciClass
 from dgxcheck.topology.paths import NEAR
@@ -198,7 +198,7 @@ def _classes(box: Box, device: Device, what: DeviceType) -> Counter[PciClass]:
 
 def _below(devices: Sequence[Device], near: PciClass) -> _Place | None:
     """The switch or host bridge that the devices have in common."""
-    paths = [device.path for device in devices if not isinstance(device.path, Missing)]
+    paths = [rows(device.path) for device in devices]
     common = [bridge for bridge in paths[0][:-2] if all(bridge in path for path in paths)]
     is_switch = near in NEAR
     if not common or (is_switch and len(common) < 2):
