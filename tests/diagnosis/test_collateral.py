@@ -44,7 +44,7 @@ PEERS = ("06", "07", "0b", "89")
 """GPUs that NVLinks join to GPU2 of a DGX-1."""
 
 
-@pytest.mark.parametrize("after", [-9.0, 0.05, 9.0])
+@pytest.mark.parametrize("after", [-10.0, 0.05, 10.0])
 def test_xid_74_of_the_peers_of_a_lost_gpu_belongs_to_it(after: float, tmp_path: Path) -> None:
     found = causes(tmp_path, "dgx-1-v100-xid-79", *(xid_74(peer, 3600.01 + after) for peer in PEERS))
     assert found == {
@@ -53,7 +53,7 @@ def test_xid_74_of_the_peers_of_a_lost_gpu_belongs_to_it(after: float, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("gpu", "seconds"), [("0b", 3620.0), ("0b", 3580.0), ("85", 3600.1)], ids=["later", "earlier", "not joined to it"]
+    ("gpu", "seconds"), [("0b", 3610.03), ("0b", 3590.0), ("85", 3600.1)], ids=["later", "earlier", "not joined to it"]
 )
 def test_another_xid_74_is_a_cause_of_its_own(gpu: str, seconds: float, tmp_path: Path) -> None:
     found = causes(tmp_path, "dgx-1-v100-xid-79", xid_74(gpu, seconds))
@@ -274,8 +274,8 @@ DOWN = "nvme nvme4: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=
 
 
 @pytest.mark.parametrize(("later", "components"), [
-    (2.0, ["switch/0000:06:00.0"]), (60.0, ["switch/0000:06:00.0"]),
-    (7200.0, ["gpu/0000:08:00.0", "gpu/0000:09:00.0"]),
+    (2.0, ["switch/0000:06:00.0"]), (600.0, ["switch/0000:06:00.0"]),
+    (600.5, ["gpu/0000:08:00.0", "gpu/0000:09:00.0"]),
 ])  # fmt: skip
 def test_gpus_of_a_switch_that_are_lost_hours_apart_are_two_causes(
     later: float, components: list[str], tmp_path: Path

@@ -91,6 +91,11 @@ def test_power_shelves_are_no_reason_for_gpus_that_are_lost_beside_a_grace_that_
     assert "replace" not in {action.step for action in cause.actions}
 
 
+def test_one_gpu_that_is_lost_beside_a_grace_is_no_board(tmp_path: Path) -> None:
+    bdf = wired("gb200-nvl72").gpus[2]
+    assert causes(tmp_path, [xid_79(bdf, 3600)], lost(2), "gb200-nvl72") == {f"gpu/{bdf}": 2}
+
+
 def test_half_of_the_ports_that_wait_have_one_subnet_manager(tmp_path: Path) -> None:
     waiting = (("state", "2: INIT\n"), ("sm_lid", "0x0\n"))
     facts: dict[str, Json] = {f"text /sys/class/infiniband/mlx5_{port}/ports/1/{file}": text
@@ -147,9 +152,9 @@ def test_several_nvswitches_at_once_are_the_fabric(tmp_path: Path) -> None:
     ("seconds", "due"),
     [
         ((3600, 3600, 3600.5, 3601), {"host/host/NVSwitches"}),
-        ((3600, 3600, 7200, 10800), {f"gpu/{bdf}/NVLink" for bdf in A100_GPUS[:4]}),
+        ((3600, 3600, 3601, 10800), {f"gpu/{bdf}/NVLink" for bdf in A100_GPUS[:4]}),
     ],
-    ids=["half of the GPUs", "two at once"],
+    ids=["half of the GPUs", "three at once"],
 )  # fmt: skip
 def test_nvlink_errors_of_half_of_the_gpus_at_once_are_the_fabric(
     seconds: Sequence[float], due: set[str], tmp_path: Path

@@ -96,7 +96,8 @@ BEFORE = (3600.0, f"{GPU2}62, x")
     [
         ((BEFORE, NOW), "reset-gpu", None),  # twice, and nothing done between
         ((BEFORE, *RELOAD, NOW), "reboot", "Xid 62 came back after a reset or driver reload"),
-        ((BEFORE, *RELOAD, (3600 + 31 * DAY, NOW[1])), "reset-gpu", None),
+        ((BEFORE, *RELOAD, (3600 + 30 * DAY, NOW[1])), "reboot", "Xid 62 came back after a reset or driver reload"),
+        ((BEFORE, *RELOAD, (3601 + 30 * DAY, NOW[1])), "reset-gpu", None),
         (((3600.0, f"{GPU2}48, x"), *RELOAD, NOW), "reset-gpu", None),
         (((3600.0, "NVRM: Xid (PCI:0000:0b:00): 62, x"), *RELOAD, NOW), "reset-gpu", None),
         ((NOW, earlier("b1")), "power-cycle", "Xid 62 came back after 1 reboot (last seen at 2026-11-18T09:00:00Z)"),

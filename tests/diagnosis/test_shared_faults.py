@@ -197,7 +197,9 @@ def test_a_board_whose_nvswitches_adapters_lead_to_is_lost_with_these(tmp_path: 
 
 @pytest.mark.parametrize(("gpus", "switches", "expected"), [
     (0, 4, ["host/host/NVSwitches"]),
+    (0, 1, ["nvswitch/0000:05:00.0"]),
     (8, 3, ["host/host/GPU baseboard"]),
+    (8, 1, ["host/host/GPU baseboard", "nvswitch/0000:05:00.0"]),
     (1, 4, [f"gpu/{OF_H200[0]}", "host/host/NVSwitches"]),
 ])  # fmt: skip
 def test_what_is_lost_of_a_board_without_all_gpus_is_not_the_board(
