@@ -47,7 +47,8 @@ def test_collectives(key: str, figure: Json, due: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("last", "due"), [(20.4, {}), (8.0, {"host all_reduce 2": "warn"})])
 def test_a_figure_at_the_largest_size_far_below_another(last: float, due: dict[str, str]) -> None:
-    rows: list[Json] = [[1 << 27, 6500, 20.65, 20.65], [1 << 30, 52500, last, last]]
+    none: list[Json] = [[], "x", 7, [1 << 20], [1 << 20, 1, "N/A", "N/A"]]
+    rows: list[Json] = [*none, [1 << 27, 6500, 20.65, 20.65], [1 << 30, 52500, last, last]]
     box = imported({"collective all_reduce 2": fact(last, sizes=rows, wrong=0)})
     assert said(box, COLLECTIVE) == due
 
@@ -95,6 +96,8 @@ def of_two(busbw: float, a: str, b: str, also: Json = None) -> Json:
         (of_two(4.15, K80[0], K80[1]), {"host reduce 2": "fail"}),
         (of_two(3.5, K80[0], K80[2]), {"host reduce 2": "warn"}),
         (of_two(7.09, K80[0], K80[1], also=[{"value": 4.15, "devices": [K80[0], K80[2]]}]), {}),
+        (of_two(7.09, K80[0], K80[1], also=["x", {"value": None, "devices": [K80[0], K80[2]]}, {"value": 2.0},
+                                            {"value": 2.0, "devices": [K80[0], K80[1]]}]), {}),
         (
             of_two(7.09, K80[0], K80[1], also=[of_two(2.0, K80[0], K80[2])]),
             {"host reduce 2 GPU0 GPU4": "fail"},

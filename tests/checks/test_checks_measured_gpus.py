@@ -166,7 +166,7 @@ def test_where_there_is_no_figure(check: str, kind: str, fact: Json, due: str, t
 
 @pytest.mark.parametrize(
     ("free_mib", "processes", "due"),
-    [(16000, (), "fail"), (40, (), "unknown"), (40, (GpuProcess(pid=7, used_memory=1 << 34, name="x"),), "skip busy")],
+    [(1024, (), "fail"), (1023, (), "unknown"), (40, (GpuProcess(pid=7, used_memory=1 << 34, name="x"),), "skip busy")],
 )
 def test_a_gpu_without_memory_for_anything(
     free_mib: int, processes: tuple[GpuProcess, ...], due: str, tmp_path: Path
@@ -244,6 +244,14 @@ def test_lanes_that_are_lost_under_load_explain_it_too(tmp_path: Path) -> None:
 def test_the_best_copy_of_a_gpu_to_itself_counts() -> None:
     slow_first = {f"p2p-off {gpu} {gpu}": fact(140 if gpu == 0 else 800) for gpu in range(4)}
     assert said(imported(slow_first | {f"p2p {gpu} {gpu}": fact(802) for gpu in range(4)}), MEMORY) == {}
+
+
+@pytest.mark.parametrize(("gpus", "due"), [
+    (3, {"GPU2": "warn"}), (2, {"GPU0": "skip no-reference", "GPU1": "skip no-reference"}),
+])  # fmt: skip
+def test_copies_of_a_gpu_to_itself_are_held_to_those_of_two(gpus: int, due: dict[str, str]) -> None:
+    assert said(imported({f"p2p-off {gpu} {gpu}": fact(140.0 if gpu == gpus - 1 else 500.0) for gpu in range(gpus)}),
+                MEMORY) == due  # fmt: skip
 
 
 @pytest.mark.parametrize(("names", "due"), [

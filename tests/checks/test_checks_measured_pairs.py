@@ -75,8 +75,8 @@ def test_what_is_simulated_or_unknown_warns_at_most(
     assert said(measured(tmp_path, simulated(good) if profile == "auto" else good, profile=profile), BANDWIDTH) == due
 
 
-def matrix(kind: str, value: float) -> dict[str, Json]:
-    return {f"{kind} {a} {b}": fact(value) for a, b in permutations(range(6), 2)}
+def matrix(kind: str, value: float, gpus: int = 6) -> dict[str, Json]:
+    return {f"{kind} {a} {b}": fact(value) for a, b in permutations(range(gpus), 2)}
 
 
 def test_p2p_slower_than_staged_is_told_once() -> None:
@@ -85,6 +85,8 @@ def test_p2p_slower_than_staged_is_told_once() -> None:
     told = said(imported(slow), BANDWIDTH)
     assert {key: status for key, status in told.items() if status != "skip dependency-failed"} == {"host": "warn"}
     assert len(told) == 16
+    three, two = ({**matrix("p2p", 9.9, gpus), **matrix("p2p-off", 22.2, gpus)} for gpus in (3, 2))
+    assert (said(imported(three), BANDWIDTH)["host"], said(imported(two), BANDWIDTH)) == ("warn", {"GPU0 GPU1": "warn"})
     one = matrix("p2p", 26.3) | matrix("p2p-off", 22.2) | {"p2p 2 4": fact(19.9), "p2p 4 2": fact(19.9)}
     assert said(imported(one), BANDWIDTH) == {"GPU2 GPU4": "warn"}
     near = matrix("p2p", 20.1) | matrix("p2p-off", 22.2)
@@ -127,8 +129,8 @@ def test_pairs_joined_alike(tmp_path: Path) -> None:
     ("on", "off", "access", "due"),
     [
         (9.9, 18.8, True, ""),
-        (11.2, 18.8, True, ""),
-        (11.3, 18.8, True, "warn"),
+        (6.0, 10.0, True, ""),
+        (6.01, 10.0, True, "warn"),
         (22.8, 19.6, False, "skip not-supported"),
         (22.8, 19.6, None, "skip not-recorded"),
         (9.9, None, True, "skip not-recorded"),
@@ -154,6 +156,16 @@ def test_latencies_of_two_methods_are_not_compared() -> None:
 def test_where_there_is_no_figure(check: str, kind: str, gap: tuple[Json, str]) -> None:
     facts = {f"{kind} 0 1": gap[0], "access 0 1": fact(True, "")}
     assert said(imported(facts), check) == {"GPU0 GPU1": gap[1]}
+
+
+@pytest.mark.parametrize(("facts", "message"), [
+    ({}, "no wrong words either way in 64 MiB"),
+    ({f"p2p-integrity {AB}": fact(0, "words")}, "no wrong words either way"),
+    ({f"p2p-integrity {BA}": None}, "GPU2 to GPU3: no wrong words in 64 MiB"),
+])  # fmt: skip
+def test_how_much_was_compared(facts: dict[str, Json], message: str, tmp_path: Path) -> None:
+    known = {key: each for key, each in (dgx1_p100() | facts).items() if each is not None}
+    assert found(measured(tmp_path, known), INTEGRITY)[PAIR].judgement.message == message
 
 
 def test_wrong_words_are_told_once_and_nothing_is_said_of_their_speed(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ EDR = {f"rdma-write mlx5_{n}": fact(12.1) for n in range(4)}
         ({}, {}),
         ({"rdma-write mlx5_1": fact(11.3)}, {}),
         ({"rdma-write mlx5_1": fact(11.2)}, {"mlx5_1": "warn"}),
+        ({"rdma-write mlx5_1": fact(12.1, runs=[{"value": 12.1}, {"value": 7.0}])}, {"mlx5_1": "warn"}),
         ({"rdma-read mlx5_1": fact(6.0)}, {"mlx5_1": "warn"}),
         ({"rdma-write-both mlx5_1": fact(24.0)}, {}),
         ({"rdma-write-both mlx5_1": fact(13.0)}, {"mlx5_1": "warn"}),

@@ -282,6 +282,20 @@ def test_links_that_a_text_shows_are_all_of_a_model_whose_number_is_known(
     assert found.judgement.message == f"12 NVLinks up, {which}"
 
 
+@pytest.mark.parametrize(("model", "up", "status", "message"), [
+    ("H100 80GB HBM3", 17, "fail", "17 of 18 NVLinks up (link 17 down), and all of this model are wired on its board"),
+    ("H100 80GB HBM3", 0, "warn", "no NVLink up, and all of this model are wired on its board"),
+    ("Tesla V100-PCIE-16GB", 3, "unknown", "3 of 18 NVLinks up"),
+])  # fmt: skip
+def test_links_down_in_the_text_of_one_gpu(model: str, up: int, status: str, message: str, tmp_path: Path) -> None:
+    text = f"GPU 0: NVIDIA {model} (UUID: GPU-01234567-89ab-cdef-0123-456789abcdef)\n"
+    links = "".join(f"\t Link {link}: {'26.562 GB/s' if link < up else '<inactive>'}\n" for link in range(18))
+    (tmp_path / "links.txt").write_text(text + links)
+    (found,) = (each for each in assess(str(tmp_path / "links.txt"), Request()).findings if each.id == "nvlink.state")
+    assert found.status.value == status
+    assert found.judgement.message.startswith(message)
+
+
 def test_a_graph_of_like_pairs_needs_no_search() -> None:
     """Sixteen GPUs without NVSwitches that are known: no pair is as in the reference, and that is known at once."""
     sixteen = replace(V100, nvlink_graph="dgx-2")

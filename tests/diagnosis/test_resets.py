@@ -20,7 +20,7 @@ from dgxcheck.diagnosis.clients import FABRIC_UNIT, services
 from dgxcheck.diagnosis.reset_domain import can_reset, is_before_ampere
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Host, Unit
-from dgxcheck.facts.missing import Json, Missing, rows
+from dgxcheck.facts.missing import Gap, Json, Missing, rows
 from dgxcheck.facts.nvml.gpu import Fabric
 from dgxcheck.facts.record import replace
 from dgxcheck.output.health.instructions import action_text
@@ -168,6 +168,12 @@ def test_a_display_is_closed_before_the_reset() -> None:
     stop = step(planned(box, gpu_part(box, 0), Fault.XID), "stop-jobs")
     assert ("systemctl", "isolate", "multi-user.target") in stop.commands
     assert stop.instruction.code == "stop-gpu-clients-and-display"
+    for units, instruction in ((["gdm"], "stop-gpu-clients-and-display"), (["slurmd"], "stop-gpu-clients")):
+        listed = box_of("dgx-station-v100")
+        running = tuple(Unit(name=name, running=True, enabled=True) for name in units)
+        unlisted = Missing(Gap.UNSUPPORTED, "NVML")  # what runs on the GPUs
+        box = replace(listed, snapshot=replace(listed.snapshot, units=running, gpu_processes=unlisted))
+        assert step(planned(box, gpu_part(box, 0), Fault.XID), "stop-jobs").instruction.code == instruction
     dark = box_of("dgx-1-v100")
     assert step(planned(dark, gpu_part(dark, 0), Fault.XID), "stop-jobs").instruction.code == "stop-gpu-clients"
 

@@ -13,6 +13,8 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.locate import peer_path
 from dgxcheck.diagnosis.change_setting import setting
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.missing import need
+from dgxcheck.facts.record import replace
 
 SLOW_RUNS = {"collective all_reduce 8": fact(62.0), "collective broadcast 8": fact(56.8)}
 
@@ -27,6 +29,16 @@ def test_a_pair_with_nvlink_gets_no_advice_for_pcie(base: str, pair: tuple[int, 
     path = peer_path(*(box.topology.gpus[number] for number in pair))
     found = setting(box, path, [finding(path, Fault.SLOW)])
     assert (found and found[1].code) == code
+
+
+@pytest.mark.parametrize(("vm", "due"), [("kvm", "kvm"), (None, "")])
+def test_what_a_guest_cannot_set_is_its_host_s(vm: str | None, due: str) -> None:
+    bare = box_of("pcie-x4")
+    box = replace(bare, snapshot=replace(bare.snapshot, host=replace(need(bare.snapshot.host), vm=vm)))
+    path = peer_path(*box.topology.gpus[:2])
+    found = setting(box, path, [finding(path, Fault.SLOW)])
+    assert found is not None
+    assert found[1].values == {"guest": due}
 
 
 def test_sockets_and_root_complexes_have_settings_of_their_own() -> None:
