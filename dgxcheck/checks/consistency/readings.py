@@ -78,7 +78,7 @@ def places(box: Box) -> Iterator[Contradiction]:
     of -1 says nothing."""
     functions = [function for function in box.topology.functions.values() if isinstance(function.path, tuple)]
     placed = [function for function in functions if isinstance(function.numa_node, int) and function.numa_node >= 0]
-    by_root = _grouped((each.path[0], each.bdf, each.numa_node) for each in placed if isinstance(each.path, tuple))
+    by_root = _grouped((rows(each.path)[0], each.bdf, each.numa_node) for each in placed)
     by_node = _grouped((f"NUMA node {function.numa_node}", function.bdf, function.local_cpulist) for function in placed)
     for groups, name in ((by_root, "numa_node"), (by_node, "local_cpulist")):
         for place, values in groups.items():
@@ -103,18 +103,18 @@ def ports(box: Box) -> Iterator[Contradiction]:
     """A port that is active on a link that is not up, or at a rate that its lanes do not have."""
     for device in rows(box.snapshot.ib_ports):
         for port in rows(device.ports):
-            down = isinstance(port.phys_state, PhysState) and port.phys_state is not PhysState.LINK_UP
-            if port.state is PortState.ACTIVE and isinstance(port.phys_state, PhysState) and down:
+            phys, rate = port.phys_state, port.rate
+            if port.state is PortState.ACTIVE and isinstance(phys, PhysState) and phys is not PhysState.LINK_UP:
                 path = f"/sys/class/infiniband/{port.device}/ports/{port.port}"
-                states = {"state": int(port.state), "phys_state": int(port.phys_state)}
+                states = {"state": int(port.state), "phys_state": int(phys)}
                 evidence = tuple(Evidence(f"{path}/{name}", state) for name, state in states.items())
-                text = f"{port.device}/{port.port} is active and its link is {port.phys_state.name.lower()}"
+                text = f"{port.device}/{port.port} is active and its link is {phys.name.lower()}"
                 yield Contradiction(text, evidence)
-            lane = LANE_GBIT.get(port.rate.speed) if isinstance(port.rate, IbRate) else None
-            if lane is not None and isinstance(port.rate, IbRate) and port.rate.gbit_per_s != port.rate.lanes * lane:
-                rate = f"{port.rate.gbit_per_s:g} Gb/sec ({port.rate.lanes}X {port.rate.speed})"
-                evidence = (Evidence(f"/sys/class/infiniband/{port.device}/ports/{port.port}/rate", rate),)
-                yield Contradiction(f"{port.device}/{port.port} has a rate that its lanes have not: {rate}", evidence)
+            lane = LANE_GBIT.get(rate.speed) if isinstance(rate, IbRate) else None
+            if isinstance(rate, IbRate) and lane is not None and rate.gbit_per_s != rate.lanes * lane:
+                words = f"{rate.gbit_per_s:g} Gb/sec ({rate.lanes}X {rate.speed})"
+                evidence = (Evidence(f"/sys/class/infiniband/{port.device}/ports/{port.port}/rate", words),)
+                yield Contradiction(f"{port.device}/{port.port} has a rate that its lanes have not: {words}", evidence)
 
 
 READINGS: tuple[ReadingRule, ...] = (
