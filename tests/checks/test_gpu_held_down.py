@@ -11,8 +11,11 @@ from test_checks_gpu import said, word
 from test_health_checks import GPU2, NVML, box, changed
 
 from dgxcheck.checks.engine.box import Box, Growth
+from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.gpu.beside_siblings import POWER_CAP
 from dgxcheck.checks.gpu.clocks import can_lock_clocks
+from dgxcheck.checks.registry import CHECKS
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 
@@ -110,6 +113,20 @@ def test_a_second_reading_of_the_reasons_counts(again: int, seconds: float, due:
     assert isinstance(whole.growth, Growth)
     whole = replace(whole, growth=replace(whole.growth, seconds=seconds))
     assert word(said(whole, "clock.throttle")) == due
+
+
+@pytest.mark.parametrize(("base", "gpu", "facts", "is_cool"), [
+    ("dgx-1-v100", GPU2, {"Temperature {} 0": 67}, True), ("dgx-1-v100", GPU2, {"Temperature {} 0": 68}, False),
+    ("dgx-h200", "0000:1b:00.0", {"MarginTemperature {}": 18}, True),  # it slows down at -2
+    ("dgx-h200", "0000:1b:00.0", {"MarginTemperature {}": 17}, False),
+])  # fmt: skip
+def test_a_slowdown_far_from_the_threshold_is_of_power(
+    base: str, gpu: str, facts: dict[str, Json], is_cool: bool, tmp_path: Path
+) -> None:
+    slowed = {REASONS: 0x8, **facts}
+    of = box(changed(tmp_path, {f"{NVML}{key.format(gpu)}": value for key, value in slowed.items()}, base))
+    found = [each.judgement.fault for each in run(of, CHECKS) if (each.id, each.subject.bdf) == ("clock.throttle", gpu)]
+    assert found == [Fault.POWER_VIOLATION if is_cool else Fault.HARDWARE_SLOWDOWN]
 
 
 def test_readings_without_time_between_them_are_no_history(tmp_path: Path) -> None:

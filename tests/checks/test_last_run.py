@@ -117,6 +117,27 @@ def test_a_setting_of_many_devices_is_one_finding(tmp_path: Path) -> None:
     assert message.startswith("VBIOS of 8 devices: VBIOS 88.00.18.00.0A, was")
 
 
+@pytest.mark.parametrize(("gpus", "subjects"), [(4, ["GPU0", "GPU1", "GPU2", "GPU3"]), (5, ["host"])])
+def test_four_devices_are_not_many(gpus: int, subjects: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "counters.json"
+    ran("dgx-1-v100", file)
+    bdfs = [gpu.bdf for gpu in topology_of(facts_of("dgx-1-v100")).gpus[:gpus]]
+    spec = changed(tmp_path, {f"{NVML}VbiosVersion {bdf}": "88.00.18.00.0A" for bdf in bdfs})
+    assert [name for _, name, _ in words(ran(spec, file))] == subjects
+
+
+@pytest.mark.parametrize(("facts", "rest"), [
+    (3, ["BIOS S2, was made up"]), (4, ["BIOS S2, was made up", "and 1 other fact"]),
+])  # fmt: skip
+def test_three_facts_are_named(facts: int, rest: list[str], tmp_path: Path) -> None:
+    file, dmi = tmp_path / "counters.json", "text /sys/class/dmi/id"
+    ran("dgx-1-v100", file)
+    texts = {"text /proc/sys/kernel/osrelease": "6.1.0", f"{dmi}/board_name": "x", f"{dmi}/bios_version": "S2",
+             f"{dmi}/bios_date": "01/01/2001"}  # fmt: skip
+    ((_, _, message),) = words(ran(changed(tmp_path, {**dict([*texts.items()][:facts])}), file))
+    assert message.split("; ")[2:] == rest
+
+
 def test_the_file_keeps_values_and_a_damaged_one_is_dropped(tmp_path: Path) -> None:
     file = tmp_path / "counters.json"
     ran("dgx-1-v100", file)
