@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -213,6 +214,23 @@ def test_fabric_health(members: dict[str, Json], status: str, fault: FaultKind |
     own = [each for each in found if each.subject.bdf == A100[2]]
     assert [(each.status.value, each.judgement.fault) for each in own] == [(status, fault)]
     assert {each.status.value for each in found if each not in own} == {"pass"}
+
+
+SXID = "nvidia-nvswitch0: SXid (PCI:0000:c7:00.0): "
+
+
+@pytest.mark.parametrize(("lines", "due"), [
+    ((f"{SXID}20034, Fatal, Link 28 LTSSM Fault Up",), ["fabric", "0000:c7:00.0"]),
+    ((f"{SXID}12028, Non-fatal, x",), ["fabric"]),
+    ((f"{SXID}20034, Fatal, Link 28 LTSSM Fault Up", "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.127.05"),
+     ["fabric"]),
+])  # fmt: skip
+def test_an_nvswitch_with_a_fatal_error_may_be_why(lines: tuple[str, ...], due: list[str], tmp_path: Path) -> None:
+    path = Path(changed(tmp_path, {FABRIC.format(A100[2]): fabric(healthMask=0, healthSummary=2)}, "dgx-a100"))
+    log = {f"kmsg {40 + at}": f"{3600 + at}.000000;{line}" for at, line in enumerate(lines)}
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"add": log}), encoding="utf-8")
+    (bad,) = [each for each in findings(box(str(path)), "driver.fabric-health") if each.subject.bdf == A100[2]]
+    assert [each.part or each.name for each in bad.blames] == due
 
 
 @pytest.mark.parametrize(("reason", "step"), [

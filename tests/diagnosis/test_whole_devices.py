@@ -67,6 +67,31 @@ def test_the_functions_of_an_adapter_are_one(
     assert len(cause["explains"]) == 2
 
 
+SILENT = f"mlx5_core {{}}: {DIED[0]}"
+TURNED_AWAY = "NVRM: GPU 0000:0a:00.0: RmInitAdapter failed! (0x26:0xffff:1290)"
+
+
+@pytest.mark.parametrize(("log", "bdf", "check", "status", "words"), [
+    ((SILENT.format("0000:8b:00.0"),), "0000:8b:00.0", "driver.bound", "fail", "no RDMA device"),
+    ((SILENT.format("0000:0c:00.0"),), "0000:8b:00.0", "driver.bound", "unknown", "another network namespace"),
+    ((SILENT.format("0000:8b:00.0"), "mlx5_core 0000:8b:00.0: firmware version: 12.28.2006"), "0000:8b:00.0",
+     "driver.bound", "unknown", "another network namespace"),
+    ((TURNED_AWAY, "NVRM: GPU 0000:0a:00.0: GPU has fallen off the bus."), "0000:0a:00.0", "kernel.gpu-start", "warn",
+     "it does not respond"),
+    ((TURNED_AWAY, "NVRM: GPU 0000:0b:00.0: GPU has fallen off the bus."), "0000:0a:00.0", "kernel.gpu-start", "warn",
+     "start it at first; NVML lists it now"),
+])  # fmt: skip
+def test_a_line_is_of_the_device_that_it_names_and_may_be_over(
+    log: tuple[str, ...], bdf: str, check: str, status: str, words: str, tmp_path: Path
+) -> None:
+    facts: dict[str, Json] = {"names /sys/class/infiniband": ["mlx5_0", "mlx5_1", "mlx5_2"],
+                              "names /sys/class/net": ["enp1s0f0", "lo"]}  # fmt: skip
+    found = document(tmp_path, "dgx-1-v100", facts if check == "driver.bound" else {}, log)["findings"]
+    (told,) = [each for each in found if each["id"] == check and each["subject"]["bdf"] == bdf]
+    assert told["status"] == status
+    assert words in told["message"]
+
+
 def of_gpus(own: dict[str, Json], others: dict[str, Json]) -> dict[str, Json]:
     return {
         f"nvml nvmlDeviceGet{query.partition(' ')[0]} {bdf}{query[len(query.partition(' ')[0]) :]}": value
