@@ -20,6 +20,7 @@ from dgxcheck.profiles.model import Selection
 from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.keys import GroupedFacts, insert
 from dgxcheck.source.recording.replay import RecordedSource
+from dgxcheck.source.recording.shipped import open_source
 
 MIB = 1 << 20
 ALL = ("06", "07", "0a", "0b", "85", "86", "89", "8a")
@@ -263,6 +264,15 @@ def test_one_gpu_asked_about_is_still_compared_with_all(tmp_path: Path) -> None:
     (own,) = [gpu for gpu in whole.gpus if gpu.bdf == GPU2]
     findings = {each.id: each.status.value for each in run(replace(whole, gpus=(own,)), CHECKS)}
     assert (findings["gpu.uniform"], findings["ecc.mode"], findings["thermal.outlier"]) == ("warn", "warn", "pass")
+
+
+@pytest.mark.parametrize(("milliwatts", "due"), [(225_000, "pass"), (224_999, "warn")])
+def test_makers_choose_a_limit_a_quarter_lower(milliwatts: int, due: str, tmp_path: Path) -> None:
+    names = ("EnforcedPowerLimit", "PowerManagementLimit", "PowerManagementDefaultLimit")
+    facts: dict[str, Json] = {f"{NVML}{name} {GPU2}": milliwatts for name in names}
+    (check,) = [each for each in CHECKS if each.id == "power.limit"]
+    found = run(of_box(open_source(changed(tmp_path, facts))), [check])
+    assert [each.status.value for each in found if each.subject.bdf == GPU2] == [due]
 
 
 @pytest.mark.parametrize(("wanted_w", "elsewhere"), [(300, True), (163, False)])

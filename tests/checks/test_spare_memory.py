@@ -166,12 +166,15 @@ def test_what_the_second_reading_of_a_window_finds(
 
 H100, GH200, VGPU = "dgx-h100", "gh200", "vgpu-l40s"
 PROCESS: Json = [{"pid": 4711, "usedGpuMemory": 1 << 30}]
+HELD: dict[str, Json] = {"free": 10 << 30, "reserved": 0, "total": 70 << 30, "used": 60 << 30}
 
 
 @pytest.mark.parametrize(
     ("base", "query", "answer", "due"),
     [
-        (H100, "", None, "warn"), (H100, "nvmlDeviceGetComputeRunningProcesses", PROCESS, "pass"),
+        (H100, "", None, "warn"), (H100, "nvmlDeviceGetMemoryInfo", HELD | {"used": 4096 << 20}, "pass"),
+        (H100, "nvmlDeviceGetMemoryInfo", HELD | {"used": (4096 << 20) + 1}, "warn"),
+        (H100, "nvmlDeviceGetComputeRunningProcesses", PROCESS, "pass"),
         (H100, "nvmlDeviceGetGraphicsRunningProcesses", PROCESS, "pass"),
         (H100, "nvmlDeviceGetUtilizationRates", {"gpu": 40, "memory": 3}, "skip"),
         (H100, "nvmlDeviceGetMigMode", [1, 1], "skip"), (GH200, "", None, "skip"), (VGPU, "", None, "skip"),
@@ -179,8 +182,7 @@ PROCESS: Json = [{"pid": 4711, "usedGpuMemory": 1 << 30}]
 )  # fmt: skip
 def test_memory_that_no_process_holds(base: str, query: str, answer: Json, due: str, tmp_path: Path) -> None:
     gpu = str(box(base).gpus[0].bdf)
-    memory: Json = {"free": 10 << 30, "reserved": 0, "total": 70 << 30, "used": 60 << 30}
-    facts: dict[str, Json] = {f"nvml nvmlDeviceGetMemoryInfo {gpu}": memory}
+    facts: dict[str, Json] = {f"nvml nvmlDeviceGetMemoryInfo {gpu}": HELD}
     if query:
         facts[f"nvml {query} {gpu}"] = answer
     assert finding(box(changed(tmp_path, facts, base)), "gpu.memory-held", gpu).status.name.lower() == due
