@@ -82,8 +82,11 @@ def test_another_gpu_under_the_same_index_tells_its_name() -> None:
     assert member(found, "host-to-device 3", "also") == [other]
 
 
-def test_pageable_copies_are_another_kind() -> None:
-    found = one(cuda_samples.read_bandwidth, OLD.replace("PINNED", "PAGEABLE"))
+@pytest.mark.parametrize("old", ["PINNED Memory Transfers", "1 Device(s)"])
+def test_pageable_copies_are_another_kind(old: str) -> None:
+    new = {"PINNED Memory Transfers": "PAGEABLE Memory Transfers", "1 Device(s)": "1 Device(s), Paged memory"}[old]
+    text = OLD.replace(old, new).replace("PINNED Memory Transfers", "")
+    found = one(cuda_samples.read_bandwidth, text)
     assert set(values(found)) == {"pageable-host-to-device 3", "pageable-device-to-host 3", "device-copy 3"}
 
 

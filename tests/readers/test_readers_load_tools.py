@@ -52,7 +52,9 @@ def reports(text: str, reader: Reader) -> dict[str, Any]:
         (SOUND, "0 - -524288000  (WARNING!)- 0 - 0", "FAULTY", {"GPU1": ("fail", "wrong-data")}),
         (SOUND, "0 - 1641686072  (DIED!)- 0 - 0", "FAULTY", {"GPU1": ("fail", "test-failed")}),
         (SOUND, "0 - 0 - 0 - 0", "FAULTY", {"GPU1": ("fail", "test-failed")}),
-        (SOUND.replace("20 (9050", "20 (3000"), "0 - 0 - 0 - 0", "OK", {"GPU2": ("warn", "slow")}),
+        (SOUND, "0 - 7  (WARNING!)- 0 - 0 - 7", "FAULTY", {"GPU1": ("fail", "wrong-data")}),
+        (SOUND.replace("20 (9050", "20 (4549"), "0 - 0 - 0 - 0", "OK", {"GPU2": ("warn", "slow")}),
+        (SOUND.replace("20 (9050", "20 (4550"), "0 - 0 - 0 - 0", "OK", {}),
         (
             SOUND.replace("20 (9050 Gflop/s)", "0 (0 Gflop/s)"),
             "0 - 0 - 0 - 0",
@@ -110,6 +112,39 @@ def test_a_burn_of_which_every_process_ended_blames_no_gpu() -> None:
     errors = "-533715488  (DIED!)- 1278531568  (DIED!)"
     text = f"30.0%  proc'd: -1 (0 Gflop/s) - -1 (0 Gflop/s)   errors: {errors}  temps: 30 C - 30 C "
     assert reports(text, gpu_burn.read_burn) == {"host": ("unknown", "")}
+
+
+@pytest.mark.parametrize(("done", "errors", "found"), [
+    ("-1 (0 Gflop/s)", "7  (DIED!)", {"GPU0": ("fail", "test-failed")}),
+    ("-1 (0 Gflop/s) - -1 (0 Gflop/s)", "7  (DIED!)- 7  (WARNING!)",
+     {"GPU0": ("fail", "test-failed"), "GPU1": ("fail", "wrong-data")}),
+    ("9 (99 Gflop/s) - 9 (9 Gflop/s)", "0 - 0", {"GPU0": ("pass", ""), "GPU1": ("pass", "")}),
+    ("9 (9 Gflop/s) - 9 (99 Gflop/s) - 9 (99 Gflop/s)", "0 - 0 - 0",
+     {"GPU0": ("warn", "slow"), "GPU1": ("pass", ""), "GPU2": ("pass", "")}),
+])  # fmt: skip
+def test_a_burn_of_few_gpus(done: str, errors: str, found: dict[str, tuple[str, str]]) -> None:
+    """Of two none is slower than the others, and one alone whose process ended is to blame."""
+    assert reports(f"30.0%  proc'd: {done}   errors: {errors}  temps: 30 C ", gpu_burn.read_burn) == found
+
+
+@pytest.mark.parametrize(("rates", "slow"), [((51000, 9), []), ((51000, 51000, 43350), []),
+                                             ((51000, 51000, 43349), ["GPU2"])])  # fmt: skip
+def test_gpus_of_a_fryer_are_compared_with_two_others(rates: tuple[int, ...], slow: list[str]) -> None:
+    fryer = "".join(FRYER.format(index, rate, "false", "false") for index, rate in enumerate(rates))
+    found = {subject: fault for subject, (_, fault) in reports(fryer, gpu_burn.read_fryer).items()}
+    assert found == {f"GPU{index}": "slow" if f"GPU{index}" in slow else "" for index in range(len(rates))}
+    ends = "".join(f"GEMM [I] (ADAPTER#{index}) Ending with {rate} GFlops\n" for index, rate in enumerate(rates))
+    found = {subject: fault for subject, (_, fault) in reports(ends, gpu_burn.read_ubergemm).items()}
+    assert [subject for subject, fault in found.items() if fault] == slow
+
+
+def test_an_index_that_no_gpu_has_is_of_none() -> None:
+    text = BURN.format(SOUND, "0 - 0 - 0 - 0", "OK").replace("GPU 3:", "GPU 64:")
+    found = one(gpu_burn.read_burn, text)
+    assert {key.split()[2] for key in found.facts} == {f"GPU{index}" for index in range(4)}
+    assert [text.splitlines()[number - 1].strip() for number in unread([found], text)][-1] == "GPU 64: OK"
+    assert gpu_burn.read_fryer(tuple(FRYER.format(64, 9, "false", "false").splitlines())) == ()
+    assert one(gpu_burn.read_ubergemm, "GEMM [I] (ADAPTER#64) Ending with 9 GFlops").facts == {}
 
 
 def test_gpu_fryer() -> None:

@@ -306,6 +306,8 @@ def test_tests_of_a_json_that_was_cut_are_read_one_by_one() -> None:
         "[" * 100_000,
         "{" * 5000,
         '{"nvbandwidth": 3}',
+        '{"nvbandwidth": {"error": "CUDA_ERROR_UNKNOWN", "testcases": []}}',
+        '{"nvbandwidth": {"error": "CUDA_ERROR_UNKNOWN", "GPU Device list": [5], "testcases": 5}}',
         '{"nvbandwidth": {"testcases": [1, null, {"name": []}]}}',
         "{}",
     ],
@@ -328,6 +330,18 @@ def test_a_test_between_hosts_that_broke_off() -> None:
     (told,) = [fact for key, fact in found.facts.items() if key.startswith("stated report host")]
     assert isinstance(told, dict)
     assert (told["outcome"], "CUDA_ERROR_NOT_PERMITTED" in str(told["text"])) == ("unknown", True)
+
+
+@pytest.mark.parametrize("many", [64, 65])
+def test_a_table_of_more_than_the_most_gpus_is_none(many: int) -> None:
+    heading = "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)"
+    test = {"name": "device_to_device_memcpy_read_ce", "bandwidth_description": heading}
+    found = [
+        part.facts.keys()
+        for matrix in ([["1.0"] * many], [["0", "1.0"], *[["0"]] * (many - 2), ["1.0"]])
+        for part in nvbandwidth.read_json((json.dumps(test | {"bandwidth_matrix": matrix}),))
+    ]
+    assert [len(keys) for keys in found] == ([many - 1, 2] if many == 64 else [])
 
 
 def test_json_numbers_beyond_reason_are_no_facts() -> None:

@@ -85,6 +85,8 @@ def test_memory_of_a_gpu() -> None:
     assert member(found, "device 0", "bdf") == "0000:1b:00.0"
     assert member(found, "device 1", "name") == "NVIDIA L40S"
     assert values(one(perftest.read_perftest, CUDA)) == {"device 0": None, "device 1": None}
+    beyond = CUDA.replace("device 1:", "device 64:").replace("No. 1", "No. 64").replace("dev = 1]", "dev = 64]")
+    assert values(one(perftest.read_perftest, beyond)) == {"device 0": None}
     host = WRITE.replace("mlx5_0", "mlx5_1")
     both = one(perftest.read_perftest, CUDA + WRITE + "deallocating GPU buffer 00007f0000000000\n" + host)
     assert isinstance(fact := both.facts["measure rdma-write mlx5_1"], dict)

@@ -92,7 +92,7 @@ class _Scan:
         elif section := SECTION.fullmatch(line):
             self.close()
             self.kind, self.count, self.listing = KINDS[section[1]], int(section[2]), False
-            self.memory = "PAGEABLE" if "Paged" in line or "PAGEABLE" in line else "PINNED"
+            self.memory = "PAGEABLE" if "page" in line.lower() else "PINNED"
         elif memory := MEMORY.fullmatch(line):
             self.memory = memory[1]
         elif (columns := COLUMNS.fullmatch(line)) and self.kind:

@@ -98,10 +98,11 @@ def _progress(gpus: dict[int, _Gpu], match: re.Match[str]) -> None:
         one.done = max(one.done, int(done["count"]))
         one.rate = int(done["rate"]) or one.rate
     for index, errors in enumerate(_ERRORS.finditer(match["errors"])):
-        if index in gpus and errors["mark"] == "DIED":
-            gpus[index].died = True
-        elif index in gpus:
-            gpus[index].errors = max(gpus[index].errors, abs(int(errors["count"])))
+        one = gpus.get(index, _Gpu())
+        if errors["mark"] == "DIED":
+            one.died = True
+        else:
+            one.errors = max(one.errors, abs(int(errors["count"])))
 
 
 def _judge_burn(reports: Reports, gpus: Mapping[int, _Gpu], names: Mapping[int, str], why: str) -> None:

@@ -96,7 +96,7 @@ def _cut_row(words: list[str], heading: Columns) -> SizeRow | None:
     if heading.head[3:] and not words[3].isalpha():
         return None
     found = _row(words[:columns], Columns(head=heading.head, tail=heading.tail[: len(_GROUP)]))
-    if found is None or found.time_us <= 0:
+    if found is None:
         return None
     rate = found.size / found.time_us / 1000
     of_the_time = abs(found.algbw - rate) <= rate * SPARE + ROUNDED
@@ -112,7 +112,8 @@ def _row(words: list[str], heading: Columns) -> SizeRow | None:
     rates = [number(word, MOST_GBS) for word in tail[1:3]]
     if size is None or count is None or time is None or rates[0] is None or rates[1] is None:
         return None
-    if not _rate_fits_size(size, time * heading.microseconds, rates[0]):
+    time_us = round(time * heading.microseconds, 3)
+    if not _rate_fits_size(size, time_us, rates[0]):
         return None
     redop = next((word for word in head[3:] if word.isalpha() and word != "none"), "")
     root = next((int(word) for word in head[3:] if re.fullmatch(r"\d{1,5}", word, re.ASCII)), -1)
@@ -124,7 +125,7 @@ def _row(words: list[str], heading: Columns) -> SizeRow | None:
         headed=len(head),
         redop=redop,
         root=root,
-        time_us=round(time * heading.microseconds, 3),
+        time_us=time_us,
         algbw=rates[0],
         busbw=rates[1],
         in_place=number(tail[second], MOST_GBS) if 2 < second < len(tail) else None,
@@ -167,7 +168,7 @@ def operation(rows: tuple[SizeRow, ...], heading: Columns, ranks: int | None) ->
     if large.redop and large.root >= 0:
         return "reduce"
     if large.redop:
-        return "all_reduce" if shared == 1 else "reduce_scatter" if shared > 1 and shared == (ranks or shared) else ""
+        return "all_reduce" if shared == 1 else "reduce_scatter" if shared and shared == (ranks or shared) else ""
     if large.root >= 0:
         return "broadcast" if large.busbw == large.algbw else ""
     if heading.head[-1] == "type":

@@ -89,7 +89,7 @@ def _part(lines: tuple[str, ...], start: int, end: int) -> Imported:
             other.add(HOST, "run", "unknown", None, f"{name}: {broken[1] or 'ERROR'}: {broken[2] or broken[3]}")
         elif device_facts := device(line, tool, at, match is not None and not begun):
             facts += device_facts
-            if len(bare(lines[at - 1]).split()) == 1 and at > start:
+            if len(bare("".join(lines[at - 1 : at])).split()) == 1:
                 understood.add(at - 1)  # the host's name, since 0.6
         elif not (CHATTER.fullmatch(line) or (broke and AFTER_WRONG.fullmatch(line))):
             continue
@@ -154,12 +154,10 @@ def _output(body: Mapping[str, Json], lines: tuple[str, ...], start: int, end: i
     for text in listed[:MOST_GPUS]:
         if isinstance(text, str):
             facts += device(text, tool, _line(lines, start, end, text))
-    tests = items_of(body.get("testcases"))
-    for test in tests[:MOST_CASES]:
-        if isinstance(test, dict):
-            facts += _test(test, tool, tool_version, lines, start, end)
-    last = tests[-1] if tests else None
-    last_case = case(text_of(last.get("name")), version=tool_version) if isinstance(last, dict) else None
+    tests = [test for test in items_of(body.get("testcases"))[:MOST_CASES] if isinstance(test, dict)]
+    for test in tests:
+        facts += _test(test, tool, tool_version, lines, start, end)
+    last_case = case(text_of(tests[-1].get("name")), version=tool_version) if tests else None
     if last_case and (broken := _broken(body)):
         facts += _broken_off(last_case, broken, tool, start)
     understood = frozenset(at for at in range(start, end) if lines[at].strip())
