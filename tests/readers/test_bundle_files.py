@@ -19,6 +19,9 @@ from test_import_bundles import outputs, tarred
 from dgxcheck.assessment.importing.bundle import opened
 from dgxcheck.assessment.importing.recording import facts_of, read
 from dgxcheck.assessment.importing.texts import text_of
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.input_file import CpuTime
+from dgxcheck.readers.bundles import contents
 from dgxcheck.readers.bundles.archives import Blocks, ZipMember, zip_members
 
 XID = "[  900.100000] NVRM: Xid (PCI:0000:0a:00): 48, pid=1, An uncorrectable double bit error (DBE) has been detected"
@@ -205,3 +208,73 @@ def test_any_bytes_in_a_zip(noise: bytes, at: int, stream: bool) -> None:
         while isinstance(member, ZipMember) and (part := member.read(4096)):
             total += len(part)
     assert total <= 1100 * (len(data) + 1)
+
+
+def _nested(pack: Callable[[bytes], bytes], times: int) -> bytes:
+    data = TEXTS["fm"].encode()
+    for _ in range(times):
+        data = pack(data)
+    return data
+
+
+@pytest.mark.parametrize(("pack", "most"), [
+    (gzip.compress, 4), (lambda data: tarred("x", {"fm": data}), 3), (lambda data: zipped({"fm": data}), 3),
+])  # fmt: skip
+def test_archives_in_archives_are_opened_to_a_depth(pack: Callable[[bytes], bytes], most: int, tmp_path: Path) -> None:
+    for times in (most, most + 1):
+        path = put(tmp_path, {f"fm{times}": _nested(pack, times)}) + f"/fm{times}"
+        assert bool(contents.load(path, CpuTime()).sections[0].lines) == (times == most)
+
+
+LINES = b"[1] aaa\n[2] bbb\n[3] ccc\n"
+COST = 3 * (len("[1] aaa") + 128)
+
+
+@pytest.mark.parametrize(("limit", "most", "files", "refusal"), [
+    ("ARCHIVE_MEMBERS", 2, {"a": LINES, "b": LINES}, "more than 1 files"),
+    ("ARCHIVE_MEMBERS", 2, {"x.zip": zipped({"a": LINES, "b": LINES})}, "more than 1 outputs"),
+    ("BUNDLE_BYTES", COST // 3, {"a": LINES}, "more than 0 MiB of outputs"),
+])  # fmt: skip
+def test_a_bundle_beyond_a_limit_is_refused(
+    limit: str, most: int, files: dict[str, bytes], refusal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = put(tmp_path, files)
+    monkeypatch.setattr(contents, limit, most)
+    assert all(section.lines for section in contents.load(path, CpuTime()).sections)
+    monkeypatch.setattr(contents, limit, most - 1)
+    with pytest.raises(BadInput, match=refusal):
+        contents.load(path, CpuTime())
+
+
+def test_a_file_beyond_the_limit_is_left_out_of_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put(tmp_path, {"a": LINES, "b": LINES + b"\n"})
+    monkeypatch.setattr(contents, "REPORT_BYTES", len(LINES))
+    assert [section.title for section in contents.load(path, CpuTime()).sections] == ["a"]
+    assert contents.load(f"{path}/a", CpuTime()).sections[0].lines
+    with pytest.raises(BadInput, match="b: larger than"):
+        contents.load(f"{path}/b", CpuTime())
+
+
+def test_what_every_reader_tries_has_a_limit_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond it a file is read where its name or its beginning says what it is."""
+    path = put(tmp_path, {"a": LINES, "b": LINES, "nvidia-smi": LINES})
+    for limit, loose in ((3 * COST, "a b nvidia-smi"), (3 * COST - 1, "a b"), (COST, "a"), (COST - 1, "")):
+        monkeypatch.setattr(contents, "LOOSE_BYTES", limit)
+        found = contents.load(path, CpuTime()).sections
+        assert [section.title for section in found if section.loose] == loose.split()
+        assert [section.title for section in found if section.lines] == [*dict.fromkeys([*loose.split(), "nvidia-smi"])]
+
+
+def test_of_a_log_the_last_rows_are_read_and_of_a_tool_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = ("dmesg", "dmesg_-T", "lspci", "nvidia-smi_-q")
+    path = put(tmp_path, {f"sos_commands/x/{name}": LINES for name in files})
+    for most, firsts, sizes in ((8, [0, 2, 0, 0], [3, 1, 3, 3]), (6, [0, 3, 0, 0], [3, 0, 3, 3]),
+                                (4, [1, 3, 0, 0], [2, 0, 3, 2])):  # fmt: skip
+        monkeypatch.setattr(contents, "LOG_ROWS", most)
+        monkeypatch.setattr(contents, "READ_LINES", most // 2)
+        found = contents.load(path, CpuTime())
+        assert [section.first for section in found.sections] == firsts
+        assert [len(section.lines) for section in found.sections] == sizes
+        assert len(found.notes) == sum(size < 3 for size in sizes)

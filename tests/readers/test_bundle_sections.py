@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck.readers.bundles import bug_report
-from dgxcheck.readers.bundles.sections import Section, guessed, supportconfig_sections
+from dgxcheck.readers.bundles import sections as titled
+from dgxcheck.readers.bundles.sections import Section, guessed, one_file, supportconfig_sections
 
 LINE = "_" * 44
 
@@ -83,3 +85,45 @@ def test_supportconfig() -> None:
     )
     found = [*supportconfig_sections((row.encode() + b"\n" for row in text.split("\n")), lambda _: True)]
     assert [(each.title, each.is_file) for each in found] == [("/usr/bin/dmesg", False), ("/proc/cmdline", True)]
+
+
+@pytest.mark.parametrize(("below", "is_title"), [
+    ("\n*** /proc/cmdline\nquiet", True), ("*** /proc/cmdline\nquiet", False), ("\n/usr/bin/lspci -t\nx", True),
+    ("\nRunning InfiniBand commands for device: mlx5_0\nx", True), ("\n*** ls: x\nx", False),
+])  # fmt: skip
+def test_a_title_within_a_section_stands_below_an_empty_line(below: str, is_title: bool) -> None:
+    assert len(sections(f"{LINE}\n\n/usr/bin/nvidia-smi --query\n\nGPU 0\n{below}\n")) == 1 + is_title
+
+
+ROWS = ("first", "second")
+BYTES = len("first\nsecond\n")
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(BYTES, 2), (BYTES - 1, 1), (len("first\n"), 1), (len("first"), 0)])
+def test_of_a_long_section_the_beginning_is_kept(limit: int, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bug_report, "SECTION_BYTES", limit)
+    monkeypatch.setattr(titled, "SECTION_BYTES", limit)
+    text = f"{LINE}\n\n*** /proc/cmdline\nfirst\nsecond\n{LINE}\n\nXorg\nlong words"
+    (of_report, other) = sections(text)
+    assert not other.cut
+    rows = [b"#==[ File ]====#\n", b"# /proc/cmdline\n", *(f"{row}\n".encode() for row in ROWS)]
+    (of_config,) = supportconfig_sections(rows, lambda _: True)
+    of_file = one_file("box/proc/cmdline", iter(rows[2:]))
+    for found in (of_report, of_config, of_file):
+        assert (found.title, found.lines, found.cut) == ("/proc/cmdline", ROWS[:kept], kept < 2)
+
+
+def _row(size: int, end: str = "") -> bytes:
+    return ("x" * (size - len(end) - 1) + end + "\n").encode()
+
+
+@pytest.mark.parametrize(("name", "row", "loose"), [
+    ("notes", _row(32 << 10), True), ("notes", _row((32 << 10) + 1), False),
+    ("notes", _row((32 << 10) + 1, " nvidia"), True), ("notes", b" \n", False), ("commands/notes", _row(9), False),
+    ("nvidia-smi", _row(1 << 20), True), ("nvidia-smi", _row((1 << 20) + 1), False),
+    ("commands/nvidia-smi", _row(9), False), ("uname", _row(9), False), ("proc/cmdline", _row(9), False),
+])  # fmt: skip
+def test_a_file_that_its_name_does_not_identify_is_tried_with_every_reader(name: str, row: bytes, loose: bool) -> None:
+    found = one_file(name, iter([row]))
+    assert found.loose == loose
+    assert bool(found.lines) == (loose or name not in ("notes", "commands/notes"))

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import struct
 import tarfile
 import zlib
 
@@ -66,8 +67,23 @@ def test_a_wrong_checksum_is_damage() -> None:
 def test_a_bomb_is_refused(pack: object, monkeypatch: pytest.MonkeyPatch) -> None:
     assert callable(pack)
     monkeypatch.setattr(streams, "UNPACKED_BYTES", 4 << 20)
+    assert unpacked(pack(bytes(4 << 20)))[0] == bytes(4 << 20)
     with pytest.raises(BadInput, match="unpacks to more than 4 MiB"):
-        unpacked(pack(bytes(8 << 20)))
+        unpacked(pack(bytes((4 << 20) + 1)))
+    monkeypatch.setattr(streams, "UNPACKED_LINES", 4)
+    assert unpacked(pack(b"\n" * 4))[0] == b"\n" * 4
+    with pytest.raises(BadInput, match="unpacks to more than 4 lines"):
+        unpacked(pack(b"\n" * 5))
+
+
+@pytest.mark.parametrize(("junk", "damaged"), [(bytes(600_000), False), (b"x" + bytes(599_999), True)])
+def test_much_between_members_is_damage_where_it_is_not_empty(junk: bytes, damaged: bool) -> None:
+    assert unpacked(gzip.compress(b"one\n") + junk + gzip.compress(b"two\n")) == (b"one\ntwo\n", False, damaged)
+
+
+def test_a_long_line_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "LINE_CHARACTERS", 4)
+    assert [*rows(iter([b"abcd", b"\nabcde", b"fghi\n"]))] == [b"abcd\n", b"abcd", b"efghi\n"]
 
 
 def test_zstd_is_said_to_be_unknown() -> None:
@@ -138,3 +154,73 @@ def test_a_member_is_skipped_unread() -> None:
 
 def test_a_header_that_is_none_ends_the_archive() -> None:
     assert members(zlib.compress(b"x" * 4000)) == []
+    assert not archives.is_tar(archive(*FILES)[:500])
+
+
+@pytest.mark.parametrize(("size", "found"), [
+    (b"00000000003", b"one"), (b"3\0        ", b"one"), (b"\0", b""), (b"8", None), (b"+3", None), (b"0o3", None),
+    (b"1_3", None), (b"3 3", None),
+])  # fmt: skip
+def test_the_size_in_a_header_is_octal(size: bytes, found: bytes | None) -> None:
+    data = bytearray(archive(("a", b"one"), form=tarfile.USTAR_FORMAT)[:1024])
+    data[124:136] = size.ljust(12, b"\0")
+    data[148:156] = b" " * 8
+    data[148:156] = b"%06o\0 " % sum(data[:512])
+    assert members(bytes(data)) == ([] if found is None else [("a", found)])
+
+
+@pytest.mark.parametrize(("old", "new", "name"), [
+    (b"path=", b"path=", "ä/b"), (b" path=", b" pxth=", "?/b"), (b"\n", b" ", "?/b"),
+])  # fmt: skip
+def test_a_pax_header_without_a_whole_path_names_no_file(old: bytes, new: bytes, name: str) -> None:
+    data = archive(FILES[3])
+    found = members(data[:1024].replace(old, new, 1) + data[1024:])
+    assert [each for each, _ in found][:1] == [name]
+
+
+SIZES = struct.pack("<QQ", 9, 3)
+
+
+def _extra(kind: int, length: int, data: bytes) -> bytes:
+    return struct.pack("<HH", kind, length) + data
+
+
+@pytest.mark.parametrize(("extra", "whole"), [
+    (_extra(1, 16, SIZES), True), (_extra(7, 1, b"x") + _extra(1, 16, SIZES), True), (_extra(1, 15, SIZES), False),
+    (_extra(1, 16, SIZES[:15]), False), (_extra(7, 16, SIZES), False), (_extra(7, 0, b""), False), (b"xyz", False),
+])  # fmt: skip
+def test_a_size_of_64_bits_stands_in_the_extra_field(extra: bytes, whole: bool) -> None:
+    header = struct.pack("<4s5H3I2H", archives.MAGIC, 20, 0, 0, 0, 0, 0, 0xFFFFFFFF, 9, 1, len(extra))
+    member = next(archives.zip_members(archives.Blocks(iter([header + b"a" + extra + b"one"]))))
+    assert isinstance(member, archives.ZipMember)
+    assert (member.read(1 << 20) + member.read(1), member.cut) == (b"one", not whole)
+
+
+@pytest.mark.parametrize(("flags", "method", "names"), [
+    (0, 0, ["a", "b"]), (1, 0, ["a is encrypted", "b"]), (9, 8, ["a is encrypted"]), (1, 8, ["a is encrypted", "b"]),
+    (8, 0, ["a is packed in a way that is not supported"]), (0, 9, ["a is packed in a way that is not supported", "b"]),
+])  # fmt: skip
+def test_what_follows_a_file_of_unknown_length_is_not_read(flags: int, method: int, names: list[str]) -> None:
+    """Folders are no files."""
+    data = b"".join(
+        struct.pack("<4s5H3I2H", archives.MAGIC, 20, flag, how, 0, 0, 0, 3, 3, len(name), 0) + name + b"one"
+        for name, flag, how in ((b"a", flags, method), (b"folder/", 0, 0), (b"b", 0, 0))
+    )
+    found = [f"{member.name} {member.why}" if isinstance(member, archives.Unreadable) else member.name
+             for member in archives.zip_members(archives.Blocks(iter([data])))]  # fmt: skip
+    assert found == names
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_a_deflated_file_is_read_in_pieces_as_far_as_it_goes(share: float) -> None:
+    text = b"".join(b"%d\n" % (number * number) for number in range(30_000))
+    packed = zlib.compressobj(wbits=-15)
+    data = struct.pack("<4s5H3I2H", archives.MAGIC, 20, 8, 8, 0, 0, 0, 0, 0, 1, 0) + b"a"
+    body = packed.compress(text) + packed.flush()
+    data += body[: int(len(body) * share)]
+    member = next(archives.zip_members(archives.Blocks(iter([data[n : n + 700] for n in range(0, len(data), 700)]))))
+    assert isinstance(member, archives.ZipMember)
+    found = b"".join(iter(lambda: member.read(1000), b""))
+    assert (found == text, member.cut) == (share == 1, share < 1)
+    assert text.startswith(found)
+    assert len(found) > len(text) * share * 0.8

@@ -12,6 +12,7 @@ Format: https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, 4.3 and 4.4
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -90,7 +91,7 @@ def tar_members(blocks: Blocks) -> Iterator[TarMember | Link]:
     for _ in range(ARCHIVE_MEMBERS):
         header = blocks.read(_BLOCK)
         size = _octal(header[124:136])
-        if len(header) < _BLOCK or not _checksum(header) or size is None:
+        if not _checksum(header) or size is None:
             return
         kind = header[156:157]
         if kind == _LONG_NAME or kind in _PAX:
@@ -115,9 +116,8 @@ def tar_members(blocks: Blocks) -> Iterator[TarMember | Link]:
 
 def _path(data: bytes) -> str:
     """That of a pax header: ``30 path=..\\n``."""
-    at = data.find(b" path=")
-    end = data.find(b"\n", at)
-    return data[at + 6 : end].decode("utf-8", "replace") if at >= 0 and end >= 0 else ""
+    path, end, _ = data.partition(b" path=")[2].partition(b"\n")
+    return path.decode("utf-8", "replace") if end else ""
 
 
 def _text(field: bytes) -> str:
@@ -126,9 +126,7 @@ def _text(field: bytes) -> str:
 
 def _octal(field: bytes) -> int | None:
     digits = field.strip(b" \0")
-    if not digits:
-        return 0
-    return int(digits, 8) if digits.isdigit() and not set(digits) & set(b"89") else None
+    return None if digits.strip(b"01234567") else int(digits or b"0", 8)
 
 
 def _checksum(header: bytes) -> bool:
@@ -137,7 +135,8 @@ def _checksum(header: bytes) -> bool:
 
 
 MAGIC = b"PK\x03\x04"
-_LISTED = b"PK\x01\x02"
+_NEXT = rb"PK(?:\x03\x04|\x01\x02)"
+"""What follows a file: the next one, or the list of all."""
 _HEADER = struct.Struct("<4xHHHHHIIIHH")
 _STORED, _DEFLATED = 0, 8
 _ENCRYPTED, _SIZE_FOLLOWS, _UTF8 = 0x1, 0x8, 0x800
@@ -220,14 +219,14 @@ def _size(packed: int, extra: bytes) -> int:
     """Bytes of the packed file; of one beyond 4 GiB they stand in an extra field, after the size unpacked."""
     while packed == _IN_ZIP64 and len(extra) >= 4:
         kind, length = struct.unpack_from("<HH", extra)
-        if kind == _ZIP64 and length >= 16 and len(extra) >= 20:
-            return int(struct.unpack_from("<Q", extra, 12)[0])
-        extra = extra[4 + length :]
+        field, extra = extra[4 : 4 + length], extra[4 + length :]
+        if kind == _ZIP64 and len(field) >= 16:
+            return int.from_bytes(field[8:16], "little")
     return packed
 
 
 def _past_descriptor(blocks: Blocks) -> None:
     """Checksum and sizes after a file whose header does not have them: 12 to 24 bytes, with or without a signature."""
-    ahead = blocks.read(_LONGEST_DESCRIPTOR + len(MAGIC))
-    starts = [at for magic in (MAGIC, _LISTED) if (at := ahead.find(magic, 12)) >= 0]
-    blocks.give_back(ahead[min(starts) :] if starts else b"")
+    ahead = blocks.read(_LONGEST_DESCRIPTOR + len(MAGIC))[12:]
+    following = re.search(_NEXT, ahead)
+    blocks.give_back(ahead[following.start() :] if following else b"")

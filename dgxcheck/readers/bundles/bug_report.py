@@ -84,9 +84,7 @@ def _is_title(text: str, blank: bool, open_: _Open | None) -> bool:
         return open_ is not None and open_.boots and _BOOT.fullmatch(text) is not None
     if not blank or open_ is None or not (open_.wanted or open_.titles):
         return False
-    if text.startswith("*** /"):
-        return True
-    return _COMMAND.fullmatch(text) is not None or _OTHER.fullmatch(text) is not None
+    return text.startswith("*** /") or _COMMAND.fullmatch(text) is not None or _OTHER.fullmatch(text) is not None
 
 
 class _Open:
@@ -116,7 +114,7 @@ class _Open:
             if (ls := _LS.match(_decoded(row))) and ls["mode"] == "-" and ls["owner"] not in ("root", "syslog"):
                 self.foreign = min(int(ls["size"]), SECTION_BYTES)
             return
-        if self.wanted and self._bytes <= SECTION_BYTES:
+        if self.wanted:
             self._bytes += len(row)
             if self._bytes <= SECTION_BYTES:
                 self._lines.append(_decoded(row))

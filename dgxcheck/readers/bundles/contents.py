@@ -108,12 +108,13 @@ class _Reader:
         head = b""
         while len(head) < _HEAD and (chunk := next(chunks, None)) is not None:
             head += chunk
-        if head.startswith(PACKED) and depth < _DEPTH:  # packed twice
+        inner = head if depth < _DEPTH else b""
+        if inner.startswith(PACKED):  # packed twice
             whole = archives.Blocks(chain([head], chunks))
             self._member(name, whole.read, depth + 1)
-        elif head.startswith(archives.MAGIC) and depth < _DEPTH:
+        elif inner.startswith(archives.MAGIC):
             self._archive(name, archives.zip_members(archives.Blocks(chain([head], chunks))), depth + 1)
-        elif archives.is_tar(head) and depth < _DEPTH:
+        elif archives.is_tar(inner):
             self._archive(name, archives.tar_members(archives.Blocks(chain([head], chunks))), depth + 1)
         else:
             text = utf8(chain([head], chunks))
