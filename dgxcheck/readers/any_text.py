@@ -242,14 +242,13 @@ def by_host(layout: Layout) -> dict[str, tuple[list[int], list[str]]]:
 
 
 def renumbered(
-    output: Imported, numbers: Sequence[int], known: dict[frozenset[int], frozenset[int]] | None = None
+    output: Imported, numbers: Sequence[int], known: dict[frozenset[int], frozenset[int]]
 ) -> Imported:
     """An output whose lines have the numbers that they have in the file; ``known`` are sets of them, for each of ten
     thousand hosts can have the same."""
     if numbers[-1] == len(numbers) - 1:
         return output
     facts = {key: _renumbered(fact, numbers) for key, fact in output.facts.items()}
-    known = {} if known is None else known
     if output.understood not in known:
         known[output.understood] = frozenset(numbers[at] for at in output.understood)
     return replace(output, facts=facts, understood=known[output.understood])

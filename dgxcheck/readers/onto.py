@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from dgxcheck.facts.bdf import UNPLACED, as_bdf, is_unplaced, number_of, place_of
-from dgxcheck.facts.ids import NVLINK5_ERRORS, NVLINK_SPEED
+from dgxcheck.facts.ids import MOST_GPUS, NVLINK5_ERRORS, NVLINK_SPEED
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.nvml.nvlink import CAPABILITIES, STATUSES
 from dgxcheck.lazy_pattern import LazyPattern
@@ -34,11 +34,8 @@ _NO_STATES = {"none": "no NVLink", "MIG": "no NVLink queries in MIG mode"}
 
 def nvml_gpus(facts: Mapping[str, Json]) -> tuple[str, ...]:
     """The bdfs of NVML's list, in NVML's order; empty if the facts have none."""
-    bdf_by_index = {key.rpartition(" ")[2]: fact for key, fact in facts.items() if key.startswith(f"{INDEX} ")}
-    numbers = sorted(
-        int(number) for number in bdf_by_index if number.isascii() and number.isdecimal() and len(number) < 4
-    )
-    return tuple(bdf for n in numbers if isinstance(fact := bdf_by_index[str(n)], str) and (bdf := as_bdf(fact)))
+    listed = (facts.get(f"{INDEX} {number}") for number in range(MOST_GPUS))
+    return tuple(bdf for fact in listed if isinstance(fact, str) and (bdf := as_bdf(fact)))
 
 
 def mismatch(facts: Mapping[str, Json], gpus: Numbered, whole: bool = True) -> str:

@@ -47,6 +47,13 @@ def test_events_of_the_boot_before_are_said_to_be_earlier(logs: tuple[Section, .
     assert "dgxcheck: earlier: boot " in earlier[0]
 
 
+@pytest.mark.parametrize(("seconds", "earlier"), [("39.000000", False), ("38.999999", True)])
+def test_rows_of_one_boot_may_be_a_second_out_of_order(seconds: str, earlier: bool) -> None:
+    rows = (KERN.lines[1], f"Nov 22 10:01:09 box kernel: [   {seconds}] {LOADS}")
+    (event,) = xids(section(KERN.title, *rows))
+    assert ("dgxcheck: earlier: boot " in event) == earlier
+
+
 @pytest.mark.parametrize("month", ["нояб.", "11月", "kas", "nov.", "Nov"])
 def test_the_journal_is_read_in_any_language(month: str) -> None:
     rows = (row.replace("Nov", month) for row in BEFORE.lines)

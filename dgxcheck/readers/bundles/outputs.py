@@ -259,6 +259,6 @@ def _ends_of_links(facts: Mapping[str, Json], gpus: Sequence[str]) -> dict[str, 
         answers = isinstance(facts.get(f"nvml nvmlDeviceGetName {bdf}", ""), str)  # else its links are not known
         if not listed and status and answers:
             ends[f"{_STATE} {bdf} 0"] = _NO_NVLINK
-        if listed and listed[-1] == len(listed) - 1 and len(listed) < NVLINK_MAX_LINKS:
+        if listed and listed[-1] == len(listed) - 1:
             ends[f"{_STATE} {bdf} {len(listed)}"] = _INVALID
     return ends
