@@ -1,4 +1,4 @@
-"""hwloc's XML: paths with root buses, NUMA nodes, HCAs and NVML's order, as sysfs has them."""
+"""hwloc's XML and bytes of configuration space: paths, NUMA nodes, links, HCAs and NVML's order, as sysfs has them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import pytest
 from readers_text import one, unread
 
 from dgxcheck.readers.host import hwloc_xml
+from dgxcheck.readers.lspci.registers import is_dead, link, secondary_bus
+from dgxcheck.readers.network import files
 from dgxcheck.readers.values import bits
 
 D = "/sys/bus/pci/devices"
@@ -57,6 +59,65 @@ def test_a_cut_file_gives_no_path_that_the_whole_does_not(cut: int) -> None:
         for part in hwloc_xml.read(tuple(text.splitlines())):
             links = {key: fact for key, fact in part.facts.items() if key.startswith("link ")}
             assert all(whole[key] == fact for key, fact in links.items())
+
+
+@pytest.mark.parametrize(("old", "new", "key"), [
+    ("nvml0", "nvml64", "nvml nvmlDeviceGetHandleByIndex 0"), ("mlx5_0", "../mlx5", "names /sys/class/infiniband"),
+    ('"mlx5_0" osdev_type="3"', '"eth0" osdev_type="2"', "names /sys/class/infiniband"),
+    ('os_index="1" c', 'os_index="12345" c', "names /sys/devices/system/node"),
+    ('os_index="1" c', 'os_index="\u0661" c', "names /sys/devices/system/node"),
+])  # fmt: skip
+def test_names_and_numbers_that_are_none(old: str, new: str, key: str) -> None:
+    assert key in one(hwloc_xml.read, TEXT).facts
+    assert key not in one(hwloc_xml.read, TEXT.replace(old, new)).facts
+
+
+BEFORE_LAST = len(one(hwloc_xml.read, TEXT).facts) - 4
+"""Facts of all objects but the HCA's last one, without the three lists."""
+
+
+@pytest.mark.parametrize(("limit", "most", "is_whole"), [
+    ("MOST_DEPTH", 5, True), ("MOST_DEPTH", 4, False), ("MOST_DEVICES", (BEFORE_LAST + 1) / 16, True),
+    ("MOST_DEVICES", BEFORE_LAST / 16, False),
+])  # fmt: skip
+def test_a_tree_has_limits(limit: str, most: float, is_whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = one(hwloc_xml.read, TEXT).facts
+    monkeypatch.setattr(hwloc_xml, limit, most)
+    assert (one(hwloc_xml.read, TEXT).facts == whole) == is_whole
+
+
+def _config(size: int, secondary: int = 5) -> bytes:
+    """A bridge's, with its PCI Express capability at 0x40."""
+    config = bytearray(256)
+    config[0x06], config[0x0E], config[0x19], config[0x34], config[0x40] = 0x10, 1, secondary, 0x40, 0x10
+    config[0x4C], config[0x52], config[0x6C] = 3, 2, 1 << 5  # at most 8, now 5 and by the second register 32 GT/s
+    return bytes(config[:size])
+
+
+@pytest.mark.parametrize(("size", "most", "now"), [
+    (0x6E, "32.0", "5.0"), (0x6D, "8.0", "5.0"), (0x54, "8.0", "5.0"), (0x53, "2.5", "2.5"), (0, "2.5", "2.5"),
+])  # fmt: skip
+def test_a_link_is_read_of_the_bytes_that_are_shown(size: int, most: str, now: str) -> None:
+    words = ("LnkCap: Port #0, Speed 2.5GT/s, Width x8, ASPM", "LnkSta: Speed 2.5GT/s, Width x8")
+    found = link(_config(size), words)
+    assert found["max_link_speed"] == f"{most} GT/s PCIe"
+    assert found["current_link_speed"] == f"{now} GT/s PCIe"
+
+
+@pytest.mark.parametrize(("config", "bus"), [
+    (_config(0x1A), "05"), (_config(0x19), "07"), (_config(0x1A, 0), None), (b"\xff" * 64, "07"), (b"\xff" * 3, "07"),
+])  # fmt: skip
+def test_the_bus_behind_a_bridge(config: bytes, bus: str | None) -> None:
+    assert secondary_bus(config, ("Bus: primary=00, secondary=07, subordinate=07",)) == bus
+    assert is_dead(config) == (config == b"\xff" * 64)
+
+
+@pytest.mark.parametrize(("words", "number"), [
+    ("12", "0xc"), (" 0XC ", "0xc"), ("65535", "0xffff"), ("65536", None), ("0xffff", "0xffff"), ("0x10000", None),
+    ("\u0661", None), ("1_0", None), ("-1", None), ("", None), ("0x", None),
+])  # fmt: skip
+def test_a_lid(words: str, number: str | None) -> None:
+    assert files.lid(words) == number
 
 
 @pytest.mark.parametrize(

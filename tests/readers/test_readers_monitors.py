@@ -213,6 +213,11 @@ node_infiniband_physical_state_id{device="mlx5_0",port="1"} 5
 node_infiniband_physical_state_id{device="mlx5_0",port="2"} 6
 node_infiniband_symbol_error_total{device="mlx5_0",port="1"} 1.2e+03
 node_infiniband_link_downed_total{device="mlx5_0",port="1"} NaN
+node_infiniband_link_downed_total{device="mlx5_0",port="1"} 1e+999
+node_infiniband_link_downed_total{device="mlx5_0",port="1"} 2.5
+node_infiniband_link_downed_total{device="mlx5_0",port="1"} 1.1e15
+node_infiniband_link_downed_total{device="mlx5_0",port="100"} 7
+node_infiniband_link_downed_total{device="mlx5_0",port="1"} 1E15
 node_infiniband_state_id{device="../mlx5_9",port="1"} 4
 node_edac_uncorrectable_errors_total{controller="1"} 2
 node_edac_uncorrectable_errors_total{controller="x"} 2
@@ -231,7 +236,7 @@ def test_metrics_of_node_exporter_are_the_files_that_it_read() -> None:
         "text /sys/class/infiniband/mlx5_0/hca_type": "MT4119\n",
         "text /sys/class/infiniband/mlx5_0/board_id": "MT_8\n",
         f"{port}/state": "4: ACTIVE\n", f"{port}/phys_state": "5: LinkUp\n",
-        f"{port}/counters/symbol_error": "1200\n",
+        f"{port}/counters/symbol_error": "1200\n", f"{port}/counters/link_downed": f"{10**15}\n",
         "text /sys/class/infiniband/mlx5_0/ports/2/phys_state": "6: LinkErrorRecovery\n",
         f"names {edac}": ["mc1"], f"text {edac}/mc1/ue_count": "2\n",
         "text /sys/class/dmi/id/product_name": "DGX-1 with V100\n", "text /sys/class/dmi/id/sys_vendor": "NVIDIA\n",

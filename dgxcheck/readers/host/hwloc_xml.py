@@ -113,7 +113,7 @@ def _pci(stack: list[_Object], found: _Object) -> Iterator[tuple[str, Json]]:
 
 def _node(found: _Object, nodes: dict[str, None]) -> Iterator[tuple[str, Json]]:
     index = found.members.get("os_index", "")
-    if not found.of("NUMANode") or not (index.isascii() and index.isdecimal() and len(index) < 5):
+    if not found.of("NUMANode") or re.fullmatch(r"\d{1,4}", index, re.ASCII) is None:
         return
     nodes[f"node{index}"] = None
     if (cpus := bits(found.members.get("cpuset", ""))) is not None:

@@ -17,7 +17,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers import formats
 from dgxcheck.readers.model import Form, Imported, ToolPart, recognised
 from dgxcheck.readers.network.files import NAME, device_files, listed, port_files
-from dgxcheck.readers.values import number, numbered
+from dgxcheck.readers.values import numbered
 
 TOOL = "node_exporter"
 _PREFIX = "node_"
@@ -78,8 +78,8 @@ def _infiniband(
         ports.setdefault(device, [])
         names = {"fw_ver": labels.get("firmware_version"), "hca_type": labels.get("hca_type"),
                  "board_id": labels.get("board_id")}  # fmt: skip
-        return device_files(device, {file: text or None for file, text in names.items()})
-    if value is None or not port.isdecimal() or len(port) > 2:
+        return device_files(device, names)
+    if value is None or re.fullmatch(r"\d{1,2}", port, re.ASCII) is None:
         return {}
     if int(port) not in (numbers := ports.setdefault(device, [])):
         numbers.append(int(port))
@@ -91,12 +91,10 @@ def _infiniband(
 
 def _whole(text: str) -> int | None:
     """``2.5e+10`` as a whole number; None for ``NaN``, ``+Inf`` and fractions."""
-    mantissa, _, exponent = text.lower().partition("e")
-    base = number(mantissa, _MOST)
-    if base is None or (exponent and not exponent.lstrip("+").isdecimal()) or len(exponent) > 4:
+    if re.fullmatch(r"\d{1,15}(?:\.\d{1,15})?(?:[eE]\+?\d{1,2})?", text, re.ASCII) is None:
         return None
-    value = base * 10 ** int(exponent or 0)
-    return int(value) if value <= _MOST and value == int(value) else None
+    value = float(text)
+    return int(value) if value <= _MOST and value.is_integer() else None
 
 
 _DUMP = "nvidia-smi -q"

@@ -30,7 +30,7 @@ _ACS_BITS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "E
 
 def is_dead(config: bytes) -> bool:
     """Does the function read all ones?"""
-    return len(config) >= 4 and config[:4] == b"\xff\xff\xff\xff"
+    return config[:4] == b"\xff\xff\xff\xff"
 
 
 def secondary_bus(config: bytes, details: Sequence[str]) -> str | None:

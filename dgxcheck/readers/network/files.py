@@ -49,12 +49,11 @@ def guid(words: str) -> str | None:
 
 def lid(words: str) -> str | None:
     """``0xc`` of ``12`` or ``0xc``."""
-    word = words.strip()
-    try:
-        number = int(word, 16 if word.lower().startswith("0x") else 10) if word.isascii() and len(word) < 7 else -1
-    except ValueError:
+    word = words.strip().lower()
+    if re.fullmatch(r"0x[0-9a-f]{1,4}|\d{1,5}", word, re.ASCII) is None:
         return None
-    return f"{number:#x}" if 0 <= number <= 0xFFFF else None
+    number = int(word, 16 if "x" in word else 10)
+    return f"{number:#x}" if number <= 0xFFFF else None
 
 
 def rate(lanes: int, gbit_per_lane: float) -> str | None:
@@ -72,12 +71,12 @@ _WORDED: Mapping[str, Callable[[str], str | None]] = {
 
 def worded(file: str, words: str) -> dict[str, str | None]:
     """What a tool says, as the file of that name has it; None for what the file never holds."""
-    return {file: _WORDED[file](words) if file in _WORDED else words[:200] or None}
+    return {file: _WORDED[file](words) if file in _WORDED else words[:200]}
 
 
 def device_files(device: str, files: Mapping[str, str | None]) -> dict[str, Json]:
-    """Facts of one device's files; those that are None are left out."""
-    return {f"text {INFINIBAND}/{device}/{name}": f"{text}\n" for name, text in files.items() if text is not None}
+    """Facts of one device's files; those without a text are left out."""
+    return {f"text {INFINIBAND}/{device}/{name}": f"{text}\n" for name, text in files.items() if text}
 
 
 def port_files(device: str, port: int, files: Mapping[str, str | None]) -> dict[str, Json]:

@@ -212,7 +212,7 @@ def _ibv_devinfo_of_device(device: str, members: dict[str, str]) -> dict[str, Js
     board = members.get("board_id", "")  # its kind (PSID, ``MT_0000000223``), or the number of a single one
     return device_files(device, {
         "hca_type": f"MT{part}" if mellanox else None,  # as mlx5_ib words it
-        "fw_ver": members.get("fw_ver") or None, "board_id": None if _GUID.search(board) else board or None,
+        "fw_ver": members.get("fw_ver"), "board_id": None if _GUID.search(board) else board,
         "node_guid": guid(members.get("node_guid", "")), "sys_image_guid": guid(members.get("sys_image_guid", "")),
     })  # fmt: skip
 
