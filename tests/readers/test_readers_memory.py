@@ -54,6 +54,8 @@ def slots(count: int = 8, empty: tuple[int, ...] = (), odd: tuple[int, ...] = ()
     (memory(slots(), clock="Configured Clock Speed"), {"memory": "pass"}),
     (memory(slots(odd=(2,))), {"memory": "pass", "memory-speed": "warn"}),
     (memory(slots(empty=(2,))), {"memory": "pass", "memory-channels": "warn"}),
+    (memory(slots(6, empty=(2,))), {"memory": "pass", "memory-channels": "warn"}),
+    (memory(slots(5, empty=(2,))), {"memory": "pass"}),
     (memory(slots(empty=(2, 3))), {"memory": "pass"}),  # six of eight channels are a usual choice
     (memory(slots(4, empty=(2,))), {"memory": "pass"}),
     (memory(slots(2, odd=(1,)), kind="Logical non-volatile device"), {}),
@@ -97,3 +99,15 @@ def test_counts_of_each_label() -> None:
         ("note", "Memory controller (mc#0csrow#0channel#0): 3 corrected"),
         ("warn", "Memory controller (mc#0csrow#1channel#0): 2 uncorrected"),
     ]
+
+
+@pytest.mark.parametrize(("odd", "words"), [(4, "P1-DIMMD1 at 2403, the others"), (5, "P1-DIMMD1 at 2403 and 1 more,")])
+def test_four_dimms_at_another_speed_are_named(odd: int, words: str) -> None:
+    texts = [(name, size, f"{2400 + at if at < odd else 2933} MT/s") for at, (name, size, _) in enumerate(slots())]
+    assert words in str(one(dmidecode.read_dmidecode, memory(texts)).facts["stated report host dmidecode-memory-speed"])
+
+
+@pytest.mark.parametrize(("most", "count"), [(8, 8), (7, 7)])
+def test_slots_have_a_limit(most: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dmidecode, "MOST_SLOTS", most)
+    assert f"'{count} x " in str(one(dmidecode.read_dmidecode, memory(slots())).facts)

@@ -39,6 +39,12 @@ def reports(text: str, reader: Reader = programs.read_programs) -> dict[str, Any
         ([wait(0), wait(1), wait(2, 6)], "in ALLREDUCE (SeqNum 6): rank 2 is behind the others"),
         ([wait(0), wait(1, group="PG ID 2 PG GUID 3(tp) "), DONE.format(0, 7, 6), DONE.format(1, 7, 5)],
          "rank 1 is behind the others"),
+        ([wait(0), wait(1, 6), DONE.format(0, 7, 4), DONE.format(1, 7, 5)],
+         "timed out in ALLREDUCE (SeqNum 6): none of them is behind, so the rank at fault is not in this log, or a"
+         " transfer hangs"),
+        ([wait(0), wait(1), wait(2), wait(3, 6), wait(4, 6)], "(SeqNum 6): ranks 3, 4 are behind the others"),
+        ([wait(2)], "(SeqNum 7): none of them is behind, so the rank at fault is not in this log, or a transfer hangs"),
+        ([wait(1)], "(SeqNum 7): rank 0 did not report"),
         ([wait(0), wait(1, operation="BROADCAST")],
          "ALLREDUCE/BROADCAST (SeqNum 7): the ranks call different operations"),
         ([*map(wait, range(8))], "ranks 0, 1, 2, 3, 4, 5, 6, 7 timed out in ALLREDUCE (SeqNum 7): none of them"
@@ -151,6 +157,15 @@ def test_ras_of_a_job_with_a_dead_process() -> None:
     assert found["ncclras-dead"]["text"].endswith(": GPU 5 on node 10.0.0.2")
     assert found["ncclras-incomplete"]["text"].endswith("rank 13, GPU 5 on node 10.0.0.2")
     assert "rank 3 has launched up to operation 650" in found["ncclras-mismatch"]["text"]
+
+
+@pytest.mark.parametrize(("ranks", "end"), [(4, "GPU 3 on node 10.0.0.2"), (5, "node 10.0.0.2 and 1 more")])
+def test_ras_names_four_ranks(ranks: int, end: str) -> None:
+    row = "  Rank {0} -- GPU {0} managed by process 77 on node 10.0.0.2\n"
+    more = "".join(row.format(rank) for rank in range(ranks))
+    found = reports(JOB.format("INCOMPLETE") + DEAD.replace(row.format(13).replace("GPU 13", "GPU 5"), more),
+                    programs.read_ras)  # fmt: skip
+    assert found["ncclras-incomplete"]["text"].endswith(end)
 
 
 def test_sections_alone_are_no_output_of_ras() -> None:

@@ -110,6 +110,15 @@ def test_a_cut_or_snipped_file_does_not_tell_that_a_gpu_shows_fewer_nvlinks() ->
     assert [key for key in one(topology_xml.read_topology_xml, text).facts if key.startswith("stated report")]
 
 
+@pytest.mark.parametrize(("limit", "most", "is_whole"), [
+    ("MOST_CARDS", 7, True), ("MOST_CARDS", 6, False), ("MOST_DEPTH", 6, True), ("MOST_DEPTH", 5, False),
+])  # fmt: skip
+def test_a_file_has_limits(limit: str, most: int, is_whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = one(topology_xml.read_topology_xml, TEXT).facts
+    monkeypatch.setattr(topology_xml, limit, most)
+    assert (one(topology_xml.read_topology_xml, TEXT).facts == whole) == is_whole
+
+
 def test_every_line_is_read_and_nvidia_smis_reader_leaves_it_alone() -> None:
     assert unread([one(topology_xml.read_topology_xml, TEXT)], TEXT) == []
     assert query.read_xml(tuple(TEXT.splitlines())) == ()

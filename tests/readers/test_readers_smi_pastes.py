@@ -60,6 +60,10 @@ def test_a_table_of_today_is_read_by_its_bars() -> None:
     assert fact(NEW, "HandleByIndex 5") == unplaced(5), "no bus id, and no other than the printed number"
     assert fact(NEW, f"TotalEccErrors {A} 1 0") == 7, "On says that MIG is on; its devices count"
     assert fact(NEW.replace("16      7", "16      0"), f"TotalEccErrors {A} 1 0") is None, "others may not be listed"
+    (instance,) = (line for line in NEW.splitlines() if "16      7" in line)
+    for count in (6, 8):
+        more = NEW.replace(instance, f"{instance}\n{instance.replace('16      7', f'16      {count}')}")
+        assert fact(more, f"TotalEccErrors {A} 1 0") == max(7, count)
     assert fact(NEW, f"TotalEccErrors {unplaced(5)} 1 0") == 3
     assert fact(NEW, f"MigMode {A}") == [1, 1]
     assert fact(NEW, f"EnforcedPowerLimit {A}") == 700000

@@ -139,13 +139,14 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     if bad and not explained:
         text = next((each for each in bad if each.lower() != "fail"), "")
         part.add(HOST, "service", "fail", down, f"the service failed: {text}".rstrip(": "))
+        explained = True
     last = next((text.lower() for text in reversed(unit) if text.lower() in ("start", "stopp", "fail")), "")
-    if any(text.startswith("Job for ") for text in unit) and not (explained or part.has_fault(down)):
+    if any(text.startswith("Job for ") for text in unit) and not explained:
         configured, again = any(_CONFIGURED.search(text) for _, text in entries), last == "start"
         how: Outcome = "fail" if configured and not again else "unknown"
         topic = "service" if again else _NOT_STARTED
         part.add(HOST, topic, how, down, "systemctl could not start the service")
-    elif last == "stopp" and not (explained or part.has_fault(down)):
+    elif last == "stopp" and not explained:
         part.add(HOST, "service", "unknown", down, "the service was stopped and not started again")
     return part.imported(sound="log")
 

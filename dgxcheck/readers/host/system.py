@@ -176,7 +176,7 @@ def read_driver_version(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     found = {number: text for number, text in numbered(lines) if _MODULE.fullmatch(text)}
     if len(set(found.values())) != 1:
         return ()
-    behind = {at + 1 for at in found if at + 1 < len(lines) and _COMPILER.fullmatch(lines[at + 1].strip())}
+    behind = {at + 1 for at in found if _COMPILER.fullmatch("".join(lines[at + 1 : at + 2]).strip())}
     facts = {f"text {FILE}": f"{next(iter(found.values()))}\n"}
     return (Imported(tool=FILE, facts={**facts}, understood=frozenset({*found} | behind)),)
 

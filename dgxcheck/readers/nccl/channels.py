@@ -106,9 +106,8 @@ class Channels:
         """Is a line (without NCCL's prefix) a channel's?"""
         self._multinode = self._multinode or _MULTINODE.search(text) is not None
         if refused := _REFUSED.fullmatch(text):
-            a, b = self._gpus.named(refused["a"]), self._gpus.named(refused["b"])
-            if a is not None and b is not None and a != b:
-                self._refused.setdefault((a, b), number)
+            for pair in self._pair(refused["a"], refused["b"]):
+                self._refused.setdefault(pair, number)
             return True
         via = _VIA.fullmatch(text)
         if via is None:
@@ -118,15 +117,20 @@ class Channels:
             ways = self.received if via["way"] == "receive" else self.sent
             ways[f"{how}{GDR}" if GDR in more else how] += 1
             return True
-        a, b = (self._gpus.named(via[end]) if via[end] else None for end in ("a", "b"))
-        if a is not None and b is not None and a != b:
+        for pair in self._pair(via["a"] or "", via["b"] or ""):
             if how == "P2P":
-                self._direct.setdefault((a, b), number)
+                self._direct.setdefault(pair, number)
                 if _READ.match(more):
-                    self._by_read[a, b] = None
+                    self._by_read[pair] = None
             elif how != "P2P/indirect":
-                self._shared[a, b] = None
+                self._shared[pair] = None
         return True
+
+    def _pair(self, a: str, b: str) -> Iterator[IdPair]:
+        """Two GPUs that are known, or nothing."""
+        first, second = self._gpus.named(a), self._gpus.named(b)
+        if first is not None and second is not None and first != second:
+            yield first, second
 
     def facts(self, tool: str) -> Iterator[tuple[str, Json]]:
         """``measure access A B``: whether CUDA gives A access to the memory of B, as a direct channel needs."""

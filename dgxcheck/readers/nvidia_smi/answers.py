@@ -35,6 +35,7 @@ from dgxcheck.readers.nvidia_smi.fields import (
     number,
     pages,
 )
+from dgxcheck.readers.values import integer
 
 Fields = dict[str, str]
 """Values by path, in lower case: the labels of the text, or the tags of the XML with blanks for underscores, joined by
@@ -135,8 +136,7 @@ def _numbered(gpus: Sequence[GpuDump]) -> list[GpuDump]:
 
 def _attached(system: Mapping[str, str]) -> int | None:
     """How many GPUs NVML lists, by the head of a dump; None where the head is cut or makes no sense."""
-    text = system.get("attached gpus", "")
-    return int(text) if text.isascii() and text.isdecimal() and 0 < int(text[:4]) <= MOST_GPUS else None
+    return integer(system.get("attached gpus", ""), MOST_GPUS) or None
 
 
 def is_unlicensed(fields: Fields) -> bool:

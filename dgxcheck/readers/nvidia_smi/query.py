@@ -271,7 +271,7 @@ def read_json(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if not text or not (path or text.startswith("{")):
             continue
         at = 0
-        while at < len(text) and (part := _JSON_PART.match(text, at)) is not None and part.end() > at:
+        while (part := _JSON_PART.match(text, at)) is not None:
             at = part.end()
             if part["key"]:
                 key = part["key"].strip("\"'").lstrip("@")
@@ -293,8 +293,8 @@ def _json_keep(gpus: list[GpuDump], system: dict[str, str], path: list[str], val
     names = [name for name in path if name]
     if names[-1:] == ["id"] and names[-2:-1] == ["gpu"] and (bdf := as_bdf(value)) is not None:
         gpus.append(GpuDump(bdf, {}))
-    elif names[-1:] and names[-1] in _JSON_SYSTEM and "gpu" not in names:
-        system.setdefault(_JSON_SYSTEM[names[-1]], value)
+    elif (name := "".join(names[-1:])) in _JSON_SYSTEM and "gpu" not in names:
+        system.setdefault(_JSON_SYSTEM[name], value)
     elif gpus and "gpu" in names and len(names) < JSON_DEEPEST and len(gpus[-1].fields) < MOST_FIELDS:
         below = names[names.index("gpu") + 1 :]
         gpus[-1].fields.setdefault("/".join(below).replace("_", " ").lower(), value)

@@ -240,9 +240,9 @@ def _windows() -> dict[str, Json]:
 def _count_errors(gpus: Sequence[GpuDump], index: int, errors: int) -> None:
     """The most that one MIG device of a GPU shows: it has at least so many."""
     for dump in gpus:
-        known = dump.fields.get(_ECC, "")
-        if dump.index == index and (not known.isdecimal() or int(known) < errors):
-            dump.fields[_ECC] = str(errors)
+        if dump.index == index:
+            known = dump.fields.get(_ECC, "")
+            dump.fields[_ECC] = str(max(errors, int(known) if known.isdecimal() else 0))
 
 
 def _first(cells: Sequence[str], cut: bool) -> GpuDump | None:
