@@ -42,6 +42,9 @@ def test_links_that_begin_again_are_of_a_gpu_that_is_not_named(mark: str) -> Non
     found, left = states("\t Link 4: 26.562 GB/s", "\t Link 5: 26.562 GB/s", mark, "\t Link 3: <inactive>")
     assert found.keys() == {"stated nvlink GPU2 4", "stated nvlink GPU2 5"}
     assert left == (4,)
+    again, left = states("\t Link 5: 26.562 GB/s", mark, "\t Link 5: 26.562 GB/s", "\t Link 6: 26.562 GB/s")
+    assert again.keys() == {"stated nvlink GPU2 5", "stated nvlink GPU2 6"}
+    assert left == ()
 
 
 @pytest.mark.parametrize("line", ["", "..", "[0]", "cut", "snip", "Link 0: ...", "[   12.345678] ...", "more", "----"])

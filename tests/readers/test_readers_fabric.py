@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 
 import pytest
@@ -46,6 +47,36 @@ def test_net_dump() -> None:
     assert named == [1, None, 1, 14, 63]  # an adapter has one port, whatever it is called
     unlisted = read(NET_DUMP.replace(": 1/7/2  : 6", ": 9/9/9  : 6")).rows
     assert [row.peer and row.peer.port for row in unlisted] == [1, None, 1, None, 63]
+
+
+@pytest.mark.parametrize(("old", "new", "ports"), [
+    ("1/1/2   : 2 ", "1/1/2   : 9999", [1, 9999, 3, 63, 14]), ("1/1/2   : 2 ", "1/1/2   : 10000", [1, 3, 63, 14]),
+    ("1/1/2   : 2 ", "1/1/2   : x", [1, 3, 63, 14]), ("00000012 : 1  :", "00000012 : 9999 :", [1, 2, 3, 63, 14]),
+])  # fmt: skip
+def test_numbers_of_ports(old: str, new: str, ports: list[int]) -> None:
+    rows = read(NET_DUMP.replace(old, new)).rows
+    assert [row.end.port for row in rows] == ports
+    peers = [row.peer.port for row in rows if row.peer is not None]
+    assert peers == ([1, 9999, 14, 63] if "9999 :" in new else [1, 1, 14, 63])
+
+
+CHASSIS, NEAR = {"name": {"value": "leaf1"}}, {"id": {"type": "ifname", "value": "swp1"}}
+
+
+@pytest.mark.parametrize(("chassis", "port", "many"), [
+    (CHASSIS, NEAR, 1), ([CHASSIS], [NEAR], 1), ({"leaf1": {}}, NEAR, 1), (CHASSIS, {"descr": "swp1"}, 1),
+    (CHASSIS, None, 0), (None, NEAR, 0), ({}, NEAR, 0), ({"id": {}}, NEAR, 0), (CHASSIS, {}, 0),
+    (CHASSIS, {"id": {"type": "mac", "value": "x"}}, 0),
+])  # fmt: skip
+def test_neighbours_that_name_their_ports(chassis: object, port: object, many: int) -> None:
+    text = json.dumps({"lldp": {"interface": [{"eth0": {"chassis": chassis, "port": port}}]}})
+    assert len(read(text, "dgx1").rows) == many
+
+
+@pytest.mark.parametrize(("many", "kind"), [(16, "adapter"), (17, "switch")])
+def test_a_machine_with_many_neighbours_is_a_switch(many: int, kind: str) -> None:
+    listed = [{f"eth{number}": {"chassis": CHASSIS, "port": NEAR}} for number in range(many)]
+    assert {row.end.kind for row in read(json.dumps({"lldp": {"interface": listed}}), "dgx1").rows} == {kind}
 
 
 def test_the_states_of_ports() -> None:
@@ -105,7 +136,7 @@ SW     9  6 0x0002c903006e29b0 4x SDR                                    'MF0;sw
 @pytest.mark.parametrize(
     ("text", "name"),
     [("25.78125 Gbps", "EDR"), ("25.78 Gbps", "EDR"), ("10.0 Gbps", "QDR"), ("10.0 Gbps or FDR10", "FDR10"),
-     ("53.125", "HDR"), ("100", "NDR"), ("", ""), ("7", ""), ("nan", "")],
+     ("53.125", "HDR"), ("100", "NDR"), ("", ""), ("7", ""), ("nan", ""), ("101", "NDR"), ("101.01", "")],
 )  # fmt: skip
 def test_speeds_as_they_are_rounded(text: str, name: str) -> None:
     assert speed_of_lane(text) == name

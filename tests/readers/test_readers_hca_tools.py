@@ -96,6 +96,11 @@ def test_firmware_of_rdma_devices_is_compared_as_that_of_the_machine(tmp_path: P
     assert faults(text, tmp_path) == [("mlx5_2", "hca-firmware")]
 
 
+def test_of_two_adapters_none_is_the_odd_one() -> None:
+    text = "".join(FLINT.format(place, f"28.{place[0]}9.1002", "MT_0000000838") for place in ("18:00.0", "3b:00.0"))
+    assert {fact["outcome"] for fact in reports(text, adapters.read_firmware).values()} == {"pass"}
+
+
 @pytest.mark.parametrize(("board", "odd"), [("MT_0000000838", 1), ("MT_0000000840", 0)])
 def test_adapters_by_bus_id_are_compared_within_their_board(board: str, odd: int) -> None:
     first = "".join(FLINT.format(place, "28.39.1002", "MT_0000000838") for place in ("18:00.0", "3b:00.0"))

@@ -48,6 +48,15 @@ def test_results_of_host_and_gpu() -> None:
     assert "stated report GPU0 nvidia-healthmon-memory" in found.facts
 
 
+def test_an_index_that_no_gpu_has_is_of_none() -> None:
+    found = one(health_checks.read_healthmon, TEXT.replace("#0 :", "#64 :")).facts
+    assert not [key for key in found if "GPU" in key or "Index" in key]
+    copy = "Device {} Device to Host reported bandwidth is {} GB/s"
+    many = [len(part.facts) for args in ((63, 55), (64, 55), (0, "99999999"))
+            for part in health_checks.read_node_health((copy.format(*args),))]  # fmt: skip
+    assert sum(many) == 1
+
+
 @pytest.mark.parametrize(("errors", "warnings", "outcome"), [(0, 0, "pass"), (0, 2, "warn"), (3, 2, "fail")])
 def test_the_sum_alone_is_what_the_tool_prints_without_v(errors: int, warnings: int, outcome: str) -> None:
     text = f"System Results: 70 success, {errors} errors, {warnings} warnings, 9 did not run"

@@ -224,6 +224,14 @@ JOB = "Job for nvidia-fabricmanager.service failed because the control process e
 FOUND = "Jan 05 14:45:28 node7 nv-fabricmanager[7]: Successfully configured all the available NVSwitches"
 
 
+@pytest.mark.parametrize("more", [[], [JOB], [JOB, FOUND], [UNIT.format(6, "Stopped")]])
+def test_a_service_that_failed_is_one_result(more: list[str]) -> None:
+    failed = "Jan 05 14:45:41 node7 systemd[1]: nvidia-fabricmanager.service: Failed with result 'exit-code'."
+    text = "\n".join([failed, *more])
+    found = [fault for _, _, fault in results(one(services.read_fabric_manager, text)) if fault]
+    assert found == ["fabric-manager-down"]
+
+
 @pytest.mark.parametrize(
     ("lines", "outcome"),
     [

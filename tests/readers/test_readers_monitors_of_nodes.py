@@ -196,6 +196,15 @@ def test_a_health_event_within_a_line_of_a_log() -> None:
         assert (output.host, results(output)) == ("n1", bad)
 
 
+def test_what_a_monitor_leaves_out_may_be_missing() -> None:
+    event = '{"checkName": "SysLogsXIDError", "message": "XID 48"}'
+    assert results(one(schedulers.read_health_events, f'{{"events": [{event}]}}')).keys() == {
+        "host NVSentinel-syslogsxiderror"
+    }
+    node = '{"kind": "Node", "status": {"conditions": [{"type": "%s", "status": "True"}]}}'
+    assert results(one(schedulers.read_kubernetes, node % "GpuXidError")).keys() != {}
+
+
 @pytest.mark.parametrize("around", ["%s", '{"component": "c", "states": [%s]}'])
 def test_states_of_gpud(around: str) -> None:
     state = '{"component": "c", "health": "%s", "reason": "fabric manager found but not active"}'

@@ -111,3 +111,24 @@ def test_wrong_elements_of_the_sum_count_where_they_are_more(cells: str, bounds:
     row = f"67108864 16777216 float sum 500.0 134.2 201.3 {cells} 501.0 134.0 201.0 {cells}"
     found = one(nccl_tests.read, f"{table}{row}\n# Out of bounds values : {bounds} FAILED\n")
     assert member(found, "collective all_reduce 4", "wrong") == wrong
+
+
+CHANNEL = "node7:40:80 [0] NCCL INFO Channel 00 : 0[{}] -> 1[{}] via P2P/IPC"
+
+
+@pytest.mark.parametrize(("a", "b", "pair"), [
+    ("010", "1e0", "0000:00:01.0 0000:00:1e.0"), ("010", "010", ""), ("010", "99", ""), ("99", "010", ""),
+    ("1b000", "43000", "0000:1b:00.0 0000:43:00.0"),
+])  # fmt: skip
+def test_a_channel_between_two_gpus_that_are_known(a: str, b: str, pair: str) -> None:
+    refused = f"node7:40:80 [0] NCCL INFO Could not enable P2P between dev 0(={a}) and dev 1(={b})"
+    for line in (CHANNEL.format(a, b), *([refused] if "99" not in (a, b) else [])):
+        found = [key for part in log.read_log((line,)) for key in part.facts if key.startswith("measure access")]
+        assert found == ([f"measure access {pair}"] if pair else [])
+
+
+@pytest.mark.parametrize(("words", "many"), [("nvmlDev 5 ", 1), ("", 0), ("nvmlDev 5 busId 1b000 ", 1)])
+def test_a_rank_without_a_bus_id_has_nvmls_number(words: str, many: int) -> None:
+    line = f"node7:40:80 [0] NCCL INFO comm 0x7 rank 0 nranks 1 cudaDev 0 {words}- Init COMPLETE"
+    found = [key for part in log.read_log((line,)) for key in part.facts]
+    assert found.count("nvml nvmlDeviceGetHandleByIndex 5") == many

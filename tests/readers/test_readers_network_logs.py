@@ -38,6 +38,14 @@ def test_a_limit_of_locked_memory_that_ucx_names(sign: str) -> None:
     assert (fact["outcome"], fact["fault"]) == ("note", "")
 
 
+@pytest.mark.parametrize(("logged", "many"), [
+    ("ERROR no device", 1), ("FATAL no device", 1), ("WARN  no device", 0), ("ERROR no device of QP 0x12", 0),
+])  # fmt: skip
+def test_other_lines_of_ucx_are_notes(logged: str, many: int) -> None:
+    found = one(logs.read_ucx, f"[1608212345.123456] [gpu01:12345:0]    ib_device.c:1332 UCX  {logged}")
+    assert len(found.facts) == many
+
+
 def test_the_limit_that_libibverbs_warns_of() -> None:
     text = "libibverbs: Warning: RLIMIT_MEMLOCK is 32768 bytes.\n    This will severely limit memory registrations."
     found = one(logs.read_ucx, text)

@@ -149,10 +149,32 @@ def test_no_text_breaks_the_readers(lines: list[str]) -> None:
             assert all(key.startswith("stated ") and 3 <= len(key.split(" ")) <= 4 for key in found.facts)
 
 
-@pytest.mark.parametrize("cut", ["8-15,", "8-15,24-"])
+@pytest.mark.parametrize("cut", ["8-15,", "8-15,24-", "0N/A"])
 def test_an_affinity_that_is_cut_is_unknown(cut: str) -> None:
     text = f"\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tSYS\t0-7,16-23\nGPU1\tSYS\t X \t{cut}\n"
     found = one(topo.read_labels, text).facts
     assert found["stated cpu-affinity GPU0"] == "0-7,16-23"
     assert "stated cpu-affinity GPU1" not in found
     assert found["stated label-pci GPU1 GPU0"] == "SYS"
+
+
+@pytest.mark.parametrize(("first", "rest", "cell"), [
+    ("GPU0\t X \tNV1", "8\tSYS\t0-9", "NV18"), ("GPU0\t X \tNV1", " 8\tSYS\t0-9", None),
+    ("GPU0\t X \tNV", "18\tSYS\t0-9", "NV18"), ("GPU0\t X \tNV18", "SYS\t0-9", "NV18"),
+    ("GPU0\t X \tNV1", "123\t0-9", "NV1"),
+])  # fmt: skip
+def test_a_row_that_a_terminal_broke_within_a_word(first: str, rest: str, cell: str | None) -> None:
+    head = "\tGPU0\tGPU1\tGPU2\tCPU Affinity"
+    text = f"{head}\n{first}\n{rest}\nGPU1\tNV18\t X \tSYS\t0-9\nGPU2\tSYS\tSYS\t X \t0-9\n"
+    found = one(topo.read_labels, text).facts
+    shown = found.get("stated label GPU0 GPU1", found.get("stated label-pci GPU0 GPU1"))
+    assert shown == cell or (cell is None and shown in ("NV1", None))
+
+
+@pytest.mark.parametrize(("head", "row", "is_read"), [
+    (40_960, 4095, True), (40_961, 4095, False), (40_960, 4096, False),
+])  # fmt: skip
+def test_lines_of_a_matrix_have_a_longest(head: int, row: int, is_read: bool) -> None:
+    lines = ("\tGPU0\tGPU1".ljust(head), "GPU0\t X ", "\tNV2".ljust(row), "GPU1\tNV2\t X ")
+    found = [key for part in topo.read_labels(lines) for key in part.facts]
+    assert ("stated label GPU0 GPU1" in found) == is_read

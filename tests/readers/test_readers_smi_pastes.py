@@ -60,6 +60,9 @@ def test_a_table_of_today_is_read_by_its_bars() -> None:
     assert fact(NEW, "HandleByIndex 5") == unplaced(5), "no bus id, and no other than the printed number"
     assert fact(NEW, f"TotalEccErrors {A} 1 0") == 7, "On says that MIG is on; its devices count"
     assert fact(NEW.replace("16      7", "16      0"), f"TotalEccErrors {A} 1 0") is None, "others may not be listed"
+    for mode, many in (("Enabled ", 1), ("Enabled*", 0), ("        ", 0)):
+        shown = one(table.read_table, NEW.replace("              Enabled ", f"              {mode}")).facts
+        assert (f"nvml nvmlDeviceGetMigMode {A}" in shown) == many
     (instance,) = (line for line in NEW.splitlines() if "16      7" in line)
     for count in (6, 8):
         more = NEW.replace(instance, f"{instance}\n{instance.replace('16      7', f'16      {count}')}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from textwrap import dedent
 
@@ -13,7 +13,9 @@ from report_writer import nvidia_smi
 from smi_texts import QUERY, TABLE
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.nvidia_smi import query, table
+from dgxcheck.readers.listing import ATTACHED
+from dgxcheck.readers.model import Reader
+from dgxcheck.readers.nvidia_smi import fields, query, table
 from dgxcheck.source.recording.shipped import open_source
 
 SHIPPED = sorted(path.stem for path in (ROOT / "fixtures").glob("*.json"))
@@ -32,6 +34,49 @@ def answers(facts: Mapping[str, Json], bdf: str) -> dict[str, Json]:
             name = " ".join([function.removeprefix("nvmlDeviceGet"), *words[1:]])
             found[name] = None if isinstance(fact, dict) and fact.get("missing") == "unsupported" else fact
     return {name: fact for name, fact in found.items() if name not in _BOTH_SAY}
+
+
+@pytest.mark.parametrize(("read", "text", "answer"), [
+    (fields.pages, "2", [{"address": 0}] * 2), (fields.pages, "0", []), (fields.pages, "512", [{"address": 0}] * 512),
+    (fields.pages, "513", None), (fields.pages, "-1", None), (fields.pages, "N/A", None),
+    (fields._nano, "5 us", 5000), (fields._nano, "5 ms", None), (fields._nano, "N/A us", None),
+    (fields._hex, "0x1f", 31), (fields._hex, "1f", None),
+])  # fmt: skip
+def test_words_of_one_figure(read: Callable[[str], Json], text: str, answer: Json) -> None:
+    assert read(text) == answer
+
+
+GPU = {"Product Name": "X", "ECC Mode": {"Current": "Enabled"}}
+FORMS: dict[Reader, str] = {
+    query.read_text: "GPU 00000000:06:00.0\n    Product Name : X\n    ECC Mode\n        Current : Enabled\n",
+    query.read_xml: '<nvidia_smi_log><gpu id="00000000:06:00.0"><product_name>X</product_name><ecc_mode>'
+                    "<current_ecc>Enabled</current_ecc></ecc_mode></gpu></nvidia_smi_log>",
+    query.read_json: '{"nvidia_smi_log": {"driver_version": "1", "gpu": {"@id": "00000000:06:00.0", "product_name": "X"'
+                     ', "ecc_mode": {"current_ecc": "Enabled"}}}}',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("limit", "most", "reader", "is_whole"), [
+    *(("MOST_FIELDS", most, reader, most == 2) for most in (1, 2) for reader in FORMS),
+    *(("XML_DEEPEST", most, query.read_xml, most == 2) for most in (1, 2)),
+    *(("JSON_DEEPEST", most, query.read_json, most == 5) for most in (4, 5)),
+])  # fmt: skip
+def test_a_dump_has_limits(
+    limit: str, most: int, reader: Reader, is_whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query, limit, most)
+    (found,) = reader(tuple(FORMS[reader].splitlines()))
+    assert found.facts["nvml nvmlDeviceGetName 0000:06:00.0"] == "X"
+    assert ("nvml nvmlDeviceGetEccMode 0000:06:00.0" in found.facts) == is_whole
+
+
+@pytest.mark.parametrize(("printed", "count"), [
+    ("2", None), ("3", 3), ("256", 256), ("257", None), ("0", None), ("\u0663", None),
+])  # fmt: skip
+def test_gpus_that_are_attached(printed: str, count: int | None) -> None:
+    text = QUERY.replace("GPUs                       : 2", f"GPUs                       : {printed}")
+    (found,) = query.read_text(tuple(text.splitlines()))
+    assert found.facts.get(ATTACHED) == count
 
 
 def told(found: Mapping[str, Json]) -> dict[str, Json]:

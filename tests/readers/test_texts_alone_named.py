@@ -158,7 +158,8 @@ COMPONENTS: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "a sensor in full, good": (IN_FULL.format("ok"), []),
     "a sensor in full, beyond a mark": (IN_FULL.format("Upper Non-Critical"), []),
     "sensors": (CHIPS.format("96.0"), [("host/host/cooling", "inspect")]),
-    "sensors with an alarm of long ago": (CHIPS.format("41.0"), []),
+    "sensors at their limit": (CHIPS.format("90.0"), [("host/host/cooling", "inspect")]),
+    "sensors with an alarm of long ago": (CHIPS.format("89.9"), []),
 }
 """By text: of each cause the component and the step that is due."""
 NO_DEVICES = [

@@ -25,9 +25,8 @@ def interfaces(text: str, machine: str, kind: EndKind) -> Iterator[PortRow]:
     for entry in found if isinstance(found, list) else [found]:
         for name, facts in _named(entry):
             chassis, port = (_one(facts.get("chassis")), _one(facts.get("port")))
-            if not isinstance(chassis, dict) or not isinstance(port, dict) or not chassis:
-                continue
-            peer, far = _chassis(chassis), _port(port)
+            peer = _chassis(chassis) if isinstance(chassis, dict) else ""
+            far = _port(port) if isinstance(port, dict) else ""
             if peer and far:
                 other: EndKind = "adapter" if kind == "switch" else "switch"
                 yield PortRow(_end(kind, machine, name), _end(other, peer, far), 0, "")
@@ -56,7 +55,7 @@ def _chassis(chassis: dict[str, Json]) -> str:
     for stated in (own.get("name"), own.get("id")):
         if isinstance(stated, dict) and isinstance(stated.get("value"), str):
             return str(stated["value"])
-    name = next(iter(chassis))
+    name = next(iter(chassis), "")
     return name if name != "id" else ""
 
 

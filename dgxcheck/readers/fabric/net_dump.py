@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.fabric.rows import End, PortRow, digits, speed_of_lane
+from dgxcheck.readers.values import integer
 
 _SWITCH = LazyPattern(
     r"\"(?P<description>.{1,120})\", {0,4}[^,]{0,60}, {0,4}0x(?P<guid>[0-9a-fA-F]{1,16}), {0,4}"
@@ -14,6 +15,7 @@ _SWITCH = LazyPattern(
     "LID",
 )
 _COLUMNS = 13
+_MOST_PORTS = 9999
 _STATES = {"DOWN": "DOWN", "INI": "INIT", "ARM": "ARMED", "ACT": "ACTIVE"}
 _LANES = re.compile(r"(\d{1,2})x", flags=re.ASCII)
 
@@ -28,7 +30,7 @@ def switches(lines: Iterable[str]) -> Iterator[PortRow]:
             switch = found
         elif switch is not None and line.count(":") >= _COLUMNS - 1:
             columns = [column.strip() for column in line.split(":", _COLUMNS - 1)]
-            if columns[1].isdecimal() and len(columns[1]) < 5:
+            if integer(columns[1], _MOST_PORTS) is not None:
                 rows.append((switch, columns))
     labels = {(digits(switch["guid"]), columns[0]): int(columns[1]) for switch, columns in rows}
     guids = {digits(switch["guid"]) for switch, _ in rows}
@@ -40,10 +42,10 @@ def switches(lines: Iterable[str]) -> Iterator[PortRow]:
         if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", guid) and int(guid, 16):
             there = digits(guid)
             other = labels.get((there, far), 0 if there in guids else 1)
-            number = int(far) if far.isdecimal() and len(far) < 5 else other
+            number = other if (printed := integer(far, _MOST_PORTS)) is None else printed
             name = columns[12].strip().strip('"').strip()
             peer = End("switch" if there in guids else "adapter", there, number, name,
-                       int(columns[11]) if columns[11].isdecimal() else None)  # fmt: skip
+                       integer(columns[11], 0xFFFF))  # fmt: skip
         lanes = _LANES.fullmatch(columns[5])
         yield PortRow(end, peer if peer is None or peer.port else None, int(lanes[1]) if lanes else 0,
                       speed_of_lane(columns[6]), _STATES.get(columns[2], ""))  # fmt: skip

@@ -223,7 +223,7 @@ _FIELD_DIAGNOSTIC_RESULT = LazyPattern(
     r"(?:Final |Overall |Test )?(?:Result|Status)s?\s?[:=]\s?(?P<word>PASS|FAIL|RETEST|CONFIG)(?:ED)?",
     flags=re.IGNORECASE,
 )
-_REST = LazyPattern(r"(?:MODS end|Driver|Package|Version|Command line|Start time|End time)\s{0,20}: .{1,160}")
+_REST = LazyPattern(r"(?:Driver|Package|Version|Command line|Start time|End time)\s{0,20}: .{1,160}")
 _FIELD_DIAGNOSTIC_OUTCOMES: dict[str, Outcome] = {
     "pass": "pass",
     "fail": "fail",

@@ -155,7 +155,7 @@ def _names(words: list[str]) -> bool:
 
 
 def _glued(first: str, rest: str) -> str:
-    """Two halves of a line, with nothing between them where a word was broken: ``NV1`` ``8``, ``NO`` ``DE``."""
+    """Two halves of a line, with nothing between them where a word was broken: ``NV1`` ``8``, ``NV`` ``18``."""
     last, begin = first.split()[-1], rest.split()[0]
     whole = _CELL.fullmatch(last + begin) is not None and not rest[:1].isspace()
     parts = _CELL.fullmatch(last) is not None and (_CELL.fullmatch(begin) is not None or _REST.fullmatch(begin))
