@@ -138,6 +138,18 @@ def test_simple_p2p_measures_in_gib_and_proves_both_directions() -> None:
     assert unread([found], P2P) == []
 
 
+@pytest.mark.parametrize("pair", ["GPU0 and GPU64", "GPU64 and GPU0", "GPU1 and GPU1"])
+def test_a_copy_is_between_two_gpus(pair: str) -> None:
+    text = P2P.replace("cudaMemcpy between GPU0 and GPU1", f"cudaMemcpy between {pair}")
+    assert not [key for key in values(one(cuda_samples.read_simple_p2p, text)) if "alternating" in key]
+
+
+def test_a_size_beyond_any_memory_is_none() -> None:
+    text = OLD.replace("33554432\t\t\t10000.0", "9999999999999\t\t\t10000.0").replace("Device 3", "Device 64")
+    found = one(cuda_samples.read_bandwidth, text)
+    assert values(found).keys() == {"device-to-host 0", "device-copy 0"}
+
+
 def test_simple_p2p_with_wrong_data() -> None:
     errors = "".join(f"Verification error @ element {n}: val = nan, ref = {n}.000000\n" for n in range(1, 13))
     text = P2P.replace("Disabling", errors + "Disabling").replace("Test passed", "Test failed!")

@@ -210,6 +210,39 @@ def test_error_counts_of_nvlinks_are_those_of_nvidia_smi() -> None:
     assert found.facts == {"stated nvlink-errors GPU3 0 2": 7, "stated nvlink-errors GPU3 0 0": 2}
 
 
+@pytest.mark.parametrize(("name", "value", "outcome"), [
+    ("Symbol BER", "1e-12", "pass"), ("Symbol BER", "1.1e-12", "fail"), ("Symbol BER", "0", "pass"),
+    ("Rx Errors", "5", ""),
+])  # fmt: skip
+def test_bit_errors_of_all_links_of_a_gpu(name: str, value: str, outcome: str) -> None:
+    text = f"| NVLINK Error Counts      |\n| GPU 3                    |\n| -> {name}           | {value}          |\n"
+    facts = [fact for part in devices.read_nvlink(tuple(text.splitlines())) for fact in part.facts.values()]
+    assert [fact["outcome"] for fact in facts if isinstance(fact, dict)] == ([outcome] if outcome else [])
+    unnamed = text.replace("| GPU 3 ", "| GPUs  ")
+    assert not [part for part in devices.read_nvlink(tuple(unnamed.splitlines())) if part.facts]
+
+
+def test_a_path_is_of_two_gpus() -> None:
+    lines = PATHS.splitlines()
+    for text in (PATHS.replace("GPU ID: 0", "GPU     "), "\n".join(lines[:5] + lines[6:7])):
+        assert [key for part in devices.read_topo(tuple(text.splitlines())) for key in part.facts] == []
+
+
+@pytest.mark.parametrize(("many", "listed"), [(64, 64), (65, 0)])
+def test_models_of_the_gpus_that_were_tested(many: int, listed: int) -> None:
+    row = f"| GPU Device IDs Detected   | {', '.join(['20b0'] * many)} |"
+    found = one(diag.read_diag, f"{TABLE}{row}\n").facts
+    assert sum(key.startswith("nvml nvmlDeviceGetHandleByIndex") for key in found) == listed
+
+
+@pytest.mark.parametrize(("result", "many"), [
+    ('"gpu_id" : "5", "status" : "Fail"', 1), ('"status" : "Fail"', 0), ('"gpu_id" : "5"', 0),
+])  # fmt: skip
+def test_a_result_has_a_gpu_and_a_status(result: str, many: int) -> None:
+    broken = FRAGMENT.replace('"gpu_id" : "5", "status" : "Fail"', result)
+    assert len(bad(one(diag.read_json, broken))) == many
+
+
 def test_paths_of_one_gpu() -> None:
     found = one(devices.read_topo, PATHS)
     assert unread([found], PATHS) == []

@@ -140,6 +140,13 @@ def test_metrics_of_dcgm_exporter() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("xid", "value", "many"), [("48", "1", 1), ("48", "0", 0), ("none", "1", 0), ("48", "NaN", 0)])
+def test_xids_that_the_exporter_counted(xid: str, value: str, many: int) -> None:
+    sample = _sample("DCGM_EXP_XID_ERRORS_COUNT", 0, value, labels=f',xid="{xid}"')
+    found = one(fields.read_metrics, f"{METRICS.splitlines()[2]}\n{sample}")
+    assert len(_reports(found)) == many
+
+
 def test_metrics_of_two_hosts_are_two_machines() -> None:
     text = "\n".join(_sample("DCGM_FI_DEV_GPU_TEMP", 0, "34", host) for host in ("gpu07.example.org", "gpu08"))
     assert [found.host for found in fields.read_metrics(tuple(text.splitlines()))] == ["gpu07", "gpu08"]

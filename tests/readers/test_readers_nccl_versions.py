@@ -6,7 +6,7 @@ import pytest
 from readers_text import member, one, unread, values
 from test_readers_nccl import OLD
 
-from dgxcheck.readers.benchmarks import nccl_tables, nccl_tests
+from dgxcheck.readers.benchmarks import nccl_tables, nccl_tests, tartan
 from dgxcheck.readers.benchmarks.nccl_tables import columns, headless
 from dgxcheck.readers.nccl import log
 
@@ -132,3 +132,18 @@ def test_a_rank_without_a_bus_id_has_nvmls_number(words: str, many: int) -> None
     line = f"node7:40:80 [0] NCCL INFO comm 0x7 rank 0 nranks 1 cudaDev 0 {words}- Init COMPLETE"
     found = [key for part in log.read_log((line,)) for key in part.facts]
     assert found.count("nvml nvmlDeviceGetHandleByIndex 5") == many
+
+
+@pytest.mark.parametrize(("head", "row", "key"), [
+    ("OP,Packet,Bandwidth", "all_gather_perf,1099511627776,7.87", "collective all_gather 8"),
+    ("OP,Packet,Bandwidth", "all_gather_perf,1099511627777,7.87", ""),
+    ("OP,Packet,Bandwidth", "all_gather_perf,8,99999999999.87", ""),
+    ("OP,GPU,Bandwidth", "reduce_perf,2,7.87", "collective reduce 2"), ("OP,GPU,Bandwidth", "reduce_perf,1,7.87", ""),
+    ("OP,GPU,Bandwidth", "reduce_perf,2,99999999999.87", ""), ("OP,GPU,Latency", "reduce_perf,2,99999999999.875", ""),
+    ("OP,GPU,Latency", "reduce_perf,64,0.045", "collective-latency reduce 64"),
+    ("OP,GPU,Latency", "reduce_perf,65,0.045", ""),
+    ("OP,GPU,Latency", "reduce_perf,2,0.04", ""), ("OP,GPU,Bandwidth", "reduce_perf,2,7.875", ""),
+])  # fmt: skip
+def test_rows_of_tartan(head: str, row: str, key: str) -> None:
+    found = [text for part in tartan.read_tartan((head, row)) for text in values(part)]
+    assert found == ([key] if key else [])

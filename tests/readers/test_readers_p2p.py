@@ -170,6 +170,15 @@ def test_without_access_the_enabled_table_went_through_the_host() -> None:
         member(found, "p2p-off 0 1", "access")
 
 
+@pytest.mark.parametrize(("a", "b", "many"), [(0, 63, 1), (0, 64, 0), (64, 0, 0), (1, 1, 0)])
+def test_a_line_of_access_is_of_two_gpus(a: int, b: int, many: int) -> None:
+    line = f"Device={a} CAN Access Peer Device={b}"
+    found = p2p_bandwidth_latency.read_p2p_bandwidth_latency((line,))
+    assert sum(len(part.facts) for part in found) == many
+    device = f"Device: {b}, Example, pciBusID: 6, pciDeviceID: 0, pciDomainID:0"
+    assert len(p2p_bandwidth_latency.read_p2p_bandwidth_latency((device,))) == (b < 64)
+
+
 def test_a_quoted_output_reads_the_same() -> None:
     quoted = "\n".join(f"> {line}" for line in TODAY.splitlines())
     assert values(one(p2p_bandwidth_latency.read_p2p_bandwidth_latency, quoted)) == values(

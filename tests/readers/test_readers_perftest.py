@@ -134,6 +134,14 @@ scnt=128, ccnt=0
     assert (fact["outcome"], fact["fault"]) == ("fail", "rdma-access")
 
 
+@pytest.mark.parametrize(("old", "new"), [("65536 ", "65536.5 "), ("96.80 ", "999999999.00 ")])
+def test_a_row_with_a_figure_beyond_any_port_is_none(old: str, new: str) -> None:
+    text = WRITE.replace(old, new)
+    found = one(perftest.read_perftest, text)
+    assert values(found) == {"rdma-write mlx5_0": None}
+    assert 21 in unread([found], text)
+
+
 def test_small_messages_show_no_rate_of_the_port() -> None:
     """A run over all sizes (``-a``) that was cut after its first rows."""
     cut = "\n".join(line for line in WRITE.splitlines() if not line.startswith(" 65536"))

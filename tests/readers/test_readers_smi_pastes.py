@@ -50,6 +50,13 @@ index, name, pci.bus_id, memory.total [MiB], ecc.errors.uncorrected.volatile.tot
 """
 
 
+@pytest.mark.parametrize(("spare", "many"), [(0, 2), (-1, 0)])
+def test_a_row_that_is_too_long_is_none(spare: int, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(query_csv, "LONGEST", max(map(len, CSV.splitlines())) + spare)
+    found = [key for part in query_csv.read_csv(tuple(CSV.splitlines())) for key in part.facts]
+    assert sum(key.startswith("nvml nvmlDeviceGetHandleByIndex") for key in found) == many
+
+
 def fact(text: str, key: str) -> Json:
     return one(table.read_table, text).facts.get(f"nvml nvmlDeviceGet{key}")
 
