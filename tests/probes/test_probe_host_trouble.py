@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck.facts.kernel_log import HostEvent
 from dgxcheck.facts.missing import Missing
-from dgxcheck.kernel_messages import host, memory, pcie, storage
+from dgxcheck.kernel_messages import hca, host, memory, pcie, storage
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
 from dgxcheck.source.kernel_log.saved import times
 from probes.kernel_log import facts
@@ -183,3 +185,37 @@ def test_a_log_s_text_keeps_what_is_read_of_it() -> None:
     assert not isinstance(found, Missing)
     troubles = [event.trouble for event in found.host]
     assert troubles == ["memory", "memory", "machine check", "stuck", "unplugged", "array", "disk"]
+
+
+LOGGED, SMMU, PORT = f"{HE}Machine check events logged", "arm-smmu-v3 arm-smmu-v3.0.auto: ", "nvidia 0000:06:00.0: "
+CLIENT = f"{SMMU}event: F_TRANSLATION client: 0000:0a:00.0 sid: 0xa00 ssid: 0x0 iova: 0xffffe040"
+RECEIVED, LOST = f"{SMMU}event 0x10 received:", "nvidia 0000:07:00.0: AER: can't recover (no error_detected callback)"
+FATAL_ERROR = f"{PORT}PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)"
+MLX5 = "mlx5_core 0000:0c:00.0: print_health_info:428:(pid 0): "
+HEALTH = f"{MLX5}Health issue observed, firmware internal error, severity(3) ERROR:"
+
+
+@pytest.mark.parametrize(("shown", "limit", "within", "beyond"), [
+    (lambda at: len(memory.errors(((0.0, BROADWELL[2][1]), (at, LOGGED)))), 1.0, 1, 2),
+    (lambda at: len(memory.errors(((0.0, LOGGED), (at, LOGGED)))), 1.0, 1, 2),
+    (lambda at: memory.errors(((0.0, FATAL[0][1]), (at, NUC[3][1])))[0].group, 1.0, "socket 0", ""),
+    (lambda at: memory.errors(((at, NUC[1][1]),))[0].past, 30.0, True, False),
+    (lambda at: len(hca.events(((0.0, HEALTH), (at, f"{MLX5}synd 0x1: firmware internal error")))), 1.0, 1, 2),
+    (lambda at: len(pcie.errors(((0.0, "pcieport 0000:00:02.0: AER: Uncorrected (Fatal) error received: 0000:06:00.0"),
+                                 (at, FATAL_ERROR)))), 1.0, 1, 2),
+    (lambda at: pcie.errors(((0.0, FATAL_ERROR), (at, f"{PORT}   [14] CmpltTO")))[0].names, 1.0, ("CmpltTO",), ()),
+    (lambda at: pcie.errors(((0.0, FATAL_ERROR), (at, LOST)))[0].other_gpus, 10.0, ("0000:07:00.0",), ()),
+    (lambda at: len(pcie.iommu_faults(((0.0, RECEIVED), (at, CLIENT)))), 1.0, 1, 2),
+    (lambda at: pcie.iommu_faults(((0.0, RECEIVED), (at, f"{SMMU}0x00000a00 00000010")))[0].bdf, 1.0,
+     "0000:0a:00.0", ""),
+])  # fmt: skip
+def test_lines_of_one_event_are_logged_within_a_time(
+    shown: Callable[[float], object], limit: float, within: object, beyond: object
+) -> None:
+    assert (shown(limit), shown(limit + 0.001)) == (within, beyond)
+
+
+@pytest.mark.parametrize(("stream", "bdf"), [("0000ffff", "0000:ff:1f.7"), ("00010000", "")])
+def test_a_stream_beyond_a_bus_is_of_no_device(stream: str, bdf: str) -> None:
+    lines = ((0.0, RECEIVED), (0.0, f"{SMMU}0x{stream} 00000010"))
+    assert [fault.bdf for fault in pcie.iommu_faults(lines)] == [bdf]
