@@ -226,6 +226,12 @@ def test_archives_in_archives_are_opened_to_a_depth(pack: Callable[[bytes], byte
         assert bool(contents.load(path, CpuTime()).sections[0].lines) == (times == most)
 
 
+def test_a_file_in_an_archive_in_an_archive_has_the_names_of_both(tmp_path: Path) -> None:
+    for times, name in ((1, "fm"), (2, "fm/fm"), (3, "fm/fm/fm")):
+        path = put(tmp_path, {"x.zip": _nested(lambda data: zipped({"fm": data}), times)}) + "/x.zip"
+        assert [section.file for section in contents.load(path, CpuTime()).sections] == [name]
+
+
 LINES = b"[1] aaa\n[2] bbb\n[3] ccc\n"
 COST = 3 * (len("[1] aaa") + 128)
 

@@ -217,7 +217,7 @@ def zip_members(blocks: Blocks) -> Iterator[ZipMember | Unreadable]:
 
 def _size(packed: int, extra: bytes) -> int:
     """Bytes of the packed file; of one beyond 4 GiB they stand in an extra field, after the size unpacked."""
-    while packed == _IN_ZIP64 and len(extra) >= 4:
+    while packed == _IN_ZIP64 and extra[3:]:
         kind, length = struct.unpack_from("<HH", extra)
         field, extra = extra[4 : 4 + length], extra[4 + length :]
         if kind == _ZIP64 and len(field) >= 16:
