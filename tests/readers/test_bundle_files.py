@@ -22,6 +22,7 @@ from dgxcheck.assessment.importing.texts import text_of
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.input_file import CpuTime
 from dgxcheck.readers.bundles import contents
+from dgxcheck.readers.bundles import outputs as bundle_outputs
 from dgxcheck.readers.bundles.archives import Blocks, ZipMember, zip_members
 
 XID = "[  900.100000] NVRM: Xid (PCI:0000:0a:00): 48, pid=1, An uncorrectable double bit error (DBE) has been detected"
@@ -284,3 +285,12 @@ def test_of_a_log_the_last_rows_are_read_and_of_a_tool_the_first(
         assert [section.first for section in found.sections] == firsts
         assert [len(section.lines) for section in found.sections] == sizes
         assert len(found.notes) == sum(size < 3 for size in sizes)
+
+
+@pytest.mark.parametrize(("most", "is_read"), [(6, True), (5, False)])
+def test_a_file_of_the_machine_has_a_longest(
+    most: int, is_read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundle_outputs, "FILE_BYTES", most)
+    path = put(tmp_path, {"box/proc/cmdline": b"quiet\n", "fm": TEXTS["fm"].encode()})
+    assert ("text /proc/cmdline" in opened(path).facts) == is_read
