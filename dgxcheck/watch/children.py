@@ -11,7 +11,7 @@ from typing import Any
 
 from dgxcheck.facts.record import Record
 from dgxcheck.workers.stream import Worker
-from dgxcheck.workers.supervisor import Kind, Supervisor
+from dgxcheck.workers.supervisor import Supervisor
 
 COUNTERS = "dgxcheck.watch.counters_child"
 JUDGEMENT = "dgxcheck.watch.judgement_child"
@@ -60,7 +60,7 @@ class Children:
             self._retry(module, "one that hung cannot be killed")
             return False
         self._silence[module] = silence_s
-        worker = self._supervisor.start(Kind(module, lambda each: self._silence[each.module]), json.dumps(plan))
+        worker = self._supervisor.start(module, lambda each: self._silence[each.module], json.dumps(plan))
         self._workers[module] = worker
         return True
 

@@ -1,4 +1,4 @@
-"""Start workers, listen to all of them at once, end them. What differs from subject to subject is a ``Kind``."""
+"""Start workers, listen to all of them at once, end them. Each has a module, and limits to its silence."""
 
 from __future__ import annotations
 
@@ -8,21 +8,13 @@ import time
 from collections.abc import Callable
 
 from dgxcheck.facts.missing import NO_WORKER, Gap, Json
-from dgxcheck.facts.record import Record
 from dgxcheck.workers.process import kill
 from dgxcheck.workers.stream import Killer, Worker, next_event, reap_or_list, waited_for_cpu
 
 LEAST_START_S = 90.0
 """Opening CUDA on a cold box of eight GPUs, and waiting for jobs to end, is no hang, however short the limit."""
-
-
-class Kind(Record, kw_only=False):
-    """One kind of worker."""
-
-    module: str
-    """The module whose ``main`` runs in the child."""
-    silence: Callable[[Worker], float]
-    """Seconds without a word after which a worker counts as hung, by the question that it is at."""
+Silence = Callable[[Worker], float]
+"""Seconds without a word after which a worker counts as hung, by the question that it is at."""
 
 
 class Supervisor:
@@ -31,20 +23,16 @@ class Supervisor:
     def __init__(self, killer: Killer = kill) -> None:
         """``killer`` ends the process group of a pid."""
         self._killer = killer
-        self._running: dict[Worker, Kind] = {}
+        self._running: dict[Worker, Silence] = {}
         self._ended: list[Worker] = []
         self._since = time.monotonic()
         self._waited = waited_for_cpu(os.getpid())
 
-    def start(self, kind: Kind, plan: str | None = None) -> Worker:
-        """A new worker, given ``plan`` as its first line of stdin."""
-        worker = Worker(kind.module, plan, self._killer)
-        self._running[worker] = kind
+    def start(self, module: str, silence: Silence, plan: str | None = None) -> Worker:
+        """A new worker, which runs the ``main`` of ``module`` and is given ``plan`` as its first line of stdin."""
+        worker = Worker(module, plan, self._killer)
+        self._running[worker] = silence
         return worker
-
-    def silence(self, worker: Worker) -> float:
-        """Seconds that this worker may say nothing now."""
-        return self._running[worker].silence(worker)
 
     def watch(self, poll: select.poll) -> None:
         """Wake up for what any of them says."""
@@ -54,7 +42,7 @@ class Supervisor:
 
     def next_event(self, deadline: float) -> Worker | None:
         """The first worker that ended or hangs; None at the deadline (``time.monotonic``)."""
-        return next_event([*self._running], self.silence, deadline)
+        return next_event([*self._running], lambda worker: self._running[worker](worker), deadline)
 
     def crowded_out(self) -> bool:
         """Was no CPU free for most of the time so far: for a worker, or for this process, which takes its answers?"""

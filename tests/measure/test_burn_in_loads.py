@@ -18,7 +18,7 @@ from dgxcheck.measure.burn_in.stop_rules import SlowdownThresholds, Stop
 from dgxcheck.measure.burn_in.watch import Watch
 from dgxcheck.measure.run import best
 from dgxcheck.workers.stream import Worker
-from dgxcheck.workers.supervisor import Kind, Supervisor
+from dgxcheck.workers.supervisor import Silence, Supervisor
 
 BEGUN: dict[str, Json] = {"start": {"value": 8, "turns": ["power"]}}
 
@@ -39,8 +39,8 @@ class Plans:
     def __init__(self) -> None:
         self.plans: list[Any] = []
 
-    def start(self, kind: Kind, plan: str) -> Worker:
-        self.plans.append({"module": kind.module, **json.loads(plan)})
+    def start(self, module: str, silence: Silence, plan: str) -> Worker:
+        self.plans.append({"module": module, **json.loads(plan)})
         return cast("Worker", Told())
 
 

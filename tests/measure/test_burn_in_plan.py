@@ -15,7 +15,7 @@ from dgxcheck.facts.record import replace
 from dgxcheck.measure.burn_in.events import Events
 from dgxcheck.measure.burn_in.loads import LoadWorkers
 from dgxcheck.measure.burn_in.plan import EXCLUSIVE, GpuLoad, loads, matched
-from dgxcheck.workers.supervisor import Kind, Supervisor
+from dgxcheck.workers.supervisor import Silence, Supervisor
 
 CUBE = box("dgx-1-v100")
 GPUS = [str(gpu.bdf) for gpu in CUBE.gpus]
@@ -63,7 +63,7 @@ def test_all_begin_together_and_none_with_a_busy_neighbour() -> None:
     plans: list[dict[str, Any]] = []
 
     class Recorder(Supervisor):
-        def start(self, kind: Kind, plan: str | None = None) -> Any:
+        def start(self, module: str, silence: Silence, plan: str | None = None) -> Any:
             plans.append(json.loads(plan or ""))
             return object()
 

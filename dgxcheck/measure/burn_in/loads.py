@@ -12,7 +12,7 @@ from dgxcheck.measure.burn_in.events import Events
 from dgxcheck.measure.burn_in.plan import GpuLoad, matched
 from dgxcheck.measure.burn_in.result import BurnInResult
 from dgxcheck.workers.stream import Worker
-from dgxcheck.workers.supervisor import LEAST_START_S, Kind, Supervisor, timeout
+from dgxcheck.workers.supervisor import LEAST_START_S, Supervisor, timeout
 
 MODULE = "dgxcheck.workers.cuda.load_child"
 START, FAILED, CLOSING, PEER = "start", "failed", "closing", "peer"
@@ -50,7 +50,7 @@ class LoadWorkers:
         peers = [self._peers[bdf]] if bdf in self._peers and not alone else []
         plan = {"library": self._library, "gpu": bdf, "peers": peers, "cpus": list(self._loads[bdf].cpus),
                 "begin": self._begin, "unit_s": self._unit}  # fmt: skip
-        self.workers[self._supervisor.start(Kind(MODULE, self.silence), json.dumps(plan))] = self.results[bdf]
+        self.workers[self._supervisor.start(MODULE, self.silence, json.dumps(plan))] = self.results[bdf]
 
     @property
     def waiting_for_start(self) -> bool:

@@ -20,7 +20,7 @@ from dgxcheck.measure.burn_in.stop_rules import (
     stop_for_samples,
 )
 from dgxcheck.workers.stream import Worker
-from dgxcheck.workers.supervisor import LEAST_START_S, Kind, Supervisor
+from dgxcheck.workers.supervisor import LEAST_START_S, Supervisor
 
 MODULE = "dgxcheck.workers.cuda.sampler_child"
 IDLE = "idle"
@@ -37,7 +37,7 @@ class Watch:
         """``wait_s`` is how long jobs may take to end, ``files`` are counters of PCIe errors by name."""
         self._limits, self._events = limits, events
         plan = {"gpus": list(gpus), "files": dict(files), "every_s": EVERY_S, "wait_s": wait_s}
-        self.worker: Worker | None = supervisor.start(Kind(MODULE, self._silence), json.dumps(plan))
+        self.worker: Worker | None = supervisor.start(MODULE, self._silence, json.dumps(plan))
         self.first: Sample | None = None
         """The sample before any load."""
         self.busy: Mapping[str, str] = {}

@@ -12,7 +12,7 @@ from dgxcheck.facts.missing import Gap, Json
 from dgxcheck.workers import stuck_workers
 from dgxcheck.workers.process import kill
 from dgxcheck.workers.stream import LEAVING, Killer, Worker
-from dgxcheck.workers.supervisor import LEAST_START_S, Kind, Supervisor, timeout
+from dgxcheck.workers.supervisor import LEAST_START_S, Supervisor, timeout
 
 MODULE = "dgxcheck.workers.cuda.child"
 LIBRARY = "libcuda.so.1"
@@ -50,7 +50,7 @@ class CudaStage:
                 self.facts[START] = timeout(stuck)
                 break
             plan = {"library": self._library, "steps": left, "own": own, **self._plan}
-            worker = self._supervisor.start(Kind(MODULE, self._silence), json.dumps(plan))
+            worker = self._supervisor.start(MODULE, self._silence, json.dumps(plan))
             own.append(worker.pid)
             try:
                 self._listen(worker, progress)

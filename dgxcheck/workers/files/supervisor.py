@@ -10,7 +10,7 @@ from dgxcheck.workers import stuck_workers
 from dgxcheck.workers.files.driver_backed import device_of, questions_with
 from dgxcheck.workers.process import kill
 from dgxcheck.workers.stream import Killer, Worker
-from dgxcheck.workers.supervisor import Kind, Supervisor, init_limit, late, silence_limit, timeout
+from dgxcheck.workers.supervisor import Supervisor, init_limit, late, silence_limit, timeout
 
 MODULE = "dgxcheck.workers.files.child"
 MOST_TROUBLES = 8
@@ -60,7 +60,7 @@ class FilesStage:
         self._worker = None
 
     def _start(self, plan: str | None = None) -> Worker:
-        return self._supervisor.start(Kind(MODULE, self._silence), plan)
+        return self._supervisor.start(MODULE, self._silence, plan)
 
     def _request(self, questions: list[str]) -> str | None:
         """Have the questions answered; the gap of those that were not, or None."""

@@ -12,7 +12,7 @@ from dgxcheck.facts.missing import NO_WORKER, Gap, Json, Missing, gap_from_json
 from dgxcheck.workers import stuck_workers
 from dgxcheck.workers.process import kill
 from dgxcheck.workers.stream import Killer, Worker
-from dgxcheck.workers.supervisor import Kind, Supervisor, init_limit, late, silence_limit, timeout
+from dgxcheck.workers.supervisor import Supervisor, init_limit, late, silence_limit, timeout
 
 MODULE = "dgxcheck.workers.nvml.child"
 INIT = "nvml nvmlInit"
@@ -88,7 +88,7 @@ class NvmlStage:
     def _start(self, units: list[Unit] | None) -> None:
         answers, avoid = self._known_answers(units), sorted(self._suspects)
         plan = {"groups": self.groups, "units": units, "known": answers, "avoid": avoid}
-        self._units_of[self._supervisor.start(Kind(MODULE, self._silence), json.dumps(plan))] = units
+        self._units_of[self._supervisor.start(MODULE, self._silence, json.dumps(plan))] = units
 
     def _known_answers(self, units: list[Unit] | None) -> dict[str, Json]:
         """The answers that a child for these units has to know; all would be half a megabyte on a large box."""
