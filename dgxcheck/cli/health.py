@@ -13,19 +13,16 @@ from dgxcheck.assessment.selection import Topic, findings_of
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.run import EXIT_CODES
-from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli.options import (
     F,
     checks,
     devices,
-    emit,
     explained,
     flag,
     option,
     profiles,
     reading,
     sources,
-    width,
     writable,
     writing,
 )
@@ -151,50 +148,25 @@ def one_file(ctx: click.Context, output: str | None, log_file: str | None) -> st
     return log_file if output is None else output
 
 
-def explain(checks: Sequence[Check], settings: Settings, output: str | None, color: str) -> int:
-    """``--explain``: rule, numbers of this site, sources and remedies."""
+def rules(checks: Sequence[Check], settings: Settings) -> str:
+    """``--explain`` and ``-H``: rule, numbers of this site, sources and remedies."""
     from dgxcheck.output.health import explanation
 
-    emit("\n".join(explanation.explained(check, settings) for check in checks), output, color)
-    return 0
+    return "\n".join(explanation.explained(check, settings) for check in checks)
 
 
-def explain_on_box(
-    about: Topic, assessment: Assessment, settings: Settings, output: str | None, color: str
-) -> int:  # fmt: skip
+def on_box(about: Topic, assessment: Assessment, settings: Settings, columns: int | None) -> str:
     """``--explain`` of checks, a finding, a fault or a fact on a box: the rules, then what the box has of it."""
     from dgxcheck.output.health import explanation, fact_rows
 
     if about.facts:
-        emit(fact_rows.explained(about.facts, assessment, settings), output, color)
-        return 0
-    text = explanation.on_box(about, assessment, findings_of(about, assessment), settings, width(output))
-    emit(text, output, color)
-    return 0
+        return fact_rows.explained(about.facts, assessment, settings)
+    return explanation.on_box(about, assessment, findings_of(about, assessment), settings, columns)
 
 
-def explain_score(assessment: Assessment, output: str | None, color: str) -> int:
-    """``--explain score``: expectation by expectation."""
-    from dgxcheck.output.health import explanation
-
-    score = assessment.score
-    emit(explanation.score_text(score, assessment.choice, assessment.level), output, color)
-    return 0 if score is not None and score.total is not None else 3
-
-
-def explain_privileges(source: Source, output: str | None, color: str) -> int:
+def privileges(source: Source) -> str:
     """``--explain privileges``: what root and capabilities add to which checks."""
     from dgxcheck.assessment.privileges import needed
     from dgxcheck.output.health import explanation
 
-    emit(explanation.privileges_text(needed(source)), output, color)
-    return 0
-
-
-def detailed_help(ctx: click.Context, settings: Settings, output: str | None, color: str) -> int:
-    """``-H``: the options, then every check as ``--explain`` prints it."""
-    from dgxcheck.output.health import explanation
-
-    checks = "\n".join(explanation.explained(check, settings) for check in CHECKS)
-    emit(f"{ctx.get_help()}\n\nChecks:\n\n{checks}", output, color)
-    return 0
+    return explanation.privileges_text(needed(source))

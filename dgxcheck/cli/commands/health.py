@@ -11,7 +11,8 @@ from dgxcheck.assessment.health import assess
 from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.assessment.request import Request, validate
 from dgxcheck.assessment.selection import has_nvidia_gpu, selected, site_settings, topic
-from dgxcheck.cli import health
+from dgxcheck.checks.registry import CHECKS
+from dgxcheck.cli import INCOMPLETE, health
 from dgxcheck.cli.health import RENDERERS, HealthOptions, exit_code, options, request_of
 from dgxcheck.cli.options import LightCommand, emit, given, renderer, width
 from dgxcheck.cli.progress import TerminalProgress
@@ -42,26 +43,32 @@ def command(ctx: click.Context, /, **values: Any) -> int:
     events_file = asked.log_file if asked.duration is not None else None
     output = health.one_file(ctx, asked.output, None if events_file else asked.log_file)
     settings = site_settings(asked.config)
+
+    def shown(text: str) -> int:
+        emit(text, output, asked.color)
+        return 0
+
     if asked.detailed:
-        return health.detailed_help(ctx, settings, output, asked.color)
+        return shown(f"{ctx.get_help()}\n\nChecks:\n\n{health.rules(CHECKS, settings)}")
     if asked.listed:
         return _list_gpus(ctx, asked.form, asked.spec, asked.deadline, output, asked.color)
     if asked.explain == PRIVILEGES:
-        source = ctx.obj.source(asked.spec, "EVERYTHING", asked.deadline)
-        return health.explain_privileges(source, output, asked.color)
+        return shown(health.privileges(ctx.obj.source(asked.spec, "EVERYTHING", asked.deadline)))
     about = None if asked.explain in (None, SCORE) else topic(asked.explain or "")
     rules_alone = about is not None and bool(about.checks) and not about.key and asked.spec is None
     if about is not None and rules_alone and not has_nvidia_gpu(ctx.obj.root):
-        return health.explain(about.checks, settings, output, asked.color)
+        return shown(health.rules(about.checks, settings))
     request = request_of(asked, settings, asked.deadline if given(ctx, "deadline") else None)
     validate(request, live=asked.spec is None)
     selected(request)
     debug, events = (None if path is None else _debug_log(path) for path in (asked.debug, events_file))
     report = _report(ctx.obj, asked, request, debug, TerminalProgress(events))
     if asked.explain == SCORE:
-        return health.explain_score(report.assessment, output, asked.color)
+        score = report.assessment.score
+        shown(renderer("health.explanation.score_text")(report.assessment))
+        return 0 if score is not None and score.total is not None else INCOMPLETE
     if about is not None:
-        return health.explain_on_box(about, report.assessment, settings, output, asked.color)
+        return shown(health.on_box(about, report.assessment, settings, width(output)))
     form = "ticket" if asked.ticket else asked.form
     emit(renderer(f"health.{RENDERERS[form]}")(report), output, asked.color, form, again=True)
     if debug is not None:

@@ -21,7 +21,6 @@ from dgxcheck.output.health.instructions import URGENCIES, confidence_text, step
 from dgxcheck.output.plain_text import at_most, columns, lines, percent, visible, wrapped
 from dgxcheck.output.report import source_line
 from dgxcheck.output.topo.tree import excerpt
-from dgxcheck.profiles.model import SelectedProfile
 from dgxcheck.score.expectation import WEIGHTS, Expectation, Score
 from dgxcheck.settings import THRESHOLDS, Settings
 
@@ -114,8 +113,9 @@ def _blame(finding: Finding, assessment: Assessment) -> list[str]:
     return [*could, f"  First:     {visible(finding.remedy)}"]
 
 
-def score_text(score: Score | None, choice: SelectedProfile | None, level: str) -> str:
+def score_text(assessment: Assessment) -> str:
     """A line per area with its weight, below it one per expectation; equal ones of several GPUs stand together."""
+    score, choice = assessment.score, assessment.choice
     if score is None or choice is None:
         return lines(["Score: none (no reference machine matches; select one with --profile)."])
     table: list[tuple[str, ...]] = [("", "", "share", "measured", "expected", "of", "source")]
@@ -128,7 +128,8 @@ def score_text(score: Score | None, choice: SelectedProfile | None, level: str) 
         alike = groupby(parts, lambda each: (each.id, _reading(each.measured), each.expected))
         table += [_cells([*same]) for _, same in alike]
     total = "none" if score.total is None else f"{score.total:g}"
-    head = f"{visible(choice.profile.title)}, level {level}: score {total}, coverage {percent(score.coverage)}"
+    against = f"{visible(choice.profile.title)}, level {assessment.level}"
+    head = f"{against}: score {total}, coverage {percent(score.coverage)}"
     return lines([head, *_reasons(score), "", *columns(table)])
 
 
