@@ -25,14 +25,12 @@ def applied(document: dict[str, Json], path: str, base: Base) -> Recording:
         raise BadInput(f"{path}: overlay without a base recording; name it under 'base'")
     below = base(name)
     lines = {line: _copy(group) for line, group in below.lines.items()}
-    for key, fact in _members(document, "facts", path).items():
-        if isinstance(find(lines, key), Missing):
-            raise BadInput(f"{path}: {key!r} is not in {name}; new facts belong under 'add'")
-        _put(lines, key, fact, path)
-    for key, fact in _members(document, "add", path).items():
-        if not isinstance(find(lines, key), Missing):
-            raise BadInput(f"{path}: {key!r} is already in {name}; changed facts belong under 'facts'")
-        _put(lines, key, fact, path)
+    for member, wrong in (("facts", f"is not in {name}; new facts belong under 'add'"),
+                          ("add", f"is already in {name}; changed facts belong under 'facts'")):
+        for key, fact in _members(document, member, path).items():
+            if isinstance(find(lines, key), Missing) == (member == "facts"):
+                raise BadInput(f"{path}: {key!r} {wrong}")
+            _put(lines, key, fact, path)
     dropped = _subjects(document, path)
     for subject in dropped:
         if not _drop(lines, subject):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from dgxcheck.facts.missing import Missing
-from dgxcheck.source.protocol import Json, Origin, Source
+from dgxcheck.source.protocol import Json, Source
 from dgxcheck.source.recording.keys import GroupedFacts, grouped, nvml_key, to_json, to_rows
 
 T = TypeVar("T", bound="Json | Missing")
@@ -17,17 +17,10 @@ class RecordingSource:
 
     def __init__(self, inner: Source) -> None:
         self._inner = inner
+        self.origin, self.at_s = inner.origin, inner.at_s
         self.facts: dict[str, Json] = {}
         self.moments: list[RecordingSource] = []
         """What ``later`` gave, in order."""
-
-    @property
-    def origin(self) -> Origin:
-        return self._inner.origin
-
-    @property
-    def at_s(self) -> float:
-        return self._inner.at_s
 
     def text(self, path: str) -> str | Missing:
         return self._keep(f"text {path}", self._inner.text(path))

@@ -21,10 +21,12 @@ class RecordedSource:
         self, lines: GroupedFacts, origin: Origin, later: Later = (), at_s: float = 0.0,
         head: dict[str, Json] | None = None, first: GroupedFacts | None = None, unheard: str = "",
     ) -> None:  # fmt: skip
-        self._lines = lines
+        self.lines = lines
+        """All facts of this moment, as the file has them."""
         self._first = lines if first is None else first
         """What every later moment was compared with when it was written."""
-        self._later = later
+        self.moments = later
+        """What changed afterwards."""
         self._unheard = unheard
         """In words, why a question that the lines do not answer has none; empty for a recording of dgxcheck's own."""
         self.origin = origin
@@ -34,19 +36,9 @@ class RecordedSource:
         self._whole: dict[str, Mapping[str, Json] | Missing] = {}
         """The facts of all lines of a kind, once they were looked for."""
 
-    @property
-    def lines(self) -> GroupedFacts:
-        """All facts of this moment, as the file has them."""
-        return self._lines
-
-    @property
-    def moments(self) -> Later:
-        """What changed afterwards."""
-        return self._later
-
     def text(self, path: str) -> str | Missing:
         folder, _, name = path.rpartition("/")
-        texts = self._lines.get(folder, {}).get("text")
+        texts = self.lines.get(folder, {}).get("text")
         text = texts.get(name) if isinstance(texts, dict) else None
         return text if type(text) is str else self._leaf("text", path, str)
 
@@ -65,7 +57,7 @@ class RecordedSource:
         return Missing(Gap.GARBLED, path, "no rows of bytes in the recording") if raw is None else raw
 
     def names(self, path: str) -> tuple[str, ...] | Missing:
-        if (line := self._lines.get(path)) is None or "names" not in line:
+        if (line := self.lines.get(path)) is None or "names" not in line:
             return Missing(Gap.UNRECORDED, path, self._unheard)
         if isinstance(names := from_json(line["names"], path), list):
             texts = tuple(name for name in names if isinstance(name, str))
@@ -74,7 +66,7 @@ class RecordedSource:
         return names if isinstance(names, Missing) else Missing(Gap.GARBLED, path, "no list of names in the recording")
 
     def nvml(self, function: str, subject: str = "", *args: int) -> Json | Missing:
-        line = self._lines.get(f"nvml {function} {subject}" if subject else f"nvml {function}")
+        line = self.lines.get(f"nvml {function} {subject}" if subject else f"nvml {function}")
         entry = " ".join(map(str, args))
         if line is None or entry not in line:
             return Missing(Gap.UNRECORDED, question(function, subject, *args), self._unheard)
@@ -90,11 +82,11 @@ class RecordedSource:
 
     def name(self, table: str, key: str) -> str | Missing:
         where = f"{table} {key}"
-        value = from_json(self._lines.get(f"name {table}", {}).get(key), where)
+        value = from_json(self.lines.get(f"name {table}", {}).get(key), where)
         return value if isinstance(value, str | Missing) else Missing(Gap.UNRECORDED, where, self._unheard)
 
     def kernel_log(self) -> tuple[str, ...] | Missing:
-        if not (lines := self._lines.get("kmsg")):
+        if not (lines := self.lines.get("kmsg")):
             return Missing(Gap.UNRECORDED, DEVICE, self._unheard)
         if isinstance(first := from_json(lines.get("0"), DEVICE), Missing):
             return first
@@ -109,15 +101,15 @@ class RecordedSource:
 
     def later(self, seconds: float) -> Source | Missing:
         """The first recorded moment at or after ``seconds``, else the last one there is."""
-        if not self._later:
+        if not self.moments:
             return Missing(Gap.UNRECORDED, "later", "the recording holds one moment only")
-        at_s, changed = next(((at, lines) for at, lines in self._later if at - self.at_s >= seconds), self._later[-1])
-        rest = tuple(moment for moment in self._later if moment[0] > at_s)
+        at_s, changed = next(((at, lines) for at, lines in self.moments if at - self.at_s >= seconds), self.moments[-1])
+        rest = tuple(moment for moment in self.moments if moment[0] > at_s)
         return RecordedSource(merged(self._first, changed), self.origin, rest, at_s, self.head, self._first)
 
     def _all(self, kind: str) -> Mapping[str, Json] | Missing:
         if kind not in self._whole:
-            lines = {line: group for line, group in self._lines.items() if line.startswith(f"{kind} ")}
+            lines = {line: group for line, group in self.lines.items() if line.startswith(f"{kind} ")}
             self._whole[kind] = flatten(lines) if lines else Missing(Gap.UNRECORDED, kind, self._unheard)
         return self._whole[kind]
 
@@ -128,7 +120,7 @@ class RecordedSource:
 
     def _find(self, kind: str, path: str) -> Json | Missing:
         head, tail = split_path(path)
-        line = self._lines.get(head)
+        line = self.lines.get(head)
         group = line.get(kind) if line is not None else None
         if not isinstance(group, dict) or tail not in group:
             return Missing(Gap.UNRECORDED, path, self._unheard)
