@@ -49,16 +49,6 @@ class Look(Record):
     report: HealthSummary
     """Its findings and its score."""
 
-    @property
-    def score(self) -> float | None:
-        """0 to 100; None where it has none."""
-        return self.report.score
-
-    @property
-    def against(self) -> str:
-        """The reference machine's name; empty without one."""
-        return self.report.against
-
     def seen_from(self, other: Look) -> Side:
         """The facts, with identities as the other side calls them where this site's key makes that possible."""
         assert self.side is not None

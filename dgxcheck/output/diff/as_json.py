@@ -36,4 +36,4 @@ def render(report: DiffReport) -> str:
 
 
 def _look(look: Look) -> Json:
-    return {"source": source(look.origin), "score": look.score, "profile": look.against or None}
+    return {"source": source(look.origin), **members(look.report, "score profile=against?")}

@@ -52,8 +52,8 @@ def pictures_of(comparison: Comparison, widest: float = layout.WIDEST) -> tuple[
 
 
 def _described(look: Look) -> str:
-    score = f"; score {look.score:g} of 100 against {visible(look.against)}" if look.score is not None else ""
-    return f"{source_text(look.origin)}{score}"
+    score, against = look.report.score, visible(look.report.against)
+    return source_text(look.origin) + (f"; score {score:g} of 100 against {against}" if score is not None else "")
 
 
 def _picture(comparison: Comparison, look: Look, words: str, widest: float) -> Picture:

@@ -45,7 +45,7 @@ def totals_of(comparison: Comparison) -> str:
 
 def kinds_of(comparison: Comparison) -> list[str]:
     """A sentence where the two are of different kinds; else nothing."""
-    old, new = comparison.old.against, comparison.new.against
+    old, new = comparison.old.report.against, comparison.new.report.against
     return [f"Two kinds of machine: {visible(old)} and {visible(new)}."] if old and new and old != new else []
 
 
@@ -64,7 +64,7 @@ def device_of(alike: Sequence[Difference]) -> str:
 
 
 def _score(comparison: Comparison) -> list[str]:
-    old, new = comparison.old, comparison.new
+    old, new = comparison.old.report, comparison.new.report
     if old.score is None or new.score is None or any(each.area == "score" for each in comparison.differences):
         return []
     against = visible(new.against) if old.against == new.against else f"{visible(old.against)}, {visible(new.against)}"
