@@ -15,8 +15,8 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.inventory import Part
 from dgxcheck.facts.missing import BadInput, Json, members_of
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.fleet.document import NotAResult, SharedStrings, parts_of, result_of
-from dgxcheck.fleet.judge import refuse_future
+from dgxcheck.fleet.document import parts_of
+from dgxcheck.fleet.judge import results_of
 from dgxcheck.fleet.node import (
     LEVELS,
     VERDICTS,
@@ -127,22 +127,12 @@ def read(specs: Iterable[str], now_s: float | None = None) -> History:
     visits: list[Visit] = []
     unread: list[Unread] = []
     recorded = 0
-    for document in documents(specs, most=HISTORY_RESULTS):
-        if isinstance(document, Unread):
-            unread.append(document)
-            continue
-        where, body = document
-        try:
-            visit = shortened.visit(body)
-            refuse_future(visit.result, now_s)
-        except NotAResult as error:
-            unread.append(Unread(where, str(error)))
-            continue
-        if not visit.result.live:
+    for where, document, result, _ in results_of(documents(specs, most=HISTORY_RESULTS), unread, now_s):
+        if not result.live:
             recorded += 1
         elif len(visits) < HISTORY_RESULTS:
-            visits.append(visit)
-            gauges.add(visit.at_s, parts_of(body))
+            visits.append(shortened.visit(document, result))
+            gauges.add(visits[-1].at_s, parts_of(document))
         else:
             raise BadInput(f"{where}: more than {HISTORY_RESULTS} results; give a shorter time")
     if recorded:
@@ -161,9 +151,7 @@ class _Shortened:
         kept: Kept = self._known.setdefault((type(value), value if key is None else key), value)
         return kept
 
-    def visit(self, document: Json) -> Visit:
-        """Raises NotAResult."""
-        result, _ = result_of(document, SharedStrings())
+    def visit(self, document: Json, result: Result) -> Visit:
         short = (replace(fault, message="", action="", figure="") for fault in result.faults)
         base = self._one(result.passed, result.group)
         kept = replace(

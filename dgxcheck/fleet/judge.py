@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from time import gmtime, strftime, time
 
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.device_counts import CountDifference, count_differences, rare
-from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
+from dgxcheck.fleet.document import Figures, NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.judged_less import JudgedLess, judged_less
 from dgxcheck.fleet.node import VERDICTS, Node, NodeVerdict, OpenFault, Result, worst
 from dgxcheck.fleet.outliers import FigureColumns, FleetFigure, Outlier, farthest
@@ -109,23 +110,32 @@ def judge(
     shared, columns = SharedStrings(), FigureColumns()
     results: list[Result] = []
     unread: list[Unread] = []
-    for each in documents(specs):
-        if isinstance(each, Unread):
-            unread.append(each)
-            continue
-        where, document = each
-        try:
-            result, figures = result_of(document, shared)
-            refuse_future(result, now_s)
-        except NotAResult as error:
-            unread.append(Unread(where, str(error)))
-            continue
+    for where, _, result, figures in results_of(documents(specs), unread, now_s, shared):
         if wanted and (owner := _called_after(where, wanted)) and not same_node(owner, result.node):
             unread.append(Unread(where, f"a result of {result.node} in a file of {owner}"))
             continue
         columns.add(len(results), result.group, figures)
         results.append(result)
     return fleet_of(results, columns, unread, expected, dated(now_s - max_age_s))
+
+
+def results_of(
+    found: Iterable[tuple[str, Json] | Unread], unread: list[Unread], now_s: float, shared: SharedStrings | None = None
+) -> Iterator[tuple[str, Json, Result, Figures]]:
+    """Where it stands, the document, its result and figures; ``unread`` is given what holds none, or one of the future.
+    Results share their strings where ``shared`` keeps these.
+    """
+    for each in found:
+        if isinstance(each, Unread):
+            unread.append(each)
+            continue
+        try:
+            result, figures = result_of(each[1], shared or SharedStrings())
+            refuse_future(result, now_s)
+        except NotAResult as error:
+            unread.append(Unread(each[0], str(error)))
+            continue
+        yield *each, result, figures
 
 
 @lru_cache(maxsize=8)

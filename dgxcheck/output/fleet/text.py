@@ -27,14 +27,13 @@ def counts(fleet: Fleet) -> str:
     found = [(len(fleet.with_verdict(word)), word) for word in VERDICTS]
     lines = [f"{count} {word}" for count, word in found if count]
     lines += [f"{len(fleet.silent)} without a result"] if fleet.silent else []
-    odd = {name for difference in fleet.device_counts for name in difference.rare}
-    far = {outlier.node for outlier in fleet.outliers}
-    also = f"; {len(odd)} with another number of devices" if odd else ""
-    other = {name for difference in fleet.differences for name in difference.rare}
-    also += f"; {len(other)} with a version that few have" if other else ""
-    also += f"; {len(far)} off the median" if far else ""
-    less = {each.node for each in fleet.judged_less}
-    also += f"; {len(less)} judged by less" if less else ""
+    odd = (
+        ({name for difference in fleet.device_counts for name in difference.rare}, "with another number of devices"),
+        ({name for difference in fleet.differences for name in difference.rare}, "with a version that few have"),
+        ({outlier.node for outlier in fleet.outliers}, "off the median"),
+        ({less.node for less in fleet.judged_less}, "judged by less"),
+    )
+    also = "".join(f"; {len(nodes)} {what}" for nodes, what in odd if nodes)
     return f"{counted(len(fleet.nodes) + len(fleet.silent), 'node')}: {', '.join(lines) or 'no result'}{also}"
 
 
