@@ -19,6 +19,7 @@ from dgxcheck.facts.record import Record, fields, replace
 from dgxcheck.settings import Acknowledgement
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Origin, Source
+from dgxcheck.source.recording.keys import GroupedFacts
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.survey import COUNTERS, Snapshot, survey
@@ -72,12 +73,8 @@ def last_run(source: Source, facts: Snapshot, path: str | None, present: Present
 
     recorder = RecordingSource(source)
     new = survey(recorder, COUNTERS)
-    at_s, date = state_file.now()
-    reading = state_file.Reading(
-        lines=recorder.lines(), at_s=at_s, date=date,
-        boot_id=text_of(facts.known_host.boot_id).strip(),
-        driver=text_of(facts.driver_version).strip(),
-    )  # fmt: skip
+    reading = reading_of(facts, recorder.lines())
+    at_s, date = reading.at_s, reading.date
     place = path or state_file.default_path()
     old, trouble = _earlier(place, asked=path is not None)
     inventories, mark = {} if old is None else dict(old.inventories), host_mark(facts)
@@ -94,7 +91,7 @@ def last_run(source: Source, facts: Snapshot, path: str | None, present: Present
     if base is not None and old is not None:
         counters = _renewed(base, reading) if reading.driver else old
         reading = replace(counters, xids=reading.xids, inventories=reading.inventories, kept=reading.kept, damaged=0)
-    unwritten = "" if reading == old else _written(place, reading)
+    unwritten = "" if reading == old else written(place, reading)
     trouble = "; ".join(filter(None, (trouble, unwritten)))
     if base is None:
         why = "no earlier run" if old is None else "no earlier run with this driver since the last boot"
@@ -103,6 +100,13 @@ def last_run(source: Source, facts: Snapshot, path: str | None, present: Present
     earlier: Snapshot = _sensible(survey(RecordedSource(base.lines, Origin("recording")), COUNTERS))
     growth_since = Growth(old=earlier, new=new, seconds=at_s - base.at_s, how=f"since {base.date}", logged=True)
     return LastRun(growth=growth_since, inventory=kept_counts, kept=before, trouble=trouble)
+
+
+def reading_of(facts: Snapshot, lines: GroupedFacts) -> state_file.Reading:
+    """What is read now, with the boot and the driver that it is of; these are empty where they are not known."""
+    at_s, date = state_file.now()
+    boot_id, driver = text_of(facts.known_host.boot_id).strip(), text_of(facts.driver_version).strip()
+    return state_file.Reading(lines=lines, boot_id=boot_id, driver=driver, at_s=at_s, date=date)
 
 
 def _compared_with(old: state_file.Reading, at_s: float) -> state_file.Reading:
@@ -151,7 +155,7 @@ def _earlier(path: str, asked: bool) -> tuple[state_file.Reading | None, str]:
     return old, f"{path}: {entries} dropped" if old is not None and old.damaged else ""
 
 
-def _written(path: str, reading: state_file.Reading) -> str:
+def written(path: str, reading: state_file.Reading) -> str:
     """Nothing, or why there will be no history."""
     try:
         state_file.write(path, reading)

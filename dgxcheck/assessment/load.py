@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from dgxcheck.assessment import last_run
 from dgxcheck.assessment.host_use import HostWatch
 from dgxcheck.assessment.progress import BurnInProgress, interruptible
 from dgxcheck.assessment.request import Request
@@ -15,7 +16,7 @@ from dgxcheck.checks.engine.growth import duration
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.measurement import Measurement
-from dgxcheck.facts.missing import Json, Missing, text_of
+from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.measure import plan
 from dgxcheck.measure import run as measure_run
@@ -83,17 +84,9 @@ def as_facts(measured: Mapping[str, Json]) -> Measurements:
 
 def save(facts: Snapshot, measured: Mapping[str, Json]) -> None:
     """Leave the figures in the state directory, for ``record``; one that cannot be written is passed over."""
-    at_s, date = state_file.now()
-    boot_id = facts.known_host.boot_id
-    if isinstance(boot_id, Missing):
-        return
-    reading = state_file.Reading(
-        lines=grouped(measured), boot_id=boot_id, driver=text_of(facts.driver_version), at_s=at_s, date=date
-    )  # fmt: skip
-    try:
-        state_file.write(state_file.default_path(state_file.MEASURED), reading)
-    except OSError:
-        return
+    reading = last_run.reading_of(facts, grouped(measured))
+    if reading.boot_id:
+        last_run.written(state_file.default_path(state_file.MEASURED), reading)
 
 
 def _low(findings: tuple[Finding, ...]) -> set[str]:
