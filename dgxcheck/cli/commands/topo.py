@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
@@ -118,6 +119,10 @@ def _lacking(topology: Topology) -> str:
     return topology.headline or "not everything is known of every GPU; see dgxcheck topo"
 
 
+def _spelt(kinds: Iterable[str]) -> str:
+    return ", ".join(_SPELT[kind] for kind in kinds)
+
+
 def _asked(given: dict[str, Any]) -> str:
     """Which one of the questions was put; a usage error where they contradict each other."""
     kinds = [kind for kind in _SPELT if given[kind] is not None and given[kind] is not False]
@@ -127,20 +132,16 @@ def _asked(given: dict[str, Any]) -> str:
     if kind in _ABOUT_GPUS and not given["ids"]:
         raise click.UsageError(f"{_SPELT[kind]} needs -i ID{',ID' if kind == 'gpu_path' else ''}")
     if given["ids"] and kind not in _ABOUT_GPUS:
-        raise click.UsageError(f"-i is valid only with {', '.join(_SPELT[each] for each in _ABOUT_GPUS)}")
+        raise click.UsageError(f"-i is valid only with {_spelt(_ABOUT_GPUS)}")
     if given["form"] == "nvidia-smi" and kind not in _AS_NVIDIA_SMI:
-        raise click.UsageError(
-            f"--format nvidia-smi is valid only with {', '.join(_SPELT[each] for each in _AS_NVIDIA_SMI)}"
-        )
+        raise click.UsageError(f"--format nvidia-smi is valid only with {_spelt(_AS_NVIDIA_SMI)}")
     if given["form"] in _PICTURES and kind not in _DRAWN:
-        drawn = ", ".join(_SPELT[each] for each in _DRAWN)
-        raise click.UsageError(f"--format {given['form']} is valid only with {drawn}")
+        raise click.UsageError(f"--format {given['form']} is valid only with {_spelt(_DRAWN)}")
     if given["form"] in _LAUNCH and kind != "matrix":
         raise click.UsageError(f"--format {given['form']} is about the whole box; leave out {_SPELT[kind]}")
     drawn_path = kind == "path" and given["form"] in _PICTURES
     if given["labels"] and not drawn_path and (given["form"] != "text" or kind not in _LABELLED):
-        spelt = ", ".join(_SPELT[each] for each in _LABELLED)
-        raise click.UsageError(f"--labels is valid only for the text of {spelt}")
+        raise click.UsageError(f"--labels is valid only for the text of {_spelt(_LABELLED)}")
     if given["nvme"] and given["form"] not in _PICTURES:
         raise click.UsageError(f"--nvme is valid only with --format {' or '.join(_PICTURES)}")
     return kind
