@@ -97,7 +97,7 @@ class Snapshot(Record):
 
     @property
     def driver_version(self) -> str | Missing:
-        """As NVML tells it."""
+        """As NVML has it."""
         return self.gpu if isinstance(self.gpu, Missing) else self.gpu.driver_version
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from functools import cache
 from typing import Any
 
 from dgxcheck.facts import nature
@@ -95,6 +96,7 @@ class Host(Record):
     """Seconds since boot; in an LXC container since its start."""
 
 
+@cache
 def unknown_host(gap: Missing) -> Host:
     """A host of which every fact is this gap."""
     of_firmware: dict[str, Any] = dict.fromkeys(fields(Dmi), gap)

@@ -173,16 +173,18 @@ def errors(lines: Lines) -> list[PcieError]:
         elif (lost := given_up(message)) is not None and lost in last:
             found[last[lost]] = replace(found[last[lost]], unrecovered=True)
         elif lost is not None and (worst := next((each for each in waiting if each != "corrected"), None)) is not None:
-            waiting[worst] = _unrecovered(waiting[worst], lost, seconds, message)
+            waiting[worst] = _unrecovered(waiting[worst], lost, seconds, message, True)
         elif lost is not None and found:
-            found[-1] = _unrecovered(found[-1], lost, seconds, message)
+            near = {each.bdf.partition(".")[0] for each in found if seconds - each.seconds <= RECOVERY_S}
+            found[-1] = _unrecovered(found[-1], lost, seconds, message, len(near) == 1)
     return [*found, *waiting.values()]
 
 
-def _unrecovered(error: PcieError, lost: str, seconds: float, message: str) -> PcieError:
+def _unrecovered(error: PcieError, lost: str, seconds: float, message: str, alone: bool) -> PcieError:
+    """The kernel names the port above, whose error is that of the only device that had one."""
     if error.severity == "corrected" or seconds - error.seconds > RECOVERY_S:
         return error
-    if error.bdf == lost or message.endswith("evice recovery failed"):
+    if error.bdf == lost or (alone and message.endswith("evice recovery failed")):
         return replace(error, unrecovered=True)
     more = (lost,) if message.startswith(OF_GPU) and lost not in error.other_gpus else ()
     return replace(error, other_gpus=(*error.other_gpus, *more))

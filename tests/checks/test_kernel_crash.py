@@ -47,7 +47,8 @@ ADAPTER = "mlx5_core 0000:0c:00.0: "
     ("kernel.panic", [(0.06, f"{HE}CPU 0: Machine Check: 0 Bank 4: a600000000020408"),  # left over from the last boot
                       (100.1, f"{PANIC}Fatal machine check")], ["CPUs"]),
     ("kernel.hung-task", [(90.0, f"{ADAPTER}TX timeout detected"), *HUNG], ["0000:0c:00.0", "kernel"]),
-    ("kernel.hung-task", [(90.0, f"{ADAPTER}poll_health:174: device's health compromised"), *HUNG], ["kernel"]),
+    ("kernel.hung-task", [(90.0, f"{ADAPTER}poll_health:174: device's health compromised"), *HUNG],
+     ["0000:0c:00.0", "kernel"]),
     ("kernel.hung-task", [(90.0, f"{ADAPTER}TX timeout detected"), (91.0, f"{ADAPTER}firmware version: 12.28.2006"),
                           *HUNG], ["kernel"]),
 ])  # fmt: skip

@@ -314,6 +314,8 @@ def test_an_error_of_a_port_has_the_gpus_below_it_that_were_lost() -> None:
     error = f"mlx5_core {HCA}: AER: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)"
     (below,) = log((1.0, error), (2.0, rest[-1])).pcie  # the kernel names the bridge above it
     assert (below.bdf, below.unrecovered) == (HCA, True)
+    both = log((1.0, error.replace(HCA, GPU)), (1.5, error), (2.0, rest[-1])).pcie  # below that port?
+    assert [each.unrecovered for each in both] == [False, False]
 
 
 def test_an_error_that_was_announced_counts_once() -> None:

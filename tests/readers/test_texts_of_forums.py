@@ -389,6 +389,8 @@ COMPONENTS = {
         "5e:00.0 Infiniband controller: Mellanox Technologies MT28908 Family [ConnectX-6] (rev ff)\n",
         [("hca/0000.5e.00.0", "inspect")]),
     "an error that its status holds": (STATUS.format("+"), [("gpu/0000:3b:00.0", "inspect")]),
+    "an error that is masked": (
+        STATUS.format("+").replace("\tKernel", "\t\tUEMsk:\tDLP- SDES- TLP- FCP- CmpltTO+ RxOF-\n\tKernel"), []),
     "errors of probing that its status holds": (STATUS.format("-"), []),
     "half of the lanes": (NARROW.format(8), []),
     "a quarter of the lanes of a device without name": (

@@ -91,6 +91,7 @@ NvSwitches:
 """
 GH200 = "GPU 0: NVIDIA GH200 480GB (UUID: GPU-2e2b6342-3996-51b9-5480-e20df571e09c)\n"
 C2C = GH200 + "\t C2C Link 0: 44.712 GB/s\n\t C2C Link 1: {}\n"
+C2C_STATUS = 'DCGM_FI_DEV_C2C_LINK_STATUS{{gpu="{0}",pci_bus_id="0000000{0}:01:00.0",modelName="NVIDIA {1}"}} {2}\n'
 NO_C2C = GH200 + "NVML: Unable to retreive C2C Link information as all links are inActive\n"
 A100 = GH200.replace("GH200 480GB", "A100-SXM4-80GB")
 ONE_LINK = A100 + "NVML: Unable to retrieve NVLink information for link 3 - inActive\n"
@@ -277,8 +278,9 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvidia-smi c2c -s, all links": (NO_C2C, ("fail c2c-down inspect",)),
     "nvidia-smi c2c -s, good": (C2C.format("44.712 GB/s"), ()),
     "dcgm-exporter, C2C": (
-        "".join(f'DCGM_FI_DEV_C2C_LINK_STATUS{{gpu="{gpu}",pci_bus_id="0000000{gpu}:01:00.0",UUID="{gpu}"}} {1 - gpu}\n'
-                for gpu in range(2)), ("warn c2c-down inspect",)),
+        "".join(C2C_STATUS.format(gpu, "GB200", 1 - gpu) for gpu in range(2)), ("warn c2c-down inspect",)),
+    "dcgm-exporter, no C2C": (C2C_STATUS.format(0, "H100 80GB HBM3", 0), ()),
+    "nvidia-smi c2c -s on a line": (C2C.replace("\n\t ", "\t", 1).format("<Inactive>"), ("warn c2c-down inspect",)),
     "nvidia-smi pci": (PCI_COUNTS.format(0, 1), ("warn aer-uncorrectable inspect",)),
     "nvidia-smi pci, good": (PCI_COUNTS.format(0, 0), ()),
     "nvidia-persistenced": ("Failed to query NVIDIA devices. Please ensure that the NVIDIA device files (/dev/nvidia*)"

@@ -130,6 +130,8 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "df in German, room left": (DF.format(97), ()),
     "nvme error-log": (ERROR_LOG, ()),
     "ibstat, a port at a lower rate": (IBSTAT.format(10), ("warn port-slow inspect",)),
+    "ibstat, a rate of thousands of digits": (IBSTAT.format("9" * 5000), ()),
+    "ibstat, two ports of storage": (IBSTAT.format(200) + IBSTAT.format(200).replace("mlx5_", "mlx5_1"), ()),
     "ibstat, ports at one rate": (IBSTAT.format(400), ()),
     "mst status -v, no RDMA device": (MST.format("ConnectX7"), ("warn hca-unlisted inspect",)),
     "mst status -v, none of a DPU": (MST.format("BlueField3"), ()),
@@ -140,6 +142,11 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "dkms status, another kernel, and a module that is loaded": (DKMS + LOADED, ()),
     "dkms status, the kernel that runs": (DKMS + DIFFERS, ()),
     "modinfo, another version": (LOADED + "version:        535.183.01\n", ("warn driver-mismatch inspect",)),
+    "modinfo, of the next kernel": (
+        LOADED + "Linux a 6.8.0-55-generic #57 SMP\n"
+        "filename:       /lib/modules/6.8.0-60-generic/updates/nvidia.ko.zst\nversion:        535.183.01\n", ()),
+    "modinfo, of another module": (
+        LOADED + "filename:       /lib/modules/6.8.0-60-generic/i40e.ko\nversion:        535.104\n", ()),
     "modinfo, the same version": (LOADED + "version:        535.161.08\n", ()),
     "the log of HPE's iLO with numbers, repaired": (IML, ()),
     "the log of HPE's iLO with numbers": (IML.replace("Repaired", "Critical"), ("warn test-failed inspect",)),

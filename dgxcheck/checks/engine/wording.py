@@ -36,5 +36,3 @@ def against(measured: object, expected: object, unit: str) -> str:
     if measured < expected:
         return f"{measured:g} of {expected:g} {unit}".rstrip()
     return f"{measured:g} {unit}".rstrip() + (f", limit {expected:g}" if expected else "")
-
-

@@ -181,8 +181,10 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
         # NVML counts GPUs that this user may not open, too (nvmlDeviceGetCount_v2)
         allowed = not in_container(box) and driver == "nvidia" and all_open
         is_this = len(_unlisted_gpus(box)) - len(gone) <= len(refused) and len({gap.code for gap in refused}) == 1
-        is_this &= (allowed and bool(box.nvml.gpus)) or refused[0].code != NvmlReturn.UNKNOWN
-        return not_opened(refused[0], is_this) if allowed or refused[0].gap is not Gap.DENIED else unjudged(refused[0])
+        says_why = refused[0].code != NvmlReturn.UNKNOWN or (allowed and bool(box.nvml.gpus))
+        if not allowed and refused[0].gap is Gap.DENIED:
+            return unjudged(refused[0])
+        return not_opened(refused[0], is_this and says_why)
     if lost and len(_unlisted_gpus(box)) <= len(lost) and _may_be_of_nvidia(gpu):
         return _gpu_lost(f"lost, NVML cannot open it; {lost[0]}", lost)
     if isinstance(driver, Missing) and (driver.gap is Gap.UNRECORDED or in_container(box)):

@@ -42,7 +42,7 @@ _LOCKED = (
     " for a later release of that driver or of the kernel; where a CPU does not come back, drain and reboot"
 )
 _LESS_MEMORY = "find what takes the memory (ps, slabtop, /dev/shm) and limit it, or give jobs less"
-_AFTER_A_RESET = ", Fabric Manager from Hopper on once no job runs and nvidia-smi -r has reset all GPUs"
+_AFTER_A_RESET = "; from Hopper on start Fabric Manager once no job runs and nvidia-smi -r has reset all GPUs"
 """DU-09883; https://github.com/NVIDIA/nccl/issues/1488"""
 _OPEN_FILES = (
     "find which program holds them (/proc/sys/fs/file-nr, lsof) and restart it; raise fs.file-max only where that many"

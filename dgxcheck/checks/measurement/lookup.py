@@ -221,9 +221,12 @@ def pairs(box: Box, figures: Figures, kinds: Sequence[str]) -> list[tuple[str, s
     return sorted(((a, b) for a, b in ordered), key=lambda pair: (ids.index(pair[0]), ids.index(pair[1])))
 
 
+_MOST = 1e300
+
+
 def number(value: object) -> float | None:
     """A number in what else is recorded of a measurement; None for anything else."""
-    return float(value) if is_number(value) else None
+    return float(value) if is_number(value) and abs(value) < _MOST else None
 
 
 def evidence(row: Measurement) -> Evidence:

@@ -223,8 +223,6 @@ def _summary(report: HealthReport) -> list[str]:
     ]
 
 
-
-
 def healthmon(report: HealthReport) -> str:
     """A line per finding, the worst first; then healthmon's totals."""
     findings = report.assessment.findings

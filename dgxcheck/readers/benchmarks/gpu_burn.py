@@ -98,11 +98,12 @@ def _progress(gpus: dict[int, _Gpu], match: re.Match[str]) -> None:
         one.done = max(one.done, int(done["count"]))
         one.rate = int(done["rate"]) or one.rate
     for index, errors in enumerate(_ERRORS.finditer(match["errors"])):
-        one = gpus.get(index, _Gpu())
+        if (of := gpus.get(index)) is None:
+            continue
         if errors["mark"] == "DIED":
-            one.died = True
+            of.died = True
         else:
-            one.errors = max(one.errors, abs(int(errors["count"])))
+            of.errors = max(of.errors, abs(int(errors["count"])))
 
 
 def _judge_burn(reports: Reports, gpus: Mapping[int, _Gpu], names: Mapping[int, str], why: str) -> None:

@@ -132,6 +132,10 @@ def section(gpu: Gpu) -> GpuDump:
     return GpuDump(as_bdf(gpu.bdf or "") or NOWHERE, {**fields, "": ""}, gpu.index)
 
 
+_COHERENT = LazyPattern(r"\bG[HB]\d{2,3}\b")
+"""A GPU beside its Grace; others have no C2C link that could be up."""
+
+
 def report(reports: Reports, gpu: Gpu) -> None:
     """The last Xid, which DCGM keeps until it is restarted, and totals of NVLink errors, which may be old."""
     for path, value in gpu.values.items():
@@ -139,7 +143,7 @@ def report(reports: Reports, gpu: Gpu) -> None:
             text = f"NVLink {path.removeprefix(_NVLINK)} since the last reset: {value:.0f}"
             outcome, fault = _OF_TOTALS.get(path, ("note", None))
             reports.add(f"GPU{gpu.index}", path.replace(" ", "-").lower(), outcome, fault, text)
-    if gpu.values.get(_C2C) == 0:
+    if gpu.values.get(_C2C) == 0 and _COHERENT.search(gpu.model):
         reports.add(f"GPU{gpu.index}", "c2c", "warn", Fault.C2C_DOWN, "its C2C link is inactive")
     if number := int(gpu.values.get(XID, 0)):
         outcome, fault = of_xid(number, gpu.model)

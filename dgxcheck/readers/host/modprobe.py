@@ -180,24 +180,27 @@ def read_built(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     that runs, where none is loaded, or another version on disk than is loaded.
     """
     part = ToolPart(BUILT)
-    rows, kernels, versions = [], set[str](), dict[str, str]()
+    rows, kernels, versions, is_own = [], set[str](), dict[str, str](), True
     for number, text in numbered(lines):
         if row := _BUILT.fullmatch(text):
             rows += [row] if _OF_THE_DRIVER.fullmatch(row["module"]) else []
             part.lines.add(number)
         elif match := _RUNS.fullmatch(text):
             kernels.add(match["kernel"] or match["own"])
+            is_own |= match["own"] is not None
             part.beside.add(number)
-        elif match := _VERSION.fullmatch(text):
+        elif text.startswith("filename:"):
+            is_own = False
+        elif (match := _VERSION.fullmatch(text)) and (is_own or match["loaded"]):
             versions |= {name: version for name, version in match.groupdict().items() if version}
             part.lines.add(number)
     loaded, on_disk = versions.get("loaded"), versions.get("on_disk")
-    runs = kernels.pop() if len(kernels) == 1 else ""
+    runs = next(iter(kernels)) if len(kernels) == 1 else ""
     if not loaded and rows and not any(row["state"] == "installed" and runs in ("", row["kernel"]) for row in rows):
         has = ", ".join(f"{row['version']} is {row['state']}{f' for {kernel}' if (kernel := row['kernel']) else ''}"
                         for row in rows[:3])  # fmt: skip
         text = f"no nvidia module is installed{f' for kernel {runs}' if runs else ''}: {has}"
         part.add(HOST, "dkms", "warn", Fault.MODULE_NOT_BUILT, text)
-    elif loaded and on_disk and loaded != on_disk:
+    elif loaded and on_disk and loaded != on_disk and len(kernels) < 2:
         part.add(HOST, "version", "warn", Fault.DRIVER_MISMATCH, f"{loaded} is loaded, {on_disk} is on disk")
     return part.imported()

@@ -50,7 +50,8 @@ _BEFORE = LazyPattern(
     r"|.{0,400}(?:\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?|\[ {0,12}\d{1,10}\.\d{1,9}\]|\[\.{2,4}\])"
     r"[\]:,|]{0,3}(?: \|)?(?: {1,4}[\w.-]{1,255}:?)?(?: {1,4}[a-z]{2,8}: {1,12}[a-z]{2,9}:)?(?: {1,4}kernel:)? {0,4}"
     r"|[\s>]{0,12}(?:\[XID found\] \([\w ]{1,40}\) \"|\|(?:[^|]{0,80}\|){0,4} {0,8})"
-    r"|.{0,300}(?:\"(?:log|message|msg|line)\": {0,2}|\d\d:\d\d:\d\d\"?(?:,\"?[\w.-]{1,64}\"?){0,3},)\"(?:kernel: ?)?"
+    r"|(?:[\s>*+/#-]{0,12}\{(?:.{0,300}[,{] {0,2})?\"(?:log|message|msg|line)\": {0,2}"
+    r"|.{0,300}\d\d:\d\d:\d\d\"?(?:,\"?[\w.-]{1,64}\"?){0,3},)\"(?:kernel: ?)?"
     r"|[A-Za-z][\w.-]{0,60}\d[\w.-]{0,20}: {1,4}"
 )
 """What may precede a message: nothing, a stamp with host and facility, cells of a table, a member of JSON, a cell of
@@ -71,7 +72,7 @@ _FRAMED = LazyPattern(
     rf"(?P<row>{_STAMP} .{{1,2000}})"
 )
 """A row with the kernel's time behind the name of a file or host, a bar, a quotation mark, another time, or a prompt
-on a serial console."""
+or sentence on a serial console."""
 _NEXT_ROW = LazyPattern(rf"\\n(?={_STAMP} )", "\\n")
 
 

@@ -42,6 +42,7 @@ _ADAPTER = 0x15B3, 0x02
 _LOST_OF = {(0x10DE, 0x03): ("GPU", Fault.GPU_LOST), _ADAPTER: ("adapter", Fault.HCA_LOST)}
 """By vendor and base class."""
 _ERRORS = LazyPattern(r"UESta:\s.{20,200}", "UESta:")
+_MASKED = LazyPattern(r"UEMsk:\s.{20,200}", "UEMsk:")
 _ERROR = LazyPattern(r"(?<!\w)(?:DLP|TLP|FCP|CmpltTO|RxOF|MalfTLP|ECRC)(?=\+)")
 """Uncorrectable errors that stand until they are cleared. Probing at boot leaves the others, and a reset SDES."""
 _ABSENT: Json = {"missing": "absent"}
@@ -88,7 +89,8 @@ def files(functions: Mapping[str, Function], tree: Tree | None, whole: bool, cut
 
 
 def _uncorrected(function: Function) -> str:
-    return ", ".join(_ERROR.findall(next(filter(_ERRORS.fullmatch, function.details), "")))
+    found, masked = (_ERROR.findall(next(filter(form.fullmatch, function.details), "")) for form in (_ERRORS, _MASKED))
+    return ", ".join(name for name in found if name not in masked)
 
 
 def _lost(function: Function) -> tuple[int, int] | None:

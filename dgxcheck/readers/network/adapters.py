@@ -202,7 +202,8 @@ def read_mst(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     without: dict[str, str] = {}
     kinds = set[str]()
     for row in part.matches(_ROW, numbered(lines), beside=_MST_HEAD):
-        bdf = as_bdf(row["bdf"] if row["bdf"].count(":") == 2 else f"0000:{row['bdf']}") or ""
+        if (bdf := as_bdf(row["bdf"] if row["bdf"].count(":") == 2 else f"0000:{row['bdf']}")) is None:
+            continue
         if row["name"]:
             kinds.add(row["kind"])
             part.found[f"{PCI_OF} {row['name']}"] = bdf

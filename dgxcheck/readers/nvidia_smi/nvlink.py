@@ -12,7 +12,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.layout.lines import is_cut
 from dgxcheck.readers.model import Imported, Reports, ToolPart
 from dgxcheck.readers.nvidia_smi.topo import bare
-from dgxcheck.readers.values import gpu, numbered
+from dgxcheck.readers.values import gpu, integer, numbered
 
 TOOL = "nvidia-smi -L"
 _LIST_GPU = LazyPattern(
@@ -189,7 +189,7 @@ def read_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 _C2C = LazyPattern(
-    r"(?:GPU \d{1,2}: .{1,120}\(UUID: .{1,60}\)\s{1,4})?C2C Link (?P<link>\d{1,2}): (?P<is>.{1,60})"
+    r"(?:GPU (?P<gpu>\d{1,2}): .{1,120}\(UUID: .{1,60}\)\s{1,4})?C2C Link (?P<link>\d{1,2}): (?P<is>.{1,60})"
     r"|NVML: Unable to retr\w{4} C2C link information (?:for link (?P<one>\d{1,2}) -|as (?P<all>all) links are)"
     r" inactive|No Devices support C2C\.",
     flags=re.IGNORECASE,
@@ -199,17 +199,18 @@ _C2C = LazyPattern(
 def read_c2c(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``nvidia-smi c2c -s``: links between a GPU and its CPU that are off; of ``-e`` nothing, replays lose no data."""
     part = ToolPart("nvidia-smi c2c")
-    gpu = _Gpu()
-    off: dict[str, list[str]] = {}
+    whose = _Gpu()
+    off: dict[str, dict[str, None]] = {}
     for number, line in numbered(lines, bare):
-        if gpu.begins(number, line, line):
-            continue
         if match := _C2C.fullmatch(line):
-            part.lines |= {number, gpu.at} - {-1}
-            if match["one"] or match["all"] or (match["is"] or "").strip("<>") == "inactive":
-                off.setdefault(gpu.name or nameless(0), []).append(match["link"] or match["one"] or match["all"])
+            part.lines |= {number, whose.at} - {-1}
+            whose.name = f"GPU{int(match['gpu'])}" if match["gpu"] else whose.name
+            if match["one"] or match["all"] or (match["is"] or "").strip("<>").lower() == "inactive":
+                off.setdefault(whose.name or nameless(0), {})[match["link"] or match["one"] or match["all"]] = None
+        else:
+            whose.begins(number, line, line)
     for name, links in off.items():
-        whole = links == ["all"]
+        whole = [*links] == ["all"]
         text = "no C2C link is active" if whole else f"inactive C2C links: {', '.join(links)}"
         part.add(name, "links", "fail" if whole else "warn", Fault.C2C_DOWN, text)
     return part.imported()
@@ -225,16 +226,16 @@ _PCI = LazyPattern(
 def read_pci(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``nvidia-smi pci -gErrCnt``: replays as NVML counts them, and fatal errors; probing at boot makes the others."""
     part = ToolPart("nvidia-smi pci")
-    gpu = _Gpu()
+    whose = _Gpu()
     for number, line in numbered(lines, bare):
-        if gpu.begins(number, line, line) or not (match := _PCI.fullmatch(line)):
+        if whose.begins(number, line, line) or not (match := _PCI.fullmatch(line)):
             continue
-        part.lines |= {number, gpu.at} - {-1}
-        count = int(match["count"] or 0)
-        if match["name"] == "REPLAY_COUNTER" and gpu.name:
-            part.found[f"nvml nvmlDeviceGetPcieReplayCounter {unplaced(int(gpu.name[3:]))}"] = count
+        part.lines |= {number, whose.at} - {-1}
+        count = integer(match["count"] or "", 1 << 32)
+        if match["name"] == "REPLAY_COUNTER" and count is not None and (index := gpu(whose.name[3:])) is not None:
+            part.found[f"nvml nvmlDeviceGetPcieReplayCounter {unplaced(index)}"] = count
         elif match["name"] == "FATAL_ERROR" and count:
-            part.add(gpu.name or nameless(0), "fatal", "warn", Fault.AER_UNCORRECTABLE, f"fatal PCIe errors: {count}")
+            part.add(whose.name or nameless(0), "fatal", "warn", Fault.AER_UNCORRECTABLE, f"fatal PCIe errors: {count}")
     return part.imported()
 
 
