@@ -28,10 +28,16 @@ COVERED_ELSEWHERE = {
     "geforce-x4-own-fans-stalled": {("thermal.outlier", "0000:23:00.0")},
     "dgx-1-v100-no-gpu-starts": {("tools.reports", "")},
     "dgx-b200-no-mlx5-ib": {("pcie.uniform", f"0000:0{bus}:00.{number}") for bus in (5, 6) for number in (0, 1)},
+    **{name: {("tools.reports", bdf)} for name, bdf in (
+        ("dgx-1-v100-port-1x", "0000:0c:00.0"), ("dgx-1-v100-port-fdr", "0000:0c:00.0"),
+        ("dgx-h100-port-200", "0000:4f:00.0"), ("dgx-b200-port-200", "0000:4f:00.0"),
+        ("dgx-b300-port-400", "0000:97:00.0"), ("gb300-nvl72-port-400", "0002:03:00.0"),
+    )},
 }
 """The odd port is a finding of its own where the peer-to-peer status is not known, and so is the hot GPU where no
 target of its fans is; nvidia-smi's own words for a driver that started no GPU are in a report alone. Of the B200,
-without RDMA devices VPD alone tells the bridges to the NVSwitches from HCAs, and a report has none."""
+without RDMA devices VPD alone tells the bridges to the NVSwitches from HCAs, and a report has none. The
+rate of a port that is slower than its siblings stands there as ibstat prints it, without lanes."""
 BAD = ("warn", "fail", "unknown")
 
 
