@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from typing import Any
 
 import conditions
 import pytest
@@ -31,11 +32,11 @@ def test_what_was_never_varied(
     monkeypatch.setattr(conditions, "_PLACES", places)
     monkeypatch.setattr(conditions, "SEEN", [])
     tree = ast.fix_missing_locations(conditions.Watched("a.py").visit(ast.parse(CODE)))
-    space: dict[str, object] = {"__conditions__": sys.modules["conditions"]}
+    space: dict[str, Any] = {"__conditions__": sys.modules["conditions"]}
     exec(compile(tree, "a.py", "exec"), space)
-    plain: dict[str, object] = {}
+    plain: dict[str, Any] = {}
     exec(CODE, plain)
     for call in calls:
-        assert space["judged"](*call) == plain["judged"](*call)  # type: ignore[operator]
+        assert space["judged"](*call) == plain["judged"](*call)
     found = conditions.unvaried(dict(zip(places, conditions.SEEN, strict=True)))
     assert {f"{text}: {what}" for _, _, what, text in found} == expected

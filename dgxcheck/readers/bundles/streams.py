@@ -112,15 +112,16 @@ class Stream:
         while True:
             at = self._data.find(magic)
             if at >= 0:
-                self.damaged |= self._data[:at].strip(b"\0") != b""
+                self.damaged = self.damaged or self._data[:at].strip(b"\0") != b""
                 self._data = self._data[at:]
                 return True
             keep = self._data[-len(magic) + 1 :]
             more = self._read(_CHUNK)
             if not more:
-                self.damaged |= self._data.strip(b"\0") != b""
+                self.damaged = self.damaged or self._data.strip(b"\0") != b""
                 return False
-            self.damaged |= self._data[: len(self._data) - len(keep)].strip(b"\0") != b""
+            passed = self._data[: len(self._data) - len(keep)]
+            self.damaged = self.damaged or passed.strip(b"\0") != b""
             self._data = keep + more
 
 
