@@ -187,7 +187,9 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     *(((f"{driver} {NOWHERE}: {words}",), "kernel.hot-plug", Fault.UNPLUGGED) for driver, words in (
         ("vfio-pci", "not ready 65535ms after FLR; giving up"),
         ("vfio-pci", "Unable to change power state from D3cold to D0, device inaccessible"),
-        ("nvme", "can't change power state from D3cold to D0 (config space inaccessible)"))),
+        ("nvme", "can't change power state from D3cold to D0 (config space inaccessible)"),
+        ("ixgbe", "Adapter removed"), ("igb", "PCIe link lost"))),
+    ((f"igc {NOWHERE} eno1: PCIe link lost, device now detached",), "kernel.hot-plug", Fault.UNPLUGGED),
     ((f"pci {NOWHERE}: [10de:2331] type 00 class 0x030200 PCIe Endpoint",
       f"vfio-pci {NOWHERE}: not ready 65535ms after bus reset; giving up"), "kernel.off-bus", Fault.GPU_LOST),
     (("DMAR: [DMA Write] Request device [0a:00.0] fault addr f7c4a000 [fault reason 05] PTE Write access is not set",),

@@ -8,10 +8,11 @@ from dgxcheck.facts.record import Record, replace
 
 Kind = Literal[
     "gpu", "gpus", "hca", "port", "link", "switch", "board", "nvlink", "nvswitch", "path", "slot",
-    "socket-interconnect", "host-bridge", "socket", "driver", "bridge", "subnet-manager", "fabric", "host", "disk",
-    "interface",
+    "socket-interconnect", "host-bridge", "socket", "driver", "bridge", "function", "subnet-manager", "fabric", "host",
+    "disk", "interface",
 ]  # fmt: skip
-"""``link``: a PCIe link; ``path``: peer access of two GPUs; ``bridge``: one PCI bridge port; ``gpus``: all of them."""
+"""``link``: a PCIe link; ``path``: peer access of two GPUs; ``bridge``: one PCI bridge port; ``function``: what else
+is on PCI, or what that is not known of; ``gpus``: all of them."""
 Key = tuple[str, str, str]
 
 

@@ -20,6 +20,8 @@ _SUPPLY: Steps = ("inspect", "replace", "contact-vendor")
 """Of the power supply, which is the owner's to replace; the GPU obeys the signal and is not at fault."""
 
 _RESTART: Steps = ("change-setting", "reboot")
+_FUNCTION: Steps = ("inspect", "power-cycle", "contact-vendor")
+"""No slot, cable or board is known of it."""
 _MODE: Steps = ("change-setting", "reset-gpu")
 _ALL_GPUS: Steps = ("reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor")
 _SET_AT_BOOT = (
@@ -49,6 +51,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("board", "cooling"): _COOLING,
     ("board", "power supply"): _SUPPLY,
     ("link", ""): LINK_STEPS, ("switch", ""): LINK_STEPS, ("bridge", ""): LINK_STEPS,
+    ("function", ""): _FUNCTION,
     ("nvlink", ""): _GPU,
     ("nvswitch", ""): _ALL_GPUS,
     ("path", ""): _RESTART, ("host-bridge", ""): _RESTART, ("host-bridge", PEER_TRAFFIC): _RESTART,
@@ -171,6 +174,8 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
         causing -= {Fault.NVLINK_DOWN}  # switched off by software, which is no fault of the link
     if causing >= {Fault.PORT_DISABLED, Fault.PORT_MODULE}:  # a module with an error keeps its port down
         return ("inspect", *Fault.PORT_DISABLED.steps)
+    if component.kind == "function" and causing and all("reseat" in fault.steps for fault in causing):
+        return _FUNCTION
     ordered = sorted(causing, key=EVERY_FAULT.index)
     if causing and all(fault.alone for fault in causing):
         return ordered[0].steps

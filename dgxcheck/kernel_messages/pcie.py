@@ -55,8 +55,13 @@ def silent_forms(before: str) -> tuple[Form, ...]:
     )  # fmt: skip
 
 
-_SILENT = silent_forms(rf"(?!nvidia |mlx5_core |pcieport ){DEVICE}")
-"""Of any other driver's device; that of vfio-pci can be of any kind."""
+_SILENT = (
+    *silent_forms(rf"(?!nvidia |mlx5_core |pcieport ){DEVICE}"),
+    Form("PCIe link lost", "(?:$|, device now detached$)", rf"ig[bc] (?P<bdf>{PATTERN})(?: [\w.-]{{1,15}})?: "),
+    Form(": Adapter removed", "$", rf"ixgbe (?P<bdf>{PATTERN})"),
+)
+"""Of any other driver's device; that of vfio-pci can be of any kind. Ethernet drivers detach one whose registers read
+as ones (igc_rd32, igb_rd32, ixgbe_remove_adapter)."""
 _UNTRAINED = Form(": retraining failed", "$", before=rf"(?:pcieport|pci) (?P<port>{PATTERN})")
 """After ``broken device, retraining non-functional downstream link at 2.5GT/s`` (``pcie_failed_link_retrain``)."""
 _OF_SLOT = rf"pcie(?:port (?P<port>{PATTERN}): (?:DPC: |pciehp: )?|hp (?P<old>{PATTERN}):pcie\d{{1,4}}: )"

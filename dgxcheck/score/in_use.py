@@ -33,7 +33,7 @@ _OF_SOME = ("cooling", "power supply", "physical host")
 _EVERYWHERE = ("driver", "gpus", "host", "nvswitch", "slot", "socket-interconnect")
 """What all GPUs are served by."""
 _OF_A_KIND: Mapping[str, tuple[Area, ...]] = {
-    "link": ("pcie",), "bridge": ("pcie",), "path": ("pcie",), "socket-interconnect": ("pcie",),
+    "link": ("pcie",), "bridge": ("pcie",), "function": ("pcie",), "path": ("pcie",), "socket-interconnect": ("pcie",),
     "nvlink": ("nvlink",), "nvswitch": ("nvlink",),
 }  # fmt: skip
 """Of other components; behind a switch, a board or a socket nothing works without it."""

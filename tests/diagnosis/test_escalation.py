@@ -72,6 +72,8 @@ def of(kind: Kind, part: str, *faults: FaultKind) -> list[Step]:
         ("port", "", {Fault.PORT_DISABLED, Fault.PORT_MODULE}, ["inspect", "change-setting", "reseat", "replace"]),
         ("hca", "", {Fault.HCA_NOT_STARTED}, ["load-module", "power-cycle", "reseat", "replace"]),
         ("subnet-manager", "", {Fault.NO_SUBNET_MANAGER}, ["inspect", "restart-service"]),
+        ("bridge", "", {Fault.AER_LOGGED}, ["inspect", "power-cycle", "reseat", "field-diagnostic", "replace"]),
+        ("function", "", {Fault.AER_LOGGED}, ["inspect", "power-cycle", "contact-vendor"]),
         ("host", "memlock limit", {Fault.MEMLOCK}, ["change-setting"]),
         ("host", "programs with another driver library", {Fault.CLIENT_MISMATCH}, ["stop-jobs"]),
     ],

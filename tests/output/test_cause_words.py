@@ -20,6 +20,7 @@ from dgxcheck.output.health.instructions import confidence_text
         (Component(kind="gpus", name="GPUs", part="ECC mode"), "ECC mode of all GPUs"),
         (Component(kind="nvlink", name="GPU2 - GPU3", bdf="x", peer_bdf="y"), "NVLinks GPU2 - GPU3"),
         (Component(kind="bridge", name="0000:09:08.0", bdf="0000:09:08.0"), "PCIe port 0000:09:08.0"),
+        (Component(kind="function", name="0000:00:1f.6", bdf="0000:00:1f.6"), "PCI function 0000:00:1f.6"),
         (host_part("memory", "mc2"), "memory at mc2 of the host"),
         (host_part("cooling"), "cooling of the host"),
         (DRIVER, "the NVIDIA driver"),

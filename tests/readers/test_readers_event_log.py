@@ -268,7 +268,7 @@ def test_rows_of_rasdaemon_name_device_cpu_and_bank() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bdf", "component"), [("0000:06:00.0", "link/0000:06:00.0"), ("0000:d9:01.0", "bridge/0000:d9:01.0")]
+    ("bdf", "component"), [("0000:06:00.0", "link/0000:06:00.0"), ("0000:d9:01.0", "function/0000:d9:01.0")]
 )
 def test_an_error_of_pcie_is_of_the_device_that_rasdaemon_names(bdf: str, component: str, tmp_path: Path) -> None:
     row = f"1 2020-04-17 23:00:37 +0000 {bdf} Uncorrected (Fatal) error: Completion Timeout"
@@ -277,7 +277,7 @@ def test_an_error_of_pcie_is_of_the_device_that_rasdaemon_names(bdf: str, compon
     file.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", "facts": {}, "add": added}))
     (cause,) = judged(str(file))[1]["causes"]
     assert f"{cause['component']['kind']}/{cause['component']['bdf']}" == component
-    assert ("aer_dev_*" in cause["actions"][0]["text"]) is component.startswith("bridge")
+    assert ("aer_dev_*" in cause["actions"][0]["text"]) is component.startswith("function")
 
 
 def test_sensors_of_a_bmc() -> None:

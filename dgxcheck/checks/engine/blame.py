@@ -11,8 +11,9 @@ from itertools import islice
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Subject
-from dgxcheck.components.component import DRIVER, Component, host_part
+from dgxcheck.components.component import DRIVER, Component, Kind, host_part
 from dgxcheck.components.locate import all_gpus, device_part, links_above, links_at
+from dgxcheck.facts.ids import PCI_BRIDGE
 from dgxcheck.topology.model import Device
 
 Blames = Callable[[Box, Subject, Judgement], Iterable[Component]]
@@ -30,8 +31,14 @@ def component_of(box: Box, subject: Subject, part: str = "") -> Component:
     """The subject as a component, or a part of it."""
     if (device := device_of(box, subject)) is not None:
         return device_part(box, device, part)
-    kind = "bridge" if subject.kind == "pci" else subject.kind
+    kind = _kind_on_pci(box, subject) if subject.kind == "pci" else subject.kind
     return Component(kind=kind, name=subject.name, bdf=subject.bdf, part=part)
+
+
+def _kind_on_pci(box: Box, subject: Subject) -> Kind:
+    function = box.topology.functions.get(subject.bdf or "")
+    code = None if function is None else function.class_code
+    return "bridge" if isinstance(code, int) and code >> 8 == PCI_BRIDGE else "function"
 
 
 def itself(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:

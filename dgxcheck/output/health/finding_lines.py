@@ -15,7 +15,7 @@ _NOUNS: dict[str, str] = {
     "link": "PCIe link", "nvlink": "NVLinks", "nvswitch": "NVSwitch", "port": "port", "hca": "HCA", "driver": "the",
     "host": "the", "gpus": "all", "disk": "disk", "interface": "interface", "path": "P2P path", "board": "board",
     "subnet-manager": "subnet manager", "host-bridge": "host bridge", "bridge": "PCIe port", "socket": "socket",
-    "socket-interconnect": "interconnect of", "switch": "PCIe switch", "fabric": "the",
+    "function": "PCI function", "socket-interconnect": "interconnect of", "switch": "PCIe switch", "fabric": "the",
 }  # fmt: skip
 _OWN_NAMES = {
     "network of NCCL": "NCCL's network", "results of NCCL": "NCCL's results", "settings of NCCL": "NCCL's settings",
