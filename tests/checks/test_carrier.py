@@ -45,10 +45,10 @@ def test_between_two_readings(
     assert carriers(tmp_path, base, {}, {name: now}, {name: later}) == due
 
 
-@pytest.mark.parametrize(("logged", "due"), [(0, []), (5, []), (6, ["eth0"])])
+@pytest.mark.parametrize(("logged", "due"), [(0, []), (6, []), (50, []), (51, ["eth0"])])
 def test_what_its_driver_did_not_log_was_the_driver_itself(logged: int, due: list[str], tmp_path: Path) -> None:
-    """As for a new MTU, or another number of channels."""
-    lines = {DAY_S + n * 6 * HOUR_S: E1 for n in range(logged)}
+    """As for a new MTU, or another number of channels: it is the link only if that went down five times a day, too."""
+    lines = {HOUR_S + n * 4 * HOUR_S: E1 for n in range(logged)}
     assert carriers(tmp_path, "dgx-b300", lines, {"eth0": "100"}, {}) == due
 
 

@@ -180,10 +180,10 @@ def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgem
     if (grown := _grown(box, interface)) is not None and rate(*grown, DAY_S) > limit:
         number, growth = grown
         logged = _logged(box, interface, growth.seconds) if growth.logged else None
-        if logged is None or logged > limit:
+        if logged is None or rate(logged, growth, DAY_S) > limit:
             return _often(interface, number, limit, _by_whom(growth.how, logged), evidence)
     since, logged = flood(box, lost, None, limit, DAY_S), _logged(box, interface, uptime(box))
-    if since is not None and (logged is None or logged > limit):
+    if since is not None and (logged is None or flood(box, logged, None, limit, DAY_S)):
         return _often(interface, lost, limit, _by_whom(since, logged), evidence)
     if since is not None:
         message = f"lost its carrier {counted(lost, 'time')}, {logged} of them by the link, as its driver logs those"
