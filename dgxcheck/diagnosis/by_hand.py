@@ -279,7 +279,7 @@ def _kernel_name(component: Component) -> str:
     id in the name of what a tool reports has dots, a device of mst no path."""
     name = re.sub(r"^([0-9a-f]{4})\.([0-9a-f]{2})\.(?=[0-9a-f]{2}\.)", r"\1:\2:", component.name.partition("/")[0])
     name = f"/dev/mst/{name}" if "_pci" in name else name
-    return name if re.match(r"mlx\d_|ib[psP]\d|roce|/dev/mst/|[\da-f]{4}:", name) else ""
+    return name if re.match(r"mlx\d_|ib(?:[opsP]\d|x[\da-f])|roce|/dev/mst/|[\da-f]{4}:", name) else ""
 
 
 def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
