@@ -45,8 +45,12 @@ _Found = tuple[_Key, Mapping[str, str], Record]
 def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
     """Facts of devices and parts on both sides; boards that were replaced have no history."""
     renamed, continues = _renamed(old, new, devices), same_boot(old, new)
+    moved = {pair.new.bdf for pair in devices.devices if pair.old and pair.new and pair.old.bdf != pair.new.bdf}
     for keys, was, now in pairs(old.snapshot, new.snapshot, renamed):
-        yield from _of_record(was, now, device_name(new.topology, keys), _bdf(new.topology, now, keys), continues)
+        has_moved = not moved.isdisjoint(keys.values())
+        if not (has_moved and "b" in keys):  # what two GPUs are to one another follows from their places
+            name, bdf = device_name(new.topology, keys), _bdf(new.topology, now, keys)
+            yield from _of_record(was, now, name, bdf, continues, has_moved)
     yield from _parts(_records(old.snapshot, renamed), _records(new.snapshot, {}))
 
 
@@ -106,10 +110,12 @@ def _is_compared(row: Fact) -> bool:
     return is_inside(row) or row.nature in COMPARED or row.nature == "counter" or "kept" in row.more
 
 
-def _of_record(old: Record, new: Record, device: str, bdf: str | None, continues: bool) -> Iterator[Difference]:
+def _of_record(
+    old: Record, new: Record, device: str, bdf: str | None, continues: bool, has_moved: bool
+) -> Iterator[Difference]:
     before = {name: value for name, _, value in leaves(old, _is_compared)}
     for name, of, now in leaves(new, _is_compared):
-        if name not in before or _is_left_out(of, old, new):
+        if name not in before or _is_left_out(of, old, new) or (has_moved and of[-1].nature == "place"):
             continue
         was = before[name]
         if of[-1].nature == "counter":

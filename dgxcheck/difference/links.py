@@ -51,8 +51,17 @@ Ends = tuple[str, str]
 
 
 def nvlinks(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
-    """Every pair of GPUs of both sides; a link counts if both of its ends report it up."""
-    bdfs = {pair.old.bdf: pair.new.bdf for pair in devices.gpus if pair.old and pair.new}
+    """Every pair of GPUs of both sides; a link counts if both of its ends report it up.
+
+    A baseboard wires its sockets: of GPUs that changed places those in the same place are compared where that explains
+    more.
+    """
+    boards = {pair.old.bdf: pair.new.bdf for pair in devices.gpus if pair.old and pair.new}
+    ways = [boards, *([{bdf: bdf for bdf in boards}] if {*boards} == {*boards.values()} else [])]
+    yield from min(([*_nvlinks(old, new, bdfs)] for bdfs in ways), key=len)
+
+
+def _nvlinks(old: Side, new: Side, bdfs: Mapping[str | None, str | None]) -> Iterator[Difference]:
     before, after = _counted(old, bdfs), _counted(new, {place: place for place in bdfs.values()})
     if before is None or after is None:
         return

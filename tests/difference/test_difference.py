@@ -185,8 +185,8 @@ def test_two_gpus_that_changed_places_are_moved(changed: object) -> None:
     assert isinstance(nvml, Nvml)
     facts = {gpu.bdf: gpu.uuid for gpu in nvml.gpus}
     told = compare(side("dgx-1-p100"), changed(**{a: facts[GPU1], b: facts["0000:06:00.0"]})).differences
-    assert {(each.old, each.new) for each in told if each.change == "moved"} == {
-        ("0000:06:00.0", GPU1), (GPU1, "0000:06:00.0"),
+    assert {(each.change, each.old, each.new) for each in told} == {
+        ("moved", "0000:06:00.0", GPU1), ("moved", GPU1, "0000:06:00.0"),
     }  # fmt: skip
 
 
