@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Change, Counterparts, Difference, Side, Trend, in_container
 from dgxcheck.facts.missing import Missing, rows, text_of
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.topology.model import slot_of
+from dgxcheck.topology.model import Device, is_printed, slot_of
 from dgxcheck.topology.nvlinks import is_nvswitch
 
 _CLASSES = {0x01: "storage controller", 0x02: "network adapter", 0x03: "display controller"}
@@ -44,10 +45,18 @@ def _device(old: Side, new: Side, pair: Counterparts) -> Iterator[Difference]:
         first = 2 if before.path[:2] != after.path[:2] else -1
         message = f"moved from below {' '.join(before.path[:first])} to below {' '.join(after.path[:first])}"
         yield _difference("neutral", "moved", pair, "path", message)
+    elif before.name != after.name and all(map(_is_named, (before, after))):
+        yield _difference("neutral", "changed", pair, "name", f"was {before.name}")
+
+
+def _is_named(device: Device) -> bool:
+    """By NVML or the kernel?"""
+    return isinstance(device.index, int) if device.kind == "gpu" else not is_printed(device.name)
 
 
 def _difference(kind: Trend, change: Change, pair: Counterparts, what: str, message: str) -> Difference:
-    before, after = ((device.bdf or device.name) if device else None for device in (pair.old, pair.new))
+    named = what == "name"
+    before, after = ((not named and device.bdf) or device.name if device else None for device in (pair.old, pair.new))
     return Difference(kind=kind, area="hardware", change=change, device=pair.either.name, bdf=pair.either.bdf,
                       what=what, old=before, new=after, message=message)  # fmt: skip
 
@@ -98,11 +107,17 @@ def _functions(old: Side, new: Side) -> Iterator[Difference]:
                      for listed in lists)  # fmt: skip
     old_rows = [row for bdf, row in before.items() if bdf not in after or _ids(after[bdf]) != _ids(row)]
     new_rows = [row for bdf, row in after.items() if bdf not in before or _ids(before[bdf]) != _ids(row)]
-    for row in tuple(old_rows):
-        if (match := next((candidate for candidate in new_rows if _ids(candidate) == _ids(row)), None)) is not None:
-            old_rows.remove(row)
-            new_rows.remove(match)
-            yield _function("neutral", "moved", match, row.bdf, match.bdf, f"moved from {row.bdf} to {match.bdf}")
+    for change, same in (("moved", _same_ids), ("replaced", _same_place)):
+        for row in tuple(old_rows):
+            if (match := next((candidate for candidate in new_rows if same(candidate, row)), None)) is not None:
+                old_rows.remove(row)
+                new_rows.remove(match)
+                if change == "moved":
+                    words = f"moved from {row.bdf} to {match.bdf}"
+                    yield _function("neutral", "moved", match, row.bdf, match.bdf, words)
+                else:
+                    words = f"replaced by {match.ids}"
+                    yield _function("neutral", "replaced", match, row.ids, match.ids, words)
     yield from (_function("worse", "gone", row, row.bdf, None, "missing") for row in old_rows)
     yield from (_function("better", "new", row, None, row.bdf, "new") for row in new_rows)
 
@@ -118,6 +133,14 @@ def _ids(row: PciFunction) -> tuple[object, object]:
     return row.vendor, row.device
 
 
+def _same_ids(row: PciFunction, other: PciFunction) -> bool:
+    return _ids(row) == _ids(other)
+
+
+def _same_place(row: PciFunction, other: PciFunction) -> bool:
+    return (row.bdf, _description(row)) == (other.bdf, _description(other))
+
+
 def _description(row: PciFunction) -> str:
     """Kind of a function; empty for bridges and others that are not compared."""
     if is_nvswitch(row):
@@ -126,21 +149,28 @@ def _description(row: PciFunction) -> str:
 
 
 def _disks(old: Side, new: Side) -> Iterator[Difference]:
-    """Disks by model and size: their names depend on the order of detection."""
+    """Disks by model and size: their names depend on the order of detection. One of another model and the same size is
+    a replacement."""
     before, after = (_disks_by_kind(side) for side in (old, new))
     if before is None or after is None:
         return
-    for key in sorted({*before, *after}, key=str):
-        was, now = before.get(key, []), after.get(key, [])
-        yield from (_disk("worse", "gone", name, key) for name in _surplus(was, now))
-        yield from (_disk("better", "new", name, key) for name in _surplus(now, was))
+    for size in sorted({size for size, _ in (*before, *after)}):
+        gone, come = (
+            [(name, key[1]) for key in sorted(was) if key[0] == size for name in _surplus(was[key], now.get(key, []))]
+            for was, now in ((before, after), (after, before))
+        )
+        yield from (_disk(size, was, now) for was, now in zip_longest(gone, come))
 
 
-def _disk(kind: Trend, change: Change, name: str, key: tuple[str, str]) -> Difference:
-    identity = " ".join(filter(None, key))
+def _disk(size: str, old: tuple[str, str] | None, new: tuple[str, str] | None) -> Difference:
+    """``old`` and ``new`` are the name and the model."""
+    name, model = new or old or ("", "")
+    kind: Trend = "neutral" if old and new else "better" if new else "worse"
+    change: Change = "replaced" if old and new else "new" if new else "gone"
+    words = "disk missing:" if new is None else "disk new:" if old is None else f"disk {old[1]} replaced by"
     return Difference(kind=kind, area="hardware", change=change, device=name, bdf=None, what="disk",
-                      old=name if change == "gone" else None, new=name if change == "new" else None,
-                      message=f"disk {'missing' if change == 'gone' else change}: {identity}")  # fmt: skip
+                      old=old and old[0], new=new and new[0],
+                      message=" ".join(filter(None, (words, model, size))))  # fmt: skip
 
 
 def _surplus(names: Sequence[str], others: Sequence[str]) -> list[str]:
@@ -157,5 +187,5 @@ def _disks_by_kind(side: Side) -> dict[tuple[str, str], list[str]] | None:
         if disk.removable is not True and not disk.name.startswith(("md", "dm-")):
             model = text_of(disk.model).strip()
             size = "" if isinstance(disk.size_bytes, Missing) else f"{disk.size_bytes / 1e9:.0f} GB"
-            disks.setdefault((model, size), []).append(disk.name)
+            disks.setdefault((size, model), []).append(disk.name)
     return disks

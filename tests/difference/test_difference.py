@@ -190,6 +190,26 @@ def test_two_gpus_that_changed_places_are_moved(changed: object) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        ({"nvml nvmlDeviceGetHandleByIndex 0": GPU1, "nvml nvmlDeviceGetHandleByIndex 1": "0000:06:00.0"},
+         [("name", "GPU0", "was GPU1"), ("name", "GPU1", "was GPU0")]),
+        ({"text /sys/class/block/sda/device/model": "OTHER"},
+         [("disk", "sda", "disk MegaRAID VD replaced by OTHER 480 GB")]),
+        ({"text /sys/bus/pci/devices/0000:01:00.0/device": "0x005f\n"},
+         [("pci-function", "0000:01:00.0", "storage controller replaced by 1000:005f")]),
+    ],
+)  # fmt: skip
+def test_what_was_replaced_or_renamed_is_neutral(
+    changed: object, facts: dict[str, Json], told: list[tuple[str, str, str]]
+) -> None:
+    assert callable(changed)
+    found = compare(side("dgx-1-p100"), changed(**facts)).differences
+    assert [(each.what, each.device, each.message) for each in found] == told
+    assert {each.kind for each in found} == {"neutral"}
+
+
 def test_counters_grow(changed: object) -> None:
     assert callable(changed)
     old, new = changed(**{REPLAYS: 3, VOLATILE: 1}), changed(**{REPLAYS: 10, VOLATILE: 2})

@@ -99,7 +99,7 @@ MOST = 16
 
 def difference_marks(differences: Sequence[Difference], topology: Topology, before: bool) -> list[Mark]:
     """Those of one picture, numbered alike in both: what is gone in the picture before, the others in that after."""
-    drawn = [difference for difference in differences if difference.area not in _NOT_DRAWN][:MOST]
+    drawn = [each for each in differences if each.area not in _NOT_DRAWN and each.what != "name"][:MOST]
     return [_mark(number, each, topology) for number, each in enumerate(drawn, 1) if (each.change == "gone") == before]
 
 
