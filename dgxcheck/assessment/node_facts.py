@@ -9,6 +9,7 @@ from dgxcheck.facts.inventory import Part
 from dgxcheck.facts.missing import Json, Missing, rows, text_of
 from dgxcheck.facts.nvml.gpu import Fabric, GpuModes, Nvml
 from dgxcheck.facts.typical import gathered
+from dgxcheck.facts.values import cuda_version
 from dgxcheck.settings import Settings
 from dgxcheck.survey import Snapshot
 
@@ -32,7 +33,7 @@ def _read(snapshot: Snapshot) -> Iterator[tuple[str, str | Missing]]:
     if isinstance(nvml, Nvml):
         yield "driver", nvml.driver_version
         if not isinstance(nvml.cuda_version, Missing):
-            yield "cuda", f"{nvml.cuda_version // 1000}.{nvml.cuda_version % 1000 // 10}"
+            yield "cuda", cuda_version(nvml.cuda_version)
         yield from (("vbios", gpu.vbios) for gpu in nvml.gpus)
     yield "kernel", host.kernel_release
     yield "bios", host.dmi.bios_version

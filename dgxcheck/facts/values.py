@@ -149,10 +149,17 @@ def text(of: Rows, value: Value) -> str:
         return str(words[value])
     if row.unit == "hex" and isinstance(value, int):
         return f"{value:#06x}"
+    if row.unit == "cuda" and isinstance(value, int):
+        return cuda_version(value)
     unit, factor = row.more.get("shown") or _SHOWN.get(row.unit, (row.unit, 1))
     if 0 < abs(value * factor) < 1:
         unit, factor = row.unit, 1
     return f"{value * factor:.6g} {unit}".rstrip()
+
+
+def cuda_version(number: int) -> str:
+    """``12.8`` for 12080."""
+    return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def text_of_change(of: Rows, was: Value, now: Value) -> str:

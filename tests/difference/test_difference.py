@@ -280,6 +280,7 @@ def test_a_pair_that_fails_now_is_worse(changed: object) -> None:
     [
         ({f"nvml nvmlDeviceGetComputeMode {GPU1}": 3}, ("neutral", "compute-mode", "default -> exclusive process")),
         ({f"nvml nvmlDeviceGetPowerManagementLimit {GPU1}": 150000}, ("neutral", "power-limit", " -> 150 W")),
+        ({"nvml nvmlSystemGetCudaDriverVersion": 12080}, ("neutral", "cuda-version", " -> 12.8")),
         ({"text /sys/module/nvidia_uvm/initstate": "going\n"}, ("worse", "module-state", "live -> going")),
         ({"text /proc/sys/kernel/numa_balancing": "2\n"}, ("neutral", "numa-balancing", " -> 2")),
         ({"text /sys/class/infiniband/mlx5_0/ports/1/counters/link_downed": "9\n"},

@@ -29,7 +29,7 @@ class Nvml(Record, where="system"):
 
     driver_version: str | Missing = nature.version("driver version")
     nvml_version: str | Missing = nature.version("NVML version")
-    cuda_version: int | Missing = nature.version("CUDA version")
+    cuda_version: int | Missing = nature.version("CUDA version", "cuda")
     """1000 x major + 10 x minor."""
     count: int | Missing = nature.inventory("number of GPUs")
     gpus: tuple[Gpu, ...] = nature.holder()
