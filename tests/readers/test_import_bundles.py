@@ -189,9 +189,16 @@ def test_a_directory_of_loose_outputs(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_nothing_known_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "notes.txt").write_text("hello\n", encoding="utf-8")
-    (tmp_path / "x.tar").write_bytes(tarred("x", {"notes.txt": b"hello\n"}))
-    for spec, words in ((tmp_path, "and no sys/ directory"), (tmp_path / "x.tar", "of a supported tool")):
-        done = run(capsys, "health", "--from", str(spec))
+    tar = tarred("x", {"notes.txt": b"hello\n"})
+    recording = tarred("x", {"box.json": b'{"schema": "dgxcheck/recording/1", "facts": {}}\n'})
+    for data, words in (
+        (None, "and no sys/ directory"), (tar, "of a supported tool"),
+        (gzip.compress(tar)[:-20], "of a supported tool; x.tar is cut off"),
+        (recording, "contains a recording, x/box.json: unpack it first"),
+    ):  # fmt: skip
+        if data is not None:
+            (tmp_path / "x.tar").write_bytes(data)
+        done = run(capsys, "health", "--from", str(tmp_path if data is None else tmp_path / "x.tar"))
         assert (done.code, done.out) == (3, "")
         assert words in done.err
         assert is_one_clear_line(done.err)

@@ -121,9 +121,9 @@ def test_a_compression_bomb_is_refused_within_its_limit(tmp_path: Path) -> None:
     assert "decompresses to more than 16 MiB" in refusal(tmp_path, bomb)
 
 
-@pytest.mark.parametrize("name", ["box.json", "box.json.gz"])
-def test_gzip_is_told_by_its_bytes(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(gzip.compress(GOOD.encode()))
+@pytest.mark.parametrize(("name", "mark"), [("box.json", "utf-8"), ("box.json.gz", "utf-8"), ("box.json", "utf-8-sig")])
+def test_gzip_is_told_by_its_bytes(tmp_path: Path, name: str, mark: str) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(GOOD.encode(mark)))
     assert load(str(tmp_path / name)) == json.loads(GOOD)
 
 

@@ -16,6 +16,7 @@ from dgxcheck.readers.bundles.contents import Bundle, load
 from dgxcheck.readers.bundles.outputs import Found, Output, machine_facts, outputs
 from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.keys import grouped
+from dgxcheck.source.recording.load import SCHEMA
 from dgxcheck.source.recording.replay import RecordedSource
 
 MOST_NAMED = 3
@@ -71,8 +72,11 @@ def open_bundle(spec: str, host: str = "", clock: Callable[[], float] = process_
 def as_source(spec: str, found: Opened) -> RecordedSource:
     """A bundle that was read as a machine that can be asked. BadInput where nothing was read of it."""
     if not found.outputs:
+        sections = found.bundle.sections
+        packed = next((section.file for section in sections if SCHEMA in " ".join(section.lines[:2])), "")
         tree = " and no sys/ directory" if found.bundle.kind == "directory" else ""
-        raise BadInput(f"{spec}: contains no output of a supported tool{tree}")
+        what = f"a recording, {packed}: unpack it first" if packed else f"no output of a supported tool{tree}"
+        raise BadInput("; ".join((f"{spec}: contains {what}", *found.bundle.notes[:1])))
     lines = grouped(found.facts)
     alarms = sum(len(alarming(found.found.texts[file], unread)) for file, unread in found.found.unread.items())
     origin = Origin("report", spec, note="; ".join(found.bundle.notes), alarms=alarms)

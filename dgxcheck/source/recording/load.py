@@ -64,7 +64,7 @@ def members(path: str) -> dict[str, Json]:
 def parsed(raw: bytes, path: str) -> dict[str, Json]:
     """The members of a JSON text."""
     try:
-        text = raw.decode("utf-8")
+        text = raw.decode("utf-8-sig")
         _check_size(raw)
         document: Json = json.loads(
             text, object_pairs_hook=unique, parse_int=_bounded_int, parse_float=_bounded_float, parse_constant=_refused,
