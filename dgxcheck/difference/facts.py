@@ -47,7 +47,7 @@ def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
     renamed, continues = _renamed(old, new, devices), same_boot(old, new)
     moved = {pair.new.bdf for pair in devices.devices if pair.old and pair.new and pair.old.bdf != pair.new.bdf}
     for keys, was, now in pairs(old.snapshot, new.snapshot, renamed):
-        has_moved = not moved.isdisjoint(keys.values())
+        has_moved = not moved.isdisjoint((*keys.values(), getattr(now, "remote_bdf", None)))
         if not (has_moved and "b" in keys):  # what two GPUs are to one another follows from their places
             name, bdf = device_name(new.topology, keys), _bdf(new.topology, now, keys)
             yield from _of_record(was, now, name, bdf, continues, has_moved)

@@ -99,11 +99,12 @@ def _listed(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
 
 def _functions(old: Side, new: Side) -> Iterator[Difference]:
     """NVSwitches, storage controllers and other network adapters, matched by bdf, then by vendor and device id."""
-    devices = {device.bdf for side in (old, new) for device in side.topology.devices}
+    devices = {(device.bdf, _ids(function)) for side in (old, new) for device in side.topology.devices
+               if (function := side.topology.functions.get(device.bdf or ""))}  # fmt: skip
     lists = [side.snapshot.pci for side in (old, new)]
     if any(isinstance(listed, Missing) for listed in lists):
         return
-    before, after = ({row.bdf: row for row in rows(listed) if row.bdf not in devices and _description(row)}
+    before, after = ({row.bdf: row for row in rows(listed) if (row.bdf, _ids(row)) not in devices and _description(row)}
                      for listed in lists)  # fmt: skip
     old_rows = [row for bdf, row in before.items() if bdf not in after or _ids(after[bdf]) != _ids(row)]
     new_rows = [row for bdf, row in after.items() if bdf not in before or _ids(before[bdf]) != _ids(row)]

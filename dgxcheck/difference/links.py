@@ -24,10 +24,12 @@ def pcie(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
 
 
 def _hops(side: Side) -> dict[str, Hop]:
-    """Links above GPUs and NICs by the device at their lower end."""
+    """Links above GPUs and NICs by the device at their lower end; those of GPUs by NVML where no port is visible."""
+    links = (Hop(port="", device=gpu.bdf, gen=gpu.link_gen, width=gpu.link_width, max_gen=gpu.max_link_gen,
+                 max_width=gpu.max_link_width, skip_reason="") for gpu in rows(side.snapshot.gpu_pcie))  # fmt: skip
     paths = (rows(device.path) for device in side.topology.devices)
     hops = (hop for path in paths for hop in hops_above(path, side.topology.functions))
-    return {hop.device: hop for hop in hops if not hop.skip_reason}
+    return {hop.device: hop for hop in (*links, *hops) if not hop.skip_reason}
 
 
 def _link(old: Hop, new: Hop, name: str, gpu: bool) -> Iterator[Difference]:
@@ -38,10 +40,11 @@ def _link(old: Hop, new: Hop, name: str, gpu: bool) -> Iterator[Difference]:
             if isinstance(was, Missing) or isinstance(now, Missing) or was == now or not was or not now:
                 continue
             words = {"link-width": ("narrower", "wider"), "link-gen": ("slower", "faster")}[what][now > was]
+            link = f"link {new}" if new.port else "link"
             yield Difference(
                 kind=judged(was, now, more_is_better=True), area="link", change="changed", device=name,
                 bdf=new.device, what=what, old=was, new=now, unit="lanes" if what == "link-width" else "",
-                message=f"link {new} is {words}: {arrow(spelling.format(was), spelling.format(now))}",
+                message=f"{link} is {words}: {arrow(spelling.format(was), spelling.format(now))}",
             )  # fmt: skip
             break
 

@@ -177,6 +177,15 @@ def test_two_texts(tmp_path: Path, capsys: Capture) -> None:
     assert [(each["area"], each["what"]) for each in document["differences"]] == [("finding", "nvlink.matrix")]
 
 
+def test_the_width_of_a_link_in_two_texts(tmp_path: Path, capsys: Capture) -> None:
+    head = "index, pci.bus_id, pcie.link.width.current, pcie.link.width.max"
+    for name, lanes in (("old", 16), ("new", 8)):
+        (tmp_path / name).write_text(f"{head}\n0, 00000000:07:00.0, {lanes}, 16\n")
+    _, document = said(capsys, str(tmp_path / "old"), str(tmp_path / "new"))
+    (told,) = (each for each in document["differences"] if each["area"] == "link")
+    assert (told["kind"], told["message"]) == ("worse", "link is narrower: x16 -> x8")
+
+
 def test_a_result_in_one_line_is_refused_with_what_reads_it(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "result.jsonl"
     main(["health", "--from", "dgx-1-v100", "--format", "jsonl", "-o", str(path)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 
@@ -188,6 +189,15 @@ def test_two_gpus_that_changed_places_are_moved(changed: object) -> None:
     assert {(each.change, each.old, each.new) for each in told} == {
         ("moved", "0000:06:00.0", GPU1), ("moved", GPU1, "0000:06:00.0"),
     }  # fmt: skip
+
+
+def test_of_other_bus_numbers_only_the_moves_are_listed(tmp_path: Path) -> None:
+    """As after a card was added: all functions behind it are one bus further."""
+    path, recorded = tmp_path / "shifted.json", Path(BY_NAME["dgx-1-v100"]).read_text()
+    path.write_text(re.sub("(?<=0000:)0[1-9a-eA-E](?=:)", lambda match: f"{int(match[0], 16) + 1:02x}", recorded))
+    told = compare(side("dgx-1-v100"), side(str(path))).differences
+    assert {(each.change, each.kind) for each in told} == {("moved", "neutral")}
+    assert len(told) == 10
 
 
 @pytest.mark.parametrize(
