@@ -7,6 +7,7 @@ from itertools import zip_longest
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Change, Counterparts, Difference, Side, Trend, in_container
+from dgxcheck.facts.memory import Dimm
 from dgxcheck.facts.missing import Missing, rows, text_of
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.topology.model import Device, is_printed, slot_of
@@ -22,6 +23,7 @@ def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
     yield from _listed(old, new, devices)
     yield from _functions(old, new)
     yield from _disks(old, new)
+    yield from _dimms(old, new, devices.comparable is True)
 
 
 def _device(old: Side, new: Side, pair: Counterparts) -> Iterator[Difference]:
@@ -157,21 +159,37 @@ def _disks(old: Side, new: Side) -> Iterator[Difference]:
         return
     for size in sorted({size for size, _ in (*before, *after)}):
         gone, come = (
-            [(name, key[1]) for key in sorted(was) if key[0] == size for name in _surplus(was[key], now.get(key, []))]
+            [(name, " ".join(filter(None, key[::-1]))) for key in sorted(was) if key[0] == size
+             for name in _surplus(was[key], now.get(key, []))]
             for was, now in ((before, after), (after, before))
-        )
-        yield from (_disk(size, was, now) for was, now in zip_longest(gone, come))
+        )  # fmt: skip
+        yield from (_part("disk", was, now) for was, now in zip_longest(gone, come))
 
 
-def _disk(size: str, old: tuple[str, str] | None, new: tuple[str, str] | None) -> Difference:
-    """``old`` and ``new`` are the name and the model."""
-    name, model = new or old or ("", "")
+def _dimms(old: Side, new: Side, comparable: bool) -> Iterator[Difference]:
+    """What is in the slots of the memory."""
+    before, after = ({dimm.slot: dimm for dimm in rows(side.snapshot.dimms)} for side in (old, new))
+    for slot in sorted({*before, *after}) if before and after else ():
+        dimms = [(side, dimms.get(slot)) for side, dimms in ((old, before), (new, after))]
+        serials = {side.pseudonym(dimm.serial) for side, dimm in dimms if dimm and isinstance(dimm.serial, str)}
+        if (comparable and len(serials) == 2) or slot not in before or slot not in after:
+            yield _part("DIMM", *((slot, _contents(dimm)) if dimm else None for _, dimm in dimms))
+
+
+def _contents(dimm: Dimm) -> str:
+    size = "" if isinstance(dimm.size_mib, Missing) else f"{dimm.size_mib / 1024:g} GiB"
+    return " ".join(filter(None, (size, text_of(dimm.maker), text_of(dimm.model))))
+
+
+def _part(what: str, old: tuple[str, str] | None, new: tuple[str, str] | None) -> Difference:
+    """``old`` and ``new`` are the name or slot, and what is there."""
+    name, contents = new or old or ("", "")
     kind: Trend = "neutral" if old and new else "better" if new else "worse"
     change: Change = "replaced" if old and new else "new" if new else "gone"
-    words = "disk missing:" if new is None else "disk new:" if old is None else f"disk {old[1]} replaced by"
-    return Difference(kind=kind, area="hardware", change=change, device=name, bdf=None, what="disk",
+    words = f"{old[1]} replaced by" if old and new else f"{'new' if new else 'missing'}:"
+    return Difference(kind=kind, area="hardware", change=change, device=name, bdf=None, what=what.lower(),
                       old=old and old[0], new=new and new[0],
-                      message=" ".join(filter(None, (words, model, size))))  # fmt: skip
+                      message=f"{what} {words} {contents}".rstrip())  # fmt: skip
 
 
 def _surplus(names: Sequence[str], others: Sequence[str]) -> list[str]:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sample import BY_NAME, FAULTS, SAMPLE
+from test_probe_dimms import module
 
 from dgxcheck.assessment.compare import side_of
 from dgxcheck.cli import main
@@ -20,6 +21,8 @@ from dgxcheck.difference.model import Compared, Difference, Side
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.sysfs import SMBIOS
+from dgxcheck.source.recording.keys import to_rows
 from dgxcheck.source.recording.shipped import open_source
 
 BOOT = "text /proc/sys/kernel/random/boot_id"
@@ -206,7 +209,7 @@ def test_of_other_bus_numbers_only_the_moves_are_listed(tmp_path: Path) -> None:
         ({"nvml nvmlDeviceGetHandleByIndex 0": GPU1, "nvml nvmlDeviceGetHandleByIndex 1": "0000:06:00.0"},
          [("name", "GPU0", "was GPU1"), ("name", "GPU1", "was GPU0")]),
         ({"text /sys/class/block/sda/device/model": "OTHER"},
-         [("disk", "sda", "disk MegaRAID VD replaced by OTHER 480 GB")]),
+         [("disk", "sda", "disk MegaRAID VD 480 GB replaced by OTHER 480 GB")]),
         ({"text /sys/bus/pci/devices/0000:01:00.0/device": "0x005f\n"},
          [("pci-function", "0000:01:00.0", "storage controller replaced by 1000:005f")]),
     ],
@@ -218,6 +221,22 @@ def test_what_was_replaced_or_renamed_is_neutral(
     found = compare(side("dgx-1-p100"), changed(**facts)).differences
     assert [(each.what, each.device, each.message) for each in found] == told
     assert {each.kind for each in found} == {"neutral"}
+
+
+def test_memory_is_known_by_slot_and_serial_number(changed: object) -> None:
+    assert callable(changed)
+
+    def table(*slots: str, serial: str = "12AB34CD") -> Side:
+        made = b"".join((module("DIMM 30", serial), *(module(slot, "Not Specified", 65536) for slot in slots)))
+        found: Side = changed(**{f"data {SMBIOS}": to_rows(made)})
+        return found
+
+    whole = table("DIMM 31", "DIMM 32")
+    (missing,) = compare(whole, table("DIMM 31")).differences
+    assert (missing.kind, missing.change, missing.device) == ("worse", "gone", "DIMM 32")
+    assert missing.message == "DIMM missing: 64 GiB Samsung M393A4K40"
+    (other,) = compare(whole, table("DIMM 31", "DIMM 32", serial="8CE00001")).differences
+    assert (other.kind, other.change, other.device) == ("neutral", "replaced", "DIMM 30")
 
 
 def test_counters_grow(changed: object) -> None:
