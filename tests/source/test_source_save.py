@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import json
 import os
 import stat
@@ -38,6 +39,8 @@ def test_a_file_is_replaced_whole(tmp_path: Path, umask: int) -> None:
     replace_file(str(path), "secret", 0o600)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert os.listdir(tmp_path) == ["box.json"]
+    replace_file(f"{path}.gz", "packed", 0o644)
+    assert gzip.decompress((tmp_path / "box.json.gz").read_bytes()) == b"packed"
 
 
 def test_a_mode_that_is_meant_exactly_is_no_matter_of_the_umask(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def check_place(path: str) -> None:
 
 
 def replace_file(path: str, text: str, mode: int, exactly: bool = False, regular: bool = False) -> None:
-    """Write beside, fsync, rename: a reader sees the old file or the whole new one.
+    """Write beside, fsync, rename: a reader sees the old file or the whole new one; ``.gz`` is compressed.
 
     ``mode`` is what the umask leaves of it, or all of it where it is meant ``exactly``. A file that is replaced keeps
     its owner, and no more of its mode than ``mode`` has; one that is private (0600) becomes the caller's.
@@ -154,7 +154,7 @@ def replace_file(path: str, text: str, mode: int, exactly: bool = False, regular
             return
         fd, temporary = _beside(place, mode)
         try:
-            with _holding(fd, text):
+            with _holding(fd, text, packed=path.endswith(".gz")):
                 if exactly:
                     os.fchmod(fd, mode)
                 elif place.status is not None:
@@ -178,10 +178,15 @@ def create_file(path: str, text: str, mode: int) -> None:
 
 
 @contextmanager
-def _holding(fd: int, text: str) -> Iterator[None]:
+def _holding(fd: int, text: str, packed: bool = False) -> Iterator[None]:
     """The file holds the text within the block, and the disk behind it."""
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
-        file.write(text)
+    data = text.encode()
+    if packed:
+        from gzip import compress
+
+        data = compress(data, mtime=0)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
         file.flush()
         yield
         os.fsync(fd)
