@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Area, Change, Difference, Side, Trend, arrow, judged, same_boot
 from dgxcheck.facts.host import BlockDevice, DeviceNode, Memlock, NetInterface
 from dgxcheck.facts.infiniband import IbPort, IbRate, PortState
+from dgxcheck.facts.missing import rows
 from dgxcheck.facts.nature import COMPARED, Fact
 from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.nvml.nvlink import NvLink
@@ -51,6 +53,9 @@ def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
         if not (has_moved and "b" in keys):  # what two GPUs are to one another follows from their places
             name, bdf = device_name(new.topology, keys), _bdf(new.topology, now, keys)
             yield from _of_record(was, now, name, bdf, continues, has_moved)
+            if isinstance(was, NetInterface) and isinstance(now, NetInterface) and was.name != now.name:
+                yield Difference(kind="neutral", area="network", change="changed", device=name, bdf=bdf, what="name",
+                                 old=was.name, new=now.name, message=f"was {was.name}")  # fmt: skip
     yield from _parts(_records(old.snapshot, renamed), _records(new.snapshot, {}))
 
 
@@ -87,7 +92,18 @@ def _renamed(old: Side, new: Side, devices: Matched) -> Mapping[str, str | None]
             found[pair.old.bdf or pair.old.name] = now_bdf
             if pair.old.kind != "gpu":
                 found[pair.old.name] = now_name
+    interfaces = _interfaces(new)
+    for bdf, name in _interfaces(old).items():
+        if (now_name := interfaces.get(found.get(bdf) or "", name)) != name:
+            found[name] = now_name
     return found
+
+
+def _interfaces(side: Side) -> Mapping[str, str]:
+    """By PCI function, of those that have one."""
+    listed = [(each.bdf, each.name) for each in rows(side.snapshot.network) if isinstance(each.bdf, str)]
+    number = Counter(bdf for bdf, _ in listed)
+    return {bdf: name for bdf, name in listed if number[bdf] == 1}
 
 
 def device_name(topology: Topology, keys: Mapping[str, str]) -> str:

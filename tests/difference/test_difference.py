@@ -203,6 +203,13 @@ def test_of_other_bus_numbers_only_the_moves_are_listed(tmp_path: Path) -> None:
     assert len(told) == 10
 
 
+def test_a_renamed_interface_is_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "renamed.json"
+    path.write_text(Path(BY_NAME["dgx-1-v100"]).read_text().replace("enp2s0f0", "eno1"))
+    (told,) = compare(side("dgx-1-v100"), side(str(path))).differences
+    assert (told.kind, told.what, told.device, told.message) == ("neutral", "name", "eno1", "was enp2s0f0")
+
+
 @pytest.mark.parametrize(
     ("facts", "told"),
     [
