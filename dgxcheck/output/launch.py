@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.facts.host import Cpu
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.nvml.gpu import Gpu
 from dgxcheck.launch import Placement
 from dgxcheck.output.plain_text import visible
@@ -56,10 +56,14 @@ _MODEL = re.compile(r"(?<![A-Za-z0-9])(?:RTX[ -]?)?[A-Z]{1,2}[0-9]{2,4}[A-Z]?(?!
 
 
 def has_nodes(snapshot: Snapshot, placed: Sequence[Placement]) -> bool:
-    """Has every GPU its device node?"""
+    """Has every GPU its device node, and is none divided by MIG?"""
     gpus = _gpus(snapshot)
-    minors = {bdf for bdf, gpu in gpus.items() if not isinstance(gpu.minor, Missing)}
-    return all(placement.gpu.bdf in minors for placement in placed)
+    whole = {bdf for bdf, gpu in gpus.items() if not isinstance(gpu.minor, Missing)} - _divided(snapshot)
+    return all(placement.gpu.bdf in whole for placement in placed)
+
+
+def _divided(snapshot: Snapshot) -> set[str]:
+    return {modes.bdf for modes in rows(snapshot.gpu_modes) if modes.mig is True}
 
 
 def gres(
@@ -67,9 +71,10 @@ def gres(
 ) -> Iterator[str]:
     """``Links`` counts NVLinks to each GPU in the order of the bus, -1 is the GPU itself; gres.conf(5).
 
-    ``File`` is the device node by the driver's minor number, which need not be NVML's index.
+    ``File`` is the device node by the driver's minor number, which need not be NVML's index; with MIG a job needs the
+    nodes of its MIG device too (https://slurm.schedmd.com/gres.html#MIG_Management).
     """
-    gpus, cpu = _gpus(snapshot), snapshot.known_host.cpu
+    gpus, divided, cpu = _gpus(snapshot), _divided(snapshot), snapshot.known_host.cpu
     sockets = cpu.sockets if isinstance(cpu, Cpu) else len(cores)
     if cores and isinstance(sockets, int) and len(cores) != sockets:
         yield "# these cores are a part of a socket: slurm.conf needs SlurmdParameters=numa_node_as_socket"
@@ -77,6 +82,9 @@ def gres(
         gpu = gpus.get(placement.gpu.bdf or "")
         if gpu is None or isinstance(gpu.minor, Missing):
             yield f"# {placement.gpu.shown}: its device node is not known"
+            continue
+        if gpu.bdf in divided:
+            yield f"# {placement.gpu.shown}: MIG is enabled; its MIG devices need AutoDetect=nvml, or MultipleFiles"
             continue
         model = _MODEL.search(gpu.name) if isinstance(gpu.name, str) else None
         kind = [f"Type={re.sub('[^a-z0-9]', '', model[0].lower())}"] if model else []  # v100 of Tesla V100-SXM2-16GB

@@ -80,6 +80,12 @@ def test_a_gpu_without_a_device_node_is_named(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out.count("Name=gpu") == 7
 
 
+def test_a_gpu_with_mig_is_no_device_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topo", "--format", "gres", "--from", "dgx-a100-mig"]) == 3
+    said = capsys.readouterr().out
+    assert (said.count("Name=gpu"), said.count("GPU1 0000:0f:00.0: MIG is enabled")) == (7, 1)
+
+
 @pytest.mark.parametrize("form", ["env", "gres", "rankfile", "nccl-xml"])
 def test_formats_for_launchers_are_about_the_whole_box(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topo", "--rings", "--format", form, "--from", "dgx-1-v100"]) == 3
