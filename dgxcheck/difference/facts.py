@@ -47,7 +47,7 @@ _Found = tuple[_Key, Mapping[str, str], Record]
 def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
     """Facts of devices and parts on both sides; boards that were replaced have no history."""
     renamed, continues = _renamed(old, new, devices), same_boot(old, new)
-    moved = {pair.new.bdf for pair in devices.devices if pair.old and pair.new and pair.old.bdf != pair.new.bdf}
+    moved = {pair.either.bdf for pair in devices.devices if pair.moved}
     for keys, was, now in pairs(old.snapshot, new.snapshot, renamed):
         has_moved = not moved.isdisjoint((*keys.values(), getattr(now, "remote_bdf", None)))
         if not (has_moved and "b" in keys):  # what two GPUs are to one another follows from their places

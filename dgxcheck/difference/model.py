@@ -78,6 +78,15 @@ class Counterparts(Record):
         """Is the same device on both sides?"""
         return self.old is not None and self.new is not None and not self.replaced
 
+    @property
+    def moved(self) -> bool:
+        """Is it the same device in another place?"""
+        if self.old is None or self.new is None or self.replaced:
+            return False
+        known = isinstance(self.old.path, tuple) and isinstance(self.new.path, tuple)
+        other = bool(self.old.bdf and self.new.bdf) and self.old.bdf != self.new.bdf
+        return other or (known and self.old.path != self.new.path)
+
 
 def arrow(old: object, new: object, unit: str = "") -> str:
     """``16 -> 8 lanes``"""

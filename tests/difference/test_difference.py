@@ -110,6 +110,7 @@ def test_a_fault_is_the_one_thing_that_is_worse(fault: str, told: tuple[object, 
 def test_a_moved_adapter_is_known_by_its_guid() -> None:
     (moved,) = (each for each in between("dgx-1-v100", "dgx-1-v100-hca-wrong-slot") if each.change == "moved")
     assert (moved.kind, moved.device, moved.old, moved.new) == ("neutral", "mlx5_1", "0000:0c:00.0", "0000:81:00.0")
+    assert {(each.change, each.what) for each in between("k80-x8", "k80-x8-board-moved")} == {("moved", "path")}
 
 
 def test_without_a_common_key_devices_are_known_by_place() -> None:
