@@ -110,6 +110,11 @@ def test_of_builder_and_boot_image(key: str, text: str, due: str) -> None:
     assert replaced({key: text})[key] == due
 
 
+def test_of_the_processes_beside_a_scheduler_it_alone_keeps_its_name() -> None:
+    scheduler, job = replaced({"text /proc/41/comm": "slurmd\n", "text /proc/42/comm": "acme_model\n"}).values()
+    assert (scheduler, "acme" in str(job)) == ("slurmd\n", False)
+
+
 @pytest.mark.parametrize(
     ("serial", "elsewhere"),
     [("1", "link 1 of 11"), ("00000001", "0x00000001"), ("1410", "1410 MHz"),

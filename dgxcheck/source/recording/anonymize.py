@@ -33,6 +33,9 @@ _WHOLE = re.compile(
 )
 _HOST = "text /proc/sys/kernel/hostname"
 _PROCESS = "nvml nvmlSystemGetProcessName "
+_COMM = re.compile(r"text /proc/\d{1,10}/comm")
+"""Of what runs in the control group of a scheduler: jobs too."""
+_SCHEDULERS = ("slurmd\n", "pbs_mom\n")
 _FABRIC = "nvml nvmlDeviceGetGpuFabricInfo "
 _ADDRESS = re.compile(r"text /sys/class/net/[^/]+/address")
 _DESCRIPTION = re.compile(r"text /sys/class/infiniband/[^/]+/node_desc")
@@ -153,8 +156,8 @@ class _ByKey:
             return self._identity(text)
         if key == _HOST:
             return f"{self._free.host_name(text.strip())}{text[len(text.rstrip()) :]}"
-        if key.startswith(_PROCESS):
-            return self._pseudonyms.named("process", text)
+        if key.startswith(_PROCESS) or (_COMM.fullmatch(key) and text not in _SCHEDULERS):
+            return self._pseudonyms.named("process", text.strip())
         if key.startswith(_KERNEL_LOG):
             end = stamp.end() if (stamp := _STAMP.match(text)) else 0
             return f"{text[:end]}{self._message(text[end:])}"
