@@ -60,6 +60,8 @@ HARMLESS: Mapping[str, Change] = {
     "no ESC": _underlined,
     "colour": _coloured,
     "entities": lambda lines: [line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") for line in lines],
+    "bars": lambda lines: [f"{line.replace('&', '&amp;').replace('|', '&#124;')}<br>" for line in lines],
+    "escapes": lambda lines: [f"> {line.replace('|', chr(92) + '|').replace('*', chr(92) + '*')}" for line in lines],
     "column": lambda lines: [f"| {line} |" for line in lines],
     "table of one column": lambda lines: ["| output |", "|---|", *(f"| {line} |" for line in lines)],
     "CRLF": lambda lines: [f"{line}\r" for line in lines],

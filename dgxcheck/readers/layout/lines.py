@@ -16,10 +16,13 @@ _SPELLED = LazyPattern(r"(?:\^\[|\\033|\\e|\\x1b|\\u001b|\u241b)?\[\d{1,3}(?:;\d
 _BLANKS = {ord(blank): " " for blank in "\xa0\u2002\u2003\u2007\u2009\u202f\u3000"} | {
     ord(nothing): None for nothing in "\u200b\u200c\u200d\u2060\ufeff\xad\u200e\u200f"
 }
-_ENTITIES = {"&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&#39;": "'", "&#x27;": "'", "&nbsp;": " "}
+_ENTITIES = {
+    "&lt;": "<", "&gt;": ">", "&amp;": "&", "&quot;": '"', "&#39;": "'", "&#x27;": "'", "&nbsp;": " ", "&#124;": "|",
+}  # fmt: skip
 _ENTITY = LazyPattern("|".join(_ENTITIES))
 _ARROW = LazyPattern(r"(?<=\S)\s+(?:<={1,40}|<-{2,40}|<{2,40}|[\u2190\u21d0\u25c4]).{0,200}$")
 """What people write behind a row: ``<=== here``."""
+_BREAK = LazyPattern(r"(?<=\S)\s{0,9}(?:<br ?/?>){1,3}\s{0,9}$", "<br")
 _REMARK = LazyPattern(r"(?<=\S)\s{2,}# (?!dmidecode \d)\S.{0,200}$", "# ")
 """What people explain behind a value; heads of tables begin with such a sign."""
 SHORT = 3
@@ -43,6 +46,7 @@ def plain(line: str) -> str:
     if "\r" in line:
         before, _, last = line.rstrip("\r").rpartition("\r")
         line = last if len(last) > SHORT else before + last
+    line = _BREAK.sub("", line)
     return _ARROW.sub("", line) if "<" in line or not line.isascii() else line
 
 

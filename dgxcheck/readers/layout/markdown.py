@@ -9,6 +9,10 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.layout.lines import is_prose
 
 _QUOTE = LazyPattern(r"(?: {0,12}>{1,3} ?){1,8}")
+_ESCAPES = ("\\|", "\\+", "\\[")
+"""How rows of frames and of the kernel log begin in which every sign that Markdown knows has a backslash; no line of
+``lspci -t`` does."""
+_ESCAPED = LazyPattern(r"\\(?=[|+_*#\[\]<>~=]|-(?![\[\d]))")
 _FENCE = LazyPattern(
     r"(?:\s*(?:`{3,8}|~{3,8})[\w+.-]{0,24}|\[/?(?:code|quote|pre)\]"
     r"|(?:</?(?:pre|code|details|summary|blockquote|p|br|div)(?: [^<>]{0,80})?/?>\s{0,8}){1,6}"
@@ -16,7 +20,7 @@ _FENCE = LazyPattern(
     flags=re.IGNORECASE,
 )
 """A line that only begins or ends a block."""
-_TAGS = LazyPattern(r"^\s*(?:<(?:pre|code|p)>){1,3}|(?:</(?:pre|code|p)>|<br ?/?>){1,3}\s*$", flags=re.IGNORECASE)
+_TAGS = LazyPattern(r"^\s*(?:<(?:pre|code|p)>){1,3}|(?:</(?:pre|code|p)>){1,3}\s*$", flags=re.IGNORECASE)
 _TICKS = LazyPattern(r"^(\s*)`{1,3}(?=\S)|(?<=\S)`{1,3}\s*$")
 FEWEST = 3
 """Lines of a table of one column."""
@@ -35,9 +39,10 @@ def is_fence(line: str) -> bool:
 
 
 def unquoted(line: str) -> str:
-    """A line without the marks of a mail that quotes it."""
+    """A line without the marks of a mail that quotes it, and without backslashes before signs of Markdown."""
     match = _QUOTE.match(line) if line.lstrip()[:1] == ">" else None
-    return line[match.end() :] if match else line
+    line = line[match.end() :] if match else line
+    return _ESCAPED.sub("", line) if line.lstrip()[:2] in _ESCAPES else line
 
 
 def unenclosed(line: str) -> str:
