@@ -42,14 +42,16 @@ _STALLED = (
     Form("INFO: rcu", r"\w{0,20} (?:self-)?detected (?:expedited )?stall", before="(?:rcu: )?"),
     Form("BUG: soft lockup - CPU#", r"\d{1,5} stuck for \d{1,8}s! \[(?P<task>.{1,16}):\d{1,10}\]"),
 )
-_FRAME = Form(
-    " [nvidia", r"(?P<module>\w{0,20})\]",
-    before=r"(?:RIP: [0-9a-f]{4}:)? {0,8}(?:\[<[0-9a-f]{8,16}>\] {1,2}){0,2}(?:\? {1,2})?"
-    r"[\w.]{1,120}\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8}",
-    forgeable=True,
-)  # fmt: skip
+_FUNCTION = (
+    r"(?:RIP: [0-9a-f]{4}:)? {0,8}(?:\[<[0-9a-f]{8,16}>\] {1,2}){0,2}(?:\? {1,2})?"
+    r"[\w.]{1,120}\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8}"
+)
+_FRAME = Form(" [nvidia", r"(?P<module>\w{0,20})\]", before=_FUNCTION, forgeable=True)
 """A function of the NVIDIA driver on a stack, with its address before Linux 4.10 (commit bb5e5ce545f2); the name of
 a process can begin so too."""
+_OF_HCA = Form(
+    " [mlx5", r"_\w{2,10}\]", before=rf"{_FUNCTION}(?= \[(?P<module>mlx5_\w{{2,10}}))", forgeable=True
+)
 _GIVEN_UP = rf"(?:minor )?device (?P<device>{PATTERN}|\d{{1,3}})"
 _HELD = Form("NVRM: Attempting to remove ", rf"{_GIVEN_UP} with non-zero usage count!")
 _LET_GO = Form("NVRM: Continuing with GPU removal for ", _GIVEN_UP)
@@ -223,7 +225,7 @@ def _hung(lines: Lines) -> Iterator[HostEvent]:
     for seconds, message in lines:
         if open_ is not None and seconds - open_.seconds <= FRAMES_S and _FRAME.match(message):
             open_ = None
-        elif open_ is not None and not open_.group and (at := first_match(_AT, message)):
+        elif open_ is not None and not open_.group and (at := first_match((*_AT, _OF_HCA), message)):
             open_ = replace(open_, group=at["module"])
         if (match := first_match(_STUCK, message) or first_match(_STALLED, message)) is not None:
             if open_ is not None:

@@ -1,7 +1,8 @@
 """Messages about disks, arrays, file systems and file servers.
 
 Linux block/blk-core.c, fs/buffer.c, drivers/nvme/host, drivers/scsi/sd.c and megaraid, drivers/md, fs/ext4, fs/jbd2,
-fs/xfs, fs/btrfs, drivers/ata/libata-eh.c, Lustre ptlrpc/import.c, net/sunrpc/clnt.c, fs/file_table.c.
+fs/xfs, fs/btrfs, drivers/ata/libata-eh.c, Lustre ptlrpc/import.c, net/sunrpc/clnt.c, fs/file_table.c; OpenZFS
+module/zfs/zio.c.
 """
 
 from __future__ import annotations
@@ -66,6 +67,12 @@ _UNWRITABLE = LazyPattern(
 _FULL = LazyPattern(r"with error -?28\b", "with error")
 """ENOSPC."""
 _ARRAY = Form("md/raid", rf"[\w-]{{0,8}}:(?P<array>md\w{{1,31}}): Disk failure on {_NAME}(?:,| detected)")
+_STALE = Form("md: kicking non-fresh ", rf"{_NAME} from array!")
+_STARTS = Form("md/raid", r"[\w-]{0,8}:(?P<array>md\w{1,31}): (?:raid level \d{1,2} )?active with \d")
+_POOL = Form(
+    "WARNING: Pool '",
+    r"(?P<pool>[\w .:-]{1,255})' has encountered an uncorrectable I/O failure and has been suspended",
+)
 _CONTROLLER = Form(
     "megaraid_sas ",
     rf"(?P<bdf>{PATTERN}): \d{{1,12}} \([^)]{{1,40}}/0x[0-9a-f]{{4}}/(?:CRIT|FATAL|DEAD)\) - (?P<what>.{{1,200}})",
@@ -89,6 +96,7 @@ _FILES = Form("VFS: file-max limit ", r"\d{1,20} reached")
 def events(lines: Lines) -> Iterator[HostEvent]:
     """All of these, by kind."""
     yield from _single(lines)
+    yield from _stale(lines)
     yield from _silent_servers(lines)
 
 
@@ -102,10 +110,24 @@ def _single(lines: Lines) -> Iterator[HostEvent]:
         elif match := first_match(_FILE_SYSTEM, message):
             state = "read-only" if _UNWRITABLE.search(message) else "full" if _FULL.search(message) else ""
             yield host_event("file system", whole_disk(match["disk"]), seconds, message, state)
+        elif match := _POOL.match(message):
+            yield host_event("file system", match["pool"], seconds, message, "suspended")
         elif match := _CONTROLLER.match(message):
             yield host_event("controller", match["bdf"], seconds, message, match["what"].strip())
         elif _FILES.match(message):
             yield host_event("out of files", "", seconds, message)
+
+
+def _stale(lines: Lines) -> Iterator[HostEvent]:
+    """Disks whose data are older than those of their array, which starts next (md.c, analyze_sbs)."""
+    left: list[HostEvent] = []
+    for seconds, message in lines:
+        if match := _STALE.match(message):
+            left.append(host_event("array", "md", seconds, message, whole_disk(match["disk"])))
+        elif left and (match := _STARTS.match(message)):
+            yield from (replace(event, part=match["array"]) for event in left)
+            left = []
+    yield from left
 
 
 def _silent_servers(lines: Lines) -> Iterator[HostEvent]:

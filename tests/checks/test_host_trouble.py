@@ -204,3 +204,17 @@ def test_tasks_that_hang_in_the_driver(tmp_path: Path) -> None:
     assert (found.status, found.blames[0].kind, found.judgement.fault) == (Status.WARN, "driver", Fault.DRIVER_STUCK)
     (other,) = findings(tmp_path, "kernel.driver-stuck", (100.0, hung), (100.01, " nfs_wait+0x1/0x2 [nfs]"))
     assert other.status is Status.PASS
+    (waits,) = findings(tmp_path, "kernel.hung-task", (100.0, hung), (100.01, " mlx5_cmd_exec+0x1/0x2 [mlx5_core]"))
+    assert "(module mlx5_core)" in waits.judgement.message
+    assert "lspci -x" in waits.judgement.remedy
+
+
+def test_what_is_not_an_io_error_of_a_disk(tmp_path: Path) -> None:
+    stale = (100.0, "md: kicking non-fresh sdc1 from array!"), (100.1, "md/raid1:md0: active with 1 out of 2 mirrors")
+    (left,) = findings(tmp_path, "kernel.disk", *stale)
+    assert left.judgement.message.startswith("its data are older than its array's; md0 dropped it")
+    assert "--re-add" in left.judgement.remedy
+    pool = "WARNING: Pool 'data-1' has encountered an uncorrectable I/O failure and has been suspended."
+    (suspended,) = findings(tmp_path, "kernel.file-system", (100.0, pool))
+    assert (suspended.subject.name, suspended.status) == ("data-1", Status.FAIL)
+    assert "zpool clear" in suspended.judgement.remedy

@@ -41,6 +41,11 @@ _LOCKED = (
     "read RIP and call trace below these lines: they name the code in which the CPU ran, its module in brackets; look"
     " for a later release of that driver or of the kernel; where a CPU does not come back, drain and reboot"
 )
+_IN_ADAPTER = (
+    "read what mlx5_core and the PCIe port above its adapter logged before (health, AER, pciehp): the task waits for"
+    " that adapter or its firmware; lspci -x -s BDF prints nothing but ff where it is gone; such tasks end once the driver"
+    " has recovered it, else with a reboot"
+)
 _LESS_MEMORY = "find what takes the memory (ps, slabtop, /dev/shm) and limit it, or give jobs less"
 _AFTER_A_RESET = "; from Hopper on start Fabric Manager once no job runs and nvidia-smi -r has reset all GPUs"
 """DU-09883; https://github.com/NVIDIA/nccl/issues/1488"""
@@ -108,7 +113,8 @@ def _hung(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     message = f"{what} {counted(len(events), 'time')}: {names}{reach(log)}"
     if all(event.part.startswith(_SERVICES) and not event.group for event in events):
         return _warning(Fault.DRIVER_STUCK, message, log, events)
-    return _warning(Fault.TASKS_HUNG, message, log, events, _LOCKED if locked else "")
+    waits = all(event.group.startswith(_MLX5) for event in events)
+    return _warning(Fault.TASKS_HUNG, message, log, events, _LOCKED if locked else _IN_ADAPTER if waits else "")
 
 
 def _in_module(event: HostEvent) -> str:

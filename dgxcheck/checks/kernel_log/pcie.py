@@ -38,6 +38,12 @@ _BLOCKED = (
     "find out what the device did at that time (a reset, a driver that was unloaded or changed); update system"
     " firmware, kernel and driver; leave the IOMMU's mode as it is: translation is normal behind an SMMU"
 )
+_COMPARE = "compare with the link's AER counters (aer_dev_* under /sys/bus/pci/devices)"
+_RESEAT = "if errors continue, reseat the device and the board or riser above it (SXM: the vendor does)"
+_UNRECOVERED = (
+    "see whether it still responds: lspci -x -s {0} prints nothing but ff where it is gone; then drain and power-cycle"
+    f" cold, for the kernel's reset of it failed; where it responds, {_COMPARE}; {_RESEAT}"
+)
 _NAMELESS = (
     "read the lines of that time (dmesg -T): an Xid, a fatal error of an HCA or a PCIe error names the device; tasks of"
     " its driver may hang with it (ps -eo pid,stat,wchan:32,comm)"
@@ -78,7 +84,8 @@ def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | No
     if status is Status.PASS:
         return Judgement(status, message, measured, expected, unit, evidence)
     events = happened(worst or corrected, "pcie")
-    return Judgement(status, message, measured, expected, unit, evidence, fault=fault, events=events)
+    remedy = _UNRECOVERED.format(bdf) if lost and not other and status is Status.FAIL else ""
+    return Judgement(status, message, measured, expected, unit, evidence, fault=fault, events=events, remedy=remedy)
 
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -245,9 +252,7 @@ def _device(box: Box, bdf: str) -> Subject:
 CHECKS = (
     Check("kernel.aer", per_device(_aer, lambda log: [error.bdf for error in log.pcie], "no PCIe errors logged"),
         _blames,
-        remedy="compare with the link's AER counters (aer_dev_* under /sys/bus/pci/devices); cold power cycle at the"
-        " next maintenance; if errors continue, reseat the device and the board or riser above it (SXM: the vendor"
-        " does)"),
+        remedy=f"{_COMPARE}; cold power cycle at the next maintenance; {_RESEAT}"),
     Check("kernel.hot-plug", _slots, _blame_slot,
         remedy="look for PCIe errors before it in the kernel log; of a disk or card find out whether somebody pulled"
         " it, and check its power, cables and riser"),

@@ -30,14 +30,19 @@ _OF_SILENCE = (
     " firmware; where it comes back after idle times, try what the kernel suggests, with the next boot"
     " nvme_core.default_ps_max_latency_us=0 pcie_aspm=off"
 )
+_STALE = "kicking non-fresh"
+_OF_STALE = (
+    "find out why it was gone while its array was written (kernel logs of earlier boots, its power, cable and slot;"
+    " smartctl -a, nvme smart-log); where it is sound, mdadm /dev/ARRAY --re-add DEVICE"
+)
 _RECOVERY_S = 60.0
 """A port is reset several times before its disk is given up: libata's error handler."""
 
 
 def _disks(box: Box) -> Judged:
     """Warns if the kernel logged I/O errors of a disk or SATA port, a controller of NVMe disks that failed, a disk that
-    an array dropped, or an alarm of a RAID controller (megaraid_sas); fails if that array has no redundancy. Removable
-    disks are not judged.
+    an array dropped or found stale, or an alarm of a RAID controller (megaraid_sas); fails if that array has no
+    redundancy. Removable disks are not judged.
 
     Source: Linux block layer, drivers/nvme, drivers/md, drivers/scsi/megaraid
     """
@@ -68,7 +73,8 @@ def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     """An array without redundancy fails with the first disk that it drops."""
     dropped_by = dict.fromkeys(event.part for event in events if event.trouble == "array")
     failed = [row.name for row in arrays_of(box) if row.name in dropped_by and row.level in ("raid0", "linear")]
-    message = f"{counted(len(events), 'I/O error')} logged"
+    stale = all(_STALE in event.line for event in events)
+    message = "its data are older than its array's" if stale else f"{counted(len(events), 'I/O error')} logged"
     if dropped_by:
         message = f"{message}; {', '.join(dropped_by)} dropped it{' and failed' if failed else ''}"
     status, fault = (Status.FAIL, Fault.ARRAY_FAILED) if failed else (Status.WARN, Fault.DISK_ERRORS)
@@ -77,7 +83,7 @@ def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     on_pcie = happened(events, "nvme") if gone else ()
     silent = gone and any(_ONES in event.line for event in events)
     message += ", and its controller no longer answered on PCIe" if silent else ""
-    remedy = _OF_SILENCE if silent else ""
+    remedy = _OF_SILENCE if silent else _OF_STALE if stale else ""
     return Judgement(status, f"{message}{reach(log)}", *facts, fault=fault, events=on_pcie, remedy=remedy)
 
 
@@ -116,14 +122,17 @@ def _has(members: Sequence[str], disk: str) -> bool:
 
 def _file_systems(box: Box) -> Judged:
     """Warns if the kernel logged errors of a file system on a disk, volume or array of the host (ext4, XFS, Btrfs), and
-    fails if it became read-only or was shut down; warns if an NFS or Lustre server does not respond and did not since.
-    Removable disks are not judged.
+    fails if it became read-only or was shut down, or if a pool of ZFS was suspended; warns if an NFS or Lustre server
+    does not respond and did not since. Removable disks are not judged.
 
-    Source: Linux fs/ext4, fs/jbd2, fs/xfs, fs/btrfs, net/sunrpc/clnt.c
+    Source: Linux fs/ext4, fs/jbd2, fs/xfs, fs/btrfs, net/sunrpc/clnt.c; OpenZFS module/zfs/zio.c
     """
     log, disks = need(box.snapshot.kernel_log), own_disks(box)
     root = _root_disk(box)
-    damaged = [event for event in events_of(log, "file system") if _is_own(event.part, disks) or event.part == root]
+    damaged = [
+        event for event in events_of(log, "file system")
+        if _is_own(event.part, disks) or event.part == root or event.group == _SUSPENDED
+    ]  # fmt: skip
     for name, events in grouped((event.part, event) for event in damaged).items():
         yield Subject(kind="disk", name=name, bdf=None), _file_system(log, events)
     if servers := events_of(log, "file server"):
@@ -141,6 +150,10 @@ def _root_disk(box: Box) -> str | None:
 
 def _file_system(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     """Nothing can be written any more where it became read-only; one that is full needs room, not a repair."""
+    if suspended := [event for event in events if event.group == _SUSPENDED]:
+        message = f"ZFS suspended this pool: whatever reads or writes it hangs{reach(log)}"
+        figures = (len(suspended), 0, "errors", lines(log, suspended))
+        return judged(Fault.FILE_SYSTEM_READ_ONLY, message, *figures, fails=True, remedy=_RESUME)
     unwritable = any(event.group == "read-only" for event in events)
     full = all(event.group == "full" for event in events)
     what = ", one became read-only" if unwritable else ", one has no space left" if full else ""
@@ -150,6 +163,11 @@ def _file_system(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     return judged(fault, message, *figures, warns=True, fails=unwritable, remedy=remedy)
 
 
+_SUSPENDED = "suspended"
+_RESUME = (
+    "zpool status -v shows which disks failed: check them, their cables and their controller first (smartctl -a, nvme"
+    " smart-log, the kernel log); once they respond, zpool clear POOL lets it go on, zpool-clear(8)"
+)
 _FREE_SPACE = (
     "see how full its file systems are (df -h, df -i) and what takes the space (du -xh): what was being written at that"
     " time is lost, the disk itself needs nothing"
