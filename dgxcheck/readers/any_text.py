@@ -61,6 +61,7 @@ BENCHMARKS: Mapping[Reader, Signs] = {
     gpu_burn.read_burn: ("proc'd", "tested"),
     gpu_burn.read_fryer: ("gflops/s",),
     gpu_burn.read_ubergemm: ("ending with ",),
+    gpu_burn.read_memtest: ("]:test", "errors found in block"),
     perftest.read_perftest: ("#iterations", "cuda device", "picking", "device name"),
     perftest.read_failures: ("failed status", "allocate mr", "create mr"),
     logs.read_ucx: (" ucx ", "rlimit_memlock is", "severely limit memory"),
@@ -84,6 +85,7 @@ _DCGM: Mapping[Reader, Signs] = {
 }
 _MACHINE: Mapping[Reader, Signs] = {
     lspci.read_text: (*(f".{function} " for function in range(8)), "-[", "lnkcap", "lnksta", "acsctl"),
+    lspci.read_lshw: ("*-",),
     dmidecode.read_dmidecode: ("bios information", "system information", "base board information", "memory device"),
     system.read_driver_version: ("nvrm version",),
     system.read_tegra: ("(release), revision:", " gr3d_freq "),
@@ -134,6 +136,7 @@ _MACHINE: Mapping[Reader, Signs] = {
     system.read_clock: ("leap status", "synchronized: "),
     own_records.read_ras: ("errors", "error(s)", "label", "mc_event", "aer_event"),
     own_records.read_edac: ("errors", ":ce:", ":ue:", "edac-util", "total "),
+    arrays.read_pools: ("pool: ", "all pools are healthy", "is healthy"),
     arrays.read_raid: ("list :", "topology :", "eid:slt", "dg/vd"),
     slurm.read_slurm: ("nodelist", "nodename=", "reason=", "with reason:", "reason set to:", "gres.conf",
                        "autodetect nvml", "file-less gpu", "oom_kill event", "oom-kill event"),

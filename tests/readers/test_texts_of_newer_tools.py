@@ -243,6 +243,68 @@ LOGGED = """\
 (Non-Fatal)
 rasdaemon[1337]:  <...>-5  [000]  0.000123: aer_event:  2022-12-02 23:56:03 +0800 0000:16:00.0 Bad TLP Corrected
 """
+POOL = """\
+  pool: data
+ state: {0}
+status: One or more devices are faulted in response to persistent errors.
+\tSufficient replicas exist for the pool to continue functioning in a
+\tdegraded state.
+action: Replace the faulted device.
+  scan: scrub repaired 0B in 02:13:11 with 0 errors on Sun Nov 10 02:37:12 2024
+config:
+
+\tNAME                        STATE     READ WRITE CKSUM
+\tdata                        {0:10}    0     0     0
+\t  raidz2-0                  {0:10}    0     0     0
+\t    nvme-eui.0025385b0140   ONLINE       0     0     0
+\t    nvme3n1                 {1:10}   12    87     0  {2}
+\tspares
+\t  nvme9n1                   AVAIL
+
+errors: No known data errors
+"""
+MEMTEST = """\
+[10/23/2023 10:02:11][node7][2]:Running cuda memtest, version 1.2.3
+[10/23/2023 10:02:11][node7][2]:Test6 [Moving inversions, 32 bit pattern]
+[10/23/2023 10:02:19][node7][2]:ERROR: The unit serial number is unknown (no NVML found)
+[10/23/2023 10:02:19][node7][2]:ERROR: (move_inv_read) 121 errors found in block 13
+[10/23/2023 10:02:19][node7][2]:ERROR: the last 2 error addresses are:\t0x7f9a40012340\t0x7f9a40012344
+[10/23/2023 10:02:19][node7][2]:ERROR: 0th error, expected value=0x1, current value=0x3, diff=0x2 (second_read=0x1)
+[10/23/2023 10:02:19][node7][2]:Test6 finished in 22.1 seconds
+"""
+COUNTERS = """\
+-{}- lid=0x0007 guid=0x001397030000006f dev=25418 Port=1
+    Performance Monitor counter     : Value
+    symbol_error_counter            : 0xffff (overflow)
+    link_down_counter               : 0xf
+"""
+DIAGNOSED = """\
+-E- MF0;leaf-3:MQM8700/U1/P17 - "link_down_counter" increased during the run (difference value=3,threshold=1)
+-E- Ports counters Difference Check finished with errors
+"""
+LSHW = """\
+  *-display{}
+       description: 3D controller
+       product: GA100 [A100 SXM4 80GB]
+       vendor: NVIDIA Corporation
+       bus info: pci@0000:07:00.0
+       configuration: {}latency=0
+  *-display
+       description: VGA compatible controller
+       product: ASPEED Graphics Family
+       vendor: ASPEED Technology, Inc.
+       bus info: pci@0000:03:00.0
+       configuration: driver=ast latency=0
+"""
+MODULES = """\
+07:00.0 3D controller: NVIDIA Corporation GA100 [A100 SXM4 80GB] (rev a1)
+\tSubsystem: NVIDIA Corporation Device 147f
+\tKernel modules: nvidiafb, nouveau, nvidia_drm, nvidia
+0f:00.0 3D controller: NVIDIA Corporation GA100 [A100 SXM4 80GB] (rev a1)
+\tSubsystem: NVIDIA Corporation Device 147f
+\tKernel driver in use: nvidia
+\tKernel modules: nvidiafb, nouveau, nvidia_drm, nvidia
+"""
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvidia-smi -q of a GPU to be reset": (TO_RESET, ("fail reset-required drain",)),
     "the same without the action": (TO_RESET.replace("GPU Recovery", "Other"),
@@ -312,6 +374,19 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvbandwidth of DCGM that began too early": (NOT_IDLE, ()),
     "ubergemm": (GEMM.format(6698, 19239, 19148, 19256), ("warn slow inspect",)),
     "ubergemm, good": (GEMM.format(19010, 19239, 19148, 19256), ()),
+    "zpool status": (POOL.format("DEGRADED", "FAULTED", "too many errors"), ("warn disk inspect",)),
+    "zpool status of a pool that is gone": (POOL.format("SUSPENDED", "REMOVED", ""), ("fail array-failed inspect",)),
+    "zpool status, good": (POOL.format("ONLINE", "ONLINE", ""), ()),
+    "zpool status -x": ("all pools are healthy\n", ()),
+    "cuda_memtest": (MEMTEST, ("fail memory-faulty drain",)),
+    "cuda_memtest, good": ("".join(MEMTEST.splitlines(keepends=True)[:2]), ()),
+    "ibdiagnet of ibutils": (COUNTERS.format("E"), ("warn port-errors inspect",)),
+    "ibdiagnet of ibutils, a warning": (COUNTERS.format("W"), ()),
+    "ibdiagnet without its summary": (DIAGNOSED, ("warn port-errors inspect",)),
+    "lshw": (LSHW.format(" UNCLAIMED", ""), ("fail driver-not-loaded load-module",)),
+    "lshw, good": (LSHW.format("", "driver=nvidia "), ()),
+    "lshw, another driver": (LSHW.format("", "driver=nouveau "), ("fail nouveau drain",)),
+    "lspci -k": (MODULES, ("warn driver-unbound inspect",)),
     "dcgmi health, an NVSwitch": (SWITCH, ("fail nvswitch-fatal drain",)),
     "dcgmi health -j, an NVSwitch": (TREE, ("fail nvswitch-fatal drain",)),
     "dcgmi health, a ConnectX": (CONNECTX, ("fail aer-uncorrectable inspect",)),

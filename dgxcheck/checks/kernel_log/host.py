@@ -43,8 +43,8 @@ _LOCKED = (
 )
 _IN_ADAPTER = (
     "read what mlx5_core and the PCIe port above its adapter logged before (health, AER, pciehp): the task waits for"
-    " that adapter or its firmware; lspci -x -s BDF prints nothing but ff where it is gone; such tasks end once the driver"
-    " has recovered it, else with a reboot"
+    " that adapter or its firmware; lspci -x -s BDF prints nothing but ff where it is gone; such tasks end once the"
+    " driver has recovered it, else with a reboot"
 )
 _LESS_MEMORY = "find what takes the memory (ps, slabtop, /dev/shm) and limit it, or give jobs less"
 _AFTER_A_RESET = "; from Hopper on start Fabric Manager once no job runs and nvidia-smi -r has reset all GPUs"

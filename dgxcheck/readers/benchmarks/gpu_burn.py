@@ -1,4 +1,4 @@
-"""``gpu_burn`` and ``gpu-fryer``: load on every GPU, and wrong results.
+"""``gpu_burn``, ``gpu-fryer`` and ``cuda_memtest``: load on every GPU, and wrong results.
 
 gpu_burn: the verdict of each GPU, wrong results, and how fast each computed (https://github.com/wilicc/gpu-burn).
 
@@ -192,6 +192,28 @@ def read_ubergemm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     rows = part.matches(_ENDING, numbered(lines))
     _judge_rates(part, {number: float(row["rate"]) for row in rows if (number := gpu(row["gpu"])) is not None}, {})
     return part.imported()
+
+
+MEMTEST_TOOL = "cuda_memtest"
+_OF_MEMTEST = LazyPattern(
+    r"\[[\d/]{8,10} [\d:]{5,8}\]\[[^\[\]]{1,64}\]\[(?P<gpu>\d{1,2})\]: ?(?P<text>(?:ERROR: (?:\((?P<test>.{1,80})\) )?"
+    r"(?P<errors>\d{1,10}) errors found in block)?.{0,1000})",
+    "]:",
+)
+_TEST = LazyPattern(r"Test\d{1,2} (?:\[.{4,80}\]|finished in [\d.]{1,12} seconds)", "Test")
+
+
+def read_memtest(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Errors of memory by GPU (https://github.com/ComputationalRadiationPhysics/cuda_memtest, tests.cu)."""
+    part = ToolPart(MEMTEST_TOOL)
+    errors: dict[int, int] = {}
+    for row in part.matches(_OF_MEMTEST, numbered(lines)):
+        if (index := gpu(row["gpu"])) is not None and (row["errors"] or _TEST.fullmatch(row["text"])):
+            errors[index] = errors.get(index, 0) + int(row["errors"] or 0)
+    for index, many in errors.items():
+        text = f"errors of memory: {many}" if many else ""
+        part.add(f"GPU{index}", "memory", "fail" if many else "pass", Fault.MEMORY_FAULTY if many else None, text)
+    return part.imported() if errors else ()
 
 
 def _judge_rates(reports: Reports, rates: Mapping[int, float], throttled: Mapping[int, FaultKind | None]) -> None:

@@ -1,4 +1,4 @@
-"""Arrays of disks that are not whole: ``/proc/mdstat``, ``mdadm --detail``, storcli and perccli."""
+"""Arrays and pools of disks that are not whole: ``/proc/mdstat``, ``mdadm --detail``, storcli, ``zpool status``."""
 
 from __future__ import annotations
 
@@ -97,3 +97,45 @@ def read_array_details(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             part.add(array, "array", "warn" if bad else "pass", Fault.DISK if bad else None, text)
         part.lines.add(number)
     return part.imported()
+
+
+ZPOOL = "zpool"
+_POOL = LazyPattern(r"pool: (?P<name>[\w.:-]{1,255})|all pools are healthy|pool '.{1,255}' is healthy", "pool")
+_OF_POOL = LazyPattern(
+    r"state: (?P<state>[A-Z]{4,12})|(?P<words>status|action): .{4,300}|(?:see|scan|remove|checkpoint|errors): .{4,300}"
+    r"|config:|NAME {1,250}STATE .{4,60}"
+    r"|(?P<member>\S{1,250}) {1,250}(?P<is>[A-Z]{4,10})(?: {1,12}[\d.]{1,8}[KMGT]?){3}(?: {1,8}(?P<why>\S.{0,200}))?"
+    r"|\S{1,250} {1,250}(?:AVAIL|INUSE)(?: .{1,120})?|logs|cache|spares|special|dedup"
+)
+_GONE = ("it is SUSPENDED", "it is UNAVAIL", "it is FAULTED")
+_NO_DISK = LazyPattern(r"(?:mirror|raidz\d?|draid\d?\S{0,30}|replacing|spare)-\d{1,4}")
+
+
+def read_pools(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``zpool status``: pools that are not ONLINE, with the disks that are to blame, and files that were lost.
+
+    https://openzfs.github.io/openzfs-docs/man/master/7/zpoolconcepts.7.html
+    """
+    part = ToolPart(ZPOOL)
+    pools: list[tuple[str, list[str]]] = []
+    words = False
+    for number, text in numbered(lines):
+        if begins := _POOL.fullmatch(text):
+            pools += [(begins["name"], [])] if begins["name"] else []
+        elif pools and (row := _OF_POOL.fullmatch(text)):
+            name, found = pools[-1]
+            bad = row["state"] or row["is"] or "ONLINE"
+            if bad != "ONLINE" and row["member"] != name and not _NO_DISK.fullmatch(row["member"] or ""):
+                found.append(" ".join(filter(None, (row["member"] or "it", "is", bad, row["why"]))))
+            found += ["files were lost"] if "Permanent errors" in text else []
+            words = row["words"] is not None
+        elif not (words and text):
+            words = False
+            continue
+        part.lines.add(number)
+    for name, found in pools:
+        gone = any(word in found for word in _GONE)
+        if found:
+            fault = Fault.ARRAY_FAILED if gone else Fault.DISK
+            part.add(f"{DISK}{name}", "pool", "fail" if gone else "warn", fault, f"pool {name}: {', '.join(found)}")
+    return part.imported(sound="pools")

@@ -130,7 +130,7 @@ def _function(function: Function, grouped: bool, noded: bool, ended: bool) -> It
         complete = any(map(_BEGINS.match, details)) and (ended or any(map(_ENDS.match, details)))
         if driver := _first(_DRIVER, function):
             yield "link driver", f"../../../../bus/pci/drivers/{driver}"
-        elif complete:
+        elif complete or any(map(_ENDS.match, details)):  # a driver stands above the modules
             yield "link driver", _ABSENT
         node = _first(_NODE, function)
         if node or (noded and complete):  # lspci leaves the line out where the kernel says -1

@@ -1,4 +1,4 @@
-"""``lspci`` in a text, also several times or in fragments: listing, bytes and tree of one machine.
+"""``lspci`` in a text, also several times or in fragments: listing, bytes and tree of one machine; ``lshw``.
 
 Lines of ``lspci -vv`` without the line of their device: its PCIe link, as results about a device that is not named.
 
@@ -11,16 +11,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.pci import FEW_LANES
+from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.lspci.files import files
-from dgxcheck.readers.lspci.listing import Function, Tree, functions, of_leaf, tree
+from dgxcheck.readers.lspci.listing import Function, Tree, functions, of_leaf, of_words, tree
 from dgxcheck.readers.lspci.registers import link
-from dgxcheck.readers.model import HOST, Imported, ToolPart
-from dgxcheck.readers.values import bounded
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
+from dgxcheck.readers.values import bounded, numbered
 
 FRAGMENT_TOOL = "lspci -vv"
 _DETAIL = LazyPattern(
@@ -98,7 +100,7 @@ TOOL, TREE = "lspci", "lspci -t"
 _PART = LazyPattern(r"\blspci\b.{0,200}\s-[a-zA-Z]*[ds]\b", "lspci")
 _COMMAND = LazyPattern(r"(?:.{0,80}[$#>] ?)?(?:sudo )?(?:/\S{1,40}/)?lspci(?: .{0,200})?", "lspci")
 _HEAD = LazyPattern(r" {0,16}(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[01][0-9a-f]\.[0-7] [A-Z0-9]", flags=re.ASCII)
-_HOST_BRIDGE, _PCI_BRIDGE = 0x0600, 0x0604
+_HOST_BRIDGE, _PCI_BRIDGE, _NVIDIA = 0x0600, 0x0604, 0x10DE
 
 
 def read_text(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -156,3 +158,38 @@ def _is_whole(shown: dict[str, Function], lines: tuple[str, ...]) -> bool:
         return False
     first = next(iter(shown))
     return first.endswith(":00:00.0") and _PCI_BRIDGE in classes and _HOST_BRIDGE in classes
+
+
+LSHW = "lshw"
+_NODE = LazyPattern(r"\*-[\w:-]{1,40}(?P<state>(?: [A-Z]{5,12}){0,3})", "*-")
+_OF_NODE = LazyPattern(r"(?P<name>[a-z][a-z ]{2,20}): (?P<value>.{1,400})", ": ")
+_DRIVER = LazyPattern(r"(?:.{0,200} )?driver=(?P<name>[\w.+-]{1,64})(?: .{0,200})?", "driver=")
+
+
+def read_lshw(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``lshw -c display``: the driver of each function; of one that is UNCLAIMED that it has none."""
+    nodes: list[dict[str, str]] = []
+    understood: set[int] = set()
+    for number, text in numbered(lines):
+        if head := _NODE.fullmatch(text):
+            nodes.append({"state": head["state"]})
+        elif nodes and (row := _OF_NODE.fullmatch(text)):
+            nodes[-1][row["name"]] = row["value"]
+        else:
+            continue
+        understood.add(number)
+    found: dict[str, Function] = {}
+    unclaimed = Reports(LSHW)
+    for node in nodes[:MOST]:
+        bdf = as_bdf(node.get("bus info", "").removeprefix("pci@"))
+        words = f"{node.get('description', '')}: {node.get('vendor', '')} {node.get('product', '')}"
+        if bdf is not None and (shown := of_words(bdf, words)) is not None:
+            driver = _DRIVER.fullmatch(node.get("configuration", ""))
+            used = f"driver in use: {driver['name']}" if driver else "modules: " if "UNCLAIMED" in node["state"] else ""
+            found[bdf] = replace(shown, details=(f"Kernel {used}",) if used else ())
+            if shown.vendor == _NVIDIA and "UNCLAIMED" in node["state"]:
+                unclaimed.add(HOST, "driver", "fail", Fault.DRIVER_NOT_LOADED, "no driver holds any GPU (UNCLAIMED)")
+    held = any(each.vendor == _NVIDIA and "in use" in "".join(each.details) for each in found.values())
+    alone = {} if held else unclaimed.facts()
+    facts = files(found, None, False) | alone if found else {}
+    return (Imported(tool=LSHW, facts=facts, understood=frozenset(understood)),) if found else ()

@@ -141,11 +141,16 @@ _STAGE = LazyPattern(
     r"(?:\s{1,20}\S.{0,120})?"
 )
 _LINE = LazyPattern(r"-(?P<kind>[EW])- (?P<text>\S.{2,300})")
+_OF_PORT = LazyPattern(r"(?P<name>[a-z][a-z_]{6,40}) {0,40}: (?P<value>0x[0-9a-f]{1,16}.{0,20}|\d{1,20})", ": ")
+"""A counter below the port that a warning names (ibutils)."""
 _ENDED = LazyPattern(r" finished with errors", " finished with")
-_CHATTER = LazyPattern(r"-I- .{1,300}|-{10,120}|Summary|[A-Z][\w /()-]{2,40}|Loading IBDIAGNET from: .{0,120}")
+_CHATTER = LazyPattern(
+    r"-I- .{1,300}|-{10,120}|Summary|Performance Monitor counter {1,20}: Value|[A-Z][\w /()-]{2,40}"
+    r"|Loading IBDIAGNET from: .{0,120}"
+)
 _STAGES: tuple[tuple[str, FaultKind], ...] = (
     ("speed", Fault.PORT_SLOW), ("width", Fault.PORT_SLOW), ("subnet manager", Fault.NO_SUBNET_MANAGER),
-    ("port counters", Fault.PORT_ERRORS), ("error_counter", Fault.PORT_ERRORS),
+    ("port counters", Fault.PORT_ERRORS), ("_counter", Fault.PORT_ERRORS), ("port_", Fault.PORT_ERRORS),
     ("cable", Fault.PORT_MODULE), ("ber", Fault.PORT_ERRORS),
     ("link", Fault.PORT_DOWN),
 )  # fmt: skip
@@ -188,14 +193,17 @@ def _ibdiagnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             _judge(part, stage["stage"].strip(), int(stage["warnings"]), int(stage["errors"]), logged)
         elif row := _LINE.fullmatch(line):
             logged.append((row["kind"], row["text"]))
+        elif logged and (counter := _OF_PORT.fullmatch(line)):
+            logged[-1] = (logged[-1][0], f"{logged[-1][1]}, {counter['name']} {counter['value']}")
         else:
             part.beside |= {number} if _CHATTER.fullmatch(line) else set()
             below = below and bool(line)
             continue
         part.lines.add(number)
     if not part:
-        begun = any(raw.strip().startswith("-I- ") for raw in lines)
-        for kind, text in logged if begun else ():
+        begun = any(raw.strip().startswith("-I- ") for raw in lines) or any("_counter" in text for _, text in logged)
+        rows = [(kind, text) for kind, text in logged if not _ENDED.search(text)] or logged
+        for kind, text in rows if begun else ():
             part.add(HOST, "line", "warn" if kind == "E" else "note", _fault(text) if kind == "E" else None, text)
     return part.imported() if part else ()
 
