@@ -112,7 +112,7 @@ _MACHINE: Mapping[Reader, Signs] = {
     system.read_numactl: ("cpus:",),
     system.read_lscpu: ("numa node", "on-line cpu"),
     services.read_fabric_manager: ("[tid ", "fabricmanager", "fabric manager", "nvlsm:"),
-    imex.read_imex: ("imex", "connectivity table", "[tid ", "domain state: ", "node #"),
+    imex.read_imex: ("imex", "connectivity table", "[tid ", "domain state: ", "node #", '"connections"'),
     units.read_units: (".service",),
     hwloc_xml.read: ("pci_busid", "numanode"),
     health_checks.read_healthmon: ("loading config:", "global tests", "system results:", " #"),

@@ -239,6 +239,11 @@ IMEX Log initializing at: 9/18/2026 06:40:33.561
 [Sep 18 2026 06:40:33] [INFO] [tid 77] IMEX version 580.159.04 is running with the following configuration options:
 [Sep 18 2026 06:40:33] [ERROR] [tid 77] Failed to allocate Imex session, NV_ERR_IN_USE
 """
+IMEX_JSON = (
+    '{{"nodes":{{"0":{{"status":"READY","host":"192.0.2.15","connections":{{"0":{{"host":"192.0.2.15","status":'
+    '"CONNECTED"}},"1":{{"host":"192.0.2.16","status":"{link}"}}}},"version":"570.86.15"}},"1":{{"status":"{state}",'
+    '"host":"192.0.2.16","connections":{{"0":{{"host":"192.0.2.15","status":"INVALID"}}}}}}}},"status":"{domain}"}}'
+)
 IMEX_UNIT = """\
 Mar 18 17:01:02 node1 nvidia-imex[4711]: Failed: nothing in the list
 Mar 18 17:01:02 node1 systemd[1]: nvidia-imex.service: Failed with result 'exit-code'.
@@ -252,6 +257,14 @@ Mar 18 17:01:02 node1 systemd[1]: nvidia-imex.service: Failed with result 'exit-
         (CONTROL.format(state="UNAVAILABLE - Version:", sign="N", domain="UP"), "imex-nodes"),
         (LEGEND + CONTROL.format(state="READY", sign="C", domain="UP"), ""),
         (CONTROL.format(state="READY", sign="!V!", domain="DEGRADED"), "imex-nodes"),
+        (CONTROL.format(state="READY", sign="N", domain="UP"), "imex-nodes"),
+        (IMEX_JSON.format(state="READY", link="CONNECTED", domain="UP"), ""),
+        (IMEX_JSON.format(state="READY", link="DISCONNECTED", domain="UP"), "imex-nodes"),
+        (IMEX_JSON.format(state="UNAVAILABLE", link="CONNECTED", domain="DEGRADED"), "imex-nodes"),
+        ("$ nvidia-imex-ctl -q\nREADY", ""), ("$ nvidia-imex-ctl -q\nUNAVAILABLE", "imex-down"),
+        ("$ nvidia-imex-ctl -q\nWAITING_FOR_PEERS", "imex-nodes"),
+        ("[Mar 17 2026 10:22:31] [INFO] [tid 41] IMEX_WAIT_FOR_QUORUM != FULL, continuing initialization\n"
+         "[Mar 17 2026 10:22:31] [ERROR] [tid 41] node 3 is away", "imex-nodes"),
         ("Domain State: DOWN", "imex-nodes"), (IMEX_LOG, "imex-nodes"), (IMEX_UNIT, "imex-down"),
         (IMEX_TWICE, "imex-twice"),
         ("systemd[1]: Started nvidia-imex.service - NVIDIA IMEX service.", ""),
@@ -269,6 +282,12 @@ def test_imex_is_no_fabric_manager(text: str, fault: str) -> None:
     assert isinstance(fact, dict)
     assert (fact["fault"], fact["outcome"]) == (fault, "warn" if fault else "pass")
     assert services.read_fabric_manager(lines) == ()
+
+
+def test_two_nodes_without_a_connection_are_named() -> None:
+    for text in (CONTROL.format(state="READY", sign="D", domain="DEGRADED"),
+                 IMEX_JSON.format(state="READY", link="NEVER_CONNECTED", domain="DEGRADED")):
+        assert "nodes not connected: 192.0.2.15 and 192.0.2.16" in str(one(imex.read_imex, text).facts)
 
 
 def test_gpus_that_a_check_of_nhc_misses_are_looked_for(tmp_path: Path) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.missing import Json, members_of
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.readers.formats import documents
 from dgxcheck.readers.host.services import ERROR_WORDS, LOG_LINE, UNIT_STOPPED, is_of_imex
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
@@ -24,6 +28,12 @@ _DOMAIN = LazyPattern(r"Domain State: (?P<state>[A-Z_]{2,20})", "Domain State: "
 _ROW = LazyPattern(r"\d{1,5} {2,12}(?:(?:[INRDAC]|![VM]!|\d{1,5}|\.{3}) {0,8}){1,600}|[\d/]{8,10} [\d:.]{8,12}")
 _LEGEND = LazyPattern(r"(?:[INRDAC]|![VM]!) - [A-Z].{4,120}|Nodes From.{1,4000}")
 _MISMATCH = {"!V!": "versions", "!M!": "lists"}
+_ASKED = LazyPattern(r"(?:.{0,80}[#$>] ?)?(?:sudo )?nvidia-imex-ctl (?:.{0,80} )?-q\b.{0,80}", "nvidia-imex-ctl")
+_DAEMON = LazyPattern(
+    r"READY|INITIALIZING|STARTING_AUTH_SERVER|WAITING_FOR_(?:PEERS|RECOVERY)|INIT_GPU|SHUTTING_DOWN|UNAVAILABLE"
+)
+"""Of one node, https://github.com/NVIDIA/DCGM, dcgm_fields.h, DCGM_FI_IMEX_DAEMON_STATUS."""
+_UNCONNECTED = ("N", "D", "R", "NEVER_CONNECTED", "DISCONNECTED", "RECOVERING")
 _IN_USE = LazyPattern(r"Imex session, NV_ERR_IN_USE", "NV_ERR_IN_USE")
 _APART = Fault.IMEX_NODES
 
@@ -34,8 +44,16 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/cmdservice.html
     """
     part, own = ToolPart("imex"), is_of_imex(lines)
-    away, ended, errors = list[str](), list[str](), list[str]()
-    domain = "UP"
+    away, ended, errors, nodes = list[str](), list[str](), list[str](), list[str]()
+    apart = dict[str, None]()
+    domain, asked = "UP", False
+    for found, where in documents(lines, lambda each: "connections" in str(each.get("nodes"))):
+        domain = str(found.get("status", domain))
+        for row in members_of(found["nodes"]).values():
+            node = members_of(row)
+            away += [str(node.get("host"))] if node.get("status") != "READY" else []
+            apart |= _pairs(str(node.get("host")), members_of(node.get("connections")).values())
+        part.lines.update(where)
     for number, text in numbered(lines):
         if match := _OF_IMEX.fullmatch(text):
             began = "Failed to start" if match["verb"] == "Fail" else match["verb"]
@@ -47,13 +65,24 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif own and (match := LOG_LINE.fullmatch(text)):
             errors += [match["text"]] if match["level"] in ("ERROR", "CRITICAL", "FATAL") else []
         elif match := _NODE.fullmatch(text):
+            nodes.append(match["node"])
             away += [match["node"]] if match["state"] != "READY" else []
         elif part.lines and _ROW.fullmatch(text):
             for sign, what in _MISMATCH.items():
                 if sign in text:
                     part.add(HOST, what, "warn", _APART, f"{what} of nodes differ")
+            row, *signs = text.split()
+            if row.isdecimal() and int(row) < len(nodes):
+                ends = zip(nodes, signs, strict=False)
+                apart |= _pairs(nodes[int(row)], [{"host": end, "status": sign} for end, sign in ends])
         elif match := _DOMAIN.fullmatch(text):
             domain = match["state"]
+        elif _ASKED.fullmatch(text):
+            asked = True
+        elif asked and _DAEMON.fullmatch(text):
+            if text != "READY":
+                fault = Fault.IMEX_DOWN if text == "UNAVAILABLE" else _APART
+                part.add(HOST, "daemon", "warn", fault, f"the daemon of this node is {text}")
         else:
             continue
         part.lines.add(number)
@@ -62,6 +91,14 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         part.add(HOST, "log", "warn", fault, text)
     if away:
         part.add(HOST, "nodes", "warn", _APART, f"nodes not ready: {len(away)} ({', '.join(away[:4])})")
+    elif apart:
+        part.add(HOST, "nodes", "warn", _APART, f"nodes not connected: {', '.join([*apart][:4])}")
     if domain != "UP" and not part:
         part.add(HOST, "domain", "warn", _APART, f"domain state: {domain}")
     return part.imported(sound="log")
+
+
+def _pairs(node: str, connections: Iterable[Json]) -> dict[str, None]:
+    """This node with each that it has no connection to; of one that it never asked nothing is known."""
+    ends = [str(each["host"]) for each in map(members_of, connections) if each.get("status") in _UNCONNECTED]
+    return dict.fromkeys(" and ".join(sorted((node, end))) for end in ends)

@@ -179,8 +179,9 @@ def _of_sxid(text: str) -> tuple[Outcome, FaultKind | None]:
 
 
 _NAMES_IMEX = LazyPattern(
-    r"\bIMEX\b|/imexd?/|compute-domain-daemon|\bmemory reference\b|\b(?:im|ex)port (?:response|ref)\b",
-    "IMEX", "/imex", "compute-domain-daemon", "memory reference", "port re",
+    r"\bIMEX(?:\b|_)|nvidia-imex|/imexd?/|compute-domain-daemon|\bmemory reference\b"
+    r"|\b(?:im|ex)port (?:response|ref)\b",
+    "IMEX", "imex", "compute-domain-daemon", "memory reference", "port re",
 )  # fmt: skip
 """It hands out references to memory of other hosts, https://github.com/NVIDIA/k8s-dra-driver-gpu/issues/948."""
 
