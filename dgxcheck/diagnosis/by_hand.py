@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.expected import is_coherent
 from dgxcheck.checks.host.disks import arrays_of
 from dgxcheck.checks.pcie.acs_rules import acs_rules
-from dgxcheck.checks.pcie.bar1 import largest_bar1, others_have_bar1
+from dgxcheck.checks.pcie.bar1 import has_displays, largest_bar1, others_have_bar1
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.containment import BOARDS, COMPUTE_BOARDS, GPU_BASEBOARD, NVSWITCHES, is_k80
 from dgxcheck.components.locate import is_nvidia_adapter
@@ -120,9 +120,11 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
         steps = ("inspect", *(step for step in steps if step not in ("inspect", "restart-service")))
     if "change-setting" in steps[:1] and _by_nvlink(box, component):
         steps = ("inspect", *steps[1:])
-    if steps == ("change-setting", "reboot") and component.part == "BAR1":
+    if steps == ("change-setting", "reboot") and component.part in ("BAR1", "large BARs"):
         gpus, largest = gpus_of(box, component), largest_bar1(box)
-        if gpus and all(others_have_bar1(box, gpu, largest) for gpu in gpus):
+        if all(map(has_displays, gpus or box.gpus)):
+            steps = ("inspect",)
+        elif gpus and all(others_have_bar1(box, gpu, largest) for gpu in gpus):
             steps = ("inspect", "reboot", "power-cycle", "contact-vendor")
     return _in_a_guest(box, component, steps) if guest(box) is not None else steps or ("contact-vendor",)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hand_made import box_of, ecc, finding, gpu_part, planned, steps, with_facts
+from judging import of_text
 from sample import FAULTS
 
 from dgxcheck.checks.engine.box import pci_subject
@@ -81,6 +82,28 @@ def test_one_gpu_without_its_bar1_is_no_matter_of_the_firmware_setup() -> None:
     assert steps(acts) == ["inspect", "drain", "reboot", "power-cycle", "contact-vendor"]
     equal = box_of("dgx-1-v100")
     assert first_remedy(planned(equal, gpu_part(equal, 0, "BAR1"), Fault.BAR1_SMALL)).instruction.code == "large-bars"
+
+
+_CARD = """\
+41:00.0 {} [10de:{}] (rev a1)
+\tControl: I/O- Mem+ BusMaster+ SpecCycle-
+\tRegion 0: Memory at b8000000 (32-bit, non-prefetchable) [size=16M]
+\tRegion 1: Memory at 20040000000 (64-bit, prefetchable) [size=256M]
+\tRegion 3: Memory at 20050000000 (64-bit, prefetchable) [size=32M]
+\tKernel driver in use: nvidia
+"""
+
+
+@pytest.mark.parametrize(("kind", "device", "cause"), [
+    ("VGA compatible controller [0300]: NVIDIA Corporation AD102GL [L40S]", "26b9", "warn bar1-small inspect"),
+    ("3D controller [0302]: NVIDIA Corporation AD102GL [L40S]", "26b9", "fail bar1-small drain"),
+    ("VGA compatible controller [0300]: NVIDIA Corporation GA100 [A100 SXM4 80GB]", "20b2", "fail bar1-small drain"),
+])
+def test_a_card_with_displays_has_a_small_bar1(kind: str, device: str, cause: str, tmp_path: Path) -> None:
+    """Which no firmware setup makes larger."""
+    causes, found = of_text(_CARD.format(kind, device), tmp_path)
+    assert causes == (cause,)
+    assert ("displaymodeselector" in str(found["causes"])) == (cause == "warn bar1-small inspect")
 
 
 def test_where_bars_get_room_depends_on_who_gives_it() -> None:

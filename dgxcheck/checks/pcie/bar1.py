@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, judged
 from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.ids import MIB
+from dgxcheck.facts.ids import MIB, VGA
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.pci import Bar, PciBars
 from dgxcheck.facts.sysfs import pci_file
@@ -33,6 +33,23 @@ _ALONE = (
     'search dmesg for "no space", "failed to assign" and this GPU; other GPUs have their BARs,'
     " so the firmware setup is not the reason"
 )
+
+
+_WITH_MODES = frozenset((0x2230, 0x2235, 0x26B1, 0x26B5, 0x26B9, 0x26BA, 0x2BB5))
+"""Device ids of RTX A6000, A40, RTX 6000 Ada, L40, L40S, L20 and RTX PRO 6000 Server, whose displays can be switched
+off (NVIDIA vGPU software user guide, display modes).
+"""
+_DISPLAYS = (
+    "see with NVIDIA's displaymodeselector whether its displays are enabled, as its class of a VGA controller says,"
+    " which leaves it a small BAR1; where no display is attached, --gpumode physical_display_disabled writes the other"
+    " mode to the card, with the driver unloaded: at a drain, and reboot after it"
+)
+
+
+def has_displays(gpu: Device) -> bool:
+    """Is it of a model that can do without displays, and has them enabled? Its class is that of a VGA controller."""
+    code = None if gpu.function is None else gpu.function.class_code
+    return _model(gpu) in _WITH_MODES and isinstance(code, int) and code >> 8 == VGA
 
 
 def largest_bar1(box: Box) -> Mapping[int | Missing | None, int]:
@@ -75,8 +92,8 @@ def _is_other_bar(bar: Bar, expected: float | None) -> bool:
 
 def _bar1(box: Box) -> Judged:
     """Fails if BAR1 is unassigned, or has no more than {pcie.bar1-small} on a model that has at least
-    {pcie.bar1-large}; warns if it is otherwise smaller than the model's, or than that of another GPU of the same model
-    of which no size is on record, or if NVML and the PCI bus report different sizes.
+    {pcie.bar1-large}; warns if it is otherwise smaller than the model's, as with displays enabled, or than that of
+    another GPU of the same model of which no size is on record, or if NVML and the PCI bus report different sizes.
 
     Source: resource of /sys/bus/pci/devices, nvmlDeviceGetBAR1MemoryInfo; GPUDirect RDMA guide on large BARs
     """
@@ -87,7 +104,8 @@ def _bar1(box: Box) -> Judged:
 def _size(box: Box, gpu: Device, largest: Mapping[int | Missing | None, int]) -> Judgement:
     row = need(bars_of(box, gpu))
     resource = pci_file(gpu.bdf, "resource")
-    alone = _ALONE if others_have_bar1(box, gpu, largest) else ""
+    shows = has_displays(gpu)
+    alone = "" if not others_have_bar1(box, gpu, largest) else _DISPLAYS if shows else _ALONE
     bar = None if row.bars == () else need(row.bar1)
     expected = expected_bar1_mib(box, gpu)
     if bar is None or not bar.assigned or _is_other_bar(bar, expected):
@@ -108,7 +126,8 @@ def _size(box: Box, gpu: Device, largest: Mapping[int | Missing | None, int]) ->
         of = f" with {total_memory // MIB} MiB of memory" if isinstance(total_memory, int) else ""
         message = f"BAR1 has {mib} MiB, expected {expected:g} MiB; as on this model{of}"
         fault = Fault.BAR1_SMALL
-        return judged(fault, message, mib, expected, "MiB", evidence, warns=True, fails=small, remedy=alone)
+        return judged(fault, message, mib, expected, "MiB", evidence, warns=True, fails=small and not shows,
+                      remedy=_DISPLAYS if shows else alone)  # fmt: skip
     if expected is None and alone:
         most = largest[_model(gpu)] // MIB
         message = f"BAR1 has {mib} MiB, {most} MiB of another of its model"
