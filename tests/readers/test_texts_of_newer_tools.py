@@ -243,6 +243,12 @@ LOGGED = """\
 (Non-Fatal)
 rasdaemon[1337]:  <...>-5  [000]  0.000123: aer_event:  2022-12-02 23:56:03 +0800 0000:16:00.0 Bad TLP Corrected
 """
+CELL = """\
+| NVIDIA-SMI 590.44.01              Driver Version: 590.44.01      CUDA Version: 13.1     |
+|=========================================+========================+======================|
+|   1  NVIDIA B200                    On  |   00000000:43:00.0 Off | {:>20} |
+| N/A   33C    P0            143W / 1000W |       0MiB / 183359MiB |      0%      Default |
+"""
 POOL = """\
   pool: data
  state: {0}
@@ -374,6 +380,9 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvbandwidth of DCGM that began too early": (NOT_IDLE, ()),
     "ubergemm": (GEMM.format(6698, 19239, 19148, 19256), ("warn slow inspect",)),
     "ubergemm, good": (GEMM.format(19010, 19239, 19148, 19256), ()),
+    "nvidia-smi, a cell": (CELL.format("GPU requires reset"), ("fail reset-required drain",)),
+    "nvidia-smi, a cell of a GPU that is gone": (CELL.format("GPU is lost"), ("fail gpu-lost drain",)),
+    "nvidia-smi, a good cell": (CELL.format("0"), ()),
     "zpool status": (POOL.format("DEGRADED", "FAULTED", "too many errors"), ("warn disk inspect",)),
     "zpool status of a pool that is gone": (POOL.format("SUSPENDED", "REMOVED", ""), ("fail array-failed inspect",)),
     "zpool status, good": (POOL.format("ONLINE", "ONLINE", ""), ()),

@@ -58,7 +58,7 @@ _UNSUPPORTED = (
 )
 NO_ANSWER = "no answer"
 """A value of a GPU that does not even tell its name."""
-_ERRORS: Mapping[str, dict[str, Json]] = {
+ERRORS: Mapping[str, dict[str, Json]] = {
     NO_ANSWER: {"missing": "lost"}, "Insufficient Permissions": {"missing": "denied"},
     "GPU is lost": {"missing": "lost", "code": NvmlReturn.GPU_IS_LOST},
     "GPU requires reset": {"missing": "lost", "code": NvmlReturn.RESET_REQUIRED},
@@ -179,8 +179,8 @@ def _read(text: str, read: Callable[[str], Json]) -> Json:
     word = text.strip().removeprefix("[").removesuffix("]").strip()
     if word in _UNSUPPORTED:
         return UNSUPPORTED
-    if word in _ERRORS:
-        return {**_ERRORS[word], "detail": f"nvidia-smi: {word}"}
+    if word in ERRORS:
+        return {**ERRORS[word], "detail": f"nvidia-smi: {word}"}
     answer = read(word)
     return {"missing": "garbled", "detail": f"nvidia-smi: {word[:40]}"} if answer is None else answer
 

@@ -19,7 +19,7 @@ from dgxcheck.facts.tool_outputs import ON_WINDOWS
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import COUNT, INIT, NO_HANDLE, WITHOUT_NUMBER
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
-from dgxcheck.readers.nvidia_smi.answers import NO_ANSWER, NOWHERE, GpuDump, imported
+from dgxcheck.readers.nvidia_smi.answers import ERRORS, NO_ANSWER, NOWHERE, GpuDump, imported
 from dgxcheck.readers.nvidia_smi.topo import bare, plain
 from dgxcheck.readers.values import bounded, gpu
 
@@ -260,7 +260,7 @@ def _first(cells: Sequence[str], cut: bool) -> GpuDump | None:
         fields["product brand"] = "GeForce"
     whole = len(cells) > 3 or (len(cells) == 3 and not cut)
     ecc = cells[2].strip() if whole else ""
-    if ecc.isdecimal() or ecc in ("N/A", "ERR!", "Unknown Error"):
+    if ecc.isdecimal() or ecc in ERRORS or ecc in ("N/A", ERR, "Unknown Error"):
         fields[_ECC] = ecc
     elif ecc == "Off":
         fields[_ECC] = "N/A"
