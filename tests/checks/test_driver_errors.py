@@ -84,6 +84,18 @@ FATAL = "NVRM: nvGpuOpsReportFatalError: uvm encountered global fatal error 0x60
 OF_PROGRAM = "NVRM: Xid (PCI:0000:07:00): 31, pid=1, name=python3, MMU Fault: ENGINE GRAPHICS"
 
 
+def test_a_gpu_that_fell_off_the_bus_explains_what_follows(tmp_path: Path) -> None:
+    """Which of two it was that could not be started, and why the driver asks for a reboot."""
+    lost = [f"NVRM: Xid (PCI:0000:{bus}:00): 79, pid=1, GPU has fallen off the bus." for bus in ("0f", "47")]
+    path = tmp_path / "dmesg.txt"
+    start = "NVRM: RmInitAdapter failed! (0x26:0xffff:1474)"
+    for lines, due in (([*lost, FATAL, start], set()), ([start, FATAL, *lost], {"driver-reboot", "gpu-not-started"})):
+        path.write_text("".join(f"[{at:5}.000000] {line}\n" for at, line in enumerate(lines, 100)), encoding="utf-8")
+        causes = judged(str(path))[1]["causes"]
+        assert {fault for cause in causes for fault in cause["faults"]} == {"gpu-lost", *due}
+
+
+
 def test_a_program_s_xid_explains_nothing_and_a_reboot_is_asked_for(tmp_path: Path) -> None:
     found = of_driver(OF_PROGRAM, UNKNOWN, FATAL, folder=tmp_path)
     assert {each["status"]: each["fault"] for each in found} == {"warn": "driver-error", "fail": "driver-reboot"}

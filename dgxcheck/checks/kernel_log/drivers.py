@@ -32,7 +32,8 @@ def _driver_errors(box: Box) -> Judged:
     """Warns if the driver of the GPUs (NVRM, nvidia, nvidia-uvm, nvidia-nvlink, nvidia-nvswitch, nvidia-fs,
     nvidia_peermem) or of the HCAs (mlx5_core, mlx5_ib, efa) logged, since it was last loaded, an error that dgxcheck
     does not know, unless another check reports an event of that device or of the same minute; fails if such a line asks
-    for a reboot, or tells of a fatal error in confidential computing mode. Assertions, a module without a signature and
+    for a reboot and no GPU fell off the bus within a minute before it, or tells of a fatal error in confidential
+    computing mode. Assertions, a module without a signature and
     refused commands of an HCA are no such errors.
 
     Source: the kernel log; NVIDIA open-gpu-kernel-modules, Linux drivers/net/ethernet/mellanox/mlx5,
@@ -47,7 +48,7 @@ def _driver_errors(box: Box) -> Judged:
     for place, own in grouped((f"{error.driver} {error.bdf}", error) for error in now).items():
         driver, _, bdf = place.partition(" ")
         at = _subject(box, driver, bdf) if bdf else replace(HOST, part=f"{driver} driver")
-        final = [error for error in own if final_fault(error.line) is not None]
+        final = [error for error in own if final_fault(error.line) is not None and not _follows_a_loss(log, error)]
         if left := final or [error for error in own if not _is_detail(log, error)]:
             yield at, _error(log, left)
         else:
@@ -75,6 +76,11 @@ def _is_detail(log: KernelLog, error: DriverError) -> bool:
              or abs(event.seconds - error.seconds) <= _BESIDE_S)
         for event in events
     )  # fmt: skip
+
+
+def _follows_a_loss(log: KernelLog, error: DriverError) -> bool:
+    """Did a GPU fall off the bus within a minute before? What is to be done about that includes a reboot."""
+    return any(not lost.past and 0 <= error.seconds - lost.seconds <= _BESIDE_S for lost in log.off_bus)
 
 
 def _is_of_program(event: LoggedEvent) -> bool:

@@ -254,6 +254,8 @@ def _starts(box: Box) -> Judged:
     if now and all(event.why == "claimed" for event in now):
         others = {str(bound(gpu)) for gpu in box.topology.gpus} - {"nvidia", "None", *OF_THE_KERNEL}
         now = [] if others else now  # a GPU that was given away on purpose (vfio-pci) is not missed
+    lost = [event.seconds for event in log.off_bus if not event.past]  # one that is gone is tried again
+    now = [event for event in now if event.why or not any(at <= event.seconds for at in lost)]
     if now and _only_unlisted(box) is None:
         reason = _reason(now)
         what = f"{reason.text}{legacy_release(now)}"
