@@ -178,6 +178,7 @@ _NETWORK: Mapping[Reader, Signs] = {
     counters.read_statistic: ("link ", "_phy: "),
     adapters.read_firmware: ("image type:", "device #"),
     fabric.read_port_states: ("portinfo:", "port info:", "linkwidth"),
+    logs.read_opensm: ("opensm[", "] 0x"),
     fabric.read_subnet: ("sminfo", "iberror:", "stage", "-e- ", "-w- "),
 }  # fmt: skip
 _NCCL: Mapping[Reader, Signs] = {

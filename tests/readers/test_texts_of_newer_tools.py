@@ -243,6 +243,15 @@ LOGGED = """\
 (Non-Fatal)
 rasdaemon[1337]:  <...>-5  [000]  0.000123: aer_event:  2022-12-02 23:56:03 +0800 0000:16:00.0 Bad TLP Corrected
 """
+SUBNET = """\
+Nov 12 11:02:01 sm01 OpenSM[2011]: Entering MASTER state
+Nov 12 11:02:31 sm01 OpenSM[2011]: {}
+"""
+TRAPS = """\
+Nov 12 11:02:01 123456 [A1B2C3D4] 0x01 -> log_trap_info: Received Generic Notice type:1 num:{} (Local Link integrity \
+threshold reached) Producer:2 (Switch) from LID:14 Port 17 TID:0x0000000000000004
+Nov 12 11:02:32 323456 [A1B2C3D4] 0x02 -> SUBNET UP
+"""
 CELL = """\
 | NVIDIA-SMI 590.44.01              Driver Version: 590.44.01      CUDA Version: 13.1     |
 |=========================================+========================+======================|
@@ -380,6 +389,11 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvbandwidth of DCGM that began too early": (NOT_IDLE, ()),
     "ubergemm": (GEMM.format(6698, 19239, 19148, 19256), ("warn slow inspect",)),
     "ubergemm, good": (GEMM.format(19010, 19239, 19148, 19256), ()),
+    "opensm": (SUBNET.format("SUBNET UP"), ()),
+    "opensm, with errors": (SUBNET.format("Errors during initialization"), ()),
+    "opensm without its port": (SUBNET.format("SM port is down"), ("warn no-subnet-manager inspect",)),
+    "opensm.log": (TRAPS.format(129), ("warn port-errors inspect",)),
+    "opensm.log, a link that changed": (TRAPS.format(128), ()),
     "nvidia-smi, a cell": (CELL.format("GPU requires reset"), ("fail reset-required drain",)),
     "nvidia-smi, a cell of a GPU that is gone": (CELL.format("GPU is lost"), ("fail gpu-lost drain",)),
     "nvidia-smi, a good cell": (CELL.format("0"), ()),

@@ -49,7 +49,7 @@ KERNEL = LazyPattern(
 """How a message of the kernel goes on: the time before it is its own, unless it has another."""
 _SINCE_BOOT = LazyPattern(r"\[ {0,12}\d{1,10}\.\d{6}\] ")
 _SPEAKER = LazyPattern(
-    r"kernel|fabricmanager|nvlsm|nv(?:idia)?-imex|systemd\[1\]|systemd-networkd|NetworkManager"
+    r"kernel|fabricmanager|nvlsm|[Oo]pen(?:SM|sm)|nv(?:idia)?-imex|systemd\[1\]|systemd-networkd|NetworkManager"
     r"| NVRM: $| nvidia-nvswitch\d{1,3}: $"
 )
 """Who speaks for itself: its name belongs to the line."""
