@@ -492,11 +492,14 @@ def test_what_the_scheduler_says_of_nodes() -> None:
     ("Failed to restart openibd.service: Unit openibd.service not found.", "openibd is not installed"),
     ("Failed to enable unit: Unit file nvidia-imex.service does not exist.", "nvidia-imex is not installed"),
     ("Failed to start dcgm.service: Unit dcgm.service is masked.", "dcgm is masked"),
+    ("● dcgm.service - DCGM service\n  Active: activating (auto-restart) (Result: core-dump) since Wed; 3s ago",
+     "dcgm failed: journalctl -b -u dcgm says why"),
 ])  # fmt: skip
 def test_a_service_that_systemd_does_not_have_is_a_note(text: str, note: str) -> None:
-    (output,) = units.read_units((text,))
+    (output,) = units.read_units((*text.splitlines(),))
     assert told(output) == [("note", "", note)]
-    assert units.read_units((text.replace("nvidia-", "some-").replace("openibd", "sshd").replace("dcgm", "ssh"),)) == ()
+    other = text.replace("nvidia-", "some-").replace("openibd", "sshd").replace("dcgm", "ssh")
+    assert units.read_units((*other.splitlines(),)) == ()
 
 
 @pytest.mark.parametrize("name", EXPECTED)

@@ -58,7 +58,10 @@ _UNIT = LazyPattern(
     flags=IGNORECASE,
 )
 _SHOWN = LazyPattern(r"(?:[^\w\s] |x )?nvidia-fabricmanager\.service - .{1,80}", "nvidia-fabricmanager.serv")
-ACTIVE = LazyPattern(r"Active: (?P<state>failed|inactive|active) \((?P<why>[^()]{1,60})\).{0,120}", "Active: ")
+ACTIVE = LazyPattern(
+    r"Active: (?P<state>failed|inactive|active|activating(?= \(auto-restart\))) \((?P<why>[^()]{1,60})\).{0,120}",
+    "Active: ",
+)
 ASIDE = LazyPattern(r"(?:Loaded|Drop-In|Docs|Process|Main PID|Tasks|Memory|CPU|CGroup|Status|Duration|Active): .*")
 """``systemctl status``: the unit, its state, and what stands around it."""
 UNIT_STOPPED = LazyPattern(r"Failed with |status=(?!0/)|Start request repeated too quickly", flags=IGNORECASE)

@@ -62,7 +62,7 @@ def read_units(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             state = "masked" if absent["masked"] else "not installed"
             part.add(HOST, absent["name"], "note", None, f"{absent['name']} is {state}")
         elif shown and (active := ACTIVE.fullmatch(text)):
-            if active["state"] == "failed":
+            if active["state"] in ("failed", "activating"):  # it ended, and systemd starts it again
                 failed.setdefault(shown, "")
         elif ended := _ENDED.fullmatch(text):
             failed.setdefault(ended["name"] or ended["unit"], "")
