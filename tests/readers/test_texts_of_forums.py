@@ -494,6 +494,8 @@ def test_what_the_scheduler_says_of_nodes() -> None:
     ("Failed to start dcgm.service: Unit dcgm.service is masked.", "dcgm is masked"),
     ("● dcgm.service - DCGM service\n  Active: activating (auto-restart) (Result: core-dump) since Wed; 3s ago",
      "dcgm failed: journalctl -b -u dcgm says why"),
+    ("     Loaded: loaded (/lib/systemd/system/openibd.service; enabled)\n     Active: failed (Result: exit-code)",
+     "openibd failed: journalctl -b -u openibd says why"),
 ])  # fmt: skip
 def test_a_service_that_systemd_does_not_have_is_a_note(text: str, note: str) -> None:
     (output,) = units.read_units((*text.splitlines(),))

@@ -243,6 +243,10 @@ LOGGED = """\
 (Non-Fatal)
 rasdaemon[1337]:  <...>-5  [000]  0.000123: aer_event:  2022-12-02 23:56:03 +0800 0000:16:00.0 Bad TLP Corrected
 """
+SERVICE = """\
+     Loaded: loaded (/lib/systemd/system/nvidia-fabricmanager.service; enabled; vendor preset: enabled)
+     Active: {} since Wed 2024-11-13 09:12:11 UTC; 3min 2s ago
+"""
 SUBNET = """\
 Nov 12 11:02:01 sm01 OpenSM[2011]: Entering MASTER state
 Nov 12 11:02:31 sm01 OpenSM[2011]: {}
@@ -389,6 +393,9 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvbandwidth of DCGM that began too early": (NOT_IDLE, ()),
     "ubergemm": (GEMM.format(6698, 19239, 19148, 19256), ("warn slow inspect",)),
     "ubergemm, good": (GEMM.format(19010, 19239, 19148, 19256), ()),
+    "systemctl status without the name of the unit": (
+        SERVICE.format("failed (Result: exit-code)"), ("fail fabric-manager-down inspect",)),
+    "systemctl status of a unit that runs": (SERVICE.format("active (running)"), ()),
     "opensm": (SUBNET.format("SUBNET UP"), ()),
     "opensm, with errors": (SUBNET.format("Errors during initialization"), ()),
     "opensm without its port": (SUBNET.format("SM port is down"), ("warn no-subnet-manager inspect",)),

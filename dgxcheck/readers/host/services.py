@@ -57,7 +57,12 @@ _UNIT = LazyPattern(
     r"|(?P<verb>Start|Stopp|Fail)\w* .{0,20}(?:nvidia-fabricmanager\.service|NVIDIA fabric manager service).{0,80})",
     flags=IGNORECASE,
 )
-_SHOWN = LazyPattern(r"(?:[^\w\s] |x )?nvidia-fabricmanager\.service - .{1,80}", "nvidia-fabricmanager.serv")
+LOADED = r"Loaded: [a-z-]{4,12} \(/\S{1,120}/"
+"""``systemctl status`` below the name of the unit, which is left out easily: the path of its file."""
+_SHOWN = LazyPattern(
+    rf"(?:(?:[^\w\s] |x )?nvidia-fabricmanager\.service - |{LOADED}nvidia-fabricmanager\.service;).{{1,80}}",
+    "nvidia-fabricmanager.serv",
+)
 ACTIVE = LazyPattern(
     r"Active: (?P<state>failed|inactive|active|activating(?= \(auto-restart\))) \((?P<why>[^()]{1,60})\).{0,120}",
     "Active: ",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.host.services import ACTIVE, ASIDE, FABRIC_MANAGER_TOOL
+from dgxcheck.readers.host.services import ACTIVE, ASIDE, FABRIC_MANAGER_TOOL, LOADED
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
 
@@ -22,7 +22,10 @@ _ROW = LazyPattern(
 )
 _HEAD = LazyPattern(r"UNIT\s{1,80}LOAD\s{1,12}ACTIVE\s{1,12}SUB\s{1,12}DESCRIPTION|\d{1,4} loaded units listed\..*"
                     r"|(?:LOAD|ACTIVE|SUB|JOB) {1,4}(?:=|→) .{10,120}")  # fmt: skip
-_SHOWN = LazyPattern(rf"(?:[●×○✗*x] )?(?P<name>{_NAMES})\.service - .{{1,120}}", ".service - ")
+_SHOWN = LazyPattern(
+    rf"(?:[●×○✗*x] )?(?P<name>{_NAMES})\.service - .{{1,120}}|{LOADED}(?P<loaded>{_NAMES})\.service;.{{1,120}}",
+    ".service - ", ".service;",
+)  # fmt: skip
 _MESSAGE = LazyPattern(
     rf"(?:(?:.{{0,120}} )?(?:{_NAMES})\[\d{{1,9}}\]: ?)?(?P<text>(?:(?<=: )|Failed to query NVIDIA devices).{{1,400}})"
 )
@@ -57,7 +60,7 @@ def read_units(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             if row["state"] == "failed":
                 failed.setdefault(row["name"], "")
         elif begins := _SHOWN.fullmatch(text):
-            shown = begins["name"]
+            shown = begins["name"] or begins["loaded"]
         elif absent := _ABSENT.fullmatch(text):
             state = "masked" if absent["masked"] else "not installed"
             part.add(HOST, absent["name"], "note", None, f"{absent['name']} is {state}")
