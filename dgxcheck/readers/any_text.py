@@ -165,6 +165,7 @@ _NETWORK: Mapping[Reader, Signs] = {
     counters.read_link: ("physical_state",),
     counters.read_files: (f"{INFINIBAND}/",),
     hcas.read_ibdev2netdev: ("==>",),
+    hcas.read_ethtool: ("settings for ",),
     adapters.read_mlxlink: ("operational info",),
     logs.read_rshim: ("display_level",),
     adapters.read_mst: ("(rev:",),

@@ -247,6 +247,19 @@ SERVICE = """\
      Loaded: loaded (/lib/systemd/system/nvidia-fabricmanager.service; enabled; vendor preset: enabled)
      Active: {} since Wed 2024-11-13 09:12:11 UTC; 3min 2s ago
 """
+INTERFACE = """\
+Settings for ens6f0np0:
+\tSupported ports: [ FIBRE ]
+\tSupported link modes:   25000baseCR/Full
+\t                        100000baseCR4/Full
+\tAdvertised link modes:  25000baseCR/Full
+\t                        100000baseCR4/Full
+\tAdvertised FEC modes: RS
+\tLink partner advertised link modes:  {}
+\tLink partner advertised auto-negotiation: Yes
+\tSpeed: {}
+\tDuplex: Full
+"""
 SUBNET = """\
 Nov 12 11:02:01 sm01 OpenSM[2011]: Entering MASTER state
 Nov 12 11:02:31 sm01 OpenSM[2011]: {}
@@ -396,6 +409,11 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "systemctl status without the name of the unit": (
         SERVICE.format("failed (Result: exit-code)"), ("fail fabric-manager-down inspect",)),
     "systemctl status of a unit that runs": (SERVICE.format("active (running)"), ()),
+    "ethtool": (INTERFACE.format("25000baseCR/Full 100000baseCR4/Full", "25000Mb/s"), ("warn port-slow inspect",)),
+    "ethtool, good": (INTERFACE.format("25000baseCR/Full 100000baseCR4/Full", "100000Mb/s"), ()),
+    "ethtool of a slower switch": (INTERFACE.format("25000baseCR/Full", "25000Mb/s"), ()),
+    "ethtool without the other end": (INTERFACE.format("Not reported", "25000Mb/s"), ()),
+    "ethtool without a link": (INTERFACE.format("Not reported", "Unknown!"), ()),
     "opensm": (SUBNET.format("SUBNET UP"), ()),
     "opensm, with errors": (SUBNET.format("Errors during initialization"), ()),
     "opensm without its port": (SUBNET.format("SM port is down"), ("warn no-subnet-manager inspect",)),

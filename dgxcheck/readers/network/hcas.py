@@ -1,4 +1,4 @@
-"""HCAs and their ports: ibstat, ibstatus, ibv_devinfo, ibv_devices, ibdev2netdev.
+"""HCAs and their ports: ibstat, ibstatus, ibv_devinfo, ibv_devices, ibdev2netdev; ethtool.
 
 ``ibv_devinfo``, also with ``-v``, and ``ibv_devices``: what libibverbs tells of HCAs and their ports.
 
@@ -276,3 +276,33 @@ def read_ibdev2netdev(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             text = f"its network interface {match['name']} is down, which says nothing of the port itself"
             part.add(f"{device}/{port}", "interface", "note", None, text)
     return part.imported()
+
+
+ETHTOOL = "ethtool"
+_OF_INTERFACE = LazyPattern(
+    r"Settings for (?P<name>[\w.-]{1,15}):|Speed: (?P<speed>\d{2,6})Mb/s"
+    r"|(?:(?P<whose>Advertised|Link partner advertised) link modes: {1,8})?"
+    r"(?P<modes>\d{2,6}base\S{1,40}(?: {1,4}\d{2,6}base\S{1,40}){0,11})"
+    r"|(?P<other>Supported|Advertised|Link partner advertised) [\w -]{4,40}: .{1,200}"
+)
+
+
+def read_ethtool(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Links slower than the fastest mode that both ends advertise; what one end offers alone is no fault."""
+    part = ToolPart(ETHTOOL)
+    name = whose = ""
+    most: dict[str, int] = {}
+    for number, text in numbered(lines):
+        if (row := _OF_INTERFACE.fullmatch(text)) is None or not (name or row["name"]):
+            continue
+        part.lines.add(number)
+        if row["name"]:
+            name, whose, most = row["name"], "", {}
+        elif row["modes"] or row["other"]:
+            whose = row["whose"] or row["other"] or whose
+            modes = [int(mode.partition("base")[0]) for mode in (row["modes"] or "").split()]
+            most[whose] = max([*modes, most.get(whose, 0)])
+        elif (both := min(most.get("Advertised", 0), most.get("Link partner advertised", 0))) > int(row["speed"]):
+            text = f"the link runs at {int(row['speed']) / 1000:g} Gbit/s, both ends advertise {both / 1000:g}"
+            part.add(name, "speed", "warn", Fault.PORT_SLOW, text)
+    return part.imported(sound="links")
