@@ -298,6 +298,7 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
      Fault.DISK_ERRORS),
     (("sd 0:2:1:0: [sda] tag#0 Sense Key : Medium Error [current]",), "kernel.disk", Fault.DISK_ERRORS),
     (("md/raid1:md0: Disk failure on sda2, disabling device.",), "kernel.disk", Fault.DISK_ERRORS),
+    (("md/raid:md0: Cannot continue operation (2/4 failed).",), "kernel.disk", Fault.ARRAY_FAILED),
     (("md: kicking non-fresh sda2 from array!", "md/raid1:md0: active with 1 out of 2 mirrors"), "kernel.disk",
      Fault.DISK_ERRORS),
     (("md: kicking non-fresh sda2 from array!", "md/raid:md0: raid level 5 active with 3 out of 4 devices"),

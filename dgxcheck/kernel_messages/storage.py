@@ -67,6 +67,7 @@ _UNWRITABLE = LazyPattern(
 _FULL = LazyPattern(r"with error -?28\b", "with error")
 """ENOSPC."""
 _ARRAY = Form("md/raid", rf"[\w-]{{0,8}}:(?P<array>md\w{{1,31}}): Disk failure on {_NAME}(?:,| detected)")
+_ENDED = Form("md/raid", r"[\w-]{0,8}:(?P<array>md\w{1,31}): Cannot continue operation \(\d{1,4}/\d{1,4} failed\)")
 _STALE = Form("md: kicking non-fresh ", rf"{_NAME} from array!")
 _STARTS = Form("md/raid", r"[\w-]{0,8}:(?P<array>md\w{1,31}): (?:raid level \d{1,2} )?active with \d")
 _POOL = Form(
@@ -101,9 +102,14 @@ def events(lines: Lines) -> Iterator[HostEvent]:
 
 
 def _single(lines: Lines) -> Iterator[HostEvent]:
+    dropped: dict[str, str] = {}
     for seconds, message in lines:
         if match := _ARRAY.match(message):
-            yield host_event("array", match["array"], seconds, message, whole_disk(match["disk"]))
+            dropped[match["array"]] = whole_disk(match["disk"])
+            yield host_event("array", match["array"], seconds, message, dropped[match["array"]])
+        elif match := _ENDED.match(message):
+            array = match["array"]
+            yield host_event("array", array, seconds, message, dropped.get(array, array))
         elif match := first_match(_DISK, message):
             disk = f"nvme{match['disk']}" if match["disk"].isdigit() else match["disk"]
             yield host_event("disk", whole_disk(disk), seconds, message)

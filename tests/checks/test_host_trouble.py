@@ -209,6 +209,15 @@ def test_tasks_that_hang_in_the_driver(tmp_path: Path) -> None:
     assert "lspci -x" in waits.judgement.remedy
 
 
+def test_an_array_that_cannot_go_on_fails(tmp_path: Path) -> None:
+    words = ((1.0, "Disk failure on sda, disabling device."), (2.0, "Disk failure on sdb, disabling device."),
+             (2.1, "Cannot continue operation (2/4 failed)."))
+    dropped = [(at, f"md/raid:md0: {line}") for at, line in words]
+    for many, last in ((2, Status.WARN), (3, Status.FAIL)):
+        found = findings(tmp_path, "kernel.disk", *dropped[:many])
+        assert [each.status for each in found] == [Status.WARN, last]
+
+
 def test_what_is_not_an_io_error_of_a_disk(tmp_path: Path) -> None:
     stale = (100.0, "md: kicking non-fresh sdc1 from array!"), (100.1, "md/raid1:md0: active with 1 out of 2 mirrors")
     (left,) = findings(tmp_path, "kernel.disk", *stale)

@@ -37,6 +37,7 @@ def test_a_panic(lines: list[Line], expected: tuple[str, str] | None, tmp_path: 
 
 
 ADAPTER = "mlx5_core 0000:0c:00.0: "
+PCIE = f"{ADAPTER}PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)"
 
 
 @pytest.mark.parametrize(("check", "lines", "expected"), [
@@ -46,6 +47,9 @@ ADAPTER = "mlx5_core 0000:0c:00.0: "
                       (100.1, f"{PANIC}Fatal machine check")], ["CPUs"]),
     ("kernel.panic", [(0.06, f"{HE}CPU 0: Machine Check: 0 Bank 4: a600000000020408"),  # left over from the last boot
                       (100.1, f"{PANIC}Fatal machine check")], ["CPUs"]),
+    ("kernel.panic", [(99.0, PCIE), (100.1, f"{PANIC}Fatal hardware error!")],
+     ["0000:0c:00.0", "0000:0c:00.0", "CPUs"]),
+    ("kernel.panic", [(10.0, PCIE), (100.1, f"{PANIC}Fatal hardware error!")], ["CPUs"]),
     ("kernel.hung-task", [(90.0, f"{ADAPTER}TX timeout detected"), *HUNG], ["0000:0c:00.0", "kernel"]),
     ("kernel.hung-task", [(90.0, f"{ADAPTER}poll_health:174: device's health compromised"), *HUNG],
      ["0000:0c:00.0", "kernel"]),

@@ -41,8 +41,8 @@ _BLOCKED = (
 _COMPARE = "compare with the link's AER counters (aer_dev_* under /sys/bus/pci/devices)"
 _RESEAT = "if errors continue, reseat the device and the board or riser above it (SXM: the vendor does)"
 _UNRECOVERED = (
-    "see whether it still responds: lspci -x -s {0} prints nothing but ff where it is gone; then drain and power-cycle"
-    f" cold, for the kernel's reset of it failed; where it responds, {_COMPARE}; {_RESEAT}"
+    "see whether it still responds, and of a port what is below it: lspci -x -s {0} prints nothing but ff where it is"
+    f" gone; then drain and power-cycle cold, for the kernel's reset of it failed; else {_COMPARE}; {_RESEAT}"
 )
 _NAMELESS = (
     "read the lines of that time (dmesg -T): an Xid, a fatal error of an HCA or a PCIe error names the device; tasks of"
@@ -88,7 +88,7 @@ def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | No
     return Judgement(status, message, measured, expected, unit, evidence, fault=fault, events=events, remedy=remedy)
 
 
-def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+def blame_pcie(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The PCIe link above a GPU, or above an HCA and then the HCA; the links at both sides of a bridge.
 
     Of an NVSwitch that fell off the bus first itself; of a port whose links are not known the one GPU that was lost.
@@ -229,7 +229,7 @@ def _meaning(events: Sequence[IommuFault]) -> tuple[str, FaultKind, str]:
 def _blame_iommu(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The setting; of a device that does not answer, it or its link."""
     refused = judgement.fault is not Fault.IOMMU_UNANSWERED
-    yield from host("IOMMU setting")(box, at, judgement) if refused else _blames(box, at, judgement)
+    yield from host("IOMMU setting")(box, at, judgement) if refused else blame_pcie(box, at, judgement)
 
 
 def _is_at(bdf: str | None, fault: IommuFault) -> bool:
@@ -251,7 +251,7 @@ def _device(box: Box, bdf: str) -> Subject:
 
 CHECKS = (
     Check("kernel.aer", per_device(_aer, lambda log: [error.bdf for error in log.pcie], "no PCIe errors logged"),
-        _blames,
+        blame_pcie,
         remedy=f"{_COMPARE}; cold power cycle at the next maintenance; {_RESEAT}"),
     Check("kernel.hot-plug", _slots, _blame_slot,
         remedy="look for PCIe errors before it in the kernel log; of a disk or card find out whether somebody pulled"

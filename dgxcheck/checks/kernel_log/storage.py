@@ -30,7 +30,7 @@ _OF_SILENCE = (
     " firmware; where it comes back after idle times, try what the kernel suggests, with the next boot"
     " nvme_core.default_ps_max_latency_us=0 pcie_aspm=off"
 )
-_STALE = "kicking non-fresh"
+_STALE, _ENDED = "kicking non-fresh", "Cannot continue operation"
 _OF_STALE = (
     "find out why it was gone while its array was written (kernel logs of earlier boots, its power, cable and slot;"
     " smartctl -a, nvme smart-log); where it is sound, mdadm /dev/ARRAY --re-add DEVICE"
@@ -42,7 +42,7 @@ _RECOVERY_S = 60.0
 def _disks(box: Box) -> Judged:
     """Warns if the kernel logged I/O errors of a disk or SATA port, a controller of NVMe disks that failed, a disk that
     an array dropped or found stale, or an alarm of a RAID controller (megaraid_sas); fails if that array has no
-    redundancy. Removable disks are not judged.
+    redundancy, or none that is left. Removable disks are not judged.
 
     Source: Linux block layer, drivers/nvme, drivers/md, drivers/scsi/megaraid
     """
@@ -70,9 +70,10 @@ def _is_own(name: str, disks: set[str] | None) -> bool:
 
 
 def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
-    """An array without redundancy fails with the first disk that it drops."""
+    """An array without redundancy fails with the first disk that it drops, another one where it says so."""
     dropped_by = dict.fromkeys(event.part for event in events if event.trouble == "array")
     failed = [row.name for row in arrays_of(box) if row.name in dropped_by and row.level in ("raid0", "linear")]
+    failed += [event.part for event in events if _ENDED in event.line]
     stale = all(_STALE in event.line for event in events)
     message = "its data are older than its array's" if stale else f"{counted(len(events), 'I/O error')} logged"
     if dropped_by:
