@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 Change = Callable[[list[str]], list[str]]
@@ -35,6 +36,8 @@ def _coloured(lines: list[str]) -> list[str]:
     return [f"\x1b[1;32m{line}\x1b[0m\x1b[K" for line in lines]
 
 
+ESCAPED = r"\\\1"
+"""As Markdown writes a sign that it would take for its own."""
 HARMLESS: Mapping[str, Change] = {
     "fence": _around(["Here is what it prints:", "", "```console"], ["```", ""]),
     "details": _around(["<details>", "<summary>output</summary>", "", "<pre>"], ["</pre>", "</details>"]),
@@ -61,7 +64,7 @@ HARMLESS: Mapping[str, Change] = {
     "colour": _coloured,
     "entities": lambda lines: [line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") for line in lines],
     "bars": lambda lines: [f"{line.replace('&', '&amp;').replace('|', '&#124;')}<br>" for line in lines],
-    "escapes": lambda lines: [f"> {line.replace('|', chr(92) + '|').replace('*', chr(92) + '*')}" for line in lines],
+    "escapes": lambda lines: [f"> {re.sub('([|*]|(?<=[a-z0-9])_(?=[a-z]))', ESCAPED, line)}" for line in lines],
     "column": lambda lines: [f"| {line} |" for line in lines],
     "table of one column": lambda lines: ["| output |", "|---|", *(f"| {line} |" for line in lines)],
     "CRLF": lambda lines: [f"{line}\r" for line in lines],

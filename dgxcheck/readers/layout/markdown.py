@@ -12,6 +12,8 @@ _QUOTE = LazyPattern(r"(?: {0,12}>{1,3} ?){1,8}")
 _ESCAPES = ("\\|", "\\+", "\\[")
 """How rows of frames and of the kernel log begin in which every sign that Markdown knows has a backslash; no line of
 ``lspci -t`` does."""
+_IN_WORD = LazyPattern(r"\w\\_\w", "\\_")
+"""Of ``mlx5\\_core``: the whole line has them."""
 _ESCAPED = LazyPattern(r"\\(?=[|+_*#\[\]<>~=]|-(?![\[\d]))")
 _FENCE = LazyPattern(
     r"(?:\s*(?:`{3,8}|~{3,8})[\w+.-]{0,24}|\[/?(?:code|quote|pre)\]"
@@ -42,7 +44,7 @@ def unquoted(line: str) -> str:
     """A line without the marks of a mail that quotes it, and without backslashes before signs of Markdown."""
     match = _QUOTE.match(line) if line.lstrip()[:1] == ">" else None
     line = line[match.end() :] if match else line
-    return _ESCAPED.sub("", line) if line.lstrip()[:2] in _ESCAPES else line
+    return _ESCAPED.sub("", line) if line.lstrip()[:2] in _ESCAPES or _IN_WORD.search(line) else line
 
 
 def unenclosed(line: str) -> str:
