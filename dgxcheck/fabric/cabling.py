@@ -56,11 +56,12 @@ def as_most_have(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -
 
 
 def _hidden(fabric: Fabric) -> set[Port]:
-    """Where adapters are whose description names no host, also as ``ANY`` of the switch: one of these may be the one
-    that is missed."""
+    """Where adapters are whose description names no host or whose GUID two have, also as ``ANY`` of the switch: one of
+    these may be the one that is missed."""
     ends = [(cable.end, cable.peer) for cable in fabric.cables]
     ports = {far for pair in ends for near, far in (pair, pair[::-1])
              if near[0] in fabric.adapters and not fabric.adapters[near[0]].name}  # fmt: skip
+    ports |= {port for port, peers in fabric.claimed.items() for port in (port, *peers)}
     return ports | {(guid, ANY) for guid, _ in ports}
 
 
@@ -127,11 +128,13 @@ def as_planned(fabric: Fabric, tiers: Tiers, places: Places, planned: Planned) -
     for moves in exchanges(current, {end: home for end, home in planned.homes.items() if end in current}):
         moved |= {move.of for move in moves} | {move.source for move in moves}
         yield _misplaced(moves, fabric, tiers, places)
+    hidden = _hidden(fabric)
     for end, home in planned.homes.items():
-        if end not in current and home not in moved and end not in moved:
+        if end not in current and not {end, home} & (moved | hidden):
             yield _missing(fabric.shown(end), home, fabric, True)
     for name, home in planned.unseen.items():
-        yield _missing(name, home, fabric, False)
+        if home not in hidden:
+            yield _missing(name, home, fabric, False)
 
 
 def _missing(what: str, home: Port, fabric: Fabric, seen: bool) -> FabricFinding:
