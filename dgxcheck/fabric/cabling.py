@@ -12,17 +12,40 @@ from dgxcheck.fabric.intent import LEAST_SYSTEMS, Dispute, Intent, Places
 from dgxcheck.fabric.model import ANY, Fabric, Port
 from dgxcheck.fabric.moves import Move, exchanges
 from dgxcheck.fabric.plan import Planned
+from dgxcheck.fabric.rates import ports_of
 from dgxcheck.fabric.tiers import Tiers
 from dgxcheck.fabric.uplinks import Lack, Short, uneven
 from dgxcheck.facts.cpulist import cpulist, runs_of
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.node_names import folded
 
+_MANY = 3
+"""More cables than these without a link at one system or switch are one finding."""
+_OF_HOST = "the adapters that it has (lspci) and the state of their ports (ibstat)"
+_OF_SWITCH = "the state of these ports and of their transceivers"
 _FEW = 2
 """More links than these that one switch lacks are one finding."""
 _LONG = 60
 """Characters of a list of systems."""
+
+
+class Lost(Record, kw_only=False):
+    """A cable that one end of has no link."""
+
+    node: str
+    """System or switch, as it is shown."""
+    name: str
+    """Of the adapter; ``port 17`` of a switch."""
+    home: Port
+    seen: bool
+    """Is this end in the fabric?"""
+
+    @property
+    def shown(self) -> str:
+        """``dgx005 mlx5_1``, ``leaf01 port 17``"""
+        return f"{self.node} {self.name}"
 
 
 def as_most_have(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -> Iterator[FabricFinding]:
@@ -31,6 +54,7 @@ def as_most_have(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -
     named = {(adapter.host, adapter.name): adapter.guid for adapter in fabric.adapters.values() if adapter.name}
     homes: dict[Port, Port] = {}
     hidden = _hidden(fabric)
+    lost: list[Lost] = []
     usual = {host: scheme.adapters for scheme in intent.schemes for host in scheme.systems}
     belong = Counter((host, home[0]) for (host, name), home in intent.homes.items() if name in usual[host])
     here = Counter((host, place[0]) for host, own in places.items() for name, place in own.items()
@@ -41,9 +65,9 @@ def as_most_have(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -
         if end is not None:
             homes[end] = home
         elif home not in hidden and here[plug[0], home[0]] < belong[plug[0], home[0]]:  # else one of another name is
-            yield _missing(f"{plug[0]} {plug[1]}", home, fabric, plug in named)
+            lost.append(Lost(*plug, home, plug in named))
     unplaced = [*_unplaced(fabric, intent, places)]
-    yield from unplaced
+    yield from (*_missing(lost, fabric), *unplaced)
     yield from (_disputed(each) for each in intent.disputes if not (each.absent and fabric.nameless))
     homes |= uplinks.homes
     current = {end: place for end in homes if (place := fabric.far(end)) is not None}
@@ -129,21 +153,40 @@ def as_planned(fabric: Fabric, tiers: Tiers, places: Places, planned: Planned) -
         moved |= {move.of for move in moves} | {move.source for move in moves}
         yield _misplaced(moves, fabric, tiers, places)
     hidden = _hidden(fabric)
-    for end, home in planned.homes.items():
-        if end not in current and not {end, home} & (moved | hidden):
-            yield _missing(fabric.shown(end), home, fabric, True)
-    for name, home in planned.unseen.items():
-        if home not in hidden:
-            yield _missing(name, home, fabric, False)
+    lost = [Lost(node, fabric.shown(end).removeprefix(f"{node} "), home, True) for end, home in planned.homes.items()
+            for node in (fabric.adapters[end[0]].host if end[0] in fabric.adapters else fabric.switch(end[0]),)
+            if end not in current and not {end, home} & (moved | hidden)]  # fmt: skip
+    lost += [Lost(*plug, home, False) for plug, home in planned.unseen.items() if home not in hidden]
+    yield from _missing(lost, fabric)
 
 
-def _missing(what: str, home: Port, fabric: Fabric, seen: bool) -> FabricFinding:
-    place, state = fabric.shown(home), "has no link" if seen else "is not in the fabric"
-    return FabricFinding(
-        fault=Fault.CABLE_MISSING, status="fail", ends=(what, place), moves=(), plugs=(home,),
-        message=f"{what} {state}; it belongs to {place}{_occupied(home, fabric)}",
-        action=f"look at the cable from {what} to {place}: reseat both ends, then replace it",
-    )  # fmt: skip
+def _missing(lost: Sequence[Lost], fabric: Fabric) -> Iterator[FabricFinding]:
+    """Many of one switch or system have a reason there, and are one finding."""
+    left = dict.fromkeys(lost)
+    by_node = gathered((node, each) for each in lost for node in (each.node, fabric.switch(each.home[0])))
+    for node, those in sorted(by_node.items(), key=lambda pair: -len(pair[1])):
+        own = [each for each in those if each in left]
+        if len(own) > _MANY:
+            left = {each: None for each in left if each not in own}
+            names = gathered((each.name, each.node) for each in own)
+            places = gathered((fabric.switch(each.home[0]), each.home) for each in own)
+            at = [switch if ANY in dict(homes).values() else f"{switch} {ports_of(homes, fabric)}"
+                  for switch, homes in places.items()]  # fmt: skip
+            of_host = own[0].node == node
+            what = "/".join(names) if of_host else ", ".join(f"{name} of {folded(of)}" for name, of in names.items())
+            yield FabricFinding(
+                fault=Fault.CABLE_MISSING, status="fail", ends=(node, *(each.shown for each in own)), moves=(),
+                message=f"{node}: {len(own)} cables without a link: {what}; they belong to {', '.join(at)}",
+                action=f"look at {node} for {_OF_HOST if of_host else _OF_SWITCH}, then for what these cables share,"
+                " before one is reseated",
+            )  # fmt: skip
+    for each in left:
+        place, state = fabric.shown(each.home), "has no link" if each.seen else "is not in the fabric"
+        yield FabricFinding(
+            fault=Fault.CABLE_MISSING, status="fail", ends=(each.shown, place), moves=(), plugs=(each.home,),
+            message=f"{each.shown} {state}; it belongs to {place}{_occupied(each.home, fabric)}",
+            action=f"look at the cable from {each.shown} to {place}: reseat both ends, then replace it",
+        )  # fmt: skip
 
 
 def _occupied(home: Port, fabric: Fabric) -> str:

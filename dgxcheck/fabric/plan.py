@@ -30,7 +30,7 @@ class Planned(Record):
     """Switches and systems that are not in the fabric, and how many cables they should have."""
     behind: Mapping[str, Sequence[str]]
     """Systems that cannot be, by one of the absent switches that all their cables end at: not among the absent."""
-    unseen: Mapping[str, Port]
+    unseen: Mapping[Plug, Port]
     """Adapters that are not, of systems that are."""
     slower: Mapping[Cable, float]
     """Cables below the Gbit/s that are planned."""
@@ -45,7 +45,7 @@ def compared(fabric: Fabric, tiers: Tiers, plan: Sequence[PlannedCable]) -> Plan
             hosts.setdefault(adapter.host.partition(".")[0].lower(), {})[_adapter(adapter.name)] = adapter.guid
     homes: dict[Port, Port] = {}
     of_adapters: dict[Plug, Port] = {}
-    unseen: dict[str, Port] = {}
+    unseen: dict[Plug, Port] = {}
     slower: dict[Cable, float] = {}
     absent: Counter[str] = Counter()
     lost: dict[str, list[str]] = {}  # by system the switch of each cable of which neither end is there
@@ -60,7 +60,7 @@ def compared(fabric: Fabric, tiers: Tiers, plan: Sequence[PlannedCable]) -> Plan
         near, far = sorted((at for at in found if at is not None), key=lambda at: tiers.of.get(at[0], -1))
         if not near[0]:
             end = cable.end if cable.end.adapter else cable.peer
-            unseen[f"{end.node} {end.adapter}"] = far
+            unseen[end.node, end.adapter] = far
             continue
         if (own := fabric.adapters.get(near[0])) is not None:
             near = near if near in fabric.at else next((port for port in fabric.at if port[0] == near[0]), near)

@@ -207,8 +207,8 @@ def _of_one(
     for part, links in found:
         total = seen[part].total()
         some = "" if 2 * len(links) > total else f" of {total}"
-        at = _ports([end for end in ends if end[0] == own], fabric) if some and kind != "host" else ""
-        counts.append(f"{len(links)}{some} {_LINKS[part[0]]}{at}")
+        at = ports_of([end for end in ends if end[0] == own], fabric) if some and kind != "host" else ""
+        counts.append(f"{len(links)}{some} {_LINKS[part[0]]}{at and f' ({at})'}")
     rates = " and ".join(dict.fromkeys(cable.rate for cable in cables))
     adapters = [fabric.shown(end) for end in ends if kind == "host" and end[0] in fabric.adapters]
     return FabricFinding(
@@ -219,7 +219,8 @@ def _of_one(
     )  # fmt: skip
 
 
-def _ports(ports: Sequence[Port], fabric: Fabric) -> str:
-    """`` (ports 1-8)``"""
+def ports_of(ports: Sequence[Port], fabric: Fabric) -> str:
+    """``ports 1-8`` of one switch; of one ``port 1``"""
     labels = [fabric.labels[port] for port in ports if port in fabric.labels]
-    return f" (ports {first_of(labels) if labels else cpulist(runs_of(sorted(number for _, number in ports)))})"
+    shown = first_of(labels) if labels else cpulist(runs_of(sorted(number for _, number in ports)))
+    return f"port{'s' if len(ports) > 1 else ''} {shown}"

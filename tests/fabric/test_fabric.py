@@ -230,6 +230,21 @@ def test_a_leaf_that_is_gone_is_one_finding() -> None:
     )
 
 
+@pytest.mark.parametrize(("lost", "message", "action"), [
+    ([f"dgx{host:03} mlx5_5" for host in range(24, 32)], "leaf001r5: 8 cables without a link: mlx5_5 of dgx[024-031];"
+     " they belong to leaf001r5 ports 9-16", "look at leaf001r5 for the state of these ports"),
+    ([f"dgx007 mlx5_{rail}" for rail in range(4)], "dgx007: 4 cables without a link: mlx5_0/mlx5_1/mlx5_2/mlx5_3; they"
+     " belong to leaf000r0 port 8, leaf000r1 port 8, leaf000r2 port 8, leaf000r3 port 8", "look at dgx007 for the"),
+])  # fmt: skip
+def test_many_cables_of_one_switch_or_system_are_one_finding(lost: list[str], message: str, action: str) -> None:
+    fabric = Fabric("rails", 48)
+    plan = planned(fabric.plan(), "plan")
+    fabric.up = {end: far for end, far in fabric.up.items() if end[0] not in lost}
+    for cables in (None, plan):
+        (finding,) = judged(fabric, cables).findings
+        assert (finding.message, finding.action[: len(action)]) == (message, action)
+
+
 @pytest.mark.parametrize(("systems", "gone", "words"), [
     (32, ("leaf001r3",), "mlx5_3 of dgx016, dgx017, dgx018, dgx019 and 12 more is not in the fabric, as it is of 16"),
     (48, ("leaf000r3", "leaf001r3"), "mlx5_3 of dgx000, dgx001, dgx002, dgx003 and 28 more is not in the fabric, as"),
