@@ -67,13 +67,13 @@ def as_most_have(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -
         elif home not in hidden and here[plug[0], home[0]] < belong[plug[0], home[0]]:  # else one of another name is
             lost.append(Lost(*plug, home, plug in named))
     unplaced = [*_unplaced(fabric, intent, places)]
-    yield from (*_missing(lost, fabric), *unplaced)
+    yield from unplaced
     yield from (_disputed(each) for each in intent.disputes if not (each.absent and fabric.nameless))
     homes |= uplinks.homes
     current = {end: place for end in homes if (place := fabric.far(end)) is not None}
-    for moves in exchanges(current, {end: home for end, home in homes.items() if end in current}):
-        if len(moves) > 1 or moves[0].source[0] != moves[0].target[0]:
-            yield _misplaced(moves, fabric, tiers, places)
+    found = [moves for moves in exchanges(current, {end: home for end, home in homes.items() if end in current})
+             if len(moves) > 1 or moves[0].source[0] != moves[0].target[0]]  # fmt: skip
+    yield from _elsewhere(found, lost, fabric, tiers, places)
     yield from _lacking(uplinks.lacks, fabric, tiers)
     # of a switch that is off, the adapters say more than the ports above it
     yield from (_short(each, fabric) for each in uplinks.short if each.up or not unplaced)
@@ -148,15 +148,52 @@ def as_planned(fabric: Fabric, tiers: Tiers, places: Places, planned: Planned) -
             action=f"look whether {name} is powered on and, if it is, has this name in the plan",
         )  # fmt: skip
     current = {end: place for end in planned.homes if (place := fabric.far(end)) is not None}
-    moved: set[Port] = set()
-    for moves in exchanges(current, {end: home for end, home in planned.homes.items() if end in current}):
-        moved |= {move.of for move in moves} | {move.source for move in moves}
-        yield _misplaced(moves, fabric, tiers, places)
+    found = exchanges(current, {end: home for end, home in planned.homes.items() if end in current})
+    moved = {port for moves in found for move in moves for port in (move.of, move.source)}
     hidden = _hidden(fabric)
     lost = [Lost(node, fabric.shown(end).removeprefix(f"{node} "), home, True) for end, home in planned.homes.items()
             for node in (fabric.adapters[end[0]].host if end[0] in fabric.adapters else fabric.switch(end[0]),)
             if end not in current and not {end, home} & (moved | hidden)]  # fmt: skip
     lost += [Lost(*plug, home, False) for plug, home in planned.unseen.items() if home not in hidden]
+    yield from _elsewhere(found, lost, fabric, tiers, places)
+
+
+def _elsewhere(
+    found: Sequence[tuple[Move, ...]], lost: Sequence[Lost], fabric: Fabric, tiers: Tiers, places: Places
+) -> Iterator[FabricFinding]:  # fmt: skip
+    """Where most plugs of one system, or of two of a kind, are in each other's places, a name is likelier wrong."""
+    def node(port: Port) -> str:
+        return fabric.adapters[port[0]].host if port[0] in fabric.adapters else fabric.switch(port[0])
+
+    sizes = Counter(map(node, fabric.at))
+    left = dict.fromkeys(found)
+    pairs = [(frozenset(map(node, ports)), moves) for moves in found
+             for ports in ([move.of for move in moves], [move.source for move in moves])]  # fmt: skip
+    for nodes, groups in sorted(gathered(pairs).items(), key=lambda pair: -sum(map(len, pair[1]))):
+        own = [move for moves in groups if moves in left for move in moves]
+        total = sum(sizes[each] for each in nodes)
+        if len(nodes) <= _FEW < len(own) and 2 * len(own) > total:
+            left = {moves: None for moves in left if moves not in groups}
+            gone = [each.shown for each in lost if each.node in nodes]
+            lost = [each for each in lost if each.node not in nodes]
+            names = " and ".join(sorted(nodes))
+            here, there = ({move.source[0] for move in own}, {move.target[0] for move in own})
+            if len(nodes) > 1:
+                where, why = "in each other's places", "have each other's name or place"
+            elif len(here & there) * 2 < len(there):
+                where = f"on {_listed([*map(fabric.switch, here)])}, not on {_listed([*map(fabric.switch, there)])}"
+                why = "is where it should be, or has the name of another"
+            else:
+                where = "in each other's places"
+                why = "counts its adapters otherwise than its fellows, as where one is gone (lspci, ibstat),"
+            yield FabricFinding(
+                fault=Fault.CABLE_SWAPPED, status="warn", moves=(),
+                ends=(*sorted(nodes), *(fabric.shown(move.of) for move in own), *gone),
+                message=f"{names}: {len(own)} of {total} cables are {where}"
+                f"{f', and {first_of(gone)} has no link' if gone else ''}",
+                action=f"look whether {names} {why} before any plug is moved",
+            )  # fmt: skip
+    yield from (_misplaced(moves, fabric, tiers, places) for moves in left)
     yield from _missing(lost, fabric)
 
 
