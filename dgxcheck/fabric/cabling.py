@@ -9,7 +9,7 @@ from itertools import chain
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.fabric.finding import FabricFinding
 from dgxcheck.fabric.intent import LEAST_SYSTEMS, Dispute, Intent, Places
-from dgxcheck.fabric.model import ANY, Fabric, Port
+from dgxcheck.fabric.model import ANY, Fabric, Port, unnumbered
 from dgxcheck.fabric.moves import Move, exchanges
 from dgxcheck.fabric.plan import Planned
 from dgxcheck.fabric.rates import ports_of
@@ -139,13 +139,23 @@ def _listed(names: Sequence[str]) -> str:
 
 def as_planned(fabric: Fabric, tiers: Tiers, places: Places, planned: Planned) -> Iterator[FabricFinding]:
     """Against the plan: devices and plugs."""
-    for name, count in planned.absent.items():
-        behind = planned.behind.get(name, ())
-        also = f", nor {'is' if len(behind) == 1 else 'are'} {_listed(behind)} behind it" if behind else ""
+    if names := [f"{name} is {other}" for name, other in planned.renamed.items()]:
         yield FabricFinding(
-            fault=Fault.CABLE_MISSING, status="fail", ends=(name, *behind), moves=(),
-            message=f"{name} is not in the fabric{also}; {counted(count, 'cable')} planned",
-            action=f"look whether {name} is powered on and, if it is, has this name in the plan",
+            fault=Fault.NODE_NAME, status="warn", ends=(*planned.renamed.values(),), moves=(),
+            message=f"{counted(len(names), 'node')} with another name than in the plan, by the cables:"
+            f" {first_of(names)}",
+            action="correct the plan, or the names in the fabric",
+        )  # fmt: skip
+    alike = gathered(((unnumbered(name), count, tuple(planned.behind.get(name, ()))), name)
+                     for name, count in planned.absent.items())  # fmt: skip
+    for (_, count, behind), absent in alike.items():
+        also = f", nor {'is' if len(behind) == 1 else 'are'} {_listed(behind)} behind it" if behind else ""
+        name, (is_, has) = _listed(absent), ("is", "has") if len(absent) == 1 else ("are", "have")
+        yield FabricFinding(
+            fault=Fault.CABLE_MISSING, status="fail", ends=(*absent, *behind), moves=(),
+            message=f"{name} {is_} not in the fabric{also}; {counted(count, 'cable')} planned"
+            f"{' for each' * (len(absent) > 1)}",
+            action=f"look whether {name} {is_} powered on and, if so, {has} this name in the plan",
         )  # fmt: skip
     current = {end: place for end in planned.homes if (place := fabric.far(end)) is not None}
     found = exchanges(current, {end: home for end, home in planned.homes.items() if end in current})

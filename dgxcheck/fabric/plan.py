@@ -19,6 +19,9 @@ from dgxcheck.readers.fabric.rows import digits
 _GUID = re.compile(r"(?:0x)?[0-9a-f]{16}", flags=re.ASCII)
 _COUNTED = re.compile(r"HCA-(\d{1,3})", flags=re.ASCII)
 
+_FEW = 2
+"""Cables; by the place of one alone nothing is recognised."""
+
 
 class Planned(Record):
     """What a plan says of the fabric that was discovered."""
@@ -34,6 +37,8 @@ class Planned(Record):
     """Adapters that are not, of systems that are."""
     slower: Mapping[Cable, float]
     """Cables below the Gbit/s that are planned."""
+    renamed: Mapping[str, str]
+    """What has the cables of a switch or system, by the name that this has in the plan."""
 
 
 def compared(fabric: Fabric, tiers: Tiers, plan: Sequence[PlannedCable]) -> Planned:
@@ -43,6 +48,10 @@ def compared(fabric: Fabric, tiers: Tiers, plan: Sequence[PlannedCable]) -> Plan
     for adapter in fabric.adapters.values():
         if adapter.name:
             hosts.setdefault(adapter.host.partition(".")[0].lower(), {})[_adapter(adapter.name)] = adapter.guid
+    renamed = _renamed(fabric, plan, switches, hosts)
+    for name, now in renamed.items():
+        switches |= {name.lower(): switches[now.lower()]} if now.lower() in switches else {}
+        hosts |= {name.partition(".")[0].lower(): hosts.get(now.partition(".")[0].lower(), {})}
     homes: dict[Port, Port] = {}
     of_adapters: dict[Plug, Port] = {}
     unseen: dict[Plug, Port] = {}
@@ -74,9 +83,28 @@ def compared(fabric: Fabric, tiers: Tiers, plan: Sequence[PlannedCable]) -> Plan
     hidden = {system: min(switches) for system, switches in lost.items() if len(switches) == absent[system]}
     behind = gathered((switch, system) for system, switch in sorted(hidden.items()))
     return Planned(
-        homes=homes, of_adapters=of_adapters, unseen=unseen, slower=slower, behind=behind,
+        homes=homes, of_adapters=of_adapters, unseen=unseen, slower=slower, behind=behind, renamed=renamed,
         absent={name: count for name, count in sorted(absent.items()) if name not in hidden},
     )  # fmt: skip
+
+
+def _renamed(
+    fabric: Fabric, plan: Sequence[PlannedCable], switches: Mapping[str, str], hosts: Mapping[str, Mapping[str, str]]
+) -> dict[str, str]:  # fmt: skip
+    """Of most cables of a node that is not there one and the same is at the other end, which the plan does not name."""
+    known = {end.node.lower() for cable in plan for end in (cable.end, cable.peer)}
+    known |= {name.partition(".")[0] for name in known}
+    cables = Counter(end.node for cable in plan for end in (cable.end, cable.peer))
+    votes: dict[str, Counter[str]] = {}
+    for near, far in (pair for cable in plan for pair in permutations((cable.end, cable.peer))):
+        at = _found(far, switches, hosts) if _found(near, switches, hosts) is None else None
+        peer = None if at is None else fabric.far(at)
+        if peer is not None and (peer[0] in fabric.adapters) is bool(near.adapter):
+            name = fabric.adapters[peer[0]].host if near.adapter else fabric.switch(peer[0])
+            votes.setdefault(near.node, Counter())[name] += 1
+    found = {node: names.most_common(1)[0] for node, names in votes.items()}
+    return {node: name for node, (name, count) in found.items()
+            if 2 * count > max(_FEW, cables[node]) and name and name.partition(".")[0].lower() not in known}
 
 
 def as_it_was(fabric: Fabric) -> tuple[PlannedCable, ...]:

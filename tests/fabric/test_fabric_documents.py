@@ -22,13 +22,28 @@ from dgxcheck.readers.fabric.plan import planned
 
 def test_a_plan_of_more_than_is_there(tmp_path: Path) -> None:
     fabric = Fabric("fat", 40)
-    more = "dgx777,mlx5_0,leaf009,40\ndgx777,mlx5_1,leaf009,41\ndgx000,mlx5_9,leaf000,50\n"
+    more = "dgx000,mlx5_9,leaf000,50\n" + "".join(
+        f"dgx77{host},mlx5_{number},leaf009,{40 + 2 * host + number}\n" for host in (7, 8) for number in (0, 1))
     plan = planned(fabric.plan() + more, "plan")
     said = {finding.message for finding in judged(fabric, plan).findings}
     assert said == {
-        "dgx777 is not in the fabric; 2 cables planned",
+        "dgx[777-778] are not in the fabric; 2 cables planned for each",
         "dgx000 mlx5_9 is not in the fabric; it belongs to leaf000 port 50",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "other"), [
+    ("leaf003", "r12-ib-07"), ("leaf003", "Quantum-2 Mellanox Technologies"), ("dgx007", "gpu7.example.com"),
+])  # fmt: skip
+def test_what_has_another_name_is_known_by_its_cables(name: str, other: str) -> None:
+    """A swap behind it is found as well."""
+    fabric = Fabric("fat", 40)
+    plan = planned(fabric.plan(), "plan")
+    fabric.swap(("dgx007 mlx5_1", 1), ("dgx013 mlx5_1", 1))
+    text = fabric.discovered().replace(name, other)
+    renamed, swapped = judge(fabric_of([read(text)]), plan).findings
+    assert swapped.ends[:2] == (f"{other} mlx5_1" if "dgx" in name else "dgx007 mlx5_1", "dgx013 mlx5_1")
+    assert renamed.message == f"1 node with another name than in the plan, by the cables: {name} is {other}"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -220,7 +220,7 @@ class Links:
         steps=("inspect", "reseat", "replace"), source=OWN)
     GUID_DUPLICATE = FaultKind("guid-duplicate", "two devices of a fabric have one GUID", "hardware",
         steps=("inspect", "contact-vendor"), source=OWN)
-    NODE_NAME = FaultKind("node-name", "two devices of a fabric have one node description", "setting",
+    NODE_NAME = FaultKind("node-name", "devices of a fabric have one name, or another than in its plan", "setting",
         warns="next-maintenance", steps=("change-setting",),
         remedy="find the machines by the GUIDs of these adapters (ibstat shows them), and give each a host name of its"
         " own; rdma-ndd then sets the node descriptions", source="rdma-ndd(8)")
