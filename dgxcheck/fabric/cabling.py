@@ -162,7 +162,7 @@ def as_planned(fabric: Fabric, tiers: Tiers, places: Places, planned: Planned) -
     moved = {port for moves in found for move in moves for port in (move.of, move.source)}
     hidden = _hidden(fabric)
     lost = [Lost(node, fabric.shown(end).removeprefix(f"{node} "), home, True) for end, home in planned.homes.items()
-            for node in (fabric.adapters[end[0]].host if end[0] in fabric.adapters else fabric.switch(end[0]),)
+            for node in (fabric.node(end),)
             if end not in current and not {end, home} & (moved | hidden)]  # fmt: skip
     lost += [Lost(*plug, home, False) for plug, home in planned.unseen.items() if home not in hidden]
     yield from _elsewhere(found, lost, fabric, tiers, places)
@@ -172,12 +172,9 @@ def _elsewhere(
     found: Sequence[tuple[Move, ...]], lost: Sequence[Lost], fabric: Fabric, tiers: Tiers, places: Places
 ) -> Iterator[FabricFinding]:  # fmt: skip
     """Where most plugs of one system, or of two of a kind, are in each other's places, a name is likelier wrong."""
-    def node(port: Port) -> str:
-        return fabric.adapters[port[0]].host if port[0] in fabric.adapters else fabric.switch(port[0])
-
-    sizes = Counter(map(node, fabric.at))
+    sizes = Counter(map(fabric.node, fabric.at))
     left = dict.fromkeys(found)
-    pairs = [(frozenset(map(node, ports)), moves) for moves in found
+    pairs = [(frozenset(map(fabric.node, ports)), moves) for moves in found
              for ports in ([move.of for move in moves], [move.source for move in moves])]  # fmt: skip
     for nodes, groups in sorted(gathered(pairs).items(), key=lambda pair: -sum(map(len, pair[1]))):
         own = [move for moves in groups if moves in left for move in moves]
@@ -229,10 +226,15 @@ def _missing(lost: Sequence[Lost], fabric: Fabric) -> Iterator[FabricFinding]:
             )  # fmt: skip
     for each in left:
         place, state = fabric.shown(each.home), "has no link" if each.seen else "is not in the fabric"
+        enabled = each.home not in fabric.disabled
         yield FabricFinding(
-            fault=Fault.CABLE_MISSING, status="fail", ends=(each.shown, place), moves=(), plugs=(each.home,),
-            message=f"{each.shown} {state}; it belongs to {place}{_occupied(each.home, fabric)}",
-            action=f"look at the cable from {each.shown} to {place}: reseat both ends, then replace it",
+            fault=Fault.CABLE_MISSING, status="fail", ends=(each.shown, place), moves=(),
+            plugs=(each.home,) if enabled else (),
+            message=f"{each.shown} {state}; it belongs to {place}{_occupied(each.home, fabric)}"
+            f"{'' if enabled else ', which is disabled'}",
+            action=f"look at the cable from {each.shown} to {place}: reseat both ends, then replace it" if enabled else
+            f"look up who disabled {place} and why (UFM, its isolated ports), then enable it (ibportstate LID PORT"
+            " enable)",
         )  # fmt: skip
 
 

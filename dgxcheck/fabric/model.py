@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from dgxcheck.facts.infiniband import LANE_GBIT, PortState
 from dgxcheck.facts.record import Record, replace
@@ -82,6 +82,8 @@ class Fabric(Record):
     """0 where no subnet manager gave one; without ports of which no text has the LID."""
     states: Mapping[Port, PortState]
     """Of the ports whose state a text has."""
+    disabled: Collection[Port]
+    """Ports that were taken down by hand."""
 
     @property
     def nameless(self) -> tuple[Adapter, ...]:
@@ -106,6 +108,10 @@ class Fabric(Record):
         if port[1] == ANY:
             return self.switch(port[0])
         return f"{self.switch(port[0])} {self.labels.get(port) or f'port {port[1]}'}"
+
+    def node(self, port: Port) -> str:
+        """Name of the system or switch; empty for an adapter whose description names no host."""
+        return self.adapters[port[0]].host if port[0] in self.adapters else self.switch(port[0])
 
     def switch(self, guid: str) -> str:
         """Its name."""
@@ -141,6 +147,7 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
     labels: dict[Port, str] = {}
     lids: dict[Port, int] = {}
     states: dict[Port, PortState] = {}
+    disabled: set[Port] = set()
     read = [*texts]
     for text, rows in zip(read, _identified([text.rows for text in read]), strict=True):
         errors |= text.errors
@@ -158,6 +165,7 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
                         described.setdefault(end.guid, set()).add(end.description)
             if row.state:
                 port = (row.end.guid, row.end.port)
+                disabled |= {port} if row.disabled else set()
                 states[port] = max(PortState[row.state], states.get(port, PortState.NOP))
             if row.peer is not None:
                 a, b = (row.end.guid, row.end.port), (row.peer.guid, row.peer.port)
@@ -188,6 +196,7 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
         labels=labels,
         lids=lids,
         states=states,
+        disabled=disabled,
     )
 
 

@@ -1,4 +1,4 @@
-"""Links that no subnet manager configured: of a whole subnet, of one switch, or each alone."""
+"""Links that no subnet manager configured: of a whole subnet, of one switch or system, or each alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dgxcheck.facts.infiniband import PortState
 from dgxcheck.facts.typical import gathered
 
 _FEW = 3
-"""More links of one switch are one finding."""
+"""More links of one switch or system are one finding."""
 _WAITING = (PortState.INIT, PortState.ARMED)
 _NO_LID = "no LID"
 _READ = "then read the log of the subnet manager (opensm, UFM)"
@@ -61,13 +61,13 @@ def _ports(state: str) -> str:
 
 
 def _of_ports(waiting: dict[Cable, tuple[Port, str]], fabric: Fabric) -> Iterator[FabricFinding]:
-    by_switch = gathered((guid, cable) for cable in waiting for guid, _ in (cable.end, cable.peer)
-                         if guid in fabric.switches)  # fmt: skip
+    by_node = gathered((name, cable) for cable in waiting for end in (cable.end, cable.peer)
+                       if (name := fabric.node(end)))  # fmt: skip
     left = dict(waiting)
-    for guid, cables in sorted(by_switch.items(), key=lambda pair: -len(pair[1])):
+    for name, cables in sorted(by_node.items(), key=lambda pair: -len(pair[1])):
         own = [cable for cable in cables if cable in left]
         if len(own) > _FEW:
-            name, state = fabric.switch(guid), left[own[0]][1]
+            state = left[own[0]][1]
             yield FabricFinding(
                 fault=Fault.NO_SUBNET_MANAGER, status="fail", ends=(name,), moves=(),
                 message=f"{name}: {_ports(state)} at {counted(len(own), 'link')}: no subnet manager configured them",

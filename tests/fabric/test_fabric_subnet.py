@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from fabrics import Fabric
 from wording_rules import broken_rules
 
 from dgxcheck.fabric.judge import judge
 from dgxcheck.fabric.model import fabric_of
 from dgxcheck.readers.fabric.any_fabric import read
+from dgxcheck.readers.fabric.plan import planned
 
 NET_DUMP = """\
 "leaf1", Mellanox, 0xfc6a1c0300aa0001, LID 5
@@ -32,6 +34,27 @@ def test_a_subnet_without_a_subnet_manager_is_one_finding() -> None:
     assert finding.action.startswith("run sminfo on a node of this subnet")
     assert broken_rules(finding.message) == []
     assert judge(fabric_of([read(text), read(fabric.discovered())])).findings == ()
+
+
+def test_a_system_whose_ports_are_not_active_is_one_finding() -> None:
+    text = re.sub(r"CA     7(?=.*'dgx003 )", "CA     0", Fabric("rails", 16).discovered())
+    (finding,) = judge(fabric_of([read(text)])).findings
+    assert finding.message == "dgx003: no LID at 8 links: no subnet manager configured them"
+
+
+@pytest.mark.parametrize(("row", "action"), [
+    ("3 : 3 : DOWN : POLLING", "look at the cable from dgx003 mlx5_0 to leaf1 port 3: reseat"),
+    ("3 : 3 : DOWN : DISABLED", "look up who disabled leaf1 port 3 and why"),
+    ("       5    3[  ] ==(                Down/Disabled)==>             [  ] \"\" ( )", "look up who disabled leaf1"),
+])  # fmt: skip
+def test_a_port_that_was_disabled_is_no_bad_cable(row: str, action: str) -> None:
+    """``ibportstate LID PORT disable``: of ibdiagnet and of iblinkinfo."""
+    plan = planned("".join(f"dgx00{number},mlx5_0,leaf1,{number}\n" for number in (1, 2, 3, 4)), "plan")
+    more = '4 : 4 : ACT : LINK UP : 5 : 4x : 100 : NO-FEC : NO-RTR : 0xa088c20300000013 : 2 : 0 : "dgx003 mlx5_1"\n'
+    text = NET_DUMP.format("ACT").replace("3 : 3 : DOWN : POLLING", row if ":" in row else "") + more
+    text += "" if ":" in row else f"Switch: 0xfc6a1c0300aa0001 leaf1:\n{row}\n"
+    (finding,) = (each for each in judge(fabric_of([read(text)]), plan).findings if "dgx003 mlx5_0" in each.ends)
+    assert finding.action.startswith(action)
 
 
 def test_ports_that_are_not_active() -> None:

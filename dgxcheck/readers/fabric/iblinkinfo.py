@@ -17,7 +17,7 @@ _LINK = LazyPattern(
     r"(?:0x(?P<guid>[0-9a-f]{1,16}) {1,12})?(?:\"(?P<description>[^\"]{0,100})\" {1,12})?"
     r"(?P<lid>\d{1,5}) {1,12}(?P<port>\d{1,3})\[.{0,8}\] {0,4}"
     r"==\( {0,16}(?:(?P<lanes>\d{1,2})X {1,16}(?P<speed>[\d.]{1,12} Gbps(?: or FDR10)?) {1,8})?"
-    r"(?P<state>[A-Za-z]{2,12}) {0,8}/ {0,8}[A-Za-z ]{4,20}? {0,4}\)==> {0,20}"
+    r"(?P<state>[A-Za-z]{2,12}) {0,8}/ {0,8}(?P<physical>[A-Za-z ]{4,20}?) {0,4}\)==> {0,20}"
     r"(?:0x(?P<peer_guid>[0-9a-f]{1,16}) {1,12})?(?:(?P<peer_lid>\d{1,5}) {1,12}(?P<peer_port>\d{1,3}))? {0,12}"
     r"\[.{0,8}\] \"(?P<peer>[^\"]{0,100})\" {0,4}\((?P<could>.{0,100})\)",
     "==(",
@@ -74,7 +74,8 @@ def _alone(near: End, lid: int, name: str) -> str:
 def _row(match: re.Match[str], end: End, peer: End | None) -> PortRow:
     named = (state(match["state"]) or "").rpartition(" ")[2]
     could = " ".join(match["could"].split()).replace("Could", "could") if "ould be" in match["could"] else ""
-    return PortRow(end, peer, int(match["lanes"] or 0), speed_of_lane(match["speed"] or ""), named, could)
+    return PortRow(end, peer, int(match["lanes"] or 0), speed_of_lane(match["speed"] or ""), named,
+                   match["physical"] == "Disabled", could)  # fmt: skip
 
 
 def _switches(found: list[tuple[re.Match[str], End]]) -> frozenset[str]:

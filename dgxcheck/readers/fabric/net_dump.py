@@ -48,4 +48,4 @@ def switches(lines: Iterable[str]) -> Iterator[PortRow]:
                        integer(columns[11], 0xFFFF))  # fmt: skip
         lanes = _LANES.fullmatch(columns[5])
         yield PortRow(end, peer if peer is None or peer.port else None, int(lanes[1]) if lanes else 0,
-                      speed_of_lane(columns[6]), _STATES.get(columns[2], ""))  # fmt: skip
+                      speed_of_lane(columns[6]), _STATES.get(columns[2], ""), "DISABLE" in columns[3])  # fmt: skip

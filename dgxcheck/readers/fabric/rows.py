@@ -37,6 +37,8 @@ class PortRow(Record, kw_only=False):
     """``EDR``; empty where it is not told."""
     state: str = ""
     """Of the first of both ports: ``ACTIVE``, ``INIT``; empty where it is not told."""
+    disabled: bool = False
+    """Was the first of both ports taken down by hand?"""
     could: str = ""
     """``could be 4X``: what both ports support, where it runs below that."""
 
