@@ -14,9 +14,9 @@ from dgxcheck.fabric.rates import slow_links
 from dgxcheck.fabric.subnet import unmanaged
 from dgxcheck.fabric.tiers import Tiers, tiers_of
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.infiniband import OF_THE_LINK
+from dgxcheck.facts.infiniband import DOWNED, OF_THE_LINK
 from dgxcheck.facts.record import Record
-from dgxcheck.facts.typical import gathered
+from dgxcheck.facts.typical import gathered, median
 from dgxcheck.readers.fabric.plan import PlannedCable
 from dgxcheck.readers.fabric.rows import is_guid
 from dgxcheck.settings import Settings
@@ -142,15 +142,21 @@ def _islands(
 
 
 def _errors(fabric: Fabric) -> Iterator[FabricFinding]:
-    """Counters of the link itself: those of congestion are no fault of a cable. A cable is named once."""
-    limit = Settings().limit("network.errors")
+    """Counters of the link itself: those of congestion are no fault of a cable. A cable is named once.
+
+    A reboot takes a link down as well, so that most adapters may have as many of these as a bad one.
+    """
+    limits = dict.fromkeys(OF_THE_LINK, Settings().limit("network.errors"))
+    downs = [max(fabric.errors.get(end, {}).get(DOWNED, 0) for end in (cable.end, cable.peer))
+             for cable in fabric.cables if fabric.adapters.keys() & {cable.end[0], cable.peer[0]}]  # fmt: skip
+    limits[DOWNED] = max(limits[DOWNED], 2 * median(downs or [0]))
     reported: set[frozenset[Port]] = set()
     for port, counts in fabric.errors.items():
         far = fabric.far(port)
         if far is None:
             continue
         bad, beyond = (
-            ", ".join(f"{name} {count}" for name, count in each.items() if name in OF_THE_LINK and count > limit)
+            ", ".join(f"{name} {count}" for name, count in each.items() if count > limits.get(name, count))
             for each in (counts, fabric.errors.get(far, {}))
         )
         if not bad or frozenset((port, far)) in reported:

@@ -339,6 +339,12 @@ def test_counters_are_told_with_their_cable() -> None:
     (finding,) = judged(fabric, more=errors).findings
     assert finding.ends == ("leaf003 port 20", "spine03 port 4")
     assert "symbol_error 990; at the other end link_downed 12 since" in finding.message
+    reboots = "".join(
+        f"   GUID {guids[far]:#x} port {port}: [LinkDownedCounter == {14 if end[0] != 'dgx007 mlx5_2' else 90}]\n"
+        for end, (far, port) in fabric.up.items() if end[0] in guids and " " in end[0]
+    )  # fmt: skip
+    (finding,) = judged(fabric, more=f'Errors for 0x1 "leaf"\n{reboots}').findings
+    assert finding.ends == ("leaf001 port 15", "dgx007 mlx5_2")
 
 
 @pytest.mark.parametrize(("last", "whole"), [(0, True), (1, True), (6, False), (30, False)])
