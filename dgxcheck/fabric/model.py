@@ -107,7 +107,10 @@ class Fabric(Record):
             return self.adapters[port[0]].shown
         if port[1] == ANY:
             return self.switch(port[0])
-        return f"{self.switch(port[0])} {self.labels.get(port) or f'port {port[1]}'}"
+        label = self.labels.get(port)
+        if label is None and any(guid == port[0] for guid, _ in self.labels):  # without a link here: as elsewhere
+            label = next((label for (_, number), label in self.labels.items() if number == port[1]), None)
+        return f"{self.switch(port[0])} {label or f'port {port[1]}'}"
 
     def node(self, port: Port) -> str:
         """Name of the system or switch; empty for an adapter whose description names no host."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import zlib
 from collections.abc import Sequence
 from functools import partial
@@ -20,6 +21,8 @@ from dgxcheck.rootfs import decode
 STDIN = "-"
 PROGRAM = "ibnetdiscover"
 _WANTED = "ibnetdiscover, iblinkinfo, ibdiagnet's net_dump, lldpctl -f json, ibqueryerrors or perfquery"
+_LLDP = re.compile(r"\s*\{\s*\"lldp\"")
+_SILENT = "lldpctl heard no neighbor; look whether lldpd runs here and the switches send LLDP"
 
 
 class Outputs(Record):
@@ -48,7 +51,7 @@ def outputs(specs: Sequence[str]) -> Outputs:
             texts.append(text)
             counters += [] if text.rows else [name]
         else:
-            unread.append(f"{name}: no output of {_WANTED}")
+            unread.append(f"{name}: {_SILENT if _LLDP.match(written) else f'no output of {_WANTED}'}")
     if not any(text.rows for text in texts):
         more = "error counters, but no cable; give the output of ibnetdiscover -p too"
         unread += [f"{name}: {more}" for name in counters]

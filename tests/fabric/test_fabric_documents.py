@@ -211,6 +211,14 @@ def test_roce_by_lldp(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     (finding,) = json.loads(capsys.readouterr().out)["findings"]
     assert finding["fault"] == planted[0]
     assert planted[1] <= {*finding["ends"]}
+    fabric = Fabric("rails", 20)
+    del fabric.up["dgx005 mlx5_4", 1]
+    for host, text in lldp(fabric).items():
+        (tmp_path / f"{host}.json").write_text(text if host != "dgx007" else '{\n  "lldp": {}\n}\n')
+    assert main(["fabric", *map(str, sorted(tmp_path.iterdir()))]) == 2
+    out = capsys.readouterr().out
+    assert "dgx005 mlx5_4 is not in the fabric; it belongs to leaf000r4 swp6\n" in out
+    assert "dgx007.json: lldpctl heard no neighbor; look whether lldpd runs here" in out
 
 
 def test_slurm_s_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
