@@ -171,15 +171,17 @@ def as_planned(fabric: Fabric, tiers: Tiers, places: Places, planned: Planned) -
 def _elsewhere(
     found: Sequence[tuple[Move, ...]], lost: Sequence[Lost], fabric: Fabric, tiers: Tiers, places: Places
 ) -> Iterator[FabricFinding]:  # fmt: skip
-    """Where most plugs of one system, or of two of a kind, are in each other's places, a name is likelier wrong."""
+    """Where most plugs of one system, or of two of a kind, are in each other's places, a name is likelier wrong; so too
+    where another adapter of the system is in the place of one that is missed: it is called so now."""
     sizes = Counter(map(fabric.node, fabric.at))
+    shifted = {each.node for each in lost if (far := fabric.far(each.home)) and fabric.node(far) == each.node}
     left = dict.fromkeys(found)
     pairs = [(frozenset(map(fabric.node, ports)), moves) for moves in found
              for ports in ([move.of for move in moves], [move.source for move in moves])]  # fmt: skip
     for nodes, groups in sorted(gathered(pairs).items(), key=lambda pair: -sum(map(len, pair[1]))):
         own = [move for moves in groups if moves in left for move in moves]
         total = sum(sizes[each] for each in nodes)
-        if len(nodes) <= _FEW < len(own) and 2 * len(own) > total:
+        if (own and nodes <= shifted) or (len(nodes) <= _FEW < len(own) and 2 * len(own) > total):
             left = {moves: None for moves in left if moves not in groups}
             gone = [each.shown for each in lost if each.node in nodes]
             lost = [each for each in lost if each.node not in nodes]
@@ -187,16 +189,16 @@ def _elsewhere(
             here, there = ({move.source[0] for move in own}, {move.target[0] for move in own})
             if len(nodes) > 1:
                 where, why = "in each other's places", "have each other's name or place"
-            elif len(here & there) * 2 < len(there):
+            elif not nodes <= shifted and len(here & there) * 2 < len(there):
                 where = f"on {_listed([*map(fabric.switch, here)])}, not on {_listed([*map(fabric.switch, there)])}"
                 why = "is where it should be, or has the name of another"
             else:
-                where = "in each other's places"
+                where = "in the places of its other adapters"
                 why = "counts its adapters otherwise than its fellows, as where one is gone (lspci, ibstat),"
             yield FabricFinding(
                 fault=Fault.CABLE_SWAPPED, status="warn", moves=(),
                 ends=(*sorted(nodes), *(fabric.shown(move.of) for move in own), *gone),
-                message=f"{names}: {len(own)} of {total} cables are {where}"
+                message=f"{names}: {len(own)} of {total} cables {where}"
                 f"{f', and {first_of(gone)} has no link' if gone else ''}",
                 action=f"look whether {names} {why} before any plug is moved",
             )  # fmt: skip
