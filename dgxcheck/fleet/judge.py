@@ -14,6 +14,7 @@ from dgxcheck.fleet.device_counts import CountDifference, count_differences, rar
 from dgxcheck.fleet.document import Figures, NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.judged_less import JudgedLess, judged_less
 from dgxcheck.fleet.node import VERDICTS, Node, NodeVerdict, OpenFault, Result, worst
+from dgxcheck.fleet.nvlink_racks import apart
 from dgxcheck.fleet.outliers import FigureColumns, FleetFigure, Outlier, farthest
 from dgxcheck.fleet.reading import Unread, documents
 from dgxcheck.fleet.same_name import node_by_machine, one_machine, one_name, same_node
@@ -81,11 +82,17 @@ class Fleet(Record):
     @property
     def verdict(self) -> NodeVerdict:
         """The worst of all nodes; at least unknown where a node or a file has no result, and warn where counts of
-        devices differ, few have a version, figures are off, or nodes were judged by less than others.
+        devices differ, few have a version or NVLink clique, figures are off, or nodes were judged by less than others.
         """
-        odd = self.device_counts or self.figures or self.judged_less or any(each.rare for each in self.differences)
+        few = self.apart or any(each.rare for each in self.differences)
+        odd = few or self.device_counts or self.figures or self.judged_less
         least: NodeVerdict = "unknown" if self.silent or self.unread or not self.nodes else "warn" if odd else "pass"
         return worst(least, *(node.verdict for node in self.nodes.values()))
+
+    @property
+    def apart(self) -> frozenset[str]:
+        """Nodes in an NVLink clique that few of their cluster have."""
+        return apart(self.nodes)
 
     @property
     def outliers(self) -> tuple[Outlier, ...]:

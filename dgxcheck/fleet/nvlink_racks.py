@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Literal
 
 from dgxcheck.facts.record import Record
+from dgxcheck.fleet.device_counts import rare
 from dgxcheck.fleet.node import GpuLinks, Node
 
 Culprit = Literal["plane", "tray", "gpu"]
@@ -23,7 +25,7 @@ class Difference(Record, kw_only=False):
     links: tuple[int, ...] = ()
     """Those that are down."""
     domains: tuple[str, ...] = ()
-    """Of a tray that is in another number of domains than one."""
+    """Of a tray that is in another number of domains than one, or in one that few of its cluster are in."""
     gpus: int = 0
     """Of a tray with another number of GPUs than most; at which a plane's link is down."""
 
@@ -69,11 +71,23 @@ def racks(nodes: Mapping[str, Node]) -> tuple[Rack, ...]:
         for name, node in nodes.items()
         if name not in trays and (node.newest.nvlink_domains or node.newest.group.gpus.partition(" x ")[2] in models)
     }
-    joined = [Rack(domain, its, tuple(_differences(its))) for domain, its in sorted(found.items())]
+    few = apart(nodes)
+    joined = [Rack(domain, its, (
+        *_differences(its), *(Difference("tray", node=name, domains=(domain,)) for name in its if name in few)
+    )) for domain, its in sorted(found.items())]  # fmt: skip
     outside = Rack(OUTSIDE, {name: result.nvlinks for name, result in lost.items()}, tuple(
         Difference("tray", node=name, domains=result.nvlink_domains) for name, result in lost.items()
     ))  # fmt: skip
     return (*joined, *([outside] if lost else []))
+
+
+def apart(nodes: Mapping[str, Node]) -> frozenset[str]:
+    """Those in a clique that few trays of their cluster UUID have: they reach no other over NVLink."""
+    clusters: dict[str, dict[str, list[str]]] = {}
+    for name, node in nodes.items():
+        for domain in node.newest.nvlink_domains[:1]:
+            clusters.setdefault(domain.rpartition(".")[0], {}).setdefault(domain, []).append(name)
+    return frozenset(chain(*map(rare, clusters.values())))
 
 
 def _differences(trays: Mapping[str, Mapping[str, GpuLinks]]) -> Iterator[Difference]:

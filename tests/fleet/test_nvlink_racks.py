@@ -60,6 +60,20 @@ def test_a_tray_outside_of_the_domain_is_named(tmp_path: Path, capsys: pytest.Ca
     assert "nvl005: its GPUs are in no NVLink domain" in text
 
 
+@pytest.mark.parametrize(("few", "verdict"), [
+    (1, "WARN: 18 nodes: 18 pass; 1 in an NVLink clique that few have\n"), (9, "PASS: 18 nodes: 18 pass\n"),
+])  # fmt: skip
+def test_a_tray_in_a_clique_of_its_own_warns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], few: int, verdict: str
+) -> None:
+    """Two halves were made so."""
+    other: dict[str, Any] = {"nvlink_domains": [DOMAIN.replace(".2", ".7")], "source": {"kind": "live"}}
+    documents = rack(TRAYS, **dict.fromkeys(TRAYS[:few], other))
+    text = shown(tmp_path, capsys, documents, "text")
+    assert text.startswith(verdict)
+    assert ("nvl001: in a clique that few trays of its cluster have" in text) is (few == 1)
+
+
 def test_72_gpus_fit_120_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(tmp_path, capsys, rack(nvl007=links(GPU2=[10, 11])), "matrix")
     rows = [line for line in text.splitlines() if line.startswith("t")]

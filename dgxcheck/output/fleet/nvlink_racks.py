@@ -40,6 +40,8 @@ def difference_text(difference: Difference, rack: Rack) -> str:
         return f"{difference.node}: {links} at every GPU of the tray"
     if difference.gpus:
         return f"{difference.node}: {counted(difference.gpus, 'GPU')}, other trays have another number"
+    if len(difference.domains) == 1:
+        return f"{difference.node}: in a clique that few trays of its cluster have; look at the partitions of NMX-C"
     found = len(difference.domains)
     return f"{difference.node}: its GPUs are in {counted(found, 'NVLink domain') if found else 'no NVLink domain'}"
 

@@ -30,6 +30,7 @@ def counts(fleet: Fleet) -> str:
     odd = (
         ({name for difference in fleet.device_counts for name in difference.rare}, "with another number of devices"),
         ({name for difference in fleet.differences for name in difference.rare}, "with a version that few have"),
+        (fleet.apart, "in an NVLink clique that few have"),
         ({outlier.node for outlier in fleet.outliers}, "off the median"),
         ({less.node for less in fleet.judged_less}, "judged by less"),
     )
