@@ -27,6 +27,8 @@ ALL = "-"
 """In place of an adapter: a test that uses all of a node."""
 LEAST_SHARE = 0.9
 """Of the median of all nodes; less is slow."""
+_LEAST_OF_LINK = 0.6
+"""Of the nominal rate of the link; coding (8b/10b up to QDR), protocol, PCIe and CPU take the rest."""
 _LEAST = 4
 """Nodes; the median of fewer is no measure."""
 _JSON = LazyPattern(r'"?BW_average"?\s{0,4}:\s{0,4}([^\s,}\]]{1,400})', "BW_average")
@@ -87,7 +89,8 @@ class Blamed(Record):
     """What is slow."""
 
     what: str
-    """``node``, ``adapter``, ``leaf``, ``uplinks``, ``path``; ``suspect``: met slow partners alone"""
+    """``node``, ``adapter``, ``leaf``, ``uplinks``, ``path``; ``suspect``: met slow partners alone; ``rate``: slow at
+    most nodes"""
     name: str
     adapters: tuple[str, ...]
     share: float
@@ -121,6 +124,7 @@ def read(folder: str) -> tuple[list[Measured], list[Unread]]:
         raise BadInput(f"{folder}: more than {PAIR_FILES} files")
     found: list[Measured] = []
     unread: list[Unread] = []
+    silent = ""
     for name in names:
         match = _NAME.fullmatch(name)
         if match is None:
@@ -137,8 +141,11 @@ def read(folder: str) -> tuple[list[Measured], list[Unread]]:
         except ValueError as error:
             unread.append(Unread(name, str(error)))
             continue
+        silent = silent or (f"{name} ends with: {text.strip().splitlines()[-1][:200]}" if text.strip() else "")
         found.append(Measured(round=int(match["round"]), nodes=(match["a"], match["b"]), adapter=match["adapter"],
                               figure=rate))  # fmt: skip
+    if silent and not any(test.figure for test in found):
+        raise BadInput(f"{folder}: no output has a figure: {silent}")
     if not found and unread and all(map(_NAME.fullmatch, names)):
         raise BadInput(f"{folder}: no output can be read: {unread[0].where}: {unread[0].why}")
     if not found:
@@ -175,9 +182,10 @@ def _rate(text: str) -> float:
 
 def judge(
     tests: Sequence[Measured], unread: Sequence[Unread] = (), leaves: Mapping[Port, str] | None = None,
-    notes: Mapping[Port, str] | None = None,
+    notes: Mapping[Port, str] | None = None, links: Mapping[Port, float] | None = None,
 ) -> JudgedPairs:  # fmt: skip
-    """``leaves``: the switch of each adapter; ``notes``: what is wrong with its cable. Both of ``dgxcheck fabric``."""
+    """``leaves``: the switch of each adapter; ``notes``: what is wrong with its cable; ``links``: its nominal GB/s. All
+    of ``dgxcheck fabric``."""
     leaves, notes = leaves or {}, notes or {}
     met = gathered(((node, test.adapter), (test.figure, partner)) for test in tests
                    for node, partner in (test.nodes, test.nodes[::-1]))  # fmt: skip
@@ -194,7 +202,8 @@ def judge(
     rest = {port: share for port, share in slow.items() if leaves.get(port) not in below}
     own = [_one(port, met, shares, notes) for port in rest]
     blamed = [*switches, *_nodes([each for each in own if each.partners], met),
-              *(each for each in own if not each.partners), *_paths(tests, shares, medians, leaves, below)]  # fmt: skip
+              *(each for each in own if not each.partners), *_paths(tests, shares, medians, leaves, below),
+              *_rates(medians, links or {})]  # fmt: skip
     return JudgedPairs(
         blamed=tuple(blamed), nodes=len({node for node, _ in met}), tests=len(tests),
         rounds=len({test.round for test in tests}), medians=medians, unread=tuple(unread),
@@ -271,4 +280,15 @@ def _paths(
             yield Blamed(
                 what="path", name=" and ".join(test.nodes), adapters=(test.adapter,), share=test.figure / usual,
                 rounds=1, partners=(), chance=0.0, note=f"between {' and '.join(places)}" if all(places) else "",
+            )  # fmt: skip
+
+
+def _rates(medians: Mapping[str, float], links: Mapping[Port, float]) -> Iterator[Blamed]:
+    """Where most nodes are slow none is below the median: that of an adapter against the rate of its links."""
+    for adapter, nominal in gathered((adapter, gbs) for (_, adapter), gbs in links.items() if gbs).items():
+        usual, share = median(nominal), medians.get(adapter, 0.0) / median(nominal)
+        if 0 < share < _LEAST_OF_LINK:
+            yield Blamed(
+                what="rate", name=adapter, adapters=(adapter,), share=share, rounds=len(nominal), partners=(),
+                chance=0.0, note=f"{usual:g} GB/s",
             )  # fmt: skip

@@ -151,6 +151,10 @@ def test_an_unreadable_figure_is_no_slow_path(tmp_path: Path, capsys: pytest.Cap
         path.write_text('{"BW_average": -5}')
     assert main(["fleet", "pairs", str(tmp_path)]) == 3
     assert "no output can be read" in capsys.readouterr().err
+    for path in tmp_path.iterdir():
+        path.write_text("bash: ib_write_bw: command not found\n")
+    assert main(["fleet", "pairs", str(tmp_path)]) == 3
+    assert "no output has a figure: 1,n1,n4,-.txt ends with: bash: ib_write_bw: comm" in capsys.readouterr().err
 
 
 def outputs(folder: Path, slow: str, adapter: str) -> None:
@@ -161,6 +165,23 @@ def outputs(folder: Path, slow: str, adapter: str) -> None:
                 name = f"mlx5_{number}"
                 rate = 97 if slow not in (a, b) or name != adapter else 24
                 (folder / f"{turn},{a},{b},{name}.txt").write_text(PERFTEST.format(rate))
+
+
+@pytest.mark.parametrize(("rate", "code"), [(97, 0), (40, 1)])
+def test_where_most_nodes_are_slow_the_links_are_the_measure(
+    rate: int, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fabric = Fabric("fat", 16)
+    (tmp_path / "ib.txt").write_text(fabric.discovered())
+    (out := tmp_path / "out").mkdir()
+    for turn, pairs in enumerate(rounds(fabric.hosts, 3), 1):
+        for a, b in pairs:
+            (out / f"{turn},{a},{b},mlx5_1.txt").write_text(PERFTEST.format(rate))
+    assert main(["fleet", "pairs", str(out)]) == 0
+    capsys.readouterr()
+    assert main(["fleet", "pairs", "--fabric", str(tmp_path / "ib.txt"), str(out)]) == code
+    said = "mlx5_1: the median is 40 % of the 12.5 GB/s of its links; do: measure pairs below one leaf; if"
+    assert (said in capsys.readouterr().out) is bool(code)
 
 
 def test_with_the_fabric_it_is_the_cable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,9 +54,8 @@ def command(
         emit(renderer("fleet.pairs.script")(plan), output)
         return 0
     assert folder is not None
-    leaves, notes = ({}, {}) if fabric is None else _fabric(fabric)
-    judged = judge(*read(folder), leaves, notes)
-    certain = any(each.what not in ("suspect", "path") for each in judged.blamed)
+    judged = judge(*read(folder), *(() if fabric is None else _fabric(fabric)))
+    certain = any(each.what not in ("suspect", "path", "rate") for each in judged.blamed)
     verdict = Status.WARN if judged.blamed else Status.PASS
     verdict = Status.FAIL if certain else Status.UNKNOWN if judged.unread else verdict
     code = exit_code(verdict, fail_on)
@@ -93,8 +92,8 @@ def _adapters(text: str | None, test: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text.split(",")))
 
 
-def _fabric(file: str) -> tuple[Mapping[Port, str], Mapping[Port, str]]:
-    """The leaf of each adapter, and what is wrong with its cable."""
+def _fabric(file: str) -> tuple[Mapping[Port, str], Mapping[Port, str], Mapping[Port, float]]:
+    """The leaf of each adapter, what is wrong with its cable, and the nominal GB/s of its link."""
     from dgxcheck.fabric.intent import places_of
     from dgxcheck.fabric.judge import judge as judged
     from dgxcheck.fabric.model import fabric_of
@@ -106,4 +105,6 @@ def _fabric(file: str) -> tuple[Mapping[Port, str], Mapping[Port, str]]:
         raise BadInput(f"{file}: no adapter on a switch; give the output of ibnetdiscover -p")
     ports = {f"{host} {name}": (host, name) for host, own in places.items() for name in own}
     notes = {ports[end]: finding.message for finding in judged(fabric).findings for end in finding.ends if end in ports}
-    return {(host, name): fabric.switch(place[0]) for host, own in places.items() for name, place in own.items()}, notes
+    at = {(host, name): place for host, own in places.items() for name, place in own.items()}
+    leaves = {plug: fabric.switch(place[0]) for plug, place in at.items()}
+    return leaves, notes, {plug: fabric.at[place].gbit / 8 for plug, place in at.items()}

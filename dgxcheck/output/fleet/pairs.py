@@ -87,6 +87,7 @@ def _rounds(plan: Plan) -> Iterator[str]:
 _NOUNS = {
     "node": ("bad node",), "adapter": ("bad adapter",), "leaf": ("bad leaf", "bad leaves"),
     "uplinks": ("leaf with bad uplinks", "leaves with bad uplinks"), "suspect": ("suspect",), "path": ("slow path",),
+    "rate": ("adapter slow at most nodes", "adapters slow at most nodes"),
 }  # fmt: skip
 _TITLES = {
     "node": "Nodes that are slow with partners that are fast elsewhere",
@@ -94,6 +95,7 @@ _TITLES = {
     "leaf": "Leaves that are slow, also within",
     "uplinks": "Leaves that are slow to others and fast within",
     "suspect": "Not proven: slow, but so was every partner in every other round",
+    "rate": "Adapters that are slow at most nodes",
     "path": "Pairs that are slow though both nodes are fast with others",
 }
 _SWITCH = "; so many may have a switch in common: --fabric FILE shows it"
@@ -128,6 +130,12 @@ def _row(each: Blamed) -> str:
     if each.what == "path":
         do = "measure again; if the fault persists, check the links between them"
         return f"{each.name}{adapters}: {rate}{note}; do: {do}"
+    if each.what == "rate":
+        return (
+            f"{each.name}: the median is {100 * each.share:.0f} % of the {each.note} of its links; do: measure pairs"
+            " below one leaf; if these are fast, check the uplinks of its leaves, else PCIe and settings (dgxcheck"
+            " health)"
+        )
     times = f"at best {rate} in {counted(each.rounds, 'round')}"
     if each.what == "suspect":
         chance = "less than 0.1 %" if each.chance < 1e-3 else f"{100 * each.chance:.1f} %"
