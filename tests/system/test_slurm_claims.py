@@ -19,6 +19,7 @@ REASON = "dgxcheck: gpu.lost GPU0 gpu-lost; level quick"
 DRAINED, IDLE = f"drained|2026-11-20|{REASON}", "idle|Unknown|none"
 STATES = {"dgx001": DRAINED, "dgx002": IDLE, "dgx003": DRAINED, "dgx004": IDLE}
 SINFO = """\
+echo "$@" >>"${0%/*}/asked"
 for one; do [ "$last" = -n ] && want=$one; last=$one; done
 grep -F "${want:+$want|}" "${0%/*}/states"
 """
@@ -95,6 +96,16 @@ def test_own_results_of_today_count(slurm: Path, capsys: pytest.CaptureFixture[s
     assert told(slurm, own, capsys) == [
         "update NodeName=dgx001 State=UNDRAIN", f"update NodeName=dgx002 State=DRAIN Reason={REASON}",
     ]  # fmt: skip
+
+
+def test_nodes_in_service_that_pass_cost_the_controller_one_request(
+    slurm: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = {f"{host}.json": result(host) for host in STATES}
+    assert len(told(slurm, results, capsys)) == 2
+    asked = (slurm / "asked").read_text().splitlines()
+    assert [line.partition(" -n ")[2].split()[0] for line in asked if " -n " in line] == ["dgx001", "dgx003"]
+    assert len(asked) == 3
 
 
 @pytest.mark.parametrize("other", ["dgx003.other.example", "dgx003."])
