@@ -25,8 +25,10 @@ _ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
 _MOST_LINES = 3
 """Of a file that are named one by one."""
 _NAME = rb"(?P<node>[A-Za-z0-9][\w.-]{0,254})"
-_PREFIX = re.compile(rb"\s{0,12}(?:" + _NAME + rb"|\d{1,6}): (?=\{)")
-"""Before each line as clush and pdsh print it, and as ``srun -l`` does."""
+_PREFIX = re.compile(rb"\s{0,12}(?:(?:" + _NAME + rb"|\d{1,6}):|\[[\w./-]{1,400}\]) (?=\{)")
+"""Before each line as clush and pdsh print it, as ``srun -l`` does, and ``kubectl logs --prefix``."""
+_RULE, _RULED = re.compile(rb"-{8,40}\s{0,4}"), re.compile(_NAME + rb"\s{0,4}")
+"""``clush -b`` and dshbak print the node between two rules, above its lines."""
 _ANSIBLE = re.compile(_NAME + rb" \| (?:CHANGED|SUCCESS|FAILED)(?: \| rc=\d{1,3})? >>\s{0,4}")
 """The line above what a node printed."""
 
@@ -84,7 +86,7 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
     """One per line, which may begin with its node, but for repetitions of the result before; a first line that is no
     whole document begins one that spans the file, or is a damaged one."""
     number, found, repeated, failed, empty = 0, 0, 0, 0, True
-    before = node = b""
+    before = node = above_it = b""
     rest = BytesIO()
 
     def next_line() -> bytes:
@@ -105,8 +107,11 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
         if found > most:
             yield Unread(where, f"more than {most} results; not read from line {number} on")
             return
-        if above := _ANSIBLE.fullmatch(line):
+        ruled, above_it = _RULE.fullmatch(above_it), line
+        if above := _ANSIBLE.fullmatch(line) or (ruled and _RULED.fullmatch(line)):
             node = above["node"]
+            continue
+        if _RULE.fullmatch(line):
             continue
         begins = None if line[:1] == b"{" else _PREFIX.match(line)
         if begins is not None:

@@ -197,12 +197,16 @@ def collected(name: str, results: Sequence[Document]) -> str:
         "clush": "".join(f"{host}: {line}\n" for host, line in lines),
         "srun -l": "".join(f"{number:>2}: {line}\n" for number, (_, line) in enumerate(lines)),
         "ansible": "".join(f"{host} | CHANGED | rc=0 >>\n{line}\n" for host, line in lines),
+        "clush -b": "".join(f"{'-' * 15}\n{host}\n{'-' * 15}\n{line}\n" for host, line in lines),
+        "kubectl logs --prefix": "".join(f"[pod/dgxcheck-{host}/dgxcheck] {line}\n" for host, line in lines),
         "jq -s": json.dumps([json.loads(line) for _, line in lines]),
         "by name": json.dumps({host: json.loads(line) for host, line in lines}, indent=1),
     }[name]
 
 
-@pytest.mark.parametrize("name", ["clush", "srun -l", "ansible", "jq -s", "by name"])
+@pytest.mark.parametrize("name", [
+    "clush", "clush -b", "srun -l", "ansible", "kubectl logs --prefix", "jq -s", "by name",
+])  # fmt: skip
 def test_results_are_read_as_they_were_collected(name: str, tmp_path: Path) -> None:
     text = collected(name, [at(1, host=f"dgx{number:03}") for number in (1, 2, 12)])
     (tmp_path / "x.json").write_text(text)
@@ -210,7 +214,7 @@ def test_results_are_read_as_they_were_collected(name: str, tmp_path: Path) -> N
     assert (list(fleet.nodes), fleet.unread) == (["dgx001", "dgx002", "dgx012"], ())
 
 
-@pytest.mark.parametrize("name", ["clush", "ansible", "by name"])
+@pytest.mark.parametrize("name", ["clush", "clush -b", "ansible", "by name"])
 def test_no_node_prints_the_result_of_another(name: str, tmp_path: Path) -> None:
     text = collected(name, [at(1, host="dgx001"), at(1, host="dgx002")])
     (tmp_path / "x.json").write_text(text.replace('"host": "dgx002"', '"host": "dgx001"'))
