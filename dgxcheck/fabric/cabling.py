@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.fabric.finding import FabricFinding
+from dgxcheck.fabric.finding import FabricFinding, at_one
 from dgxcheck.fabric.intent import LEAST_SYSTEMS, Dispute, Intent, Places
 from dgxcheck.fabric.model import ANY, Fabric, Port, unnumbered
 from dgxcheck.fabric.moves import Move, exchanges
@@ -21,8 +21,6 @@ from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.node_names import folded
 
-_MANY = 3
-"""More cables than these without a link at one system or switch are one finding."""
 _OF_HOST = "the adapters that it has (lspci) and the state of their ports (ibstat)"
 _OF_SWITCH = "the state of these ports and of their transceivers"
 _FEW = 2
@@ -209,23 +207,19 @@ def _elsewhere(
 def _missing(lost: Sequence[Lost], fabric: Fabric) -> Iterator[FabricFinding]:
     """Many of one switch or system have a reason there, and are one finding."""
     left = dict.fromkeys(lost)
-    by_node = gathered((node, each) for each in lost for node in (each.node, fabric.switch(each.home[0])))
-    for node, those in sorted(by_node.items(), key=lambda pair: -len(pair[1])):
-        own = [each for each in those if each in left]
-        if len(own) > _MANY:
-            left = {each: None for each in left if each not in own}
-            names = gathered((each.name, each.node) for each in own)
-            places = gathered((fabric.switch(each.home[0]), each.home) for each in own)
-            at = [switch if ANY in dict(homes).values() else f"{switch} {ports_of(homes, fabric)}"
-                  for switch, homes in places.items()]  # fmt: skip
-            of_host = own[0].node == node
-            what = "/".join(names) if of_host else ", ".join(f"{name} of {folded(of)}" for name, of in names.items())
-            yield FabricFinding(
-                fault=Fault.CABLE_MISSING, status="fail", ends=(node, *(each.shown for each in own)), moves=(),
-                message=f"{node}: {len(own)} cables without a link: {what}; they belong to {', '.join(at)}",
-                action=f"look at {node} for {_OF_HOST if of_host else _OF_SWITCH}, then for what these cables share,"
-                " before one is reseated",
-            )  # fmt: skip
+    for node, own in at_one(left, lambda each: (each.node, fabric.switch(each.home[0]))):
+        names = gathered((each.name, each.node) for each in own)
+        places = gathered((fabric.switch(each.home[0]), each.home) for each in own)
+        at = [switch if ANY in dict(homes).values() else f"{switch} {ports_of(homes, fabric)}"
+              for switch, homes in places.items()]  # fmt: skip
+        of_host = own[0].node == node
+        what = "/".join(names) if of_host else ", ".join(f"{name} of {folded(of)}" for name, of in names.items())
+        yield FabricFinding(
+            fault=Fault.CABLE_MISSING, status="fail", ends=(node, *(each.shown for each in own)), moves=(),
+            message=f"{node}: {len(own)} cables without a link: {what}; they belong to {', '.join(at)}",
+            action=f"look at {node} for {_OF_HOST if of_host else _OF_SWITCH}, then for what these cables share,"
+            " before one is reseated",
+        )  # fmt: skip
     for each in left:
         place, state = fabric.shown(each.home), "has no link" if each.seen else "is not in the fabric"
         enabled = each.home not in fabric.disabled

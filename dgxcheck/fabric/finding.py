@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, TypeVar
 
 from dgxcheck.fabric.model import ANY, Fabric, Port
 from dgxcheck.fabric.moves import Move
@@ -36,6 +36,25 @@ class FabricFinding(Record):
     """Ports of one cable that is to be reseated or replaced."""
     disturbs: tuple[str, ...] = ()
     """Links that this interrupts: adapters, or both ports of a link between switches."""
+
+
+MANY = 3
+"""More links than these of one switch or system have a reason there, and are one finding."""
+T = TypeVar("T")
+
+
+def at_one(
+    found: dict[T, None], nodes: Callable[[T], Iterable[str]], totals: Mapping[str, int] | None = None
+) -> Iterator[tuple[str, list[T]]]:  # fmt: skip
+    """Switches and systems that many of these have, which are taken out of ``found``; with ``totals`` if they are most
+    of its links."""
+    by_node = gathered((node, each) for each in found for node in nodes(each))
+    for node, those in sorted(by_node.items(), key=lambda pair: -len(pair[1])):
+        own = [each for each in those if each in found]
+        if len(own) > MANY and (totals is None or 2 * len(own) > totals[node]):
+            for each in own:
+                del found[each]
+            yield node, own
 
 
 def by_severity(findings: Iterable[FabricFinding]) -> tuple[FabricFinding, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.fabric.cabling import as_most_have, as_planned
-from dgxcheck.fabric.finding import VERDICTS, FabricFinding, Verdict, by_severity, handled
+from dgxcheck.fabric.finding import VERDICTS, FabricFinding, Verdict, at_one, by_severity, handled
 from dgxcheck.fabric.intent import Intent, Places, inferred, places_of
 from dgxcheck.fabric.model import Cable, Fabric, Port, kind_of
 from dgxcheck.fabric.plan import compared
@@ -150,6 +151,7 @@ def _errors(fabric: Fabric) -> Iterator[FabricFinding]:
     downs = [max(fabric.errors.get(end, {}).get(DOWNED, 0) for end in (cable.end, cable.peer))
              for cable in fabric.cables if fabric.adapters.keys() & {cable.end[0], cable.peer[0]}]  # fmt: skip
     limits[DOWNED] = max(limits[DOWNED], 2 * median(downs or [0]))
+    found: dict[tuple[Port, Port, str], None] = {}
     reported: set[frozenset[Port]] = set()
     for port, counts in fabric.errors.items():
         far = fabric.far(port)
@@ -162,10 +164,19 @@ def _errors(fabric: Fabric) -> Iterator[FabricFinding]:
         if not bad or frozenset((port, far)) in reported:
             continue
         reported.add(frozenset((port, far)))
+        found[port, far, f"{bad}{f'; at the other end {beyond}' if beyond else ''}"] = None
+    totals = Counter(map(fabric.node, fabric.at))
+    for name, own in at_one(found, lambda each: filter(None, map(fabric.node, each[:2])), totals):
+        yield FabricFinding(
+            fault=Fault.PORT_ERRORS, status="warn", ends=(name,), moves=(),
+            message=f"{name}: errors at {len(own)} of {counted(totals[name], 'link')} since the counters were cleared",
+            action=f"clear the counters and read them again under load; if they grow, look at what these links share at"
+            f" {name}, as its temperature, power and firmware, before any cable",
+        )  # fmt: skip
+    for port, far, bad in found:
         ends = fabric.shown(port), fabric.shown(far)
-        more = f"; at the other end {beyond}" if beyond else ""
         yield FabricFinding(
             fault=Fault.PORT_ERRORS, status="warn", ends=ends, moves=(), plugs=(port, far),
-            message=f"{ends[0]} - {ends[1]}: {bad}{more} since the counters were cleared",
+            message=f"{ends[0]} - {ends[1]}: {bad} since the counters were cleared",
             action="clear the counters and read them again under load; if they grow, reseat, then replace this cable",
         )  # fmt: skip

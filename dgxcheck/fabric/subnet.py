@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.fabric.finding import FabricFinding
+from dgxcheck.fabric.finding import FabricFinding, at_one
 from dgxcheck.fabric.model import Cable, Fabric, Port
 from dgxcheck.fabric.tiers import Tiers
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import PortState
-from dgxcheck.facts.typical import gathered
 
-_FEW = 3
-"""More links of one switch or system are one finding."""
 _WAITING = (PortState.INIT, PortState.ARMED)
 _NO_LID = "no LID"
 _READ = "then read the log of the subnet manager (opensm, UFM)"
@@ -61,21 +58,16 @@ def _ports(state: str) -> str:
 
 
 def _of_ports(waiting: dict[Cable, tuple[Port, str]], fabric: Fabric) -> Iterator[FabricFinding]:
-    by_node = gathered((name, cable) for cable in waiting for end in (cable.end, cable.peer)
-                       if (name := fabric.node(end)))  # fmt: skip
-    left = dict(waiting)
-    for name, cables in sorted(by_node.items(), key=lambda pair: -len(pair[1])):
-        own = [cable for cable in cables if cable in left]
-        if len(own) > _FEW:
-            state = left[own[0]][1]
-            yield FabricFinding(
-                fault=Fault.NO_SUBNET_MANAGER, status="fail", ends=(name,), moves=(),
-                message=f"{name}: {_ports(state)} at {counted(len(own), 'link')}: no subnet manager configured them",
-                action=f"run sminfo on a node of this subnet, {_READ} for {name}",
-            )  # fmt: skip
-            for cable in own:
-                del left[cable]
-    for cable, (end, state) in left.items():
+    left = dict.fromkeys(waiting)
+    for name, own in at_one(left, lambda cable: filter(None, map(fabric.node, (cable.end, cable.peer)))):
+        yield FabricFinding(
+            fault=Fault.NO_SUBNET_MANAGER, status="fail", ends=(name,), moves=(),
+            message=f"{name}: {_ports(waiting[own[0]][1])} at {counted(len(own), 'link')}: no subnet manager configured"
+            " them",
+            action=f"run sminfo on a node of this subnet, {_READ} for {name}",
+        )  # fmt: skip
+    for cable in left:
+        end, state = waiting[cable]
         ends = fabric.shown(end), fabric.shown(cable.peer if end == cable.end else cable.end)
         lacks = "port has no LID" if state == _NO_LID else f"port is {state} (link up)"
         yield FabricFinding(

@@ -350,6 +350,15 @@ def test_counters_are_told_with_their_cable() -> None:
     assert finding.ends == ("leaf001 port 15", "dgx007 mlx5_2")
 
 
+def test_errors_of_most_links_of_a_switch_are_one_finding() -> None:
+    fabric = Fabric("rails", 16)
+    guids = fabric.guids()
+    rows = [f"   GUID {guids['leaf000r3']:#x} port {port}: [SymbolErrorCounter == 900]\n" for port in range(1, 20)]
+    (finding,) = judged(fabric, more="".join(rows)).findings
+    assert finding.message == "leaf000r3: errors at 19 of 32 links since the counters were cleared"
+    assert len(judged(fabric, more="".join(rows[:9])).findings) == 9
+
+
 @pytest.mark.parametrize(("last", "whole"), [(0, True), (1, True), (6, False), (30, False)])
 def test_an_output_that_was_cut_is_told(last: int, whole: bool, tmp_path: Path) -> None:
     text = Fabric("fat", 8).discovered()
