@@ -58,16 +58,17 @@ def uneven(fabric: Fabric, tiers: Tiers) -> Uplinks:
     """Of every tier below the last."""
     homes: dict[Port, Port] = {}
     lacks: list[Lack] = []
-    for tier in sorted({*tiers.of.values()}):
-        lower = [guid for guid, found in tiers.of.items() if found == tier and tiers.uplinks[guid]]
-        for group in groups(tiers.uplinks, lower):
-            if len(group) >= _LEAST:
-                _judge(group, fabric, tiers, homes, lacks)
-    return Uplinks(homes, tuple(lacks), (*_short(fabric, tiers), *_below(fabric, tiers)))
+    by_tier = gathered((tier, guid) for guid, tier in sorted(tiers.of.items()) if tiers.uplinks[guid])
+    found = [(tier, group) for tier, guids in sorted(by_tier.items()) for group in groups(tiers.uplinks, guids)]
+    for _, group in found:
+        if len(group) >= _LEAST:
+            _judge(group, fabric, tiers, homes, lacks)
+    return Uplinks(homes, tuple(lacks), (*_short(found, fabric, tiers), *_below(fabric, tiers)))
 
 
-def _short(fabric: Fabric, tiers: Tiers) -> Iterator[Short]:
-    """Of a spine that is off all leaves lack the port; where that is none between others, a plane beside it has one."""
+def _short(found: Sequence[tuple[int, Sequence[str]]], fabric: Fabric, tiers: Tiers) -> Iterator[Short]:
+    """Of a switch that is off all below it lack the port; where that is none between others, a plane beside the leaves
+    has one."""
     below: dict[str, list[tuple[str, str]]] = {}
     for cable in fabric.cables:
         for (guid, _), (far, _) in ((cable.end, cable.peer), (cable.peer, cable.end)):
@@ -75,10 +76,11 @@ def _short(fabric: Fabric, tiers: Tiers) -> Iterator[Short]:
                 own = fabric.adapters[far]
                 below.setdefault(guid, []).append((unnumbered(own.host), unnumbered(own.name)))
     alike: dict[tuple[frozenset[tuple[str, str]], int], list[tuple[int, Sequence[str]]]] = {}
-    for group in groups(tiers.uplinks, [guid for guid in tiers.leaves() if tiers.uplinks[guid]]):
+    for tier, group in found:
         usual, idle = _idle(group, tiers.uplinks, fabric)
         if idle:
             yield Short(tuple(group), usual, usual + len(idle), idle)
+        if idle or tier:
             continue
         kinds = frozenset(chain(*(below[guid] for guid in group)))
         carried = median(len(below[guid]) for guid in group)

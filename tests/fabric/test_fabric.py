@@ -379,6 +379,7 @@ def test_two_machines_of_one_name_are_a_finding_and_no_note() -> None:
 @pytest.mark.parametrize(("kind", "switch", "words"), [
     ("fat", "leaf004", "spine[00-15]: 7 links down each; port 5 has no link at any of them"),
     ("rails", "spine07", "15 uplinks each; port 24 has no link at any of them"),
+    ("fat", "core3", "spine[00-15]: 7 uplinks each; port 43 has no link at any of them"),
     ("planes", "b-spine05", "b-leaf[000-003]: 15 uplinks each; port 22 has no link at any"),
     ("planes", "b-spine15", "b-leaf[000-003]: 15 uplinks each; 16 at a-leaf[000-003] with as many adapters"),
 ])  # fmt: skip
@@ -386,6 +387,10 @@ def test_what_all_lack_warns(kind: Kind, switch: str, words: str) -> None:
     """A switch that is off is in no output, nor are the systems that it alone leads to: no neighbour has what another
     lacks."""
     fabric = Fabric(kind, 32)
+    if switch[:4] == "core":
+        fabric.up |= {(f"spine{spine:02}", 40 + core): (f"core{core}", spine + 1)
+                      for spine in range(16) for core in range(8)}  # fmt: skip
+        fabric.planned = dict(fabric.up)
     fabric.up = {end: far for end, far in fabric.up.items() if switch not in (end[0], far[0])}
     (finding,) = judged(fabric).findings
     assert (finding.status, finding.fault.word) == ("warn", "uplinks-uneven")
