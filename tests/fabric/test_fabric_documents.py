@@ -232,6 +232,13 @@ def test_slurm_s_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert len(lines) == 12
     main(["fabric", "--format", "slurm-yaml", str(tmp_path / "ib.txt")])
     assert "      - switch: leaf003\n        nodes: dgx[012-015]\n" in capsys.readouterr().out
+    (conf := tmp_path / "topology.conf").write_text("as it was\n")
+    (tmp_path / "cut.txt").write_text(fabric.discovered()[:-30])
+    (tmp_path / "none.txt").write_text("")
+    for name in ("cut.txt", "none.txt"):
+        assert main(["fabric", "--format", "slurm", "-o", str(conf), str(tmp_path / name)]) == 3
+        assert f"no topology, as systems would be left out: {tmp_path}/{name}: " in capsys.readouterr().err
+    assert conf.read_text() == "as it was\n"
 
 
 @pytest.mark.exhaustive

@@ -22,6 +22,13 @@ CLUSTER = "3f2c1a9e-0000-4000-8000-0000000000a1"
 ZEROS = "00000000-0000-0000-0000-000000000000"
 
 
+def test_no_results_are_no_topology(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (conf := tmp_path / "topology.conf").write_text("as it was\n")
+    assert main(["fleet", "--format", "topology", "-o", str(conf), str(tmp_path)]) == 3
+    assert "no results; in a folder" in capsys.readouterr().err
+    assert conf.read_text() == "as it was\n"
+
+
 def topology(tmp_path: Path, capsys: pytest.CaptureFixture[str], domains: dict[str, list[str]]) -> list[str]:
     lines = (json.dumps(result("dgx-a100", host=node, nvlink_domains=each)) for node, each in domains.items())
     (tmp_path / "results.jsonl").write_text("\n".join(lines))

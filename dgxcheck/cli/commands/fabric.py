@@ -5,12 +5,14 @@ from __future__ import annotations
 import click
 
 from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.cli import INCOMPLETE
 from dgxcheck.cli.health import exit_code, failing
 from dgxcheck.cli.options import emit, flag, given, option, renderer, writing
 from dgxcheck.fabric import reading
 from dgxcheck.fabric.judge import Judged, judge
 from dgxcheck.fabric.model import fabric_of
+from dgxcheck.facts.missing import BadInput
 from dgxcheck.output.report import FabricReport
 
 RENDERERS = {
@@ -48,6 +50,9 @@ def command(
     cables = None if plan is None else reading.plan(plan)
     found = reading.outputs(files) if files else reading.live(timeout)
     judged = judge(fabric_of(found.texts), cables, found.unread, found.cut)
+    if form.startswith("slurm") and (found.unread or not judged.places):
+        why = first_of(found.unread, 1) or "none is on a switch"
+        raise BadInput(f"no topology, as systems would be left out: {why}")
     if form == "nccl-xml":
         return _nccl_xml(ctx, judged, boxes, output)
     if boxes:

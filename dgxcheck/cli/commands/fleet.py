@@ -92,8 +92,10 @@ def command(
             first = fleet.unread[0]
             raise BadInput(f"{first.where}: {first.why}{more if fleet.unread[1:] else ''}")
         if not fleet.nodes and not fleet.silent:
-            click.echo("dgxcheck: no results; in a folder, files named *.json, *.jsonl, *.ndjson, or these with .gz,"
-                       " are read", err=True)  # fmt: skip
+            why = "no results; in a folder, files named *.json, *.jsonl, *.ndjson, or these with .gz, are read"
+            if form == "topology":
+                raise BadInput(why)
+            click.echo(f"dgxcheck: {why}", err=True)
     else:
         raise click.UsageError("give files or folders with results, - for stdin, or -w NODES", ctx)
     if gate:
