@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from math import comb
 from time import gmtime, strftime, time
 
 from dgxcheck.checks.engine.wording import counted
@@ -27,6 +28,8 @@ _CLOCK_SKEW_S = 300
 COMMON_SHARE = 0.1
 """A fault on more than a tenth of the nodes has a common reason: a profile, an image, a driver, a fabric."""
 _COMMON_LEAST = 3
+_CHANCE = 0.001
+"""Below which it is no chance that all nodes with a fault have a version that others alike do not have."""
 
 
 class KindOfFault(Record, kw_only=False):
@@ -41,8 +44,10 @@ class KindOfFault(Record, kw_only=False):
     common: bool
     """On so many nodes that it has one reason."""
     version: str = ""
-    """``driver 570.172.08``, ``NVLink domain ..``, where these nodes and no other alike have it; empty without a common
-    fault."""
+    """``driver 570.172.08``, ``NVLink domain ..``, where all of these nodes have it and few or none alike without the
+    fault; empty without a common fault."""
+    having: int = 0
+    """Nodes that have this version."""
 
 
 class VersionDifference(Record, kw_only=False):
@@ -199,7 +204,7 @@ def fleet_of(
     return Fleet(
         nodes=nodes,
         silent=tuple(name for name in expected if names.get(name, name) not in nodes),
-        kinds=tuple(replace(kind, version=_version_of(kind, differences, domains)) for kind in _kinds(nodes)),
+        kinds=tuple(_with_version(kind, differences, domains) if kind.common else kind for kind in _kinds(nodes)),
         figures=columns.figures(current),
         differences=differences,
         unread=(*unread, *left_out),
@@ -222,19 +227,21 @@ def _kinds(nodes: Mapping[str, Node]) -> tuple[KindOfFault, ...]:
     return tuple(sorted(kinds, key=lambda kind: (VERDICTS.index(kind.status), -len(kind.nodes), kind.check)))
 
 
-def _version_of(
+def _with_version(
     kind: KindOfFault, differences: Iterable[VersionDifference], domains: Mapping[str, Sequence[str]]
-) -> str:
+) -> KindOfFault:  # fmt: skip
     """What separates the nodes with the fault from the others: a version, or one NVLink domain of several."""
-    own = {*kind.nodes}
-    found = [
-        f"{difference.name} {value or 'none'}"
-        for difference in differences
-        for value, names in difference.nodes.items()
-        if own == {*names}
-    ]
-    found += [f"NVLink domain {domain}" for domain, names in domains.items() if len(domains) > 1 and own == {*names}]
-    return ", ".join(found) if kind.common else ""
+    own, count = {*kind.nodes}, len(kind.nodes)
+    values: list[tuple[str, Mapping[str, Sequence[str]]]] = [(each.name, each.nodes) for each in differences]
+    found: dict[int, list[str]] = {}
+    for name, nodes in [*values, *([("NVLink domain", domains)] if len(domains) > 1 else [])]:
+        total = sum(map(len, nodes.values()))
+        for value, those in nodes.items():
+            chance = comb(len(those), count) / comb(total, count) if own <= {*those} else 1
+            if own == {*those} or (chance < _CHANCE and 2 * count > len(those)):
+                found.setdefault(len(those), []).append(f"{name} {value or 'none'}")
+    having, names = min(found.items(), default=(0, []))
+    return replace(kind, version=", ".join(names), having=having)
 
 
 def _differences(nodes: Iterable[Node]) -> tuple[VersionDifference, ...]:

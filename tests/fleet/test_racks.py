@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from many import result
 from dgxcheck.configuration import settings
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.fleet.judge import judge
-from dgxcheck.fleet.node_names import racks_of
+from dgxcheck.fleet.node_names import folded, racks_of
 from dgxcheck.output.fleet import text
 from dgxcheck.output.report import FleetReport
 from dgxcheck.settings import Settings
@@ -74,12 +75,19 @@ def test_what_is_no_rack_is_refused(table: dict[str, Any], key: str) -> None:
         settings({"fleet": table}, "site.toml", ())
 
 
-def test_a_fault_of_just_one_domain_names_it_and_equal_scores_are_one_row(tmp_path: Path) -> None:
-    rows = [result("dgx-1-v100-bar1-small" if number < 8 else "dgx-1-v100", host=f"t{number:02}",
+@pytest.mark.parametrize(("sick", "words"), [
+    (range(8), "all nodes with NVLink domain rack0.1 have it, and no other alike: look at this first"),
+    ([0, 1, 2, 4, 5, 6, 7], "only nodes with NVLink domain rack0.1 have it, 7 of 8: look at this first"),
+    ([*range(7), 9], "so many nodes have one reason: "),  # one is in another domain
+])  # fmt: skip
+def test_a_fault_of_just_one_domain_names_it_and_equal_scores_are_one_row(
+    sick: Collection[int], words: str, tmp_path: Path
+) -> None:
+    rows = [result("dgx-1-v100-bar1-small" if number in sick else "dgx-1-v100", host=f"t{number:02}",
                    nvlink_domains=[f"rack{number // 8}.1"]) for number in range(32)]  # fmt: skip
     (tmp_path / "all.jsonl").write_text("\n".join(map(json.dumps, rows)))
     fleet = judge([str(tmp_path)], max_age_s=1e9)
-    (kind,) = (each for each in fleet.kinds if len(each.nodes) == 8)
-    assert kind.version == "NVLink domain rack0.1"
+    (kind,) = fleet.kinds
+    assert text.common(kind).startswith(words)
     lowest = text.render(FleetReport(fleet, 0, False, {})).partition("Lowest scores:\n")[2].splitlines()
-    assert lowest[0].startswith("  t[00-07]: ")
+    assert lowest[0].startswith(f"  {folded(f't{number:02}' for number in sick)}: ")

@@ -53,6 +53,8 @@ def common(kind: KindOfFault) -> str:
     """Where to look for the reason; empty where so few nodes have the fault that each has its own."""
     fault = BY_WORD.get(kind.word)
     outside = fault is not None and fault.category in ("hardware", "environment")
+    if kind.version and kind.having > len(kind.nodes):
+        return f"only nodes with {kind.version} have it, {len(kind.nodes)} of {kind.having}: look at this first"
     if kind.version:
         return f"all nodes with {kind.version} have it, and no other alike: look at this first"
     return (_SHARED if outside else _COMMON) if kind.common else ""
