@@ -180,7 +180,8 @@ def _elsewhere(
         own = [move for moves in groups if moves in left for move in moves]
         total = sum(sizes[each] for each in nodes)
         if (own and nodes <= shifted) or (len(nodes) <= _FEW < len(own) and 2 * len(own) > total):
-            left = {moves: None for moves in left if moves not in groups}
+            for moves in groups:
+                left.pop(moves, None)
             gone = [each.shown for each in lost if each.node in nodes]
             lost = [each for each in lost if each.node not in nodes]
             names = " and ".join(sorted(nodes))
