@@ -21,6 +21,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.node_names import folded
 
+_COUNTED = "counts its adapters otherwise than its fellows, as where one is gone (lspci, ibstat),"
 _OF_HOST = "the adapters that it has (lspci) and the state of their ports (ibstat)"
 _OF_SWITCH = "the state of these ports and of their transceivers"
 _FEW = 2
@@ -192,8 +193,9 @@ def _elsewhere(
                 where = f"on {_listed([*map(fabric.switch, here)])}, not on {_listed([*map(fabric.switch, there)])}"
                 why = "is where it should be, or has the name of another"
             else:
-                where = "in the places of its other adapters"
-                why = "counts its adapters otherwise than its fellows, as where one is gone (lspci, ibstat),"
+                where = "in the places of its other cables"
+                of_host = fabric.node(own[0].of) in nodes and own[0].of[0] in fabric.adapters
+                why = _COUNTED if of_host else "counts its ports otherwise than its fellows,"
             yield FabricFinding(
                 fault=Fault.CABLE_SWAPPED, status="warn", moves=(),
                 ends=(*sorted(nodes), *(fabric.shown(move.of) for move in own), *gone),

@@ -9,18 +9,21 @@ from itertools import permutations
 
 from dgxcheck.fabric.model import Cable, Fabric, Plug, Port
 from dgxcheck.fabric.tiers import Tiers
-from dgxcheck.facts.infiniband import LANE_GBIT
+from dgxcheck.facts.infiniband import CAGE_PORTS, LANE_GBIT
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered
+from dgxcheck.readers.fabric.lldp import number_of
 from dgxcheck.readers.fabric.plan import PlannedCable, PlannedEnd
 from dgxcheck.readers.fabric.rows import digits
 
 _GUID = re.compile(r"(?:0x)?[0-9a-f]{16}", flags=re.ASCII)
 _COUNTED = re.compile(r"HCA-(\d{1,3})", flags=re.ASCII)
 
-_FEW = 2
-"""Cables; by the place of one alone nothing is recognised."""
+_FEW, _SEVERAL = 2, 8
+"""Cables; by the place of one alone nothing is recognised, and more at another port are no exchanged plugs."""
+_CAGED = 64
+"""Ports of a switch with two to a cage; of one with more a number above 100 is no cage."""
 
 
 class Planned(Record):
@@ -43,15 +46,12 @@ class Planned(Record):
 
 def compared(fabric: Fabric, tiers: Tiers, plan: Sequence[PlannedCable]) -> Planned:
     """Raises BadInput for a plan that is of another fabric."""
-    switches = _switches(fabric)
-    hosts: dict[str, dict[str, str]] = {}
-    for adapter in fabric.adapters.values():
-        if adapter.name:
-            hosts.setdefault(adapter.host.partition(".")[0].lower(), {})[_adapter(adapter.name)] = adapter.guid
-    renamed = _renamed(fabric, plan, switches, hosts)
+    names = _names(fabric)
+    renamed = _renamed(fabric, plan, names)
     for name, now in renamed.items():
-        switches |= {name.lower(): switches[now.lower()]} if now.lower() in switches else {}
-        hosts |= {name.partition(".")[0].lower(): hosts.get(now.partition(".")[0].lower(), {})}
+        if now.lower() in names.switches:
+            names.switches[name.lower()] = names.switches[now.lower()]
+        names.hosts[_short(name)] = names.hosts.get(_short(now), {})
     homes: dict[Port, Port] = {}
     of_adapters: dict[Plug, Port] = {}
     unseen: dict[Plug, Port] = {}
@@ -59,7 +59,7 @@ def compared(fabric: Fabric, tiers: Tiers, plan: Sequence[PlannedCable]) -> Plan
     absent: Counter[str] = Counter()
     lost: dict[str, list[str]] = {}  # by system the switch of each cable of which neither end is there
     for cable in plan:
-        found = [_found(end, switches, hosts) for end in (cable.end, cable.peer)]
+        found = [names.found(end) for end in (cable.end, cable.peer)]
         if gone := [end for end, at in zip((cable.end, cable.peer), found, strict=True) if at is None]:
             absent.update(end.node for end in gone)
             for end, other in permutations(gone, 2):
@@ -80,6 +80,11 @@ def compared(fabric: Fabric, tiers: Tiers, plan: Sequence[PlannedCable]) -> Plan
             slower[here] = gbit
     if not homes:
         raise BadInput("the plan names no switch and system of this fabric")
+    elsewhere = sum(at is not None and at[0] == home[0] and at[1] != home[1] for end, home in homes.items()
+                    if end[0] in fabric.adapters for at in (fabric.far(end),))  # fmt: skip
+    if elsewhere > _SEVERAL and 2 * elsewhere > len(of_adapters):
+        raise BadInput(f"the plan counts ports otherwise: {elsewhere} of {len(of_adapters)} adapters are at another"
+                       " port of the planned switch; write the numbers that ibnetdiscover prints")  # fmt: skip
     hidden = {system: min(switches) for system, switches in lost.items() if len(switches) == absent[system]}
     behind = gathered((switch, system) for system, switch in sorted(hidden.items()))
     return Planned(
@@ -88,23 +93,21 @@ def compared(fabric: Fabric, tiers: Tiers, plan: Sequence[PlannedCable]) -> Plan
     )  # fmt: skip
 
 
-def _renamed(
-    fabric: Fabric, plan: Sequence[PlannedCable], switches: Mapping[str, str], hosts: Mapping[str, Mapping[str, str]]
-) -> dict[str, str]:  # fmt: skip
+def _renamed(fabric: Fabric, plan: Sequence[PlannedCable], names: _Names) -> dict[str, str]:
     """Of most cables of a node that is not there one and the same is at the other end, which the plan does not name."""
     known = {end.node.lower() for cable in plan for end in (cable.end, cable.peer)}
-    known |= {name.partition(".")[0] for name in known}
+    known |= {*map(_short, known)}
     cables = Counter(end.node for cable in plan for end in (cable.end, cable.peer))
     votes: dict[str, Counter[str]] = {}
     for near, far in (pair for cable in plan for pair in permutations((cable.end, cable.peer))):
-        at = _found(far, switches, hosts) if _found(near, switches, hosts) is None else None
+        at = names.found(far) if names.found(near) is None else None
         peer = None if at is None else fabric.far(at)
         if peer is not None and (peer[0] in fabric.adapters) is bool(near.adapter):
             name = fabric.adapters[peer[0]].host if near.adapter else fabric.switch(peer[0])
             votes.setdefault(near.node, Counter())[name] += 1
-    found = {node: names.most_common(1)[0] for node, names in votes.items()}
+    found = {node: each.most_common(1)[0] for node, each in votes.items()}
     return {node: name for node, (name, count) in found.items()
-            if 2 * count > max(_FEW, cables[node]) and name and name.partition(".")[0].lower() not in known}
+            if 2 * count > max(_FEW, cables[node]) and name and _short(name) not in known}
 
 
 def as_it_was(fabric: Fabric) -> tuple[PlannedCable, ...]:
@@ -121,23 +124,53 @@ def _end(port: Port, fabric: Fabric) -> PlannedEnd | None:
     return PlannedEnd(adapter.host, adapter.name, 0) if adapter.name else None
 
 
-def _switches(fabric: Fabric) -> dict[str, str]:
+class _Names(Record, kw_only=False):
+    """What a plan's names are in the fabric."""
+
+    switches: dict[str, str]
     """GUIDs by every name that people use."""
-    found = {switch.description.lower(): guid for guid, switch in fabric.switches.items()}
-    return found | {switch.name.lower(): guid for guid, switch in fabric.switches.items()}
+    hosts: dict[str, dict[str, str]]
+    """GUIDs by adapter, by host."""
+    labels: Mapping[Port, int]
+    """Numbers of ports, by the number that is read out of their label."""
+    cages: Mapping[str, int]
+    """Ports of a cage, of switches that have several."""
+
+    def found(self, end: PlannedEnd) -> Port | None:
+        """The port; one without a GUID for an adapter that is not in the fabric while its system is."""
+        node = end.node.lower()
+        if end.adapter:
+            own = self.hosts.get(_short(node))
+            return None if own is None else (own.get(_adapter(end.adapter), ""), 1)
+        guid = self.switches.get(node) or (digits(node) if _GUID.fullmatch(node) else "")
+        return (guid, self._number(guid, end.port)) if guid in self.switches.values() else None
+
+    def _number(self, guid: str, printed: int) -> int:
+        """``1/10/2``, read as 11002, and ``10/2`` are port 20 where a cage has two: MLNX-OS, QM9700."""
+        cage, port = divmod(printed % 10000, 100)
+        size = self.cages.get(guid, 0)
+        return self.labels.get((guid, printed)) or ((cage - 1) * size + port if cage and port <= size else printed)
+
+
+def _names(fabric: Fabric) -> _Names:
+    switches = {switch.description.lower(): guid for guid, switch in fabric.switches.items()}
+    switches |= {switch.name.lower(): guid for guid, switch in fabric.switches.items()}
+    hosts: dict[str, dict[str, str]] = {}
+    for adapter in fabric.adapters.values():
+        if adapter.name:
+            hosts.setdefault(_short(adapter.host), {})[_adapter(adapter.name)] = adapter.guid
+    labels = {(guid, number_of(label)): number for (guid, number), label in fabric.labels.items()}
+    large = {guid for guid, number in fabric.at if number > _CAGED}
+    cages = {guid: CAGE_PORTS[cable.speed] for (guid, _), cable in fabric.at.items()
+             if cable.speed in CAGE_PORTS and guid not in large}  # fmt: skip
+    return _Names(switches, hosts, labels, cages)
+
+
+def _short(host: str) -> str:
+    return host.partition(".")[0].lower()
 
 
 def _adapter(name: str) -> str:
     """``HCA-1`` is what the driver's scripts call mlx5_0."""
     counted = _COUNTED.fullmatch(name)
     return f"mlx5_{int(counted[1]) - 1}" if counted is not None and int(counted[1]) else name.lower()
-
-
-def _found(end: PlannedEnd, switches: Mapping[str, str], hosts: Mapping[str, Mapping[str, str]]) -> Port | None:
-    """The port; one without a GUID for an adapter that is not in the fabric while its system is."""
-    node = end.node.lower()
-    if not end.adapter:
-        guid = switches.get(node) or (digits(node) if _GUID.fullmatch(node) else "")
-        return (guid, end.port) if guid in switches.values() else None
-    own = hosts.get(node.partition(".")[0])
-    return None if own is None else (own.get(_adapter(end.adapter), ""), 1)

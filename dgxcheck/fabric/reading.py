@@ -125,4 +125,4 @@ def _text(spec: str) -> str:
         raise too_large(spec, FABRIC_BYTES)
     if data.count(b"\n") > FABRIC_LINES:
         raise BadInput(f"{spec}: more than {FABRIC_LINES} lines")
-    return decode(data)
+    return decode(data).removeprefix("\ufeff")  # as spreadsheets begin their csv

@@ -129,10 +129,10 @@ def test_two_swaps_are_told_as_they_are_done() -> None:
 @pytest.mark.parametrize(("new", "with_plan", "message", "action"), [
     # mlx5_2 is gone, and the driver counts those behind it from there
     ({f"dgx005 mlx5_{rail}": f"dgx005 mlx5_{rail - (rail > 2)}" if rail != 2 else "" for rail in range(8)}, False,
-     "dgx005: 5 of 7 cables in the places of its other adapters, and dgx005 mlx5_7 has no link",
+     "dgx005: 5 of 7 cables in the places of its other cables, and dgx005 mlx5_7 has no link",
      "look whether dgx005 counts its adapters otherwise than its fellows"),
     ({"dgx005 mlx5_6": "", "dgx005 mlx5_7": "dgx005 mlx5_6"}, True,
-     "dgx005: 1 of 7 cables in the places of its other adapters, and dgx005 mlx5_7 has no link",
+     "dgx005: 1 of 7 cables in the places of its other cables, and dgx005 mlx5_7 has no link",
      "look whether dgx005 counts its"),
     ({f"dgx{a:03} mlx5_{rail}": f"dgx{11 - a:03} mlx5_{rail}" for a in (5, 6) for rail in range(8)}, True,
      "dgx005 and dgx006: 16 of 16 cables in each other's places", "look whether dgx005 and dgx006 have each"),

@@ -32,6 +32,22 @@ def test_a_plan_of_more_than_is_there(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("label", ["{0}", "1/{1}/{2}", "{1}/{2}", "sw{1}p{2}"])
+def test_a_plan_names_ports_by_number_or_cage(label: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """1/10/2 of a QM9700 is port 20. A spreadsheet begins its csv with a byte order mark."""
+    fabric = Fabric("rails", 20, "4xNDR")
+    port = re.compile(r"(?<=,)P?(\d+)(?=$|,)", flags=re.MULTILINE)
+    text = port.sub(lambda match: label.format(match[1], (int(match[1]) + 1) // 2, 2 - int(match[1]) % 2),
+                    fabric.plan())  # fmt: skip
+    (tmp_path / "plan.csv").write_text(f"\ufeff{text}".replace("\n", "\r\n"))
+    (tmp_path / "ib.txt").write_text(fabric.discovered())
+    assert main(["fabric", "--plan", str(tmp_path / "plan.csv"), str(tmp_path / "ib.txt")]) == 0
+    (tmp_path / "plan.csv").write_text(port.sub(lambda match: str(int(match[1]) + 1), fabric.plan()))
+    capsys.readouterr()
+    assert main(["fabric", "--plan", str(tmp_path / "plan.csv"), str(tmp_path / "ib.txt")]) == 3
+    assert "the plan counts ports otherwise: " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("name", "other"), [
     ("leaf003", "r12-ib-07"), ("leaf003", "Quantum-2 Mellanox Technologies"), ("dgx007", "gpu7.example.com"),
 ])  # fmt: skip

@@ -98,7 +98,7 @@ def _topo(lines: list[tuple[int, str]], name: str) -> list[PlannedCable]:
 def _end(node: str, port: str) -> PlannedEnd:
     """``mlx5_0/P1`` and ``HCA-1`` are of an adapter, ``P41``, ``41`` and ``swp41`` of a switch."""
     found = _ADAPTER.fullmatch(port)
-    if found is None or re.fullmatch(r"(?:P|swp|Ethernet)\d.*", port):
+    if found is None or re.fullmatch(r"(?:P|swp?|Ethernet)\d.*", port):
         return PlannedEnd(node, "", number_of(port))
     second = found["port"] if found["port"] not in (None, "1") else ""
     return PlannedEnd(node, f"{found['adapter']} port {second}" if second else found["adapter"], 0)
