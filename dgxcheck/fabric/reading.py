@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Sequence
 from functools import partial
 
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.fabric.model import fabric_of
 from dgxcheck.fabric.plan import as_it_was
 from dgxcheck.facts.missing import BadInput
@@ -22,7 +23,6 @@ STDIN = "-"
 PROGRAM = "ibnetdiscover"
 _WANTED = "ibnetdiscover, iblinkinfo, ibdiagnet's net_dump, lldpctl -f json, ibqueryerrors or perfquery"
 _LLDP = re.compile(r"\s*\{\s*\"lldp\"")
-_SILENT = "lldpctl heard no neighbor; look whether lldpd runs here and the switches send LLDP"
 
 
 class Outputs(Record):
@@ -51,11 +51,21 @@ def outputs(specs: Sequence[str]) -> Outputs:
             texts.append(text)
             counters += [] if text.rows else [name]
         else:
-            unread.append(f"{name}: {_SILENT if _LLDP.match(written) else f'no output of {_WANTED}'}")
+            unread.append(f"{name}: {_why(written)}")
     if not any(text.rows for text in texts):
         more = "error counters, but no cable; give the output of ibnetdiscover -p too"
         unread += [f"{name}: {more}" for name in counters]
     return Outputs(texts=tuple(texts), unread=tuple(unread), cut=cut)
+
+
+def _why(text: str) -> str:
+    """What holds nothing of a fabric may be of it all the same."""
+    if _LLDP.match(text):
+        return "lldpctl heard no neighbor; look whether lldpd runs here and the switches send LLDP"
+    try:
+        return f"a plan of {counted(len(planned(text, '')), 'cable')}; give it as --plan FILE"
+    except BadInput:
+        return f"no output of {_WANTED}"
 
 
 def _machine(path: str) -> str:

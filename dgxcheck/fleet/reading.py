@@ -29,6 +29,7 @@ _PREFIX = re.compile(rb"\s{0,12}(?:(?:" + _NAME + rb"|\d{1,6}):|\[[\w./-]{1,400}
 """Before each line as clush and pdsh print it, as ``srun -l`` does, and ``kubectl logs --prefix``."""
 _RULE, _RULED = re.compile(rb"-{8,40}\s{0,4}"), re.compile(_NAME + rb"\s{0,4}")
 """``clush -b`` and dshbak print the node between two rules, above its lines."""
+_COLLECT = "; collect what dgxcheck health --format jsonl prints"
 _ANSIBLE = re.compile(_NAME + rb" \| (?:CHANGED|SUCCESS|FAILED)(?: \| rc=\d{1,3})? >>\s{0,4}")
 """The line above what a node printed."""
 
@@ -118,7 +119,7 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
             node, line = begins["node"] or b"", line[begins.end() :]
         if not line.strip():
             continue
-        empty, why = False, "not a JSON document"
+        empty, why = False, f"not a JSON document{_COLLECT if number == 1 and line[:1] != b'{' else ''}"
         try:
             document = parsed(line)
             if document is None and number == 1 and begins is None:

@@ -190,6 +190,9 @@ def test_a_file_of_something_else_is_unknown(
     (tmp_path / "other").write_text("hello\n")
     assert main(["fabric", str(tmp_path / "ib.txt"), str(tmp_path / "other")]) == 3
     assert "Not read:\n" in capsys.readouterr().out
+    (tmp_path / "plan").write_text(Fabric("fat", 8).plan())
+    assert main(["fabric", str(tmp_path / "ib.txt"), str(tmp_path / "plan")]) == 3
+    assert "plan: a plan of 64 cables; give it as --plan FILE\n" in capsys.readouterr().out
     assert main(["fabric", str(tmp_path / "none")]) == 3
     assert "none: cannot be read: No such file or directory" in capsys.readouterr().err
     monkeypatch.setenv("PATH", str(tmp_path))

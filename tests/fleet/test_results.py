@@ -269,6 +269,9 @@ def test_damaged_lines_that_repeat_are_counted(tmp_path: Path) -> None:
     (tmp_path / "results.jsonl").write_text("{junk\n" * 20)
     why = [each.why for each in documents([str(tmp_path)]) if isinstance(each, Unread)]
     assert why == ["not a JSON document"] * 3 + ["17 more lines hold no result"]
+    (tmp_path / "results.jsonl").write_text("PASS  DGX H100\n")
+    (unread,) = (each for each in documents([str(tmp_path)]) if isinstance(each, Unread))
+    assert unread.why == "not a JSON document; collect what dgxcheck health --format jsonl prints"
 
 
 def test_of_a_file_with_more_results_than_a_fleet_has_the_first_are_read(tmp_path: Path) -> None:
