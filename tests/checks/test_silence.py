@@ -82,7 +82,7 @@ def test_a_link_that_came_up_meanwhile_is_still_reported(tmp_path: Path) -> None
         *((number, "unsupported", "unknown") for number in (2, 3, 13, 25, 26)),
         *((number, "denied", "unknown") for number in (4, 17)),
         *((number, "absent", "unknown") for number in (6, 9, 12)),
-        (999, "garbled", "unknown"),
+        (999, "garbled", "fail"),
         (15, "lost", "fail"),
     ], 4),
 )
