@@ -260,6 +260,27 @@ Settings for ens6f0np0:
 \tSpeed: {}
 \tDuplex: Full
 """
+ROWS = """\
+GPU 00000000:1B:00.0
+        Pending                                        : No
+        Remapping Failure Occurred                     : No
+GPU 00000000:43:00.0
+        Pending                                        : Yes
+        Remapping Failure Occurred                     : {}
+"""
+REPAIRS = """\
+            SRAM Threshold Exceeded                    : {}
+        Channel Repair Pending                         : No
+        TPC Repair Pending                             : {}
+"""
+SLOWED = """\
+        HW Slowdown                                    : {}
+            HW Thermal Slowdown                        : {}
+        SW Thermal Slowdown                            : Not Active
+        SW Thermal Slowdown                            : 81 us
+        HW Thermal Slowdown                            : 81 us
+"""
+TWO_SLOWED = SLOWED.format("Not Active", "Not Active") + SLOWED.format("Active", "Active")
 SUBNET = """\
 Nov 12 11:02:01 sm01 OpenSM[2011]: Entering MASTER state
 Nov 12 11:02:31 sm01 OpenSM[2011]: {}
@@ -414,6 +435,13 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ethtool of a slower switch": (INTERFACE.format("25000baseCR/Full", "25000Mb/s"), ()),
     "ethtool without the other end": (INTERFACE.format("Not reported", "25000Mb/s"), ()),
     "ethtool without a link": (INTERFACE.format("Not reported", "Unknown!"), ()),
+    "grep of rows": (ROWS.format("Yes"), ("fail remap-failed drain",)),
+    "grep of pending rows": (ROWS.format("No"), ("fail remap-pending drain",)),
+    "grep of rows without GPUs": (
+        "\n".join(ROWS.splitlines()[1:3] + ROWS.splitlines()[4:] + [""]).format("Yes"), ("fail remap-failed drain",)),
+    "grep of repairs": (REPAIRS.format("No", "No") + REPAIRS.format("Yes", "No"), ("fail sram-exceeded drain",)),
+    "grep of a repair": (REPAIRS.format("No", "No") + REPAIRS.format("No", "Yes"), ("warn repair-pending drain",)),
+    "grep of slowdowns": (TWO_SLOWED, ("warn thermal-slowdown inspect",)),
     "opensm": (SUBNET.format("SUBNET UP"), ()),
     "opensm, with errors": (SUBNET.format("Errors during initialization"), ()),
     "opensm without its port": (SUBNET.format("SM port is down"), ("warn no-subnet-manager inspect",)),
@@ -451,6 +479,12 @@ def test_a_text(name: str, tmp_path: Path) -> None:
     layout = undone(lines)
     left = unread(lines, layout, [output for _, output in outputs(layout)])
     assert [lines[number] for number in left] == []
+
+
+def test_values_that_grep_chose_are_of_as_many_gpus_as_have_them(tmp_path: Path) -> None:
+    _, found = of_text(TWO_SLOWED, tmp_path)
+    names = {each["subject"]["name"] for each in found["findings"] if each["subject"]["kind"] == "gpu"}
+    assert (names, found["causes"][0]["component"]["name"]) == ({"unnamed GPU", "unnamed GPU 2"}, "unnamed GPU 2")
 
 
 @pytest.mark.parametrize(("text", "components"), [

@@ -34,6 +34,19 @@ _BETWEEN = "--"
 _TELLING = ("remapped rows", "retired pages", "vgpu software licensed product", "fabric", "ecc errors",
             "clocks throttle reasons", "clocks event reasons", "gpu recovery action")  # fmt: skip
 """Groups, and a value, that are unmistakable without the line of their GPU."""
+_ROWS = "remapped rows"
+_WITH_OTHERS = "hw slowdown"
+"""A value with others below it."""
+_COUNTED = " us"
+"""Ends the counters of slowdowns, which have the same names."""
+_ALONE = {
+    "remapping failure occurred": _ROWS, "unrepairable memory": "ecc errors", "channel repair pending": "ecc errors",
+    "tpc repair pending": "ecc errors", "sram threshold exceeded": "ecc errors/aggregate",
+    "pending page blacklist": "retired pages", "hw slowdown": "clocks event reasons",
+    "hw thermal slowdown": "clocks event reasons", "hw power brake slowdown": "clocks event reasons",
+    "sw thermal slowdown": "clocks event reasons",
+}  # fmt: skip
+"""What only one group has, for ``grep`` leaves out the line of that; what is pending is said above the failure."""
 
 
 def read_text(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -98,6 +111,8 @@ class _Reader:
             self._begin(number, -1, NOWHERE)
             self._field(number, depth, label, colon, value)
         elif self._open is not None and (depth > self._base or self._open.bdf == NOWHERE) and depth:
+            if self._repeats(depth, label) and not value.endswith(_COUNTED):
+                self._begin(number, 0, NOWHERE)
             self._field(number, depth, label, colon, value)
         elif self._open is None and colon and depth:
             self._begin(number, 0, NOWHERE)
@@ -130,6 +145,13 @@ class _Reader:
         now = self._open
         return now is not None and now.bdf == NOWHERE and _holds(now.fields, group)
 
+    def _repeats(self, depth: int, label: str) -> bool:
+        """Is this a line without its group that the GPU without a name has already?"""
+        now = self._open
+        if now is None or now.bdf != NOWHERE or any(above < depth for above, _, _ in self._above):
+            return False
+        return not now.fields.keys().isdisjoint((label, f"{_ROWS}/{label}", f"{_ALONE.get(label, '')}/{label}"))
+
     def _begin(self, number: int, depth: int, bdf: str) -> None:
         self._close()
         if (bdf != NOWHERE and bdf in [gpu.bdf for gpu in self._gpus]) or len(self._gpus) == MOST_GPUS:
@@ -144,11 +166,17 @@ class _Reader:
         while self._above and self._above[-1][0] >= depth:
             self._above.pop()
         self._pending |= {line for _, _, line in self._above[-1:]}
-        self._above.append((depth, label, number))
+        names = [*(name for _, name, _ in self._above), label]
+        if not colon or label == _WITH_OTHERS:
+            self._above.append((depth, label, number))
         if colon:
             self._pending.add(number)
-            if len(self._open.fields) < MOST_FIELDS and len(self._above) < 8:
-                self._open.fields.setdefault("/".join(name for _, name, _ in self._above), value)
+            if len(self._open.fields) < MOST_FIELDS and len(names) < 8:
+                group = None if value.endswith(_COUNTED) else _ALONE.get(names[0])
+                path = "/".join(filter(None, (group, *names)))
+                if path == f"{_ROWS}/remapping failure occurred" and (above := self._open.fields.pop("pending", "")):
+                    self._open.fields.setdefault(f"{_ROWS}/pending", above)
+                self._open.fields.setdefault(path, value)
 
     def _close(self) -> None:
         """Keep the GPU that is open; a piece without a GPU's line only where it tells enough."""
