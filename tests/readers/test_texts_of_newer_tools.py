@@ -280,6 +280,22 @@ SLOWED = """\
         SW Thermal Slowdown                            : 81 us
         HW Thermal Slowdown                            : 81 us
 """
+ERRORS = """\
+            SRAM Uncorrectable                         : 0
+            DRAM Uncorrectable                         : {}
+"""
+SUMS = """\
+        Volatile
+            SRAM Uncorrectable                         : 0
+            DRAM Uncorrectable                         : {}
+--
+"""
+MARGINS = """\
+GPU 00000000:1B:00.0
+        GPU Current Temp                               : 88 C
+        GPU T.Limit Temp                               : {} C
+        GPU Slowdown T.Limit Temp                      : -2 C
+"""
 TWO_SLOWED = SLOWED.format("Not Active", "Not Active") + SLOWED.format("Active", "Active")
 SUBNET = """\
 Nov 12 11:02:01 sm01 OpenSM[2011]: Entering MASTER state
@@ -441,6 +457,11 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
         "\n".join(ROWS.splitlines()[1:3] + ROWS.splitlines()[4:] + [""]).format("Yes"), ("fail remap-failed drain",)),
     "grep of repairs": (REPAIRS.format("No", "No") + REPAIRS.format("Yes", "No"), ("fail sram-exceeded drain",)),
     "grep of a repair": (REPAIRS.format("No", "No") + REPAIRS.format("No", "Yes"), ("warn repair-pending drain",)),
+    "grep of errors": ("".join(map(ERRORS.format, (0, 3, 2, 3))), ("fail ecc-uncorrected drain",)),
+    "grep of errors, good": ("".join(map(ERRORS.format, (0, 3, 0, 3))), ()),
+    "grep -A of errors": (SUMS.format(0) + SUMS.format(2), ("fail ecc-uncorrected drain",)),
+    "grep of margins": (MARGINS.format(-3), ("warn overheating inspect",)),
+    "grep of margins, good": (MARGINS.format(40), ()),
     "grep of slowdowns": (TWO_SLOWED, ("warn thermal-slowdown inspect",)),
     "opensm": (SUBNET.format("SUBNET UP"), ()),
     "opensm, with errors": (SUBNET.format("Errors during initialization"), ()),
@@ -485,6 +506,12 @@ def test_values_that_grep_chose_are_of_as_many_gpus_as_have_them(tmp_path: Path)
     _, found = of_text(TWO_SLOWED, tmp_path)
     names = {each["subject"]["name"] for each in found["findings"] if each["subject"]["kind"] == "gpu"}
     assert (names, found["causes"][0]["component"]["name"]) == ({"unnamed GPU", "unnamed GPU 2"}, "unnamed GPU 2")
+
+
+def test_errors_of_memory_that_may_be_old_are_not_new_ones(tmp_path: Path) -> None:
+    """The end of a dump that was cut within its aggregate counts."""
+    _, found = of_text(ERRORS.format(7) + "    Remapped Rows\n        Remapping Failure Occurred : No\n", tmp_path)
+    assert found["causes"] == []
 
 
 @pytest.mark.parametrize(("text", "components"), [

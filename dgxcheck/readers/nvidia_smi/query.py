@@ -32,19 +32,26 @@ _NOTE = LazyPattern(r" {1,80}# \S.*$")
 _BETWEEN = "--"
 """What ``grep -A`` prints between its finds."""
 _TELLING = ("remapped rows", "retired pages", "vgpu software licensed product", "fabric", "ecc errors",
-            "clocks throttle reasons", "clocks event reasons", "gpu recovery action")  # fmt: skip
+            "clocks throttle reasons", "clocks event reasons", "gpu recovery action", "volatile",
+            "aggregate")  # fmt: skip
 """Groups, and a value, that are unmistakable without the line of their GPU."""
 _ROWS = "remapped rows"
 _WITH_OTHERS = "hw slowdown"
 """A value with others below it."""
 _COUNTED = " us"
 """Ends the counters of slowdowns, which have the same names."""
+_ECC = "ecc errors"
+_VOLATILE, _AGGREGATE = f"{_ECC}/volatile/", f"{_ECC}/aggregate/"
 _ALONE = {
-    "remapping failure occurred": _ROWS, "unrepairable memory": "ecc errors", "channel repair pending": "ecc errors",
-    "tpc repair pending": "ecc errors", "sram threshold exceeded": "ecc errors/aggregate",
-    "pending page blacklist": "retired pages", "hw slowdown": "clocks event reasons",
-    "hw thermal slowdown": "clocks event reasons", "hw power brake slowdown": "clocks event reasons",
-    "sw thermal slowdown": "clocks event reasons",
+    **dict.fromkeys(("correctable error", "uncorrectable error", "remapping failure occurred"), _ROWS),
+    **dict.fromkeys(("volatile", "aggregate", "channel repair pending", "tpc repair pending", "unrepairable memory"),
+                    _ECC),
+    "sram threshold exceeded": f"{_ECC}/aggregate", "pending page blacklist": "retired pages",
+    **dict.fromkeys(("hw slowdown", "hw thermal slowdown", "hw power brake slowdown", "sw thermal slowdown"),
+                    "clocks event reasons"),
+    **dict.fromkeys(("gpu current temp", "gpu t.limit temp", "gpu shutdown t.limit temp", "gpu slowdown t.limit temp",
+                     "gpu shutdown temp", "gpu slowdown temp", "memory current temp"), "temperature"),
+    **dict.fromkeys(("pcie generation", "link width"), "pci/gpu link info"), "replays since reset": "pci",
 }  # fmt: skip
 """What only one group has, for ``grep`` leaves out the line of that; what is pending is said above the failure."""
 
@@ -85,6 +92,8 @@ class _Reader:
         self._base = 0
         self._above: list[tuple[int, str, int]] = []
         """Depth, label and line of the groups that are open."""
+        self._guessed: set[str] = set()
+        """Errors of memory that may be aggregate ones, unless these follow."""
 
     def take(self, number: int, line: str) -> None:
         """One line."""
@@ -150,7 +159,14 @@ class _Reader:
         now = self._open
         if now is None or now.bdf != NOWHERE or any(above < depth for above, _, _ in self._above):
             return False
-        return not now.fields.keys().isdisjoint((label, f"{_ROWS}/{label}", f"{_ALONE.get(label, '')}/{label}"))
+        paths = label, f"{_ROWS}/{label}", f"{self._group(label)}/{label}"
+        return not now.fields.keys().isdisjoint(paths)
+
+    def _group(self, label: str) -> str:
+        """Of a line without its own; errors of memory are printed as volatile first, then as aggregate."""
+        if label.startswith(("sram ", "dram ")) and label not in _ALONE and self._open is not None:
+            return (_AGGREGATE if _VOLATILE + label in self._open.fields else _VOLATILE).rstrip("/")
+        return _ALONE.get(label, "")
 
     def _begin(self, number: int, depth: int, bdf: str) -> None:
         self._close()
@@ -158,7 +174,7 @@ class _Reader:
             system = self._system
             self.end()
             self._system = system
-        self._open, self._base, self._above = GpuDump(bdf, {}), depth, []
+        self._open, self._base, self._above, self._guessed = GpuDump(bdf, {}), depth, [], set()
         self._pending = {number} if bdf != NOWHERE else set()
 
     def _field(self, number: int, depth: int, label: str, colon: str, value: str) -> None:
@@ -172,8 +188,9 @@ class _Reader:
         if colon:
             self._pending.add(number)
             if len(self._open.fields) < MOST_FIELDS and len(names) < 8:
-                group = None if value.endswith(_COUNTED) else _ALONE.get(names[0])
+                group = "" if value.endswith(_COUNTED) else self._group(names[0])
                 path = "/".join(filter(None, (group, *names)))
+                self._guessed |= {path} if path == _VOLATILE + names[0] else set()
                 if path == f"{_ROWS}/remapping failure occurred" and (above := self._open.fields.pop("pending", "")):
                     self._open.fields.setdefault(f"{_ROWS}/pending", above)
                 self._open.fields.setdefault(path, value)
@@ -181,7 +198,10 @@ class _Reader:
     def _close(self) -> None:
         """Keep the GPU that is open; a piece without a GPU's line only where it tells enough."""
         if self._open is not None:
-            fields: Fields = self._open.fields
+            fields: dict[str, str] = self._open.fields
+            for path in self._guessed:
+                if path.replace(_VOLATILE, _AGGREGATE) not in fields:
+                    del fields[path]
             answered = len(dict(answers(fields))) if self._open.bdf == NOWHERE else FEWEST
             telling = (answered or is_unlicensed(fields)) and any(_holds(fields, group) for group in _TELLING)
             if answered >= FEWEST or telling:
