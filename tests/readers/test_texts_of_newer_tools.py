@@ -463,6 +463,10 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "grep of margins": (MARGINS.format(-3), ("warn overheating inspect",)),
     "grep of margins, good": (MARGINS.format(40), ()),
     "grep of slowdowns": (TWO_SLOWED, ("warn thermal-slowdown inspect",)),
+    "grep of ibv_devinfo": (
+        "hca_id:\tmlx5_0\n\t\t\tstate:\t\t\tPORT_ACTIVE (4)\n\t\t\tlink_layer:\t\tInfiniBand\n"
+        "hca_id:\tmlx5_1\n\t\t\tstate:\t\t\tPORT_INIT (2)\n\t\t\tlink_layer:\t\tInfiniBand\n",
+        ("warn no-subnet-manager inspect",)),
     "opensm": (SUBNET.format("SUBNET UP"), ()),
     "opensm, with errors": (SUBNET.format("Errors during initialization"), ()),
     "opensm without its port": (SUBNET.format("SM port is down"), ("warn no-subnet-manager inspect",)),

@@ -198,6 +198,10 @@ def _info(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             port = int(match[1])
             part.add_port(device, port, {})
         elif device and (match := _MEMBER.fullmatch(line)):
+            if match[1] == "state" and (not port or "state" in members):  # grep left out the line of the port
+                close()
+                port += 1
+                part.add_port(device, port, {})
             members.setdefault(match[1], (match[2] or "").strip())
         elif not (device and members and raw[:1] in " \t" and _FLAG.fullmatch(line)):
             if line:
