@@ -365,6 +365,12 @@ LSHW = """\
        bus info: pci@0000:03:00.0
        configuration: driver=ast latency=0
 """
+LNKSTA = """\
+07:00.0 3D controller: NVIDIA Corporation GA100 [A100 SXM4 80GB] (rev a1)
+\t\tLnkSta:\tSpeed 16GT/s (ok), Width x16 (ok)
+0f:00.0 3D controller: NVIDIA Corporation GA100 [A100 SXM4 80GB] (rev a1)
+\t\tLnkSta:\tSpeed 16GT/s (ok), Width x{} ({})
+"""
 MODULES = """\
 07:00.0 3D controller: NVIDIA Corporation GA100 [A100 SXM4 80GB] (rev a1)
 \tSubsystem: NVIDIA Corporation Device 147f
@@ -487,6 +493,9 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "lshw": (LSHW.format(" UNCLAIMED", ""), ("fail driver-not-loaded load-module",)),
     "lshw, good": (LSHW.format("", "driver=nvidia "), ()),
     "lshw, another driver": (LSHW.format("", "driver=nouveau "), ("fail nouveau drain",)),
+    "grep of links": (LNKSTA.format(4, "downgraded"), ("warn link-unseen inspect",)),
+    "grep of half a link": (LNKSTA.format(8, "downgraded"), ()),
+    "grep of links, good": (LNKSTA.format(16, "ok"), ()),
     "lspci -k": (MODULES, ("warn driver-unbound inspect",)),
     "dcgmi health, an NVSwitch": (SWITCH, ("fail nvswitch-fatal drain",)),
     "dcgmi health -j, an NVSwitch": (TREE, ("fail nvswitch-fatal drain",)),

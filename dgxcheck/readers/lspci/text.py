@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.ids import DISPLAY
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.pci import FEW_LANES
 from dgxcheck.facts.record import replace
@@ -116,9 +117,28 @@ def read_text(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     bridges = dict.fromkeys(drawn.bridges.values(), "")
     listed = shown or {bdf: of_leaf(bdf, name, bdf in bridges) for bdf, name in (drawn.names | bridges).items()}
     whole = not shown or _is_whole(shown, lines)
-    facts = files(listed, drawn if drawn.roots else None, whole, _last(shown, of_listing, lines))
+    facts = files(listed, drawn if drawn.roots else None, whole, _last(shown, of_listing, lines)) | _narrow(shown)
     understood = of_listing | of_tree | _commands(lines)
     return (Imported(tool=TOOL if shown else TREE, facts=facts, understood=understood), *alone)
+
+
+def _narrow(shown: dict[str, Function]) -> dict[str, Json]:
+    """GPUs whose link lspci calls downgraded, where ``grep LnkSta`` left out how many lanes they support: few beside
+    those of a GPU whose link is whole."""
+    reports = Reports(FRAGMENT_TOOL)
+    links = {
+        bdf: (status["narrow"], int(status["width"]))
+        for bdf, function in shown.items() if function.vendor == _NVIDIA and (function.class_code or 0) >> 8 == DISPLAY
+        and not function.config and not any(line.startswith(_LINK[0]) for line in function.details)
+        for line in function.details if (status := _WIDTH.match(line))
+    }  # fmt: skip
+    most = max((width for narrow, width in links.values() if not narrow), default=0)
+    for bdf, (narrow, width) in links.items():
+        if narrow:
+            few = width * FEW_LANES <= most
+            text = f"link at x{width}; it supports more lanes, what its slot supports is not shown"
+            reports.add(bdf, "link", "warn" if few else "unknown", Fault.LINK_UNSEEN if few else None, text)
+    return reports.facts()
 
 
 def _commands(lines: tuple[str, ...]) -> frozenset[int]:
