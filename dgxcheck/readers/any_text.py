@@ -113,7 +113,7 @@ _MACHINE: Mapping[Reader, Signs] = {
     system.read_lscpu: ("numa node", "on-line cpu"),
     services.read_fabric_manager: ("[tid ", "fabricmanager", "fabric manager", "nvlsm:"),
     imex.read_imex: ("imex", "connectivity table", "[tid ", "domain state: ", "node #", '"connections"'),
-    units.read_units: (".service",),
+    units.read_units: (".service", "systemctl is-"),
     hwloc_xml.read: ("pci_busid", "numanode"),
     health_checks.read_healthmon: ("loading config:", "global tests", "system results:", " #"),
     health_checks.read_config: tuple(health_checks.REPLACED_BY),

@@ -451,6 +451,9 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ubergemm, good": (GEMM.format(19010, 19239, 19148, 19256), ()),
     "systemctl status without the name of the unit": (
         SERVICE.format("failed (Result: exit-code)"), ("fail fabric-manager-down inspect",)),
+    "systemctl is-active": (
+        "$ systemctl is-active nvidia-fabricmanager\nfailed\n", ("fail fabric-manager-down inspect",)),
+    "systemctl is-active, good": ("$ systemctl is-active nvidia-fabricmanager\nactive\n", ()),
     "systemctl status of a unit that runs": (SERVICE.format("active (running)"), ()),
     "ethtool": (INTERFACE.format("25000baseCR/Full 100000baseCR4/Full", "25000Mb/s"), ("warn port-slow inspect",)),
     "ethtool, good": (INTERFACE.format("25000baseCR/Full 100000baseCR4/Full", "100000Mb/s"), ()),

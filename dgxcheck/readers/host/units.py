@@ -22,6 +22,11 @@ _ROW = LazyPattern(
 )
 _HEAD = LazyPattern(r"UNIT\s{1,80}LOAD\s{1,12}ACTIVE\s{1,12}SUB\s{1,12}DESCRIPTION|\d{1,4} loaded units listed\..*"
                     r"|(?:LOAD|ACTIVE|SUB|JOB) {1,4}(?:=|→) .{10,120}")  # fmt: skip
+_ASKED = LazyPattern(
+    rf"(?:.{{0,80}}[#$] ?)?(?:sudo )?systemctl is-(?:active|failed) (?P<name>{_MANAGER}|{_NAMES})(?:\.service)?",
+    "systemctl is-",
+)
+_STATES = ("active", "inactive", "failed", "activating", "deactivating")
 _SHOWN = LazyPattern(
     rf"(?:[●×○✗*x] )?(?P<name>{_NAMES})\.service - .{{1,120}}|{LOADED}(?P<loaded>{_NAMES})\.service;.{{1,120}}",
     ".service - ", ".service;",
@@ -50,8 +55,12 @@ def read_units(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """A service that failed, with the first thing that it says of it."""
     part, manager = ToolPart(TOOL), ToolPart(FABRIC_MANAGER_TOOL)
     failed: dict[str, str] = {}
-    shown = ""
+    shown = asked = ""
     for number, text in numbered(lines):
+        if call := _ASKED.fullmatch(text):
+            asked = call["name"]
+        elif asked and text in _STATES:
+            text, asked = f"{asked}.service loaded {text} {text}", ""
         if row := _ROW.fullmatch(text):
             if row["state"] == "failed" and row["name"] == _MANAGER:
                 manager.add(HOST, "service", "fail", Fault.FABRIC_MANAGER_DOWN, "the service failed")
@@ -75,7 +84,7 @@ def read_units(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif _HEAD.fullmatch(text):
             part.beside.add(number)
             continue
-        elif not (_UNIT.fullmatch(text) or (shown and ASIDE.fullmatch(text))):
+        elif not (call or _UNIT.fullmatch(text) or (shown and ASIDE.fullmatch(text))):
             continue
         part.lines.add(number)
     for name, why in failed.items():
