@@ -226,6 +226,8 @@ def _by_uuid(placed: Sequence[Placement], text: str, kind: str) -> Placement | N
     if not text.startswith(kind):
         return None
     uuid = text.removeprefix("MIG-").partition("/")[0]
+    if not uuid.startswith("GPU-") and len(placed) == 1:
+        return placed[0]  # where a job has one MIG device, its cgroup shows it no other GPU
     found = [each for each in placed if isinstance(each.gpu.uuid, str) and each.gpu.uuid.startswith(uuid)]
     unread = [placement.gpu.name for placement in placed if not isinstance(placement.gpu.uuid, str)]
     if not uuid.startswith("GPU-") or (unread and (len(found) != 1 or found[0].gpu.uuid != uuid)):

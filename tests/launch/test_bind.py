@@ -99,6 +99,11 @@ def test_the_rules_of_cuda(rule: str) -> None:
     assert [of_rank(placed, rank, seen) for rank in range(len(gpus) + 1)] == [placed[gpu] for gpu in (*gpus, gpus[0])]
 
 
+def test_a_mig_device_by_uuid_is_of_the_only_gpu() -> None:
+    (own,) = only = _of_uuids(UUIDS)[:1]
+    assert of_rank(only, 0, "MIG-d184f67c-c95f-5ef2-a935-195bd0094fbd") is own
+
+
 def test_a_uuid_that_was_not_read_may_be_the_one_that_is_meant() -> None:
     placed = _of_uuids([*UUIDS[:6], Missing(Gap.DENIED, "uuid"), UUIDS[7]])
     assert of_rank(placed, 0, A) is placed[1]
