@@ -14,7 +14,7 @@ from dgxcheck.checks.network.port_state import of_the_profile
 from dgxcheck.checks.network.ports import gbit_per_s
 from dgxcheck.checks.nvlink.nvswitches import nvswitches
 from dgxcheck.facts.measurement import Measurement
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.missing import Missing, or_gap, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.library import board_id
 from dgxcheck.profiles.model import MEASURED_KEYS, Board, Number, Profile, SelectedProfile, Wiring
@@ -45,7 +45,8 @@ def profile_of(box: Box, name: str, title: str, product: str, source: str) -> Pr
         _put_least(numbers, host_quantity.key, [host_quantity.measure(box)], source)
     _put_least(numbers, "nvlink.switches", [len(nvswitches(box))], source)
     for key, found in companions.FOUND.items():
-        _put_least(numbers, key, [len(there)] if (there := found(box)) else [], source)
+        there = or_gap(found)(box)
+        _put_least(numbers, key, [there if isinstance(there, Missing) else len(there)], source)
     _put_least(numbers, "host.ethernet", [fastest_ethernet(box)[1]], source)
     _put_least(numbers, "network.rate", map(gbit_per_s, of_the_profile(box)), source)
     for key, values in _measured(box).items():

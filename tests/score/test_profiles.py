@@ -226,6 +226,13 @@ def test_a_new_profile_of_a_sick_box_is_told(box: str, failed: str, capsys: pyte
     assert bool(told) == bool(failed)
 
 
+def test_a_new_profile_of_a_text_has_what_it_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = tmp_path / "smi.csv"
+    text.write_text("index, pci.bus_id, name\n0, 00000000:07:00.0, NVIDIA A100-SXM4-40GB\n")
+    assert main(["profiles", "--new", "rack7", "--from", str(text)]) == 0
+    assert '"gpu.count" = { value = 1,' in capsys.readouterr().out
+
+
 def test_a_new_profile_has_the_rate_of_infiniband_and_the_fastest_ethernet(tmp_path: Path) -> None:
     facts: dict[str, Any] = {
         "text /sys/class/infiniband/mlx5_0/ports/1/link_layer": "Ethernet\n",
