@@ -69,7 +69,7 @@ def _end(box: Box, difference: Difference, name: str) -> Subject:
         return Subject(kind="disk", name=name, bdf=None)
     if any(each.name == name for each in rows(box.snapshot.network)):
         return Subject(kind="interface", name=name, bdf=difference.bdf)
-    if not difference.lost and difference.bdf is None:  # a memory controller or a DIMM
+    if difference.bdf is None and (not difference.lost or difference.what == "dimm"):  # a memory controller too
         return replace(HOST, part=name)
     is_device = difference.lost and difference.what == "device"
     device_kind: Literal["gpu", "hca"] = "gpu" if name.startswith("GPU") else "hca"

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from sample import BOXES
 from schemas import complaints
+from test_probe_dimms import module
 
 from dgxcheck.cli import main
+from dgxcheck.facts.sysfs import SMBIOS
+from dgxcheck.source.recording.keys import to_rows
 
 Capture = pytest.CaptureFixture[str]
 
@@ -73,6 +76,15 @@ def test_what_is_worse_is_blamed_on_what_it_is(
     (found,) = [each for each in document["findings"] if each["key"] == f"baseline.drift/{key}"]
     assert (found["status"], found["subject"]["kind"]) == ("warn", kind)
     assert component in [cause["id"] for cause in document["causes"]]
+
+
+def test_memory_that_is_missing_is_part_of_the_host(tmp_path: Path, capsys: Capture) -> None:
+    for name, slots in (("old", ("A1", "B1")), ("new", ("A1",))):
+        table = to_rows(b"".join(module(slot, "12AB34CD") for slot in slots))
+        box = {"schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", "facts": {f"data {SMBIOS}": table}}
+        (tmp_path / f"{name}.json").write_text(json.dumps(box))
+    _, (found,) = drift(capsys, str(tmp_path / "new.json"), str(tmp_path / "old.json"))
+    assert (found["status"], found["subject"]["kind"], found["key"].endswith("B1/dimm")) == ("fail", "host", True)
 
 
 def test_what_could_not_be_compared_is_named(capsys: Capture) -> None:
