@@ -196,12 +196,13 @@ def _elsewhere(
                 where = "in the places of its other cables"
                 of_host = fabric.node(own[0].of) in nodes and own[0].of[0] in fabric.adapters
                 why = _COUNTED if of_host else "counts its ports otherwise than its fellows,"
+            steps = [f"{fabric.shown(move.of)} to {fabric.shown(move.target)}" for move in own]
             yield FabricFinding(
                 fault=Fault.CABLE_SWAPPED, status="warn", moves=(),
                 ends=(*sorted(nodes), *(fabric.shown(move.of) for move in own), *gone),
                 message=f"{names}: {len(own)} of {total} cables {where}"
                 f"{f', and {first_of(gone)} has no link' if gone else ''}",
-                action=f"look whether {names} {why} before any plug is moved",
+                action=f"look whether {names} {why} before any plug is moved; if not, move {first_of(steps, 8)}",
             )  # fmt: skip
     yield from (_misplaced(moves, fabric, tiers, places) for moves in left)
     yield from _missing(lost, fabric)
