@@ -83,6 +83,8 @@ class Measured(Record):
     adapter: str
     figure: float
     """0 where the test ended without one."""
+    last: str = ""
+    """Line of such an output."""
 
 
 class Blamed(Record):
@@ -102,6 +104,8 @@ class Blamed(Record):
     """That an innocent one shows the same."""
     note: str = ""
     """What the fabric says of its cable."""
+    last: str = ""
+    """Line of an output without a figure."""
 
 
 class JudgedPairs(Record):
@@ -124,7 +128,6 @@ def read(folder: str) -> tuple[list[Measured], list[Unread]]:
         raise BadInput(f"{folder}: more than {PAIR_FILES} files")
     found: list[Measured] = []
     unread: list[Unread] = []
-    silent = ""
     for name in names:
         match = _NAME.fullmatch(name)
         if match is None:
@@ -141,11 +144,11 @@ def read(folder: str) -> tuple[list[Measured], list[Unread]]:
         except ValueError as error:
             unread.append(Unread(name, str(error)))
             continue
-        silent = silent or (f"{name} ends with: {text.strip().splitlines()[-1][:200]}" if text.strip() else "")
+        last = "" if rate or not text.strip() else text.strip().splitlines()[-1][:200]
         found.append(Measured(round=int(match["round"]), nodes=(match["a"], match["b"]), adapter=match["adapter"],
-                              figure=rate))  # fmt: skip
-    if silent and not any(test.figure for test in found):
-        raise BadInput(f"{folder}: no output has a figure: {silent}")
+                              figure=rate, last=last))  # fmt: skip
+    if not any(test.figure for test in found) and (last := next(filter(None, (test.last for test in found)), "")):
+        raise BadInput(f"{folder}: no output has a figure; one ends with: {last}")
     if not found and unread and all(map(_NAME.fullmatch, names)):
         raise BadInput(f"{folder}: no output can be read: {unread[0].where}: {unread[0].why}")
     if not found:
@@ -200,7 +203,8 @@ def judge(
     switches = [*_switches(tests, medians, leaves)]
     below = {switch.name for switch in switches}
     rest = {port: share for port, share in slow.items() if leaves.get(port) not in below}
-    own = [_one(port, met, shares, notes) for port in rest]
+    last = {(node, test.adapter): test.last for test in tests if test.last for node in test.nodes}
+    own = [_one(port, met, shares, notes, "" if share else last.get(port, "")) for port, share in rest.items()]
     blamed = [*switches, *_nodes([each for each in own if each.partners], met),
               *(each for each in own if not each.partners), *_paths(tests, shares, medians, leaves, below),
               *_rates(medians, links or {})]  # fmt: skip
@@ -211,8 +215,9 @@ def judge(
 
 
 def _one(
-    port: Port, met: Mapping[Port, Sequence[tuple[float, str]]], shares: Mapping[Port, float], notes: Mapping[Port, str]
-) -> Blamed:
+    port: Port, met: Mapping[Port, Sequence[tuple[float, str]]], shares: Mapping[Port, float],
+    notes: Mapping[Port, str], last: str,
+) -> Blamed:  # fmt: skip
     """An innocent node is slow throughout if every partner is: as if drawn from all others."""
     partners = [partner for _, partner in met[port]]
     fast = tuple(sorted(partner for partner in partners if shares.get((partner, port[1]), 0.0) >= LEAST_SHARE))
@@ -222,6 +227,7 @@ def _one(
     return Blamed(
         what="adapter" if fast else "suspect", name=port[0], adapters=(port[1],), share=shares[port],
         rounds=len(partners), partners=fast, chance=0.0 if fast else chance, note=notes.get(port, ""),
+        last=last,
     )  # fmt: skip
 
 
@@ -237,6 +243,7 @@ def _nodes(own: Sequence[Blamed], met: Iterable[Port]) -> Iterator[Blamed]:
             what="node", name=node, adapters=tuple(each.adapters[0] for each in found),
             share=min(each.share for each in found), rounds=max(each.rounds for each in found),
             partners=tuple(sorted(partners)), chance=0.0, note="; ".join(each.note for each in found if each.note),
+            last=next(filter(None, (each.last for each in found)), ""),
         )  # fmt: skip
 
 

@@ -154,7 +154,7 @@ def test_an_unreadable_figure_is_no_slow_path(tmp_path: Path, capsys: pytest.Cap
     for path in tmp_path.iterdir():
         path.write_text("bash: ib_write_bw: command not found\n")
     assert main(["fleet", "pairs", str(tmp_path)]) == 3
-    assert "no output has a figure: 1,n1,n4,-.txt ends with: bash: ib_write_bw: comm" in capsys.readouterr().err
+    assert "no output has a figure; one ends with: bash: ib_write_bw: comm" in capsys.readouterr().err
 
 
 def outputs(folder: Path, slow: str, adapter: str) -> None:
@@ -165,6 +165,17 @@ def outputs(folder: Path, slow: str, adapter: str) -> None:
                 name = f"mlx5_{number}"
                 rate = 97 if slow not in (a, b) or name != adapter else 24
                 (folder / f"{turn},{a},{b},{name}.txt").write_text(PERFTEST.format(rate))
+
+
+def test_a_node_without_a_figure_shows_the_last_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs(tmp_path, "", "")
+    for path in tmp_path.glob("*,dgx003,*"):
+        path.write_text("Couldn't connect to dgx003:18515\n")
+    assert main(["fleet", "pairs", str(tmp_path)]) == 2
+    said = "dgx003 mlx5_0, mlx5_1, mlx5_2, mlx5_3: at best no figure (one output ends with: Couldn't connect to dgx003:"
+    assert said in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("rate", "code"), [(97, 0), (40, 1)])

@@ -123,6 +123,7 @@ def text(report: PairsReport) -> str:
 def _row(each: Blamed) -> str:
     adapters = "" if each.adapters in ((), (ALL,)) else f" {', '.join(each.adapters)}"
     rate = f"{100 * each.share:.0f} % of the median" if each.share else "no figure"
+    rate += f" (one output ends with: {each.last})" if each.last else ""
     note = f"; {each.note}" if each.note else ""
     if each.what in ("leaf", "uplinks"):
         do = "its cables to the spines" if each.what == "uplinks" else "the switch, its firmware, temperature and power"
