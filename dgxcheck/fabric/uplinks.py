@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, permutations
 
 from dgxcheck.fabric.model import ANY, Fabric, Port, unnumbered
 from dgxcheck.fabric.tiers import Tiers, groups
@@ -18,6 +18,10 @@ _NEARLY_ALL = 0.75
 
 _ENOUGH, _IDLE = 3, 0.25
 """Switches whose ports without a link say something, and how many of those between links that way at most."""
+_APART = 4
+"""Times as many switches as those that have few of their uplinks."""
+Kind = tuple[str, str]
+"""Names of a system and its adapter, without their numbers."""
 
 
 class Lack(Record, kw_only=False):
@@ -58,24 +62,44 @@ def uneven(fabric: Fabric, tiers: Tiers) -> Uplinks:
     """Of every tier below the last."""
     homes: dict[Port, Port] = {}
     lacks: list[Lack] = []
+    below = _kinds_below(fabric)
     by_tier = gathered((tier, guid) for guid, tier in sorted(tiers.of.items()) if tiers.uplinks[guid])
-    found = [(tier, group) for tier, guids in sorted(by_tier.items()) for group in groups(tiers.uplinks, guids)]
+    found = [(tier, group) for tier, guids in sorted(by_tier.items())
+             for group in _joined(groups(tiers.uplinks, guids), tiers, below)]  # fmt: skip
     for _, group in found:
         if len(group) >= _LEAST:
             _judge(group, fabric, tiers, homes, lacks)
-    return Uplinks(homes, tuple(lacks), (*_short(found, fabric, tiers), *_below(fabric, tiers)))
+    return Uplinks(homes, tuple(lacks), (*_short(found, fabric, tiers, below), *_below(fabric, tiers)))
 
 
-def _short(found: Sequence[tuple[int, Sequence[str]]], fabric: Fabric, tiers: Tiers) -> Iterator[Short]:
+def _kinds_below(fabric: Fabric) -> dict[str, list[Kind]]:
+    """Of the adapters of each switch."""
+    return gathered(
+        (guid, (unnumbered(fabric.adapters[far].host), unnumbered(fabric.adapters[far].name)))
+        for cable in fabric.cables for guid, far in permutations((cable.end[0], cable.peer[0]))
+        if far in fabric.adapters
+    )  # fmt: skip
+
+
+def _joined(found: list[list[str]], tiers: Tiers, below: Mapping[str, Sequence[Kind]]) -> Iterator[list[str]]:
+    """A switch that leads to a few of those that many with the same kinds below lead to is one of these."""
+    uppers = [{far[0] for guid in group for far in tiers.uplinks[guid].values()} for group in found]
+    kinds = [{*chain(*(below.get(guid, ()) for guid in group))} for group in found]
+    for number, group in enumerate(found):
+        home = next((other for at, other in enumerate(found) if len(other) >= _APART * len(group) and kinds[number]
+                     and uppers[number] <= uppers[at] and kinds[number] == kinds[at]), group)  # fmt: skip
+        if home is group:
+            yield group
+        else:
+            home += group
+
+
+def _short(
+    found: Sequence[tuple[int, Sequence[str]]], fabric: Fabric, tiers: Tiers, below: Mapping[str, Sequence[Kind]]
+) -> Iterator[Short]:  # fmt: skip
     """Of a switch that is off all below it lack the port; where that is none between others, a plane beside the leaves
     has one."""
-    below: dict[str, list[tuple[str, str]]] = {}
-    for cable in fabric.cables:
-        for (guid, _), (far, _) in ((cable.end, cable.peer), (cable.peer, cable.end)):
-            if far in fabric.adapters:
-                own = fabric.adapters[far]
-                below.setdefault(guid, []).append((unnumbered(own.host), unnumbered(own.name)))
-    alike: dict[tuple[frozenset[tuple[str, str]], int], list[tuple[int, Sequence[str]]]] = {}
+    alike: dict[tuple[frozenset[Kind], int], list[tuple[int, Sequence[str]]]] = {}
     for tier, group in found:
         usual, idle = _idle(group, tiers.uplinks, fabric)
         if idle:
