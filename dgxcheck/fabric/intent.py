@@ -193,14 +193,15 @@ def _homes(
 
 
 def _disputes(own: Places, scheme: Scheme, homes: dict[Plug, Port], ruled: bool) -> Iterable[Dispute]:
-    """Where they have at least half of their adapters on the same leaves, and most do not say where the others belong;
-    of ways of which one alone shares leaves as most systems do, that is the home."""
+    """Where they have at least half of their adapters on the same leaves, or all in two orders, and most do not say
+    where the others belong; of ways of which one alone shares leaves as most systems do, that is the home."""
     for hosts in _mates(own, ruled or len(own) < LEAST_SYSTEMS):
         names = [name for name in scheme.adapters if all(name in own[host] for host in hosts)]
         found = [name for name in names if len({own[host][name][0] for host in hosts}) > 1
                  and len({homes.get((host, name), own[host][name])[0] for host in hosts}) > 1]  # fmt: skip
-        if found and 2 * len(found) <= len(names):
-            ways = gathered((tuple(own[host][name][0] for name in found), host) for host in hosts)
+        ways = gathered((tuple(own[host][name][0] for name in found), host) for host in hosts)
+        turned = len(ways) == 2 and len({*map(frozenset, ways)}) == 1 and min(map(len, ways.values())) > 1
+        if found and (2 * len(found) <= len(names) or turned):
             right = [way for way, its in ways.items() if any(_partition(own[host], scheme.adapters) == scheme.blocks
                                                              for host in its)]  # fmt: skip
             if len(right) == 1 and len(own) >= LEAST_SYSTEMS:

@@ -31,6 +31,18 @@ def test_of_two_systems_that_differ_either_can_be_right(systems: int, wrong: tup
     assert len(finding.moves) == 2
 
 
+@pytest.mark.parametrize("turned", [8, 16])
+def test_half_of_a_unit_with_its_adapters_in_another_order_is_one_finding(turned: int) -> None:
+    """As after a change of firmware, or of cards; all of a unit are a way of their own."""
+    fabric = Fabric("rails", 48)
+    for host in range(16, 16 + turned):
+        for rail in range(4):
+            fabric.swap((f"dgx{host:03} mlx5_{rail}", 1), (f"dgx{host:03} mlx5_{rail + 4}", 1))
+    messages = [finding.message for finding in judged(fabric).findings]
+    assert messages == ["dgx[016-023] and dgx[024-031] cable mlx5_0/mlx5_1/mlx5_2/mlx5_3/mlx5_4/mlx5_5/mlx5_6/mlx5_7"
+                        " differently, and no way is that of most systems"] * (turned < 16)  # fmt: skip
+
+
 def test_two_systems_of_a_unit_of_their_own_are_enough_where_the_others_decide() -> None:
     """A missing cable belongs where the other has it; of two places one is that of another unit."""
     fabric = Fabric("rails", 18)
