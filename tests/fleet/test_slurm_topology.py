@@ -50,6 +50,9 @@ def test_what_is_in_no_block_is_a_comment(tmp_path: Path, capsys: pytest.Capture
     assert not [line for line in lines if line[0] != "#"]
     assert "# in no NVLink domain of several machines: a[1-2]" in lines
     assert f"# b1 has GPUs in several NVLink domains: {CLUSTER}.1, {CLUSTER}.2" in lines
+    (tmp_path / "cut.jsonl").write_text('{"schema"')
+    assert main(["fleet", "--format", "topology", str(tmp_path)]) == 3
+    assert f"# not read: {tmp_path}/cut.jsonl: not a JSON document\n" in capsys.readouterr().out
 
 
 def test_hostile_names_stay_in_their_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

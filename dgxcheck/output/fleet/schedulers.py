@@ -106,4 +106,5 @@ def _lines(report: FleetReport) -> Iterator[str]:
             yield f"# {name} has GPUs in several NVLink domains: {', '.join(found)}"
     if report.fleet.silent:
         yield f"# without a result: {folded(report.fleet.silent)}"
+    yield from (f"# not read: {unreadable.where}: {unreadable.why}" for unreadable in report.fleet.unread)
     yield _UNKNOWN
