@@ -79,6 +79,19 @@ def test_a_machine_with_many_neighbours_is_a_switch(many: int, kind: str) -> Non
     assert {row.end.kind for row in read(json.dumps({"lldp": {"interface": listed}}), "dgx1").rows} == {kind}
 
 
+def test_the_ports_of_a_leaf() -> None:
+    """A small one too; its spines are no systems, and its management port is of another network."""
+    far = {"swp1s0": ("gpu01", "eth0"), "swp2s0": ("gpu02", "eth0"), "swp40": ("spine0", "swp1"),
+           "eth0": ("oob", "swp9")}  # fmt: skip
+    listed = [{name: {"chassis": {node: {}}, "port": {"id": {"type": "ifname", "value": port}}}}
+              for name, (node, port) in far.items()]  # fmt: skip
+    rows = read(json.dumps({"lldp": {"interface": listed}}), "leaf01").rows
+    assert {row.end.kind for row in rows} == {"switch"}
+    assert [(row.peer.kind, row.peer.description) for row in rows if row.peer] == [
+        ("adapter", "gpu01 eth0"), ("adapter", "gpu02 eth0"), ("switch", "spine0"),
+    ]  # fmt: skip
+
+
 def test_the_states_of_ports() -> None:
     """As health names them; of a port that has no link too."""
     text = NET_DUMP.replace("3    : ACT", "3    : INI").replace("63   : ACT", "63   : ARM")

@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.fabric import iblinkinfo, ibnetdiscover, lldp, net_dump
-from dgxcheck.readers.fabric.rows import EndKind, PortRow, digits
+from dgxcheck.readers.fabric.rows import PortRow, digits
 from dgxcheck.readers.network.counters import errors_by_guid, errors_by_lid
 
 _READERS = (ibnetdiscover.ports, ibnetdiscover.nodes, iblinkinfo.links, net_dump.switches)
-_MOST_INTERFACES = 16
-"""Of a host; a machine with more listed neighbours is a switch."""
 Errors = Mapping[str, int]
 """Counts of a port by the names of sysfs."""
 
@@ -24,12 +22,10 @@ class FabricText(Record, kw_only=False):
     """By GUID, or ``lid:NUMBER``, and port."""
 
 
-def read(text: str, machine: str = "", kind: EndKind | None = None) -> FabricText:
-    """Of every tool that is found in it; ``machine`` and ``kind`` are whose output of lldpctl it is."""
+def read(text: str, machine: str = "") -> FabricText:
+    """Of every tool that is found in it; ``machine`` is whose output of lldpctl it is."""
     if text.lstrip()[:1] == "{":
-        count = text.count('"chassis"')
-        kind = kind or ("switch" if count > _MOST_INTERFACES else "adapter")
-        return FabricText(tuple(lldp.interfaces(text, machine, kind)), {})
+        return FabricText(tuple(lldp.interfaces(text, machine)), {})
     lines = text.splitlines()
     rows = tuple(row for reader in _READERS for row in reader(lines))
     if not rows and text[:1].isspace():  # quoted in a page

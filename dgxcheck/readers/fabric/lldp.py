@@ -12,24 +12,31 @@ from collections.abc import Iterator
 from dgxcheck.facts.missing import Json, members_of, text_of
 from dgxcheck.readers.fabric.rows import End, EndKind, PortRow
 
+_OF_SWITCH = re.compile(r"(?:swp|Ethernet|Eth|et-|xe-)\d|\d{1,3}/\d", flags=re.ASCII)
+"""Ports of Cumulus, SONiC and EOS, Onyx and NX-OS, Junos; a host's are ``eth0``, ``enp27s0np0``, ``rdma0``."""
+_MOST_INTERFACES = 16
+"""Of a host; a machine with more listed neighbours is a switch."""
 _NUMBERS = re.compile(r"\d{1,4}", flags=re.ASCII)
 
 
-def interfaces(text: str, machine: str, kind: EndKind) -> Iterator[PortRow]:
+def interfaces(text: str, machine: str) -> Iterator[PortRow]:
     """Nothing for what is no such document. ``machine``: whose output it is, which the output does not say."""
     try:
         document: Json = json.loads(text)
     except (ValueError, RecursionError):
         return
-    found = members_of(_one(members_of(document).get("lldp"))).get("interface")
-    for entry in found if isinstance(found, list) else [found]:
-        for name, facts in _named(entry):
-            chassis, port = (_one(facts.get("chassis")), _one(facts.get("port")))
-            peer = _chassis(chassis) if isinstance(chassis, dict) else ""
-            far = _port(port) if isinstance(port, dict) else ""
-            if peer and far:
-                other: EndKind = "adapter" if kind == "switch" else "switch"
-                yield PortRow(_end(kind, machine, name), _end(other, peer, far), 0, "")
+    listed = members_of(_one(members_of(document).get("lldp"))).get("interface")
+    found = [each for entry in (listed if isinstance(listed, list) else [listed]) for each in _named(entry)]
+    of_switch = len(found) > _MOST_INTERFACES
+    if ports := [(name, facts) for name, facts in found if _OF_SWITCH.match(name)]:
+        found, of_switch = ports, True  # without its own management port
+    for name, facts in found:
+        chassis, port = (_one(facts.get("chassis")), _one(facts.get("port")))
+        peer = _chassis(chassis) if isinstance(chassis, dict) else ""
+        far = _port(port) if isinstance(port, dict) else ""
+        if peer and far:
+            other: EndKind = "adapter" if of_switch and not _OF_SWITCH.match(far) else "switch"
+            yield PortRow(_end("switch" if of_switch else "adapter", machine, name), _end(other, peer, far), 0, "")
 
 
 def _end(kind: EndKind, machine: str, label: str) -> End:
