@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.fabric.finding import FabricFinding, at_one
+from dgxcheck.fabric.finding import FEW, FabricFinding, at_one, listed
 from dgxcheck.fabric.intent import LEAST_SYSTEMS, Dispute, Intent, Places
 from dgxcheck.fabric.model import ANY, Fabric, Port, unnumbered
 from dgxcheck.fabric.moves import Move, exchanges
 from dgxcheck.fabric.plan import Planned
 from dgxcheck.fabric.rates import ports_of
 from dgxcheck.fabric.tiers import Tiers
-from dgxcheck.fabric.uplinks import Lack, Short, uneven
-from dgxcheck.facts.cpulist import cpulist, runs_of
+from dgxcheck.fabric.uplinks import idle_ports, lacking, uneven
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered
@@ -24,10 +22,6 @@ from dgxcheck.fleet.node_names import folded
 _COUNTED = "counts its adapters otherwise than its fellows, as where one is gone (lspci, ibstat),"
 _OF_HOST = "the adapters that it has (lspci) and the state of their ports (ibstat)"
 _OF_SWITCH = "the state of these ports and of their transceivers"
-_FEW = 2
-"""More links than these that one switch lacks are one finding."""
-_LONG = 60
-"""Characters of a list of systems."""
 
 
 class Lost(Record, kw_only=False):
@@ -73,9 +67,9 @@ def as_most_have(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -
     found = [moves for moves in exchanges(current, {end: home for end, home in homes.items() if end in current})
              if len(moves) > 1 or moves[0].source[0] != moves[0].target[0]]  # fmt: skip
     yield from _elsewhere(found, lost, fabric, tiers, places)
-    yield from _lacking(uplinks.lacks, fabric, tiers)
+    yield from lacking(uplinks.lacks, fabric, tiers)
     # of a switch that is off, the adapters say more than the ports above it
-    yield from (_short(each, fabric) for each in uplinks.short if each.up or not unplaced)
+    yield from (idle_ports(each, fabric) for each in uplinks.short if each.up or not unplaced)
 
 
 def _hidden(fabric: Fabric) -> set[Port]:
@@ -122,18 +116,14 @@ def _disputed(dispute: Dispute) -> FabricFinding:
             moves=(), message=f"{names} of {lacking} is not in the fabric, as it is of {having}",
             action=f"look up whether {lacking} should have it here, then look at its port and cable",
         )  # fmt: skip
-    shown = [*map(_listed, dispute.ways)]
-    ways = " and ".join(shown) if len(shown) <= _FEW else first_of(shown, _FEW)
+    shown = [*map(listed, dispute.ways)]
+    ways = " and ".join(shown) if len(shown) <= FEW else first_of(shown, FEW)
     return FabricFinding(
         fault=Fault.CABLE_SWAPPED, status="warn", moves=(),
         ends=tuple(f"{host} {name}" for hosts in dispute.ways for host in hosts for name in dispute.adapters),
         message=f"{ways} cable {'/'.join(dispute.adapters)} differently, and no way is that of most systems",
         action="look up which is right, or give the plan of this fabric (--plan), before any plug is moved",
     )  # fmt: skip
-
-
-def _listed(names: Sequence[str]) -> str:
-    return every if len(every := folded(names)) < _LONG else first_of(names, _FEW)
 
 
 def as_planned(fabric: Fabric, tiers: Tiers, places: Places, planned: Planned) -> Iterator[FabricFinding]:
@@ -148,8 +138,8 @@ def as_planned(fabric: Fabric, tiers: Tiers, places: Places, planned: Planned) -
     alike = gathered(((unnumbered(name), count, tuple(planned.behind.get(name, ()))), name)
                      for name, count in planned.absent.items())  # fmt: skip
     for (_, count, behind), absent in alike.items():
-        also = f", nor {'is' if len(behind) == 1 else 'are'} {_listed(behind)} behind it" if behind else ""
-        name, (is_, has) = _listed(absent), ("is", "has") if len(absent) == 1 else ("are", "have")
+        also = f", nor {'is' if len(behind) == 1 else 'are'} {listed(behind)} behind it" if behind else ""
+        name, (is_, has) = listed(absent), ("is", "has") if len(absent) == 1 else ("are", "have")
         yield FabricFinding(
             fault=Fault.CABLE_MISSING, status="fail", ends=(*absent, *behind), moves=(),
             message=f"{name} {is_} not in the fabric{also}; {counted(count, 'cable')} planned"
@@ -180,17 +170,18 @@ def _elsewhere(
     for nodes, groups in sorted(gathered(pairs).items(), key=lambda pair: -sum(map(len, pair[1]))):
         own = [move for moves in groups if moves in left for move in moves]
         total = sum(sizes[each] for each in nodes)
-        if (own and nodes <= shifted) or (len(nodes) <= _FEW < len(own) and 2 * len(own) > total):
+        if (own and nodes <= shifted) or (len(nodes) <= FEW < len(own) and 2 * len(own) > total):
             for moves in groups:
                 left.pop(moves, None)
             gone = [each.shown for each in lost if each.node in nodes]
             lost = [each for each in lost if each.node not in nodes]
             names = " and ".join(sorted(nodes))
-            here, there = ({move.source[0] for move in own}, {move.target[0] for move in own})
+            here = sorted({fabric.switch(move.source[0]) for move in own})
+            there = sorted({fabric.switch(move.target[0]) for move in own})
             if len(nodes) > 1:
                 where, why = "in each other's places", "have each other's name or place"
-            elif not nodes <= shifted and len(here & there) * 2 < len(there):
-                where = f"on {_listed([*map(fabric.switch, here)])}, not on {_listed([*map(fabric.switch, there)])}"
+            elif not nodes <= shifted and len({*here} & {*there}) * 2 < len(there):
+                where = f"on {listed(here)}, not on {listed(there)}"
                 why = "is where it should be, or has the name of another"
             else:
                 where = "in the places of its other cables"
@@ -289,49 +280,3 @@ def _role(move: Move, fabric: Fabric, tiers: Tiers, places: Places) -> str:
     if names[adapter.name] > 1 or name == adapter.name:
         return f", not beside the other adapters of {adapter.host}"
     return f", the switch of {name} ({counted(count, 'system')}): traffic to other {adapter.name} crosses a spine"
-
-
-def _lacking(lacks: Sequence[Lack], fabric: Fabric, tiers: Tiers) -> Iterator[FabricFinding]:
-    by_lower = gathered((lack.lower, lack) for lack in lacks)
-    for lower, found in by_lower.items():
-        name = fabric.switch(lower)
-        if len(found) > _FEW:
-            count = len(tiers.uplinks[lower])
-            yield FabricFinding(
-                fault=Fault.UPLINKS_UNEVEN, status="fail", ends=(name,), moves=(),
-                message=f"{name} has {counted(count, 'uplink')}, {count + len(found)} would be as at the others; it"
-                f" lacks those to {first_of([*dict.fromkeys(fabric.switch(lack.upper) for lack in found)])}",
-                action=f"look at these cables of {name}, or at the power of the switches above",
-            )  # fmt: skip
-            continue
-        by_upper = {lack.upper: [other for other in found if other.upper == lack.upper] for lack in found}
-        for guid, those in by_upper.items():
-            upper = fabric.switch(guid)
-            cables = [tuple(map(fabric.shown, lack.ports)) or (name, upper) for lack in those]
-            links, usual = counted(those[0].has, "link"), those[0].usual
-            where = ", ".join(dict.fromkeys(f"from {near} to {far}" for near, far in cables))
-            yield FabricFinding(
-                fault=Fault.CABLE_MISSING, status="fail", ends=tuple(dict.fromkeys(chain(*cables))), moves=(),
-                plugs=tuple(chain(*(lack.ports for lack in those))),
-                message=f"{name} has {links} to {upper}, {usual} at most other switches",
-                action=f"look at the {'cables' if len(those) > 1 else 'cable'} {where}: reseat both ends, then replace"
-                f" {'them' if len(those) > 1 else 'it'}",
-            )  # fmt: skip
-
-
-def _short(short: Short, fabric: Fabric) -> FabricFinding:
-    """What all of them lack may be meant so, and is a warning."""
-    names, way, side = sorted(map(fabric.switch, short.switches)), *(("up", "above") if short.up else ("down", "below"))
-    others = [fabric.switch(guid) for guid in short.others]
-    if short.ports:
-        at = f"port{'s' if len(short.ports) > 1 else ''} {cpulist(runs_of(short.ports))}"
-        why = f"{at} has no link at any of them, between ports that lead {way}"
-    else:
-        why = f"{short.usual} at {_listed(others)} with as many adapters"
-    return FabricFinding(
-        fault=Fault.UPLINKS_UNEVEN, status="warn", ends=(*names,), moves=(),
-        message=f"{_listed(names)}: {counted(short.has, 'uplink' if short.up else 'link')}{'' if short.up else ' down'}"
-        f" each; {why}",
-        action=f"look whether a switch {side} these is off or not in this output; give the plan (--plan) if it is meant"
-        " so",
-    )  # fmt: skip

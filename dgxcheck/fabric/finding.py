@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeVar
 
+from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.fabric.model import ANY, Fabric, Port
 from dgxcheck.fabric.moves import Move
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.infiniband import CAGE_PORTS
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.typical import gathered
+from dgxcheck.fleet.node_names import folded
 
 _SPLIT, _MOST = 2, 8
 """Lanes of a link of a split cable, by which a cage has more ports; ports of any cage."""
@@ -40,7 +42,14 @@ class FabricFinding(Record):
 
 MANY = 3
 """More links than these of one switch or system have a reason there, and are one finding."""
+FEW, _LONG = 2, 60
+"""More links than these that one switch lacks are one finding; characters of a list of nodes."""
 T = TypeVar("T")
+
+
+def listed(names: Sequence[str]) -> str:
+    """``dgx[001-016]``; where that is long the first."""
+    return every if len(every := folded(names)) < _LONG else first_of(names, FEW)
 
 
 def at_one(

@@ -6,8 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, permutations
 
+from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.fabric.finding import FEW, FabricFinding, listed
 from dgxcheck.fabric.model import ANY, Fabric, Port, unnumbered
 from dgxcheck.fabric.tiers import Tiers, groups
+from dgxcheck.facts.cpulist import cpulist, runs_of
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered, median
 
@@ -187,3 +191,49 @@ def _usual_port(guid: str, upper: str, tiers: Tiers, number: int) -> int:
     usual, count = Counter(map(frozenset, by_upper.values())).most_common(1)[0]
     free = sorted(usual.difference(by_upper.get(upper, ())))
     return free[number] if number < len(free) and 2 * count > len(by_upper) else ANY
+
+
+def lacking(lacks: Sequence[Lack], fabric: Fabric, tiers: Tiers) -> Iterator[FabricFinding]:
+    by_lower = gathered((lack.lower, lack) for lack in lacks)
+    for lower, found in by_lower.items():
+        name = fabric.switch(lower)
+        if len(found) > FEW:
+            count = len(tiers.uplinks[lower])
+            yield FabricFinding(
+                fault=Fault.UPLINKS_UNEVEN, status="fail", ends=(name,), moves=(),
+                message=f"{name} has {counted(count, 'uplink')}, {count + len(found)} would be as at the others; it"
+                f" lacks those to {first_of([*dict.fromkeys(fabric.switch(lack.upper) for lack in found)])}",
+                action=f"look at these cables of {name}, or at the power of the switches above",
+            )  # fmt: skip
+            continue
+        by_upper = {lack.upper: [other for other in found if other.upper == lack.upper] for lack in found}
+        for guid, those in by_upper.items():
+            upper = fabric.switch(guid)
+            cables = [tuple(map(fabric.shown, lack.ports)) or (name, upper) for lack in those]
+            links, usual = counted(those[0].has, "link"), those[0].usual
+            where = ", ".join(dict.fromkeys(f"from {near} to {far}" for near, far in cables))
+            yield FabricFinding(
+                fault=Fault.CABLE_MISSING, status="fail", ends=tuple(dict.fromkeys(chain(*cables))), moves=(),
+                plugs=tuple(chain(*(lack.ports for lack in those))),
+                message=f"{name} has {links} to {upper}, {usual} at most other switches",
+                action=f"look at the {'cables' if len(those) > 1 else 'cable'} {where}: reseat both ends, then replace"
+                f" {'them' if len(those) > 1 else 'it'}",
+            )  # fmt: skip
+
+
+def idle_ports(short: Short, fabric: Fabric) -> FabricFinding:
+    """What all of them lack may be meant so, and is a warning."""
+    names, way, side = sorted(map(fabric.switch, short.switches)), *(("up", "above") if short.up else ("down", "below"))
+    others = [fabric.switch(guid) for guid in short.others]
+    if short.ports:
+        at = f"port{'s' if len(short.ports) > 1 else ''} {cpulist(runs_of(short.ports))}"
+        why = f"{at} has no link at any of them, between ports that lead {way}"
+    else:
+        why = f"{short.usual} at {listed(others)} with as many adapters"
+    return FabricFinding(
+        fault=Fault.UPLINKS_UNEVEN, status="warn", ends=(*names,), moves=(),
+        message=f"{listed(names)}: {counted(short.has, 'uplink' if short.up else 'link')}{'' if short.up else ' down'}"
+        f" each; {why}",
+        action=f"look whether a switch {side} these is off or not in this output; give the plan (--plan) if it is meant"
+        " so",
+    )  # fmt: skip
