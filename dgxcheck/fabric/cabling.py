@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.fabric.finding import FEW, FabricFinding, at_one, listed
+from dgxcheck.fabric.finding import FEW, FabricFinding, at_one, listed, relinking
 from dgxcheck.fabric.intent import LEAST_SYSTEMS, Dispute, Intent, Places
 from dgxcheck.fabric.model import ANY, Fabric, Port, unnumbered
 from dgxcheck.fabric.moves import Move, exchanges
@@ -223,9 +223,7 @@ def _missing(lost: Sequence[Lost], fabric: Fabric) -> Iterator[FabricFinding]:
             plugs=(each.home,) if enabled else (),
             message=f"{each.shown} {state}; it belongs to {place}{_occupied(each.home, fabric)}"
             f"{'' if enabled else ', which is disabled'}",
-            action=f"look at the cable from {each.shown} to {place}: reseat both ends, then replace it" if enabled else
-            f"look up who disabled {place} and why (UFM, its isolated ports), then enable it (ibportstate LID PORT"
-            " enable)",
+            action=relinking(f"the cable from {each.shown} to {place}", [each.home], fabric),
         )  # fmt: skip
 
 

@@ -52,6 +52,14 @@ def listed(names: Sequence[str]) -> str:
     return every if len(every := folded(names)) < _LONG else first_of(names, FEW)
 
 
+def relinking(cable: str, ports: Sequence[Port], fabric: Fabric) -> str:
+    """The step for a cable without a link: a port that was disabled is enabled, ibportstate(8)."""
+    if shut := [fabric.shown(port) for port in ports if port in fabric.disabled]:
+        return (f"look up who disabled {first_of(shut)} and why (UFM, its isolated ports), then enable it (ibportstate"
+                " LID PORT enable)")  # fmt: skip
+    return f"look at {cable}: reseat both ends, then replace it"
+
+
 def at_one(
     found: dict[T, None], nodes: Callable[[T], Iterable[str]], totals: Mapping[str, int] | None = None
 ) -> Iterator[tuple[str, list[T]]]:  # fmt: skip

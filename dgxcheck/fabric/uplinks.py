@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, permutations
 
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.fabric.finding import FEW, FabricFinding, listed
+from dgxcheck.fabric.finding import FEW, FabricFinding, listed, relinking
 from dgxcheck.fabric.model import ANY, Fabric, Port, unnumbered
 from dgxcheck.fabric.tiers import Tiers, groups
 from dgxcheck.facts.cpulist import cpulist, runs_of
@@ -212,12 +212,14 @@ def lacking(lacks: Sequence[Lack], fabric: Fabric, tiers: Tiers) -> Iterator[Fab
             cables = [tuple(map(fabric.shown, lack.ports)) or (name, upper) for lack in those]
             links, usual = counted(those[0].has, "link"), those[0].usual
             where = ", ".join(dict.fromkeys(f"from {near} to {far}" for near, far in cables))
+            ports = [*chain(*(lack.ports for lack in those))]
+            disabled = any(port in fabric.disabled for port in ports)
             yield FabricFinding(
                 fault=Fault.CABLE_MISSING, status="fail", ends=tuple(dict.fromkeys(chain(*cables))), moves=(),
-                plugs=tuple(chain(*(lack.ports for lack in those))),
-                message=f"{name} has {links} to {upper}, {usual} at most other switches",
-                action=f"look at the {'cables' if len(those) > 1 else 'cable'} {where}: reseat both ends, then replace"
-                f" {'them' if len(those) > 1 else 'it'}",
+                plugs=() if disabled else tuple(ports),
+                message=f"{name} has {links} to {upper}, {usual} at most other switches"
+                f"{'; a port is disabled' if disabled else ''}",
+                action=relinking(f"{'each' if len(those) > 1 else 'the'} cable {where}", ports, fabric),
             )  # fmt: skip
 
 

@@ -57,6 +57,16 @@ def test_a_port_that_was_disabled_is_no_bad_cable(row: str, action: str) -> None
     assert finding.action.startswith(action)
 
 
+def test_an_uplink_whose_port_was_disabled() -> None:
+    fabric = Fabric("fat", 40)
+    del fabric.up["leaf003", 20]
+    head = f"Switch: {fabric.guids()['leaf003']:#018x} leaf003:\n"
+    rows = read(f'{head}       7   20[  ] ==(                Down/Disabled)==>             [  ] "" ( )\n')
+    (finding,) = judge(fabric_of([read(fabric.discovered()), rows])).findings
+    assert finding.message == "leaf003 has 0 links to spine03, 1 at most other switches; a port is disabled"
+    assert finding.action.startswith("look up who disabled leaf003 port 20 and why")
+
+
 def test_ports_that_are_not_active() -> None:
     fabric = Fabric("fat", 8)
     lines = fabric.discovered().splitlines()
