@@ -17,9 +17,10 @@ from dgxcheck.fabric.uplinks import idle_ports, lacking, uneven
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered
-from dgxcheck.fleet.node_names import folded
 
 _COUNTED = "counts its adapters otherwise than its fellows, as where one is gone (lspci, ibstat),"
+_MOST = 8
+"""Ends and places of one finding that are named: a system has as many adapters."""
 _OF_HOST = "the adapters that it has (lspci) and the state of their ports (ibstat)"
 _OF_SWITCH = "the state of these ports and of their transceivers"
 
@@ -193,7 +194,7 @@ def _elsewhere(
                 ends=(*sorted(nodes), *(fabric.shown(move.of) for move in own), *gone),
                 message=f"{names}: {len(own)} of {total} cables {where}"
                 f"{f', and {first_of(gone)} has no link' if gone else ''}",
-                action=f"look whether {names} {why} before any plug is moved; if not, move {first_of(steps, 8)}",
+                action=f"look whether {names} {why} before any plug is moved; if not, move {first_of(steps, _MOST)}",
             )  # fmt: skip
     yield from (_misplaced(moves, fabric, tiers, places) for moves in left)
     yield from _missing(lost, fabric)
@@ -208,10 +209,10 @@ def _missing(lost: Sequence[Lost], fabric: Fabric) -> Iterator[FabricFinding]:
         at = [switch if ANY in dict(homes).values() else f"{switch} {ports_of(homes, fabric)}"
               for switch, homes in places.items()]  # fmt: skip
         of_host = own[0].node == node
-        what = "/".join(names) if of_host else ", ".join(f"{name} of {folded(of)}" for name, of in names.items())
+        what = first_of([*names] if of_host else [f"{name} of {listed(of)}" for name, of in names.items()], _MOST)
         yield FabricFinding(
             fault=Fault.CABLE_MISSING, status="fail", ends=(node, *(each.shown for each in own)), moves=(),
-            message=f"{node}: {len(own)} cables without a link: {what}; they belong to {', '.join(at)}",
+            message=f"{node}: {len(own)} cables without a link: {what}; they belong to {first_of(at, _MOST)}",
             action=f"look at {node} for {_OF_HOST if of_host else _OF_SWITCH}, then for what these cables share,"
             " before one is reseated",
         )  # fmt: skip
@@ -274,6 +275,8 @@ def _role(move: Move, fabric: Fabric, tiers: Tiers, places: Places) -> str:
     if tiers.of.get(switch):
         return ", a spine"
     names = Counter(name for own in places.values() for name, place in own.items() if place[0] == switch)
+    if not names:
+        return ""  # joined with another adapter, or a switch whose GUID two have
     name, count = names.most_common(1)[0]
     if names[adapter.name] > 1 or name == adapter.name:
         return f", not beside the other adapters of {adapter.host}"
