@@ -22,6 +22,8 @@ GPU_BASEBOARD = host_part("GPU baseboard")
 """Of SXM modules: it feeds GPUs and NVSwitches, and connects them to the host."""
 COMPUTE_BOARDS = host_part("compute boards")
 """Of a Grace and the GPUs beside it, one or two in a machine: a Grace that runs has power on its board."""
+OF_SLOT = "device"
+"""Part of a PCIe slot: the device that does not respond there, whatever it is."""
 BOARDS = (GPU_BASEBOARD.part, COMPUTE_BOARDS.part)
 
 
@@ -46,6 +48,8 @@ def containing(machine: Surveyed, component: Component) -> Iterator[Component]:
             yield device_part(machine, device)
         elif component.kind == "port":
             yield Component(kind="hca", name=bdf, bdf=bdf)
+        elif component.kind in ("interface", "function"):
+            yield Component(kind="slot", name=bdf, bdf=bdf, part=OF_SLOT)
         yield from above(machine, bdf)
     if component.key != HOST.key:
         yield HOST

@@ -173,7 +173,7 @@ def _inner(components: Sequence[Component]) -> list[Component]:
 
 
 def _is_dead(finding: Finding) -> bool:
-    return finding.judgement.fault in DEVICE_DEAD
+    return finding.judgement.fault in DEVICE_DEAD or finding.judgement.fault is Fault.UNPLUGGED
 
 
 def _attribute(key: str, components: Collection[Key], causes: Causes, by_device: bool = False) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from dgxcheck.components.component import FABRIC_MANAGER, PEER_TRAFFIC, Component, Kind
-from dgxcheck.components.containment import COMPUTE_BOARDS, GPU_BASEBOARD, NVSWITCHES
+from dgxcheck.components.containment import COMPUTE_BOARDS, GPU_BASEBOARD, NVSWITCHES, OF_SLOT
 from dgxcheck.facts.faults import DEVICE_ABSENT, DEVICE_DEAD, EVERY_FAULT, GPU_DEAD, MODULES_REFUSED, Fault
 from dgxcheck.facts.faults.kind import LINK_STEPS, NVSWITCH_STEPS, RESET_STEPS, RMA_STEPS, FaultKind, Step, Steps
 
@@ -63,6 +63,7 @@ OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
     ("hca", ""): ("inspect", "reseat", "replace"),
     ("hca", "slot"): ("reseat",),
     ("driver", ""): ("load-module", "reboot"),
+    ("slot", OF_SLOT): Fault.UNPLUGGED.steps,
     ("slot", "missing GPU"): _MISSING,
     ("slot", "missing HCA"): _MISSING,
     ("slot", "missing PCIe switch"): ("inspect", "reboot", "power-cycle", "contact-vendor"),

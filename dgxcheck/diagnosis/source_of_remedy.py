@@ -35,7 +35,8 @@ def remedy_finding(component: Component, explained: Sequence[Finding], looks: bo
         acts = looks and not inspects(finding.judgement.fault)
         says_why = finding.judgement.fault in _SAY_WHY
         dead = finding.judgement.fault in DEVICE_DEAD
-        itself = dead and not component.part and finding.subject.bdf == component.bdf
+        whole = (dead and not component.part) or finding.judgement.fault is Fault.UNPLUGGED
+        itself = whole and finding.subject.bdf == component.bdf
         indirect = dead or finding.witness == "log"
         elsewhere = not finding.blames or finding.blames[0].key != component.key
         unread = finding.status is Status.UNKNOWN

@@ -160,7 +160,7 @@ REPORTS: list[tuple[str, Facts, list[str], str, set[str], set[str]]] = [
       "host/host/(NVSwitches|Fabric Manager)", {"inspect", "restart-service"}, {"reset-gpu", *REPLACING}),
     ("dgx-1-v100", {"text /sys/class/net/enp2s0f0/carrier": "0\n"}, ["igb 0000:02:00.0 enp2s0f0: PCIe link lost",
       "NETDEV WATCHDOG: enp2s0f0 (igb): transmit queue 0 timed out"],  # pcengines/apu2-documentation issue 174
-      "interface/0000:02:00.0", {"inspect"}, {"reset-gpu"}),
+      "slot/0000:02:00.0/device", {"inspect"}, {"reset-gpu"}),
     ("hgx-h100", {}, ["XFS (md1): I/O Error Detected. Shutting down filesystem",  # node-problem-detector request 845
       "XFS (md1): xfs_log_force: error -5 returned."], "disk/md1", {"inspect"}, {"reset-gpu", *REPLACING}),
     ("dgx-1-v100", {}, ["nv_peer_mem: Unknown symbol ib_register_peer_memory_client (err 0)"],

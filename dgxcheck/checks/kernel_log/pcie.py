@@ -23,6 +23,7 @@ from dgxcheck.checks.kernel_log.device_log import (
 )
 from dgxcheck.checks.placement.missing import missing, place_of
 from dgxcheck.components.component import Component
+from dgxcheck.components.containment import OF_SLOT
 from dgxcheck.components.locate import links_at, lost_nvswitches
 from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.faults import Fault
@@ -169,7 +170,7 @@ def _blame_slot(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
     """The device that does not respond; the link below the port; where nothing is below it any more, the GPU that fell
     off the bus at that time, or the place of a GPU or HCA that is missing."""
     if any(event.part == at.bdf for event in _silent(box, box.log)):
-        yield Component(kind="slot", name=at.name, bdf=at.bdf, part="device")
+        yield Component(kind="slot", name=at.name, bdf=at.bdf, part=OF_SLOT)
         return
     yield from tuple(links_at(box, at.bdf or "")) or itself(box, at, judgement)
     if any(at.bdf in rows(function.path)[:-1] for function in box.topology.functions.values()):
