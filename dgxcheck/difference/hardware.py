@@ -167,13 +167,25 @@ def _disks(old: Side, new: Side) -> Iterator[Difference]:
 
 
 def _dimms(old: Side, new: Side, comparable: bool) -> Iterator[Difference]:
-    """What is in the slots of the memory."""
+    """Memory modules by slot and serial number; where no slot has its old name, firmware has renamed them."""
     before, after = ({dimm.slot: dimm for dimm in rows(side.snapshot.dimms)} for side in (old, new))
-    for slot in sorted({*before, *after}) if before and after else ():
-        dimms = [(side, dimms.get(slot)) for side, dimms in ((old, before), (new, after))]
-        serials = {side.pseudonym(dimm.serial) for side, dimm in dimms if dimm and isinstance(dimm.serial, str)}
-        if (comparable and len(serials) == 2) or slot not in before or slot not in after:
-            yield _part("DIMM", *((slot, _contents(dimm)) if dimm else None for _, dimm in dimms))
+    was, now = ({slot: side.pseudonym(dimm.serial) if comparable and isinstance(dimm.serial, str) else ""
+                 for slot, dimm in dimms.items()} for side, dimms in ((old, before), (new, after)))  # fmt: skip
+    stay = {slot for slot in was.keys() & now.keys() if was[slot] == now[slot] or not (was[slot] and now[slot])}
+    if not was or not now or not (stay or any(was.values())):
+        return
+    gone, come = (sorted(slots.keys() - stay) for slots in (was, now))
+    for slot in tuple(gone):
+        if (place := next((each for each in come if was[slot] and now[each] == was[slot]), None)) is not None:
+            gone.remove(slot)
+            come.remove(place)
+            words = f"DIMM {_contents(after[place])} moved from {slot} to {place}"
+            yield Difference(kind="neutral", area="hardware", change="moved", device=place, bdf=None, what="dimm",
+                             old=slot, new=place, message=words)  # fmt: skip
+    for slot in sorted({*gone, *come}):
+        held = [(slot, _contents(dimms[slot])) if slot in left else None
+                for left, dimms in ((gone, before), (come, after))]  # fmt: skip
+        yield _part("DIMM", *held)
 
 
 def _contents(dimm: Dimm) -> str:
@@ -186,7 +198,7 @@ def _part(what: str, old: tuple[str, str] | None, new: tuple[str, str] | None) -
     name, contents = new or old or ("", "")
     kind: Trend = "neutral" if old and new else "better" if new else "worse"
     change: Change = "replaced" if old and new else "new" if new else "gone"
-    words = f"{old[1]} replaced by" if old and new else f"{'new' if new else 'missing'}:"
+    words = f"{old[1]} replaced by".lstrip() if old and new else f"{'new' if new else 'missing'}:"
     return Difference(kind=kind, area="hardware", change=change, device=name, bdf=None, what=what.lower(),
                       old=old and old[0], new=new and new[0],
                       message=f"{what} {words} {contents}".rstrip())  # fmt: skip

@@ -60,7 +60,8 @@ def nvlinks(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
     more.
     """
     boards = {pair.old.bdf: pair.new.bdf for pair in devices.gpus if pair.old and pair.new}
-    ways = [boards, *([{bdf: bdf for bdf in boards}] if {*boards} == {*boards.values()} else [])]
+    places = {bdf: bdf for bdf in boards}
+    ways = [boards, *([places] if boards != places and {*boards} == {*boards.values()} else [])]
     yield from min(([*_nvlinks(old, new, bdfs)] for bdfs in ways), key=len)
 
 

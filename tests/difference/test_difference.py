@@ -239,6 +239,16 @@ def test_memory_is_known_by_slot_and_serial_number(changed: object) -> None:
         found: Side = changed(**{f"data {SMBIOS}": to_rows(made)})
         return found
 
+    def numbered(**slots: str) -> Side:
+        made = b"".join(module(slot, serial) for slot, serial in slots.items())
+        found: Side = changed(**{f"data {SMBIOS}": to_rows(made)})
+        return found
+
+    two = numbered(A1="12AB34CD", B1="8CE00001")
+    for later in (numbered(A1="8CE00001", B1="12AB34CD"), numbered(P0A="12AB34CD", P0B="8CE00001")):
+        assert {(each.kind, each.change) for each in compare(two, later).differences} == {("neutral", "moved")}
+    gone, moved = compare(two, numbered(C1="8CE00001")).differences
+    assert (gone.change, gone.device, moved.message[-19:]) == ("gone", "A1", "moved from B1 to C1")
     whole = table("DIMM 31", "DIMM 32")
     (missing,) = compare(whole, table("DIMM 31")).differences
     assert (missing.kind, missing.change, missing.device) == ("worse", "gone", "DIMM 32")
