@@ -122,7 +122,7 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
         steps = ("inspect", *steps[1:])
     if steps == ("change-setting", "reboot") and component.part in ("BAR1", "large BARs"):
         gpus, largest = gpus_of(box, component), largest_bar1(box)
-        if all(map(has_displays, gpus or box.gpus)):
+        if all(has_displays(box, gpu) for gpu in gpus or box.gpus):
             steps = ("inspect",)
         elif gpus and all(others_have_bar1(box, gpu, largest) for gpu in gpus):
             steps = ("inspect", "reboot", "power-cycle", "contact-vendor")

@@ -106,6 +106,15 @@ def test_a_card_with_displays_has_a_small_bar1(kind: str, device: str, cause: st
     assert ("displaymodeselector" in str(found["causes"])) == (cause == "warn bar1-small inspect")
 
 
+def test_displays_explain_no_bar1_that_is_not_assigned(tmp_path: Path) -> None:
+    text = _CARD.format("VGA compatible controller [0300]: NVIDIA Corporation GA102GL [RTX A6000]", "2230")
+    region = next(line for line in text.splitlines() if "Region 1" in line)
+    bare = "\tRegion 1: Memory at <unassigned> (64-bit, prefetchable) [size=64G]"
+    causes, found = of_text(text.replace(region, bare), tmp_path)
+    assert causes == ("fail bar1-small drain",)
+    assert "displaymodeselector" not in str(found["causes"])
+
+
 def test_where_bars_get_room_depends_on_who_gives_it() -> None:
     part = Component(kind="host", name="host", bdf=None, part="large BARs")
     bare, guest = (box_of(name) for name in ("dgx-1-v100", "vm-h100-x8"))

@@ -46,10 +46,12 @@ _DISPLAYS = (
 )
 
 
-def has_displays(gpu: Device) -> bool:
-    """Is it of a model that can do without displays, and has them enabled? Its class is that of a VGA controller."""
-    code = None if gpu.function is None else gpu.function.class_code
-    return _model(gpu) in _WITH_MODES and isinstance(code, int) and code >> 8 == VGA
+def has_displays(box: Box, gpu: Device) -> bool:
+    """Is it of a model that can do without displays, and has them enabled beside a BAR1? Its class is that of a VGA
+    controller."""
+    code, row = None if gpu.function is None else gpu.function.class_code, bars_of(box, gpu)
+    assigned = not isinstance(row, Missing) and _bytes(row) > _BAR3_MIB * MIB
+    return assigned and _model(gpu) in _WITH_MODES and isinstance(code, int) and code >> 8 == VGA
 
 
 def largest_bar1(box: Box) -> Mapping[int | Missing | None, int]:
@@ -104,7 +106,7 @@ def _bar1(box: Box) -> Judged:
 def _size(box: Box, gpu: Device, largest: Mapping[int | Missing | None, int]) -> Judgement:
     row = need(bars_of(box, gpu))
     resource = pci_file(gpu.bdf, "resource")
-    shows = has_displays(gpu)
+    shows = has_displays(box, gpu)
     alone = "" if not others_have_bar1(box, gpu, largest) else _DISPLAYS if shows else _ALONE
     bar = None if row.bars == () else need(row.bar1)
     expected = expected_bar1_mib(box, gpu)
