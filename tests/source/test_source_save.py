@@ -41,6 +41,8 @@ def test_a_file_is_replaced_whole(tmp_path: Path, umask: int) -> None:
     assert os.listdir(tmp_path) == ["box.json"]
     replace_file(f"{path}.gz", "packed", 0o644)
     assert gzip.decompress((tmp_path / "box.json.gz").read_bytes()) == b"packed"
+    replace_file(f"{path}.gz", "a state", 0o644, regular=True)
+    assert (tmp_path / "box.json.gz").read_text() == "a state"
 
 
 def test_a_mode_that_is_meant_exactly_is_no_matter_of_the_umask(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def check_place(path: str) -> None:
 
 
 def replace_file(path: str, text: str, mode: int, exactly: bool = False, regular: bool = False) -> None:
-    """Write beside, fsync, rename: a reader sees the old file or the whole new one; ``.gz`` is compressed.
+    """Write beside, fsync, rename: a reader sees the old file or the whole new one; an output to ``.gz`` is compressed.
 
     ``mode`` is what the umask leaves of it, or all of it where it is meant ``exactly``. A file that is replaced keeps
     its owner, and no more of its mode than ``mode`` has; one that is private (0600) becomes the caller's.
@@ -154,7 +154,7 @@ def replace_file(path: str, text: str, mode: int, exactly: bool = False, regular
             return
         fd, temporary = _beside(place, mode)
         try:
-            with _holding(fd, text, packed=path.endswith(".gz")):
+            with _holding(fd, text, packed=path.endswith(".gz") and not regular):
                 if exactly:
                     os.fchmod(fd, mode)
                 elif place.status is not None:
