@@ -187,6 +187,8 @@ def test_wrong_words_somewhere_are_the_host_s() -> None:
     assert said(box, INTEGRITY) == {"host": "fail"}
     told = found(box, INTEGRITY)["host"].judgement.message
     assert told == "some GPUs: 1 wrong word in 64 MiB, first at byte 4096"
+    bare = found(imported({"p2p-integrity all": fact(1, "words")}), INTEGRITY)["host"]
+    assert bare.judgement.message == "some GPUs: 1 wrong word"
 
 
 def test_kernels_that_wait_in_vain_fail(tmp_path: Path) -> None:

@@ -104,6 +104,10 @@ FACTS: list[tuple[str, str, dict[str, Json], tuple[str, ...], str]] = [
     ("gdr.link", "dgx-1-v100", {f"text {PORT}/vendor": "0x1000\n", f"text {PORT}/device": "0xc010\n",
                                 f"text {PORT}/max_link_speed": "5.0 GT/s PCIe\n"}, (),
      "skip not-visible: a synthetic port of the switch"),
+    ("network.port-state", "dgx-1-v100",
+     {f"text /sys/class/infiniband/mlx5_{n}/ports/1/{name}": text for n in range(4)
+      for name, text in (("state", "1: DOWN\n"), ("phys_state", "5: LinkUp\n"))}, (),
+     "warn: port is DOWN (link up): no subnet manager configured it"),
     ("p2p.status", "dgx-1-v100", {"nvml nvmlDeviceGetCount": 1}, GPUS[1:], "skip not-supported: fewer than two GPUs"),
     ("topology.profile", "dgx-1-v100", {"nvml nvmlDeviceGetCount": 2}, GPUS[2:],
      "pass: the GPUs are placed as in NVIDIA DGX-1 with eight V100"),
@@ -138,6 +142,9 @@ def test_changed_facts(
          "pass: the driver could not start it before it was last loaded"),
         ("kernel.xid", ["3600.000000;nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 3", RELOADED],
          "pass: 1 SXid before the driver was last loaded"),
+        ("kernel.out-of-memory",
+         ["3600.000000;Memory cgroup out of memory: Killed process 42 (python3) total-vm:1kB, anon-rss:1kB"],
+         "pass: a memory limit was reached 1 time; killed: python3"),
     ],
 )  # fmt: skip
 def test_lines_of_an_earlier_load(check: str, lines: list[str], message: str, tmp_path: Path) -> None:
