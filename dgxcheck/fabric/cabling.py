@@ -181,8 +181,9 @@ def _elsewhere(
             there = sorted({fabric.switch(move.target[0]) for move in own})
             if len(nodes) > 1:
                 where, why = "in each other's places", "have each other's name or place"
-            elif not nodes <= shifted and len({*here} & {*there}) * 2 < len(there):
-                where = f"on {listed(here)}, not on {listed(there)}"
+            elif not nodes <= shifted and not {move.source for move in own} & {move.target for move in own}:
+                beside = listed(here), listed(there)
+                where = f"at other ports of {beside[0]}" if here == there else "on {}, not on {}".format(*beside)
                 why = "is where it should be, or has the name of another"
             else:
                 where = "in the places of its other cables"

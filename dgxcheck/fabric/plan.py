@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import permutations
 
-from dgxcheck.fabric.model import Cable, Fabric, Plug, Port
+from dgxcheck.fabric.model import ANY, Cable, Fabric, Plug, Port
 from dgxcheck.fabric.tiers import Tiers
 from dgxcheck.facts.infiniband import CAGE_PORTS, LANE_GBIT
 from dgxcheck.facts.missing import BadInput
@@ -20,8 +20,11 @@ from dgxcheck.readers.fabric.rows import digits
 _GUID = re.compile(r"(?:0x)?[0-9a-f]{16}", flags=re.ASCII)
 _COUNTED = re.compile(r"HCA-(\d{1,3})", flags=re.ASCII)
 
-_FEW, _SEVERAL = 2, 8
-"""Cables; by the place of one alone nothing is recognised, and more at another port are no exchanged plugs."""
+_FEW, _SEVERAL, _NEARLY_ALL = 2, 8, 0.9
+"""Cables; by the place of one alone nothing is recognised, and more at another port of which as large a share of all is
+as far from the planned one are no exchanged plugs."""
+_SCALES = ((1, 1), (2, 1), (1, 2))
+"""Ports to a cage of the plan, and of the fabric, where one of them counts cages."""
 _CAGED = 64
 """Ports of a switch with two to a cage; of one with more a number above 100 is no cage."""
 
@@ -66,11 +69,12 @@ def compared(fabric: Fabric, tiers: Tiers, plan: Sequence[PlannedCable]) -> Plan
                 if end.adapter and not other.adapter:
                     lost.setdefault(end.node, []).append(other.node)
             continue
-        near, far = sorted((at for at in found if at is not None), key=lambda at: tiers.of.get(at[0], -1))
-        if not near[0]:
-            end = cable.end if cable.end.adapter else cable.peer
-            unseen[end.node, end.adapter] = far
+        there = [at for at in found if at is not None]
+        if lacks := [(end, other) for end, at, other in zip((cable.end, cable.peer), there, there[::-1], strict=True)
+                     if at[1] == ANY and end.adapter]:  # fmt: skip
+            unseen |= {(end.node, end.adapter): other for end, other in lacks}
             continue
+        near, far = sorted(there, key=lambda at: tiers.of.get(at[0], -1))
         if (own := fabric.adapters.get(near[0])) is not None:
             near = near if near in fabric.at else next((port for port in fabric.at if port[0] == near[0]), near)
             of_adapters[own.host, own.name] = far
@@ -80,17 +84,23 @@ def compared(fabric: Fabric, tiers: Tiers, plan: Sequence[PlannedCable]) -> Plan
             slower[here] = gbit
     if not homes:
         raise BadInput("the plan names no switch and system of this fabric")
-    elsewhere = sum(at is not None and at[0] == home[0] and at[1] != home[1] for end, home in homes.items()
-                    if end[0] in fabric.adapters for at in (fabric.far(end),))  # fmt: skip
-    if elsewhere > _SEVERAL and 2 * elsewhere > len(of_adapters):
-        raise BadInput(f"the plan counts ports otherwise: {elsewhere} of {len(of_adapters)} adapters are at another"
-                       " port of the planned switch; write the numbers that ibnetdiscover prints")  # fmt: skip
+    _check(fabric, homes)
     hidden = {system: min(switches) for system, switches in lost.items() if len(switches) == absent[system]}
     behind = gathered((switch, system) for system, switch in sorted(hidden.items()))
     return Planned(
         homes=homes, of_adapters=of_adapters, unseen=unseen, slower=slower, behind=behind, renamed=renamed,
         absent={name: count for name, count in sorted(absent.items()) if name not in hidden},
     )  # fmt: skip
+
+
+def _check(fabric: Fabric, homes: Mapping[Port, Port]) -> None:
+    """Where nearly all are as far from the planned port, the plan counts ports otherwise."""
+    places = [(fabric.far(end), home) for end, home in homes.items() if end[0] in fabric.adapters]
+    wrong = [(at[1], home[1]) for at, home in places if at is not None and at[0] == home[0] and at[1] != home[1]]
+    apart = Counter((of_plan, own, planned * of_plan - at * own) for at, planned in wrong for of_plan, own in _SCALES)
+    if len(wrong) > _SEVERAL and max(apart.values()) > _NEARLY_ALL * len(places):
+        raise BadInput(f"the plan counts ports otherwise: {len(wrong)} of {len(places)} adapters are at another port"
+                       " of the planned switch; write the numbers that ibnetdiscover prints")  # fmt: skip
 
 
 def _renamed(fabric: Fabric, plan: Sequence[PlannedCable], names: _Names) -> dict[str, str]:
@@ -137,11 +147,12 @@ class _Names(Record, kw_only=False):
     """Ports of a cage, of switches that have several."""
 
     def found(self, end: PlannedEnd) -> Port | None:
-        """The port; one without a GUID for an adapter that is not in the fabric while its system is."""
+        """The port; for an adapter that is not in the fabric while its system is, ``ANY`` of its name."""
         node = end.node.lower()
         if end.adapter:
             own = self.hosts.get(_short(node))
-            return None if own is None else (own.get(_adapter(end.adapter), ""), 1)
+            guid = "" if own is None else own.get(_adapter(end.adapter), "")
+            return None if own is None else (guid, 1) if guid else (f"{end.node} {end.adapter}", ANY)
         guid = self.switches.get(node) or (digits(node) if _GUID.fullmatch(node) else "")
         return (guid, self._number(guid, end.port)) if guid in self.switches.values() else None
 

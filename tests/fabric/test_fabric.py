@@ -19,7 +19,7 @@ from dgxcheck.fabric.model import ANY, fabric_of
 from dgxcheck.fabric.reading import outputs
 from dgxcheck.output.fabric.text import schemes
 from dgxcheck.readers.fabric.any_fabric import read
-from dgxcheck.readers.fabric.plan import planned
+from dgxcheck.readers.fabric.plan import PlannedCable, PlannedEnd, planned
 
 
 def named(findings: Sequence[FabricFinding], planted: Planted) -> bool:
@@ -174,6 +174,35 @@ def test_a_cable_between_two_systems_is_at_no_switch() -> None:
         "dgx003 mlx5_1 is on dgx007 mlx5_2; it belongs to leaf000r1 port 4",
         "dgx007 mlx5_2 is on dgx003 mlx5_1; it belongs to leaf000r2 port 8",
     ]
+
+
+@pytest.mark.parametrize(("there", "said"), [
+    ("", ["dgx003 mlx5_9 is not in the fabric; it belongs to dgx007 mlx5_9",
+          "dgx007 mlx5_9 is not in the fabric; it belongs to dgx003 mlx5_9"]),
+    ("dgx003 mlx5_9",
+     ["dgx007 mlx5_9 is not in the fabric; it belongs to dgx003 mlx5_9, where leaf000r1 port 40 is"]),
+])  # fmt: skip
+def test_a_cable_that_is_planned_between_two_systems(there: str, said: list[str]) -> None:
+    fabric = Fabric("rails", 20)
+    plan = [*planned(fabric.plan(), "plan"),
+            PlannedCable(PlannedEnd("dgx003", "mlx5_9", 0), PlannedEnd("dgx007", "mlx5_9", 0))]  # fmt: skip
+    if there:
+        fabric.planned[there, 1] = fabric.up[there, 1] = "leaf000r1", 40
+    assert [finding.message for finding in judged(fabric, plan).findings] == said
+
+
+@pytest.mark.parametrize(("systems", "to", "said"), [
+    (2, (2, 1), ["dgx000 and dgx001: 16 of 16 cables in each other's places"]),
+    (3, (40, 50, 3), [f"dgx{host:03}: 8 of 8 cables at other ports of leaf000r[0-7]" for host in (0, 1)]),
+])  # fmt: skip
+def test_most_cables_at_other_ports_are_still_judged_by_the_plan(
+    systems: int, to: tuple[int, ...], said: list[str]
+) -> None:
+    fabric = Fabric("rails", systems)
+    plan = planned(fabric.plan(), "plan")
+    fabric.up |= {(f"dgx{host:03} mlx5_{rail}", 1): (f"leaf000r{rail}", port)
+                  for host, port in enumerate(to) for rail in range(8)}  # fmt: skip
+    assert sorted(finding.message for finding in judged(fabric, plan).findings) == said
 
 
 def test_an_adapter_at_a_free_port_of_its_own_leaf_is_where_a_technician_put_it() -> None:
