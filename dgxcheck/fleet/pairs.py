@@ -103,7 +103,7 @@ class Blamed(Record):
     chance: float
     """That an innocent one shows the same."""
     note: str = ""
-    """What the fabric says of its cable."""
+    """What the fabric says of its cable; of ``rate`` ``12.5 GB/s of its links``."""
     last: str = ""
     """Line of an output without a figure."""
 
@@ -207,7 +207,7 @@ def judge(
     own = [_one(port, met, shares, notes, "" if share else last.get(port, "")) for port, share in rest.items()]
     blamed = [*switches, *_nodes([each for each in own if each.partners], met),
               *(each for each in own if not each.partners), *_paths(tests, shares, medians, leaves, below),
-              *_rates(medians, links or {})]  # fmt: skip
+              *_rates(tests, best, links or {})]  # fmt: skip
     return JudgedPairs(
         blamed=tuple(blamed), nodes=len({node for node, _ in met}), tests=len(tests),
         rounds=len({test.round for test in tests}), medians=medians, unread=tuple(unread),
@@ -290,12 +290,14 @@ def _paths(
             )  # fmt: skip
 
 
-def _rates(medians: Mapping[str, float], links: Mapping[Port, float]) -> Iterator[Blamed]:
-    """Where most nodes are slow none is below the median: that of an adapter against the rate of its links."""
-    for adapter, nominal in gathered((adapter, gbs) for (_, adapter), gbs in links.items() if gbs).items():
-        usual, share = median(nominal), medians.get(adapter, 0.0) / median(nominal)
-        if 0 < share < _LEAST_OF_LINK:
+def _rates(tests: Sequence[Measured], best: Mapping[Port, float], links: Mapping[Port, float]) -> Iterator[Blamed]:
+    """Where most nodes are slow none is below the median: the best of each node against the rate of its own link."""
+    turns = {(test.adapter, test.round) for test in tests}
+    own = gathered((port[1], (figure / links[port], links[port])) for port, figure in best.items() if links.get(port))
+    for adapter, found in own.items():
+        share, usual = map(median, zip(*found, strict=True))
+        if len(found) >= _LEAST and 0 < share < _LEAST_OF_LINK:
             yield Blamed(
-                what="rate", name=adapter, adapters=(adapter,), share=share, rounds=len(nominal), partners=(),
-                chance=0.0, note=f"{usual:g} GB/s",
+                what="rate", name=adapter, adapters=(adapter,), share=share, partners=(), chance=0.0,
+                rounds=sum(name == adapter for name, _ in turns), note=f"{usual:g} GB/s of its links",
             )  # fmt: skip

@@ -195,6 +195,15 @@ def test_where_most_nodes_are_slow_the_links_are_the_measure(
     assert (said in capsys.readouterr().out) is bool(code)
 
 
+def test_links_of_others_are_no_measure() -> None:
+    """mlx5_0 of storage nodes that were not measured is faster."""
+    links = {(node, "mlx5_0"): 50.0 for node in NODES[8:20]} | {(node, "mlx5_0"): 30.0 for node in NODES[:4]}
+    tests = measured({}, 3, ("mlx5_0",), nodes=NODES[:4])
+    assert judge(tests, links=links).blamed == ()
+    (slow,) = judge(tests, links=dict.fromkeys(links, 50.0)).blamed
+    assert (slow.what, slow.rounds, slow.note) == ("rate", 3, "50 GB/s of its links")
+
+
 def test_with_the_fabric_it_is_the_cable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fabric = Fabric("fat", 16)
     fabric.rates["dgx003 mlx5_1", 1] = "1xEDR"

@@ -133,7 +133,7 @@ def _row(each: Blamed) -> str:
         return f"{each.name}{adapters}: {rate}{note}; do: {do}"
     if each.what == "rate":
         return (
-            f"{each.name}: the median is {100 * each.share:.0f} % of the {each.note} of its links; do: measure pairs"
+            f"{each.name}: the median is {100 * each.share:.0f} % of the {each.note}; do: measure pairs"
             " below one leaf; if these are fast, check the uplinks of its leaves, else PCIe and settings (dgxcheck"
             " health)"
         )
