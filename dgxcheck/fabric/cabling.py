@@ -207,7 +207,7 @@ def _missing(lost: Sequence[Lost], fabric: Fabric) -> Iterator[FabricFinding]:
     for node, own in at_one(left, lambda each: (each.node, fabric.switch(each.home[0]))):
         names = gathered((each.name, each.node) for each in own)
         places = gathered((fabric.switch(each.home[0]), each.home) for each in own)
-        at = [switch if ANY in dict(homes).values() else f"{switch} {ports_of(homes, fabric)}"
+        at = [switch if any(number == ANY for _, number in homes) else f"{switch} {ports_of(homes, fabric)}"
               for switch, homes in places.items()]  # fmt: skip
         of_host = own[0].node == node
         what = first_of([*names] if of_host else [f"{name} of {listed(of)}" for name, of in names.items()], _MOST)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dgxcheck.facts.infiniband import LANE_GBIT, PortState
 from dgxcheck.facts.record import Record, replace
@@ -78,12 +78,13 @@ class Fabric(Record):
     """Descriptions of a GUID that has several."""
     errors: Mapping[Port, Errors]
     labels: Mapping[Port, str]
+    """What is printed on the switches beside the ports, also those without a link."""
     lids: Mapping[Port, int]
     """0 where no subnet manager gave one; without ports of which no text has the LID."""
     states: Mapping[Port, PortState]
     """Of the ports whose state a text has."""
-    disabled: Collection[Port]
-    """Ports that were taken down by hand."""
+    disabled: frozenset[Port]
+    """Ports that were taken down by hand, and are not up in any text."""
 
     @property
     def nameless(self) -> tuple[Adapter, ...]:
@@ -107,10 +108,7 @@ class Fabric(Record):
             return self.adapters[port[0]].shown
         if port[1] == ANY:
             return self.switch(port[0])
-        label = self.labels.get(port)
-        if label is None and any(guid == port[0] for guid, _ in self.labels):  # without a link here: as elsewhere
-            label = next((label for (_, number), label in self.labels.items() if number == port[1]), None)
-        return f"{self.switch(port[0])} {label or f'port {port[1]}'}"
+        return f"{self.switch(port[0])} {self.labels.get(port) or f'port {port[1]}'}"
 
     def node(self, port: Port) -> str:
         """Name of the system or switch; empty for an adapter whose description names no host."""
@@ -196,11 +194,20 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
         claimed=claimed,
         described={guid: tuple(sorted(names)) for guid, names in described.items() if len(names) > 1},
         errors={(unique.get(where, where), port): counts for (where, port), counts in errors.items()},
-        labels=labels,
+        labels=_labelled(labels),
         lids=lids,
         states=states,
-        disabled=disabled,
+        disabled=frozenset(port for port in disabled if states[port] < PortState.INIT),
     )
+
+
+def _labelled(labels: Mapping[Port, str]) -> Mapping[Port, str]:
+    """With ports that have no link: their label is that of the other switches whose labels begin alike."""
+    form = {port: _NUMBER.split(label)[0] for port, label in labels.items()}
+    usual = gathered(((form[port], port[1]), label) for port, label in labels.items())
+    numbers = gathered((begin, number) for begin, number in usual)
+    return {(guid, number): usual[begin, number][0] for begin, guid in {(form[port], port[0]) for port in labels}
+            for number in numbers[begin] if len({*usual[begin, number]}) == 1} | dict(labels)  # fmt: skip
 
 
 def _switches(descriptions: Mapping[str, str]) -> dict[str, Switch]:

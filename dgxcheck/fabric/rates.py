@@ -221,6 +221,7 @@ def _of_one(
 
 def ports_of(ports: Sequence[Port], fabric: Fabric) -> str:
     """``ports 1-8`` of one switch; of one ``port 1``"""
-    labels = [fabric.labels[port] for port in ports if port in fabric.labels]
-    shown = first_of(labels) if labels else cpulist(runs_of(sorted(number for _, number in ports)))
+    labelled = not fabric.labels.keys().isdisjoint(ports)
+    shown = (first_of([fabric.labels.get(port, str(port[1])) for port in ports]) if labelled
+             else cpulist(runs_of(sorted(number for _, number in ports))))  # fmt: skip
     return f"port{'s' if len(ports) > 1 else ''} {shown}"

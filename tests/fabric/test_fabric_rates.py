@@ -6,8 +6,12 @@ import pytest
 from fabrics import Fabric, Kind, judged
 
 from dgxcheck.fabric.boxes import boxes_of, joined
+from dgxcheck.fabric.model import fabric_of
+from dgxcheck.fabric.rates import ports_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.output.fabric.text import rates
+from dgxcheck.readers.fabric.any_fabric import FabricText
+from dgxcheck.readers.fabric.rows import End, PortRow
 
 
 @pytest.mark.parametrize(("kind", "slow", "words"), [
@@ -52,6 +56,17 @@ def test_many_slow_links_of_one_switch_are_one_finding_with_their_ports(systems:
     fabric.rates = {(f"dgx{host:03} mlx5_{rail}", 1): "4xHDR"
                     for rail in range(8) for host in range(rail % 4, systems, 4)}  # fmt: skip
     assert len(judged(fabric).findings) == 2 * systems
+
+
+def test_ports_are_named_as_their_switch_names_them() -> None:
+    """Those without a link as at switches whose labels begin alike, else by number; two of one switch may differ."""
+    labels = {("leaf0", 1): "swp1", ("leaf0", 2): "swp2", ("leaf1", 1): "swp1", ("leaf2", 1): "swp1",
+              ("leaf2", 5): "swp5s1", ("leaf3", 5): "Eth5/2", ("leaf4", 5): "swp5"}  # fmt: skip
+    rows = [PortRow(End("switch", *port, port[0], None, label), None, 0, "") for port, label in labels.items()]
+    fabric = fabric_of([FabricText(tuple(rows), {})])
+    shown = [fabric.shown(port) for port in (("leaf1", 2), ("leaf3", 1), ("leaf1", 5), ("leaf2", 5), ("leaf9", 1))]
+    assert shown == ["leaf1 swp2", "leaf3 port 1", "leaf1 port 5", "leaf2 swp5s1", "leaf9 port 1"]
+    assert ports_of([("leaf1", number) for number in (1, 7, 8, 9)], fabric) == "ports swp1, 7, 8, 9"
 
 
 def test_switches_of_another_generation_are_not_slow() -> None:
