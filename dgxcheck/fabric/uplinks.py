@@ -209,17 +209,19 @@ def lacking(lacks: Sequence[Lack], fabric: Fabric, tiers: Tiers) -> Iterator[Fab
         by_upper = {lack.upper: [other for other in found if other.upper == lack.upper] for lack in found}
         for guid, those in by_upper.items():
             upper = fabric.switch(guid)
-            cables = [tuple(map(fabric.shown, lack.ports)) or (name, upper) for lack in those]
+            cables = {lack: tuple(map(fabric.shown, lack.ports)) or (name, upper) for lack in those}
             links, usual = counted(those[0].has, "link"), those[0].usual
-            where = ", ".join(dict.fromkeys(f"from {near} to {far}" for near, far in cables))
-            ports = [*chain(*(lack.ports for lack in those))]
-            disabled = any(port in fabric.disabled for port in ports)
+            left = [lack for lack in those if fabric.disabled.isdisjoint(lack.ports)]
+            shut = len(left) < len(those)
+            where = ", ".join(dict.fromkeys(f"from {near} to {far}" for near, far in (cables[lack] for lack in left)))
+            cable = f"{'each' if len(left) > 1 else 'the'} cable {where}"
+            step = relinking(cable, [*chain(*(lack.ports for lack in those))], fabric)
             yield FabricFinding(
-                fault=Fault.CABLE_MISSING, status="fail", ends=tuple(dict.fromkeys(chain(*cables))), moves=(),
-                plugs=() if disabled else tuple(ports),
+                fault=Fault.CABLE_MISSING, status="fail", ends=tuple(dict.fromkeys(chain(*cables.values()))), moves=(),
+                plugs=tuple(chain(*(lack.ports for lack in left))),
                 message=f"{name} has {links} to {upper}, {usual} at most other switches"
-                f"{'; a port is disabled' if disabled else ''}",
-                action=relinking(f"{'each' if len(those) > 1 else 'the'} cable {where}", ports, fabric),
+                f"{'; a port is disabled' if shut else ''}",
+                action=f"{step}; then look at {cable}" if shut and left else step,
             )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from wording_rules import broken_rules
 
 from dgxcheck.fabric.judge import judge
 from dgxcheck.fabric.model import fabric_of
+from dgxcheck.facts.record import replace
 from dgxcheck.readers.fabric.any_fabric import read
 from dgxcheck.readers.fabric.plan import planned
 
@@ -58,13 +59,25 @@ def test_a_port_that_was_disabled_is_no_bad_cable(row: str, action: str) -> None
 
 
 def test_an_uplink_whose_port_was_disabled() -> None:
+    """Of two that are lacking the other one is a cable still; one that another text has up is enabled again."""
     fabric = Fabric("fat", 40)
+    for number in range(10):
+        fabric.up[f"leaf{number:03}", 40] = "spine03", 20 + number
     del fabric.up["leaf003", 20]
     head = f"Switch: {fabric.guids()['leaf003']:#018x} leaf003:\n"
     rows = read(f'{head}       7   20[  ] ==(                Down/Disabled)==>             [  ] "" ( )\n')
     (finding,) = judge(fabric_of([read(fabric.discovered()), rows])).findings
-    assert finding.message == "leaf003 has 0 links to spine03, 1 at most other switches; a port is disabled"
+    assert finding.message == "leaf003 has 1 link to spine03, 2 at most other switches; a port is disabled"
     assert finding.action.startswith("look up who disabled leaf003 port 20 and why")
+    assert finding.action.endswith("enable)")
+    del fabric.up["leaf003", 40]
+    later = replace(rows, rows=(replace(rows.rows[0], state="ACTIVE", disabled=False),))
+    for texts, action in (
+        ([rows], "enable); then look at the cable from leaf003 port 40 to spine03"),
+        ([rows, later], "look at each cable from"),
+    ):
+        (finding,) = judge(fabric_of([read(fabric.discovered()), *texts])).findings
+        assert action in finding.action
 
 
 def test_ports_that_are_not_active() -> None:
