@@ -42,6 +42,8 @@ class Judged(Record):
         return next((word for word in VERDICTS if word in words), "pass")
 
 
+_MOST_DOWNS = 50
+"""Of a link, by reboots alone."""
 _OF_ABSENCE = frozenset({Fault.CABLE_MISSING, Fault.UPLINKS_UNEVEN, Fault.SUBNET_SPLIT})
 """Faults that are seen from what an output does not have."""
 _OF_PLUGS = frozenset({Fault.CABLE_SWAPPED, Fault.CABLE_MISPLACED})
@@ -145,12 +147,22 @@ def _islands(
 def _errors(fabric: Fabric) -> Iterator[FabricFinding]:
     """Counters of the link itself: those of congestion are no fault of a cable. A cable is named once.
 
-    A reboot takes a link down as well, so that most adapters may have as many of these as a bad one.
+    A reboot takes a link down as well, so that most adapters may have as many of these as a bad one; more than
+    reboots explain are a fault of all.
     """
     limits = dict.fromkeys(OF_THE_LINK, Settings().limit("network.errors"))
     downs = [max(fabric.errors.get(end, {}).get(DOWNED, 0) for end in (cable.end, cable.peer))
              for cable in fabric.cables if fabric.adapters.keys() & {cable.end[0], cable.peer[0]}]  # fmt: skip
-    limits[DOWNED] = max(limits[DOWNED], 2 * median(downs or [0]))
+    usual = median(downs or [0])
+    common = usual > _MOST_DOWNS
+    limits[DOWNED] = max(limits[DOWNED], 2 * usual if common else min(2 * usual, _MOST_DOWNS))
+    if common:
+        yield FabricFinding(
+            fault=Fault.PORT_ERRORS, status="warn", ends=(), moves=(),
+            message=f"half of the links of adapters went down {usual:g} times or more since the counters were cleared",
+            action="clear the counters and read them again under load; if they grow, look at what all links share, as"
+            " the firmware of switches and adapters, before any cable",
+        )  # fmt: skip
     found: dict[tuple[Port, Port, str], None] = {}
     reported: set[frozenset[Port]] = set()
     for port, counts in fabric.errors.items():
