@@ -30,6 +30,8 @@ COMMON_SHARE = 0.1
 _COMMON_LEAST = 3
 _CHANCE = 0.001
 """Below which it is no chance that all nodes with a fault have a version that others alike do not have."""
+_NEARLY_ALL = 0.8
+"""Of the nodes with a version have the fault, where it separates these from others."""
 
 
 class KindOfFault(Record, kw_only=False):
@@ -44,8 +46,8 @@ class KindOfFault(Record, kw_only=False):
     common: bool
     """On so many nodes that it has one reason."""
     version: str = ""
-    """``driver 570.172.08``, ``NVLink domain ..``, where all of these nodes have it and few or none alike without the
-    fault; empty without a common fault."""
+    """``driver 570.172.08``, ``NVLink domain ..``, where all of these nodes have it and nearly all that have it have
+    the fault; empty without a common fault."""
     having: int = 0
     """Nodes that have this version."""
 
@@ -238,7 +240,7 @@ def _with_version(
         total = sum(map(len, nodes.values()))
         for value, those in nodes.items():
             chance = comb(len(those), count) / comb(total, count) if own <= {*those} else 1
-            if own == {*those} or (chance < _CHANCE and 2 * count > len(those)):
+            if own == {*those} or (chance < _CHANCE and count >= _NEARLY_ALL * len(those)):
                 found.setdefault(len(those), []).append(f"{name} {value or 'none'}")
     having, names = min(found.items(), default=(0, []))
     return replace(kind, version=", ".join(names), having=having)

@@ -66,9 +66,12 @@ def test_it_is_in_every_format(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "coverage 20 %" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("others", "named"), [(0, True), (1, False)])
+@pytest.mark.parametrize(("others", "said"), [
+    (0, "; all nodes with driver 570.172.08 have it,"), (1, "; only nodes with driver 570.172.08 have it, 6 of 7:"),
+    (3, "; so many nodes have one reason"),
+])  # fmt: skip
 def test_the_version_of_exactly_the_nodes_with_a_common_fault_is_named(
-    others: int, named: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    others: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     specs = ["dgx-a100-sram-threshold"] * 6 + ["dgx-a100"] * 20
     documents = [result(spec, host=f"n{number:02}") for number, spec in enumerate(specs)]
@@ -76,7 +79,11 @@ def test_the_version_of_exactly_the_nodes_with_a_common_fault_is_named(
         each["versions"] = {**each["versions"], "driver": ["570.172.08"]}
     (tmp_path / "all.jsonl").write_text("".join(json.dumps(each) + "\n" for each in documents))
     main(["fleet", str(tmp_path)])
-    assert ("all nodes with driver 570.172.08 have it" in capsys.readouterr().out) is named
+    assert said in capsys.readouterr().out
+    main(["fleet", "--format", "json", str(tmp_path)])
+    document = json.loads(capsys.readouterr().out)
+    assert complaints("fleet", document) == []
+    assert [each["version_nodes"] for each in document["faults"] if each["common"]] == [(6 + others) % 9]
 
 
 @pytest.mark.parametrize(("odd", "count", "verdict"), [(1, 12, "warn"), (1, 7, "pass"), (6, 12, "pass")])

@@ -54,7 +54,7 @@ def _fault(found: OpenFault) -> Json:
 
 def _kind(kind: KindOfFault) -> Json:
     return {**members(kind, "check fault=word? status"), "count": len(kind.nodes), "nodes": folded(kind.nodes),
-            **members(kind, "common version?")}
+            **members(kind, "common version?"), "version_nodes": kind.having}
 
 
 def _difference(difference: VersionDifference) -> Json:
