@@ -85,17 +85,18 @@ def _kinds_below(fabric: Fabric) -> dict[str, list[Kind]]:
     )  # fmt: skip
 
 
-def _joined(found: list[list[str]], tiers: Tiers, below: Mapping[str, Sequence[Kind]]) -> Iterator[list[str]]:
+def _joined(found: list[list[str]], tiers: Tiers, below: Mapping[str, Sequence[Kind]]) -> list[list[str]]:
     """A switch that leads to a few of those that many with the same kinds below lead to is one of these."""
     uppers = [{far[0] for guid in group for far in tiers.uplinks[guid].values()} for group in found]
     kinds = [{*chain(*(below.get(guid, ()) for guid in group))} for group in found]
-    for number, group in enumerate(found):
-        home = next((other for at, other in enumerate(found) if len(other) >= _APART * len(group) and kinds[number]
-                     and uppers[number] <= uppers[at] and kinds[number] == kinds[at]), group)  # fmt: skip
-        if home is group:
-            yield group
-        else:
-            home += group
+    joined = dict(enumerate(map(list, found)))
+    for number in sorted(joined, key=lambda at: len(found[at])):  # what joins one goes along where that joins a third
+        home = next((at for at, other in enumerate(found)
+                     if len(other) >= _APART * len(found[number]) and kinds[number]
+                     and uppers[number] <= uppers[at] and kinds[number] == kinds[at]), None)  # fmt: skip
+        if home is not None:
+            joined[home] += joined.pop(number)
+    return [*joined.values()]
 
 
 def _short(

@@ -291,6 +291,16 @@ def test_a_leaf_without_many_uplinks_is_one_finding_and_one_without_any_an_islan
     assert "leaf007 with mlx5_0 of dgx028, dgx029, dgx030, dgx031" in finding.message
 
 
+def test_a_leaf_with_few_uplinks_beside_some_with_more_and_many_with_all() -> None:
+    """Each of the many lacks another one; the few are like the some, and these like the many."""
+    fabric = Fabric("fat", 84)
+    for leaf in range(21):
+        for spine in {leaf} if leaf < 16 else range(4 if leaf < 20 else 1, 16):
+            del fabric.up[f"leaf{leaf:03}", 17 + spine]
+    messages = [finding.message for finding in judged(fabric).findings]
+    assert "leaf020 has 1 uplink, 16 would be as at the others" in "".join(messages)
+
+
 def test_a_leaf_that_is_gone_is_one_finding() -> None:
     fabric = Fabric("rails", 64)
     for end, far in [*fabric.up.items()]:
