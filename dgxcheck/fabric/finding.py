@@ -40,11 +40,11 @@ class FabricFinding(Record):
     """Links that this interrupts: adapters, or both ports of a link between switches."""
 
 
-MANY = 3
+_MANY = 3
 """More links than these of one switch or system have a reason there, and are one finding."""
 FEW, _LONG = 2, 60
 """More links than these that one switch lacks are one finding; characters of a list of nodes."""
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 def listed(names: Sequence[str]) -> str:
@@ -61,14 +61,14 @@ def relinking(cable: str, ports: Sequence[Port], fabric: Fabric) -> str:
 
 
 def at_one(
-    found: dict[T, None], nodes: Callable[[T], Iterable[str]], totals: Mapping[str, int] | None = None
-) -> Iterator[tuple[str, list[T]]]:  # fmt: skip
+    found: dict[_T, None], nodes: Callable[[_T], Iterable[str]], totals: Mapping[str, int] | None = None
+) -> Iterator[tuple[str, list[_T]]]:  # fmt: skip
     """Switches and systems that many of these have, which are taken out of ``found``; with ``totals`` if they are most
     of its links."""
     by_node = gathered((node, each) for each in found for node in nodes(each))
     for node, those in sorted(by_node.items(), key=lambda pair: -len(pair[1])):
         own = [each for each in those if each in found]
-        if len(own) > MANY and (totals is None or 2 * len(own) > totals[node]):
+        if len(own) > _MANY and (totals is None or 2 * len(own) > totals[node]):
             for each in own:
                 del found[each]
             yield node, own

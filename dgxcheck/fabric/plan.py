@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import permutations
 
 from dgxcheck.fabric.model import ANY, Cable, Fabric, Plug, Port
@@ -139,6 +139,7 @@ class _Names(Record, kw_only=False):
 
     switches: dict[str, str]
     """GUIDs by every name that people use."""
+    guids: Collection[str]
     hosts: dict[str, dict[str, str]]
     """GUIDs by adapter, by host."""
     labels: Mapping[Port, int]
@@ -154,13 +155,13 @@ class _Names(Record, kw_only=False):
             guid = "" if own is None else own.get(_adapter(end.adapter), "")
             return None if own is None else (guid, 1) if guid else (f"{end.node} {end.adapter}", ANY)
         guid = self.switches.get(node) or (digits(node) if _GUID.fullmatch(node) else "")
-        return (guid, self._number(guid, end.port)) if guid in self.switches.values() else None
+        return (guid, self._number(guid, end.port)) if guid in self.guids else None
 
     def _number(self, guid: str, printed: int) -> int:
         """``1/10/2``, read as 11002, and ``10/2`` are port 20 where a cage has two: MLNX-OS, QM9700."""
         cage, port = divmod(printed % 10000, 100)
         size = self.cages.get(guid, 0)
-        return self.labels.get((guid, printed)) or ((cage - 1) * size + port if cage and port <= size else printed)
+        return self.labels.get((guid, printed)) or ((cage - 1) * size + port if cage and 0 < port <= size else printed)
 
 
 def _names(fabric: Fabric) -> _Names:
@@ -174,7 +175,7 @@ def _names(fabric: Fabric) -> _Names:
     large = {guid for guid, number in fabric.at if number > _CAGED}
     cages = {guid: CAGE_PORTS[cable.speed] for (guid, _), cable in fabric.at.items()
              if cable.speed in CAGE_PORTS and guid not in large}  # fmt: skip
-    return _Names(switches, hosts, labels, cages)
+    return _Names(switches, fabric.switches.keys(), hosts, labels, cages)
 
 
 def _short(host: str) -> str:

@@ -21,14 +21,15 @@ from dgxcheck.readers.fabric.plan import planned
 
 
 def test_a_plan_of_more_than_is_there(tmp_path: Path) -> None:
-    fabric = Fabric("fat", 40)
-    more = "dgx000,mlx5_9,leaf000,50\n" + "".join(
+    """Port 200 is none of cage 2."""
+    fabric = Fabric("fat", 40, "4xNDR")
+    more = "dgx000,mlx5_9,leaf000,200\n" + "".join(
         f"dgx77{host},mlx5_{number},leaf009,{40 + 2 * host + number}\n" for host in (7, 8) for number in (0, 1))
     plan = planned(fabric.plan() + more, "plan")
     said = {finding.message for finding in judged(fabric, plan).findings}
     assert said == {
         "dgx[777-778] are not in the fabric; 2 cables planned for each",
-        "dgx000 mlx5_9 is not in the fabric; it belongs to leaf000 port 50",
+        "dgx000 mlx5_9 is not in the fabric; it belongs to leaf000 port 200",
     }  # fmt: skip
 
 
