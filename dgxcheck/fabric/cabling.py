@@ -131,10 +131,10 @@ def as_planned(fabric: Fabric, tiers: Tiers, places: Places, planned: Planned) -
     """Against the plan: devices and plugs."""
     if names := [f"{name} is {other}" for name, other in planned.renamed.items()]:
         yield FabricFinding(
-            fault=Fault.NODE_NAME, status="warn", ends=(*planned.renamed.values(),), moves=(),
+            fault=Fault.PLAN_NAME, status="warn", ends=(*planned.renamed.values(),), moves=(),
             message=f"{counted(len(names), 'node')} with another name than in the plan, by the cables:"
             f" {first_of(names)}",
-            action="correct the plan, or the names in the fabric",
+            action=Fault.PLAN_NAME.remedy,
         )  # fmt: skip
     alike = gathered(((unnumbered(name), count, tuple(planned.behind.get(name, ()))), name)
                      for name, count in planned.absent.items())  # fmt: skip

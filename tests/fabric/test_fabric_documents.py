@@ -60,6 +60,7 @@ def test_what_has_another_name_is_known_by_its_cables(name: str, other: str) -> 
     text = fabric.discovered().replace(name, other)
     renamed, swapped = judge(fabric_of([read(text)]), plan).findings
     assert swapped.ends[:2] == (f"{other} mlx5_1" if "dgx" in name else "dgx007 mlx5_1", "dgx013 mlx5_1")
+    assert renamed.fault.word == "plan-name"
     assert renamed.message == f"1 node with another name than in the plan, by the cables: {name} is {other}"
 
 

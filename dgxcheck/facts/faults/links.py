@@ -220,10 +220,13 @@ class Links:
         steps=("inspect", "reseat", "replace"), source=OWN)
     GUID_DUPLICATE = FaultKind("guid-duplicate", "two devices of a fabric have one GUID", "hardware",
         steps=("inspect", "contact-vendor"), source=OWN)
-    NODE_NAME = FaultKind("node-name", "devices of a fabric have one name, or another than in its plan", "setting",
+    NODE_NAME = FaultKind("node-name", "devices of a fabric have one name", "setting",
         warns="next-maintenance", steps=("change-setting",),
         remedy="find the machines by the GUIDs of these adapters (ibstat shows them), and give each a host name of its"
         " own; rdma-ndd then sets the node descriptions", source="rdma-ndd(8)")
+    PLAN_NAME = FaultKind("plan-name", "a device of a fabric has another name than in its plan", "setting",
+        warns="next-maintenance", steps=("change-setting",),
+        remedy="look which name is right; then correct the plan, or the name in the fabric", source=OWN)
     ETHERNET_SLOW = FaultKind("ethernet-slow", "a network interface negotiated a lower speed than it supports",
         "environment")
     ETHERNET_DOWN = FaultKind("ethernet-down", "an Ethernet interface had a carrier and has none now", "environment")
