@@ -280,6 +280,14 @@ def test_linear(part: int) -> None:
     holds_for_each(sorted(patterns())[part::4], linear)
 
 
+@pytest.mark.parametrize(("name", "text"), [
+    ("host.imex._ROW", f"1  {'1' * 24}x"), ("dcgm.devices._CHATTER", f"{'1:111' * 20}x"),
+    ("network.fabric._KNOWN_FORMS[3]['row']", f"{'111111base' * 15}a !"),
+])  # fmt: skip
+def test_cells_that_need_a_blank_between_them(name: str, text: str) -> None:
+    assert taken(compiled(patterns()[f"dgxcheck.readers.{name}"]), text, False) <= SECONDS
+
+
 @pytest.mark.in_ci
 def test_linear_where_it_stands() -> None:
     used_directly = {place: (use, each) for place, use, each in literals() if use != "compile"}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ from judging import of_text
 from readers_text import one, unread
 
 from dgxcheck.checks.registry import CHECKS
+from dgxcheck.facts.missing import Json
 from dgxcheck.profiles.model import BOX_KEYS
 from dgxcheck.readers.host import health_checks, imex, services
 from dgxcheck.readers.layout.undo import undone
@@ -288,6 +292,20 @@ def test_two_nodes_without_a_connection_are_named() -> None:
     for text in (CONTROL.format(state="READY", sign="D", domain="DEGRADED"),
                  IMEX_JSON.format(state="READY", link="NEVER_CONNECTED", domain="DEGRADED")):
         assert "nodes not connected: 192.0.2.15 and 192.0.2.16" in str(one(imex.read_imex, text).facts)
+
+
+@pytest.mark.parametrize("value", [None, [], 7, "", {}])
+@pytest.mark.parametrize("place", [
+    "nodes", "status", "nodes 0", *(f"nodes 0 {name}" for name in ("host", "status", "connections", "connections 1")),
+    *(f"nodes 0 connections 1 {name}" for name in ("host", "status")),
+])  # fmt: skip
+def test_a_member_of_another_type_is_no_node(place: str, value: Json) -> None:
+    whole = json.loads(IMEX_JSON.format(state="READY", link="DISCONNECTED", domain="UP"))
+    *above, last = place.split()
+    reduce(getitem, above, whole)[last] = value
+    assert "None" not in str(imex.read_imex((json.dumps(whole),)))
+    del reduce(getitem, above, whole)[last]
+    assert "None" not in str(imex.read_imex((json.dumps(whole | {"nodes": whole.get("nodes", 0)}),)))
 
 
 def test_gpus_that_a_check_of_nhc_misses_are_looked_for(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ _SWITCH = LazyPattern(r"(?:physicalId|switchId|nvSwitchId) \d{1,3}:?", flags=re.
 _STATES = LazyPattern(r"[UDX_](?:\s{1,4}[UDX_]){0,71}", flags=re.ASCII)
 _CHATTER = LazyPattern(
     r"NvLink Link Status|GPUs:|NvSwitches:|No NvSwitches found\.|Key: Up=U, Down=D, Disabled=X, Not Supported=_"
-    r"|(?:Link Entities: {1,3})?(?:N/A|(?:\d{1,2}:\d{1,6} {0,4}){1,72})"
+    r"|(?:Link Entities: {1,3})?(?:N/A|\d{1,2}:\d{1,6}(?: {1,4}\d{1,2}:\d{1,6}){0,71})"
 )
 _FRAME = LazyPattern(r"\+-{4,80}\+")
 

@@ -25,7 +25,8 @@ _NODE = LazyPattern(
     "Node #",
 )
 _DOMAIN = LazyPattern(r"Domain State: (?P<state>[A-Z_]{2,20})", "Domain State: ")
-_ROW = LazyPattern(r"\d{1,5} {2,12}(?:(?:[INRDAC]|![VM]!|\d{1,5}|\.{3}) {0,8}){1,600}|[\d/]{8,10} [\d:.]{8,12}")
+_CELL = r"(?:[INRDAC]|![VM]!|\d{1,5}|\.{3})"
+_ROW = LazyPattern(rf"\d{{1,5}} {{2,12}}{_CELL}(?: {{1,8}}{_CELL}){{0,599}}|[\d/]{{8,10}} [\d:.]{{8,12}}")
 _LEGEND = LazyPattern(r"(?:[INRDAC]|![VM]!) - [A-Z].{4,120}|Nodes From.{1,4000}")
 _MISMATCH = {"!V!": "versions", "!M!": "lists"}
 _ASKED = LazyPattern(r"(?:.{0,80}[#$>] ?)?(?:sudo )?nvidia-imex-ctl (?:.{0,80} )?-q\b.{0,80}", "nvidia-imex-ctl")
@@ -48,11 +49,11 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     apart = dict[str, None]()
     domain, asked = "UP", False
     for found, where in documents(lines, lambda each: "connections" in str(each.get("nodes"))):
-        domain = str(found.get("status", domain))
-        for row in members_of(found["nodes"]).values():
-            node = members_of(row)
-            away += [str(node.get("host"))] if node.get("status") != "READY" else []
-            apart |= _pairs(str(node.get("host")), members_of(node.get("connections")).values())
+        domain = status if isinstance(status := found.get("status"), str) else domain
+        for node in map(members_of, members_of(found["nodes"]).values()):
+            if isinstance(host := node.get("host"), str):
+                away += [host] if node.get("status") != "READY" else []
+                apart |= _pairs(host, members_of(node.get("connections")).values())
         part.lines.update(where)
     for number, text in numbered(lines):
         if match := _OF_IMEX.fullmatch(text):
@@ -100,5 +101,5 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _pairs(node: str, connections: Iterable[Json]) -> dict[str, None]:
     """This node with each that it has no connection to; of one that it never asked nothing is known."""
-    ends = [str(each["host"]) for each in map(members_of, connections) if each.get("status") in _UNCONNECTED]
-    return dict.fromkeys(" and ".join(sorted((node, end))) for end in ends)
+    ends = [each.get("host") for each in map(members_of, connections) if each.get("status") in _UNCONNECTED]
+    return dict.fromkeys(" and ".join(sorted((node, end))) for end in ends if isinstance(end, str))

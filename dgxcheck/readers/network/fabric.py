@@ -240,7 +240,8 @@ _KNOWN_FORMS: Sequence[Form] = (
           LazyPattern(r"-{4,40}|(?:Name|Description|Device|Device type|PCI device|Configurations): {0,60}.{0,200}"
                      r"|[A-Z][A-Z0-9_]{3,60} {1,60}\S.{0,200}|The '\*' shows parameters .{0,100}"), False),
     Form("ethtool", LazyPattern(r"Settings for [\w.-]{1,15}:|NIC statistics:", "Settings for ", "NIC statistics:"),
-         LazyPattern(r"[A-Za-z][\w ./-]{1,60}: {0,20}\S.{0,200}|(?:\d{2,6}base\S{1,40} {0,4}){1,12}|drv probe link"),
+         LazyPattern(r"[A-Za-z][\w ./-]{1,60}: {0,20}\S.{0,200}|drv probe link"
+                     r"|\d{2,6}base\S{1,40}(?: {1,4}\d{2,6}base\S{1,40}){0,11}"),
          instead="ibstat"),
     Form("lshca", LazyPattern(r"Dev {1,10}\| {0,4}Desc {1,60}\|.{1,300}", "Desc"),
          LazyPattern(r"-{20,300}|(?:#\d{1,3} |PCI_addr |[0-9a-f]{4}:[0-9a-f]{2}:).{0,20}\|.{1,300}"), False,
