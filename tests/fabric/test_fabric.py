@@ -13,6 +13,7 @@ from sample import swept
 from wording_rules import broken_rules
 
 from dgxcheck.cli import main
+from dgxcheck.fabric.cabling import Lost, _missing
 from dgxcheck.fabric.finding import FabricFinding
 from dgxcheck.fabric.judge import judge
 from dgxcheck.fabric.model import ANY, fabric_of
@@ -325,6 +326,14 @@ def test_many_cables_of_one_switch_or_system_are_one_finding(lost: list[str], me
     for cables in (None, plan):
         (finding,) = judged(fabric, cables).findings
         assert (finding.message, finding.action[: len(action)]) == (message, action)
+
+
+def test_a_switch_with_one_unknown_place_names_no_ports() -> None:
+    fabric = Fabric("rails", 16)
+    leaf = f"{fabric.guids()['leaf000r5']:016x}"
+    lost = [Lost(f"dgx00{number}", "mlx5_5", (leaf, number), True) for number in (ANY, 1, 2, 3)]
+    (finding,) = _missing(lost, fabric_of([read(fabric.discovered())]))
+    assert finding.message.endswith("mlx5_5 of dgx[000-003]; they belong to leaf000r5")
 
 
 @pytest.mark.parametrize(("systems", "gone", "words"), [
