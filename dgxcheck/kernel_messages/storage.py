@@ -129,7 +129,7 @@ def _stale(lines: Lines) -> Iterator[HostEvent]:
     left: list[HostEvent] = []
     for seconds, message in lines:
         if match := _STALE.match(message):
-            left.append(host_event("array", "md", seconds, message, whole_disk(match["disk"])))
+            left.append(host_event("array", "", seconds, message, whole_disk(match["disk"])))
         elif left and (match := _STARTS.match(message)):
             yield from (replace(event, part=match["array"]) for event in left)
             left = []

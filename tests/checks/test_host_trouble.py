@@ -216,6 +216,9 @@ def test_an_array_that_cannot_go_on_fails(tmp_path: Path) -> None:
     for many, last in ((2, Status.WARN), (3, Status.FAIL)):
         found = findings(tmp_path, "kernel.disk", *dropped[:many])
         assert [each.status for each in found] == [Status.WARN, last]
+    (alone,) = findings(tmp_path, "kernel.disk", dropped[2])
+    assert (alone.subject.name, alone.status) == ("md0", Status.FAIL)
+    assert alone.judgement.message.startswith("this array cannot continue operation")
 
 
 def test_what_is_not_an_io_error_of_a_disk(tmp_path: Path) -> None:
@@ -223,6 +226,9 @@ def test_what_is_not_an_io_error_of_a_disk(tmp_path: Path) -> None:
     (left,) = findings(tmp_path, "kernel.disk", *stale)
     assert left.judgement.message.startswith("its data are older than its array's; md0 dropped it")
     assert "--re-add" in left.judgement.remedy
+    (unknown,) = findings(tmp_path, "kernel.disk", stale[0])
+    assert [each.name for each in unknown.blames] == ["sdc"]
+    assert "dropped" not in unknown.judgement.message
     pool = "WARNING: Pool 'data-1' has encountered an uncorrectable I/O failure and has been suspended."
     (suspended,) = findings(tmp_path, "kernel.file-system", (100.0, pool))
     assert (suspended.subject.name, suspended.status) == ("data-1", Status.FAIL)

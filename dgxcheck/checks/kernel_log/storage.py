@@ -71,11 +71,14 @@ def _is_own(name: str, disks: set[str] | None) -> bool:
 
 def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     """An array without redundancy fails with the first disk that it drops, another one where it says so."""
-    dropped_by = dict.fromkeys(event.part for event in events if event.trouble == "array")
+    arrays = [event for event in events if event.trouble == "array"]
+    dropped_by = dict.fromkeys(event.part for event in arrays if event.part not in ("", event.group))
     failed = [row.name for row in arrays_of(box) if row.name in dropped_by and row.level in ("raid0", "linear")]
     failed += [event.part for event in events if _ENDED in event.line]
     stale = all(_STALE in event.line for event in events)
-    message = "its data are older than its array's" if stale else f"{counted(len(events), 'I/O error')} logged"
+    ended = any(event.part == event.group for event in arrays)
+    message = "this array cannot continue operation" if ended else f"{counted(len(events), 'I/O error')} logged"
+    message = "its data are older than its array's" if stale else message
     if dropped_by:
         message = f"{message}; {', '.join(dropped_by)} dropped it{' and failed' if failed else ''}"
     status, fault = (Status.FAIL, Fault.ARRAY_FAILED) if failed else (Status.WARN, Fault.DISK_ERRORS)
@@ -94,7 +97,7 @@ def blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Componen
         yield host_part(f"RAID controller {at.name}")
         return
     arrays, disk = arrays_of(box), _behind(box, at.name)
-    dropped = [event.part for event in events_of(box.log, "array") if event.group == disk]
+    dropped = [event.part for event in events_of(box.log, "array") if event.group == disk and event.part]
     of = [row.name for row in arrays if not isinstance(row.members, Missing) and _has(row.members, disk)]
     lacking = [row.name for row in arrays if disk in lost_members(box, row)]
     for name in dict.fromkeys((*of, *dropped, *lacking, disk)):
