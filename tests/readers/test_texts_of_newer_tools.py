@@ -3,6 +3,7 @@ step."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from readers_text import results
 
 from dgxcheck.assessment.importing.texts import lines as lines_of
 from dgxcheck.readers.any_text import outputs, unread
+from dgxcheck.readers.benchmarks.gpu_burn import read_memtest
 from dgxcheck.readers.dcgm import diag
 from dgxcheck.readers.layout.undo import undone
 
@@ -458,6 +460,7 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ethtool": (INTERFACE.format("25000baseCR/Full 100000baseCR4/Full", "25000Mb/s"), ("warn port-slow inspect",)),
     "ethtool, good": (INTERFACE.format("25000baseCR/Full 100000baseCR4/Full", "100000Mb/s"), ()),
     "ethtool of a slower switch": (INTERFACE.format("25000baseCR/Full", "25000Mb/s"), ()),
+    "ethtool, no faster mode in common": (INTERFACE.format("10000baseCR/Full 40000baseCR4/Full", "10000Mb/s"), ()),
     "ethtool without the other end": (INTERFACE.format("Not reported", "25000Mb/s"), ()),
     "ethtool without a link": (INTERFACE.format("Not reported", "Unknown!"), ()),
     "grep of rows": (ROWS.format("Yes"), ("fail remap-failed drain",)),
@@ -489,12 +492,14 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "zpool status, good": (POOL.format("ONLINE", "ONLINE", ""), ()),
     "zpool status -x": ("all pools are healthy\n", ()),
     "cuda_memtest": (MEMTEST, ("fail memory-faulty drain",)),
-    "cuda_memtest, good": ("".join(MEMTEST.splitlines(keepends=True)[:2]), ()),
+    "cuda_memtest, good": ("".join(MEMTEST.splitlines(keepends=True)[i] for i in (0, 1, 6)), ()),
     "ibdiagnet of ibutils": (COUNTERS.format("E"), ("warn port-errors inspect",)),
     "ibdiagnet of ibutils, a warning": (COUNTERS.format("W"), ()),
     "ibdiagnet without its summary": (DIAGNOSED, ("warn port-errors inspect",)),
     "lshw": (LSHW.format(" UNCLAIMED", ""), ("fail driver-not-loaded load-module",)),
     "lshw, good": (LSHW.format("", "driver=nvidia "), ()),
+    "lshw, a function of sound without driver": (
+        LSHW.format(" UNCLAIMED", "").replace("3D controller", "Audio device"), ()),
     "lshw, another driver": (LSHW.format("", "driver=nouveau "), ("fail nouveau drain",)),
     "grep of links": (LNKSTA.format(4, "downgraded"), ("warn link-unseen inspect",)),
     "grep of half a link": (LNKSTA.format(8, "downgraded"), ()),
@@ -522,6 +527,16 @@ def test_values_that_grep_chose_are_of_as_many_gpus_as_have_them(tmp_path: Path)
     _, found = of_text(TWO_SLOWED, tmp_path)
     names = {each["subject"]["name"] for each in found["findings"] if each["subject"]["kind"] == "gpu"}
     assert (names, found["causes"][0]["component"]["name"]) == ({"unnamed GPU", "unnamed GPU 2"}, "unnamed GPU 2")
+
+
+@pytest.mark.parametrize(("last", "outcomes"), [
+    ("Test7 [Random blocks]", []), ("Test7 finished in 1.2 seconds", ["pass"]),
+    ("ERROR: CUDA error: misaligned address, line 9", ["unknown"]),
+])  # fmt: skip
+def test_a_test_of_memory_passes_once_it_is_finished(last: str, outcomes: list[str]) -> None:
+    head, *_ = MEMTEST.splitlines()
+    (*found,) = read_memtest((head, head.replace(head.partition("]:")[2], last)))
+    assert re.findall("'outcome': '([a-z]+)'", str(found)) == outcomes
 
 
 def test_errors_of_memory_that_may_be_old_are_not_new_ones(tmp_path: Path) -> None:

@@ -200,20 +200,27 @@ _OF_MEMTEST = LazyPattern(
     r"(?P<errors>\d{1,10}) errors found in block)?.{0,1000})",
     "]:",
 )
-_TEST = LazyPattern(r"Test\d{1,2} (?:\[.{4,80}\]|finished in [\d.]{1,12} seconds)", "Test")
+_TEST_FINISHED = LazyPattern(r"Test\d{1,2} finished in [\d.]{1,12} seconds", "Test")
+_BROKE = LazyPattern(r"ERROR: CUDA error.{0,300}", "ERROR: CUDA error")
 
 
 def read_memtest(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Errors of memory by GPU (https://github.com/ComputationalRadiationPhysics/cuda_memtest, tests.cu)."""
     part = ToolPart(MEMTEST_TOOL)
     errors: dict[int, int] = {}
+    broke = set[int]()
     for row in part.matches(_OF_MEMTEST, numbered(lines)):
-        if (index := gpu(row["gpu"])) is not None and (row["errors"] or _TEST.fullmatch(row["text"])):
+        if (index := gpu(row["gpu"])) is not None and (row["errors"] or _TEST_FINISHED.fullmatch(row["text"])):
             errors[index] = errors.get(index, 0) + int(row["errors"] or 0)
+        elif index is not None and _BROKE.fullmatch(row["text"]):
+            broke.add(index)
+    for index in broke - {index for index, many in errors.items() if many}:
+        errors.pop(index, None)
+        part.add(f"GPU{index}", "memory", "unknown", Fault.TEST_FAILED, "an error of CUDA ended the test")
     for index, many in errors.items():
         text = f"errors of memory: {many}" if many else ""
         part.add(f"GPU{index}", "memory", "fail" if many else "pass", Fault.MEMORY_FAULTY if many else None, text)
-    return part.imported() if errors else ()
+    return part.imported() if errors or broke else ()
 
 
 def _judge_rates(reports: Reports, rates: Mapping[int, float], throttled: Mapping[int, FaultKind | None]) -> None:

@@ -207,7 +207,7 @@ def read_lshw(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             driver = _DRIVER.fullmatch(node.get("configuration", ""))
             used = f"driver in use: {driver['name']}" if driver else "modules: " if "UNCLAIMED" in node["state"] else ""
             found[bdf] = replace(shown, details=(f"Kernel {used}",) if used else ())
-            if shown.vendor == _NVIDIA and "UNCLAIMED" in node["state"]:
+            if (shown.vendor, (shown.class_code or 0) >> 8, used) == (_NVIDIA, DISPLAY, "modules: "):
                 unclaimed.add(HOST, "driver", "fail", Fault.DRIVER_NOT_LOADED, "no driver holds any GPU (UNCLAIMED)")
     held = any(each.vendor == _NVIDIA and "in use" in "".join(each.details) for each in found.values())
     alone = {} if held else unclaimed.facts()

@@ -283,6 +283,7 @@ def read_ibdev2netdev(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 ETHTOOL = "ethtool"
+_PARTNER = "Link partner advertised"
 _OF_INTERFACE = LazyPattern(
     r"Settings for (?P<name>[\w.-]{1,15}):|Speed: (?P<speed>\d{2,6})Mb/s"
     r"|(?:(?P<whose>Advertised|Link partner advertised) link modes: {1,8})?"
@@ -295,18 +296,18 @@ def read_ethtool(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Links slower than the fastest mode that both ends advertise; what one end offers alone is no fault."""
     part = ToolPart(ETHTOOL)
     name = whose = ""
-    most: dict[str, int] = {}
+    rates: dict[str, set[int]] = {}
     for number, text in numbered(lines):
         if (row := _OF_INTERFACE.fullmatch(text)) is None or not (name or row["name"]):
             continue
         part.lines.add(number)
         if row["name"]:
-            name, whose, most = row["name"], "", {}
+            name, whose, rates = row["name"], "", {}
         elif row["modes"] or row["other"]:
             whose = row["whose"] or row["other"] or whose
-            modes = [int(mode.partition("base")[0]) for mode in (row["modes"] or "").split()]
-            most[whose] = max([*modes, most.get(whose, 0)])
-        elif (both := min(most.get("Advertised", 0), most.get("Link partner advertised", 0))) > int(row["speed"]):
+            modes = (row["modes"] or "").split()
+            rates.setdefault(whose, set()).update(int(mode.partition("base")[0]) for mode in modes)
+        elif (both := max(rates.get("Advertised", set()) & rates.get(_PARTNER, set()), default=0)) > int(row["speed"]):
             text = f"the link runs at {int(row['speed']) / 1000:g} Gbit/s, both ends advertise {both / 1000:g}"
             part.add(name, "speed", "warn", Fault.PORT_SLOW, text)
     return part.imported(sound="links")
