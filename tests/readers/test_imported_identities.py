@@ -119,3 +119,42 @@ def test_no_identity_of_a_pasted_text_is_written(seed: int, tmp_path: Path, caps
     run(capsys, "import", str(file), "-o", str(out))
     assert json.loads(out.read_text())["facts"]
     assert found_in(out, some) == []
+
+
+ZPOOL = """\
+  pool: orionpool
+ state: DEGRADED
+config:
+
+\tNAME                        STATE     READ WRITE CKSUM
+\torionpool                   DEGRADED     0     0     0
+\t  mirror-0                  DEGRADED     0     0     0
+\t    nvme3n1                 REMOVED      0     0     0
+\t    nvme-SAMSUNG_MZQL_S64GNE0R123456  FAULTED     0     0     0
+\t    12345678901234567890    UNAVAIL      0     0     0  was /dev/disk/by-id/ata-WD_WX41A2345678-part1
+\t    wwn-0x5000c500a1b2c3d4  OFFLINE      0     0     0
+"""
+IMEX = """\
+Node #0   * 203.0.113.77 *    - READY                - Version: 570.133.20
+Node #1   - trayalpha17       - {}                - Version: 570.133.20
+
+ Nodes From\\To  0   1
+       0        C   D
+       1        D   C
+"""
+SUSPENDED = "WARNING: Pool 'orionpool' has encountered an uncorrectable I/O failure and has been suspended."
+
+
+@pytest.mark.parametrize(("text", "stays"), [
+    (ZPOOL, "nvme3n1 is REMOVED"), (IMEX.format("READY"), "nodes not connected"), (IMEX.format("DOWN"), "not ready: 1"),
+    (f"[  101.500000] {SUSPENDED}\n", "WARNING: Pool 'pool-"),
+])  # fmt: skip
+def test_no_name_of_a_pool_its_disks_and_nodes_is_written(
+    text: str, stays: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.txt").write_text(text)
+    run(capsys, "record", str(tmp_path / "out.json"), "--from", str(tmp_path / "a.txt"))
+    written = (tmp_path / "out.json").read_text()
+    names = ("orionpool", "S64GNE0R123456", "12345678901234567890", "WX41A2345678", "5000c500a1b2c3d4", "trayalpha17")
+    assert [name for name in (*names, *ADDRESSES) if name in written] == []
+    assert stays in written

@@ -43,6 +43,15 @@ _LOGGED = LazyPattern(
     r"(?<=;)[\w.-]{1,32} [0-9a-f:]{7,13}\.[0-7] (?P<name>[^\s:;()]{1,15})(?: \([a-z]{1,20}\))?: "
     r"|: renamed from (?P<old>[^\s:;()]{1,15})(?: \(|$)"
 )
+_PLAIN_DISK = r"(?:it|sd[a-z]{1,4}\d{0,3}|nvme\d{1,4}n\d{1,4}(?:p\d{1,3})?)(?:[ ,]|$)"
+_REPORTED = {
+    "zpool": LazyPattern(r"^pool (?P<pool>[\w.:-]{1,255})(?=: )"
+                         rf"|(?:: |, |/)(?P<disk>(?!{_PLAIN_DISK})[^\s/,]{{1,250}})(?= is [A-Z]|,|$| ?\.\.$)"),
+    "imex": LazyPattern(r"(?:: (?:\d{1,5} \()?|, | and )(?P<host>(?![\d.]+(?:[,) ]|$)|\S{0,253}:)[\w.-]{1,253})"
+                        r"(?= and |[,)]|$)"),
+}  # fmt: skip
+"""By tool, names in its reports; those of disks in ``/dev/disk/by-id`` hold serial numbers (udev)."""
+_SUSPENDED = LazyPattern(r"WARNING: Pool '(?P<pool>[\w .:-]{1,255})' has encountered", "WARNING: Pool '")
 
 
 class DeviceNames:
@@ -66,6 +75,11 @@ class DeviceNames:
                 elif key.startswith("kmsg ") and isinstance(fact, str):
                     for match in _LOGGED.finditer(fact):
                         self._learn("net", match["name"] or match["old"])
+                    for match in _SUSPENDED.finditer(fact):
+                        self._learn("pool", match["pool"])
+                elif key.startswith("stated report ") and isinstance(fact, dict) and fact.get("tool") in _REPORTED:
+                    for match in _REPORTED[str(fact["tool"])].finditer(str(fact.get("text"))):
+                        self._learn(str(match.lastgroup), match[str(match.lastgroup)])
         self._files = {folder: _ranked(names) for folder, names in folders.items()}
         lines = sorted((name for name in self._chosen if not is_word(name)), key=len, reverse=True)
         chosen = "|".join(map(re.escape, lines)) or "(?!)"
@@ -104,7 +118,7 @@ class DeviceNames:
                 self._learn(subject, base)
                 self._chosen[name] = f"{self.name(base)}.{vlan}"
             else:
-                self._chosen[name] = self._pseudonyms.named(_KINDS[subject], name)
+                self._chosen[name] = self._pseudonyms.named(_KINDS.get(subject, subject), name)
 
     def _of_address(self, text: str) -> str:
         return _OF_ADDRESS.sub(lambda match: match["made"] + self._pseudonyms.identity(match["address"], True), text)
