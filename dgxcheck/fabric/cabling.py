@@ -219,13 +219,14 @@ def _missing(lost: Sequence[Lost], fabric: Fabric) -> Iterator[FabricFinding]:
         )  # fmt: skip
     for each in left:
         place, state = fabric.shown(each.home), "has no link" if each.seen else "is not in the fabric"
-        enabled = each.home not in fabric.disabled
+        ends = each.home, *(port for port in fabric.disabled if fabric.shown(port) == each.shown)
+        enabled = fabric.disabled.isdisjoint(ends)
         yield FabricFinding(
             fault=Fault.CABLE_MISSING, status="fail", ends=(each.shown, place), moves=(),
             plugs=(each.home,) if enabled else (),
             message=f"{each.shown} {state}; it belongs to {place}{_occupied(each.home, fabric)}"
-            f"{'' if enabled else ', which is disabled'}",
-            action=relinking(f"the cable from {each.shown} to {place}", [each.home], fabric),
+            f"{'' if enabled else '; a port is disabled'}",
+            action=relinking(f"the cable from {each.shown} to {place}", ends, fabric),
         )  # fmt: skip
 
 

@@ -58,6 +58,15 @@ def test_a_port_that_was_disabled_is_no_bad_cable(row: str, action: str) -> None
     assert finding.action.startswith(action)
 
 
+def test_an_adapter_whose_port_was_disabled() -> None:
+    fabric = Fabric("rails", 16)
+    head = f"CA: dgx003 mlx5_0:\n{fabric.guids()['dgx003 mlx5_0']:#018x}"
+    rows = read(f'{head} 7 1[  ] ==(                Down/Disabled)==>             [  ] "" ( )\n')
+    del fabric.up["dgx003 mlx5_0", 1]
+    findings = judge(fabric_of([read(fabric.discovered()), rows])).findings
+    assert [each.action.split(" and why")[0] for each in findings] == ["look up who disabled dgx003 mlx5_0"]
+
+
 def test_an_uplink_whose_port_was_disabled() -> None:
     """Of two that are lacking the other one is a cable still; one that another text has up is enabled again."""
     fabric = Fabric("fat", 40)
