@@ -22,7 +22,7 @@ from dgxcheck.diagnosis.preserve import preserve_evidence
 from dgxcheck.diagnosis.set_cover import set_cover
 from dgxcheck.diagnosis.shared_by_many import with_places
 from dgxcheck.facts.bdf import card_of
-from dgxcheck.facts.faults import DEVICE_ABSENT, DEVICE_DEAD, GPU_DEAD, Fault
+from dgxcheck.facts.faults import DEVICE_ABSENT, GPU_DEAD, SILENT, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
@@ -173,7 +173,7 @@ def _inner(components: Sequence[Component]) -> list[Component]:
 
 
 def _is_dead(finding: Finding) -> bool:
-    return finding.judgement.fault in DEVICE_DEAD or finding.judgement.fault is Fault.UNPLUGGED
+    return finding.judgement.fault in SILENT
 
 
 def _attribute(key: str, components: Collection[Key], causes: Causes, by_device: bool = False) -> None:

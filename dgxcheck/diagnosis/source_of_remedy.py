@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import Component
+from dgxcheck.components.containment import OF_SLOT
 from dgxcheck.diagnosis.escalation import OF_COMPONENT
-from dgxcheck.facts.faults import DEVICE_DEAD, MODULES_REFUSED, Fault
+from dgxcheck.facts.faults import DEVICE_DEAD, MODULES_REFUSED, SILENT, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 
 _SAY_WHY = frozenset(
@@ -35,7 +36,7 @@ def remedy_finding(component: Component, explained: Sequence[Finding], looks: bo
         acts = looks and not inspects(finding.judgement.fault)
         says_why = finding.judgement.fault in _SAY_WHY
         dead = finding.judgement.fault in DEVICE_DEAD
-        whole = (dead and not component.part) or finding.judgement.fault is Fault.UNPLUGGED
+        whole = finding.judgement.fault in SILENT and component.part in ("", OF_SLOT)
         itself = whole and finding.subject.bdf == component.bdf
         indirect = dead or finding.witness == "log"
         elsewhere = not finding.blames or finding.blames[0].key != component.key

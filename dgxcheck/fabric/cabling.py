@@ -18,14 +18,14 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered
 
-_COUNTED = "counts its adapters otherwise than its fellows, as where one is gone (lspci, ibstat),"
+_COUNTED = "numbers its adapters otherwise than other systems, as where one is gone (lspci, ibstat),"
 _MOST = 8
 """Ends and places of one finding that are named: a system has as many adapters."""
 _OF_HOST = "the adapters that it has (lspci) and the state of their ports (ibstat)"
 _OF_SWITCH = "the state of these ports and of their transceivers"
 
 
-class Lost(Record, kw_only=False):
+class _Lost(Record, kw_only=False):
     """A cable that one end of has no link."""
 
     node: str
@@ -48,7 +48,7 @@ def as_most_have(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -
     named = {(adapter.host, adapter.name): adapter.guid for adapter in fabric.adapters.values() if adapter.name}
     homes: dict[Port, Port] = {}
     hidden = _hidden(fabric)
-    lost: list[Lost] = []
+    lost: list[_Lost] = []
     usual = {host: scheme.adapters for scheme in intent.schemes for host in scheme.systems}
     belong = Counter((host, home[0]) for (host, name), home in intent.homes.items() if name in usual[host])
     here = Counter((host, place[0]) for host, own in places.items() for name, place in own.items()
@@ -59,7 +59,7 @@ def as_most_have(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -
         if end is not None:
             homes[end] = home
         elif home not in hidden and here[plug[0], home[0]] < belong[plug[0], home[0]]:  # else one of another name is
-            lost.append(Lost(*plug, home, plug in named))
+            lost.append(_Lost(*plug, home, plug in named))
     unplaced = [*_unplaced(fabric, intent, places)]
     yield from unplaced
     yield from (_disputed(each) for each in intent.disputes if not (each.absent and fabric.nameless))
@@ -151,15 +151,15 @@ def as_planned(fabric: Fabric, tiers: Tiers, places: Places, planned: Planned) -
     found = exchanges(current, {end: home for end, home in planned.homes.items() if end in current})
     moved = {port for moves in found for move in moves for port in (move.of, move.source)}
     hidden = _hidden(fabric)
-    lost = [Lost(node, fabric.shown(end).removeprefix(f"{node} "), home, True) for end, home in planned.homes.items()
+    lost = [_Lost(node, fabric.shown(end).removeprefix(f"{node} "), home, True) for end, home in planned.homes.items()
             for node in (fabric.node(end),)
             if end not in current and not {end, home} & (moved | hidden)]  # fmt: skip
-    lost += [Lost(*plug, home, False) for plug, home in planned.unseen.items() if home not in hidden]
+    lost += [_Lost(*plug, home, False) for plug, home in planned.unseen.items() if home not in hidden]
     yield from _elsewhere(found, lost, fabric, tiers, places)
 
 
 def _elsewhere(
-    found: Sequence[tuple[Move, ...]], lost: Sequence[Lost], fabric: Fabric, tiers: Tiers, places: Places
+    found: Sequence[tuple[Move, ...]], lost: Sequence[_Lost], fabric: Fabric, tiers: Tiers, places: Places
 ) -> Iterator[FabricFinding]:  # fmt: skip
     """Where most plugs of one system, or of two of a kind, are in each other's places, a name is likelier wrong; so too
     where another adapter of the system is in the place of one that is missed: it is called so now."""
@@ -188,7 +188,7 @@ def _elsewhere(
             else:
                 where = "in the places of its other cables"
                 of_host = fabric.node(own[0].of) in nodes and own[0].of[0] in fabric.adapters
-                why = _COUNTED if of_host else "counts its ports otherwise than its fellows,"
+                why = _COUNTED if of_host else "numbers its ports otherwise than other switches,"
             steps = [f"{fabric.shown(move.of)} to {fabric.shown(move.target)}" for move in own]
             yield FabricFinding(
                 fault=Fault.CABLE_SWAPPED, status="warn", moves=(),
@@ -201,7 +201,7 @@ def _elsewhere(
     yield from _missing(lost, fabric)
 
 
-def _missing(lost: Sequence[Lost], fabric: Fabric) -> Iterator[FabricFinding]:
+def _missing(lost: Sequence[_Lost], fabric: Fabric) -> Iterator[FabricFinding]:
     """Many of one switch or system have a reason there, and are one finding."""
     left = dict.fromkeys(lost)
     for node, own in at_one(left, lambda each: (each.node, fabric.switch(each.home[0]))):
@@ -217,9 +217,10 @@ def _missing(lost: Sequence[Lost], fabric: Fabric) -> Iterator[FabricFinding]:
             action=f"look at {node} for {_OF_HOST if of_host else _OF_SWITCH}, then for what these cables share,"
             " before one is reseated",
         )  # fmt: skip
+    shut = gathered((fabric.shown(port), port) for port in fabric.disabled)
     for each in left:
         place, state = fabric.shown(each.home), "has no link" if each.seen else "is not in the fabric"
-        ends = each.home, *(port for port in fabric.disabled if fabric.shown(port) == each.shown)
+        ends = each.home, *shut.get(each.shown, ())
         enabled = fabric.disabled.isdisjoint(ends)
         yield FabricFinding(
             fault=Fault.CABLE_MISSING, status="fail", ends=(each.shown, place), moves=(),

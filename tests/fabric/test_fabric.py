@@ -13,7 +13,7 @@ from sample import swept
 from wording_rules import broken_rules
 
 from dgxcheck.cli import main
-from dgxcheck.fabric.cabling import Lost, _missing
+from dgxcheck.fabric.cabling import _Lost, _missing
 from dgxcheck.fabric.finding import FabricFinding
 from dgxcheck.fabric.judge import judge
 from dgxcheck.fabric.model import ANY, fabric_of
@@ -131,10 +131,10 @@ def test_two_swaps_are_told_as_they_are_done() -> None:
     # mlx5_2 is gone, and the driver counts those behind it from there
     ({f"dgx005 mlx5_{rail}": f"dgx005 mlx5_{rail - (rail > 2)}" if rail != 2 else "" for rail in range(8)}, False,
      "dgx005: 5 of 7 cables in the places of its other cables, and dgx005 mlx5_7 has no link",
-     "look whether dgx005 counts its adapters otherwise than its fellows"),
+     "look whether dgx005 numbers its adapters otherwise than other systems"),
     ({"dgx005 mlx5_6": "", "dgx005 mlx5_7": "dgx005 mlx5_6"}, True,
      "dgx005: 1 of 7 cables in the places of its other cables, and dgx005 mlx5_7 has no link",
-     "look whether dgx005 counts its"),
+     "look whether dgx005 numbers its"),
     ({f"dgx{a:03} mlx5_{rail}": f"dgx{11 - a:03} mlx5_{rail}" for a in (5, 6) for rail in range(8)}, True,
      "dgx005 and dgx006: 16 of 16 cables in each other's places", "look whether dgx005 and dgx006 have each"),
     ({f"leaf000r{a}": f"leaf000r{3 - a}" for a in (1, 2)}, True,
@@ -331,7 +331,7 @@ def test_many_cables_of_one_switch_or_system_are_one_finding(lost: list[str], me
 def test_a_switch_with_one_unknown_place_names_no_ports() -> None:
     fabric = Fabric("rails", 16)
     leaf = f"{fabric.guids()['leaf000r5']:016x}"
-    lost = [Lost(f"dgx00{number}", "mlx5_5", (leaf, number), True) for number in (ANY, 1, 2, 3)]
+    lost = [_Lost(f"dgx00{number}", "mlx5_5", (leaf, number), True) for number in (ANY, 1, 2, 3)]
     (finding,) = _missing(lost, fabric_of([read(fabric.discovered())]))
     assert finding.message.endswith("mlx5_5 of dgx[000-003]; they belong to leaf000r5")
 

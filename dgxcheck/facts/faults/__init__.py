@@ -28,6 +28,8 @@ GPU_DEAD = frozenset({
 })  # fmt: skip
 DEVICE_DEAD = GPU_DEAD | {Fault.HCA_NOT_STARTED, Fault.HCA_UNRESPONSIVE, Fault.HCA_LOST}
 """The device as a whole does not work: nothing resets it, and what else is wrong with it follows from that."""
+SILENT = DEVICE_DEAD | {Fault.UNPLUGGED}
+"""The same, whatever the device is: an Ethernet adapter, the controller of a disk."""
 UNRESPONSIVE = DEVICE_DEAD | {Fault.NVSWITCH_MISSING}
 """Of one device: it answers nothing."""
 DEVICE_ABSENT = frozenset({Fault.GPU_MISSING, Fault.HCA_MISSING})
