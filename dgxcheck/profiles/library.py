@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from dgxcheck import package_files
-from dgxcheck.facts.missing import BadInput, Missing, did_you_mean
+from dgxcheck.facts.missing import BadInput, Missing, did_you_mean, rows
 from dgxcheck.facts.nvml.gpu import vgpus
 from dgxcheck.profiles.model import Board, Profile, SelectedProfile
 from dgxcheck.profiles.parse import Boards, profile
@@ -83,13 +83,24 @@ def select(name: str, box: Snapshot, topology: Topology) -> SelectedProfile | No
     if name != "auto":
         return SelectedProfile(profile=by_name(name), how="named")
     shares = vgpus(box.gpu, box.gpu_board)
-    models = Counter(id for gpu in topology.gpus if gpu.bdf not in shares and (id := board_id(gpu)))
+    models = Counter(id for gpu in topology.gpus if gpu.bdf not in shares and (id := _model(gpu, box)))
     model = models.most_common(1)[0][0] if models else ""
     of_model = [name for name in names() if model in _documents()[name].get("boards", ())]
     if of_product := [name for name in names() if _is_product(_documents()[name].get("products", ()), box)]:
         best = next((name for name in of_product if name in of_model), of_product[0])
         return SelectedProfile(profile=_shipped(best), how="product")
     return SelectedProfile(profile=_shipped(of_model[0]), how="gpus") if of_model else None
+
+
+def _model(gpu: Device, box: Snapshot) -> str:
+    """``vendor:device`` of a GPU; in an imported text that of the shipped board with the name that NVML or CUDA has."""
+    if id := board_id(gpu) or nvml_board_id(gpu, box):
+        return id
+    listed = [row.name for row in box.listed_gpus if row.bdf == gpu.bdf]
+    printed = [row.more.get("name") for row in rows(box.measurement)
+               if row.kind == "device" and row.more.get("bdf") == gpu.bdf]  # fmt: skip
+    names = {name.removeprefix("NVIDIA ") for name in (*listed, *printed) if isinstance(name, str)}
+    return next((id for id, board in _documents()[_BOARDS]["boards"].items() if board["name"] in names), "")
 
 
 def _is_product(products: Iterable[str], box: Snapshot) -> bool:
@@ -116,3 +127,9 @@ def _shipped(name: str) -> Profile:
 def board_id(gpu: Device) -> str:
     """``vendor:device`` of a GPU on the PCI tree (``10de:1db1``); empty where unknown."""
     return "" if gpu.function is None else gpu.function.ids
+
+
+def nvml_board_id(gpu: Device, box: Snapshot) -> str:
+    """``vendor:device`` of a GPU as NVML has it; empty where unknown."""
+    number = next((row.pci_device_id for row in rows(box.gpu_board) if row.bdf == gpu.bdf), None)
+    return f"{number & 0xFFFF:04x}:{number >> 16:04x}" if isinstance(number, int) else ""

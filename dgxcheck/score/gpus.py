@@ -16,7 +16,6 @@ from dgxcheck.facts.ids import MIB, OF_THE_KERNEL
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.nvml.nvlink import NvLink
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.profiles.library import board_id
 from dgxcheck.profiles.model import OF_THE_GPUS, Board, Number, SelectedProfile
 from dgxcheck.score.expectation import Area, Expectation
 from dgxcheck.topology.model import Device
@@ -152,7 +151,7 @@ def _links_of(box: Box, gpu: Device) -> tuple[NvLink, ...] | Missing:
 
 def known_model(box: Box, gpu: Device) -> int | Missing:
     """1 if it is a model of the reference machine, else 0."""
-    if not (id := board_id(gpu)):
+    if not (id := box.board_id(gpu)):
         return Missing(Gap.ABSENT, str(gpu.bdf), "PCI vendor or device id unknown")
     return int(box.choice is not None and id in box.choice.profile.boards)
 

@@ -173,6 +173,35 @@ def test_without_a_product_name_the_gpus_tell(tmp_path: Path) -> None:
     assert choice(changed(tmp_path, {PRODUCT: {"missing": "denied"}})) == ("dgx-1-v100", "gpus")
 
 
+RANKS = "# Using devices\n" + "".join(
+    f"#  Rank {rank:2} Group  0 Pid 12345 on node1 device {rank:2} [0x{16 + rank:x}] {{0}}\n" for rank in range(8)
+)
+SIZES = (
+    "#       size       count   type redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"
+    "  8589934592  2147483648  float   sum      -1    62000  138.55  242.46      0    62001  138.54  242.45      0\n"
+)
+CSV = "index, pci.bus_id, {}\n0, 00000000:07:00.0, {}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "due"),
+    [
+        (RANKS.format("NVIDIA H100 80GB HBM3") + SIZES, ("dgx-h100", "warn")),
+        (RANKS.format("NVIDIA A100-SXM4-80GB") + SIZES, ("dgx-a100-80", "pass")),
+        (RANKS.format("NVIDIA H100 PCIe") + SIZES, ("", "pass")),
+        (CSV.format("name", "NVIDIA B200"), ("dgx-b200", "skip")),
+        (CSV.format("pci.device_id", "0x290110DE"), ("dgx-b200", "skip")),
+    ],
+)
+def test_the_gpus_of_a_text_tell_by_name_and_number(tmp_path: Path, text: str, due: tuple[str, str]) -> None:
+    """NVSwitches that no output lists are not missing, whatever machine is named."""
+    (file := tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    found, named = (assess(str(file), Request(profile=name)) for name in ("auto", "dgx-h100"))
+    (rate,) = [each.judgement.status.value for each in found.findings if each.id == "measure.collective"]
+    assert ("" if found.choice is None else found.choice.profile.name, rate) == due
+    assert [each.judgement.status for each in named.findings if each.id == "nvlink.nvswitches"] == [Status.SKIP]
+
+
 def test_counts_exclude_no_profile(tmp_path: Path) -> None:
     assert choice("dgx-1-v100-gpu-lost") == ("dgx-1-v100", "product")
 

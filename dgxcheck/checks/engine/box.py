@@ -16,7 +16,7 @@ from dgxcheck.facts.kernel_log import NO_LOG, KernelLog
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvml.gpu import Nvml, vgpus
 from dgxcheck.facts.record import Record, remembered, replace
-from dgxcheck.profiles.library import board_id
+from dgxcheck.profiles.library import board_id, nvml_board_id
 from dgxcheck.profiles.model import Board, Number, SelectedProfile
 from dgxcheck.settings import Settings
 from dgxcheck.survey import Snapshot
@@ -154,12 +154,7 @@ class Box(Record):
 
     def board_id(self, gpu: Device) -> str:
         """``10de:1db1``; empty where a text names the model alone."""
-        return board_id(gpu) or self._nvml_board_id(gpu)
-
-    def _nvml_board_id(self, gpu: Device) -> str:
-        board = self.gpu(gpu).board
-        number = board if isinstance(board, Missing) else board.pci_device_id
-        return "" if isinstance(number, Missing) else f"{number & 0xFFFF:04x}:{number >> 16:04x}"
+        return board_id(gpu) or nvml_board_id(gpu, self.snapshot)
 
     def _board_by_name(self, gpu: Device) -> Board | None:
         """For a GPU without a known PCI id: by NVML's name."""

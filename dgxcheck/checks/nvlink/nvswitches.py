@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, of_gaps, skip
-from dgxcheck.checks.engine.host_limits import in_container
+from dgxcheck.checks.engine.host_limits import gpus_hidden, in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import lost_nvswitches, missing_nvswitches, off_the_bus
@@ -27,6 +27,8 @@ def _number(box: Box) -> Judgement:
     need(box.snapshot.pci)
     if guest(box) is not None or in_container(box):
         return skip("not-visible", "a guest or container sees only the NVSwitches assigned to it")
+    if hidden := gpus_hidden(box):
+        return skip("not-visible", hidden)
     present, expected = nvswitches(box), _expected(box)
     lost = missing_nvswitches(box)
     if expected is None and not lost:
