@@ -24,6 +24,7 @@ WARNED = {
     "a100-sxm4-40gb-mig-vm-510.xml": {"driver.persistence": 1},
     "a100-sxm4-80gb-mig-500w-535.xml": {"driver.persistence": 1},
     "b200-8x-580.xml": {"driver.persistence": 8},
+    "dgx1-v100-32gb-470-163w-table-head.txt": {"power.limit": 2},
     "k80-4x-azure-430.xml": {"driver.persistence": 4, "ecc.retired-pages": 2},  # a double-bit page each
     "k80-4x-sdu-367-head.txt": {"driver.persistence": 1},
     "k80-4x-sdu-367-table.txt": {"driver.persistence": 4},

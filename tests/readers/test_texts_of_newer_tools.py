@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from judging import of_text
 from readers_text import results
+from smi_texts import TABLE
 
 from dgxcheck.assessment.importing.texts import lines as lines_of
 from dgxcheck.readers.any_text import outputs, unread
@@ -382,6 +383,10 @@ MODULES = """\
 \tKernel driver in use: nvidia
 \tKernel modules: nvidiafb, nouveau, nvidia_drm, nvidia
 """
+CAPPED = (
+    TABLE.partition("|   1  ")[0].replace("Example SXM2-16GB ", "Tesla V100-SXM2...")
+    .replace("/ 163W", "/ {}W").replace("/ 32510MiB", "/ {}MiB")
+)  # fmt: skip
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvidia-smi -q of a GPU to be reset": (TO_RESET, ("fail reset-required drain",)),
     "the same without the action": (TO_RESET.replace("GPU Recovery", "Other"),
@@ -487,6 +492,9 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvidia-smi, a cell": (CELL.format("GPU requires reset"), ("fail reset-required drain",)),
     "nvidia-smi, a cell of a GPU that is gone": (CELL.format("GPU is lost"), ("fail gpu-lost drain",)),
     "nvidia-smi, a good cell": (CELL.format("0"), ()),
+    "nvidia-smi, names that are cut": (CAPPED.format(163, 32510), ("warn power-capped change-setting",)),
+    "nvidia-smi, names that are cut, good": (CAPPED.format(300, 32510), ()),
+    "nvidia-smi, names that are cut, of no known size": (CAPPED.format(163, 24000), ()),
     "zpool status": (POOL.format("DEGRADED", "FAULTED", "too many errors"), ("warn disk inspect",)),
     "zpool status of a pool that is gone": (POOL.format("SUSPENDED", "REMOVED", ""), ("fail array-failed inspect",)),
     "zpool status, good": (POOL.format("ONLINE", "ONLINE", ""), ()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.checks.engine.blame import component_of, host_if_all, part
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check, per_gpu, per_listed_gpu
-from dgxcheck.checks.engine.finding import Judgement, Status, answered, as_evidence, given, judged, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, answered, as_evidence, given, judged, skip
 from dgxcheck.checks.engine.growth import COUNTER_RESET, NO_EARLIER_READING, counter_growth
 from dgxcheck.checks.gpu.beside_siblings import POWER_CAP
 from dgxcheck.checks.gpu.clocks import BRAKE, percent_of_time
@@ -40,16 +40,23 @@ def limit(box: Box, power: GpuPower) -> Judgement | Missing:
     board's number
 
     The enforced power limit against the board's default, in W; of a text without it the one that is set. The default
-    itself against that of the model.
+    itself against that of the model; in a text without it the limit.
     """
     enforced, function = power.enforced_limit_mw, "nvmlDeviceGetEnforcedPowerLimit"
     if isinstance(enforced, Missing) and enforced.gap is Gap.UNRECORDED and not isinstance(power.limit_mw, Missing):
         enforced, function = power.limit_mw, "nvmlDeviceGetPowerManagementLimit"
-    limit, default = need(enforced), need(power.default_limit_mw)
-    evidence = (
-        answered(limit, function, power.bdf),
-        answered(default, "nvmlDeviceGetPowerManagementDefaultLimit", power.bdf),
-    )
+    gpu = box.topology.device(power.bdf)
+    board = None if gpu is None else box.board(gpu)
+    usual = None if board is None else board.numbers.get("power_limit")
+    of_model = "" if board is None or usual is None else f"{usual.value:g} W of this model ({board.name})"
+    least = 0.0 if usual is None else usual.value * 1000 * (100 - box.settings.limit("power.limit")) / 100
+    limit, default = need(enforced), power.default_limit_mw
+    evidence: tuple[Evidence, ...] = (answered(limit, function, power.bdf),)
+    if usual is not None and isinstance(default, Missing) and default.gap is Gap.UNRECORDED and limit > 0:
+        message, watts = f"power limit {limit / 1000:g} W, {of_model}", (limit / 1000, float(usual.value), "W")
+        return judged(Fault.POWER_CAPPED, message, *watts, evidence, warns=limit < least)
+    default = need(default)
+    evidence = (*evidence, answered(default, "nvmlDeviceGetPowerManagementDefaultLimit", power.bdf))
     if limit <= 0 or default <= 0:
         return Missing(Gap.GARBLED, evidence[0 if limit <= 0 else 1].where, "a power limit of 0 W is not valid")
     message = f"power limit {limit / 1000:g} W, default {default / 1000:g} W"
@@ -57,14 +64,10 @@ def limit(box: Box, power: GpuPower) -> Judgement | Missing:
     if low and isinstance(power.limit_mw, int) and power.limit_mw >= default:
         message, remedy = f"{message}, which is set: another limit applies", _ELSEWHERE
     watts = (limit / 1000, default / 1000, "W")
-    gpu = box.topology.device(power.bdf)
-    board = None if gpu is None else box.board(gpu)
-    usual = None if board is None else board.numbers.get("power_limit")
-    percent = 100 - box.settings.limit("power.limit")
-    if not low and board is not None and usual is not None and default < usual.value * 1000 * percent / 100:
-        message = f"default power limit {default / 1000:g} W, {usual.value:g} W of this model ({board.name})"
-        of_model = (default / 1000, usual.value, "W")
-        return Judgement(Status.WARN, message, *of_model, evidence, fault=Fault.POWER_LIMITED, remedy=_OF_BOARD)
+    if not low and usual is not None and default < least:
+        watts = (default / 1000, float(usual.value), "W")
+        message = f"default power limit {default / 1000:g} W, {of_model}"
+        return Judgement(Status.WARN, message, *watts, evidence, fault=Fault.POWER_LIMITED, remedy=_OF_BOARD)
     return judged(Fault.POWER_CAPPED, message, *watts, evidence, warns=low, remedy=remedy)
 
 

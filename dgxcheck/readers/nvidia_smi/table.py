@@ -3,7 +3,8 @@
 The table that ``nvidia-smi`` without options prints, of every driver: two or three rows for each GPU.
 
 Cells are what stands between bars, however wide: R545 made the columns wider, R450 added MIG. A cell without its right
-bar is cut. Long names are cut by nvidia-smi itself (``Tesla V100-SXM2...``): such a name is left out.
+bar is cut. Long names are cut by nvidia-smi itself (``Tesla V100-SXM2...``): such a name is left out, unless the size
+of the memory makes it whole.
 """
 
 from __future__ import annotations
@@ -126,6 +127,13 @@ _GPU = LazyPattern(
 _DRIVER_MODELS = ("WDDM", "TCC", "MCDM")
 """What the table of Windows has in place of the persistence mode."""
 _ON_WINDOWS = "this is Windows, and commands of the steps are those of Linux"
+_CUT = "product name, cut"
+_NAMED_BY_SIZE = (
+    "Tesla P100-SXM2", "Tesla P100-PCIE", "Tesla V100-SXM2", "Tesla V100-PCIE", "Tesla V100-DGXS",
+    "NVIDIA A100-SXM4", "NVIDIA A100-PCIE",
+)  # fmt: skip
+"""Models whose names end in the size of their memory (g_nv_name_released.h of NVIDIA/open-gpu-kernel-modules); not the
+V100-SXM3, of which there are two of one size."""
 _GEFORCE = LazyPattern(r"(?:NVIDIA )?GeForce ", "GeForce ")
 """What a name that is cut still says."""
 _PLACE = LazyPattern(r"(?P<bdf>[0-9A-Fa-f:.]{7,16}|\S{1,24}) +(?P<display>On|Off|N/A|ERR!|Enabled|Disabled)")
@@ -210,6 +218,7 @@ class _Reader:
             dead = len(fields) > 7 and all(value == ERR for _, value in fields[1:])
             dead |= last.get("product name") == ERR or NO_ANSWER in last.values()
             last.update((path, NO_ANSWER if dead and value == ERR else value) for path, value in fields[1:])
+            last |= _named(last.pop(_CUT, ""), last.get("fb memory usage/total", "").removesuffix("MiB").strip())
             self._row += 1
             self._understood.add(number)
         elif _CLOCK.fullmatch(text) or _COMMAND.search(text):
@@ -256,7 +265,9 @@ def _first(cells: Sequence[str], cut: bool) -> GpuDump | None:
         fields["persistence mode"] = gpu_cell["mode"]
     if not gpu_cell["name"].endswith(("...", "..")) and gpu_cell["name"] != "N/A":
         fields["product name"] = gpu_cell["name"]
-    elif _GEFORCE.match(gpu_cell["name"]):
+    else:
+        fields[_CUT] = gpu_cell["name"].rstrip(".")
+    if _GEFORCE.match(fields.get(_CUT, "")):
         fields["product brand"] = "GeForce"
     whole = len(cells) > 3 or (len(cells) == 3 and not cut)
     ecc = cells[2].strip() if whole else ""
@@ -265,6 +276,12 @@ def _first(cells: Sequence[str], cut: bool) -> GpuDump | None:
     elif ecc == "Off":
         fields[_ECC] = "N/A"
     return GpuDump(as_bdf(place["bdf"]) or NOWHERE, fields, number)
+
+
+def _named(cut: str, mib: str) -> dict[str, str]:
+    """The name of a GPU, of what nvidia-smi left of it and of the size of the memory."""
+    begins = [model for model in _NAMED_BY_SIZE if len(cut) >= len("Tesla V100-SXM2") and model.startswith(cut)]
+    return {"product name": f"{begins[0]}-{-(-int(mib) // 1024)}GB"} if begins and mib.isdecimal() else {}
 
 
 def _next(cells: Sequence[str], row: int) -> Iterator[tuple[str, str]]:
