@@ -383,6 +383,10 @@ MODULES = """\
 \tKernel driver in use: nvidia
 \tKernel modules: nvidiafb, nouveau, nvidia_drm, nvidia
 """
+WIRED = "".join(
+    f"GPU {gpu}: NVIDIA H100 80GB HBM3 (UUID: GPU-01234567-89ab-cdef-0123-45678900000{gpu})\n"
+    + "".join(f"\t Link {link}: {'26.562 GB/s' if gpu or link else '{}'}\n" for link in range(18)) for gpu in range(8)
+)  # fmt: skip
 CAPPED = (
     TABLE.partition("|   1  ")[0].replace("Example SXM2-16GB ", "Tesla V100-SXM2...")
     .replace("/ 163W", "/ {}W").replace("/ 32510MiB", "/ {}MiB")
@@ -492,6 +496,8 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvidia-smi, a cell": (CELL.format("GPU requires reset"), ("fail reset-required drain",)),
     "nvidia-smi, a cell of a GPU that is gone": (CELL.format("GPU is lost"), ("fail gpu-lost drain",)),
     "nvidia-smi, a good cell": (CELL.format("0"), ()),
+    "nvidia-smi nvlink -s": (WIRED.format("<inactive>"), ("fail nvlink-down drain",)),
+    "nvidia-smi nvlink -s, good": (WIRED.format("26.562 GB/s"), ()),
     "nvidia-smi, names that are cut": (CAPPED.format(163, 32510), ("warn power-capped change-setting",)),
     "nvidia-smi, names that are cut, good": (CAPPED.format(300, 32510), ()),
     "nvidia-smi, names that are cut, of no known size": (CAPPED.format(163, 24000), ()),

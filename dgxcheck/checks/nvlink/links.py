@@ -170,7 +170,7 @@ def without_reference(box: Box, gpu: Device, evidence: tuple[Evidence, ...]) -> 
         most = max(more)
         of_model = " of the model" if model_family(box, gpu) else ""
         message = f"{counted(up, 'NVLink')} up, {most} at {counted(len(more), 'other GPU')}{of_model}; {links}"
-        status = Status.WARN if up else Status.FAIL
+        status = Status.WARN if up and not _ALL_WIRED.fullmatch(model_family(box, gpu)) else Status.FAIL
         return Judgement(status, message, up, most, "links", evidence, fault=Fault.NVLINK_DOWN)
     model = model_family(box, gpu)
     if not model and not up:
