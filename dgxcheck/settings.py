@@ -34,6 +34,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "power.violation": _own(5, "%", 0, 100, "any growth at all is noise, DCGM issue 285"),
     "power.limit": Threshold(25, "%", 0, 100, "GB200 with 1000 and with 1200 W are in service: makers choose"),
     "thermal.margin": Threshold(5, "°C", 0, 50, "a slowdown is near"),
+    "thermal.hot": Threshold(90, "°C", 50, 150, "boards from K80 to A100 slow down at 82 to 89"),
     "thermal.outlier": _own(15, "°C", 1, 100, "no vendor gives one"),
     "thermal.warm": Threshold(50, "°C", 0, 100, "idle boards lie up to 22 apart at 22 to 44 (eight A100, driver 535)"),
     "thermal.fans": _own(75, "°C", 40, 120, "fans that rest at idle turn from 50 to 65 on"),

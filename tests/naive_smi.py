@@ -223,7 +223,11 @@ def _of_rows(words: list[str], first: list[str], second: list[str]) -> dict[str,
     name = " ".join(words[1:-1])
     if not name.endswith("."):
         found["Name"] = name
+    elif name in ("Tesla P100-SXM2...", "Tesla V100-SXM2...", "Tesla V100-DGXS..."):
+        found["Name"] = f"{name.rstrip('.')}-{16 if _whole(second[1].split('/')[1]) < 20000 else 32}GB"
     found["TotalEccErrors 1 0"] = int(first[2]) if first[2].isdigit() else None
+    if first[2] != "N/A":
+        found["EccMode"] = [int(first[2] != "Off"), None]
     fan, temperature, state, *power = second[0].split()
     draw, limit = "".join(power).split("/")
     used, total = second[1].split("/")

@@ -72,6 +72,8 @@ def status(spec: str, check: str, bdf: str | None = GPU2) -> str:
         ("thermal.temperature", {"Temperature {} 0": 83}, "warn"),
         ("thermal.temperature", {"Temperature {} 0": 86}, "warn"),
         ("thermal.temperature", {"Temperature {} 0": 87}, "fail"),
+        ("ecc.mode", {"EccMode {}": [0, None]}, "warn"),
+        ("ecc.mode", {"EccMode {}": [1, None]}, "pass"),
         ("power.limit", {"EnforcedPowerLimit {}": 299001}, "pass"),
         ("power.limit", {"EnforcedPowerLimit {}": 299000}, "warn"),
         ("clock.throttle", {"CurrentClocksEventReasons {}": 0x4 | 0x2 | 0x10}, "pass"),

@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FIELD_DIAGNOSTIC
-from dgxcheck.facts.missing import need
+from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.facts.nvml.readings import GpuEcc, GpuMemory
 
 RESET = "end the GPU's jobs and reset it (nvidia-smi -r -i BDF; GPUs before Ampere that NVLink joins: nvidia-smi -r)"
@@ -26,9 +26,11 @@ def mode(box: Box, memory: GpuMemory) -> Judgement:
 
     The ECC mode in use against the pending one, the model's and that of the other GPUs of the model.
     """
-    current, pending = need(memory.ecc), need(memory.ecc_pending)
+    current, pending = need(memory.ecc), memory.ecc_pending
+    alone = isinstance(pending, Missing) and pending.gap is Gap.UNRECORDED  # a table shows the mode in use alone
+    pending = current if alone else need(pending)
     now, later = (("off", "on")[enabled] for enabled in (current, pending))
-    evidence = (answered([int(current), int(pending)], "nvmlDeviceGetEccMode", memory.bdf),)
+    evidence = (answered([int(current), None if alone else int(pending)], "nvmlDeviceGetEccMode", memory.bdf),)
     if now != later:
         message = f"ECC is {now}, {later} after the next GPU reset or reboot"
         remedy = (

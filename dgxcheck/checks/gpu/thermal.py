@@ -24,8 +24,8 @@ from dgxcheck.topology.model import Device
 
 
 def temperature(box: Box, thermal: GpuThermal) -> Judgement | Missing:
-    """Warns less than {thermal.margin} below the board's slowdown temperature, fails at it. Warns of fans at 0 % from
-    {thermal.fans} on: they rest at idle alone.
+    """Warns less than {thermal.margin} below the board's slowdown temperature, fails at it; warns from {thermal.hot} on
+    where a text shows neither that nor a margin. Warns of fans at 0 % from {thermal.fans} on: they rest at idle alone.
 
     Source: nvmlDeviceGetTemperatureThreshold, NVML_TEMPERATURE_THRESHOLD_SLOWDOWN; nvmlDeviceGetFanSpeed
 
@@ -35,6 +35,13 @@ def temperature(box: Box, thermal: GpuThermal) -> Judgement | Missing:
     still = _stalled(box, thermal, now)
     if still is not None and isinstance(thermal.slowdown_c, Missing):
         return still
+    most = box.settings.limit("thermal.hot")
+    unshown = all(isinstance(fact, Missing) and fact.gap is Gap.UNRECORDED
+                  for fact in (thermal.slowdown_c, thermal.margin_c))  # fmt: skip
+    if unshown and now >= most and not _is_impossible(now):
+        reading = answered(now, "nvmlDeviceGetTemperature", thermal.bdf, 0)
+        message = f"{now} °C, at which most boards slow down"
+        return judged(Fault.OVERHEATING, message, now, most, "°C", (reading,), warns=True)
     slowdown = need(thermal.slowdown_c)
     evidence = (
         answered(now, "nvmlDeviceGetTemperature", thermal.bdf, 0),

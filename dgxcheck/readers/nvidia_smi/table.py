@@ -275,6 +275,8 @@ def _first(cells: Sequence[str], cut: bool) -> GpuDump | None:
         fields[_ECC] = ecc
     elif ecc == "Off":
         fields[_ECC] = "N/A"
+    if ecc.isdecimal() or ecc in ("Off", "On"):
+        fields["ecc mode/current"] = "Disabled" if ecc == "Off" else "Enabled"
     return GpuDump(as_bdf(place["bdf"]) or NOWHERE, fields, number)
 
 
