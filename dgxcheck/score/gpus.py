@@ -10,7 +10,7 @@ from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import Box, mig_enabled
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.gpu.clocks import slowdown
-from dgxcheck.checks.gpu.inventory import count, short
+from dgxcheck.checks.gpu.inventory import count, expected_count, short
 from dgxcheck.checks.gpu.presence import unlisted
 from dgxcheck.facts.ids import MIB, OF_THE_KERNEL
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap
@@ -40,8 +40,8 @@ def absent_gpus(box: Box) -> list[int | Missing]:
 
 def gpus_uncertain(box: Box) -> bool:
     """Is the machine known by its GPUs alone, while it shows another number of them than the reference machine has?"""
-    number = box.choice.number("gpu.count") if box.choice is not None and box.choice.how == "gpus" else None
-    return number is not None and len(box.reference_gpus) != number.value
+    number = box.number("gpu.count") if box.choice is not None and box.choice.how == "gpus" else None
+    return number is not None and expected_count(box) is None and len(box.reference_gpus) != number.value
 
 
 def hidden_gpus(box: Box) -> Missing | None:

@@ -49,6 +49,16 @@ def is_of_baseboard(model: str) -> bool:
     return is_module(model) and not (_GRACE.search(model) or _SPARK.search(model))
 
 
+_B = LazyPattern(r"\bB[23]00\b", "B200", "B300")
+
+
+def gpus_of_a_board(model: str) -> int:
+    """The fewest GPUs that boards of this model have, from A100 on: HGX A100 to H200 are made with four and with eight,
+    HGX B200 and B300 with eight; 1 of older modules, of which six stand in a machine (AC922), and of cards."""
+    modern = is_of_baseboard(model) and not model.startswith("Tesla ")
+    return 8 if modern and _B.search(model) else 4 if modern else 1
+
+
 def is_spark(box: Box) -> bool:
     """Is it a DGX Spark, or another maker's machine with GB10?"""
     return any(_SPARK.search(model_family(box, gpu)) for gpu in box.topology.gpus)

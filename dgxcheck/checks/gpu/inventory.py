@@ -10,23 +10,27 @@ from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import Box, gpu_unavailable, mig_enabled
 from dgxcheck.checks.engine.check import Check, per_gpu, per_host, per_listed_gpu, ruled
-from dgxcheck.checks.engine.expected import is_coherent, siblings
+from dgxcheck.checks.engine.expected import gpus_of_a_board, is_coherent, model_family, siblings
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, of_gaps, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import guests_running, minors_gone, missing_socket
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.placement.missing import missing
+from dgxcheck.checks.placement.missing import missing, unlike_other_switches
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part
+from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Modules, NvidiaDriver
 from dgxcheck.facts.ids import CONTROLLER_3D, MIB, NVIDIA, NvmlReturn
 from dgxcheck.facts.missing import Gap, Json, Missing, need, rows, text_of
 from dgxcheck.facts.nvml.gpu import GpuBoard
 from dgxcheck.facts.nvml.readings import GpuMemory
+from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import PCI_DEVICES, pci_file
 from dgxcheck.profiles.library import board_id
+from dgxcheck.profiles.model import Number
 from dgxcheck.topology.model import Device
+from dgxcheck.topology.nvlinks import is_nvswitch
 
 NO_REFERENCE = skip("no-reference", "no matching reference machine")
 
@@ -61,11 +65,11 @@ def _with_driver(box: Box) -> list[Device]:
 
 
 def _count_judgement(box: Box) -> Judgement:
-    """Fails if the machine has fewer GPUs than its reference machine; without one, if a minor number is left that the
-    driver has given to no GPU, if a CPU of Grace has fewer GPUs than another, or if none is on PCI while the NVIDIA
-    driver is loaded, which does not stay loaded where it finds none. Not judged in containers and, but for minor
-    numbers, in virtual machines, which see only the GPUs assigned to them. Unknown if no GPU is visible at all and no
-    profile was named.
+    """Fails if the machine has fewer GPUs than its reference machine, or than the board of its NVSwitches; without one,
+    if a minor number is left that the driver has given to no GPU, if a CPU of Grace has fewer GPUs than another, or if
+    none is on PCI while the NVIDIA driver is loaded, which does not stay loaded where it finds none. Not judged in
+    containers and, but for minor numbers, in virtual machines, which see only the GPUs assigned to them. Unknown if no
+    GPU is visible at all and no profile was named.
 
     Source: GPUs in /sys/bus/pci/devices and nvmlDeviceGetCount against the profile, nvmlDeviceGetMinorNumber and
     numa_node
@@ -91,8 +95,9 @@ def _count_judgement(box: Box) -> Judgement:
             return judged(Fault.GPU_MISSING, message, 0, None, "GPUs", evidence, fails=True)
         message = f"no NVIDIA GPU is visible, and no profile was named{_of_others(box)}"
         return Judgement(Status.UNKNOWN, message, 0, None, "GPUs", (none,))
-    if choice is None or choice.how == "gpus" or (number := choice.number("gpu.count")) is None:
-        return _fewer_than_there_were(box) or (None if why else _fewer_than_beside(box)) or NO_REFERENCE
+    if choice is None or (number := expected_count(box)) is None:
+        beside = None if why else _fewer_than_beside(box) or _of_unseen_machine(box)
+        return _fewer_than_there_were(box) or beside or NO_REFERENCE
     if why:
         return skip("not-visible", why)
     present = need(count(box))
@@ -101,8 +106,47 @@ def _count_judgement(box: Box) -> Judgement:
     count_of_nvml = nvml.reason if isinstance(nvml, Missing) else listed
     evidence = (Evidence(PCI_DEVICES, on_pci), Evidence("nvmlDeviceGetCount", count_of_nvml))
     note = f"; bound to no driver: {', '.join(unbound)}" if unbound else ""
-    message = f"{present} of {counted(int(number.value), 'GPU')} found ({choice.profile.title}){note}"
+    of_what = f"whole boards, {choice.profile.name}" if choice.how == "gpus" else choice.profile.title
+    message = f"{present} of {counted(int(number.value), 'GPU')} found ({of_what}){note}"
     return judged(Fault.GPU_MISSING, message, present, number.value, "GPUs", evidence, fails=present < number.value)
+
+
+def expected_count(box: Box) -> Number | None:
+    """The number of GPUs of the reference machine. Where only its GPUs are known, that of boards with all their GPUs,
+    which they have in whoever's machine: by the NVSwitches on PCI, or the adapters that lead to them, else by model."""
+    number = box.number("gpu.count")
+    if number is None or box.choice is None or box.choice.how != "gpus":
+        return number
+    if host_limits.gpus_hidden(box):
+        return None
+    there = {
+        "nvlink.switches": sum(map(is_nvswitch, box.topology.functions.values())),
+        "nvlink.bridges": sum(device.kind == "nvswitch-bridge" for device in box.topology.devices),
+    }
+    for key, present in there.items():
+        if present and (whole := box.number(key)) is not None:
+            return replace(number, value=int(number.value * present // whole.value))
+    whole_boards = _on_whole_boards(box)
+    return None if isinstance(box.snapshot.pci, Missing) or not whole_boards else replace(number, value=whole_boards)
+
+
+def _on_whole_boards(box: Box) -> int:
+    """The number of GPUs if none of their boards lacks one; 0 for GPUs on no such board."""
+    gpus = box.reference_gpus
+    of_one = max((gpus_of_a_board(model_family(box, gpu)) for gpu in gpus), default=1)
+    return -(-len(gpus) // of_one) * of_one if of_one > 1 else 0
+
+
+def _of_unseen_machine(box: Box) -> Judgement | None:
+    """Of a text of nvidia-smi alone: more GPUs than half of a board, as no virtual machine is given."""
+    present, due = len(box.topology.gpus), _on_whole_boards(box)
+    if not isinstance(box.snapshot.pci, Missing) or present == due or present <= _HALF_A_BOARD:
+        return None
+    message = f"{present} GPUs of a model whose boards have {due}: is this a container's share, or is one missing?"
+    return Judgement(Status.UNKNOWN, message, present, due, "GPUs", remedy="count the GPUs on the host: lspci -d 10de:")
+
+
+_HALF_A_BOARD = 4
 
 
 def _is_tegra(box: Box) -> bool:
@@ -123,7 +167,36 @@ def _fewer_than_there_were(box: Box) -> Judgement | None:
 
 
 def _fewer_than_beside(box: Box) -> Judgement | None:
-    """Superchips of one machine are alike: each Grace has one GPU (GH200), or each has two (GB200, GB300)."""
+    """By a board of two GPUs (K80) that shows one, by a switch that has fewer than the others, or by superchips."""
+    return _of_boards(box) or _of_switches(box) or _of_superchips(box)
+
+
+def _of_boards(box: Box) -> Judgement | None:
+    boards, present = [row for row in rows(box.snapshot.gpu_board) if row.multi_gpu is True], len(box.topology.gpus)
+    sharing = Counter(row.board_id for row in boards)
+    halves = [row.bdf for row in boards if sharing[row.board_id] == 1]
+    alone = [gpu.name for gpu in box.topology.gpus if gpu.bdf in halves and isinstance(gpu.path, tuple)]
+    if not alone or any(gpu.index is None for gpu in box.topology.gpus):
+        return None
+    due = present + len(alone)
+    message = f"{present} of {counted(due, 'GPU')} found; alone on a board of two: {', '.join(alone)}"
+    evidence = tuple(answered(1, "nvmlDeviceGetMultiGpuBoard", bdf) for bdf in halves)
+    return judged(Fault.GPU_MISSING, message, present, due, "GPUs", evidence, fails=True)
+
+
+def _of_switches(box: Box) -> Judgement | None:
+    if not (ports := unlike_other_switches(box)):
+        return None
+    present, due, where = len(box.topology.gpus), len(box.topology.gpus) + len(ports), ", ".join(ports)
+    message = (
+        f"{present} of {counted(due, 'GPU')} found, unless {where} was left empty on purpose: other switches have a GPU"
+        " at each such port"
+    )
+    return judged(Fault.GPU_MISSING, message, present, due, "GPUs", (Evidence(PCI_DEVICES, where),), warns=True)
+
+
+def _of_superchips(box: Box) -> Judgement | None:
+    """Those of one machine are alike: each Grace has one GPU (GH200), or each has two (GB200, GB300)."""
     if not is_coherent(box):
         return None
     nodes = [gpu.numa_node for gpu in box.topology.gpus]
@@ -152,8 +225,10 @@ def _of_others(box: Box) -> str:
 
 
 def _blame_missing(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    """GPUs that NVML does not list, then the place where one is missing."""
+    """GPUs that NVML does not list, those that fell off the bus, then the place where one is missing."""
     yield from (device_part(box, gpu) for gpu in box.topology.gpus if gpu.index is None)
+    gone = {event.bdf for event in box.log.off_bus} - box.topology.functions.keys()
+    yield from (Component(kind="gpu", name=gpu_at(bdf), bdf=bdf) for bdf in sorted(gone))
     yield missing(box, "GPU")
     yield from missing_socket(box)
 

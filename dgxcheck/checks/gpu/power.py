@@ -53,8 +53,8 @@ def limit(box: Box, power: GpuPower) -> Judgement | Missing:
     limit, default = need(enforced), power.default_limit_mw
     evidence: tuple[Evidence, ...] = (answered(limit, function, power.bdf),)
     if usual is not None and isinstance(default, Missing) and default.gap is Gap.UNRECORDED and limit > 0:
-        message, watts = f"power limit {limit / 1000:g} W, {of_model}", (limit / 1000, float(usual.value), "W")
-        return judged(Fault.POWER_CAPPED, message, *watts, evidence, warns=limit < least)
+        message = f"power limit {limit / 1000:g} W, {of_model}"
+        return judged(Fault.POWER_CAPPED, message, limit / 1000, usual.value, "W", evidence, warns=limit < least)
     default = need(default)
     evidence = (*evidence, answered(default, "nvmlDeviceGetPowerManagementDefaultLimit", power.bdf))
     if limit <= 0 or default <= 0:
@@ -65,9 +65,8 @@ def limit(box: Box, power: GpuPower) -> Judgement | Missing:
         message, remedy = f"{message}, which is set: another limit applies", _ELSEWHERE
     watts = (limit / 1000, default / 1000, "W")
     if not low and usual is not None and default < least:
-        watts = (default / 1000, float(usual.value), "W")
-        message = f"default power limit {default / 1000:g} W, {of_model}"
-        return Judgement(Status.WARN, message, *watts, evidence, fault=Fault.POWER_LIMITED, remedy=_OF_BOARD)
+        message, figures = f"default power limit {default / 1000:g} W, {of_model}", (default / 1000, usual.value, "W")
+        return Judgement(Status.WARN, message, *figures, evidence, fault=Fault.POWER_LIMITED, remedy=_OF_BOARD)
     return judged(Fault.POWER_CAPPED, message, *watts, evidence, warns=low, remedy=remedy)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -78,9 +78,7 @@ def _left_empty(box: Box, what: DeviceType) -> tuple[tuple[str, ...], ...]:
     A whole branch can be gone: of too many ports those count that are the deepest. A root port to spare looks like one
     that lost its branch, so it counts if both kinds of devices are missing.
     """
-    ports = box.snapshot.empty_ports
-    paths = () if isinstance(ports, Missing) else ports.values()
-    empty = {path[-1]: path for path in paths if isinstance(path, tuple)}
+    empty = _empty_ports(box)
     if not empty or not (number := _absent(box, what)):
         return ()
     above = {*box.topology.functions, *empty}
@@ -102,6 +100,29 @@ def _left_empty(box: Box, what: DeviceType) -> tuple[tuple[str, ...], ...]:
     return deepest if len(deepest) <= number else ()
 
 
+def _empty_ports(box: Box) -> dict[str, tuple[str, ...]]:
+    ports = box.snapshot.empty_ports
+    paths = () if isinstance(ports, Missing) else ports.values()
+    return {path[-1]: path for path in paths if isinstance(path, tuple)}
+
+
+def unlike_other_switches(box: Box) -> list[str]:
+    """Ports of the only switch that has fewer GPUs than another, which lead to nothing where those of the other lead
+    to GPUs: machines have as many GPUs below each."""
+    below: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for gpu in box.topology.gpus:
+        if isinstance(gpu.path, tuple) and len(gpu.path) > _OF_A_SWITCH:
+            below[gpu.path[:-2]].add(gpu.path[-2].rpartition(":")[2])
+    lesser: list[list[str]] = []
+    for switch, numbers in below.items():
+        free = {bdf.rpartition(":")[2]: bdf for bdf, path in _empty_ports(box).items() if path[:-1] == switch}
+        lacking = [other - numbers for other in below.values() if numbers < other and other - numbers <= free.keys()]
+        lesser += [sorted(free[number] for number in min(lacking, key=len))] if lacking else []
+    return lesser[0] if len(lesser) == 1 else []
+
+
+_OF_A_SWITCH = 4
+"""Root bus, root port, upstream and downstream port."""
 _BELOW_A_ROOT_PORT = 2
 """Bridges on the path of a port of a switch, at least."""
 
@@ -116,10 +137,11 @@ def _branch(path: Sequence[str]) -> list[str]:
 
 
 def _absent(box: Box, what: DeviceType) -> int:
-    """How many are missing, by the reference machine, an earlier run or minor numbers that no GPU has."""
+    """How many are missing, by the reference machine, an earlier run, minor numbers that no GPU has, or other
+    switches."""
     reference, before = box.number(_NUMBERS[what]), box.inventory.get(what)
     of_reference = len(box.reference_gpus if what == "GPU" else _there(box, what))
-    gone = len(host_limits.minors_gone(box)) if what == "GPU" else 0
+    gone = max(len(host_limits.minors_gone(box)), len(unlike_other_switches(box))) if what == "GPU" else 0
     return max(
         int(reference.value) - of_reference if reference is not None else 0,
         before.number - len(_there(box, what)) if before is not None else 0, gone,
