@@ -126,6 +126,7 @@ LAST = "0000:8a:00.0"
         ({}, "fail"),
         ({f"link /sys/bus/pci/devices/{LAST}/driver": "../../../../bus/pci/drivers/vfio-pci"}, "skip not-visible"),
         ({"opens /dev/nvidia7": {"missing": "denied", "detail": "Operation not permitted"}}, "skip not-visible"),
+        ({"text /.dockerenv": ""}, "fail"),  # a container that was given every node
     ],
 )
 def test_a_gpu_is_lost_only_if_it_is_ours(more: dict[str, Json], due: str, tmp_path: Path) -> None:

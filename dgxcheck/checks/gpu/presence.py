@@ -200,7 +200,7 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
     if untried is not None:
         message = f"bound to nvidia, but NVML does not list it; whether this user may open it is unknown: {untried}"
         return skip("not-visible", message) if in_container(box) else Judgement(Status.UNKNOWN, message)
-    if in_container(box) or not all_open:
+    if not all_open:  # a container hides a GPU by its node alone
         return skip("not-visible", "not every device node can be opened: the GPU may be hidden, not lost")
     message = "NVML does not list it; bound to nvidia, and its device node can be opened"
     evidence = (Evidence("nvmlDeviceGetCount", len(box.nvml.gpus)),)
