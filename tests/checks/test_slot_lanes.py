@@ -40,6 +40,13 @@ def test_a_slot_with_fewer_lanes_than_its_gpu(buses: tuple[str, ...], lanes: int
     assert sum(f"the port supports x{lanes}, the device x16" in message for message in widths) == len(buses)
 
 
+@pytest.mark.parametrize(("lanes", "due"), [(8, []), (4, ["link-unseen"])])
+def test_a_guest_that_sees_no_port_above_its_gpu(lanes: int, due: list[str], tmp_path: Path) -> None:
+    """Half of the lanes is what many slots have."""
+    found = document(tmp_path, "h100", {"nvml nvmlDeviceGetCurrPcieLinkWidth 0000:00:06.0 ": lanes})
+    assert [each["fault"] for each in bad(found, "pcie.width")] == due
+
+
 def guests(gens: tuple[int, ...]) -> dict[str, Json]:
     """All at work, with the links that they have."""
     facts: dict[str, Json] = {}

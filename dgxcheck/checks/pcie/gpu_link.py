@@ -60,7 +60,7 @@ def _width(box: Box) -> Judged:
     lanes while copies are measured. On a K80 this is the link to the switch on the board. Where the PCI tree is not
     visible, fails if NVML reports fewer lanes than GPU and slot support and most GPUs of the model have; of a text that
     shows no slots, warns if a data-center GPU has fewer lanes than it supports and most of its kind have all, or any
-    GPU a quarter of its lanes or fewer, and is unknown for any other GPU with fewer.
+    GPU, that of a guest too, a quarter of its lanes or fewer, and is unknown for any other GPU with fewer.
 
     Source: current_link_width against the profile's pcie.link_width, else max_link_width of both ends
     """

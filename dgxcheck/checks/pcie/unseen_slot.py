@@ -45,16 +45,17 @@ def _by_nvml(box: Box, gpu: Device) -> Judgement | None:
 
 
 def _unseen(box: Box, gpu: Device) -> Judgement | None:
-    """Such a GPU of a text without most of its model to compare with: the slot may have no more lanes.
+    """Such a GPU of a text without most of its model to compare with: the slot may have no more lanes. Of a guest that
+    sees no port above it one with a quarter of its lanes or fewer.
 
     A module (SXM) has as many as its server gives it: two beside a POWER9, which it reaches over NVLinks.
     """
     listed, fewer = box.gpu(gpu).listed, _fewer_lanes(box.gpu(gpu).pcie)
     name = "" if isinstance(listed, Missing) or isinstance(listed.name, Missing) else listed.name
-    if fewer is None or not name or "SXM" in name or not isinstance(gpu.path, Missing):
+    if fewer is None or not name or "SXM" in name:
         return None
-    width, most, evidence = fewer
-    return _few(width, most, tuple(evidence))
+    few = _few(*fewer)
+    return few if isinstance(gpu.path, Missing) or few.fault else None
 
 
 def _by_itself(box: Box, gpu: Device) -> Judgement | None:
