@@ -53,6 +53,8 @@ def everywhere(question: str, values: Sequence[Json]) -> dict[str, Json]:
     ("check", "bdf", "facts", "due"),
     [
         ("driver.version-match", None, {"nvml nvmlSystemGetNVMLVersion": "12.535.54.03"}, "fail"),
+        ("driver.version-match", None, {"nvml nvmlSystemGetCudaDriverVersion": 11080}, "warn"),
+        ("driver.version-match", None, {"nvml nvmlSystemGetCudaDriverVersion": 13000}, "pass"),  # cuda-compat
         ("driver.version-match", None, {PROC: OTHER}, "fail"),
         ("driver.version-match", None, {"nvml nvmlSystemGetNVMLVersion": UNSUPPORTED}, "pass"),
         ("driver.version-match", None, {PROC: ABSENT}, "pass"),

@@ -33,6 +33,7 @@ from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.nvml.gpu import REGISTERED, Fabric, Nvml
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
+from dgxcheck.facts.values import cuda_version
 from dgxcheck.topology.model import Device
 
 _PROC = "/proc/driver/nvidia/version"
@@ -69,7 +70,19 @@ def _versions_match(box: Box) -> Judgement:
         return Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.DRIVER_MISMATCH)
     version = str(evidence[0].value)
     message = f"library and kernel module are both version {version}"
-    return _refused_clients(box, version) or Judgement(Status.PASS, message, evidence=evidence)
+    return _refused_clients(box, version) or _older_cuda(nvml) or Judgement(Status.PASS, message, evidence=evidence)
+
+
+def _older_cuda(nvml: Nvml | Missing) -> Judgement | None:
+    """A libcuda.so.1, which NVML asks for its version, of an earlier driver: cuda-compat is of a later one alone."""
+    if isinstance(nvml, Missing) or isinstance(nvml.cuda_version, Missing) or isinstance(nvml.nvml_version, Missing):
+        return None
+    cuda, major = nvml.cuda_version, nvml.nvml_version.partition(".")[0]
+    if not major.isdecimal() or cuda // 1000 >= int(major):
+        return None
+    evidence = (Evidence("nvmlSystemGetCudaDriverVersion", cuda), Evidence("nvmlSystemGetNVMLVersion", major))
+    message = f"the libcuda.so.1 that is found is of CUDA {cuda_version(cuda)}, the driver of CUDA {major}"
+    return Judgement(Status.WARN, message, evidence=evidence, fault=Fault.DRIVER_MISMATCH)
 
 
 def _refused_clients(box: Box, version: str) -> Judgement | None:
@@ -99,10 +112,12 @@ def _refused(box: Box, version: str) -> list[Refused]:
 def _of_driver(box: Box) -> Judged:
     """Fails if NVML's library and the loaded kernel module have different versions, also if NVML cannot be initialised
     because of that. Warns if the kernel module has refused programs with another library version since it was loaded,
-    and fails if that was fabric manager and no GPU is in a fabric since.
+    and fails if that was fabric manager and no GPU is in a fabric since. Warns if libcuda.so.1 is of a CUDA before that
+    of the driver's NVML.
 
     Source: NVML_ERROR_LIB_RM_VERSION_MISMATCH; API mismatch in the kernel log; nvmlSystemGetNVMLVersion against
-    /proc/driver/nvidia/version and /sys/module/nvidia/version
+    /proc/driver/nvidia/version, /sys/module/nvidia/version and nvmlSystemGetCudaDriverVersion;
+    cudaErrorSystemDriverMismatch
     """
     yield from per_host(_versions_match)(box)
     if (refused := _refused_fabric_manager(box)) is not None:
