@@ -47,8 +47,6 @@ def test_the_readings_of_a_box_agree(name: str) -> None:
         {f"{NVML}UtilizationRates {GPU2}": {"gpu": 100, "memory": 50}, f"{NVML}PerformanceState {GPU2}": 8},
         {f"{NVML}UtilizationRates {GPU2}": {"gpu": 100, "memory": 50}, f"{NVML}PerformanceState {GPU2}": 0,
          f"{NVML}CurrentClocksEventReasons {GPU2}": 0, f"{NVML}ClockInfo {GPU2} 1": 135},
-        {f"{NVML}UtilizationRates {GPU2}": {"gpu": 100, "memory": 50}, f"{NVML}PerformanceState {GPU2}": 0,
-         f"{NVML}CurrentClocksEventReasons {GPU2}": 1},
         {f"{NVML}UtilizationRates {GPU2}": {"gpu": 100, "memory": 50}, f"{NVML}PowerUsage {GPU2}": 3000},
         {f"{NVML}MemoryErrorCounter {GPU2} 0 0 2": 5},
         {f"{NVML}TotalEccErrors {GPU2} 0 1": 1, f"{NVML}MemoryErrorCounter {GPU2} 0 1 2": 5},
@@ -66,10 +64,13 @@ def test_a_hypervisor_makes_up_the_links_that_its_guest_reads(tmp_path: Path) ->
     assert findings(tmp_path, facts, only=ALONE) == {}
 
 
-def test_a_gpu_at_work_with_its_clocks_up_contradicts_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("reasons", "clock"), [(4, 1200), (1, 135)])
+def test_a_gpu_at_work_or_whose_program_just_ended_contradicts_nothing(
+    reasons: int, clock: int, tmp_path: Path
+) -> None:
     facts: dict[str, Json] = {
         f"{NVML}UtilizationRates {GPU2}": {"gpu": 100, "memory": 50}, f"{NVML}PerformanceState {GPU2}": 0,
-        f"{NVML}CurrentClocksEventReasons {GPU2}": 4, f"{NVML}ClockInfo {GPU2} 1": 1200,
+        f"{NVML}CurrentClocksEventReasons {GPU2}": reasons, f"{NVML}ClockInfo {GPU2} 1": clock,
         f"{NVML}PowerUsage {GPU2}": 299000,
     }  # fmt: skip
     assert findings(tmp_path, facts) == {}

@@ -10,7 +10,6 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
 from dgxcheck.checks.gpu.beside_siblings import LOW_STATE, kept_slow
 from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.ids import GPU_IDLE
 from dgxcheck.facts.missing import is_number
 from dgxcheck.facts.nature import Fact, rows_of
 from dgxcheck.facts.record import Record
@@ -74,7 +73,7 @@ _IDLE_SHARE = 0.03
 
 def at_load(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
     """Fully utilised, and idle by its performance state, clocks or power; where its siblings decide, clock.throttle
-    does.
+    does. Utilisation is of the second that has passed (nvml.h): the clocks may be down already because a program ended.
     """
     busy = number(facts, _BUSY)
     if busy is None or busy < _FULLY or kept_slow(box, gpu.bdf or "") is not None:
@@ -83,8 +82,6 @@ def at_load(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
     power, limit, reasons = number(facts, _POWER), number(facts, _LIMIT), number(facts, _REASONS)
     if state is not None and state >= LOW_STATE:
         yield _while_busy(f"performance state P{state:g}", box, gpu, facts, _STATE)
-    if reasons is not None and int(reasons) & GPU_IDLE:
-        yield _while_busy("clocks down because the GPU is idle", box, gpu, facts, _REASONS)
     if clock is not None and highest is not None and reasons == 0 and clock < highest / 3 and (state or 0) < LOW_STATE:
         yield _while_busy(f"SM clock {clock:g} of {highest:g} MHz without a reason", box, gpu, facts, _CLOCK)
     if power is not None and limit is not None and 0 < power < limit * _IDLE_SHARE:
