@@ -238,7 +238,9 @@ class MdArray(Record, where="/sys/class/block/{name}/md"):
     degraded: int | Missing = nature.state("members missing", better="less", good=(0,), by="host.disks")
     """Members that are missing; absent for levels without redundancy."""
     raid_disks: int | Missing = nature.inventory("members of the array")
-    members: tuple[str, ...] | Missing = nature.inventory("members of the array")
+    members: tuple[str, ...] | Missing = nature.inventory(
+        "members of the array", any="the names of disks change from boot to boot"
+    )
 
 
 class Storage(Record):
@@ -266,8 +268,9 @@ class NetInterface(Record, where="/sys/class/net/{name}"):
     mtu: int | Missing = nature.setting("MTU", kept=True)
     type: int | Missing = nature.setting("interface type", kept=True)
     """ARPHRD number: 1 Ethernet, 32 InfiniBand, 772 loopback."""
-    mac: str | Missing = nature.identity("MAC address", file="address")
-    """6 octets, 20 for IP over InfiniBand."""
+    mac: str | Missing = nature.identity("MAC address", file="address", lasts=len("00:00:00:00:00:00:00:00"))
+    """6 octets; 20 for IP over InfiniBand: queue pair, subnet prefix and the port's GUID, which alone stays (Red Hat,
+    Configuring InfiniBand and RDMA networks, IPoIB hardware addresses)."""
     bdf: str | Missing = nature.place("PCI function", any="a function may have several interfaces")
     """PCI function behind it; absent for virtual interfaces."""
 

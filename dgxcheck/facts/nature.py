@@ -54,10 +54,11 @@ if TYPE_CHECKING:
 
     def identity(
         label: str = "", unit: str = "", *, shared: str = "", any: str = "", file: str = "", kept: bool = ...,
-        zero: bool = ..., card: bool = ..., default: Any = ...,
+        zero: bool = ..., card: bool = ..., lasts: int = ..., default: Any = ...,
     ) -> Any:  # fmt: skip
         """No two devices of a kind have the same. ``shared``: who may; then two that share it among others that do
-        not are a finding, and all of them are none. ``card``: the functions of one card do; ``zero``: 0 is a value."""
+        not are a finding, and all of them are none. ``card``: the functions of one card do; ``zero``: 0 is a value.
+        ``lasts``: characters at its end that are the same in the next boot, where not all are."""
 
     def place(
         label: str = "", unit: str = "", *, any: str = "", unique: bool = ..., zero: bool = ..., card: bool = ...,
@@ -67,10 +68,10 @@ if TYPE_CHECKING:
 
     def inventory(
         label: str = "", unit: str = "", *, differs: str = "", differs_in: Mapping[str, str] = ...,
-        tolerance: str = "", slack: int = 0, low: float = ..., high: float = ..., file: str = "",
+        tolerance: str = "", slack: int = 0, low: float = ..., high: float = ..., file: str = "", any: str = "",
         better: Better = ..., shown: tuple[str, float] = ..., default: Any = ...,
     ) -> Any:  # fmt: skip
-        """What was built in: alike among siblings, the same as in the last run."""
+        """What was built in: alike among siblings, the same as in the last run unless ``any`` says why not."""
 
     def version(
         label: str = "", unit: str = "", *, differs: str = "", among: Among = "", file: str = "", default: Any = ...

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from read_box import SHIPPED, facts_in
+from sample import BY_NAME
 from test_health_checks import GPU2, NVML, changed
 
 from dgxcheck.assessment.last_run import Present, counts, last_run, remembered_values
@@ -76,6 +77,24 @@ def test_a_change_since_the_last_run_is_a_warning(facts: dict[str, Json], due: t
         assert (status, name) == ("warn", due[0])
         assert due[1] in message
     assert [each.status.value for each in ran("dgx-1-v100", file)] == ["pass"]
+
+
+HCAS = "/sys/class/infiniband"
+
+
+def test_another_boot_has_other_names_and_queue_pairs(tmp_path: Path) -> None:
+    """Adapters and disks under other names, and IP over InfiniBand with another queue pair and subnet prefix."""
+    file = tmp_path / "counters.json"
+    ran("dgx-h100", file)
+    lines = json.loads(Path(BY_NAME["dgx-h100"]).read_text(encoding="utf-8"))["facts"]
+    swapped = {f"{kind} {HCAS}/{one}/{name}": value for one, other in (("mlx5_0", "mlx5_3"), ("mlx5_3", "mlx5_0"))
+               for kind, texts in lines[f"{HCAS}/{other}"].items() for name, value in texts.items()}  # fmt: skip
+    mac = lines["/sys/class/net/ib0"]["text"]["address"].strip()
+    spec = tmp_path / "next.json"
+    spec.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-h100", "facts": {
+        **swapped, "text /sys/class/net/ib0/address": f"00:00:10:29:fe:80:00:00:00:00:00:07:{mac[-23:]}\n",
+        "names /sys/class/block/md0/slaves": ["nvme2n1", "nvme5n1"]}}))  # fmt: skip
+    assert [each.status.value for each in ran(str(spec), file)] == ["pass"]
 
 
 def test_a_controller_that_is_gone(tmp_path: Path) -> None:

@@ -37,8 +37,8 @@ _Change = tuple[Record, Leaf, Json]
 def kept(facts: Snapshot) -> dict[str, dict[str, Json]]:
     """What the next run is compared with: values by record and key, ``Gpu 0000:06:00.0``, then by name."""
     found: dict[str, dict[str, Json]] = {}
-    for keys, record, leaf in _kept_leaves(facts):
-        found.setdefault(_owner(keys, record), {})[leaf[0]] = _value(leaf)
+    for owner, _, _, leaf in _kept_leaves(facts):
+        found.setdefault(owner, {})[leaf[0]] = _value(leaf)
     disks: list[Json] = [*sorted(_disks(facts))]
     return found | ({"BlockDevice": {"disks": disks}} if disks else {})
 
@@ -50,7 +50,8 @@ def _value(leaf: Leaf) -> Json:
         return value
     from hashlib import sha256
 
-    return f"sha256:{sha256(str(value).encode()).hexdigest()[:16]}"
+    lasting = str(value)[-leaf[1][-1].more.get("lasts", 0) :]
+    return f"sha256:{sha256(lasting.encode()).hexdigest()[:16]}"
 
 
 def _disks(facts: Snapshot) -> Iterator[str]:
@@ -65,16 +66,21 @@ def _disks(facts: Snapshot) -> Iterator[str]:
                 yield " ".join(str(value) for value in values if not isinstance(value, Missing))
 
 
-def _owner(keys: tuple[str, ...], record: Record) -> str:
-    return " ".join((type(record).__name__, *keys))
-
-
-def _kept_leaves(facts: Snapshot) -> Iterator[tuple[tuple[str, ...], Record, Leaf]]:
+def _kept_leaves(facts: Snapshot) -> Iterator[tuple[str, tuple[str, ...], Record, Leaf]]:
+    """Values with the record that has them, by its key. Adapters and interfaces are numbered as they are found, another
+    way in another boot: the one of a PCI function goes by that."""
+    places = Counter(f"{type(each).__name__} {each.bdf}" for _, each in records(facts)
+                     if isinstance(each, IbDevice | NetInterface) and isinstance(each.bdf, str))  # fmt: skip
     for keys, record in records(facts):
         if not isinstance(record, BlockDevice):
+            kind = type(record).__name__
+            at = f"{kind} {getattr(record, 'bdf', '')}"
+            owner = at if places[at] == 1 else " ".join((kind, *keys))
             found = (leaf for leaf in leaves(record, _is_kept) if leaf[1][-1].nature != "holder")
             made_up = _is_virtual(record)
-            yield from ((keys, record, leaf) for leaf in found if not made_up or leaf[1][-1].nature != "identity")
+            yield from (
+                (owner, keys, record, leaf) for leaf in found if not made_up or leaf[1][-1].nature != "identity"
+            )
 
 
 def _is_virtual(record: Record) -> bool:
@@ -107,8 +113,8 @@ def _last_run(box: Box) -> Judged:
         return
     changes: dict[Subject, list[_Change]] = {}
     by_name: dict[str, list[tuple[Subject, _Change]]] = {}
-    for keys, record, leaf in _kept_leaves(box.snapshot):
-        was = before.values.get(_owner(keys, record), {}).get(leaf[0])
+    for owner, keys, record, leaf in _kept_leaves(box.snapshot):
+        was = before.values.get(owner, {}).get(leaf[0])
         if was is not None and _is_comparable(_value(leaf), was) and not _same(box, leaf, was):
             by_name.setdefault(leaf[0], []).append((subject_of(box, keys, record), (record, leaf, was)))
     for those in by_name.values():
