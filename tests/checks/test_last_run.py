@@ -66,6 +66,8 @@ def words(found: list[Finding]) -> list[tuple[str, str, str]]:
     ({"text /sys/class/dmi/id/bios_version": "S2W_3A11\n"}, ("host", "BIOS S2W_3A11, was made up")),
     ({"text /proc/sys/kernel/numa_balancing": "1\n"}, ("host", "NUMA balancing 1, was 0")),
     ({"text /sys/class/block/sda/device/model": "OTHER\n"}, ("host", "")),
+    ({"text /proc/cmdline": "BOOT_IMAGE=/boot/vmlinuz-5.15.0-126-generic root=/dev/sda2 iommu=pt\n"},
+     ("host", "kernel command line iommu=pt, was ro")),
 ])  # fmt: skip
 def test_a_change_since_the_last_run_is_a_warning(facts: dict[str, Json], due: tuple[str, str], tmp_path: Path) -> None:
     file = tmp_path / "counters.json"

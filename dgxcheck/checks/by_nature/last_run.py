@@ -161,14 +161,17 @@ def _changed(where_: str, those: list[_Change], date: str) -> Judgement:
 
 
 def _words(leaf: Leaf, was: Json) -> str:
-    """Of lists what is different alone."""
-    if isinstance(leaf[2], tuple) and isinstance(was, list):
-        old, new = [*map(str, was)], [*map(str, leaf[2])]
+    """Of lists, and of texts that are cut before they differ, what is different alone."""
+    _, of, now = leaf
+    if isinstance(now, str) and isinstance(was, str) and text(of, now) == text(of, was):
+        now, was = tuple(now.split()), [*was.split()]
+    if isinstance(now, tuple) and isinstance(was, list):
+        old, new = [*map(str, was)], [*map(str, now)]
         less, more = [each for each in old if each not in new], [each for each in new if each not in old]
-        return f"{label(leaf[1])} {' '.join(more) or 'less'}, was {' '.join(less) or 'less'}"
-    if leaf[1][-1].nature == "identity":
-        return f"{described(leaf[1], leaf[2])}, was another"
-    return f"{described(leaf[1], leaf[2])}, was {text(leaf[1], was) if isinstance(was, int | float | str) else was}"
+        return f"{label(of)} {' '.join(more) or 'less'}, was {' '.join(less) or 'less'}"
+    if of[-1].nature == "identity":
+        return f"{described(of, now)}, was another"
+    return f"{described(of, now)}, was {text(of, was) if isinstance(was, int | float | str) else was}"
 
 
 def _gone(box: Box, before: Kept) -> Iterator[str]:
