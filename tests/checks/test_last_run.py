@@ -99,6 +99,18 @@ def test_another_boot_has_other_names_and_queue_pairs(tmp_path: Path) -> None:
     assert [each.status.value for each in ran(str(spec), file)] == ["pass"]
 
 
+def test_a_bond_has_the_address_of_the_interface_that_came_first(tmp_path: Path) -> None:
+    file, spec = tmp_path / "counters.json", tmp_path / "bond.json"
+    lines = json.loads(Path(BY_NAME["dgx-2"]).read_text(encoding="utf-8"))["facts"]
+    of_bond = ("enp134s0f0", "enp6s0")
+    for first in of_bond:
+        address = lines[f"/sys/class/net/{first}"]["text"]["address"]
+        facts = {f"text /sys/class/net/{name}/address": address for name in of_bond}
+        spec.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-2", "facts": facts}))
+        found = ran(str(spec), file)
+    assert [each.status.value for each in found] == ["pass"]
+
+
 def test_a_controller_that_is_gone(tmp_path: Path) -> None:
     file = tmp_path / "counters.json"
     ran("dgx-1-v100", file)

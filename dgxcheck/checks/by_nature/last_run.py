@@ -20,7 +20,7 @@ from dgxcheck.facts.host import BlockDevice, MdArray, NetInterface
 from dgxcheck.facts.ids import DISPLAY, NETWORK
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.inventory import Kept
-from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.facts.nature import Fact
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.values import Leaf, as_json, described, held, is_inside, label, leaves, option, text, where
@@ -71,13 +71,14 @@ def _kept_leaves(facts: Snapshot) -> Iterator[tuple[str, tuple[str, ...], Record
     way in another boot: the one of a PCI function goes by that."""
     places = Counter(f"{type(each).__name__} {each.bdf}" for _, each in records(facts)
                      if isinstance(each, IbDevice | NetInterface) and isinstance(each.bdf, str))  # fmt: skip
+    shared = Counter(each.mac for each in rows(facts.network) if isinstance(each.bdf, str))
     for keys, record in records(facts):
         if not isinstance(record, BlockDevice):
             kind = type(record).__name__
             at = f"{kind} {getattr(record, 'bdf', '')}"
             owner = at if places[at] == 1 else " ".join((kind, *keys))
             found = (leaf for leaf in leaves(record, _is_kept) if leaf[1][-1].nature != "holder")
-            made_up = _is_virtual(record)
+            made_up = _is_virtual(record) or (isinstance(record, NetInterface) and shared[record.mac] > 1)
             yield from (
                 (owner, keys, record, leaf) for leaf in found if not made_up or leaf[1][-1].nature != "identity"
             )
