@@ -45,17 +45,19 @@ def between(a: CudaGpu, b: CudaGpu) -> Fact:
 
 def memory(gpu: CudaGpu, size: int = MEMORY_BYTES) -> Fact:
     """Wrong words in ``size`` bytes of the GPU's memory, or what is free of them, over several patterns."""
+    stream = gpu.stream()
+    checker = Checker(gpu, stream)  # its buffer is taken before all that is free
     size = min(size, (gpu.free() - LEFT_FREE) // MIB * MIB)
     if size < MEMORY_LEAST:
         raise Full(f"less than {MEMORY_LEAST // MIB} MiB free beyond the {LEFT_FREE // MIB} MiB left free")
-    address, stream = gpu.memory(size), gpu.stream()
+    address = gpu.memory(size)
     wrong, first = 0, None
     chunks = [(at, min(CHUNK, size - at)) for at in range(0, size, CHUNK)]
     for seed in PATTERNS:  # all of it is filled before any is looked at: cells may take their neighbours' values
         for at, part in chunks:
             fill(gpu, stream, address + at, part, seed)
         for at, part in chunks:
-            bad, where = Checker(gpu, stream).look(address + at, part, seed)
+            bad, where = checker.look(address + at, part, seed)
             wrong += bad
             first = at + where if first is None and where is not None else first
     return single(wrong, "words", f"sm, {len(PATTERNS)} patterns", checked=size, patterns=len(PATTERNS), first=first)

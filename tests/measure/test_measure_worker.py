@@ -103,6 +103,16 @@ def test_a_full_gpu_is_skipped_and_512_mib_are_left(bed: Bed) -> None:
     assert "value" in facts[f"measure host-to-device {G0}"]
 
 
+def test_all_memory_that_is_free_is_tested(bed: Bed) -> None:
+    """The result of the test has its place before all that is free is taken."""
+    few = V100._replace(gpus=(V100.gpus[0]._replace(memory_mib=700), *V100.gpus[1:]))
+    steps = [step | {"long": True} for step in plan.steps(wired("dgx-1-v100"), first("dgx-1-v100", 1))]
+    key = f"measure memory-integrity {G0}"
+    fact = bed.stage(few).run([step for step in steps if step["key"] == key])[key]
+    assert isinstance(fact, dict)
+    assert fact["checked"] in range(64 << 20, 188 << 20)
+
+
 def test_old_drivers_serve(bed: Bed, old_cuda_library: Path) -> None:
     facts = bed.facts(V100, library=old_cuda_library, gpus=2)
     assert not odd(facts)
