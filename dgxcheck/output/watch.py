@@ -99,7 +99,7 @@ def metrics(memory: Memory) -> str:
         metric("watch_lost_records_total", "Kernel log records overwritten unread.", [({}, memory.lost)]),
         metric("watch_verdict", f"Of the last judgement: {VERDICT_VALUES}.", verdict),
         metric("watch_judged_timestamp_seconds", "When the machine was last judged.", judged),
-        metric("watch_findings", "Bad findings of it.", [({"status": name}, n) for name, n in bad.items()]),
+        metric("watch_findings", "Bad findings of it.", [({"status": name}, n) for name, n in bad.items() if verdict]),
     ])  # fmt: skip
 
 

@@ -73,6 +73,7 @@ def test_metrics_are_read_by_prometheus() -> None:
     assert found["dgxcheck_watch_verdict",] == 2
     assert found["dgxcheck_watch_judged_timestamp_seconds",] == 1795341600
     assert found["dgxcheck_watch_findings", "fail"] == 1
+    assert "watch_findings{" not in watch.metrics(Memory()), "of no judgement"
 
 
 def at_times(monkeypatch: pytest.MonkeyPatch, *seconds: float) -> None:
