@@ -100,6 +100,8 @@ def main(argv: list[str], stage: NvmlStage | None = None, root: str = "/") -> in
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as stop:
         return stop.exit_code
+    except SystemExit as stop:  # of click, once it has printed a completion
+        return INCOMPLETE if stop.code else 0
     except click.ClickException as error:
         return _refuse(_worded(error) if isinstance(error, click.UsageError) else error.format_message())
     except BadInput as error:

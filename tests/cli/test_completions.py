@@ -13,7 +13,7 @@ from click.shell_completion import BashComplete, FishComplete, ShellComplete, Zs
 from programs import program
 from sample import swept
 
-from dgxcheck.cli import COMMANDS, dgxcheck
+from dgxcheck.cli import COMMANDS, dgxcheck, main
 
 FOLDER = ROOT / "dgxcheck" / "completions"
 WRITTEN_BY_CLICK = "8.5"
@@ -87,6 +87,13 @@ def test_what_completes(words: str, wanted: set[str]) -> None:
     *before, last = words.split(" ")
     asked = ShellComplete(dgxcheck, {}, "dgxcheck", "_DGXCHECK_COMPLETE").get_completions(before[1:], last)
     assert {each.value for each in asked if each.type == "plain"} == wanted
+
+
+@pytest.mark.parametrize(("instruction", "code"), [("bash_source", 0), ("zsh_complete", 0), ("tcsh_source", 3)])
+def test_exit_code_of_a_completion(instruction: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("_DGXCHECK_COMPLETE", instruction), ("COMP_WORDS", "dgxcheck xi"), ("COMP_CWORD", "1")):
+        monkeypatch.setenv(name, value)
+    assert main([]) == code
 
 
 @pytest.mark.parametrize(("words", "wanted"), swept(COMPLETED, 5))
