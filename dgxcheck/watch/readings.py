@@ -163,7 +163,7 @@ def _change(name: str, old: int, new: int, logged: Logged) -> Event | None:
 
 
 def _port(where: list[str], old: int, new: int) -> Event:
-    status = Status.PASS if new == PortState.ACTIVE else Status.WARN
+    status = Status.PASS if new == PortState.ACTIVE or old < new < PortState.ACTIVE else Status.WARN
     bdf = where[1] if len(where) > 1 else ""
     text = f"port {where[0]} {_state(new)}, was {_state(old)}"
     return Event(kind="port", status=status, bdf=bdf, code=where[0], text=text)

@@ -52,6 +52,9 @@ def test_a_box_has_links_ports_and_counters() -> None:
         (f"width {GPU}", 16, 8, ("link", GPU, "warn", "width", 1)),
         (f"width {GPU}", 8, 16, ("link", GPU, "pass", "width", 1)),
         (f"port state {PORT}", 4, 1, ("port", "0000:05:00.0", "warn", "mlx5_0/1", 1)),
+        (f"port state {PORT}", 1, 2, ("port", "0000:05:00.0", "pass", "mlx5_0/1", 1)),
+        (f"port state {PORT}", 4, 2, ("port", "0000:05:00.0", "warn", "mlx5_0/1", 1)),
+        (f"port state {PORT}", 4, 5, ("port", "0000:05:00.0", "warn", "mlx5_0/1", 1)),
         (f"port state {PORT}", 1, 4, ("port", "0000:05:00.0", "pass", "mlx5_0/1", 1)),
     ],
 )  # fmt: skip
