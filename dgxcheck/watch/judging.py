@@ -16,6 +16,8 @@ from dgxcheck.watch.dispatcher import Dispatcher
 from dgxcheck.watch.memory import COUNTERS, compared
 from dgxcheck.watch.plan import Plan
 
+SETTLED_S = 120.0
+"""After boot: before, ports are still down and GPUs not registered with the fabric."""
 SOON_S, LEAST_BETWEEN_S = 10.0, 60.0
 """After trouble the machine is judged this soon, but not more often than that."""
 PERSISTENCE_OFF_S = 3600.0
@@ -28,7 +30,7 @@ class Judging:
 
     def __init__(self, plan: Plan, dispatcher: Dispatcher, workers: Children) -> None:
         self._plan, self._dispatcher, self._workers = plan, dispatcher, workers
-        self._next, self._last = 0.0, -inf
+        self._next, self._last = SETTLED_S, -inf  # CLOCK_MONOTONIC counts from boot
         self._persistence: bool | None = None
         self._wished = False
         """Did something happen since the last one began?"""

@@ -13,7 +13,7 @@ from watched import Listener
 from dgxcheck.watch.children import JUDGEMENT, NVML_EVENTS, Children
 from dgxcheck.watch.dispatcher import Dispatcher
 from dgxcheck.watch.judgement_child import judged
-from dgxcheck.watch.judging import LEAST_BETWEEN_S, PERSISTENCE_OFF_S, SOON_S, Judging
+from dgxcheck.watch.judging import LEAST_BETWEEN_S, PERSISTENCE_OFF_S, SETTLED_S, SOON_S, Judging
 from dgxcheck.watch.plan import Plan
 
 
@@ -52,6 +52,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def judging(plan: Plan) -> tuple[Judging, Started, Listener]:
     listener, workers = Listener(), Started()
     return Judging(plan, Dispatcher(None, [listener]), workers), workers, listener
+
+
+def test_a_machine_that_boots_settles_first(clock: Clock) -> None:
+    judge, workers, _ = judging(Plan())
+    for clock.now, started in ((SETTLED_S - 1, 0), (SETTLED_S, 1)):
+        judge.turn()
+        assert len(workers.plans) == started
 
 
 def answer(verdict: str = "pass", persistence: bool | None = True) -> dict[str, Any]:
