@@ -75,10 +75,11 @@ def test_one_sample_ends_the_load(row: dict[str, Any], reason: str | None) -> No
     (29, {}, None), (31, {}, ("unwatched", GPU)), (31, {"temperature": None}, None),
     (31, {"temperature": None, "margin": 40}, ("unwatched", GPU)),
 ])  # fmt: skip
+@pytest.mark.parametrize("blind", [None, 0, -40])
 def test_a_gpu_that_tells_no_temperature_any_more_is_not_loaded_unseen(
-    seconds: int, first: dict[str, Any], due: tuple[str, str] | None
+    blind: int | None, seconds: int, first: dict[str, Any], due: tuple[str, str] | None
 ) -> None:
-    samples = [sample(float(at), temperature=60 if at == 0 else None) for at in range(seconds + 1)]
+    samples = [sample(float(at), temperature=60 if at == 0 else blind) for at in range(seconds + 1)]
     found = stop(*samples[1:], first=sample(**first))
     assert (None if found is None else (found.reason, found.gpu)) == due
     assert stop(*samples, sample(seconds + 1.0), first=sample(**first)) is None

@@ -106,8 +106,8 @@ def _stop_for_gpu(
 
 
 def has_temperature(row: Mapping[str, Any]) -> bool:
-    """Does a sample of a GPU tell how far from its slowdown it is?"""
-    return any(row.get(name) is not None for name in ("temperature", "margin"))
+    """Does a sample of a GPU tell how far from its slowdown it is? A sensor that does not work reads 0 or less."""
+    return row.get("margin") is not None or (row.get("temperature") or 0) > 0
 
 
 def _unwatched(bdf: str, recent: Sequence[Sample]) -> Stop | None:
