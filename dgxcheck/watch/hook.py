@@ -6,12 +6,15 @@ import os
 import subprocess
 import time
 from collections import deque
+from math import inf
 
 from dgxcheck.workers.process import kill
 
 MOST_RUNNING = 4
 MOST_WAITING = 100
 SECONDS = 30.0
+ENDING_S = 10.0
+"""The watch waits this long for its last events: they are not reported again after a restart."""
 
 
 class Hook:
@@ -58,14 +61,12 @@ class Hook:
         while self._waiting and len(self._running) < MOST_RUNNING:
             self._start(self._waiting.popleft(), now)
 
-    def finish(self) -> None:
-        """Wait for all runs, as long as each may take."""
-        while self.busy:
+    def finish(self, seconds: float = inf) -> None:
+        """Wait for all runs, as long as each may take, but no longer than this; then end those left."""
+        until = time.monotonic() + seconds
+        while self.busy and time.monotonic() < until:
             self.turn()
             time.sleep(0.02)
-
-    def stop(self) -> None:
-        """End every run."""
         for process in self._running:
             if process.poll() is None:
                 kill(process.pid)

@@ -17,7 +17,7 @@ from dgxcheck.cli.watch_sinks import JournalSink, MetricsSink, ProgramSink, Tabl
 from dgxcheck.output import watch
 from dgxcheck.output.watch import json_line, text_line
 from dgxcheck.watch.event import Event, ReportedEvent
-from dgxcheck.watch.hook import MOST_WAITING, Hook
+from dgxcheck.watch.hook import MOST_RUNNING, MOST_WAITING, Hook
 from dgxcheck.watch.loop import Notifier
 from dgxcheck.watch.memory import BadFinding, LastJudgement, Memory
 
@@ -202,7 +202,15 @@ def test_a_program_that_hangs_is_killed_and_what_waits_too_long_is_dropped(tmp_p
     hook.turn()
     time.sleep(0.15)
     hook.turn()
-    hook.stop()
+    hook.finish(0.0)
+
+
+def test_the_last_events_are_still_given_as_the_watch_ends(tmp_path: Path) -> None:
+    hook = Hook(script(tmp_path, f"sleep 0.2; cat >> {tmp_path}/got"))
+    for _ in range(MOST_RUNNING + 1):
+        hook.give("{}")
+    hook.finish(20.0)
+    assert (tmp_path / "got").read_text().split() == ["{}"] * (MOST_RUNNING + 1)
 
 
 def test_a_program_that_cannot_be_started_is_said(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from dgxcheck.output.watch import json_line, text_line
 from dgxcheck.profiles.library import by_name
 from dgxcheck.source import state_file
 from dgxcheck.watch.dispatcher import Sink
+from dgxcheck.watch.hook import ENDING_S
 from dgxcheck.watch.memory import NAME
 from dgxcheck.watch.plan import LONGEST_S, Plan
 
@@ -84,7 +85,7 @@ def command(
     with interruptible(watch.stop):
         watch.run()
     for sink in hook:
-        sink.hook.stop()
+        sink.hook.finish(ENDING_S)
     return 0
 
 
