@@ -83,10 +83,16 @@ class Kmsg:
         return Records(lines=tuple(lines), lost=lost, more=True)
 
 
+_DEVICE = os.makedev(1, 11)
+"""https://www.kernel.org/doc/Documentation/admin-guide/devices.txt; containers of Kubernetes link its name to /dev/null
+or /dev/console (github.com/kubernetes-sigs/kind/issues/662)."""
+
+
 def open_kmsg(path: str) -> int:
-    """A descriptor of the log that never waits; OSError where this user may not read it, or it is a mere file."""
+    """A descriptor of the log that never waits; OSError where this user may not read it, or it is something else."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    if stat.S_ISREG(os.fstat(fd).st_mode):
+    status = os.fstat(fd)
+    if stat.S_ISREG(status.st_mode) or (stat.S_ISCHR(status.st_mode) and status.st_rdev != _DEVICE):
         os.close(fd)
         raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), path)
     return fd

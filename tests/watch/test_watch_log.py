@@ -13,7 +13,7 @@ from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.survey import log_facts
 from dgxcheck.watch.event import Event
 from dgxcheck.watch.log_events import log_events, replayed
-from dgxcheck.watch.log_follower import GATHER_S, LogFollower
+from dgxcheck.watch.log_follower import GATHER_S, LogFollower, open_kmsg
 
 AER = "pcieport 0000:00:02.0: AER: Uncorrected (Fatal) error received: 0000:06:00.0"
 AER_DETAIL = "nvidia 0000:06:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Requester ID)"
@@ -27,6 +27,13 @@ def followed(log: Log, sequence: int = -1) -> tuple[LogFollower, list[Event]]:
     """What is there at the start."""
     follower = LogFollower(log.detach(), sequence, never)
     return follower, [*follower.events()]
+
+
+@pytest.mark.parametrize("target", ["/dev/null", "/dev/zero", __file__])
+def test_what_containers_put_in_place_of_the_log_is_none(target: str, tmp_path: Path) -> None:
+    (tmp_path / "kmsg").symlink_to(target)
+    with pytest.raises(OSError, match="No such device"):
+        open_kmsg(str(tmp_path / "kmsg"))
 
 
 def later(follower: LogFollower) -> list[Event]:
