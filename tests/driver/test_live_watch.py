@@ -134,6 +134,21 @@ def test_each_thing_is_told_once_over_a_restart(tree: Path, log: int, tmp_path: 
             pass
 
 
+def test_a_full_disk_keeps_no_event_from_the_program(tree: Path, log: int, tmp_path: Path) -> None:
+    page, got = tmp_path / "page", tmp_path / "got"
+    page.write_text(f"#!/bin/sh\ncat > {got}.new && mv {got}.new {got}\n")
+    page.chmod(0o755)
+    argv = ("--no-health", "--state", str(tmp_path / "watch.json"), "--exec", str(page))
+    with open("/dev/full", "w") as full:
+        watch = subprocess.Popen([sys.executable, "-c", CHILD, str(tree), "watch", *argv], stdout=full)
+    write(log, record(1, XID_79))
+    assert watch.wait(20) == 3
+    end = time.monotonic() + 20
+    while not got.exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    assert json.loads(got.read_text())["event"] in ("xid", "note")
+
+
 def test_health_and_xids_from_nvml_where_the_log_is_closed(
     served: Callable[[str], Box], standin: Path, tmp_path: Path
 ) -> None:

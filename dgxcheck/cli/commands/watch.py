@@ -78,7 +78,8 @@ def command(
         config=None if config is None else os.path.abspath(config), deadline=deadline,
         tick_s=watch_sinks.TABLE_S if isinstance(shown, watch_sinks.TableSink) else 1.0 if hook else LONGEST_S,
     )  # fmt: skip
-    listening: list[Sink] = [shown, *([watch_sinks.MetricsSink(metrics)] if metrics is not None else []), *hook]
+    # stdout last: where it cannot be written, the watch ends
+    listening: list[Sink] = [*hook, *([watch_sinks.MetricsSink(metrics)] if metrics is not None else []), shown]
     from dgxcheck.watch.loop import Watch
 
     watch = Watch(plan, listening)
