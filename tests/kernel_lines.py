@@ -274,7 +274,7 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("BERT: Error records from previous boot:", f"{_HE}event severity: fatal", f"{_HE} Error 0, type: fatal",
       f"{_HE}  section type: unknown, 81212a96-09ed-4996-9471-8d729c8e69ed"), "kernel.machine-check",
      Fault.MACHINE_CHECK),
-    (("NMI: PCI system error (SERR) for reason a1 on CPU 0.",), "kernel.machine-check", Fault.MACHINE_CHECK),
+    (("NMI: PCI system error (SERR) for reason a1 on CPU 0.",), "kernel.machine-check", Fault.AER_UNCORRECTABLE),
     (("CPU12: Package temperature above threshold, cpu clock throttled (total events = 812)",),
      "kernel.cpu-throttled", Fault.CPU_THROTTLED),
     (("NETDEV WATCHDOG: enp2s0f0 (ixgbe): transmit queue 3 timed out",), "host.carrier", Fault.PORT_ERRORS),

@@ -161,7 +161,8 @@ def for_a_warning(component: Component, steps: Steps, watched: bool) -> Steps:
 def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
     causing = {fault for fault in faults if fault is not None and fault not in _SYMPTOMS}
     rest = causing - FOLLOWING.get(component.kind, frozenset())
-    if component.kind not in ("host", "driver"):  # a panic says nothing of the device that asked for it
+    if component.part == "memory" or component.kind not in ("host", "driver"):
+        # a panic says nothing of the device or DIMM that asked for it
         rest = rest - {Fault.KERNEL_PANIC} or rest
     if component.kind == "gpu":
         stuck = Fault.DRIVER_STUCK in causing and rest.isdisjoint(GPU_DEAD | ASK_FOR_RESET)

@@ -58,7 +58,7 @@ _LET_GO = Form("NVRM: Continuing with GPU removal for ", _GIVEN_UP)
 _PANIC = Form("Kernel panic - not syncing: ", r"(?P<why>.{0,200})")
 _BY_HARDWARE = LazyPattern(
     r"(?:Fatal|Uncorrect\w{0,5}|Machine|Timeout).{0,40}(?:machine check|hardware error)|"
-    r"Timeout: Not all CPUs entered broadcast|NMI: Not continuing",
+    r"Timeout: Not all CPUs entered broadcast|NMI(?: IOCK error)?: Not continuing",
     flags=re.IGNORECASE,
 )
 """Reasons that arch/x86/kernel/cpu/mce/core.c, drivers/acpi/apei/ghes.c and nmi.c give."""

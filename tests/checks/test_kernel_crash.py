@@ -39,6 +39,10 @@ def test_a_panic(lines: list[Line], expected: tuple[str, str] | None, tmp_path: 
 ADAPTER = "mlx5_core 0000:0c:00.0: "
 PCIE = f"{ADAPTER}PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)"
 
+ON = "mc#0csrow#1channel#3"
+DIMM = f"EDAC MC0: 1 UE on {ON} (csrow:1 channel:3 page:0x123 offset:0x0 grain:64)"
+SERR = "NMI: PCI system error (SERR) for reason a1 on CPU 0."
+
 
 @pytest.mark.parametrize(("check", "lines", "expected"), [
     ("kernel.panic", [(100.0, f"{HE}CPU 2: Machine Check Exception: 5 Bank 4: b200000000070f0f"),
@@ -50,6 +54,14 @@ PCIE = f"{ADAPTER}PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction
     ("kernel.panic", [(99.0, PCIE), (100.1, f"{PANIC}Fatal hardware error!")],
      ["0000:0c:00.0", "0000:0c:00.0", "CPUs"]),
     ("kernel.panic", [(10.0, PCIE), (100.1, f"{PANIC}Fatal hardware error!")], ["CPUs"]),
+    ("kernel.panic", [(99.0, DIMM), (100.1, f"{PANIC}Fatal hardware error!")],
+     [f"memory/{ON}", "memory/socket 0", "CPUs"]),
+    ("kernel.panic", [(99.0, DIMM), (100.1, f"{PANIC}Fatal exception")], ["kernel"]),
+    ("kernel.panic", [(99.0, SERR), (100.1, f"{PANIC}NMI: Not continuing")], ["PCIe links", "CPUs"]),
+    ("kernel.machine-check", [(100.0, SERR)], ["PCIe links"]),
+    ("kernel.machine-check", [(99.0, PCIE), (100.0, SERR)], ["0000:0c:00.0", "0000:0c:00.0", "PCIe links"]),
+    ("kernel.machine-check", [(99.0, DIMM), (100.0, SERR)],
+     [f"memory/{ON}", "memory/socket 0", "PCIe links"]),
     ("kernel.hung-task", [(90.0, f"{ADAPTER}TX timeout detected"), *HUNG], ["0000:0c:00.0", "kernel"]),
     ("kernel.hung-task", [(90.0, f"{ADAPTER}poll_health:174: device's health compromised"), *HUNG],
      ["0000:0c:00.0", "kernel"]),

@@ -12,8 +12,9 @@ from dgxcheck.checks.engine.check import Check, Judge, saying
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.host.disks import by_disk
-from dgxcheck.checks.kernel_log.device_log import events_of, lines, nothing_logged, reach, subject_at
-from dgxcheck.checks.kernel_log.pcie import WINDOW_S, blame_pcie
+from dgxcheck.checks.kernel_log.device_log import events_of, lines, nothing_logged, reach
+from dgxcheck.checks.kernel_log.memory import blame_memory, checked
+from dgxcheck.checks.kernel_log.pcie import blame_fatal
 from dgxcheck.checks.kernel_log.storage import blame_disk
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault
@@ -89,15 +90,14 @@ def _panic(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 
 def _blame_panic(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The driver where the processor was in its code; where hardware asked for the panic, the device with a fatal PCIe
-    error at that time, or CPUs; else the kernel."""
+    error or the memory with an uncorrected one at that time, or CPUs; else the kernel."""
     oopses = [event.group for event in events_of(box.log, "oops")]
     if asked := [event.seconds for event in events_of(box.log, "panic") if event.group]:
-        for error in box.log.pcie:
-            if error.severity == "fatal" and any(abs(error.seconds - seconds) <= WINDOW_S for seconds in asked):
-                yield from blame_pcie(box, subject_at(box, error.bdf), judgement)
+        yield from blame_fatal(box, asked, judgement)
+        yield from blame_memory(box, asked, judgement)
         for event in events_of(box.log, "machine check"):
             if event.corrected is False and not event.past:
-                yield host_part("CPUs", event.group or event.part)
+                yield checked(event)
         yield host_part("CPUs")
     elif oopses and oopses[0].startswith(_DRIVER):
         yield DRIVER

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, per_host
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, judged
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.host.edac import REPLACE_DIMM, memory_modules, slots
 from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, most_in_a_day, reach
+from dgxcheck.checks.kernel_log.pcie import blame_fatal
+from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
 from dgxcheck.facts.missing import need, rows
 from dgxcheck.facts.record import replace
+from dgxcheck.xid.relations import WINDOW_S
 
 MemoryEventRule = Callable[[Box, KernelLog, Sequence[HostEvent]], Judgement]
 
@@ -105,6 +108,14 @@ _FEWEST = 4
 """CPUs; of fewer it is no sign that the others stayed cool."""
 
 
+def blame_memory(box: Box, moments: Collection[float], judgement: Judgement) -> Iterator[Component]:
+    """The DIMMs of which an uncorrected error was logged at one of these times."""
+    for event in events_of(box.log, "memory"):
+        if event.corrected is False and any(abs(event.seconds - seconds) <= WINDOW_S for seconds in moments):
+            part = slots(box).get(event.part, event.group or event.part)
+            yield from memory_modules(box, replace(HOST, part=part), judgement)
+
+
 _MEMORY = _errors("memory errors", "host.edac-corrected", Fault.DIMM_ERRORS, REPLACE_DIMM)
 _CPUS = _errors("machine checks", "kernel.machine-checks", Fault.MACHINE_CHECK, "")
 def _memory(box: Box) -> Judged:
@@ -118,18 +129,49 @@ def _memory(box: Box) -> Judged:
 
 def _machine_checks(box: Box) -> Judged:
     """Per CPU and bank, or socket: fails on an uncorrected machine check that is no memory error; warns on one that was
-    kept from before this boot, and on more than {kernel.machine-checks} corrected ones within a day.
+    kept from before this boot, and on more than {kernel.machine-checks} corrected ones within a day. Fails on a system
+    error of PCI (SERR, IOCK).
 
-    Source: machine check records of the kernel; Intel SDM volume 3B, machine-check architecture
+    Source: machine check records of the kernel; Intel SDM volume 3B, machine-check architecture; Linux
+    arch/x86/kernel/nmi.c
     """
-    return _by_part(box, "machine check", _CPUS, "no machine checks logged")
+    return _by_part(box, "machine check", _machine_check, "no machine checks logged")
+
+
+def _machine_check(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
+    judgement = _CPUS(box, log, events)
+    if not events[-1].part.endswith(_OF_PCI):
+        return judgement
+    message = f"the chip set interrupted the CPUs: {events[-1].part}{reach(log)}"
+    return replace(judgement, message=message, fault=Fault.AER_UNCORRECTABLE, remedy=_SYSTEM_ERROR)
+
+
+_OF_PCI = ("(SERR)", "IOCK error")
+_SYSTEM_ERROR = (
+    "read the BMC's event log (ipmitool sel elist): it names the slot, or memory, which some boards report in the same"
+    " way; else look for FatalErr+ and >SERR+ in lspci -vvv, and at what the kernel logged of PCIe at that time"
+)
+
+
+def checked(event: HostEvent) -> Component:
+    """What a machine check is of."""
+    return host_part("PCIe links") if event.part.endswith(_OF_PCI) else host_part("CPUs", event.group or event.part)
+
+
+def _blame_machine_check(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """CPUs; of a system error of PCI the device or DIMM with an error at that time, or PCIe links."""
+    for event in events_of(box.log, "machine check"):
+        if at.part.endswith(_OF_PCI) and event.part == at.part:
+            yield from blame_fatal(box, [event.seconds], judgement)
+            yield from blame_memory(box, [event.seconds], judgement)
+    yield host_part("PCIe links") if at.part.endswith(_OF_PCI) else host_part("CPUs", at.part)
 
 
 CHECKS = (
     Check("kernel.memory", _memory, memory_modules,
         remedy="find the DIMM (ras-mc-ctl --errors, edac-util -v, the BMC's event log); replace it at the next"
         " maintenance if errors continue"),
-    Check("kernel.machine-check", _machine_checks, host("CPUs"),
+    Check("kernel.machine-check", _machine_checks, _blame_machine_check,
         remedy="decode it with ras-mc-ctl --errors (mcelog, the BMC's event log); check CPU temperature and"
         " power; update firmware and microcode at the next maintenance"),
     Check("kernel.cpu-throttled", per_host(_throttled), host("cooling"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from dgxcheck.checks.engine.blame import component_of, device_of, host, itself, own_link
 from dgxcheck.checks.engine.box import HOST, Box, pci_subject
@@ -106,6 +106,13 @@ def blame_pcie(box: Box, at: Subject, judgement: Judgement) -> Iterator[Componen
     yield from own_link(box, at, judgement)
     if device.kind != "gpu":
         yield from itself(box, at, judgement)
+
+
+def blame_fatal(box: Box, moments: Collection[float], judgement: Judgement) -> Iterator[Component]:
+    """What the fatal PCIe errors that were logged at one of these times can come from."""
+    for error in box.log.pcie:
+        if error.severity == "fatal" and any(abs(error.seconds - seconds) <= WINDOW_S for seconds in moments):
+            yield from blame_pcie(box, subject_at(box, error.bdf), judgement)
 
 
 _WHICH = (
