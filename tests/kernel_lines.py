@@ -277,9 +277,9 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("NMI: PCI system error (SERR) for reason a1 on CPU 0.",), "kernel.machine-check", Fault.AER_UNCORRECTABLE),
     (("CPU12: Package temperature above threshold, cpu clock throttled (total events = 812)",),
      "kernel.cpu-throttled", Fault.CPU_THROTTLED),
-    (("NETDEV WATCHDOG: enp2s0f0 (ixgbe): transmit queue 3 timed out",), "host.carrier", Fault.PORT_ERRORS),
+    (("NETDEV WATCHDOG: enp2s0f0 (ixgbe): transmit queue 3 timed out",), "host.carrier", Fault.HCA_STALLED),
     (("ixgbe 0000:02:00.0 enp2s0f0: NETDEV WATCHDOG: CPU: 7: transmit queue 3 timed out 5124 ms",), "host.carrier",
-     Fault.PORT_ERRORS),
+     Fault.HCA_STALLED),
     (("thermal thermal_zone0: critical temperature reached (105 C), shutting down",), "kernel.cpu-throttled",
      Fault.OVERHEATING),
     (("reboot: HARDWARE PROTECTION shutdown (Temperature too high)",), "kernel.cpu-throttled", Fault.OVERHEATING),
@@ -368,9 +368,9 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("Out of memory: Killed process 4712 (nv-fabricmanage) total-vm:1kB",), "kernel.out-of-memory",
      Fault.SERVICE_KILLED),
     (("nv-hostengine[812]: segfault at 0 ip 00007f1d2c3e sp 00007ffd error 4 in libdcgm.so.4[7f1d2c000000+1000]",),
-     "kernel.program-crash", Fault.PROGRAM_CRASHED),
+     "kernel.program-crash", Fault.SERVICE_KILLED),
     (("traps: nv-hostengine[812] general protection fault ip:7f1d2c3e sp:7ffd error:0 in libdcgm.so.4[7f1d2+1]",),
-     "kernel.program-crash", Fault.PROGRAM_CRASHED),
+     "kernel.program-crash", Fault.SERVICE_KILLED),
 )  # fmt: skip
 """Messages that follow each other within a tenth of a second."""
 

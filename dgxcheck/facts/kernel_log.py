@@ -177,6 +177,11 @@ class HostEvent(LoggedEvent):
     past: bool = False
     """Kept by firmware or CPU from before this boot; of a slot, server or BAR: it is there again."""
 
+    @property
+    def of_cpus(self) -> bool:
+        """Of what hung: CPUs, not a task that waits."""
+        return " blocked for more than " not in self.line
+
 
 class EarlierXid(Record, nature="event"):
     """An Xid that the log of this boot does not hold: an earlier run recorded it, or the file holds earlier boots."""

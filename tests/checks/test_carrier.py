@@ -76,13 +76,26 @@ def test_an_interface_that_was_set_down(tmp_path: Path) -> None:
     assert not carriers(tmp_path, "dgx-b300", lines, {}, {}, down)
 
 
+QUEUE = "NETDEV WATCHDOG: enp226s0 (igb): transmit queue 3 timed out"
+
+
 @pytest.mark.parametrize(("base", "line", "due"), [
     ("dgx-1-v100", "NETDEV WATCHDOG: ib1 (mlx5_core): transmit queue 0 timed out", ["ib1"]),
     ("dgx-a100", "mlx5_core 0000:0c:00.0 ib0: NETDEV WATCHDOG: CPU: 7: transmit queue 3 timed out 5124 ms", ["ib0"]),
     ("dgx-a100", "NETDEV WATCHDOG: ib44 (mlx5_core): transmit queue 0 timed out", []),
+    ("dgx-a100", QUEUE, ["enp226s0"]),
 ])  # fmt: skip
 def test_a_queue_of_ipoib_that_timed_out(base: str, line: str, due: list[str], tmp_path: Path) -> None:
     assert carriers(tmp_path, base, {3600.0: line}, {}, {}) == due
+
+
+@pytest.mark.parametrize(("line", "due"), [
+    ("INFO: task rsync:471 blocked for more than 120 seconds.", ["enp226s0"]),
+    ("watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [kworker/3:1:471]", []),
+    ("rcu: INFO: rcu_sched detected stalls on CPUs/tasks:", []),
+])  # fmt: skip
+def test_a_queue_stalls_with_the_cpus(line: str, due: list[str], tmp_path: Path) -> None:
+    assert carriers(tmp_path, "dgx-a100", {3600.0: line, 3610.0: QUEUE}, {}, {}) == due
 
 
 @pytest.mark.parametrize(("down", "due"), [(("eth0",), ["eth0"]), (("eth1",), ["eth1"]), (("eth0", "eth1"), [])])

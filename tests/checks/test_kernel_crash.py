@@ -98,12 +98,15 @@ def test_other_ends(check: str, message: str, status: Status, tmp_path: Path) ->
     ("nv-fabricmanage", Fault.SERVICE_KILLED, "nvidia-smi -r"),
     ("slurmd", Fault.SERVICE_KILLED, "slurmd"),
 ])  # fmt: skip
-def test_a_service_that_was_killed_is_due_at_once(
+def test_a_service_that_was_killed_or_crashed_is_due_at_once(
     process: str, fault: FaultKind, unit: str, tmp_path: Path
 ) -> None:
     line = f"O{KILLED.replace('python3', process)}"
     (found,) = findings(tmp_path, "kernel.out-of-memory", (100.0, line))
     assert (found.judgement.fault, unit in found.judgement.remedy) == (fault, True)
+    crash = f"{process}[1]: segfault at 0 ip 0 sp 0 error 4 in nv-fabricmanager[0+1]"
+    (found,) = findings(tmp_path, "kernel.program-crash", (100.0, crash))
+    assert (found.judgement.fault is Fault.SERVICE_KILLED, unit in found.judgement.remedy) == (bool(unit), True)
 
 
 def test_an_iommu_that_refuses_a_gpu_is_a_setting(tmp_path: Path) -> None:

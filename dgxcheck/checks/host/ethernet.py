@@ -140,9 +140,22 @@ def _lost(interface: NetInterface) -> int:
     return lost if isinstance(lost, int) else 0
 
 
-def _silent(box: Box, interface: NetInterface) -> list[str]:
+def _silent(box: Box, interface: NetInterface) -> list[HostEvent]:
     """What the kernel logged of its transmit queues."""
-    return [each.line for each in box.log.host if (each.trouble, each.part) == ("sends nothing", interface.name)]
+    return [each for each in box.log.host if (each.trouble, each.part) == ("sends nothing", interface.name)]
+
+
+def _stalled(box: Box, interface: NetInterface, silent: list[HostEvent]) -> Judgement:
+    message = f"its transmit queue timed out {counted(len(silent), 'time')}"
+    evidence = (Evidence("kernel log", silent[-1].line),)
+    locked = [each.seconds for each in box.log.host if each.trouble == "hung" and each.of_cpus]
+    if any(abs(each.seconds - seconds) <= _BESIDE_S for each in silent for seconds in locked):
+        return skip("dependency-failed", f"{message} as CPUs locked up; see kernel.hung-task", *evidence)
+    remedy = _OF_IPOIB if _is_ipoib(box, interface) else _STALLED.replace("INTERFACE", interface.name)
+    return judged(Fault.HCA_STALLED, message, len(silent), 0, "", evidence, warns=True, remedy=remedy)
+
+
+_BESIDE_S = 300.0
 
 
 def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgement:
@@ -153,17 +166,14 @@ def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgem
     if it has none, but lost one twice, so that it had one. InfiniBand counts the same in link_downed. Warns also if so
     many were lost between two readings or, by the kernel log, within the last day (the first minutes after boot apart,
     and not of an interface that was set down; those within half a minute are one), and if that log says that its
-    transmit queue timed out, that of IP over InfiniBand, too; and of an adapter whose ports are bonded if one has none.
+    transmit queue timed out while no CPU locked up, that of IP over InfiniBand, too; and of an adapter whose ports are
+    bonded if one has none.
 
     Source: carrier_down_count of /sys/class/net since Linux 4.16; threshold of Azure's node checks; kernel log
     (net/sched/sch_generic.c; mlx5 en_main.c and others)
     """
     if silent := _silent(box, interface):
-        message = f"its transmit queue timed out {counted(len(silent), 'time')}"
-        return Judgement(
-            Status.WARN, message, len(silent), 0, "", (Evidence("kernel log", silent[-1]),), fault=Fault.PORT_ERRORS,
-            remedy=_OF_IPOIB if _is_ipoib(box, interface) else _FLAPPING.replace("INTERFACE", interface.name),
-        )  # fmt: skip
+        return _stalled(box, interface, silent)
     if _is_unplugged(box, interface) and _lost(interface) <= box.settings.limit("network.carrier"):
         where = (Evidence(f"/sys/class/net/{interface.name}/carrier", False),)
         message = f"no carrier, and it had one since boot (lost {_lost(interface)} times)"
@@ -257,6 +267,10 @@ _FLAPPING = (
 )
 
 
+_STALLED = (
+    "its link was up then: look in the kernel log for PCIe errors at that time, at port and switch for pause frames"
+    " (ethtool -S INTERFACE); if it recurs, update its driver and firmware (ethtool -i INTERFACE)"
+)
 _OF_IPOIB = (
     "look in the kernel log for what came before it; perfquery shows the errors of this port, and perfquery LID PORT"
     " those of the switch port at its other end (perfquery(8))"

@@ -158,12 +158,17 @@ def _memory(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     message = f"{what} {counted(len(bad or events), 'time')}; killed: {names}{reach(log)}"
     if not bad:
         return Judgement(Status.PASS, message, evidence=lines(log, events))
-    running = {row.name for row in rows(box.snapshot.units) if row.running is True}
-    if gone := [*dict.fromkeys(unit for event in bad if (unit := _UNITS.get(event.part)) and unit not in running)]:
-        fabric = _AFTER_A_RESET if _UNITS["nv-fabricmanage"] in gone else ""
-        remedy = f"systemctl status {' '.join(gone)}: start again what does not run{fabric}; then {_LESS_MEMORY}"
-        return _warning(Fault.SERVICE_KILLED, message, log, bad, remedy)
+    if start := _start_again(box, bad):
+        return _warning(Fault.SERVICE_KILLED, message, log, bad, f"{start}; then {_LESS_MEMORY}")
     return _warning(Fault.OUT_OF_MEMORY, message, log, bad)
+
+
+def _start_again(box: Box, events: Sequence[HostEvent]) -> str:
+    """What brings back the services that ended and are not seen to run again; empty where there are none."""
+    running = {row.name for row in rows(box.snapshot.units) if row.running is True}
+    gone = [*dict.fromkeys(unit for event in events if (unit := _UNITS.get(event.part)) and unit not in running)]
+    fabric = _AFTER_A_RESET if _UNITS["nv-fabricmanage"] in gone else ""
+    return f"systemctl status {' '.join(gone)}: start again what does not run{fabric}" if gone else ""
 
 
 def _memory_and_files(box: Box) -> Judged:
@@ -185,14 +190,8 @@ def _memory_and_files(box: Box) -> Judged:
         yield replace(HOST, part=_BOUNCE), _warning(Fault.BOUNCE_BUFFERS, message, log, events)
 
 
-def _crashed(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
-    """Warns if a service of NVIDIA crashed, or within a minute of an Xid a program in one of NVIDIA's libraries
-    (libcuda, libnccl ..). Other programs that crash there are no fault of the machine.
-
-    Source: Linux arch/x86/mm/fault.c: segfault at ADDRESS ip .. in LIBRARY
-
-    Passes for programs that crashed by themselves; warns for services of NVIDIA and for crashes close to an Xid.
-    """
+def _crashed(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
+    """Passes for programs that crashed by themselves; warns for services of NVIDIA and for crashes close to an Xid."""
     bad = [
         event for event in events
         if event.part.startswith(_SERVICES) or event.group.startswith(_SERVICES)
@@ -203,7 +202,22 @@ def _crashed(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     message = f"{crashes} in code of NVIDIA: {names}{reach(log)}"
     if not bad:
         return Judgement(Status.PASS, message, evidence=lines(log, events))
+    if start := _start_again(box, bad):
+        return _warning(Fault.SERVICE_KILLED, message, log, bad, f"{start}; {_DUMP}")
     return _warning(Fault.PROGRAM_CRASHED, message, log, bad)
+
+
+_DUMP = "read its own log, and send its core dump to its vendor if it crashes again (coredumpctl info)"
+
+
+def _crashes(box: Box) -> Judged:
+    """Warns if a service of NVIDIA crashed, due at once where GPUs, fabric or scheduler need it and it is not seen to
+    run again, or within a minute of an Xid a program in one of NVIDIA's libraries (libcuda, libnccl ..). Other programs
+    that crash there are no fault of the machine.
+
+    Source: Linux arch/x86/mm/fault.c: segfault at ADDRESS ip .. in LIBRARY
+    """
+    return _of_host(partial(_crashed, box), "no crash in code of NVIDIA logged", "crashed")(box)
 
 
 def _stuck(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
@@ -291,6 +305,6 @@ CHECKS = (
     Check("kernel.out-of-memory", _memory_and_files,
         lambda _, at, __: (host_part(_BOUNCE) if at.part == _BOUNCE else host_part("free memory", at.part),),
         remedy=f"{_LESS_MEMORY}; restart the services that were killed (systemctl --failed)"),
-    Check("kernel.program-crash", _of_host(_crashed, "no crash in code of NVIDIA logged", "crashed"), host("programs"),
+    Check("kernel.program-crash", _crashes, host("programs"),
         remedy=Fault.PROGRAM_CRASHED.remedy),
 )  # fmt: skip

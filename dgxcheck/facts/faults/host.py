@@ -67,8 +67,8 @@ class Host:
     OUT_OF_MEMORY = FaultKind("out-of-memory", "the kernel killed processes because memory ran out", "program",
         warns="watch")
     SERVICE_KILLED = FaultKind("service-killed",
-        "a service that GPUs, fabric or scheduler need was killed because memory ran out", "software", warns="now",
-        source="Linux mm/oom_kill.c; systemctl(1)")
+        "a service that GPUs, fabric or scheduler need crashed, or was killed because memory ran out", "software",
+        warns="now", source="Linux mm/oom_kill.c; systemctl(1)")
     OUT_OF_FILES = FaultKind("out-of-files", "the limit of open files of the whole host was reached", "program")
     BOUNCE_BUFFERS = FaultKind("bounce-buffers", "transfers of a device found no bounce buffer (swiotlb)", "setting",
         about=("host", "bounce buffers"),

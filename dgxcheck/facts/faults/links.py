@@ -156,7 +156,7 @@ class Links:
         " but ff of it where it is gone", source="Linux Documentation/PCI/pci-error-recovery")
     HCA_HEALTH = FaultKind("hca-health", "the firmware of an HCA reported an error that it survived", "software",
         warns="watch", steps=("inspect", "contact-vendor"), source=OWN)
-    HCA_STALLED = FaultKind("hca-stalled", "a transmit queue of an HCA timed out", "environment", warns="watch",
+    HCA_STALLED = FaultKind("hca-stalled", "a transmit queue of an adapter timed out", "environment", warns="watch",
         steps=("inspect",), source=OWN)
     HCA_FLASH_RECOVERY = FaultKind("hca-flash-recovery", "an HCA is in flash recovery: it runs no firmware", "software",
         steps=("change-setting", *ADAPTER_STEPS), source="NVIDIA MFT user manual")
