@@ -170,3 +170,45 @@ def test_a_board_of_two_gpus_that_is_lost_is_named_by_its_slot(tmp_path: Path) -
     assert [each["action"] for each in cause["actions"]][:2] == ["drain", "reboot"]
     (one,) = causes(tmp_path, "k80-x8", lost("0a", 2), (xid("0a", 79, OFF),))
     assert one["id"] == "gpu/0000:0a:00.0"
+
+
+def port_down(hca: str) -> dict[str, Json]:
+    port = f"/sys/class/infiniband/{hca}/ports/1"
+    return {f"text {port}/state": "1: DOWN\n", f"text {port}/phys_state": "2: Polling\n", f"text {port}/lid": "0x0\n"}
+
+
+ENP = "/sys/class/net/enp2s0f0/carrier"
+WAITS = "INFO: task python3:4711 blocked for more than 120 seconds."
+LUSTRE = ("Lustre: lustre-OST0003-osc-ffff9a1c3b2d4000: Connection to lustre-OST0003 (at 10.10.0.5@o2ib) was lost; in"
+          " progress operations using this service will wait for recovery to complete")
+NFS = "nfs: server fs01 not responding, still trying"
+LATE = "nvme nvme4: I/O 128 QID 17 timeout, reset controller"
+IOMMU, SILENT = "AMD-Vi: Completion-Wait loop timed out", "AMD-Vi: Event logged [IOTLB_INV_TIMEOUT device=47:00.0 "
+UE = "EDAC MC0: 1 UE on mc#0csrow#1channel#3 (csrow:1 channel:3 page:0x123 offset:0x0 grain:64)"
+
+
+@pytest.mark.parametrize(("base", "facts", "log", "component", "steps"), [
+    ("dgx-a100", port_down("mlx5_4"), (LUSTRE, WAITS), "port/0000:61:00.0/1", ["inspect", "reseat"]),
+    ("dgx-a100", {}, (LUSTRE, WAITS), "host/host/file server", ["inspect"]),
+    ("dgx-1-v100", {f"text {ENP}": "0\n", f"text {ENP}_down_count": "2\n"}, (NFS,), "interface/0000:02:00.0",
+     ["inspect", "drain", "reseat"]),
+    ("dgx-1-v100", {f"text {ENP.replace('f0', 'f1')}": "0\n"}, (NFS,), "host/host/file server", ["inspect"]),
+    ("dgx-a100", {}, (IOMMU, LATE, SILENT), "link/0000:47:00.0", ["inspect", "drain", "reboot", "contact-vendor"]),
+    ("dgx-a100", {}, (IOMMU, LATE), "host/host", ["inspect", "drain", "reboot", "contact-vendor"]),
+    ("dgx-a100", {}, (IOMMU, LATE, xid("47", 79, OFF)), "gpu/0000:47:00.0",
+     ["drain", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"]),
+    ("dgx-a100", {}, (UE, "Kernel panic - not syncing: Fatal hardware error!"), "host/host/memory",
+     ["inspect", "drain", "reseat", "replace"]),
+])  # fmt: skip
+def test_what_waits_for_something_has_its_cause_and_its_steps(
+    base: str, facts: dict[str, Json], log: tuple[str, ...], component: str, steps: list[str], tmp_path: Path
+) -> None:
+    (cause,) = causes(tmp_path, base, facts, log)
+    assert cause["id"].startswith(component)
+    assert [each["action"] for each in cause["actions"]] == steps
+
+
+def test_a_medium_error_is_the_disks_own(tmp_path: Path) -> None:
+    line = "critical medium error, dev nvme2n1, sector 123456 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 0"
+    found = causes(tmp_path, "dgx-a100", {}, (IOMMU, line))
+    assert {each["component"]["kind"] for each in found} == {"disk", "host"}

@@ -15,7 +15,7 @@ from dgxcheck.checks.host.disks import by_disk
 from dgxcheck.checks.kernel_log.device_log import events_of, lines, nothing_logged, reach
 from dgxcheck.checks.kernel_log.memory import blame_memory, checked
 from dgxcheck.checks.kernel_log.pcie import blame_fatal
-from dgxcheck.checks.kernel_log.storage import blame_disk
+from dgxcheck.checks.kernel_log.storage import blame_disk, blame_servers
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -143,7 +143,7 @@ def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
                               if any(abs(event.seconds - each.seconds) <= _WAITS_S for each in hung)):  # fmt: skip
         yield from blame_disk(box, Subject(kind="disk", name=disk, bdf=None), judgement)
     if any(not event.past for event in events_of(box.log, "file server")):
-        yield host_part("file server")
+        yield from blame_servers(box)
     yield host_part("kernel")
 
 

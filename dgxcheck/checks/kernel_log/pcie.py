@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dgxcheck.checks.engine.blame import component_of, device_of, host, itself, own_link
 from dgxcheck.checks.engine.box import HOST, Box, pci_subject
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import (
     events_of,
@@ -210,8 +210,11 @@ def _refused(box: Box) -> Judged:
                     or (unseen and not event.bdf.partition(":")[2].startswith(_INTEGRATED)))  # fmt: skip
     for bdf, own in found.items():
         message, fault, remedy = _meaning(own)
-        accesses_of = (len(own), 0, "accesses", lines(log, own))
-        yield _device(box, bdf), judged(fault, f"{message}{reach(log)}", *accesses_of, warns=True, remedy=remedy)
+        facts = (len(own), 0, "accesses", lines(log, own))
+        events = happened(own, "pcie") if fault is Fault.IOMMU_UNANSWERED else ()
+        yield _device(box, bdf), Judgement(
+            Status.WARN, f"{message}{reach(log)}", *facts, fault=fault, remedy=remedy, events=events
+        )
     if not found and log.iommu:
         accesses, whose = counted(len(log.iommu), "access", "accesses"), log.iommu[-1].bdf
         message = f"the IOMMU refused {accesses}, the last of {whose}, no known GPU or HCA{reach(log)}"

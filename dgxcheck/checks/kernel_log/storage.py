@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dgxcheck.checks.engine.blame import itself
+from dgxcheck.checks.engine.blame import component_of, itself
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.host.disks import arrays_of, by_disk, lost_members, own_disks
-from dgxcheck.checks.kernel_log.device_log import events_of, grouped, happened, lines, nothing_logged, reach
+from dgxcheck.checks.kernel_log.device_log import (
+    events_of,
+    grouped,
+    happened,
+    lines,
+    nothing_logged,
+    reach,
+    subject_at,
+)
+from dgxcheck.checks.kernel_log.pcie import blame_pcie
+from dgxcheck.checks.network.ports import UP, listed_ports, port_subject
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog
-from dgxcheck.facts.missing import Missing, need, text_of
+from dgxcheck.facts.missing import Missing, need, rows, text_of
 from dgxcheck.lazy_pattern import LazyPattern
 
 _MAPPED = ("dm-", "md")
@@ -92,7 +102,8 @@ def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 
 
 def blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The array that the disk is or was in, else the disk; the volumes of a RAID controller."""
+    """The array that the disk is or was in, else the disk; what did not answer the IOMMU when an NVMe controller timed
+    out, for then none of the devices behind that IOMMU reads or writes; the volumes of a RAID controller."""
     if judgement.fault is Fault.RAID_ALARM:
         yield host_part(f"RAID controller {at.name}")
         return
@@ -103,6 +114,10 @@ def blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Componen
     for name in dict.fromkeys((*of, *dropped, *lacking, disk)):
         yield Component(kind="disk", name=name)
     yield from itself(box, at, judgement)
+    for fault in box.log.iommu:
+        if fault.what == "unanswered" and any(abs(each.seconds - fault.seconds) <= _RECOVERY_S
+                                              for each in judgement.events):  # fmt: skip
+            yield from blame_pcie(box, subject_at(box, fault.bdf) if fault.bdf else HOST, judgement)
 
 
 def _behind(box: Box, name: str) -> str:
@@ -192,10 +207,17 @@ def _servers(log: KernelLog, servers: Sequence[HostEvent]) -> Judgement:
 
 
 def _blame_file_system(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    if judgement.fault is Fault.FILE_SERVER:
-        yield host_part("file server")
-    else:
-        yield from blame_disk(box, at, judgement)
+    yield from blame_servers(box) if judgement.fault is Fault.FILE_SERVER else blame_disk(box, at, judgement)
+
+
+def blame_servers(box: Box) -> Iterator[Component]:
+    """File servers, or a port or interface of this host that is not up."""
+    yield host_part("file server")
+    down = [port_subject(device, port) for device, port in listed_ports(box) if port.state not in UP]
+    yield from (component_of(box, port) for port in down)
+    for each in rows(box.snapshot.network):
+        if each.carrier is False and isinstance(each.bdf, str):
+            yield Component(kind="interface", name=each.name, bdf=each.bdf)
 
 
 CHECKS = (
