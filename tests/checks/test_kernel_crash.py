@@ -141,3 +141,15 @@ def test_a_program_that_crashes_beside_an_xid(apart: float, status: Status, tmp_
     crash = (100.0, "a[1]: segfault at 0 ip 0 sp 0 error 4 in libcuda.so.1[0+1]")
     (found,) = findings(tmp_path, "kernel.program-crash", crash, (100.0 + apart, xid))
     assert found.status is status
+
+
+@pytest.mark.parametrize(("apart_s", "times", "status"), [
+    (600.0, 2, Status.WARN), (600.0, 1, Status.PASS), (5.0, 2, Status.PASS),
+])  # fmt: skip
+def test_an_adapter_whose_firmware_stops_again_and_again(
+    apart_s: float, times: int, status: Status, tmp_path: Path
+) -> None:
+    lines = (f"{ADAPTER}poll_health:174: device's health compromised", f"{ADAPTER}firmware version: 12.28.2006")
+    log = [(860_000.0 + n * apart_s + later, line) for n in range(times) for later, line in enumerate(lines)]
+    found = {each.subject.bdf: each for each in findings(tmp_path, "kernel.hca", *log)}
+    assert found["0000:0c:00.0"].status is status

@@ -77,7 +77,7 @@ _MEANINGS: dict[HcaTrouble, _Meaning] = {
 def _hcas(box: Box) -> Judged:
     """Fails if mlx5_core logged, since it last took over an adapter, that it could not start it, that its PCI slot is
     unavailable or that its firmware stopped responding (a health issue of severity 0 to 2); warns on one of severity 3,
-    on a transmit queue that timed out, and if it is too hot or the slot reports insufficient power, which on a DGX
+    if it recovered such firmware twice within the last day, on a transmit queue that timed out, and if it is too hot or the slot reports insufficient power, which on a DGX
     Spark means nothing. Registers that may not be read (ACCESS_REG) are not a fault.
 
     Source: Linux drivers/net/ethernet/mellanox/mlx5/core: main.c, health.c, events.c, en_main.c; for the power of a DGX
@@ -107,6 +107,11 @@ def _hcas(box: Box) -> Judged:
 def _hca(box: Box, log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
     now = [event for event in events if not event.past]
     troubles = [trouble for trouble in _MEANINGS if any(event.trouble == trouble for event in now)]
+    if not troubles and (again := flaps(box, [event for event in events if event.trouble == "firmware"], 1)):
+        health, number = _MEANINGS["health"], counted(len(again), "time")
+        message = f"its firmware stopped responding {number} within a day, and mlx5_core started it again{reach(log)}"
+        figures = (len(again), 1, "a day", lines(log, again))
+        return judged(health.fault, message, *figures, warns=True, remedy=health.remedy.format(bdf=again[0].bdf))
     if not troubles:
         return Judgement(Status.PASS, f"no hardware errors logged{reach(log)}")
     worst = _MEANINGS[troubles[0]]
