@@ -112,6 +112,11 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
      "kernel.gpu-start", Fault.BAR1_SMALL),
     # NVIDIA/open-gpu-kernel-modules pull request 1109
     (("NVRM: Fatal Error while attempting to resize PCIe BARs.",), "kernel.gpu-start", Fault.BAR1_SMALL),
+    # Linux drivers/pci/setup-res.c, pci_enable_resources, before and since 6.7; the latter of linux-pci in April 2024
+    ((f"nvidia {NOWHERE}: can't enable device: BAR 1 [mem size 0x400000000 64bit pref] not assigned",),
+     "kernel.gpu-start", Fault.BAR1_SMALL),
+    ((f"nvidia {NOWHERE}: BAR 5 [io  0x0000-0x007f]: not claimed; can't enable device",
+      "NVRM: pci_enable_device failed, aborting"), "kernel.gpu-start", Fault.BAR1_SMALL),
     # kata-containers/kata-containers issue 1142
     (("NVRM: Can't find an IRQ for your NVIDIA card!",), "kernel.gpu-start", Fault.GPU_REFUSED),
     # of a GPU that the driver has not got: secboot, gr and fifo of nouveau

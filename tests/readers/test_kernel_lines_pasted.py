@@ -13,7 +13,7 @@ from sample import swept
 from dgxcheck.facts.faults import Fault
 
 OF_MACHINES = {
-    (Fault.PORT_ERRORS.word, "NETDEV"): "which interfaces are Ethernet is not in the log",
+    (Fault.HCA_STALLED.word, "NETDEV"): "which interfaces are Ethernet is not in the log",
     (Fault.BMC_SILENT.word, ""): "a desktop's board declares a BMC that it lacks",
     (Fault.LINK_UNTRAINED.word, ""): "of an empty slot the kernel says the same",
 }
