@@ -185,7 +185,9 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
        Fault.LINK_UNTRAINED) for words in (
         "Data Link Layer Link Active not set in 1000 msec", "DPC: Data Link Layer Link Active not set in 1000 msec",
         "pciehp: Failed to check link status", "pciehp: Slot(7): No link", "pciehp: Slot(7): No device found",
-        "pciehp: Slot(7): Cannot train link: status 0x1041")),
+        "pciehp: Slot(7): Cannot train link: status 0x1041", "pciehp: Slot(7): Power fault")),
+    # before Linux 4.19
+    ((f"pciehp {NOWHERE}:pcie004: Power fault on slot 7",), "kernel.hot-plug", Fault.LINK_UNTRAINED),
     ((f"pciehp {NOWHERE}:pcie004: Data Link Layer Link Active not set in 1000 msec",), "kernel.hot-plug",
      Fault.LINK_UNTRAINED),
     # of whatever kind the device is
@@ -256,6 +258,7 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     ((f"{_MLX5[:-2]} enp8s0f1: TX timeout detected",
       f"{_MLX5[:-2]} enp8s0f1: TX timeout on queue: 1, SQ: 0x11ec, CQ: 0x146d, SQ Cons: 0x0 SQ Prod: 0x1"),
      "kernel.hca", Fault.HCA_STALLED),
+    ((f"{_MLX5}print_health_info:432:(pid 0): synd 0x10: High temperature",), "kernel.hca", Fault.HCA_OVERHEATING),
     ((f"{_MLX5}temp_warn:198:(pid 0): High temperature on sensors with bit set 0x0 0x1",), "kernel.hca",
      Fault.HCA_OVERHEATING),
     ((f"{_MLX5}mlx5_pcie_event:299:(pid 1): Detected insufficient power on the PCIe slot (27W).",), "kernel.hca",
@@ -336,6 +339,9 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
       " operations using this service will wait for recovery to complete",), "kernel.file-system", Fault.FILE_SERVER),
     (("ata1.00: exception Emask 0x10 SAct 0x40000 SErr 0x400100 action 0x6 frozen",), "kernel.disk",
      Fault.DISK_ERRORS),
+    (("ata5: COMRESET failed (errno=-16)", "ata5: reset failed, giving up"), "kernel.disk", Fault.DISK_ERRORS),
+    (("megaraid_sas 0000:04:00.0: Found FW in FAULT state, will reset adapter scsi0.",), "kernel.disk",
+     Fault.RAID_ALARM),
     (("megaraid_sas 0000:04:00.0: 5188 (612345678s/0x0001/CRIT) - VD 00/0 is now DEGRADED",), "kernel.disk",
      Fault.RAID_ALARM),
     (("VFS: file-max limit 65536 reached",), "kernel.out-of-memory", Fault.OUT_OF_FILES),
@@ -358,6 +364,7 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("ipmi_si dmi-ipmi-si.0: Interface detection failed",), "kernel.bmc", Fault.BMC_SILENT),
     (("ipmi_si IPI0001:00: Unable to get the device id: -5",), "kernel.bmc", Fault.BMC_SILENT),
     (("NMI watchdog: Watchdog detected hard LOCKUP on cpu 3",), "kernel.hung-task", Fault.TASKS_HUNG),
+    (("watchdog: CPU4: Watchdog detected hard LOCKUP on cpu 4",), "kernel.hung-task", Fault.TASKS_HUNG),  # Linux 6.11
     (("rcu: INFO: rcu_sched self-detected stall on CPU",), "kernel.hung-task", Fault.TASKS_HUNG),
     (("BUG: soft lockup - CPU#3 stuck for 22s! [kworker/3:1:812]",), "kernel.hung-task", Fault.TASKS_HUNG),
     (("Kernel panic - not syncing: Fatal hardware error!",), "kernel.panic", Fault.KERNEL_PANIC),

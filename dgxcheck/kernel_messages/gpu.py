@@ -55,7 +55,7 @@ _NOT_STARTED: Mapping[Form, NoStart] = {
     _INVALID_BAR: "bars",
     Form("NVRM: Fatal Error while attempting to resize PCIe BARs"): "bars",
     Form("can't enable device: BAR ", before=_HELD_BY): "bars",
-    Form("; can't enable device", "$", before=rf"{_HELD_BY}BAR [0-5] \[[^\]]{{1,60}}\]: not (?:assigned|claimed)"): "bars",
+    Form("; can't enable device", "$", rf"{_HELD_BY}BAR [0-5] \[[^\]]{{1,60}}\]: not (?:assigned|claimed)"): "bars",
     Form("NVRM: Can't find an IRQ for your NVIDIA card!"): "interrupt",
     Form("GPU does not have the necessary power cables connected", before=_SAYS): "power",
     Form("No firmware image found", before=_SAYS): "firmware",

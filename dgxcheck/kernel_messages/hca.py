@@ -42,6 +42,7 @@ _TROUBLES: Mapping[Form, HcaTrouble] = {
         "firmware",
     Form("Port module event[error]: module ", r"(?P<module>\d{1,3}), (?P<what>.*)", before=_HCA): "module",
     Form("High temperature on sensors", before=_HCA): "temperature",
+    Form("synd 0x10: High temperature", before=_HCA): "temperature",
     Form("Detected insufficient power on the PCIe slot", before=_HCA): "power",
     Form("TX timeout detected", before=_HCA): "stalled",
     Form("Port module event: module ", r"(?P<module>\d{1,3}), (?P<what>Cable unplugged)", before=_HCA): "unplugged",

@@ -36,7 +36,7 @@ _STUCK = (
         "watchdog: BUG: soft lockup - CPU#", r"\d{1,5} stuck for \d{1,8}s! \[(?P<task>.{1,16}):\d{1,10}\]",
         before="(?:NMI )?",
     ),
-    Form("watchdog: Watchdog detected hard LOCKUP on cpu ", r"\d{1,5}", before="(?:NMI )?"),
+    Form("Watchdog detected hard LOCKUP on cpu ", r"\d{1,5}", before=r"(?:NMI )?watchdog: (?:CPU\d{1,5}: )?"),
 )  # fmt: skip
 _STALLED = (
     Form("INFO: rcu", r"\w{0,20} (?:self-)?detected (?:expedited )?stall", before="(?:rcu: )?"),

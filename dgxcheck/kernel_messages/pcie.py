@@ -72,6 +72,9 @@ _NO_LINK = (
 )
 """Logged where a device is: in an occupied slot, or below a port that was reset (``pcie_wait_for_link_delay``,
 ``pciehp_check_link_status``)."""
+_POWER_FAULT = (
+    Form("lot(", r"[\w-]{1,20}\): Power fault$", f"{_OF_SLOT}[Ss]"), Form("Power fault on slot ", "", _OF_SLOT),
+)
 _GONE, _BACK = ("Link Down", "Card not present"), ("Link Up", "Card present")
 _NO_BAR = (
     Form(": no space for [mem size ", before=rf"{DEVICE}BAR (?P<bar>[0-5])"),
@@ -215,14 +218,16 @@ def unplugged(lines: Lines) -> Iterator[HostEvent]:
 
 def untrained(lines: Lines) -> Iterator[HostEvent]:
     """Ports whose link did not come up at 2.5 GT/s either, which slots that are empty can log too; of the group
-    ``device`` those below which a device is, ``past`` where the link of their slot came up since."""
+    ``device`` those below which a device is, of ``power`` those whose slot lacks power (pciehp_ist), ``past`` where the
+    link of their slot came up since."""
     slots = ((number, first_match(_SLOT, message)) for number, (_, message) in enumerate(lines))
     up = {slot["port"]: number for number, slot in slots if slot is not None and slot["what"] == "Link Up"}
     for number, (seconds, message) in enumerate(lines):
         if (match := _UNTRAINED.match(message)) is not None and is_bdf(match["port"]):
             yield host_event("untrained", match["port"], seconds, message)
-        elif (match := first_match(_NO_LINK, message)) is not None and is_bdf(port := match["port"] or match["old"]):
-            yield host_event("untrained", port, seconds, message, "device", past=number < up.get(port, -1))
+        for forms, group in (_NO_LINK, "device"), (_POWER_FAULT, "power"):
+            if (match := first_match(forms, message)) is not None and is_bdf(port := match["port"] or match["old"]):
+                yield host_event("untrained", port, seconds, message, group, past=number < up.get(port, -1))
 
 
 def silent(message: str) -> str | None:

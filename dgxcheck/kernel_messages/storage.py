@@ -37,6 +37,7 @@ _DISK = (
         before=r"(?P<disk>ata\d{1,3})(?:\.\d\d)?",
     ),
     _BEYOND_END,
+    Form(": reset failed, giving up", "$", before=r"(?P<disk>ata\d{1,3})"),
     Form(
         "Sense Key : ", "(?:Medium|Hardware) Error",
         before=r"sd \d{1,4}(?::\d{1,6}){3}: \[(?P<disk>sd[a-z]{1,4})\] .{0,40}",
@@ -76,9 +77,10 @@ _POOL = Form(
 )
 _CONTROLLER = Form(
     "megaraid_sas ",
-    rf"(?P<bdf>{PATTERN}): \d{{1,12}} \([^)]{{1,40}}/0x[0-9a-f]{{4}}/(?:CRIT|FATAL|DEAD)\) - (?P<what>.{{1,200}})",
+    rf"(?P<bdf>{PATTERN}): (?:\d{{1,12}} \([^)]{{1,40}}/0x[0-9a-f]{{4}}/(?:CRIT|FATAL|DEAD)\) - |Found )"
+    r"(?P<what>.{1,200})",
 )
-"""Alarms of the controller's firmware; drivers/scsi/megaraid prints no lower class."""
+"""Alarms of the controller's firmware, of which drivers/scsi/megaraid prints no lower class, and that it failed."""
 _LUSTRE = r"Lustre: (?:[\d:]{1,20}\(\w{1,30}\.c:\d{1,5}:\w{1,60}\(\)\) )?[\w.-]{1,120}: "
 _SERVER_SILENT = (
     Form("nfs: server ", r"(?P<server>\S{1,255}) not responding, (?:still trying|timed out)"),

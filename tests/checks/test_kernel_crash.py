@@ -143,6 +143,13 @@ def test_a_program_that_crashes_beside_an_xid(apart: float, status: Status, tmp_
     assert found.status is status
 
 
+def test_an_adapter_that_was_too_hot_is_cooled_first(tmp_path: Path) -> None:
+    lines = ("poll_health:835: device's health compromised", "print_health_info:432: synd 0x10: High temperature")
+    (bad,) = (each for each in findings(tmp_path, "kernel.hca", *((900.0, f"{ADAPTER}{line}") for line in lines))
+              if each.status is Status.FAIL)  # fmt: skip
+    assert bad.judgement.remedy.startswith("read the temperature")
+
+
 @pytest.mark.parametrize(("apart_s", "times", "status"), [
     (600.0, 2, Status.WARN), (600.0, 1, Status.PASS), (5.0, 2, Status.PASS),
 ])  # fmt: skip

@@ -184,6 +184,7 @@ LUSTRE = ("Lustre: lustre-OST0003-osc-ffff9a1c3b2d4000: Connection to lustre-OST
 NFS = "nfs: server fs01 not responding, still trying"
 LATE = "nvme nvme4: I/O 128 QID 17 timeout, reset controller"
 IOMMU, SILENT = "AMD-Vi: Completion-Wait loop timed out", "AMD-Vi: Event logged [IOTLB_INV_TIMEOUT device=47:00.0 "
+SLOT = "pcieport 0000:9a:00.0: pciehp: Slot(5): "
 UE = "EDAC MC0: 1 UE on mc#0csrow#1channel#3 (csrow:1 channel:3 page:0x123 offset:0x0 grain:64)"
 
 
@@ -197,6 +198,8 @@ UE = "EDAC MC0: 1 UE on mc#0csrow#1channel#3 (csrow:1 channel:3 page:0x123 offse
     ("dgx-a100", {}, (IOMMU, LATE), "host/host", ["inspect", "drain", "reboot", "contact-vendor"]),
     ("dgx-a100", {}, (IOMMU, LATE, xid("47", 79, OFF)), "gpu/0000:47:00.0",
      ["drain", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"]),
+    ("l40s-x8", {}, (f"{SLOT}Power fault", f"{SLOT}Link Down", xid("9b", 79, OFF)), "gpu/0000:9b:00.0",
+     ["inspect", "drain", "power-cycle", "reseat", "field-diagnostic", "replace"]),
     ("dgx-a100", {}, (UE, "Kernel panic - not syncing: Fatal hardware error!"), "host/host/memory",
      ["inspect", "drain", "reseat", "replace"]),
 ])  # fmt: skip

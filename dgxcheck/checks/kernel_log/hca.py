@@ -77,8 +77,9 @@ _MEANINGS: dict[HcaTrouble, _Meaning] = {
 def _hcas(box: Box) -> Judged:
     """Fails if mlx5_core logged, since it last took over an adapter, that it could not start it, that its PCI slot is
     unavailable or that its firmware stopped responding (a health issue of severity 0 to 2); warns on one of severity 3,
-    if it recovered such firmware twice within the last day, on a transmit queue that timed out, and if it is too hot or the slot reports insufficient power, which on a DGX
-    Spark means nothing. Registers that may not be read (ACCESS_REG) are not a fault.
+    if it recovered such firmware twice within the last day, on a transmit queue that timed out, and if it is too hot or
+    the slot reports insufficient power, which on a DGX Spark means nothing. Registers that may not be read (ACCESS_REG)
+    are not a fault.
 
     Source: Linux drivers/net/ethernet/mellanox/mlx5/core: main.c, health.c, events.c, en_main.c; for the power of a DGX
     Spark https://github.com/NVIDIA/dgx-spark-playbooks/pull/108
@@ -124,9 +125,11 @@ def _hca(box: Box, log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
     whole = f"reset it with {beside}, which is on the same chip" if beside else "reset it" if gpus else "reset it alone"
     reset = f"end the work on {gpus}, whose PCIe switch it is, and {whole}" if gpus else whole
     message = f"{meanings}; {about[0].text.rstrip('.')}{reach(log)}"
+    hot = worst.fault is Fault.HCA_UNRESPONSIVE and "temperature" in troubles
+    cool = f"{_MEANINGS['temperature'].remedy}, for it was too hot; then " if hot else ""
     return Judgement(
         worst.status, message, len(now), 0, "lines", lines(log, about), fault=worst.fault,
-        remedy=worst.remedy.format(bdf=bdf, reset=reset),
+        remedy=cool + worst.remedy.format(bdf=bdf, reset=reset),
         events=happened(about, "device") if worst.fault in DEVICE_DEAD else (),
     )  # fmt: skip
 

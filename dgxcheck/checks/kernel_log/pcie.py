@@ -136,9 +136,8 @@ def _slots(box: Box) -> Judged:
     found = {port: (event, Fault.UNPLUGGED, f"slot {event.group} below this port lost its device while the system was"
                     " running") for port, event in sorted(gone.items())}  # fmt: skip
     for event in events_of(log, "untrained"):
-        if event.part not in gone and not event.past and _leads_to_a_device(box, event):
-            how = "did not come up" if event.group else "did not train, not even at 2.5 GT/s"
-            found[event.part] = event, Fault.LINK_UNTRAINED, f"the link below this port {how}"
+        if (event.part not in gone or event.group == "power") and not event.past and _leads_to_a_device(box, event):
+            found[event.part] = event, Fault.LINK_UNTRAINED, f"the link below this port {_UNTRAINED[event.group]}"
     found |= {event.part: (event, Fault.UNPLUGGED, "does not respond on PCIe") for event in _silent(box, log)}
     for bdf, (event, fault, message) in found.items():
         yield pci_subject(bdf), Judgement(
@@ -147,6 +146,12 @@ def _slots(box: Box) -> Judged:
         )  # fmt: skip
     if not found:
         yield HOST, Judgement(Status.PASS, f"no slot lost its device{reach(log)}")
+
+
+_UNTRAINED = {
+    "": "did not train, not even at 2.5 GT/s", "device": "did not come up",
+    "power": "is down: its slot has a power fault",
+}  # fmt: skip
 
 
 def _silent(box: Box, log: KernelLog) -> Iterator[HostEvent]:
