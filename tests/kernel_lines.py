@@ -335,6 +335,8 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
         "578).  Shutting down filesystem.")),
     (("BTRFS error (device sda1 state EA): parent transid verify failed",), "kernel.file-system", Fault.FILE_SYSTEM),
     (("nfs: server 10.1.2.3 not responding, still trying",), "kernel.file-system", Fault.FILE_SERVER),
+    (("nvme nvme6: starting error recovery", "nvme nvme6: Reconnecting in 10 seconds..."), "kernel.file-system",
+     Fault.FILE_SERVER),
     (("Lustre: scratch-OST0003-osc-ffff9a1: Connection to scratch-OST0003 (at 10.0.0.1@o2ib) was lost; in progress"
       " operations using this service will wait for recovery to complete",), "kernel.file-system", Fault.FILE_SERVER),
     (("ata1.00: exception Emask 0x10 SAct 0x40000 SErr 0x400100 action 0x6 frozen",), "kernel.disk",
@@ -433,6 +435,7 @@ UNJUDGED: tuple[Lines, ...] = (
     (f"{_MLX5}mlx5_health_try_recover:335:(pid 9): health recovery succeeded",),
     (f"mce: {_HE}Machine check events logged",),
     ("nfs: server 10.1.2.3 not responding, still trying", "nfs: server 10.1.2.3 OK"),
+    ("nvme nvme6: Reconnecting in 10 seconds...", "nvme nvme6: Successfully reconnected (attempt 2/60)"),
     ("Lustre: 4711:0:(client.c:2340:ptlrpc_expire_one_request()) scratch-OST0003-osc-ffff9a1: Connection to"
      " scratch-OST0003 (at 10.0.0.1@o2ib) was lost; in progress operations using this service will wait",
      "Lustre: scratch-OST0003-osc-ffff9a1: Connection restored to 10.0.0.1@o2ib (at 10.0.0.1@o2ib)"),

@@ -211,6 +211,14 @@ def lost_nvswitches(machine: Surveyed) -> Iterator[Component]:
             yield Component(kind="nvswitch", name=bdf, bdf=bdf)
 
 
+def missing_nvswitch(machine: Surveyed) -> Component:
+    """The NVSwitch that is not on PCI, by its bus id where NVLinks lead to it."""
+    lost = missing_nvswitches(machine)
+    if len(lost) == 1:
+        return Component(kind="nvswitch", name=lost[0], bdf=lost[0])
+    return Component(kind="slot", name="", part="missing NVSwitch")
+
+
 def missing_nvswitches(machine: Surveyed) -> tuple[str, ...]:
     """Bus ids of NVSwitches to which NVLinks lead and that are not on PCI; empty where no NVSwitch is on PCI.
 

@@ -98,6 +98,7 @@ OF_SEVERAL_DEAD: Mapping[tuple[Kind, str], Steps] = {
     ("host-bridge", ""): ("reboot", "power-cycle", "contact-vendor"),
     ("socket", ""): ("reboot", "power-cycle", "contact-vendor"),
     ("host", "power supply"): ("inspect", "power-cycle", "replace", "contact-vendor"),
+    ("host", "cooling"): ("inspect", "reboot", "power-cycle", "contact-vendor"),
     ("host", GPU_BASEBOARD.part): ("inspect", "power-cycle", "contact-vendor"),
     ("host", COMPUTE_BOARDS.part): ("inspect", "reboot", "power-cycle", "contact-vendor"),
 }
@@ -185,7 +186,7 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
     ordered = sorted(causing, key=EVERY_FAULT.index)
     if causing and all(fault.alone for fault in causing):
         return ordered[0].steps
-    if component.kind == "nvswitch" and Fault.NVSWITCH_MISSING in causing:  # nothing resets what is off the bus
+    if component.kind in ("nvswitch", "slot") and Fault.NVSWITCH_MISSING in causing:  # nothing resets what is off the bus
         return Fault.NVSWITCH_MISSING.steps
     if component.kind == "driver" and causing == {Fault.DISAGREEMENT}:
         return ("inspect",)

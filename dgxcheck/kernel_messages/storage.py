@@ -82,14 +82,18 @@ _CONTROLLER = Form(
 )
 """Alarms of the controller's firmware, of which drivers/scsi/megaraid prints no lower class, and that it failed."""
 _LUSTRE = r"Lustre: (?:[\d:]{1,20}\(\w{1,30}\.c:\d{1,5}:\w{1,60}\(\)\) )?[\w.-]{1,120}: "
+_OF_A_FABRIC = r"nvme (?P<server>nvme\d{1,4})"
+"""A controller of NVMe over Fabrics: drivers/nvme/host, rdma.c, tcp.c and fc.c."""
 _SERVER_SILENT = (
     Form("nfs: server ", r"(?P<server>\S{1,255}) not responding, (?:still trying|timed out)"),
     Form(
         "Connection to ", r"\S{1,120} \(at (?P<server>[\w.:@-]{1,80})\) was lost; in progress operations",
         before=_LUSTRE,
     ),
+    Form(": Reconnecting in ", r"\d{1,6} seconds\.\.\.", before=_OF_A_FABRIC),
 )  # fmt: skip
 _SERVER_ANSWERS = (
+    Form(": Successfully reconnected (", before=_OF_A_FABRIC),
     Form("nfs: server ", r"(?P<server>\S{1,255}) OK"),
     Form("Connection restored to ", r"\S{1,120} \(at (?P<server>[\w.:@-]{1,80})\)", before=_LUSTRE),
 )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from judging import judged
-from test_public_reports import OFF, RESET, lost, of, xid
+from sample import BY_NAME
+from test_public_reports import IN_NO_DOMAIN, OF_H100, OFF, RESET, links_off, lost, of, xid
 from test_shared_faults import HUNG
 from test_whole_devices import DIED, causes, document
 
@@ -182,15 +184,28 @@ WAITS = "INFO: task python3:4711 blocked for more than 120 seconds."
 LUSTRE = ("Lustre: lustre-OST0003-osc-ffff9a1c3b2d4000: Connection to lustre-OST0003 (at 10.10.0.5@o2ib) was lost; in"
           " progress operations using this service will wait for recovery to complete")
 NFS = "nfs: server fs01 not responding, still trying"
+RECONNECTS, REMOTE = "nvme nvme6: Reconnecting in 10 seconds...", "block nvme6n1: no available path - failing I/O"
 LATE = "nvme nvme4: I/O 128 QID 17 timeout, reset controller"
 IOMMU, SILENT = "AMD-Vi: Completion-Wait loop timed out", "AMD-Vi: Event logged [IOTLB_INV_TIMEOUT device=47:00.0 "
 SLOT = "pcieport 0000:9a:00.0: pciehp: Slot(5): "
+WITHOUT_NVSWITCHES = [bdf for bdf in json.loads(Path(BY_NAME["dgx-h100"]).read_text())["facts"][PCI]["link"]
+                      if not re.match("0000:0[5-8]:00.0", bdf)]
 UE = "EDAC MC0: 1 UE on mc#0csrow#1channel#3 (csrow:1 channel:3 page:0x123 offset:0x0 grain:64)"
 
 
 @pytest.mark.parametrize(("base", "facts", "log", "component", "steps"), [
     ("dgx-a100", port_down("mlx5_4"), (LUSTRE, WAITS), "port/0000:61:00.0/1", ["inspect", "reseat"]),
     ("dgx-a100", {}, (LUSTRE, WAITS), "host/host/file server", ["inspect"]),
+    ("dgx-a100", {key: fact for hca in range(12) for key, fact in port_down(f"mlx5_{hca}").items()}, (LUSTRE, WAITS),
+     "fabric/InfiniBand fabric", ["inspect", "drain", "reseat"]),
+    ("dgx-a100", port_down("mlx5_4"), (RECONNECTS, REMOTE), "port/0000:61:00.0/1", ["inspect", "reseat"]),
+    ("dgx-a100", {}, (RECONNECTS, REMOTE), "host/host/file server", ["inspect"]),
+    ("dgx-h100", {key: fact for bus in OF_H100 for key, fact in {**of(bus, "nvmlDeviceGetMarginTemperature", -1),
+     **of(bus, "nvmlDeviceGetCurrentClocksEventReasons", 0x40)}.items()}, (xid("43", 79, OFF),), "host/host/cooling",
+     ["drain", "stop-jobs", "inspect", "reboot", "power-cycle", "contact-vendor"]),
+    ("dgx-h100", {"names /sys/bus/pci/devices": WITHOUT_NVSWITCHES, **{key: fact for bus in OF_H100 for key, fact in {
+     **of(bus, "nvmlDeviceGetGpuFabricInfo", {**IN_NO_DOMAIN, "state": 2}), **links_off(18, bus)}.items()}}, (),
+     "slot/missing NVSwitch", ["drain", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"]),
     ("dgx-1-v100", {f"text {ENP}": "0\n", f"text {ENP}_down_count": "2\n"}, (NFS,), "interface/0000:02:00.0",
      ["inspect", "drain", "reseat"]),
     ("dgx-1-v100", {f"text {ENP.replace('f0', 'f1')}": "0\n"}, (NFS,), "host/host/file server", ["inspect"]),

@@ -25,7 +25,7 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.containment import NVSWITCHES
-from dgxcheck.components.locate import has_nvswitches, lost_nvswitches, nvlinks_disabled
+from dgxcheck.components.locate import has_nvswitches, lost_nvswitches, missing_nvswitch, nvlinks_disabled
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
 from dgxcheck.facts.nvml import fabric_health as health
@@ -149,13 +149,14 @@ def _before_hopper(box: Box) -> Judgement:
 
 def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
     """What one GPU reports is about its place in the fabric, which it loses with its NVLinks; what all report, about
-    fabric manager and driver, or about an NVSwitch that fell off the bus.
+    fabric manager and driver, or about an NVSwitch that fell off the bus or is not on PCI.
     """
     if subject.kind == "gpu":
         yield from _of_one(box, subject, judgement)
     if judgement.fault is Fault.FABRIC_MANAGER_DOWN:
         yield FABRIC_MANAGER
         yield from lost_nvswitches(box)
+        yield missing_nvswitch(box)
     else:
         yield from driver(box, subject, judgement)
 

@@ -181,7 +181,9 @@ def members_gone(array: MdArray) -> int:
 def by_disk(box: Box, log: KernelLog) -> Iterator[tuple[str, HostEvent]]:
     """What the kernel logged of disks and of arrays that dropped one, with the name of the disk."""
     disks = own_disks(box)
-    events = [event for event in log.host if event.trouble in ("disk", "array")]
+    remote = tuple(f"{event.part}n" for event in log.host if event.trouble == "file server")  # of NVMe over Fabrics
+    events = [event for event in log.host
+              if event.trouble == "array" or (event.trouble == "disk" and not f"{event.part}n".startswith(remote))]
     names = [event.part if event.trouble == "disk" else event.group for event in events]
     members = (member for array in arrays_of(box) for member in rows(array.members))
     disk_names = (*names, *sorted(disks or ()), *members)

@@ -20,8 +20,8 @@ from dgxcheck.checks.kernel_log.device_log import (
     subject_at,
 )
 from dgxcheck.checks.kernel_log.pcie import blame_pcie
-from dgxcheck.checks.network.ports import UP, listed_ports, port_subject
-from dgxcheck.components.component import Component, host_part
+from dgxcheck.checks.network.ports import UP, listed_ports, port_subject, waits_for
+from dgxcheck.components.component import INFINIBAND_FABRIC, SUBNET_MANAGER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog
 from dgxcheck.facts.missing import Missing, need, rows, text_of
@@ -141,10 +141,11 @@ def _has(members: Sequence[str], disk: str) -> bool:
 
 def _file_systems(box: Box) -> Judged:
     """Warns if the kernel logged errors of a file system on a disk, volume or array of the host (ext4, XFS, Btrfs), and
-    fails if it became read-only or was shut down, or if a pool of ZFS was suspended; warns if an NFS or Lustre server
-    does not respond and did not since. Removable disks are not judged.
+    fails if it became read-only or was shut down, or if a pool of ZFS was suspended; warns if an NFS or Lustre server,
+    or one of NVMe over Fabrics, does not respond and did not since. Removable disks are not judged.
 
-    Source: Linux fs/ext4, fs/jbd2, fs/xfs, fs/btrfs, net/sunrpc/clnt.c; OpenZFS module/zfs/zio.c
+    Source: Linux fs/ext4, fs/jbd2, fs/xfs, fs/btrfs, net/sunrpc/clnt.c, drivers/nvme/host/tcp.c; OpenZFS
+    module/zfs/zio.c
     """
     log, disks = need(box.snapshot.kernel_log), own_disks(box)
     root = _root_disk(box)
@@ -201,8 +202,9 @@ def _servers(log: KernelLog, servers: Sequence[HostEvent]) -> Judgement:
     message = f"{counted(len(silent), 'file server')} stopped responding{reach(log)}"
     return Judgement(
         Status.WARN, message, len(silent), 0, evidence=lines(log, silent), fault=Fault.FILE_SERVER,
-        remedy="check the server and the network to it (of NFS showmount -e SERVER, of Lustre lctl ping NID), then"
-        " what waits for it (ps -eo pid,stat,wchan:32,comm): such tasks go on once it responds",
+        remedy="check the server and the network to it (of NFS showmount -e SERVER, of Lustre lctl ping NID, of NVMe"
+        " over Fabrics nvme list-subsys), then what waits for it (ps -eo pid,stat,wchan:32,comm): such tasks go"
+        " on once it responds",
     )  # fmt: skip
 
 
@@ -211,10 +213,11 @@ def _blame_file_system(box: Box, at: Subject, judgement: Judgement) -> Iterator[
 
 
 def blame_servers(box: Box) -> Iterator[Component]:
-    """File servers, or a port or interface of this host that is not up."""
+    """File servers, or a port or interface of this host that is not up, or the fabric that several of those share."""
     yield host_part("file server")
-    down = [port_subject(device, port) for device, port in listed_ports(box) if port.state not in UP]
-    yield from (component_of(box, port) for port in down)
+    for port in [port_subject(device, port) for device, port in listed_ports(box) if port.state not in UP]:
+        yield component_of(box, port)
+        yield from (waits_for(port), SUBNET_MANAGER, INFINIBAND_FABRIC)
     for each in rows(box.snapshot.network):
         if each.carrier is False and isinstance(each.bdf, str):
             yield Component(kind="interface", name=each.name, bdf=each.bdf)

@@ -24,6 +24,7 @@ from dgxcheck.checks.network.ports import (
     ports,
     same_cards,
     twins,
+    waits_for,
 )
 from dgxcheck.components.component import SUBNET_MANAGER, Component
 from dgxcheck.components.locate import is_nvidia_adapter
@@ -229,7 +230,7 @@ def _remedy(box: Box, fault: FaultKind, device: IbDevice, port: IbPort) -> str:
 def port_or_subnet_manager(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The port, its cable included; the subnet manager where the port waits for one."""
     if judgement.fault is Fault.NO_SUBNET_MANAGER:
-        yield Component(kind="subnet-manager", name=f"at port {at.name}", bdf=at.bdf)
+        yield waits_for(at)
         if _without_subnet_manager(box, at):
             yield SUBNET_MANAGER
     else:

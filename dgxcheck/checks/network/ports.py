@@ -79,6 +79,11 @@ def position_of(device: IbDevice, port: IbPort) -> tuple[str, str, int]:
     return text_of(device.hca_type), bdf.rpartition(".")[2], port.port
 
 
+def waits_for(at: Subject) -> Component:
+    """The subnet manager that one port waits for."""
+    return Component(kind="subnet-manager", name=f"at port {at.name}", bdf=at.bdf)
+
+
 def fabric(box: Box, at: Subject, judgement: Judgement) -> Component | None:
     """Behind what all ports have; a disabled port is disabled on its own."""
     if judgement.fault is Fault.PORT_DISABLED:

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.box import Box, guest, mig_enabled
 from dgxcheck.checks.engine.expected import model_family, siblings
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.nvlink.nvswitches import lacking, missing_nvswitch
+from dgxcheck.checks.nvlink.nvswitches import lacking
 from dgxcheck.components.component import FABRIC_MANAGER, Component, host_part
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.components.gpu_view import architecture
@@ -18,6 +18,7 @@ from dgxcheck.components.locate import (
     all_nvlinks,
     device_part,
     far_ends,
+    missing_nvswitch,
     nvlinks_between,
     nvlinks_disabled,
     nvlinks_of,

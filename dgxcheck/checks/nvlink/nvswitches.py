@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.host_limits import gpus_hidden, in_container
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
-from dgxcheck.components.locate import lost_nvswitches, missing_nvswitches, off_the_bus
+from dgxcheck.components.locate import lost_nvswitches, missing_nvswitch, missing_nvswitches, off_the_bus
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import need
 from dgxcheck.facts.pci import PciFunction
@@ -78,14 +78,6 @@ def _expected(box: Box) -> int | float | None:
 def lacking(box: Box) -> bool:
     """Does nvlink.nvswitches report that some are missing?"""
     return ruled(_number, box).status is Status.FAIL
-
-
-def missing_nvswitch(box: Box) -> Component:
-    """The NVSwitch that is not on PCI, by its bus id where NVLinks lead to it."""
-    lost = missing_nvswitches(box)
-    if len(lost) == 1:
-        return Component(kind="nvswitch", name=lost[0], bdf=lost[0])
-    return Component(kind="slot", name="", part="missing NVSwitch")
 
 
 CHECKS = (
