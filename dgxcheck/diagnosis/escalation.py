@@ -26,6 +26,7 @@ _MODE: Steps = ("change-setting", "reset-gpu")
 _ALL_GPUS: Steps = ("reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor")
 _SET_AT_BOOT = (
     "IOMMU setting", "NVLink setting", "PCIe setting", "large BARs", "kernel command line", "NUMA setting",
+    "memory ECC",
 )  # fmt: skip
 _LOOKED_AT = (
     "disks", "memory modules", "container runtime", "free memory", "programs", "open files", "file server", "burn-in",
@@ -186,7 +187,7 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
     ordered = sorted(causing, key=EVERY_FAULT.index)
     if causing and all(fault.alone for fault in causing):
         return ordered[0].steps
-    if component.kind in ("nvswitch", "slot") and Fault.NVSWITCH_MISSING in causing:  # nothing resets what is off the bus
+    if component.kind in ("nvswitch", "slot") and Fault.NVSWITCH_MISSING in causing:  # off the bus
         return Fault.NVSWITCH_MISSING.steps
     if component.kind == "driver" and causing == {Fault.DISAGREEMENT}:
         return ("inspect",)

@@ -125,6 +125,10 @@ _BMC_FOUND = (
     Form("Found new BMC (", before=rf"{_IPMI}: (?:IPMI message handler: )?"),
     Form("interfacing existing BMC (", before=rf"{_IPMI}: (?:IPMI message handler: )?"),
 )
+_NO_ECC = (
+    Form("ECC is disabled on imc ", r"\d{1,3}(?: channel \d{1,2})?$", before="EDAC (?:skx|i10nm): "),
+    Form("DRAM ECC disabled.", "$", before=r"EDAC amd64: (?:Node \d{1,3}: )?"),
+)
 _NMI = Form("NMI: ", r"(?P<what>PCI system error \(SERR\)|IOCK error)")
 
 
@@ -141,6 +145,8 @@ def _single(lines: Lines) -> Iterator[HostEvent]:
             yield host_event("panic", why, seconds, message, "hardware" if _BY_HARDWARE.match(why) else "")
         elif match := _NMI.match(message):
             yield host_event("machine check", match["what"], seconds, message, corrected=False)
+        elif first_match(_NO_ECC, message):
+            yield host_event("no ECC", "", seconds, message)
         elif match := _CLOCK.match(message):
             yield host_event("clock", match["why"], seconds, message)
         elif _PROGRESS.match(message):

@@ -143,6 +143,12 @@ def test_a_program_that_crashes_beside_an_xid(apart: float, status: Status, tmp_
     assert found.status is status
 
 
+@pytest.mark.parametrize(("base", "due"), [("dgx-a100", True), ("geforce-x4", False)])
+def test_a_desktop_can_lack_ecc(base: str, due: bool, tmp_path: Path) -> None:
+    found = findings(tmp_path, "kernel.memory", (9.0, "EDAC amd64: Node 0: DRAM ECC disabled."), base=base)
+    assert any(each.judgement.fault is Fault.MEMORY_ECC for each in found) is due
+
+
 def test_an_adapter_that_was_too_hot_is_cooled_first(tmp_path: Path) -> None:
     lines = ("poll_health:835: device's health compromised", "print_health_info:432: synd 0x10: High temperature")
     (bad,) = (each for each in findings(tmp_path, "kernel.hca", *((900.0, f"{ADAPTER}{line}") for line in lines))

@@ -14,6 +14,7 @@ from dgxcheck.facts.faults import Fault
 
 OF_MACHINES = {
     (Fault.HCA_STALLED.word, "NETDEV"): "which interfaces are Ethernet is not in the log",
+    (Fault.MEMORY_ECC.word, "amd64"): "a desktop can lack ECC",
     (Fault.BMC_SILENT.word, ""): "a desktop's board declares a BMC that it lacks",
     (Fault.LINK_UNTRAINED.word, ""): "of an empty slot the kernel says the same",
 }

@@ -120,11 +120,24 @@ _MEMORY = _errors("memory errors", "host.edac-corrected", Fault.DIMM_ERRORS, REP
 _CPUS = _errors("machine checks", "kernel.machine-checks", Fault.MACHINE_CHECK, "")
 def _memory(box: Box) -> Judged:
     """Per memory controller, DIMM or socket that the kernel log names: fails on an uncorrected memory error; warns on
-    one that firmware kept from before this boot, and on more than {host.edac-corrected} corrected ones within a day.
+    one that firmware kept from before this boot, and on more than {host.edac-corrected} corrected ones within a day;
+    warns too if ECC is off on a machine with HCAs or a CPU of Intel's for servers.
 
     Source: EDAC, machine check and APEI records of the kernel (drivers/edac, drivers/acpi/apei)
     """
-    return _by_part(box, "memory", _MEMORY, "no memory errors logged")
+    yield from _by_part(box, "memory", _MEMORY, "no memory errors logged")
+    off = events_of(box.log, "no ECC")
+    if off and (_OF_DESKTOPS not in off[0].line or len(box.topology.gpus) < len(box.topology.devices)):
+        message = f"ECC of host memory is off{reach(box.log)}"
+        yield replace(HOST, part=_ECC), judged(Fault.MEMORY_ECC, message, evidence=lines(box.log, off), warns=True)
+
+
+_ECC = Fault.MEMORY_ECC.about[1]
+_OF_DESKTOPS = "EDAC amd64: "
+
+
+def _blame_memory(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    yield from (host_part(_ECC),) if at.part == _ECC else memory_modules(box, at, judgement)
 
 
 def _machine_checks(box: Box) -> Judged:
@@ -168,7 +181,7 @@ def _blame_machine_check(box: Box, at: Subject, judgement: Judgement) -> Iterato
 
 
 CHECKS = (
-    Check("kernel.memory", _memory, memory_modules,
+    Check("kernel.memory", _memory, _blame_memory,
         remedy="find the DIMM (ras-mc-ctl --errors, edac-util -v, the BMC's event log); replace it at the next"
         " maintenance if errors continue"),
     Check("kernel.machine-check", _machine_checks, _blame_machine_check,

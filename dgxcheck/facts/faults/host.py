@@ -42,6 +42,10 @@ class Host:
         " setup: dmidecode -t memory", source="dmidecode(8); the board's manual")
     DIMM_ERRORS = FaultKind("dimm-errors", "errors of host memory (EDAC)", "hardware",
         about=("host", "memory"), soldered=SOLDERED)
+    MEMORY_ECC = FaultKind("memory-ecc", "errors of the host's memory are not corrected: ECC is off", "setting",
+        about=("host", "memory ECC"), remedy="enable ECC in the firmware setup; if it is, compare the DIMMs with the"
+        " board's manual, for one without ECC turns it off for its controller: dmidecode -t 16,17 (Error Correction"
+        " Type, Total Width)", source="Linux drivers/edac; dmidecode(8)")
     MACHINE_CHECK = FaultKind("machine-check", "errors of CPUs (machine checks)", "hardware",
         about=("host", "CPUs"))
     POWER_SUPPLY = FaultKind("power-supply", "a power supply of the machine failed or lost its input", "hardware",
