@@ -10,14 +10,15 @@ Candidates = Mapping[str, Sequence[Component]]
 """By key of the finding, the likeliest component first."""
 Explainers = Mapping[str, Collection[Key]]
 """By key of the finding, the components that explain it: its candidates, and others by containment."""
-_Rank = tuple[int, int, int, Key]
+_Rank = tuple[int, int, int, int, Key]
 
 
 def set_cover(candidates: Candidates, explainers: Explainers, imprecise: frozenset[str]) -> dict[Component, list[str]]:
     """Components with the keys that each explains, greedily the one that explains most first.
 
     Of equal ones the likeliest for its findings, then one that names a part, then the first by key. ``imprecise``
-    findings (lines of a log name a device, not what of it is wrong) do not count in how likely a component is.
+    findings (lines of a log name a device, not what of it is wrong) count in how likely a component is only where all
+    else is equal.
     """
     cover = _Cover(candidates, explainers, imprecise)
     causes: dict[Component, list[str]] = {}
@@ -62,6 +63,7 @@ class _Cover:
     def _rank(self, one: Key) -> _Rank:
         """The less the better; a finding that is explained by containment alone has no likelier component."""
         explained = [key for key in self._explained[one] if key in self._open]
-        likelihood = sum(self._place.get((one, key), 0) for key in explained if key not in self._imprecise)
+        places = {key: self._place.get((one, key), 0) for key in explained}
+        precise = sum(place for key, place in places.items() if key not in self._imprecise)
         part = next(iter(self._named[one].values())).part
-        return -len(explained), likelihood, 0 if part else 1, one
+        return -len(explained), precise, 0 if part else 1, sum(places.values()), one

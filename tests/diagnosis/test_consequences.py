@@ -195,6 +195,8 @@ UE = "EDAC MC0: 1 UE on mc#0csrow#1channel#3 (csrow:1 channel:3 page:0x123 offse
 
 @pytest.mark.parametrize(("base", "facts", "log", "component", "steps"), [
     ("dgx-a100", port_down("mlx5_4"), (LUSTRE, WAITS), "port/0000:61:00.0/1", ["inspect", "reseat"]),
+    ("dgx-a100", port_down("mlx5_4"), (f"mlx5_core 0000:61:00.0: {DIED[0]}", LUSTRE, WAITS), "hca/0000:61:00.0",
+     ["drain", "inspect", "power-cycle", "reseat", "replace"]),
     ("dgx-a100", {}, (LUSTRE, WAITS), "host/host/file server", ["inspect"]),
     ("dgx-a100", {key: fact for hca in range(12) for key, fact in port_down(f"mlx5_{hca}").items()}, (LUSTRE, WAITS),
      "fabric/InfiniBand fabric", ["inspect", "drain", "reseat"]),
@@ -203,6 +205,8 @@ UE = "EDAC MC0: 1 UE on mc#0csrow#1channel#3 (csrow:1 channel:3 page:0x123 offse
     ("dgx-h100", {key: fact for bus in OF_H100 for key, fact in {**of(bus, "nvmlDeviceGetMarginTemperature", -1),
      **of(bus, "nvmlDeviceGetCurrentClocksEventReasons", 0x40)}.items()}, (xid("43", 79, OFF),), "host/host/cooling",
      ["drain", "stop-jobs", "inspect", "reboot", "power-cycle", "contact-vendor"]),
+    ("l40s-x8", {}, (xid("3d", 79, OFF), xid("3e", 79, OFF)), "switch/0000:3b:00.0",  # alone below its host bridge
+     ["drain", "power-cycle", "reseat", "field-diagnostic", "replace"]),
     ("dgx-h100", {"names /sys/bus/pci/devices": WITHOUT_NVSWITCHES, **{key: fact for bus in OF_H100 for key, fact in {
      **of(bus, "nvmlDeviceGetGpuFabricInfo", {**IN_NO_DOMAIN, "state": 2}), **links_off(18, bus)}.items()}}, (),
      "slot/missing NVSwitch", ["drain", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"]),

@@ -25,6 +25,7 @@ from dgxcheck.components.component import INFINIBAND_FABRIC, SUBNET_MANAGER, Com
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog
 from dgxcheck.facts.missing import Missing, need, rows, text_of
+from dgxcheck.facts.record import replace
 from dgxcheck.lazy_pattern import LazyPattern
 
 _MAPPED = ("dm-", "md")
@@ -215,9 +216,9 @@ def _blame_file_system(box: Box, at: Subject, judgement: Judgement) -> Iterator[
 def blame_servers(box: Box) -> Iterator[Component]:
     """File servers, or a port or interface of this host that is not up, or the fabric that several of those share."""
     yield host_part("file server")
-    for port in [port_subject(device, port) for device, port in listed_ports(box) if port.state not in UP]:
-        yield component_of(box, port)
-        yield from (waits_for(port), SUBNET_MANAGER, INFINIBAND_FABRIC)
+    for at in [port_subject(device, port) for device, port in listed_ports(box) if port.state not in UP]:
+        yield from (component_of(box, at), component_of(box, replace(at, kind="hca", name=at.bdf or "")))
+        yield from (waits_for(at), SUBNET_MANAGER, INFINIBAND_FABRIC)
     for each in rows(box.snapshot.network):
         if each.carrier is False and isinstance(each.bdf, str):
             yield Component(kind="interface", name=each.name, bdf=each.bdf)
