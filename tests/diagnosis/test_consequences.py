@@ -179,6 +179,14 @@ def port_down(hca: str) -> dict[str, Json]:
     return {f"text {port}/state": "1: DOWN\n", f"text {port}/phys_state": "2: Polling\n", f"text {port}/lid": "0x0\n"}
 
 
+def fatal(name: str) -> tuple[str, ...]:
+    """Of the root port above the switch of a GPU and an adapter."""
+    port = "pcieport 0000:13:01.0: "
+    return (f"{port}DPC: containment event, status:0x1f01 source:0x0000",
+            f"{port}PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)",
+            f"{port}   [ 5] {name}                   (First)")  # fmt: skip
+
+
 ENP = "/sys/class/net/enp2s0f0/carrier"
 WAITS = "INFO: task python3:4711 blocked for more than 120 seconds."
 LUSTRE = ("Lustre: lustre-OST0003-osc-ffff9a1c3b2d4000: Connection to lustre-OST0003 (at 10.10.0.5@o2ib) was lost; in"
@@ -205,6 +213,12 @@ UE = "EDAC MC0: 1 UE on mc#0csrow#1channel#3 (csrow:1 channel:3 page:0x123 offse
     ("dgx-h100", {key: fact for bus in OF_H100 for key, fact in {**of(bus, "nvmlDeviceGetMarginTemperature", -1),
      **of(bus, "nvmlDeviceGetCurrentClocksEventReasons", 0x40)}.items()}, (xid("43", 79, OFF),), "host/host/cooling",
      ["drain", "stop-jobs", "inspect", "reboot", "power-cycle", "contact-vendor"]),
+    ("dgx-h100", {}, (*fatal("SDES"), xid("1b", 79, OFF)), "link/0000:14:00.0",
+     ["drain", "power-cycle", "field-diagnostic", "contact-vendor"]),
+    ("dgx-h100", {}, (*fatal("SDES"), xid("1b", 79, OFF), *(f"mlx5_core 0000:18:00.0: {line}" for line in DIED)),
+     "link/0000:14:00.0", ["inspect", "drain", "power-cycle", "contact-vendor"]),
+    ("dgx-h100", {}, (*fatal("CmpltTO"), xid("1b", 79, OFF)), "gpu/0000:1b:00.0",
+     ["drain", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"]),
     ("l40s-x8", {}, (xid("3d", 79, OFF), xid("3e", 79, OFF)), "switch/0000:3b:00.0",  # alone below its host bridge
      ["drain", "power-cycle", "reseat", "field-diagnostic", "replace"]),
     ("dgx-h100", {"names /sys/bus/pci/devices": WITHOUT_NVSWITCHES, **{key: fact for bus in OF_H100 for key, fact in {

@@ -23,6 +23,7 @@ from dgxcheck.checks.kernel_log.device_log import (
     per_device,
     reach,
 )
+from dgxcheck.checks.kernel_log.pcie import links_lost_above
 from dgxcheck.checks.placement.missing import missing, place_of
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.bdf import is_unplaced, nameless
@@ -172,11 +173,12 @@ def _only_unlisted(box: Box) -> Device | None:
 
 
 def _blame_off_bus(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The GPU, of lines that name none the one that NVML lost; also the place of one that is missing, where PCI does
-    not list it any more."""
+    """The GPU, of lines that name none the one that NVML lost; a link above it, which it shares, that failed at that
+    time; also the place of one that is missing, where PCI does not list it any more."""
     lost = not isinstance(box.nvml, Missing) and box.nvml.lost
     one = _only_unlisted(box) if is_unplaced(at.bdf) and lost else None
     yield from gpu_itself(box, at if one is None else box.subject(one), judgement)
+    yield from links_lost_above(box, at, judgement)
     yield from place_of(box, at.bdf)
 
 

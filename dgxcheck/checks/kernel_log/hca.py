@@ -13,6 +13,7 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import duration, flaps
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import grouped, happened, lines, reach
+from dgxcheck.checks.kernel_log.pcie import links_lost_above
 from dgxcheck.checks.network.hcas import hcas, subject
 from dgxcheck.checks.network.ports import port_subject, ports
 from dgxcheck.components.carried import functions_beside, gpus_behind
@@ -190,8 +191,10 @@ def _module(box: Box, log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
 
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The adapter; where its sensors are hot also a module of it that reported the same within seconds."""
+    """The adapter, or a link above it that failed with it; where its sensors are hot also a module of it that reported
+    the same within seconds."""
     yield from itself(box, at, judgement)
+    yield from links_lost_above(box, at, judgement)
     listed = ports(box)
     if judgement.fault is not Fault.HCA_OVERHEATING or isinstance(listed, Judgement):
         return

@@ -28,7 +28,7 @@ from dgxcheck.components.locate import links_at, lost_nvswitches
 from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.kernel_log import HostEvent, IommuFault, KernelLog
+from dgxcheck.facts.kernel_log import HostEvent, IommuFault, KernelLog, PcieError
 from dgxcheck.facts.missing import need, rows
 from dgxcheck.kernel_messages.pcie import OF_GPU
 from dgxcheck.topology.model import Device
@@ -84,9 +84,23 @@ def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | No
     evidence, fault = lines(log, worst or corrected), Fault.AER_LOGGED if worst else Fault.AER_CORRECTABLE
     if status is Status.PASS:
         return Judgement(status, message, measured, expected, unit, evidence)
-    events = happened(worst or corrected, "pcie")
+    events = () if worst and all(_lost_its_link(box, each) for each in worst) else happened(worst or corrected, "pcie")
     remedy = _UNRECOVERED.format(bdf) if lost and not other and status is Status.FAIL else ""
     return Judgement(status, message, measured, expected, unit, evidence, fault=fault, events=events, remedy=remedy)
+
+
+def _lost_its_link(box: Box, error: PcieError) -> bool:
+    """Did the link below a port with several devices fail? None of them does that to a link which they share."""
+    own = error.severity == "fatal" and {"SDES", "DLP"}.issuperset(error.names or ("",))
+    return own and len(list(box.topology.below(error.bdf))) > 1
+
+
+def links_lost_above(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """Links that a device which is lost shares with others, and that failed at that time."""
+    for error in box.log.pcie:
+        near = any(abs(each.seconds - error.seconds) <= WINDOW_S for each in judgement.events)
+        if near and _lost_its_link(box, error) and at.bdf in (each.bdf for each in box.topology.below(error.bdf)):
+            yield from links_at(box, error.bdf)
 
 
 def blame_pcie(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
