@@ -360,6 +360,8 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     ((f"NVRM: Attempting to remove device {GPU} with non-zero usage count!",), "kernel.driver-stuck",
      Fault.DRIVER_STUCK),
     (("tsc: Marking TSC unstable due to clocksource watchdog",), "host.clock-source", Fault.CLOCK_SOURCE),
+    (("clocksource: timekeeping watchdog on CPU3: Marking clocksource 'tsc' as unstable because the skew is too large:",
+      "clocksource: Switched to clocksource hpet"), "host.clock-source", Fault.CLOCK_SOURCE),
     (("nvidia 0000:06:00.0: swiotlb buffer is full (sz: 2097152 bytes), total 262144 (slots), used 261889 (slots)",),
      "kernel.out-of-memory", Fault.BOUNCE_BUFFERS),
     ((_HUNG,), "kernel.hung-task", Fault.TASKS_HUNG),

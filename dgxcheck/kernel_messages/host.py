@@ -95,7 +95,13 @@ _CRASHED = (
         r" sp:[0-9a-f]{1,16} error:[0-9a-f]{1,8} in " + _LIBRARY, forgeable=True,
     ),
 )  # fmt: skip
-_CLOCK = Form("Marking TSC unstable due to ", r"(?P<why>(?!running on).{1,60})", before="(?:tsc: )?")
+_CLOCK = (
+    Form("Marking TSC unstable due to ", r"(?P<why>(?!running on).{1,60})", before="(?:tsc: )?"),
+    Form(
+        ": Marking clocksource 'tsc' as unstable because ", r"(?P<why>[^:]{1,60})",
+        before=r"clocksource: timekeeping watchdog(?: on CPU\d{1,5})?",
+    ),
+)  # fmt: skip
 _PROGRESS = Form("nvidia-modeset: ERROR: GPU:", r"\d{1,2}: Error while waiting for GPU progress: ")
 _BOUNCE = Form(
     ": swiotlb buffer is full (sz: ", r"\d{1,12} bytes\)", before=rf"[\w-]{{1,64}} (?P<bdf>{PATTERN})"
@@ -147,7 +153,7 @@ def _single(lines: Lines) -> Iterator[HostEvent]:
             yield host_event("machine check", match["what"], seconds, message, corrected=False)
         elif first_match(_NO_ECC, message):
             yield host_event("no ECC", "", seconds, message)
-        elif match := _CLOCK.match(message):
+        elif match := first_match(_CLOCK, message):
             yield host_event("clock", match["why"], seconds, message)
         elif _PROGRESS.match(message):
             yield host_event("stuck", "nvidia-modeset", seconds, message)
