@@ -14,24 +14,38 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+_SHORTEST = 3
+_MOST = 6
+"""What looks for shorter literals, or for more of them, takes as long as the expression itself."""
+_PART = re.compile(
+    r"(?P<run>[^\\\[(){}|*+?.^$]+(?![*+?{]))|(?P<open>\((?:\?(?:P<\w+>|:|(?P<aside>\w+:|<?[=!])))?)|(?P<bar>\|)"
+    r"|(?:(?P<close>\))|(?P<class>\[\^?\]?(?:\\.|[^\]\\])*\]|\\(?:x..|u.{4}|\w)|[.^$])|(?P<char>\\.|.))"
+    r"(?P<repeat>[*+?]|\{\d*(?:,\d*)?\})?\??",
+    re.DOTALL,
+)
 _METHODS = ("match", "fullmatch", "search", "finditer", "findall", "sub", "split")
 
 
 class LazyPattern:
-    """As ``re.Pattern``; every match holds one of ``literals``; tests/test_patterns.py derives it.
+    """As ``re.Pattern``; every match holds one of ``literals``, which follow from the expression where none are given.
 
     Without a literal it is compiled at its first use.
     """
 
     compiled: re.Pattern[str]
+    literals: tuple[str, ...]
 
     def __init__(self, expression: str, *literals: str, flags: int = 0) -> None:
         self.expression = expression
-        self.literals = literals or ("",)
         self.flags = flags
+        if literals:
+            self.literals = literals
 
-    def __getattr__(self, name: str) -> re.Pattern[str]:
-        """Called for what is not there yet: ``compiled``, at its first use."""
+    def __getattr__(self, name: str) -> object:
+        """Called for what is not there yet: ``literals`` and ``compiled``, at their first use."""
+        if name == "literals":
+            self.literals = needed(self.expression, self.flags) or ("",)
+            return self.literals
         if name != "compiled":
             raise AttributeError(name)
         self.compiled = re.compile(self.expression, self.flags)
@@ -76,3 +90,43 @@ class LazyPattern:
 
     def split(self, text: str) -> list[str]:
         return self.compiled.split(text) if self.is_possible(text) else [text]
+
+
+def needed(expression: str, flags: int = 0) -> tuple[str, ...]:
+    """Literals of which every match holds one; none where only short ones, or many, are sure."""
+    return () if flags & re.IGNORECASE else _needed(_PART.finditer(expression))[0]
+
+
+def _needed(parts: Iterator[Match[str]]) -> tuple[tuple[str, ...], bool]:
+    """Of what stands before the end of a group; and may the group be absent?"""
+    branches: list[tuple[str, ...]] = []
+    best: tuple[str, ...] = ()
+    run, absent = "", False
+    for part in parts:
+        if part["run"]:
+            run += part["run"]
+            continue
+        absent = (part["repeat"] or "").startswith(("*", "?", "{0", "{,"))
+        inner: tuple[str, ...] = ()
+        if part["open"]:
+            inner, may_lack = _needed(parts)
+            inner = () if may_lack or part["aside"] else inner
+        elif part["char"] and not absent:
+            run += part["char"][-1]
+            if not part["repeat"]:
+                continue
+        best, run = max(best, (run,), inner, key=_length), ""
+        if part["bar"] or part["close"]:
+            branches.append(best)
+            best = ()
+        if part["close"]:
+            break
+    else:
+        branches.append(max(best, (run,), key=_length))
+    literals = tuple(dict.fromkeys(literal for branch in branches for literal in branch))
+    sure = len(literals) <= _MOST and all(_length(branch) >= _SHORTEST for branch in branches)
+    return literals if sure else (), absent
+
+
+def _length(literals: tuple[str, ...]) -> int:
+    return min(map(len, literals), default=0)

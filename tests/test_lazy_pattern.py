@@ -47,6 +47,17 @@ def test_it_matches_as_the_expression_does(literals: tuple[str, ...]) -> None:
         assert pattern.sub("-", text) == plain.sub("-", text)
 
 
+@pytest.mark.parametrize(("expression", "literals"), [
+    (EXPRESSION, ("Xid (PCI:",)),
+    (r"(?:.{0,80} )?(?:FATAL|ERROR): Module (?P<name>\w+) not found", (" not found",)),
+    (r"lost|(?:gone )?away|dead\.", ("lost", "away", "dead.")),
+    (r"abc?d|x{0,3}efg{2}", ()), (r"(?=seen)\w+", ()), (r"(?i:xid)\d", ()), (r"one|two|.*", ()), (r"ab", ()),
+])  # fmt: skip
+def test_literals_follow_from_the_expression(expression: str, literals: tuple[str, ...]) -> None:
+    assert LazyPattern(expression).literals == (literals or ("",))
+
+
 def test_flags_are_kept() -> None:
     assert LazyPattern("xid", flags=re.IGNORECASE).search("XID")
     assert not LazyPattern("xid").search("XID")
+    assert LazyPattern("xid", flags=re.IGNORECASE).literals == ("",)

@@ -85,7 +85,7 @@ def may_have_bmc(box: Box) -> bool:
     return not vendors.isdisjoint(_OF_A_BMC) or not desk or not all(desk)
 
 
-_DESK = LazyPattern(r"DGXS", "DGXS")
+_DESK = LazyPattern(r"DGXS")
 _OF_A_BMC = (0x1A03, 0x102B)
 """ASPEED, and Matrox in the BMCs of Dell, HPE and others (https://pci-ids.ucw.cz)."""
 

@@ -31,9 +31,9 @@ _LEAST_OF_LINK = 0.6
 """Of the nominal rate of the link; coding (8b/10b up to QDR), protocol, PCIe and CPU take the rest."""
 _LEAST = 4
 """Nodes; the median of fewer is no measure."""
-_JSON = LazyPattern(r'"?BW_average"?\s{0,4}:\s{0,4}([^\s,}\]]{1,400})', "BW_average")
+_JSON = LazyPattern(r'"?BW_average"?\s{0,4}:\s{0,4}([^\s,}\]]{1,400})')
 """perftest's --out_json; releases before 2023 leave out the quotes (linux-rdma/perftest issue 216)."""
-_MULTINODE = LazyPattern(r"^SUM multinode_\w{1,80} (\S{1,400})", "SUM multinode", flags=re.MULTILINE)
+_MULTINODE = LazyPattern(r"^SUM multinode_\w{1,80} (\S{1,400})", flags=re.MULTILINE)
 _NAME = LazyPattern(
     r"(?P<round>\d{1,6}),(?P<a>[\w.-]{1,255}),(?P<b>[\w.-]{1,255}),(?P<adapter>[\w.-]{1,64})\.(?:txt|json)",
     flags=re.ASCII,

@@ -42,8 +42,8 @@ _HARMLESS = {
 """Expressions, and why such a line is no error of the driver, or is read elsewhere."""
 _NO_ERROR = LazyPattern("|".join(_HARMLESS))
 _FINAL: Mapping[LazyPattern, FaultKind] = {
-    LazyPattern(r"fatal error .{0,40}requiring (?:os )?reboot", "requiring"): Fault.DRIVER_REBOOT,
-    LazyPattern(r"confComputeSetErrorState\w{0,12}: ConfCompute: Fatal error hit!", "ConfCompute: Fatal error hit!"):
+    LazyPattern(r"fatal error .{0,40}requiring (?:os )?reboot"): Fault.DRIVER_REBOOT,
+    LazyPattern(r"confComputeSetErrorState\w{0,12}: ConfCompute: Fatal error hit!"):
         Fault.CONFIDENTIAL_COMPUTING,
 }
 """What a driver says when it works no more until it is loaded again: nvGpuOpsReportFatalError (nv_gpu_ops.c),

@@ -47,7 +47,7 @@ _INVALID_BAR = Form(
     "NVRM: BAR", r"\d{1,2} is \d{1,9}M @ 0x[0-9a-f]{1,16} \(PCI:(?P<bus>[0-9a-fA-F]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})",
     before="(?:NVRM: This PCI I/O region assigned to your NVIDIA device is invalid: ?)?",
 )  # fmt: skip
-_CODE = LazyPattern(r"failed! \((0x[0-9a-f]{1,8}:0x[0-9a-f]{1,8})\b", "failed! (")
+_CODE = LazyPattern(r"failed! \((0x[0-9a-f]{1,8}:0x[0-9a-f]{1,8})\b")
 _SAYS = rf"NVRM: (?:GPU {_AT}: )?"
 _IN_CODE = r"NVRM:? (?:GPU\d{1,2} )?\w{1,60}: "
 _TEGRA = r"nvgpu: [\w.]{1,40} {1,40}\w{1,80}:\d{1,5} {1,9}\[ERR\] {1,4}"
@@ -88,7 +88,7 @@ _GOES_ON: Mapping[Form, NoStart] = {
     Form("supported through the NVIDIA ", r"\S{1,16} Legacy drivers", before="NVRM:  ?"): "unsupported",
 }
 """Lines that go on from one that names the GPU: ``NVRM: The NVIDIA GPU 0000:06:00.0 (PCI ID: 10de:1b06)``."""
-_RELEASE = LazyPattern(r"\b(\d{3})\.\d{2,3}(?:\.\d{2})? driver release", " driver release")
+_RELEASE = LazyPattern(r"\b(\d{3})\.\d{2,3}(?:\.\d{2})? driver release")
 _OF_DRIVER = Form("NVRM: ", context=True)
 SEVERAL_LINES = {
     Form("NVRM: The NVIDIA ", context=True): _OF_DRIVER,
@@ -120,7 +120,7 @@ refused because the GPU is lost (https://github.com/NVIDIA/open-gpu-kernel-modul
 have the numbers of Xids (nvgpu, include/uapi/linux/nvgpu.h: NVGPU_CHANNEL_FIFO_ERROR_MMU_ERR_FLT 31).
 """
 _MODULE_HAS = r"this kernel module has the version (?P<module>[\w.-]{1,40}?)[,.]?(?:\s|$)"
-_OF_MODULE = LazyPattern(rf"NVRM: {_MODULE_HAS}", "this kernel module has the version")
+_OF_MODULE = LazyPattern(rf"NVRM: {_MODULE_HAS}")
 _REFUSED = Form(
     "NVRM: API mismatch: the client ",
     r".{0,80}?has (?:the )?version (?P<version>[\w.-]{1,40}?)[,.]?(?:\s|$)"

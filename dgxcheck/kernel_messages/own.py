@@ -11,7 +11,6 @@ from dgxcheck.lazy_pattern import LazyPattern
 _EARLIER = LazyPattern(
     r"dgxcheck: earlier: boot (?P<boot>[\w-]{1,64}), begun (?P<begun_s>\d{1,12}(?:\.\d{1,6})?)"
     r"(?:, at (?P<date>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ))?(?:, (?P<uuid>GPU-[\w-]{1,64}))?: (?P<message>NVRM: .*)",
-    "dgxcheck: earlier: boot ",
     flags=re.ASCII | re.DOTALL,
 )
 """An Xid of an earlier boot, or one that the log no longer has.
@@ -19,7 +18,7 @@ _EARLIER = LazyPattern(
 ``dgxcheck: earlier: boot ID, begun 7202, at 2026-11-20T10:00:00Z, GPU-..: NVRM: Xid ..``,
 of which only boot, begun and what follows the last colon are required.
 """
-LEFT_OUT = LazyPattern(r"dgxcheck: left out: (\d{1,9}): (.*)", "dgxcheck: left out: ", flags=re.ASCII | re.DOTALL)
+LEFT_OUT = LazyPattern(r"dgxcheck: left out: (\d{1,9}): (.*)", flags=re.ASCII | re.DOTALL)
 """Of messages of which only the last are kept: how many more there were, and one of them."""
 
 

@@ -82,7 +82,7 @@ _NO_BAR = (
     Form(": failed to assign [mem size ", before=rf"{DEVICE}BAR (?P<bar>[0-5])"),
     Form("]: failed to assign", before=rf"{DEVICE}BAR (?P<bar>[0-5]) \[mem size [^\]]{{1,60}}"),
 )
-_SIZE = LazyPattern(r"\[mem size 0x([0-9a-f]{1,16}) 64bit", "[mem size 0x")
+_SIZE = LazyPattern(r"\[mem size 0x([0-9a-f]{1,16}) 64bit")
 LARGE_BAR = 8 << 30
 _FOUND = rf"pci (?P<bdf>{PATTERN}): "
 _HAS_BAR = (

@@ -65,7 +65,7 @@ _UNWRITABLE = LazyPattern(
 )
 """What XFS says of a shutdown: since 5.15 the second, before it the third
 (https://github.com/torvalds/linux/commit/b36d4651e165)."""
-_FULL = LazyPattern(r"with error -?28\b", "with error")
+_FULL = LazyPattern(r"with error -?28\b")
 """ENOSPC."""
 _ARRAY = Form("md/raid", rf"[\w-]{{0,8}}:(?P<array>md\w{{1,31}}): Disk failure on {_NAME}(?:,| detected)")
 _ENDED = Form("md/raid", r"[\w-]{0,8}:(?P<array>md\w{1,31}): Cannot continue operation \(\d{1,4}/\d{1,4} failed\)")

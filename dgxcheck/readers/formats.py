@@ -112,7 +112,7 @@ def _bounded(lines: tuple[str, ...], start: int, count: int) -> list[str]:
 
 _SAMPLE = LazyPattern(r"(?P<name>[A-Za-z]\w{2,90})(?:\{(?P<labels>[^{}]{0,4000})\})? (?P<value>\S{1,40})(?: \d{1,16})?")
 _LABEL = LazyPattern(r"(?P<name>\w{1,64})=\"(?P<value>(?:[^\"\\]|\\.){0,400})\"")
-_COMMENT = LazyPattern(r"# (?:HELP|TYPE) (?P<name>\w{2,90}) .{1,400}", "# HELP ", "# TYPE ")
+_COMMENT = LazyPattern(r"# (?:HELP|TYPE) (?P<name>\w{2,90}) .{1,400}")
 
 
 class Sample(Record, kw_only=False):

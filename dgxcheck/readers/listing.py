@@ -23,8 +23,8 @@ OF_LIST = (INDEX, WITHOUT_NUMBER, ATTACHED)
 """Prefixes of the keys that describe NVML's list of GPUs."""
 _UUID = "nvml nvmlDeviceGetUUID "
 _NOT_SHOWN: Json = {"missing": "unasked", "detail": "no text shows this GPU"}
-_OF_LINKS = LazyPattern(r"stated nvlink[a-z-]{0,20} GPU(\d{1,2})(?: |$)", "stated nvlink", flags=re.ASCII)
-_GPU = LazyPattern(r"GPU\d{1,2}", "GPU", flags=re.ASCII)
+_OF_LINKS = LazyPattern(r"stated nvlink[a-z-]{0,20} GPU(\d{1,2})(?: |$)", flags=re.ASCII)
+_GPU = LazyPattern(r"GPU\d{1,2}", flags=re.ASCII)
 
 
 def handles(facts: Mapping[str, Json]) -> dict[int, str]:

@@ -28,7 +28,7 @@ LEAST_FIELD = min(NVLINK5_ERRORS.values())
 _STATUS = "nvml nvmlDeviceGetP2PStatus"
 _MIG = "nvml nvmlDeviceGetMigMode"
 _FIELD = "nvml nvmlDeviceGetFieldValues"
-_RATE = LazyPattern(r"(\d{1,4}(?:\.\d{1,6})?) ?GB/s", "GB/s", flags=re.ASCII)
+_RATE = LazyPattern(r"(\d{1,4}(?:\.\d{1,6})?) ?GB/s", flags=re.ASCII)
 _NO_STATES = {"none": "no NVLink", "MIG": "no NVLink queries in MIG mode"}
 
 

@@ -40,7 +40,7 @@ _DATE = LazyPattern(
 )
 """``time.strptime`` takes ten times as long."""
 _DAY = LazyPattern(r"\d{4}-\d\d-\d\d", flags=re.ASCII)
-_SEEN = LazyPattern(r", at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)[,:]", ", at ", flags=re.ASCII)
+_SEEN = LazyPattern(r", at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)[,:]", flags=re.ASCII)
 
 
 class Damaged(BadInput):

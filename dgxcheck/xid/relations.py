@@ -18,9 +18,9 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.xid.table import Response, before_ampere, from_ampere, sxids
 
 Recovery = Literal["none", "gpu-reset", "node-reboot", "drain-p2p", "drain-and-reset", "imex", "other"]
-FATAL = LazyPattern(r"(?<![\w-])Fatal\b", "Fatal")
+FATAL = LazyPattern(r"(?<![\w-])Fatal\b")
 """In the line of a number whose text says how severe it is."""
-_TO = LazyPattern(r"\bto 0x[0-9a-fA-F]+ \(([^)]*)\)", "to 0x")
+_TO = LazyPattern(r"\bto 0x[0-9a-fA-F]+ \(([^)]*)\)")
 _RECOVERIES: dict[str, Recovery] = {
     "none": "none", "gpu reset required": "gpu-reset", "node reboot required": "node-reboot",
     "drain p2p": "drain-p2p", "drain and reset": "drain-and-reset", "recover imex domain": "imex",

@@ -14,7 +14,7 @@ from probes.pci.tree import function_behind
 
 _SECTOR = 512  # the unit of ``size``, whatever the device's own sectors are
 _NO_DISK = ("loop", "ram", "zram")
-_WAY = LazyPattern(r"nvme\d+c\d+n\d+", "nvme", flags=re.ASCII)
+_WAY = LazyPattern(r"nvme\d+c\d+n\d+", flags=re.ASCII)
 """One of the ways to ``nvme0n1``, which the kernel hides (``nvme_set_disk_name`` in ``drivers/nvme/host``)."""
 
 

@@ -14,7 +14,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 
 _OF_DESKTOPS = LazyPattern(r"(?:NVIDIA )?(?:GeForce|TITAN|GTX|Quadro|RTX|[MG]TX?\d|MX ?\d|T\d{3,4}\b)")
 """Models for displays, by their names in NVML."""
-_OF_CONSUMERS = LazyPattern(r"(?:NVIDIA )?(?:GeForce|TITAN|GTX)", "GeForce", "TITAN", "GTX")
+_OF_CONSUMERS = LazyPattern(r"(?:NVIDIA )?(?:GeForce|TITAN|GTX)")
 _BRANDS_OF_CONSUMERS = (BRANDS["GeForce"], BRANDS["GeForce RTX"], BRANDS["Titan"], BRANDS["Titan RTX"])
 
 

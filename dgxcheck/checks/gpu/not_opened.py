@@ -43,7 +43,7 @@ def not_opened(gap: Missing, is_this: bool = True) -> Judgement:
     return Judgement(Status.UNKNOWN, message, evidence=of_gaps([gap]), remedy=_TO_OPEN)
 
 
-_LEGACY = LazyPattern(r"(\d{2,3}\.xx) Legacy drivers", " Legacy drivers")
+_LEGACY = LazyPattern(r"(\d{2,3}\.xx) Legacy drivers")
 
 
 def legacy_release(events: Iterable[NotStarted]) -> str:

@@ -32,7 +32,7 @@ _RESTORE = (
 )
 _CONTAINER = ("container", "-100")
 """Levels of what only holds the metadata of arrays (Intel VROC); it is always inactive."""
-_NVME = LazyPattern(r"nvme\d+", "nvme")
+_NVME = LazyPattern(r"nvme\d+")
 
 
 def _disks(box: Box) -> Judged:

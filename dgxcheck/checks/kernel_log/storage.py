@@ -32,7 +32,7 @@ _MAPPED = ("dm-", "md")
 """Volumes and arrays, which are no disks by themselves."""
 _SCSI = LazyPattern("sd[a-z]+", "sd")
 """Disks of SATA ports among others."""
-_GONE = LazyPattern(r"nvme.*(?:controller is down|timeout|after probe failure|after reset failure)", "nvme")
+_GONE = LazyPattern(r"nvme.*(?:controller is down|timeout|after probe failure|after reset failure)")
 """An NVMe controller or the link to it was lost; a medium error is the disk's own."""
 _ONES = "CSTS=0xffffffff"
 """What is read of a device that is not there any more (drivers/nvme/host/pci.c, nvme_warn_reset)."""

@@ -123,7 +123,7 @@ def switched(ends: Mapping[str, End]) -> bool:
 
 
 _ALL_WIRED = LazyPattern(
-    r"NVIDIA (?:A100-SXM4\b|H100(?: \d+GB)? HBM3|H20(?!0)|H200(?! NVL)|B[23]00|GB[23]00).*|NVIDIA H[12]00", "NVIDIA "
+    r"NVIDIA (?:A100-SXM4\b|H100(?: \d+GB)? HBM3|H20(?!0)|H200(?! NVL)|B[23]00|GB[23]00).*|NVIDIA H[12]00"
 )
 """Models that exist only on baseboards where each of their NVLinks leads to a switch or another GPU (HGX A100 to B300,
 GB200 NVL72); those of V100 and P100 boxes may lead nowhere."""

@@ -28,19 +28,14 @@ FEWEST = 3
 """GPUs of one name that can be compared."""
 _PROGRESS = LazyPattern(
     r"\d{1,3}\.\d%\s{1,4}proc'd: (?P<done>-?\d{1,12} \(\d{1,9} Gflop/s\)(?: - -?\d{1,12} \(\d{1,9} Gflop/s\)){0,63})"
-    r"\s{1,8}errors: (?P<errors>[^t%]{1,3000}?)\s{1,8}temps: (?P<temps>[^%\n]{1,1200}?)(?=\s{0,8}(?:$|\d{1,3}\.\d%))",
-    " Gflop/s)",
+    r"\s{1,8}errors: (?P<errors>[^t%]{1,3000}?)\s{1,8}temps: (?P<temps>[^%\n]{1,1200}?)(?=\s{0,8}(?:$|\d{1,3}\.\d%))"
 )
-_DONE = LazyPattern(r"(?P<count>-?\d{1,12}) \((?P<rate>\d{1,9}) Gflop/s\)", " Gflop/s)")
+_DONE = LazyPattern(r"(?P<count>-?\d{1,12}) \((?P<rate>\d{1,9}) Gflop/s\)")
 _ERRORS = LazyPattern(r"(?P<count>-?\d{1,12})(?:\s{1,4}\((?P<mark>WARNING|DIED)!\))?")
-_TESTED = LazyPattern(r"Tested \d{1,3} GPUs?:", "Tested ")
-_VERDICT = LazyPattern(r"GPU (?P<gpu>\d{1,3}): (?P<verdict>OK|FAULTY)", "GPU ")
-_NAME = LazyPattern(r"GPU (?P<gpu>\d{1,3}): (?P<name>.{1,100}?) \(UUID: .{1,80}\)", " (UUID: ")
-_FAILED = LazyPattern(
-    r"(?:Couldn't init a GPU test|Failure during compute): (?P<why>.{1,200})",
-    "Couldn't init a GPU",
-    "Failure during compute:",
-)
+_TESTED = LazyPattern(r"Tested \d{1,3} GPUs?:")
+_VERDICT = LazyPattern(r"GPU (?P<gpu>\d{1,3}): (?P<verdict>OK|FAULTY)")
+_NAME = LazyPattern(r"GPU (?P<gpu>\d{1,3}): (?P<name>.{1,100}?) \(UUID: .{1,80}\)")
+_FAILED = LazyPattern(r"(?:Couldn't init a GPU test|Failure during compute): (?P<why>.{1,200})")
 _BURN_CHATTER = LazyPattern(
     r"Summary at: .{0,80}|Initialized device \d{1,3} with .{1,120}|Results are \d{1,12} bytes each, .{1,80}"
     r"|Using compare file: .{1,120}|Burning for \d{1,9} seconds\.?|Run length not specified .{0,120}|Uninitted cublas"
@@ -146,11 +141,9 @@ def _others(gpus: Mapping[int, _Gpu], names: Mapping[int, str], index: int) -> l
 FRYER_TOOL = "gpu-fryer"
 FRYER_SLOW = 0.85
 """Of the median of the other GPUs; the tool itself takes 90 % of the fastest."""
-_RATE = LazyPattern(
-    r"GPU #(?P<gpu>\d{1,3}): {1,4}(?P<rate>\d{1,9}(?:\.\d{1,3})?) Gflops/s \(min: .{1,120}\)", "Gflops/s (min:"
-)
+_RATE = LazyPattern(r"GPU #(?P<gpu>\d{1,3}): {1,4}(?P<rate>\d{1,9}(?:\.\d{1,3})?) Gflops/s \(min: .{1,120}\)")
 _THROTTLING = LazyPattern(
-    r"Throttling HW: (?P<hw>true|false), Thermal SW: (?P<sw>true|false), Thermal HW: (?P<hot>true|false)", "Throttling"
+    r"Throttling HW: (?P<hw>true|false), Thermal SW: (?P<sw>true|false), Thermal HW: (?P<hot>true|false)"
 )
 _FRYER_CHATTER = LazyPattern(
     r"Temperature: .{1,80}|All GPUs seem healthy|Detected \d{1,3} GPUs?.{0,80}|Burning .{0,120}|.{0,60}Creating"
@@ -182,7 +175,7 @@ def read_fryer(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 UBERGEMM_TOOL = "ubergemm"
 _ENDING = LazyPattern(
-    r"GEMM \[I\] \(ADAPTER#(?P<gpu>\d{1,3})\) {1,4}Ending with (?P<rate>\d{1,9}(?:\.\d{1,12})?) GFlops", "Ending with "
+    r"GEMM \[I\] \(ADAPTER#(?P<gpu>\d{1,3})\) {1,4}Ending with (?P<rate>\d{1,9}(?:\.\d{1,12})?) GFlops"
 )
 
 
@@ -200,8 +193,8 @@ _OF_MEMTEST = LazyPattern(
     r"(?P<errors>\d{1,10}) errors found in block)?.{0,1000})",
     "]:",
 )
-_TEST_FINISHED = LazyPattern(r"Test\d{1,2} finished in [\d.]{1,12} seconds", "Test")
-_BROKE = LazyPattern(r"ERROR: CUDA error.{0,300}", "ERROR: CUDA error")
+_TEST_FINISHED = LazyPattern(r"Test\d{1,2} finished in [\d.]{1,12} seconds")
+_BROKE = LazyPattern(r"ERROR: CUDA error.{0,300}")
 
 
 def read_memtest(lines: tuple[str, ...]) -> tuple[Imported, ...]:

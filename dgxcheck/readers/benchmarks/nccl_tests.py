@@ -31,14 +31,13 @@ from dgxcheck.readers.values import bare, bounded, gpu, imported, integer, too_s
 MOST_SIZES = 64
 OPERATIONS = "all_reduce|all_gather|alltoallv?|broadcast|reduce_scatter|reduce|sendrecv|gather|scatter|hypercube"
 COMMAND = LazyPattern(rf"(?:^|[\s/=])({OPERATIONS})_(perf|test)(?:_mpi)?(?:\s|$)")
-STARTING = LazyPattern(rf"Collective test (?:starting|concluded): ({OPERATIONS})_perf", "Collective test")
-VERSION = LazyPattern(r"nccl-tests version (\d{1,3}(?:\.\d{1,3}){1,3}) .*", "nccl-tests version")
+STARTING = LazyPattern(rf"Collective test (?:starting|concluded): ({OPERATIONS})_perf")
+VERSION = LazyPattern(r"nccl-tests version (\d{1,3}(?:\.\d{1,3}){1,3}) .*")
 RANK = LazyPattern(
     r"Rank (\d{1,6}) (?:Group \d{1,6} )?(?:Pid \d{1,9} )?(?:on (\S{1,255})|uses) device (\d{1,3}) "
-    r"\[([0-9a-fA-Fx:.]{1,16})\] (.{1,100})",
-    " device ",
+    r"\[([0-9a-fA-Fx:.]{1,16})\] (.{1,100})"
 )
-BOUNDS = LazyPattern(r"Out of bounds values : (\d{1,12}) (?:OK|FAILED)", "Out of bounds values :")
+BOUNDS = LazyPattern(r"Out of bounds values : (\d{1,12}) (?:OK|FAILED)")
 CHATTER = LazyPattern(
     r"nThread \d{1,9} nGpus .*|NCCL Tests compiled with NCCL .*|NCCL version .*|Avg bus bandwidth : .*"
     r"|out-of-place( in-place)?|\(B\) \(elements\) .*|Using devices"

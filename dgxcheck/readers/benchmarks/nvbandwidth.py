@@ -25,16 +25,14 @@ from dgxcheck.readers.formats import documents
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.values import MOST_GPUS, bare, bounded, integer, number
 
-VERSION = LazyPattern(r"nvbandwidth Version: (v?[0-9.]{1,20})", "nvbandwidth Version:")
-RUNNING = LazyPattern(r"Running ([a-z0-9_]{1,60})\.", "Running ")
-WAIVING = LazyPattern(r"Waiving ([a-z0-9_]{1,60})\.", "Waiving ")
+VERSION = LazyPattern(r"nvbandwidth Version: (v?[0-9.]{1,20})")
+RUNNING = LazyPattern(r"Running ([a-z0-9_]{1,60})\.")
+WAIVING = LazyPattern(r"Waiving ([a-z0-9_]{1,60})\.")
 TOTALS = LazyPattern(r"(?:SUM|MIN|MAX|AVG|&&&& PERF) ([a-z0-9_]{1,60}?)(?:_(?:read|write)[12]|_total)? \S{1,40}")
-BROKEN = LazyPattern(
-    r"\[(CUDA_ERROR_[A-Z0-9_]{1,60})\] (.{1,200}?) in expression .*|(?:ERROR|Error): (.{1,200})", "ERROR", "Error: "
-)
-WRONG = LazyPattern(r"Invalid value when checking the pattern at .*", "Invalid value when")
-OFFSET = LazyPattern(r"Current offset :? ?\[? ?(\d{1,20}).*", "Current offset", flags=re.ASCII)
-AFTER_WRONG = LazyPattern(r"Current offset .*|ASSERT in expression .*", "Current offset", "ASSERT in expression")
+BROKEN = LazyPattern(r"\[(CUDA_ERROR_[A-Z0-9_]{1,60})\] (.{1,200}?) in expression .*|(?:ERROR|Error): (.{1,200})")
+WRONG = LazyPattern(r"Invalid value when checking the pattern at .*")
+OFFSET = LazyPattern(r"Current offset :? ?\[? ?(\d{1,20}).*", flags=re.ASCII)
+AFTER_WRONG = LazyPattern(r"Current offset .*|ASSERT in expression .*")
 MOST_BYTES = 1 << 40
 CHATTER = LazyPattern(
     r"(?:SUM|MIN|MAX|AVG|&&&& PERF) [a-z0-9_]{1,60} \S{1,40}|Built from Git version: .*"

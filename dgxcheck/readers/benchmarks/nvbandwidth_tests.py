@@ -20,11 +20,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.values import LINE, MOST_GBS, gpu, imported
 
 HOST = LazyPattern(r"(host_to_device|device_to_host|host_to_all|all_to_host)(_bidirectional)?_memcpy_(ce|sm)")
-PAIRS = LazyPattern(
-    r"device_to_device(_bidirectional)?_memcpy_(read|write)_(ce|sm)",
-    "device_to_device_memcpy_",
-    "device_to_device_bidirec",
-)
+PAIRS = LazyPattern(r"device_to_device(_bidirectional)?_memcpy_(read|write)_(ce|sm)")
 MANY = LazyPattern(r"(all_to_one|one_to_all)_(read|write)_(ce|sm)")
 HEADING = LazyPattern(
     r"(?:memcpy (?P<engine>CE|SM)|memory latency SM|Device to Device Latency SM|memcpy local)"
@@ -104,7 +100,7 @@ DEVICE = LazyPattern(
     r" \(([0-9a-f]{8}):([0-9a-f]{2}):([0-9a-f]{2})\)(?:: \(.{0,255}\))?",
     flags=re.ASCII,
 )
-NAME_ALONE = LazyPattern(r"Device (\d{1,3}): (.{1,100})", "Device ", flags=re.ASCII)
+NAME_ALONE = LazyPattern(r"Device (\d{1,3}): (.{1,100})", flags=re.ASCII)
 """Without a bus id, before 0.5."""
 VERSION = LazyPattern(r"v?(\d{1,4})\.(\d{1,4})(?:\.\d{1,4})?", flags=re.ASCII)
 

@@ -102,14 +102,12 @@ Table: TypeAlias = "tuple[re.Match[str], Matrix]"
 TOOL = "p2pBandwidthLatencyTest"
 HEADING = LazyPattern(
     r"(?:(Unidirectional|Bidirectional) )?P2P=(Disabled|Enabled) (Bandwidth|Latency)"
-    r"(?: \(P2P (Writes|Reads)\))? Matrix \((?:GB/s|us)\)",
-    "Matrix",
+    r"(?: \(P2P (Writes|Reads)\))? Matrix \((?:GB/s|us)\)"
 )
-ACCESS = LazyPattern(r"Device=(\d{1,3}) (CAN|CANNOT) Access Peer Device=(\d{1,3})", "Device=")
+ACCESS = LazyPattern(r"Device=(\d{1,3}) (CAN|CANNOT) Access Peer Device=(\d{1,3})")
 DEVICE = LazyPattern(
     r"Device: (\d{1,3}), (.{1,100}), pciBusID: ([0-9a-f]{1,2}), pciDeviceID: ([0-9a-f]{1,2}), "
-    r"pciDomainID: ?([0-9a-f]{1,8})",
-    ", pciBusID: ",
+    r"pciDomainID: ?([0-9a-f]{1,8})"
 )
 NEAR = 3
 """Lines from a heading to its table, and from the GPU's to the CPU's: further down it is somebody else's."""

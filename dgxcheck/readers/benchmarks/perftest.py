@@ -37,15 +37,9 @@ from dgxcheck.readers.values import (
     too_small,
 )
 
-_LISTED = LazyPattern(
-    r"CUDA device (?P<number>\d{1,3}): PCIe address is (?P<place>[0-9A-Fa-f]{1,2}:[0-9A-Fa-f]{1,2})", "CUDA device "
-)
-_PICKED = LazyPattern(
-    r"Picking (?:device No\. (?P<number>\d{1,3})|CUDA device number (?P<other>\d{1,3})).{0,80}", "Picking"
-)
-_NAMED = LazyPattern(
-    r"\[pid = \d{1,10}, dev = (?P<number>\d{1,3})\] device name = \[(?P<name>[^\[\]]{1,80})\]", "] device name = ["
-)
+_LISTED = LazyPattern(r"CUDA device (?P<number>\d{1,3}): PCIe address is (?P<place>[0-9A-Fa-f]{1,2}:[0-9A-Fa-f]{1,2})")
+_PICKED = LazyPattern(r"Picking (?:device No\. (?P<number>\d{1,3})|CUDA device number (?P<other>\d{1,3})).{0,80}")
+_NAMED = LazyPattern(r"\[pid = \d{1,10}, dev = (?P<number>\d{1,3})\] device name = \[(?P<name>[^\[\]]{1,80})\]")
 _PERFTEST_GPUS_CHATTER = LazyPattern(
     r"initializing CUDA|Listing all CUDA devices in system:|creating CUDA Ctx|making it the current CUDA Ctx"
     r"|There (?:is|are) \d{1,3} (?:devices? supporting CUDA|CUDA devices?).{0,80}|CUDA device integrated: .{1,40}"
@@ -94,14 +88,13 @@ TOOL = "perftest"
 MOST_BYTES = 1 << 40
 MOST_SIZES = 64
 GBS = {"Gb/sec": 0.125, "MB/sec": 1.048576e-3, "MiB/sec": 1.048576e-3}
-TITLE = LazyPattern(r"(RDMA_Write|RDMA_Read|Send)(?: (Bidirectional))?(?: Post List)? (BW|Latency) Test", "Test")
-DEVICE = LazyPattern(r"(?:Dual-port : (?:ON|OFF) )?Device : ([A-Za-z0-9_.-]{1,64})", "Device : ")
+TITLE = LazyPattern(r"(RDMA_Write|RDMA_Read|Send)(?: (Bidirectional))?(?: Post List)? (BW|Latency) Test")
+DEVICE = LazyPattern(r"(?:Dual-port : (?:ON|OFF) )?Device : ([A-Za-z0-9_.-]{1,64})")
 BANDWIDTH = LazyPattern(
-    r"bytes #iterations BW peak\[(Gb/sec|MB/sec|MiB/sec)\] BW average\[(?:\1)\](?: MsgRate\[Mpps\].*)?",
-    "bytes #iterations BW",
+    r"bytes #iterations BW peak\[(Gb/sec|MB/sec|MiB/sec)\] BW average\[(?:\1)\](?: MsgRate\[Mpps\].*)?"
 )
-LATENCY = LazyPattern(r"bytes #iterations t_min\[usec\] t_max\[usec\] t_typical\[usec\].*", "bytes #iterations")
-MEAN_LATENCY = LazyPattern(r"bytes #iterations t_avg\[usec\] tps average", "bytes #iterations")
+LATENCY = LazyPattern(r"bytes #iterations t_min\[usec\] t_max\[usec\] t_typical\[usec\].*")
+MEAN_LATENCY = LazyPattern(r"bytes #iterations t_avg\[usec\] tps average")
 """Of a run by time (``-D``)."""
 CHATTER = LazyPattern(
     r"-{20,200}|Waiting for client to connect\.\.\.|(?:local|remote) address: LID .*|GID: [0-9a-f:]+"
@@ -112,9 +105,7 @@ CHATTER = LazyPattern(
     r"|Changing to active mtu - \d|Device not recognized to implement inline feature\. Disabling it"
 )
 OF_ITSELF = LazyPattern(
-    r"Conflicting CPU frequency values detected: .*|Perftest doesn't supports CUDA tests with inline messages: .*",
-    "Conflicting CPU",
-    "Perftest doesn't",
+    r"Conflicting CPU frequency values detected: .*|Perftest doesn't supports CUDA tests with inline messages: .*"
 )
 """Sentences that no other program prints, also amid the figures."""
 
@@ -239,9 +230,7 @@ def _fact(run: Run, device: str, column: Column, rows: list[tuple[int, float, in
     return f"measure {kind} {device}", fact if run.latency else too_small(size, fact)
 
 
-_STATUS = LazyPattern(
-    r"Failed status (?P<code>\d{1,3}): wr_id \d{1,20} syndrom 0x[0-9a-f]{1,8}", "Failed status", flags=re.ASCII
-)
+_STATUS = LazyPattern(r"Failed status (?P<code>\d{1,3}): wr_id \d{1,20} syndrom 0x[0-9a-f]{1,8}", flags=re.ASCII)
 _NO_MEMORY = LazyPattern(r"Couldn't allocate MR\b.{0,80}|failed to create mr\b.{0,80}", flags=re.IGNORECASE)
 _FAILURES_CHATTER = LazyPattern(
     r"Completion with error at (?:client|server)|scnt=\d{1,12}, ccnt=\d{1,12}"

@@ -31,12 +31,10 @@ _LINE_BYTES = 64 << 10
 _UNDERSCORES = re.compile(rb"_{40,60}\r?\n?")
 _NO_TITLE = frozenset(range(ord("!"), 0x7F)) - frozenset(b"_*/RS")
 """First characters of rows that are neither blank, nor a line of underscores, nor the title of a section."""
-_LS = LazyPattern(r"\*\*\* ls: (?P<mode>[-dlcbps])\S{9}\S? +\d+ +(?P<owner>\S+) +\S+ +(?P<size>\d+) .*", "*** ls: ")
-_COMMAND = LazyPattern(r"(?:/usr)?(?:/local)?/s?bin/[\w.+-]{1,60}(?: \S.{0,300})?", "/sbin/", "/bin/")
-_BOOT = LazyPattern(r"  journalctl -b -\d{1,2}:|  /var/log/[\w./+-]{1,80}:", "journalctl -b -", "  /var/log/")
-_OTHER = LazyPattern(
-    r"Running InfiniBand commands for device: \S+|Starting \S.{0,60} dump.{0,80}", "Running InfiniBand", "Starting "
-)
+_LS = LazyPattern(r"\*\*\* ls: (?P<mode>[-dlcbps])\S{9}\S? +\d+ +(?P<owner>\S+) +\S+ +(?P<size>\d+) .*")
+_COMMAND = LazyPattern(r"(?:/usr)?(?:/local)?/s?bin/[\w.+-]{1,60}(?: \S.{0,300})?")
+_BOOT = LazyPattern(r"  journalctl -b -\d{1,2}:|  /var/log/[\w./+-]{1,80}:")
+_OTHER = LazyPattern(r"Running InfiniBand commands for device: \S+|Starting \S.{0,60} dump.{0,80}")
 """Titles within sections that are neither a command nor a file."""
 _ABSENT = " does not exist"
 _FILE = "*** "

@@ -17,13 +17,13 @@ from dgxcheck.source.kernel_log.kmsg import relevant_lines
 from dgxcheck.source.kernel_log.records import MONTHS, Lines
 from dgxcheck.source.kernel_log.saved import Times, times
 
-_JOURNAL = LazyPattern(r"(?:.*/|  )?journalctl\b.*? (?:-b|--boot)(?:[ =]-?(?P<back>\d{1,2}))?(?:[ :].*)?", "journalctl")
+_JOURNAL = LazyPattern(r"(?:.*/|  )?journalctl\b.*? (?:-b|--boot)(?:[ =]-?(?P<back>\d{1,2}))?(?:[ :].*)?")
 """As the script titles the journal of a boot, or the command: that of this boot, or of the one before so many."""
 _DATED = LazyPattern(r"(?P<month>\S{1,12}) +(?P<rest>\d{1,2} \d\d:\d\d:\d\d .*)")
 _FILE = ("  /var/log/", "/var/log/")
-_NAMED = LazyPattern(r"(\[ *\d{1,9}\.\d{6}\] )kernel: ", "] kernel: ")
+_NAMED = LazyPattern(r"(\[ *\d{1,9}\.\d{6}\] )kernel: ")
 """In the saved dmesg of some distributions."""
-_BOTH = LazyPattern(r"\S.{8,60}? \S{1,255} kernel: \[ *(?P<seconds>\d{1,9}\.\d{6})\]", " kernel: [")
+_BOTH = LazyPattern(r"\S.{8,60}? \S{1,255} kernel: \[ *(?P<seconds>\d{1,9}\.\d{6})\]")
 _SECONDS = LazyPattern(r"\[ *\d{1,9}\.\d{6}\]")
 _STAMP = LazyPattern(
     r"\d{4}-(?P<number>\d\d)-(?P<day>\d\d)[T ](?P<clock>\d\d:\d\d:\d\d)"

@@ -49,7 +49,7 @@ BY_TITLE = ("uname", "files")
 """What is read only where a title says what it is."""
 _LOGS = LazyPattern(r"Scanning kernel log files.*|  journalctl -b -\d{1,2}:|  /var/log/[\w./+-]{1,80}:"
                    r"|(?:.*/)?dmesg(?::|\s.*)?|/var/log/(?:kern\.log|dmesg|messages)")  # fmt: skip
-_OF_KERNEL = LazyPattern(r"(?:.*/)?journalctl\b(?=.*(?: -k\b| --dmesg\b| --boot\b| -b\b))(?!.*_COMM=).*", "journalctl")
+_OF_KERNEL = LazyPattern(r"(?:.*/)?journalctl\b(?=.*(?: -k\b| --dmesg\b| --boot\b| -b\b))(?!.*_COMM=).*")
 
 
 def reader_of(title: str) -> str:
@@ -78,14 +78,13 @@ _FORMS = (
     ("lspci -t", LazyPattern(r"-(?:\+-)?\[[0-9a-f]{4}:[0-9a-f]{2}\]-.*"), 1),
     ("lspci",
      LazyPattern(r"(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z][\w /-]{2,60}(?: \[[0-9a-f]{4}\])?: .*"), 3),
-    ("dmidecode", LazyPattern(r"# dmidecode \d.*", "# dmidecode "), 1),
-    ("ibstat", LazyPattern(r"CA '[\w.-]{1,64}'", "CA '"), 1),
-    ("numactl -H", LazyPattern(r"available: \d+ nodes? \(.*\)", "available: "), 1),
-    ("lsmod", LazyPattern(r"Module +Size +Used by", "Module "), 1),
+    ("dmidecode", LazyPattern(r"# dmidecode \d.*"), 1),
+    ("ibstat", LazyPattern(r"CA '[\w.-]{1,64}'"), 1),
+    ("numactl -H", LazyPattern(r"available: \d+ nodes? \(.*\)"), 1),
+    ("lsmod", LazyPattern(r"Module +Size +Used by"), 1),
     ("nvidia-smi",
-     LazyPattern(r"={1,99}NVSMI LOG={1,99}|\| NVIDIA-SMI \d.*|NVIDIA-SMI has failed .*|GPU \d+: .* \(UUID: .*\)",
-                 "NVIDIA-SMI", "NVSMI LOG=", " (UUID: "), 1),
-    ("nvidia-smi topo -m", LazyPattern(r"[ \t]{1,40}(?:\x1b\[4m)?GPU0\s.{0,2000}", "GPU0"), 1),
+     LazyPattern(r"={1,99}NVSMI LOG={1,99}|\| NVIDIA-SMI \d.*|NVIDIA-SMI has failed .*|GPU \d+: .* \(UUID: .*\)"), 1),
+    ("nvidia-smi topo -m", LazyPattern(r"[ \t]{1,40}(?:\x1b\[4m)?GPU0\s.{0,2000}"), 1),
     ("dmesg", LazyPattern(r"(?:<\d{1,5}>)?\[ *\d{1,10}\.\d{6}\] .*"), 3),
 )  # fmt: skip
 """Title, form of a line, and how many lines of it there must be."""
@@ -99,7 +98,7 @@ def guessed(lines: Sequence[str]) -> str:
 
 _OF_MACHINE = LazyPattern(r"(?:[^/]+/){0,7}?(?P<path>(?:proc|sys|etc|run)/.*)")
 _OUTPUT = LazyPattern(r"(?P<name>[\w.+-]{1,200}?)(?:\.(?:txt|log|out))?")
-_OUTPUTS = LazyPattern(r"(?:^|/)(?:sos_commands|commands)/", "commands/")
+_OUTPUTS = LazyPattern(r"(?:^|/)(?:sos_commands|commands)/")
 """Where a program has named the files after its commands."""
 _PASTED = 1 << 20
 """Longer outputs are not pasted by hand; those are identified by their names alone."""

@@ -16,9 +16,9 @@ from dgxcheck.readers.model import Form, Imported, ToolPart, recognised
 from dgxcheck.readers.values import bare, bounded, gpu, numbered
 
 DISCOVERY_TOOL = "dcgmi discovery"
-_NAME = LazyPattern(r"Name: (\S.{0,80})", "Name: ")
-_BUS = LazyPattern(r"PCI Bus ID: ([0-9A-Fa-f:.]{7,16})", "PCI Bus ID: ")
-_DISCOVERY_COUNT = LazyPattern(r"\d{1,3} (?:GPUs?|NvSwitch(?:es)?|ConnectX|CPUs?) found\.", "found")
+_NAME = LazyPattern(r"Name: (\S.{0,80})")
+_BUS = LazyPattern(r"PCI Bus ID: ([0-9A-Fa-f:.]{7,16})")
+_DISCOVERY_COUNT = LazyPattern(r"\d{1,3} (?:GPUs?|NvSwitch(?:es)?|ConnectX|CPUs?) found\.")
 _DISCOVERY_HEAD = LazyPattern(
     r"\| ConnectX \||\| (?:GPU|Switch|CPU) ID \|(?: {0,4}Device Information {0,80}\|)?"
     r"|\| .{0,6} \| (?:Name: Grace|Cores: )[\w .,-]{1,200}\|"
@@ -54,26 +54,18 @@ def read_discovery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 TOPO_TOOL = "dcgmi topo"
 _TOPO_HEAD = LazyPattern(
     r"\| (?:GPU ID: (?P<gpu>\d{1,3})|[\w .-]{1,40}?) {0,40}\| Topology Information {0,80}\|?",
-    "| Topology Information",
     flags=re.ASCII,
 )
-_ROW = LazyPattern(r"\| To GPU (?P<to>\d{1,3}) {0,40}\| (?P<how>[A-Z].{3,80}?) {0,80}\|?", "| To GPU ", flags=re.ASCII)
+_ROW = LazyPattern(r"\| To GPU (?P<to>\d{1,3}) {0,40}\| (?P<how>[A-Z].{3,80}?) {0,80}\|?", flags=re.ASCII)
 _MORE = LazyPattern(r"\| {1,40}\| (?P<how>[A-Z].{3,80}?) {0,80}\|?", flags=re.ASCII)
-_REST = LazyPattern(
-    r"\| (?:CPU Core Affinity|NUMA Optimal|Worst Path) {0,40}\| .{0,80}",
-    "| Worst Path",
-    "| NUMA Optimal",
-    "| CPU Core Affinity",
-)
+_REST = LazyPattern(r"\| (?:CPU Core Affinity|NUMA Optimal|Worst Path) {0,40}\| .{0,80}")
 _PCI = {
     "Connected via an on-board PCIe switch": "PIX", "Connected via a single PCIe switch": "PIX",
     "Connected via multiple PCIe switches": "PXB", "Connected via a PCIe host bridge": "PHB",
 }  # fmt: skip
 """A CPU-level link is NODE or SYS."""
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_NVLINK = LazyPattern(
-    rf"Connected via (?P<number>{'|'.join(_NUMBERS)}) NVLINKs? {{0,2}}\(Links?: .{{0,60}}\)", "Connected"
-)
+_NVLINK = LazyPattern(rf"Connected via (?P<number>{'|'.join(_NUMBERS)}) NVLINKs? {{0,2}}\(Links?: .{{0,60}}\)")
 
 
 def read_topo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -108,24 +100,22 @@ def _label(gpu: str, to: str, how: str) -> dict[str, Json]:
 NVLINK_TOOL = "dcgmi nvlink -s"
 ERRORS = "dcgmi nvlink -e"
 _COUNTS = "| NVLINK Error Counts"
-_OF_GPU = LazyPattern(r"\| ?GPU (\d{1,3}) {0,80}\|?", "| GPU ", "|GPU ", flags=re.ASCII)
-_LINK = LazyPattern(r"\| ?Link (\d{1,2}) {0,80}\|.{0,80}", "Link", flags=re.ASCII)
+_OF_GPU = LazyPattern(r"\| ?GPU (\d{1,3}) {0,80}\|?", flags=re.ASCII)
+_LINK = LazyPattern(r"\| ?Link (\d{1,2}) {0,80}\|.{0,80}", flags=re.ASCII)
 _NVLINK_COUNT = LazyPattern(
     r"\| ?-> (CRC FLIT|CRC Data|Replay|Recovery) Error {0,40}\| (\d{1,20}|N/A|Error|Not Supported) {0,80}\|?",
-    "Error",
     flags=re.ASCII,
 )
 _COUNTERS = {"Replay": 0, "Recovery": 1, "CRC FLIT": 2}
 """``nvmlNvLinkErrorCounter_t``: DL_REPLAY, DL_RECOVERY, DL_CRC_FLIT."""
 _OF_ALL_LINKS = LazyPattern(
     r"\| ?(?:Error Detail {1,80}\|.{0,80}"
-    r"|-> (?P<name>[A-Z][A-Za-z ]{3,40}?) {0,40}\| (?P<value>\d{1,20}(?:\.\d{1,20})?(?:e-\d{1,3})?) {0,80}\|?)",
-    "Error Detail", "-> ",
+    r"|-> (?P<name>[A-Z][A-Za-z ]{3,40}?) {0,40}\| (?P<value>\d{1,20}(?:\.\d{1,20})?(?:e-\d{1,3})?) {0,80}\|?)"
 )
 """Of GPUs from Blackwell on, sums over their NVLinks (DCGM, dcgmi/Nvlink.cpp)."""
 _MOST_BIT_ERRORS = 1e-12
 """Of a link that DCGM's health watch takes for sound."""
-_GPU = LazyPattern(r"gpuId (\d{1,3}):?", "gpuId ", flags=re.ASCII)
+_GPU = LazyPattern(r"gpuId (\d{1,3}):?", flags=re.ASCII)
 _SWITCH = LazyPattern(r"(?:physicalId|switchId|nvSwitchId) \d{1,3}:?", flags=re.IGNORECASE | re.ASCII)
 _STATES = LazyPattern(r"[UDX_](?:\s{1,4}[UDX_]){0,71}", flags=re.ASCII)
 _CHATTER = LazyPattern(
@@ -200,10 +190,10 @@ def _links(name: str, states: list[str]) -> dict[str, Json]:
 
 _TABLE = LazyPattern(r"[|+].{3,300}[|+]?")
 _FORMS: Sequence[Form] = (
-    Form("dcgmi policy", LazyPattern(r"\| Policy Information {1,100}\|", "| Policy Information"), _TABLE),
-    Form("dcgmi discovery -c", LazyPattern(r"\| Instance Hierarchy {1,120}\|", "| Instance"), _TABLE,
+    Form("dcgmi policy", LazyPattern(r"\| Policy Information {1,100}\|"), _TABLE),
+    Form("dcgmi discovery -c", LazyPattern(r"\| Instance Hierarchy {1,120}\|"), _TABLE,
          instead="nvidia-smi -L"),
-    Form("dcgmi group", LazyPattern(r"\| (?:GROUPS?|GROUP INFO) {1,100}\|", "| GROUP"), _TABLE),
+    Form("dcgmi group", LazyPattern(r"\| (?:GROUPS?|GROUP INFO) {1,100}\|"), _TABLE),
     Form("dcgmi modules", LazyPattern(r"\| List Modules.{1,100}\|", flags=re.IGNORECASE), _TABLE),
     Form("dcgmi fieldgroup", LazyPattern(r"\| FIELD GROUPS? {1,100}\|", flags=re.IGNORECASE), _TABLE),
 )

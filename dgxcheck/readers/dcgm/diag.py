@@ -24,19 +24,15 @@ from dgxcheck.readers.values import MOST_GPUS, bounded, gpu
 TOOL = "dcgmi diag"
 OUTCOMES: dict[str, Outcome] = {"pass": "pass", "fail": "fail", "warn": "warn", "warning": "warn"}
 _RESULT = LazyPattern(r"(?P<word>Pass|Fail|Warn|Skip)(?: - (?:All|GPUs?: (?P<gpus>\d{1,3}(?:, ?\d{1,3}){0,63}),?))?")
-_OF_GPU = LazyPattern(r"GPU ?(?P<gpu>\d{1,3}) ?: (?P<word>Pass|Fail|Warn|Skip)", "GPU")
+_OF_GPU = LazyPattern(r"GPU ?(?P<gpu>\d{1,3}) ?: (?P<word>Pass|Fail|Warn|Skip)")
 _MESSAGE = LazyPattern(r"(?P<kind>Warning|Error|Info)(?: ?: GPU ?(?P<gpu>\d{1,3}))?")
-NAMED_GPU = LazyPattern(r"\bGPU ?(\d{1,2})(?!\d)", "GPU")
+NAMED_GPU = LazyPattern(r"\bGPU ?(\d{1,2})(?!\d)")
 _WORST = ("fail", "warn", "pass", "skip")
 _ALONE: dict[str, Outcome] = {"Error": "fail", "Warning": "warn"}
 _IDS = "GPU Device IDs Detected"
 _ID = LazyPattern("[0-9A-Fa-f]{4}")
 _META = ("DCGM Version", "Driver Version Detected", "Diagnostic", "hostengine", "Hostname")
-_CHATTER = LazyPattern(
-    r"Successfully ran diagnostic for group\.?|Error: Diagnostic could not be run.{0,200}",
-    "Successfully",
-    "Error: Diagnostic could",
-)
+_CHATTER = LazyPattern(r"Successfully ran diagnostic for group\.?|Error: Diagnostic could not be run.{0,200}")
 
 
 def read_diag(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -74,9 +70,9 @@ def read_diag(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 NODES_TOOL = "dcgmi mndiag"
 _OF_NODES = "MNUBERGEMM Test"
-_NODE = LazyPattern(r"Host (?P<host>\d{1,4})(?: \(GPU (?P<gpu>\d{1,3})\))?", "Host ")
+_NODE = LazyPattern(r"Host (?P<host>\d{1,4})(?: \(GPU (?P<gpu>\d{1,3})\))?")
 _NAMED_NODE = LazyPattern(r"(?P<host>\d{1,4}): (?P<name>\S{1,253})", ": ")
-_GPUS_OF_NODE = LazyPattern(r"GPUs?:? (?P<gpus>\d{1,3}(?:, \d{1,3}){0,63})", "GPU")
+_GPUS_OF_NODE = LazyPattern(r"GPUs?:? (?P<gpus>\d{1,3}(?:, \d{1,3}){0,63})")
 _ABOUT_NODES = (_OF_NODES, "Diagnostic", "Driver Version", "DCGM Version", "Hosts Found", "Hosts With Errors",
                 "Total GPUs", "GPU Errors", "GPUs")  # fmt: skip
 
@@ -207,7 +203,7 @@ def tests(lines: Sequence[str]) -> Iterator[tuple[dict[str, Json], range]]:
                 warnings.append(text)
 
 
-_MEMBER = LazyPattern(r'"(?:test_categories|gpu_ids?|entity_id)"\s{0,8}:', "gpu_id", "test_categories", '"entity_id"')
+_MEMBER = LazyPattern(r'"(?:test_categories|gpu_ids?|entity_id)"\s{0,8}:')
 _JSON = LazyPattern(r'[\s{}\[\],:]{1,400}|[\s{\[]{0,80}"[^"]{0,80}".{0,2000}')
 _ROOTS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
 

@@ -165,7 +165,7 @@ def _word(path: str, value: float) -> str | None:
 
 
 DMON_TOOL = "dcgmi dmon"
-_HEAD = LazyPattern(r"# ?Entity(?P<tags>(?:\s{1,40}[A-Z][A-Z0-9#]{1,14}){1,64})", "Entity")
+_HEAD = LazyPattern(r"# ?Entity(?P<tags>(?:\s{1,40}[A-Z][A-Z0-9#]{1,14}){1,64})")
 _UNITS = LazyPattern(r"I[dD](?:\s{1,40}[\w/%]{1,8}){0,64}")
 _ROW = LazyPattern(
     r"(?:(?P<kind>GPU(?:-I|-CI)?|Switch|CPU|Core|Link)[ /]{1,8})?(?P<id>\d{1,4})(?P<cells>(?:\s{1,40}\S{1,30}){1,64})"

@@ -23,13 +23,12 @@ from dgxcheck.readers.values import bounded, numbered
 
 HEALTH_TOOL = "dcgmi health"
 _OUTCOMES: dict[str, Outcome] = {"warning": "warn", "warn": "warn", "failure": "fail", "fail": "fail"}
-_OVERALL = LazyPattern(r"(?:Overall Health(?: ?: ?(?P<old>\w{1,10}))?)", "Overall Health")
+_OVERALL = LazyPattern(r"(?:Overall Health(?: ?: ?(?P<old>\w{1,10}))?)")
 _HEALTH_GPU = LazyPattern(r"(?:-> ?|GPU ID: ?|gpuId ?)(?P<gpu>\d{1,3})")
 _WATCH = LazyPattern(r"(?:-> ?|(?P<gpu>\d{1,3}) - )?(?P<watch>[A-Z][\w/ -]{2,40}?) ?(?:system)?")
-_STATUS = LazyPattern(r"(?P<word>Warning|Failure|Warn|Fail)\b(?: - | )?(?P<text>.{0,1000})", "Warn", "Fail")
+_STATUS = LazyPattern(r"(?P<word>Warning|Failure|Warn|Fail)\b(?: - | )?(?P<text>.{0,1000})")
 _LOGGED = LazyPattern(
-    r".{0,200}Detected a (?P<word>WARNING|FAILURE) in health system (?P<watch>[\w ]{2,40}): '(?P<text>.{1,600})",
-    "Detected",
+    r".{0,200}Detected a (?P<word>WARNING|FAILURE) in health system (?P<watch>[\w ]{2,40}): '(?P<text>.{1,600})"
 )
 _GPU_KEY = LazyPattern(r"(?:GPU )?(?P<gpu>\d{1,2})")
 _OTHERS = ("vGPU", "Switch", "NvSwitch", "GPU_I", "GPU_CI", "LINK", "CPU", "CPU_CORE", "ConnectX", "None")
@@ -114,7 +113,7 @@ def _add(reports: Reports, subject: str, word: str, watch: str, text: str) -> No
 
 
 STATS, POLICY = "dcgmi stats", "dcgmi policy"
-_STATS_GPU = LazyPattern(r"\|\s{0,4}(?:GPU ID: (?P<gpu>\d{1,2})|Summary)\s{1,100}\|", "GPU ID: ", "Summary")
+_STATS_GPU = LazyPattern(r"\|\s{0,4}(?:GPU ID: (?P<gpu>\d{1,2})|Summary)\s{1,100}\|")
 _ERRORS = {"Double Bit ECC Errors": (Fault.ECC_UNCORRECTED, "double-bit ECC errors"),
            "Critical XID Errors": (Fault.XID, "critical Xids")}  # fmt: skip
 _ROWS = LazyPattern(
@@ -125,15 +124,13 @@ _ROWS = LazyPattern(
     r"|Avg (?:SM|Memory) Utilization \(%\)|XID \(Hr:Min:Sec since start\)|Clocks and PCIe Performance"
     r"|Conflicting (?:Compute|Graphics) PID)\s{0,40}\*?"
 )
-_TITLE = LazyPattern(r"Successfully retrieved (?:statistics for job|process info for PID): .{1,80}", "Successfully")
+_TITLE = LazyPattern(r"Successfully retrieved (?:statistics for job|process info for PID): .{1,80}")
 _FIRST = frozenset(("Start Time", "End Time", "Energy Consumed (Joules)"))
-_LISTENING = LazyPattern(r"Listening for violations\.?", "Listening for")
+_LISTENING = LazyPattern(r"Listening for violations\.?")
 _EVENT = LazyPattern(
     r"(?:A (?P<dbe>double-bit ECC error)|A (?P<pcie>PCIe replay event)|The maximum number of (?P<pages>retired pages)"
     r"|The maximum (?P<thermal>thermal) limit|The maximum (?P<power>power) limit|(?P<nvlink>NVLink) Counter .{1,60})"
-    r" has violated policy manager values\.|XID error (?P<xid>\d{1,4}) detected\.",
-    "has violated policy",
-    "XID error ",
+    r" has violated policy manager values\.|XID error (?P<xid>\d{1,4}) detected\."
 )
 _FAULTS = {
     "dbe": Fault.ECC_UNCORRECTED, "pcie": Fault.PCIE_REPLAYS, "pages": Fault.PAGES_MANY, "nvlink": Fault.NVLINK_ERRORS,
@@ -198,10 +195,9 @@ def _policy(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 LOG_TOOL = "dcgm log"
 _LINE = LazyPattern(
     r"(?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} )?(?P<level>FATAL|ERROR|WARN|INFO|DEBUG|VERB) {1,3}\[\d{1,10}:\d{1,10}\]"
-    r" (?P<text>.{0,1500}?)(?: \[[/\w.@+-]{1,300}:\d{1,6}\](?: \[.{0,300})?)?",
-    "[",
+    r" (?P<text>.{0,1500}?)(?: \[[/\w.@+-]{1,300}:\d{1,6}\](?: \[.{0,300})?)?"
 )
-_LOG_GPU = LazyPattern(r"\b(?:GPU|gpuId|gpu_id|gpu) ?[:=]?(?P<gpu>\d{1,2})\b(?![.:]\d)", "gpu", "GPU")
+_LOG_GPU = LazyPattern(r"\b(?:GPU|gpuId|gpu_id|gpu) ?[:=]?(?P<gpu>\d{1,2})\b(?![.:]\d)")
 
 
 def read_log(lines: tuple[str, ...]) -> tuple[Imported, ...]:

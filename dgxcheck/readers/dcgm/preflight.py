@@ -22,7 +22,7 @@ _MEMBER = LazyPattern(r"\"(?P<name>[\w-]{1,40})\": ?(?P<value>\".{0,2000}\"|-?[\
 _OUTCOMES: dict[str, Outcome] = {"warning": "warn", "warn": "warn", "error": "fail", "fatal": "fail"}
 _OF_TEST = frozenset(("test", "level"))
 _OF_SUMMARY = frozenset(("passed", "failed", "total"))
-_GPU = LazyPattern(r"\bGPU (\d{1,2})\b", "GPU ")
+_GPU = LazyPattern(r"\bGPU (\d{1,2})\b")
 Entry = dict[str, Json]
 
 

@@ -20,7 +20,6 @@ _LINK = LazyPattern(
     r"(?P<state>[A-Za-z]{2,12}) {0,8}/ {0,8}(?P<physical>[A-Za-z ]{4,20}?) {0,4}\)==> {0,20}"
     r"(?:0x(?P<peer_guid>[0-9a-f]{1,16}) {1,12})?(?:(?P<peer_lid>\d{1,5}) {1,12}(?P<peer_port>\d{1,3}))? {0,12}"
     r"\[.{0,8}\] \"(?P<peer>[^\"]{0,100})\" {0,4}\((?P<could>.{0,100})\)",
-    "==(",
     flags=re.ASCII,
 )
 

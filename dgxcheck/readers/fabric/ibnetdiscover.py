@@ -17,7 +17,6 @@ _PORT = LazyPattern(
     r" {1,40}(?:- (?P<peer_kind>CA|SW|RT) {1,8}(?P<peer_lid>\d{1,5}) {1,4}(?P<peer_port>\d{1,3})"
     r" 0x(?P<peer_guid>[0-9a-f]{16}) )?"
     r"(?:\( '(?P<both>.{0,200})' \)|'(?P<own>.{0,100})')\s{0,8}",
-    " 0x",
     flags=re.ASCII,
 )
 
@@ -40,7 +39,6 @@ def ports(lines: Iterable[str]) -> Iterator[PortRow]:
 _NODE = LazyPattern(
     r"(?P<kind>Switch|Ca|Rt)\s{1,8}\d{1,4}\s{1,8}\"[SHR]-(?P<guid>[0-9a-f]{16})\"\s{1,40}"
     r"# \"(?P<description>.{0,100}?)\"(?: (?:base|enhanced) port 0 lid (?P<lid>[-\d]{0,5}).{0,40})?",
-    '"S-', '"H-', '"R-',
     flags=re.ASCII,
 )  # fmt: skip
 _LINK = LazyPattern(
@@ -49,7 +47,6 @@ _LINK = LazyPattern(
     r"(?:\((?:0x)?(?P<peer_guid>[0-9a-f]{1,16})\))?\s{1,40}"
     r"#(?: lid (?P<lid>[-\d]{0,5}) lmc \d)? \"(?P<peer>.{0,100}?)\" lid (?P<peer_lid>[-\d]{0,5})"
     rf"(?: {_RATE})?.{{0,60}}",
-    '"S-', '"H-', '"R-',
     flags=re.ASCII,
 )  # fmt: skip
 

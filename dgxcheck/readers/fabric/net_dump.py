@@ -11,8 +11,7 @@ from dgxcheck.readers.values import integer
 
 _SWITCH = LazyPattern(
     r"\"(?P<description>.{1,120})\", {0,4}[^,]{0,60}, {0,4}0x(?P<guid>[0-9a-fA-F]{1,16}), {0,4}"
-    r"LID (?P<lid>\d{1,5}).{0,80}",
-    "LID",
+    r"LID (?P<lid>\d{1,5}).{0,80}"
 )
 _COLUMNS = 13
 _MOST_PORTS = 9999

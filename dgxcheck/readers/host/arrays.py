@@ -9,12 +9,10 @@ from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
 
 MDSTAT = "/proc/mdstat"
-_ARRAY = LazyPattern(
-    r"(?P<name>md\w{1,30}) : (?P<state>active|inactive)\b(?P<members>.{0,600})", " : active", " : inactive"
-)
+_ARRAY = LazyPattern(r"(?P<name>md\w{1,30}) : (?P<state>active|inactive)\b(?P<members>.{0,600})")
 _MEMBERS = LazyPattern(
     r"\d{1,16} blocks(?P<container> super external:(?![/-]))?"
-    r"(?:.{0,120}\[(?P<wanted>\d{1,4})/(?P<there>\d{1,4})\] \[[U_]{1,400}\])?.{0,120}", " blocks"
+    r"(?:.{0,120}\[(?P<wanted>\d{1,4})/(?P<there>\d{1,4})\] \[[U_]{1,400}\])?.{0,120}"
 )
 """A container holds the metadata of arrays (Intel VROC), which name it behind a slash, and is always inactive."""
 _BESIDE = LazyPattern(r"Personalities :.{0,200}|unused devices: .{0,200}|bitmap: .{0,120}|\[[=>.]{10,40}\]  .{0,120}")
@@ -71,7 +69,7 @@ def read_raid(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 MDADM = "mdadm"
-_DETAIL = LazyPattern(r"(?P<name>/dev/md[\w/-]{0,30}):", "/dev/md")
+_DETAIL = LazyPattern(r"(?P<name>/dev/md[\w/-]{0,30}):")
 _DETAIL_ROW = LazyPattern(
     r"(?P<name>Version|Creation Time|Raid Level|(?:Array|Used Dev|Chunk) Size|(?:Raid|Total|Preferred Minor) ?\w{0,8}"
     r"|Persistence|Intent Bitmap|Update Time|State|(?:Active|Working|Failed|Spare) Devices|Layout|Consistency Policy"
@@ -100,7 +98,7 @@ def read_array_details(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 ZPOOL = "zpool"
-_POOL = LazyPattern(r"pool: (?P<name>[\w.:-]{1,255})|all pools are healthy|pool '.{1,255}' is healthy", "pool")
+_POOL = LazyPattern(r"pool: (?P<name>[\w.:-]{1,255})|all pools are healthy|pool '.{1,255}' is healthy")
 _OF_POOL = LazyPattern(
     r"state: (?P<state>[A-Z]{4,12})|(?P<words>status|action): .{4,300}|(?:see|scan|remove|checkpoint|errors): .{4,300}"
     r"|config:|NAME {1,250}STATE .{4,60}"

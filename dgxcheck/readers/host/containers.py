@@ -21,42 +21,37 @@ from dgxcheck.readers.values import gpu, numbered
 TOOL = "nvidia-container-cli"
 _ERROR = LazyPattern(
     r"nvidia-container-cli(?:\.real)?: (?P<kind>initialization|requirement|device|detection|mount|ldcache|container)"
-    r" error: (?P<text>[^\"\\]{1,300})",
-    "nvidia-container-cli",
+    r" error: (?P<text>[^\"\\]{1,300})"
 )
 _NO_TOOLKIT = LazyPattern(
-    r"could not select device driver [\"'\\]{0,4}(?:nvidia)?[\"'\\]{0,4} with capabilities: \[\[.{0,40}gpu",
-    "capabilities",
+    r"could not select device driver [\"'\\]{0,4}(?:nvidia)?[\"'\\]{0,4} with capabilities: \[\[.{0,40}gpu"
 )
 _NO_RUNTIME = LazyPattern(
     r"[Uu]nknown (?:or invalid )?runtime(?: name)?:? \"?nvidia\"?|no runtime for \"nvidia\" is configured"
-    r"|unresolvable CDI devices .{0,100}nvidia\.com/|Command not found: nvidia-container-cli",
-    "runtime", "unresolvable CDI", "Command not found: nvidia-container-cli",
-)  # fmt: skip
-_OF_DOCKER = LazyPattern(r"docker: Error response from daemon: |ERRO\[\d{4}\] error waiting for container")
-_HOOK = LazyPattern(
-    r"(?:^|\s)(?P<said>/\S{1,200}/98-nvidia\.sh exited with return code \d{1,3})", "/98-nvidia.sh exited"
+    r"|unresolvable CDI devices .{0,100}nvidia\.com/|Command not found: nvidia-container-cli"
 )
+_OF_DOCKER = LazyPattern(r"docker: Error response from daemon: |ERRO\[\d{4}\] error waiting for container")
+_HOOK = LazyPattern(r"(?:^|\s)(?P<said>/\S{1,200}/98-nvidia\.sh exited with return code \d{1,3})")
 """Enroot's, which calls nvidia-container-cli: of interest where that says nothing."""
-_PYXIS = LazyPattern(r"pyxis: (?:.{0,40} )?failed to import docker image", "to import docker image")
+_PYXIS = LazyPattern(r"pyxis: (?:.{0,40} )?failed to import docker image")
 _OF_PYXIS = LazyPattern(
     r"(?:.{0,80} )?error: (?:pyxis: (?:container start failed|printing |couldn't start container).{0,120}"
-    r"|spank: required plugin spank_pyxis\.so: .{1,80})", "pyxis",
+    r"|spank: required plugin spank_pyxis\.so: .{1,80})"
 )
 _IMPORT = (
     "pyxis could not import an image: the lines of enroot below say why (registry, ~/.config/enroot/.credentials, room"
     " in ENROOT_CACHE_PATH)"
 )
 _MEANINGS: tuple[tuple[LazyPattern, Outcome, FaultKind], ...] = (
-    (LazyPattern(r"driver/library version mismatch", "driver/library version"), "fail", Fault.DRIVER_MISMATCH),
-    (LazyPattern(r"driver not loaded|nvidia-driver.{0,40}not loaded", "not loaded"), "fail", Fault.DRIVER_NOT_LOADED),
-    (LazyPattern(r"load library failed: libnvidia-ml", "libnvidia-ml"), "fail", Fault.LIBRARY_MISSING),
-    (LazyPattern(r"unsatisfied condition: (?:cuda|driver)", "unsatisfied condition:"), "warn", Fault.CUDA_TOO_NEW),
+    (LazyPattern(r"driver/library version mismatch"), "fail", Fault.DRIVER_MISMATCH),
+    (LazyPattern(r"driver not loaded|nvidia-driver.{0,40}not loaded"), "fail", Fault.DRIVER_NOT_LOADED),
+    (LazyPattern(r"load library failed: libnvidia-ml"), "fail", Fault.LIBRARY_MISSING),
+    (LazyPattern(r"unsatisfied condition: (?:cuda|driver)"), "warn", Fault.CUDA_TOO_NEW),
     (LazyPattern(r"GPU is lost|nvml error: gpu is lost", flags=re.IGNORECASE), "fail", Fault.DRIVER_UNRESPONSIVE),
     (LazyPattern(r"gpu requires reset", flags=re.IGNORECASE), "fail", Fault.RESET_REQUIRED),
-    (LazyPattern(r"driver rpc error: timed out", "driver rpc error: timed"), "fail", Fault.DRIVER_UNRESPONSIVE),
+    (LazyPattern(r"driver rpc error: timed out"), "fail", Fault.DRIVER_UNRESPONSIVE),
     (
-        LazyPattern(r"(?:nvml|cuda|driver) error: unknown error|driver (?:rpc )?error", "error"),
+        LazyPattern(r"(?:nvml|cuda|driver) error: unknown error|driver (?:rpc )?error"),
         "fail",
         Fault.DRIVER_FAILED,
     ),

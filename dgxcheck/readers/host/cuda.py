@@ -25,24 +25,15 @@ from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import gpu, numbered
 
 COLLECT_ENV_TOOL = "collect_env"
-_BEGIN = LazyPattern(
-    r"Collecting environment information\.{3}|PyTorch version {0,20}: .{0,60}",
-    "PyTorch version",
-    "Collecting environment",
-)
-_DRIVER = LazyPattern(
-    r"Nvidia driver version {0,20}: (?P<version>\d{3}\.\d{2,3}(?:\.\d{2,3})?)", "Nvidia driver version"
-)
+_BEGIN = LazyPattern(r"Collecting environment information\.{3}|PyTorch version {0,20}: .{0,60}")
+_DRIVER = LazyPattern(r"Nvidia driver version {0,20}: (?P<version>\d{3}\.\d{2,3}(?:\.\d{2,3})?)")
 _MODELS = LazyPattern(
     r"GPU models and configuration {0,20}: ?(?:GPU (?P<gpu>\d{1,3}): (?P<name>[A-Za-z][^:()]{2,80}?)"
-    r"(?: \(UUID: .{1,60}\))?)?",
-    "configuration",
+    r"(?: \(UUID: .{1,60}\))?)?"
 )
-_MODEL = LazyPattern(r"GPU (?P<gpu>\d{1,3}): (?P<name>[A-Za-z][^:()]{2,80}?)", "GPU ")
-_CUDA = LazyPattern(r"Is CUDA available {0,20}: (?P<answer>True|False)", "Is CUDA available")
-_BUILT = LazyPattern(
-    r"CUDA used to build PyTorch {0,20}: (?P<version>\d{1,2}\.\d{1,2}|\S.{0,40})", "CUDA used to build"
-)
+_MODEL = LazyPattern(r"GPU (?P<gpu>\d{1,3}): (?P<name>[A-Za-z][^:()]{2,80}?)")
+_CUDA = LazyPattern(r"Is CUDA available {0,20}: (?P<answer>True|False)")
+_BUILT = LazyPattern(r"CUDA used to build PyTorch {0,20}: (?P<version>\d{1,2}\.\d{1,2}|\S.{0,40})")
 _REST = LazyPattern(
     r"(?:Is debug build|ROCM used to build PyTorch|OS|GCC version|Clang version|CMake version|Libc version"
     r"|Python (?:version|platform)|CUDA runtime version|CUDA_MODULE_LOADING set to|cuDNN version"
@@ -167,7 +158,7 @@ _BY_TEXT = tuple(
     for error in ERRORS
 )
 _BY_NAME = tuple((error, LazyPattern(rf"\b(?:CUDA_ERROR_|cudaError)(?:{error.names})\b")) for error in ERRORS)
-_DSO = LazyPattern(r"does not match DSO version", "does not match DSO version")
+_DSO = LazyPattern(r"does not match DSO version")
 """Of TensorFlow and XLA: the module that is loaded is of another version than libcuda."""
 _NUMBER = LazyPattern(
     r"(?:CUDA error|CUDA runtime error|CUDA driver error|\bcode ?=|\breturned|\bError|init failure:)"
@@ -182,9 +173,9 @@ _AROUND = LazyPattern(
     r"|The current PyTorch install supports|terminate called after throwing).{0,300}"
 )
 """What Python and PyTorch print around such an error."""
-_FILE = LazyPattern(r"\s{0,40}File \"", 'File "')
+_FILE = LazyPattern(r"\s{0,40}File \"")
 """Before a line of code."""
-_RUNS_ON = LazyPattern(r"NOTE: CUDA Minor Version Compatibility mode ENABLED\.", "Minor Version Compat")
+_RUNS_ON = LazyPattern(r"NOTE: CUDA Minor Version Compatibility mode ENABLED\.")
 """Of images of NGC, where CUDA of the image is newer than the driver's: forward compatibility alone is not to be had.
 https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"""
 _RUNS_ON_LINES = 8
@@ -193,17 +184,14 @@ _RUNS_ON_TEXT = LazyPattern(
     r"|was built with CUDA \S{1,12} and will be run in .{0,60}|CUDA Forward Compatibility is preferred over .{0,60}"
     r"|with this container but was unavailable:|See https://docs\.nvidia\.com/deploy/cuda-compatibility/.{0,40}"
 )
-_RUNS_ON_WHY = LazyPattern(r"\[\[.{3,160} cuInit\(\)=\d{1,4}\]\]", " cuInit()=")
+_RUNS_ON_WHY = LazyPattern(r"\[\[.{3,160} cuInit\(\)=\d{1,4}\]\]")
 _OWN_READER = LazyPattern(r"NCCL |nvidia-container-cli")
-_NOT_RUNNING = LazyPattern(
-    r"kernel driver does not appear to be running on this host", "kernel driver does not appear to be running"
-)
+_NOT_RUNNING = LazyPattern(r"kernel driver does not appear to be running on this host")
 """Of TensorFlow and XLA: there is no /proc/driver/nvidia."""
 _NO_LIBRARY = LazyPattern(
     r"ERROR_LIBRARY_NOT_FOUND|libnvidia-ml\.so[.\d]{0,4}\"?(?:\.{3}|:) (?:cannot open|not found)"
-    r"|(?:locating|could not (?:load|find)|cannot (?:open|find)) \"?libnvidia-ml",
-    "LIBRARY_NOT_FOUND", "libnvidia-ml",
-)  # fmt: skip
+    r"|(?:locating|could not (?:load|find)|cannot (?:open|find)) \"?libnvidia-ml"
+)
 """Of go-nvml, and so of device plugin, DRA driver and DCGM exporter; of the dynamic linker."""
 
 

@@ -20,7 +20,7 @@ from dgxcheck.readers.values import bounded
 
 Members = Mapping[str, str]
 _SIZE = LazyPattern(r"(\d{1,7}) (MB|GB|MiB|GiB)")
-_SPEED = LazyPattern(r"(\d{3,5}) (?:MT/s|MHz)", " MT/s", " MHz")
+_SPEED = LazyPattern(r"(\d{3,5}) (?:MT/s|MHz)")
 _SLOT = LazyPattern(r"(?P<channel>.{0,40}[A-Za-z])(?P<slot>\d)")
 """``P1-DIMMA2``, ``CPU2_DIMM_C1``: the letter is the channel."""
 _CHANNEL = LazyPattern(r".{0,40}CHANNEL[ _-]?[A-Z0-9]{1,2}", flags=re.IGNORECASE)
@@ -97,9 +97,9 @@ _FILES = {
 _MEMORY = "Memory Device"
 _TABLES = frozenset((*(table for table, _ in _FILES), _MEMORY, "Physical Memory Array"))
 MOST_SLOTS = 512
-_HANDLE = LazyPattern(r"Handle 0x[0-9A-Fa-f]{1,4}, DMI type \d{1,3}, \d{1,3} bytes\.?", ", DMI type ")
+_HANDLE = LazyPattern(r"Handle 0x[0-9A-Fa-f]{1,4}, DMI type \d{1,3}, \d{1,3} bytes\.?")
 _MEMBER = LazyPattern(r"\s{1,16}([A-Z][\w /-]{1,40}): ?(.{0,200})")
-_VERSION = LazyPattern(r"# dmidecode (\d[\w.-]{0,20})", "# dmidecode ")
+_VERSION = LazyPattern(r"# dmidecode (\d[\w.-]{0,20})")
 _CHATTER = LazyPattern(
     r"Getting SMBIOS data from \S{1,80}|SMBIOS [\d.]{1,12} present\.|# SMBIOS implementations newer .{1,200}"
     r"|# fully supported by this version of dmidecode\.|Table at 0x[0-9A-Fa-f]{1,16}\."

@@ -28,8 +28,7 @@ _ROW = LazyPattern(
     r"(?P<id>[0-9a-f]{1,4}) \| {1,2}(?P<date>\d\d/\d\d/\d{2,4}|Pre-Init) {0,2}\| {0,2}(?P<time>\d\d:\d\d:\d\d|\d{1,12})"
     r"(?: [AP]M)?(?: [A-Z]{3,4})? {0,2}\| (?P<sensor>[^|]{1,80}?) \|"
     r" (?P<event>[^|]{1,100}?(?:\([^()]{1,80}\))?(?: \| [\w ]{0,20}DIMM[\w ]{1,20})?)"
-    r"(?: \| (?P<way>Asserted|Deasserted))?(?: \|.{0,100})?",
-    " | ", " |  ",
+    r"(?: \| (?P<way>Asserted|Deasserted))?(?: \|.{0,100})?"
 )
 """Old releases of ipmitool print no direction, and name the DIMM in its place."""
 _FAULTS: tuple[tuple[str, str, Outcome, FaultKind | None], ...] = (
@@ -59,16 +58,12 @@ _FREEIPMI = LazyPattern(
 """Of ``ipmi-sel``, which names the kind of a sensor beside it, and only if asked whether an event is over."""
 _IPMIUTIL = LazyPattern(
     r"[0-9a-f]{4} (?P<date>\d\d/\d\d/\d\d) (?P<time>\d\d:\d\d:\d\d) (?:INF|MIN|MAJ|CRT) \S{2,8} {1,4}"
-    r"(?P<sensor>[A-Z][^#|]{2,30}#[0-9a-f]{2}) {1,4}(?P<event>[^|]{2,100}?) [0-9a-f]{2} \[[0-9a-f ]{2,12}\]",
-    " [",
+    r"(?P<sensor>[A-Z][^#|]{2,30}#[0-9a-f]{2}) {1,4}(?P<event>[^|]{2,100}?) [0-9a-f]{2} \[[0-9a-f ]{2,12}\]"
 )
-_WEB = LazyPattern(
-    r"(?P<event>(?:Unc|C)orrectable ECC[^|]{0,60}[@(][^|]{1,40}?) - (?P<way>Assert|Deassert)(?:ion|ed)",
-    "orrectable ECC",
-)
+_WEB = LazyPattern(r"(?P<event>(?:Unc|C)orrectable ECC[^|]{0,60}[@(][^|]{1,40}?) - (?P<way>Assert|Deassert)(?:ion|ed)")
 """Of memory, as a BMC of Supermicro or Quanta words it there: the DIMM is in the event alone."""
 _ROWS = (_ROW, _FREEIPMI, _IPMIUTIL, _WEB)
-_HEAD = LazyPattern(r"ID {1,6}\| Date {1,12}\| Time {1,12}\| Name {1,80}\|.{1,120}", "| Date ")
+_HEAD = LazyPattern(r"ID {1,6}\| Date {1,12}\| Time {1,12}\| Name {1,80}\|.{1,120}")
 _FIELD = LazyPattern(r"(?P<name>[A-Z][\w ()]{2,30}?) {0,20}: {0,4}(?P<value>.{0,200})")
 """Of ``sel get``, and of ``sel list -v``."""
 _SENTENCES = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, words in (
@@ -194,7 +189,7 @@ def _logged(part: ToolPart, severity: str, message: str) -> None:
 
 
 IDRAC_TOOL = "racadm"
-_BEGINS = LazyPattern(r"(?:Record: {1,12}|SeqNumber {1,12}= )(?P<number>\d{1,9})", "Record:", "SeqNumber")
+_BEGINS = LazyPattern(r"(?:Record: {1,12}|SeqNumber {1,12}= )(?P<number>\d{1,9})")
 _ONE_LINE = LazyPattern(
     r"(?:(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)\S{0,6} )?(?:PCI|CPU|MEM|PSU|FAN|TMP|VLT)\d{4}:? "
     r"(?P<message>[A-Z].{10,300})"
@@ -277,11 +272,10 @@ IML_TOOL = "HPE IML"
 _CRITICAL = LazyPattern(
     r"(?:.{0,200}\W)?(?P<message>(?:Server Critical Fault \(Service Information: [^()]{3,160}(?:\([^()]{1,8}\))?"
     r"|Uncorrectable PCI Express Error(?: Detected\.)? ?[^()]{0,40}\((?:Slot|Embedded|Segment)\b[^()]{3,160}"
-    r"|Uncorrectable Machine Check Exception \((?:Board|Processor)\b[^()]{3,200})\)).{0,120}",
-    "Server Critical Fault", "Uncorrectable PCI Express Error", "Uncorrectable Machine Check Exception",
+    r"|Uncorrectable Machine Check Exception \((?:Board|Processor)\b[^()]{3,200})\)).{0,120}"
 )
-_REPAIRED = LazyPattern(r"(?:\d{1,9} {1,8})?Repaired\b", "Repaired")
-_IML_HEAD = LazyPattern(r"(?:ID {1,8})?Severity {1,12}Class {1,40}(?:Last )?\w.{0,120}", "Severity ")
+_REPAIRED = LazyPattern(r"(?:\d{1,9} {1,8})?Repaired\b")
+_IML_HEAD = LazyPattern(r"(?:ID {1,8})?Severity {1,12}Class {1,40}(?:Last )?\w.{0,120}")
 
 
 def read_iml(lines: tuple[str, ...]) -> tuple[Imported, ...]:

@@ -14,7 +14,7 @@ from dgxcheck.readers.host.schedulers import Entry, of_nodes
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bounded, numbered
 
-_CHECK = LazyPattern(r"\"(?P<name>\w{2,60}Health ?[Cc]hecks\w{0,4})\": \{", "Health")
+_CHECK = LazyPattern(r"\"(?P<name>\w{2,60}Health ?[Cc]hecks\w{0,4})\": \{")
 _MEMBER = LazyPattern(r"\"(?P<name>status|message|description|details|last_update)\": \"(?P<value>.{0,4000})\",?")
 _MOST_OF_A_CHECK = 64
 """Details of one check: a box has some for each of its GPUs."""
@@ -50,7 +50,7 @@ def _details(name: str, members: Mapping[str, str], seen: list[int]) -> Iterator
         yield Entry("", tuple(seen), name.lower(), "" if good else text or f"{name} is {members['status']}")
 
 
-_UUID = LazyPattern(r"\| GPU UUID {1,60}\| (?P<uuid>GPU-[0-9a-f-]{36}|[0-9a-f-]{36}) {0,40}\|", "GPU UUID")
+_UUID = LazyPattern(r"\| GPU UUID {1,60}\| (?P<uuid>GPU-[0-9a-f-]{36}|[0-9a-f-]{36}) {0,40}\|")
 _ROW = LazyPattern(
     r"\| (?P<name>Clique ID|Cluster UUID|State|Status|Health Summary|Bandwidth|Route Recovery|Route Unhealthy"
     r"|Access Timeout(?: Recovery)?|[A-Z][\w ]{3,40}?) {1,60}\| (?P<value>\S.{0,120}?) {0,80}\|"

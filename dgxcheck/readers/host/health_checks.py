@@ -32,10 +32,10 @@ _HEALTHMON_OUTCOMES: dict[str, Outcome | None] = {
     "SUCCESS": "pass", "SKIPPED": None, "WARNING": "warn", "ERROR": "fail", "CRITICAL ERROR": "fail",
 }  # fmt: skip
 _WORDS = "|".join(_HEALTHMON_OUTCOMES)
-_HEALTHMON_BEGIN = LazyPattern(rf"Loading Config: (?:{_WORDS})|Global Tests", "Loading Config:", "Global Tests")
-_HEALTHMON_GPU = LazyPattern(r"GPU (?P<bdf>[0-9A-Fa-f:.]{7,16}) #(?P<index>\d{1,3}) : .{1,100}", "GPU ")
+_HEALTHMON_BEGIN = LazyPattern(rf"Loading Config: (?:{_WORDS})|Global Tests")
+_HEALTHMON_GPU = LazyPattern(r"GPU (?P<bdf>[0-9A-Fa-f:.]{7,16}) #(?P<index>\d{1,3}) : .{1,100}")
 _TEST = LazyPattern(rf"(?P<name>[A-Z][\w /-]{{2,60}}?)(?:(?:: ?| )\[?(?P<word>{_WORDS})\]?)?")
-_HEALTHMON_RESULT = LazyPattern(rf"Result: \[?(?P<word>{_WORDS})\]?", "Result")
+_HEALTHMON_RESULT = LazyPattern(rf"Result: \[?(?P<word>{_WORDS})\]?")
 _OF_TEST = (
     (Fault.SLOW, "bandwidth"), (Fault.LINK_TESTED, "width"), (Fault.LINK_TESTED, "generation"),
     (Fault.OVERHEATING, "temperature"), (Fault.INFOROM, "inforom"), (Fault.NOUVEAU, "blacklist"),
@@ -46,8 +46,7 @@ _SUM = LazyPattern(
     r"(?:Global Test|Device|System) Results: \d{1,6} success, .{1,80}|-{20,100}|One or more tests didn't run\."
 )
 _TOTAL = LazyPattern(
-    r"System Results: (?P<pass>\d{1,6}) success, (?P<fail>\d{1,6}) errors?, (?P<warn>\d{1,6}) warnings?, .{1,80}",
-    "System Results:",
+    r"System Results: (?P<pass>\d{1,6}) success, (?P<fail>\d{1,6}) errors?, (?P<warn>\d{1,6}) warnings?, .{1,80}"
 )
 """All that is printed without -v."""
 
@@ -151,22 +150,19 @@ def read_config(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 NODE_HEALTH_TOOL = "nhc"
 _FAILED = LazyPattern(
     r"(?:\S.{0,100} )?ERROR: {1,2}nhc: {1,2}Health check failed: {1,2}(?:(?P<check>check_\w{2,60}): {1,2})?"
-    r"(?P<text>\S.{0,600})",
-    "Health check failed:",
+    r"(?P<text>\S.{0,600})"
 )
-_OTHER = LazyPattern(r"Healthy|ERROR: {1,2}No results reported", "No results reported", "Healthy")
+_OTHER = LazyPattern(r"Healthy|ERROR: {1,2}No results reported")
 _NODE_HEALTH_GPU = LazyPattern(r"\b(?:GPU (?:id )?|device )(?P<gpu>\d{1,2})\b(?!:\d)", flags=re.IGNORECASE)
-_PAIR = LazyPattern(r"\bGPU \d{1,2} (?:to|and|from) GPU \d{1,2}\b", "GPU ")
+_PAIR = LazyPattern(r"\bGPU \d{1,2} (?:to|and|from) GPU \d{1,2}\b")
 """Neither of the two is to blame by that."""
 _NODE_HEALTH_COPIES = LazyPattern(
-    r"Device (?P<gpu>\d{1,3}) (?P<way>Host to Device|Device to Host) reported bandwidth is (?P<rate>[\d.]{1,12}) GB/s",
-    "bandwidth",
+    r"Device (?P<gpu>\d{1,3}) (?P<way>Host to Device|Device to Host) reported bandwidth is (?P<rate>[\d.]{1,12}) GB/s"
 )
 _BETWEEN = LazyPattern(
-    rf"IB devices= ?(?P<names>{NAME}(?:, ?{NAME}){{0,15}}): .{{0,80}}Measured IB BW (?P<rate>[\d.]{{1,12}}) Gbps",
-    "Measured IB BW",
+    rf"IB devices= ?(?P<names>{NAME}(?:, ?{NAME}){{0,15}}): .{{0,80}}Measured IB BW (?P<rate>[\d.]{{1,12}}) Gbps"
 )
-_PORT = LazyPattern(rf"No IB port (?P<device>{NAME}):(?P<port>\d{{1,2}}) is ACTIVE", "No IB port ", flags=re.ASCII)
+_PORT = LazyPattern(rf"No IB port (?P<device>{NAME}):(?P<port>\d{{1,2}}) is ACTIVE", flags=re.ASCII)
 
 
 def read_node_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:

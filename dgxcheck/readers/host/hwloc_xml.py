@@ -22,13 +22,8 @@ from dgxcheck.readers.values import MOST_GPUS, bits, bounded
 TOOL = "hwloc"
 MOST_DEPTH = 64
 MOST_DEVICES = 4096
-_TAG = LazyPattern(
-    r"<(?P<end>/)?(?P<name>object|topology|root)\b(?P<members>[^<>]{0,4000}?)(?P<leaf>/)?>",
-    "topology",
-    "object",
-    "root",
-)
-_HEAD = LazyPattern(r"<\?xml [^<>]{1,100}\?>|<!DOCTYPE topology SYSTEM [^<>]{1,60}>", "<!DOCTYPE topology", "<?xml ")
+_TAG = LazyPattern(r"<(?P<end>/)?(?P<name>object|topology|root)\b(?P<members>[^<>]{0,4000}?)(?P<leaf>/)?>")
+_HEAD = LazyPattern(r"<\?xml [^<>]{1,100}\?>|<!DOCTYPE topology SYSTEM [^<>]{1,60}>")
 _MEMBER = LazyPattern(r'([a-z_]{1,24})="([^"<>]{0,600})"')
 _TYPE = LazyPattern(
     r"(?P<class>[0-9a-f]{4}) \[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\]"
@@ -36,7 +31,7 @@ _TYPE = LazyPattern(
     flags=re.IGNORECASE | re.ASCII,
 )
 _ROOT = LazyPattern(r"([0-9a-f]{4,8}):\[([0-9a-f]{2})-[0-9a-f]{2}\]", flags=re.IGNORECASE | re.ASCII)
-_NVML = LazyPattern(r"nvml(\d{1,3})", "nvml", flags=re.ASCII)
+_NVML = LazyPattern(r"nvml(\d{1,3})", flags=re.ASCII)
 _OPENFABRICS = "3"
 _NO_SUBSYSTEM = "0000"
 

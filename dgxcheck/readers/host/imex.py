@@ -15,27 +15,24 @@ from dgxcheck.readers.values import numbered
 _OF_IMEX = LazyPattern(
     r"(?:.{0,120} )?(?:nv|nvidia)-imex\[\d{1,9}\]: ?(?P<text>.{1,1000})"
     r"|(?:.{0,120} )?systemd\[1\]: (?:nvidia-imex\.service: (?P<unit>.{1,300})|(?P<verb>Start|Stopp|Fail)\w* .{0,120}"
-    r"(?:nvidia-imex\.service|NVIDIA IMEX service).{0,80})",
-    "-imex",
-    "IMEX service",
+    r"(?:nvidia-imex\.service|NVIDIA IMEX service).{0,80})"
 )
 _OF_ITS_START = LazyPattern(r"IMEX Log init|INFO: using stderr for IMEX|WARNING: failed to \w{1,8} IMEX|Connectivity T")
 _NODE = LazyPattern(
-    r"Node #\d{1,5} {1,8}[*-] (?P<node>\S{1,80}) [ *-]{1,60}(?P<state>[A-Z_]{3,30})(?: {0,40}- Version:(?: .{1,60})?)?",
-    "Node #",
+    r"Node #\d{1,5} {1,8}[*-] (?P<node>\S{1,80}) [ *-]{1,60}(?P<state>[A-Z_]{3,30})(?: {0,40}- Version:(?: .{1,60})?)?"
 )
-_DOMAIN = LazyPattern(r"Domain State: (?P<state>[A-Z_]{2,20})", "Domain State: ")
+_DOMAIN = LazyPattern(r"Domain State: (?P<state>[A-Z_]{2,20})")
 _CELL = r"(?:[INRDAC]|![VM]!|\d{1,5}|\.{3})"
 _ROW = LazyPattern(rf"\d{{1,5}} {{2,12}}{_CELL}(?: {{1,8}}{_CELL}){{0,599}}|[\d/]{{8,10}} [\d:.]{{8,12}}")
 _LEGEND = LazyPattern(r"(?:[INRDAC]|![VM]!) - [A-Z].{4,120}|Nodes From.{1,4000}")
 _MISMATCH = {"!V!": "versions", "!M!": "lists"}
-_ASKED = LazyPattern(r"(?:.{0,80}[#$>] ?)?(?:sudo )?nvidia-imex-ctl (?:.{0,80} )?-q\b.{0,80}", "nvidia-imex-ctl")
+_ASKED = LazyPattern(r"(?:.{0,80}[#$>] ?)?(?:sudo )?nvidia-imex-ctl (?:.{0,80} )?-q\b.{0,80}")
 _DAEMON = LazyPattern(
     r"READY|INITIALIZING|STARTING_AUTH_SERVER|WAITING_FOR_(?:PEERS|RECOVERY)|INIT_GPU|SHUTTING_DOWN|UNAVAILABLE"
 )
 """Of one node, https://github.com/NVIDIA/DCGM, dcgm_fields.h, DCGM_FI_IMEX_DAEMON_STATUS."""
 _UNCONNECTED = ("N", "D", "R", "NEVER_CONNECTED", "DISCONNECTED", "RECOVERING")
-_IN_USE = LazyPattern(r"Imex session, NV_ERR_IN_USE", "NV_ERR_IN_USE")
+_IN_USE = LazyPattern(r"Imex session, NV_ERR_IN_USE")
 _APART = Fault.IMEX_NODES
 
 

@@ -18,33 +18,29 @@ from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
 
 TOOL = "modprobe"
-_PEER = LazyPattern(r"nvidia[-_]peermem|nv_peer_mem", "nv")
-_OTHERS = LazyPattern(r"nvidia(?:[-_]current)?[-_](?:fs|drm|modeset)|gdrdrv", "nvidia", "gdrdrv")
-_DRIVER = LazyPattern(r"nvidia(?:[-_](?:current|\d{3}))?(?:[-_]uvm)?", "nvidia")
+_PEER = LazyPattern(r"nvidia[-_]peermem|nv_peer_mem")
+_OTHERS = LazyPattern(r"nvidia(?:[-_]current)?[-_](?:fs|drm|modeset)|gdrdrv")
+_DRIVER = LazyPattern(r"nvidia(?:[-_](?:current|\d{3}))?(?:[-_]uvm)?")
 _NAME = r"(?:/\S{1,200}/)?(?P<module>[\w-]{2,40})(?:\.ko(?:\.\w{2,4})?)?"
 _NOT_FOUND = LazyPattern(
-    rf"(?:.{{0,80}}: )?(?:FATAL|ERROR): Module {_NAME} not found(?: in directory (?P<where>/\S{{1,120}}?))?\.?",
-    ": Module ",
+    rf"(?:.{{0,80}}: )?(?:FATAL|ERROR): Module {_NAME} not found(?: in directory (?P<where>/\S{{1,120}}?))?\.?"
 )
 _NOT_INSERTED = LazyPattern(
     rf"(?:.{{0,120}}: )?(?:ERROR: could not|Failed to) insert (?:module )?'?{_NAME}'?: (?P<why>[A-Z][\w ,/]{{4,80}})"
-    r"(?: \(see dmesg\))?",
-    " insert ",
+    r"(?: \(see dmesg\))?"
 )
 _NOT_BUILT = LazyPattern(
     r"Consult /var/lib/dkms/(?P<module>nvidia[\w-]{0,20})/(?P<version>[\w.+~-]{1,40})/\S{0,160}make\.log for more"
     r" information\.?"
-    r"|(?:==> )?ERROR: Missing (?P<kernel>\S{1,80}) kernel headers for module (?P<of>nvidia\S{0,60}?)\.?",
-    "/var/lib/dkms/nvidia", " kernel headers for module nvidia",
-)  # fmt: skip
+    r"|(?:==> )?ERROR: Missing (?P<kernel>\S{1,80}) kernel headers for module (?P<of>nvidia\S{0,60}?)\.?"
+)
 _OF_DKMS = LazyPattern(
     r"Error! Bad return status for module build on kernel: (?P<kernel>\S{1,80}).{0,60}"
     r"|Error! Your kernel headers for kernel .{1,300}"
     r"|Please install the (?:linux-headers|kernel-devel)-\S{1,80} package.{0,200}"
     r"|modprobe: ERROR: (?:\S{1,80} command_do\(\) )?Error running install command '[^']{1,120}' for module nvidia"
-    r".{1,60}",
-    "Error! ", "Please install the", "Error running install command",
-)  # fmt: skip
+    r".{1,60}"
+)
 _WHY: Mapping[str, FaultKind] = {
     "Key was rejected by service": Fault.MODULE_UNSIGNED,
     "Required key not available": Fault.MODULE_UNSIGNED,
@@ -55,37 +51,33 @@ _WHY: Mapping[str, FaultKind] = {
 _NOTHING = ("File exists", "Operation not permitted")
 """It is loaded already; who asked is not root of the host, or the kernel is locked down, which its log says."""
 _BY_UDEV = LazyPattern(
-    rf"(?:.{{0,120}} )?nvidia: Process '\S{{0,20}}modprobe {_NAME}' failed with exit code \d{{1,3}}\.",
-    "nvidia: Process '",
+    rf"(?:.{{0,120}} )?nvidia: Process '\S{{0,20}}modprobe {_NAME}' failed with exit code \d{{1,3}}\."
 )
 """Its rules load the rest of the driver once the module ``nvidia`` has a GPU."""
 INSTALLER = "nvidia-installer"
-_NOT_LOADED = LazyPattern(
-    rf"ERROR: Unable to load the kernel module '{_NAME}'\..{{0,900}}", "Unable to load the kernel modu"
-)
-_REASON = LazyPattern(r"(?:-> )?Kernel module load error: (?P<why>[A-Z][\w ,]{4,80})", "Kernel module load error: ")
+_NOT_LOADED = LazyPattern(rf"ERROR: Unable to load the kernel module '{_NAME}'\..{{0,900}}")
+_REASON = LazyPattern(r"(?:-> )?Kernel module load error: (?P<why>[A-Z][\w ,]{4,80})")
 _INSTALLED = LazyPattern(
-    r"(?:-> )?Installation of the (?:kernel module for the )?NVIDIA .{1,80} is now complete\..{0,300}",
-    "is now complete",
+    r"(?:-> )?Installation of the (?:kernel module for the )?NVIDIA .{1,80} is now complete\..{0,300}"
 )
 """What failed before that does not count."""
 _FAILED: tuple[tuple[LazyPattern, str, Outcome, FaultKind | None, str], ...] = (
-    (LazyPattern(r"The Nouveau kernel driver is currently in use", "The Nouveau kernel driver"), "nouveau", "warn",
+    (LazyPattern(r"The Nouveau kernel driver is currently in use"), "nouveau", "warn",
      Fault.NOUVEAU, "nouveau is bound to a GPU, so that the driver was not installed"),
-    (LazyPattern(r"An NVIDIA kernel module '[\w-]{2,40}' appears to already be loaded", "An NVIDIA kernel module '"),
+    (LazyPattern(r"An NVIDIA kernel module '[\w-]{2,40}' appears to already be loaded"),
      "in-use", "note", None, "the driver was not installed because modules of another one are in use: lsmod and fuser"
      " -v /dev/nvidia* list what holds them"),
-    (LazyPattern(r"Unable to find the kernel source tree", "Unable to find the kernel sour"), "headers", "warn",
+    (LazyPattern(r"Unable to find the kernel source tree"), "headers", "warn",
      Fault.MODULE_NOT_BUILT, "the driver was not installed: headers of the running kernel are missing"),
-    (LazyPattern(r"Could not resolve Linux kernel version", "Could not resolve Linux kernel"), "headers", "warn",
+    (LazyPattern(r"Could not resolve Linux kernel version"), "headers", "warn",
      Fault.MODULE_NOT_BUILT, "a driver container found no headers of the running kernel"),
-    (LazyPattern(r"The kernel module failed to load.{0,80} not signed by a key", "not signed by a key"), "signature",
+    (LazyPattern(r"The kernel module failed to load.{0,80} not signed by a key"), "signature",
      "fail", Fault.MODULE_UNSIGNED, "the kernel refused the signature of a module"),
-    (LazyPattern(r"The kernel module failed to load\. Secure boot is enabled", "Secure boot is enabled"), "signature",
+    (LazyPattern(r"The kernel module failed to load\. Secure boot is enabled"), "signature",
      "fail", Fault.MODULE_UNSIGNED, "the kernel refused the signature of a module"),
-    (LazyPattern(r"error occurred while performing the step: \"Building", "while performing the step"), "build", "warn",
+    (LazyPattern(r"error occurred while performing the step: \"Building"), "build", "warn",
      Fault.MODULE_NOT_BUILT, "modules were not built: /var/log/nvidia-installer.log says why"),
-    (LazyPattern(r"(?:compiler|CC|gcc) version check failed", "version check failed"), "compiler", "note", None,
+    (LazyPattern(r"(?:compiler|CC|gcc) version check failed"), "compiler", "note", None,
      "the kernel was built with another version of the compiler than is installed: /proc/version shows which"),
 )
 
@@ -159,11 +151,10 @@ def _add(part: ToolPart, module: str, fault: FaultKind, text: str) -> None:
 BUILT = "dkms and modinfo"
 _BUILT = LazyPattern(
     r"(?P<module>[\w.+-]{2,60})(?:/|, )(?P<version>[\w.+:~-]{1,60})(?:, (?P<kernel>[\w.+~-]{3,80}), \w{3,10})?"
-    r": (?P<state>installed|built|added)\b.{0,400}",
-    ": installed", ": built", ": added",
-)  # fmt: skip
+    r": (?P<state>installed|built|added)\b.{0,400}"
+)
 """``Diff between built and installed module`` is also what a signature or compression makes."""
-_OF_THE_DRIVER = LazyPattern(r"nvidia(?!-fs|-peer)[\w.-]{0,40}", "nvidia")
+_OF_THE_DRIVER = LazyPattern(r"nvidia(?!-fs|-peer)[\w.-]{0,40}")
 _RELEASE = r"[2-9]\.\d{1,2}\.\d{1,3}[-.][\w.+~-]{1,60}"
 _RUNS = LazyPattern(
     rf"(?:Linux \S{{1,255}} )?(?P<kernel>{_RELEASE})(?: #\d.{{1,200}})?"

@@ -106,27 +106,26 @@ _NVTOP = (r"Device \d{1,2} ?\[.{2,60}\] PCIe GEN ?\d@ ?\d{1,2}x.{0,100}"
 _METRIC = r"(?:nvidia_gpu|nvml)_\w{2,80}(?:\{.{0,2000}\})? \S{1,40}"
 _COMMENT = r"# (?:HELP|TYPE) (?:nvidia_gpu|nvml)_\w{2,80} .{1,300}"
 _FORMS: Sequence[Form] = (
-    Form("modinfo", LazyPattern(r"filename: {1,20}/lib/modules/\S{1,160}\.ko(?:\.\w{2,4})?", "filename:"),
+    Form("modinfo", LazyPattern(r"filename: {1,20}/lib/modules/\S{1,160}\.ko(?:\.\w{2,4})?"),
          LazyPattern(r"[a-z_]{3,20}:(?: {1,20}.{0,400})?|(?:[0-9A-F]{2}:){4,40}.{0,80}"),
          instead="cat /proc/driver/nvidia/version"),
-    Form("/proc/driver/nvidia/gpus", LazyPattern(r"GPU UUID:\s{1,12}GPU-[0-9a-f?-]{36}", "GPU UUID:"),
+    Form("/proc/driver/nvidia/gpus", LazyPattern(r"GPU UUID:\s{1,12}GPU-[0-9a-f?-]{36}"),
          LazyPattern(r"(?:Model|IRQ|Video BIOS|Bus (?:Type|Location)|DMA (?:Size|Mask)|Device Minor"
                      r"|GPU (?:Excluded|Firmware)|Blacklisted):\s.{1,80}"), instead=_DUMP),
     Form("nvme list",
-         LazyPattern(r"Node\s{1,30}(?:Generic\s{1,30})?SN\s{1,30}Model\s{1,60}Namespace\s.{1,160}", "Model"),
+         LazyPattern(r"Node\s{1,30}(?:Generic\s{1,30})?SN\s{1,30}Model\s{1,60}Namespace\s.{1,160}"),
          LazyPattern(r"-{5,60}[ -]{0,300}|/dev/nvme\S{1,20}\s.{10,300}"), instead="nvme smart-log"),
-    Form("nvme error-log", LazyPattern(r"Error Log Entries for device:\w{1,32} entries:\d{1,4}", "Error Log Entries"),
+    Form("nvme error-log", LazyPattern(r"Error Log Entries for device:\w{1,32} entries:\d{1,4}"),
          LazyPattern(r"\.{5,30}|Entry\[ {0,2}\d{1,4}\]|[a-z_]{2,20} {0,12}: .{1,200}"), instead="nvme smart-log"),
-    Form("gpustat", LazyPattern(f"{_GPUSTAT}|{_GPUSTAT_HEAD}"), LazyPattern(_GPUSTAT, " MB |"), instead=_DUMP),
-    Form("nvitop", LazyPattern(r"[│|] ?NVITOP \d.{1,20}Driver Version: .{1,100}", "Driver Version:"),
-         LazyPattern(r"[│|╞├╒╘+].{3,300}"
-),
+    Form("gpustat", LazyPattern(f"{_GPUSTAT}|{_GPUSTAT_HEAD}"), LazyPattern(_GPUSTAT), instead=_DUMP),
+    Form("nvitop", LazyPattern(r"[│|] ?NVITOP \d.{1,20}Driver Version: .{1,100}"),
+         LazyPattern(r"[│|╞├╒╘+].{3,300}"),
          instead=_DUMP),
-    Form("nvtop", LazyPattern(_NVTOP, "] PCIe GEN", "MHz TEMP "), LazyPattern(_NVTOP), instead=_DUMP),
-    Form("deviceQuery", LazyPattern(r'Device \d{1,3}: "[^"]{2,80}"', ': "'),
+    Form("nvtop", LazyPattern(_NVTOP), LazyPattern(_NVTOP), instead=_DUMP),
+    Form("deviceQuery", LazyPattern(r'Device \d{1,3}: "[^"]{2,80}"'),
          LazyPattern(r"[A-Z(][\w()/ ,-]{4,70}(?::| {2}).{0,120}|< .{4,120} >"), instead=_DUMP),
-    Form("metrics of a GPU exporter", LazyPattern(f"{_METRIC}|{_COMMENT}", "nvidia_gpu_", "nvml_"),
-         LazyPattern(f"{_METRIC}|{_COMMENT}", "nvidia_gpu_", "nvml_"),
+    Form("metrics of a GPU exporter", LazyPattern(f"{_METRIC}|{_COMMENT}"),
+         LazyPattern(f"{_METRIC}|{_COMMENT}"),
          instead=_DUMP),
 )  # fmt: skip
 

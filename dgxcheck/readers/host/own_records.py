@@ -122,7 +122,7 @@ def _of_disk(name: str, value: str) -> str | None:
     return f"{count}{_MEDIA}" if name in _OF_MEDIA and count else None
 
 
-_NONE = LazyPattern(r"No (?:\w[\w ]{1,40} )?errors\.", "No ")
+_NONE = LazyPattern(r"No (?:\w[\w ]{1,40} )?errors\.")
 _TITLE = LazyPattern(
     r"(?P<of>Memory controller|PCIe AER|MCE|Memory failure|ARM processor|Extlog|Disk|devlink)"
     r" (?:events|records|errors)(?: summary)?:|(?P<table>Label\s{1,40}CE\s{1,40}UE)"
@@ -141,24 +141,23 @@ _BY_DAEMON = r".{0,120}\b%s(?::| \[[A-Z]{4,5}\]) .{0,60}?"
 """Newer ones show a level: https://github.com/mchehab/rasdaemon/pull/209."""
 _ONE = LazyPattern(
     rf"(?:{_AT}|{_BY_DAEMON % 'mc_event'} )(?P<count>\d{{1,9}}) {_KIND} error(?:\(s\)|s)?:?"
-    r".{0,80}? (?:at|on) (?P<part>.{1,100}?) {1,4}(?:location: |\.\.\. |label=|\(mc: ).*",
-    " error",
+    r".{0,80}? (?:at|on) (?P<part>.{1,100}?) {1,4}(?:location: |\.\.\. |label=|\(mc: ).*"
 )
 """Also as the daemon logs it (ras-mc-handler.c)."""
-_OF_PCIE = LazyPattern(rf"{_AT}(?P<bdf>{PATTERN}) {_KIND}(?: \((?:Non-)?Fatal\))? error: .*", " error: ")
+_OF_PCIE = LazyPattern(rf"{_AT}(?P<bdf>{PATTERN}) {_KIND}(?: \((?:Non-)?Fatal\))? error: .*")
 _OF_PCIE_LOGGED = LazyPattern(
-    rf"{_BY_DAEMON % 'aer_event'} (?P<bdf>{PATTERN}) .{{1,200}} {_KIND}(?: \((?:Non-)?Fatal\))?", "aer_event"
+    rf"{_BY_DAEMON % 'aer_event'} (?P<bdf>{PATTERN}) .{{1,200}} {_KIND}(?: \((?:Non-)?Fatal\))?"
 )
 """As the daemon logs it (ras-aer-handler.c)."""
-_OF_CPU = LazyPattern(rf"{_AT}error: (?P<text>.{{0,400}})\bstatus=0x(?P<status>[0-9a-f]{{1,16}})\b.*", "status=0x")
-_BANK = LazyPattern(r"CPU \d{1,5}, bank [^,]{1,60} \(bank=\d{1,3}\)", " (bank=")
+_OF_CPU = LazyPattern(rf"{_AT}error: (?P<text>.{{0,400}})\bstatus=0x(?P<status>[0-9a-f]{{1,16}})\b.*")
+_BANK = LazyPattern(r"CPU \d{1,5}, bank [^,]{1,60} \(bank=\d{1,3}\)")
 _UNCORRECTED = 1 << 61
 """Of a bank's status (``MCI_STATUS_UC``, Linux arch/x86/include/asm/mce.h)."""
 _OTHER = LazyPattern(rf"(?P<count>\d{{1,9}}) {_KIND}.{{0,200}}errors?\b.*")
-_HAS = LazyPattern(r"(?P<part>CPU\(mpidr=0x[0-9a-f]{1,16}\)|[\w:.-]{1,32}) has (?P<count>\d{1,9}) errors", " has ")
+_HAS = LazyPattern(r"(?P<part>CPU\(mpidr=0x[0-9a-f]{1,16}\)|[\w:.-]{1,32}) has (?P<count>\d{1,9}) errors")
 """Of CPUs and disks, of which it does not tell how severe they are."""
-_PAGES = LazyPattern(r"(?P<kind>Recovered|Delayed|Failed|Ignored) errors: (?P<count>\d{1,9})", " errors: ")
-_PAGE = LazyPattern(rf"{_AT}error: pfn=0x[0-9a-f]{{1,16}}, page_type=[\w ]{{1,60}}, action_result=\w{{1,20}}", ": pfn=")
+_PAGES = LazyPattern(r"(?P<kind>Recovered|Delayed|Failed|Ignored) errors: (?P<count>\d{1,9})")
+_PAGE = LazyPattern(rf"{_AT}error: pfn=0x[0-9a-f]{{1,16}}, page_type=[\w ]{{1,60}}, action_result=\w{{1,20}}")
 """Pages that the kernel took out of use after an error that was not corrected (include/linux/mm.h: mf_result)."""
 _ROW = LazyPattern(r"(?P<part>\S{1,100})\s{1,60}(?P<ce>\d{1,12})\s{1,60}(?P<ue>\d{1,12})")
 
@@ -227,7 +226,7 @@ def read_edac(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 MCELOG = "mcelog"
-_MCE = LazyPattern(r"(?:.{0,120} )?mcelog(?:\[\d{1,9}\])?: (?P<text>.{0,200})", "mcelog")
+_MCE = LazyPattern(r"(?:.{0,120} )?mcelog(?:\[\d{1,9}\])?: (?P<text>.{0,200})")
 _BEGINS = LazyPattern(r"Hardware event\. This is not a software error\.|MCE \d{1,6}")
 _SAYS = LazyPattern(
     r"(?:MCA|Transaction|MC[Gi] status|STATUS|MCGSTATUS|MCGCAP|CPU|CPUID|ADDR|MISC|TIME|BANK|SOCKET|PPIN|MICROCODE|RIP"

@@ -29,16 +29,15 @@ _CONDITION = LazyPattern(
     r"(?P<times>(?:(?:[A-Z][a-z]{2}, )?\d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4} {1,12}){1,2})"
     r"(?P<reason>\S{1,80})(?: {1,60}(?P<message>\S.{0,600}))?"
 )
-_SOUND = LazyPattern(r"\w{0,60}(?<!Not)Ready|\w{0,60}Healthy\w{0,60}|EtcdIsVoter", "Ready", "Healthy", "EtcdIsVoter")
+_SOUND = LazyPattern(r"\w{0,60}(?<!Not)Ready|\w{0,60}Healthy\w{0,60}|EtcdIsVoter")
 """Types that a healthy node has as True, as those of EKS (``AcceleratedHardwareReady``,
 https://docs.aws.amazon.com/eks/latest/userguide/node-health.html); every other type names a problem."""
 _HELD_BACK = "the device plugin calls the others unhealthy; its log names them with the Xid"
 _EVENT = LazyPattern(
     r"\S{2,20} {1,20}Warning {1,20}(?P<reason>[A-Z]\w{2,60}) {1,20}(?:[Nn]ode/(?P<node>[\w.-]{1,253}) {1,40}"
-    r"|[Pp]od/[\w.-]{1,253} {1,40}(?=.{0,300}\bnvidia\.com/gpu))(?P<message>\S.{0,600})",
-    "Warning ",
+    r"|[Pp]od/[\w.-]{1,253} {1,40}(?=.{0,300}\bnvidia\.com/gpu))(?P<message>\S.{0,600})"
 )
-_CODE = LazyPattern(r"(?:.{0,300} )?ErrorCode:(?P<message>(?P<code>[A-Z]\w{3,60}) .{0,600})", "ErrorCode:")
+_CODE = LazyPattern(r"(?:.{0,300} )?ErrorCode:(?P<message>(?P<code>[A-Z]\w{3,60}) .{0,600})")
 """In NVSentinel's messages, wherever they stand."""
 _KUBELET = LazyPattern(
     r"(?:.{0,2000}[^\w.-])?(?P<message>DRA driver [\w.-]{0,60}nvidia\.com is not registered"
@@ -49,16 +48,14 @@ _KUBELET = LazyPattern(
     r"|NodePrepareResources: rpc error: code = \w{2,40} desc = [\w .:-]{1,200}"
     r"|NodePrepareResources failed for (?:Resource)?[Cc]laim [\w./-]{1,300}: [^\"]{1,400}"
     r"|\d{1,5} (?P<few>Insufficient) nvidia\.com/[\w-]{1,60})"
-    r"(?:[^\w-].{0,2000})?",
-    "nvidia.com is not registered", "registered DRA plugins", "Allocate failed due to", "Insufficient nvidia.com/",
-    "NodePrepareResources: rpc error", "NodePrepareResources failed for",
+    r"(?:[^\w-].{0,2000})?"
 )
 """In events of pods, and in the log of kubelet: pkg/kubelet/cm/dra/plugin, cm/devicemanager/manager.go."""
-_AT = LazyPattern(r"\bPCI:(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})\b", "PCI:")
+_AT = LazyPattern(r"\bPCI:(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})\b")
 _TAKEN = ": nodes have too few that are free; kubectl describe node shows how many are allocatable and how many taken"
 _PLUGIN = ": a device plugin broke off as it was to give a pod a device; the log of kubelet says which one"
 _RESOURCES = LazyPattern(r"\"?(?P<which>[Cc]apacity|[Aa]llocatable)\"?: ?\{?")
-_COUNT = LazyPattern(r"\"?nvidia\.com/gpu\"?:? {1,60}\"?(?P<count>\d{1,3})\b.*", "nvidia.com/gpu")
+_COUNT = LazyPattern(r"\"?nvidia\.com/gpu\"?:? {1,60}\"?(?P<count>\d{1,3})\b.*")
 """Of ``kubectl describe node``, and of ``kubectl get node`` as YAML or JSON, which begins with what is allocatable."""
 _DETECTED = LazyPattern(
     r"(?:.{0,200} )?XID (?P<number>\d{1,3})(?:\.\d{1,3})? ?\(.{1,80}?\).{0,120} detected on (?:GPU )?"
@@ -71,7 +68,7 @@ _DETECTED = LazyPattern(
 """As gpud words an Xid, ``XID 48 (..) detected on GPU PCI:0000:3b:00``, and NVIDIA's device plugin; what go-nvml
 answers of a GPU that is lost."""
 _OF_DRIVER = "NVRM: Xid ("
-_GPU = LazyPattern(r"\b(?:GPU[ :=_]{0,2}|nvml\.Device )(?P<gpu>\d{1,2})\b(?![.:]\d)", "GPU", "nvml.Device ")
+_GPU = LazyPattern(r"\b(?:GPU[ :=_]{0,2}|nvml\.Device )(?P<gpu>\d{1,2})\b(?![.:]\d)")
 
 
 _POD = LazyPattern(

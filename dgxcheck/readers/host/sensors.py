@@ -49,13 +49,13 @@ _MEMBER = LazyPattern(
 LM_SENSORS = "sensors"
 _LM = LazyPattern(
     r"(?P<name>\w[\w .+()-]{0,40}): {1,24}\+(?P<now>\d{1,3}\.\d)\W{0,3}C {1,6}\(.{0,60}?crit = \+(?P<limit>\d{1,3}\.\d)"
-    r"\W{0,3}C.{0,80}", "crit = +"
+    r"\W{0,3}C.{0,80}"
 )
 _LM_AROUND = LazyPattern(
     r"\w{2,20}-(?:isa|pci|i2c|virtual|acpi)-\w{1,8}|Adapter: \w[\w ]{2,30}|\w[\w .-]{0,30}: .{0,8}\d\W{0,3}C\b.{0,60}"
 )
-_NAGIOS = LazyPattern(r"(?:\S.{0,200} )?IPMI Status: (?:OK|Warning|Critical)(?: \[| \||$).{0,8000}", "IPMI Status: ")
-_ENTRY = LazyPattern(r"\((?P<name>[^()=,]{2,60}) = (?:Warning|Critical), (?P<event>[^()=]{2,120})\)", " = ")
+_NAGIOS = LazyPattern(r"(?:\S.{0,200} )?IPMI Status: (?:OK|Warning|Critical)(?: \[| \||$).{0,8000}")
+_ENTRY = LazyPattern(r"\((?P<name>[^()=,]{2,60}) = (?:Warning|Critical), (?P<event>[^()=]{2,120})\)")
 """Of ``check_ipmi_sensor`` (Thomas-Krenn): a sensor and an entry of the event log."""
 _BEYOND = LazyPattern(r"(?:Upper|Lower) (?:Critical|Non-Recoverable)")
 

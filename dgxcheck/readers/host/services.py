@@ -29,27 +29,22 @@ from dgxcheck.xid.table import sxids
 FABRIC_MANAGER_TOOL = "fabric manager"
 LOG_LINE = LazyPattern(
     r"\[[A-Z][a-z]{2} [ \d]\d \d{4} \d\d:\d\d:\d\d\] \[(?P<level>INFO|NOTICE|WARNING|ERROR|CRITICAL|FATAL|DEBUG)\]"
-    r" \[tid \d{1,10}\] ?(?P<text>.{0,1000})",
-    "tid",
+    r" \[tid \d{1,10}\] ?(?P<text>.{0,1000})"
 )
 _JOURNAL = LazyPattern(
-    r"(?:.{0,120} )?(?:nv-fabricmanager|nvidia-fabricmanager(?:-start\.sh)?)\[\d{1,9}\]: ?(?P<text>.{1,1000})",
-    "nvidia-fabricmanager", "nv-fabricmanager",
+    r"(?:.{0,120} )?(?:nv-fabricmanager|nvidia-fabricmanager(?:-start\.sh)?)\[\d{1,9}\]: ?(?P<text>.{1,1000})"
 )
 _ITEM = LazyPattern(
     r"(?:[\w.-]{1,64}: )?(?:\[ERROR\] )?(?P<text>(?:fabric manager (?:config file item|NVIDIA GPU driver interface"
     r" version|error handler is called)|not all local fabric manager instances|failed to configure all the available"
-    r" GPU).{0,960})",
-    "config file item", "driver interface version", "error handler is called", "local fabric manager ins",
-    "all the available GPU",
-)  # fmt: skip
+    r" GPU).{0,960})"
+)
 """Of its first messages, which also go to the terminal, without a date."""
 _HELPER = LazyPattern(
     r"(?:\d{4}/\d\d/\d\d \d\d:\d\d:\d\d |[\w.-]{1,64}: )?(?:nvidia-fabricmanager-wrapper|nvlsm):"
     r"(?: (?P<text>.{0,1000}))?"
-    r"|Fabric Manager Log initializing at: .{1,60}",
-    "Fabric Manager Log", "nvidia-fabricmanager-wra", "nvlsm:",
-)  # fmt: skip
+    r"|Fabric Manager Log initializing at: .{1,60}"
+)
 """What starts the service in containers, and the subnet manager of NVLink 5."""
 _UNIT = LazyPattern(
     r"(?P<job>Job for nvidia-fabricmanager\.service failed) .{1,200}"
@@ -60,19 +55,17 @@ _UNIT = LazyPattern(
 LOADED = r"Loaded: [a-z-]{4,12} \(/\S{1,120}/"
 """``systemctl status`` below the name of the unit, which is left out easily: the path of its file."""
 _SHOWN = LazyPattern(
-    rf"(?:(?:[^\w\s] |x )?nvidia-fabricmanager\.service - |{LOADED}nvidia-fabricmanager\.service;).{{1,80}}",
-    "nvidia-fabricmanager.serv",
+    rf"(?:(?:[^\w\s] |x )?nvidia-fabricmanager\.service - |{LOADED}nvidia-fabricmanager\.service;).{{1,80}}"
 )
 ACTIVE = LazyPattern(
-    r"Active: (?P<state>failed|inactive|active|activating(?= \(auto-restart\))) \((?P<why>[^()]{1,60})\).{0,120}",
-    "Active: ",
+    r"Active: (?P<state>failed|inactive|active|activating(?= \(auto-restart\))) \((?P<why>[^()]{1,60})\).{0,120}"
 )
 ASIDE = LazyPattern(r"(?:Loaded|Drop-In|Docs|Process|Main PID|Tasks|Memory|CPU|CGroup|Status|Duration|Active): .*")
 """``systemctl status``: the unit, its state, and what stands around it."""
 UNIT_STOPPED = LazyPattern(r"Failed with |status=(?!0/)|Start request repeated too quickly", flags=IGNORECASE)
 """Of the unit: how systemd says that the service ended, or did not begin."""
-_PAYLOAD = LazyPattern(r"Message (?:payload|header) details:.{0,2000}", "details")
-_OF_ENTRY = LazyPattern(r"(?P<name>[a-z][A-Za-z]{3,30}) : (?P<value>[\w.-]{1,40})(?: #.{0,80})?", " : ")
+_PAYLOAD = LazyPattern(r"Message (?:payload|header) details:.{0,2000}")
+_OF_ENTRY = LazyPattern(r"(?P<name>[a-z][A-Za-z]{3,30}) : (?P<value>[\w.-]{1,40})(?: #.{0,80})?")
 """Below what it detected of a GPU in a rack: which one, and at which link."""
 NONE = "no-nvswitch"
 _NOTHING_TO_DO = (
@@ -83,18 +76,18 @@ _NVSWITCH = "nvswitch-error"
 _UMAD = "ib_umad"
 _NO_UMAD = "the NVLink subnet manager finds no management datagrams: the module ib_umad is not loaded"
 _SXID = LazyPattern(r"NVSwitch (?P<not>non-?)?fatal error (?P<number>\d{5})\b", flags=IGNORECASE)
-_AT_PORT = LazyPattern(r"\bport (?P<port>\d{1,3})\b", "port ")
+_AT_PORT = LazyPattern(r"\bport (?P<port>\d{1,3})\b")
 _NOT_STARTED = NOT_STARTED.removeprefix(f"{FABRIC_MANAGER_TOOL.replace(' ', '-')}-")
-_CONFIGURED = LazyPattern(r"Successfully configured all the available", "Successfully")
+_CONFIGURED = LazyPattern(r"Successfully configured all the available")
 """It found NVSwitches, then or before."""
 _FORMS: tuple[tuple[LazyPattern, str, Outcome, FaultKind | None], ...] = (
-    (LazyPattern(r"NV_WARN_NOTHING_TO_DO", "NV_WARN_NOTHING_TO_DO"), NONE, "note", None),
+    (LazyPattern(r"NV_WARN_NOTHING_TO_DO"), NONE, "note", None),
     (_CONFIGURED, "configured", "pass", None),
     (LazyPattern(r"NVSwitch (?:non-?)?fatal error", flags=IGNORECASE), _NVSWITCH, "warn", Fault.NVSWITCH_WATCHED),
     (LazyPattern(r"detected GPU NVL (?:non-?)?fatal error", flags=IGNORECASE), "nvlink", "warn", Fault.NVLINK_REPORTED),
     (LazyPattern(r"GPU.{0,80}NVLink.{0,80}(?:fail|error|down)|NVLink.{0,60}train\w* (?:fail|error)", flags=IGNORECASE),
      "nvlink", "fail", Fault.NVLINK_DOWN),
-    (LazyPattern(r"is ib_umad module loaded", "ib_umad"), _UMAD, "fail", Fault.UMAD_MISSING),
+    (LazyPattern(r"is ib_umad module loaded"), _UMAD, "fail", Fault.UMAD_MISSING),
     (LazyPattern(r"driver.{0,40} version.{0,80}(?:mismatch|(?:don['’]t|does not|do not) match)", flags=IGNORECASE),
      "version", "fail", Fault.FABRIC_MANAGER_VERSION),
     (LazyPattern(r"version.{0,80}(?:mismatch|(?:don['’]t|does not|do not) match)", flags=IGNORECASE), "version", "fail",
@@ -188,9 +181,8 @@ def _of_sxid(text: str) -> tuple[Outcome, FaultKind | None]:
 
 _NAMES_IMEX = LazyPattern(
     r"\bIMEX(?:\b|_)|nvidia-imex|/imexd?/|compute-domain-daemon|\bmemory reference\b"
-    r"|\b(?:im|ex)port (?:response|ref)\b",
-    "IMEX", "imex", "compute-domain-daemon", "memory reference", "port re",
-)  # fmt: skip
+    r"|\b(?:im|ex)port (?:response|ref)\b"
+)
 """It hands out references to memory of other hosts, https://github.com/NVIDIA/k8s-dra-driver-gpu/issues/948."""
 
 
@@ -208,12 +200,10 @@ _WORDS: Mapping[str, Outcome] = {
 _SUMMARY = LazyPattern(r"\d{1,5} out of \d{1,5} checks are healthy|(?P<bad>\d{1,5}) checks? (?:is|are) unhealthy"
                       r"|(?P<other>\d{1,5}) (?:informational|unknown) checks?.{0,40}", flags=IGNORECASE)  # fmt: skip
 _OVERALL = LazyPattern(r"Overall system status is (?P<word>[a-z]{2,12})\.?", flags=IGNORECASE)
-_GREETING = LazyPattern(
-    r"The system has (?P<fail>\d{1,4}) critical alerts? and (?P<warn>\d{1,4}) warnings?\..{0,80}", "The system has"
-)
+_GREETING = LazyPattern(r"The system has (?P<fail>\d{1,4}) critical alerts? and (?P<warn>\d{1,4}) warnings?\..{0,80}")
 _HEADINGS = frozenset(("Info", "Checks", "Health Summary", "Properties:", "Targets:", "Verbs:", "nvsm->"))
 _PLAIN = LazyPattern(r"-{4,40}|Timestamp: .{6,60}|Version: [\d.]{3,20}")
-_TARGET = LazyPattern(r"/(?:systems|chassis)/[\w./-]{3,200}/(?P<name>[\w.-]{1,64})/?", "/systems/", "/chassis/")
+_TARGET = LazyPattern(r"/(?:systems|chassis)/[\w./-]{3,200}/(?P<name>[\w.-]{1,64})/?")
 _PROPERTY = LazyPattern(r"(?P<name>[A-Za-z]\w{1,60}) = (?P<value>.{0,600})")
 _NVSM_BDF = LazyPattern(PATTERN, flags=IGNORECASE)
 _GPU = LazyPattern(r"GPU[ _]?(\d{1,2})", flags=IGNORECASE)

@@ -14,7 +14,7 @@ from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
 
 SLURM = "Slurm"
-_HEAD = LazyPattern(r"REASON {1,40}USER {1,20}TIMESTAMP {1,24}(?:STATE {1,12})?NODELIST", "NODELIST")
+_HEAD = LazyPattern(r"REASON {1,40}USER {1,20}TIMESTAMP {1,24}(?:STATE {1,12})?NODELIST")
 _ROW = LazyPattern(
     r"(?P<reason>\S.{0,199}?) {1,40}(?P<user>[\w.()-]{1,40}) {1,20}(?P<when>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|Unknown)"
     r" {1,12}(?:[a-z]{3,12}[*~#!%$@^-]? {1,12})?(?P<nodes>[\w.,\[\]-]{1,400})"
@@ -23,11 +23,9 @@ _TITLE = LazyPattern(r"[A-Z][A-Z:_()/%]{1,20}")
 _WORD = LazyPattern(r"\S+")
 _BAD = LazyPattern(r"(?:down|drain|drained|draining|drng|fail|failing|failg|inval|unknown|unk)[*~#!%$@^-]?|\w{2,12}\*")
 """States of nodes that take no jobs; a star: the node does not answer."""
-_NODE = LazyPattern(r"NodeName=(?P<node>\S{1,255})(?: .*)?", "NodeName=")
-_STATE = LazyPattern(r"(?:.* )?State=(?P<state>[A-Z_+*]{2,80})(?: .*)?", "State=")
-_REASON = LazyPattern(
-    r"Reason=(?P<reason>.{1,400}?)(?: \[(?P<user>[^\[\]@]{1,40})@(?P<when>[\dT:-]{10,25})\])?", "Reason="
-)
+_NODE = LazyPattern(r"NodeName=(?P<node>\S{1,255})(?: .*)?")
+_STATE = LazyPattern(r"(?:.* )?State=(?P<state>[A-Z_+*]{2,80})(?: .*)?")
+_REASON = LazyPattern(r"Reason=(?P<reason>.{1,400}?)(?: \[(?P<user>[^\[\]@]{1,40})@(?P<when>[\dT:-]{10,25})\])?")
 _CUT = ("Reason=gres/", "Reason=Not responding", "Reason=Low ", "Reason=Node unexpectedly ", "Reason=Kill task failed")
 """What Slurm itself writes (slurmctld, node_mgr.c), where the rows of its node above it are cut off."""
 _LOGGED = LazyPattern(
@@ -43,7 +41,7 @@ _LOGGED = LazyPattern(
     "configured to autodetect nvml", "Ignoring file-less GPU", " oom_kill event", " oom-kill event",
 )
 """Lines of the logs of slurmctld, slurmd and slurmstepd."""
-_APPEARED = LazyPattern(r"(?:.{0,200} )?gres\.conf file \S{1,255} now exists", " now exists")
+_APPEARED = LazyPattern(r"(?:.{0,200} )?gres\.conf file \S{1,255} now exists")
 """What it waited for."""
 _LIMIT = ": the limit of the job, which sacct -o ReqMem,MaxRSS shows, was reached"
 

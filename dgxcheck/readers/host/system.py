@@ -17,7 +17,7 @@ from dgxcheck.readers.values import bare, bounded, integer, numbered
 
 LSCPU_TOOL = "lscpu"
 _MEMBER = LazyPattern(r"(?P<name>[A-Z][\w ().,/-]{1,50}?):\s{0,60}(?P<value>.{0,4000})")
-_NODE = LazyPattern(r"NUMA node(?P<node>\d{1,4}) CPU\(s\)", "NUMA node")
+_NODE = LazyPattern(r"NUMA node(?P<node>\d{1,4}) CPU\(s\)")
 _LABELS = LazyPattern(
     r"Architecture|CPU op-mode\(s\)|Address sizes|Byte Order|CPU\(s\)|O(?:n|ff)-line CPU\(s\) (?:list|mask)|Vendor ID"
     r"|Model name|BIOS (?:Vendor ID|Model name|CPU family)|CPU family|Model"
@@ -57,16 +57,11 @@ def read_lscpu(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 NUMACTL_TOOL = "numactl -H"
-_NUMACTL_HEAD = LazyPattern(r"available: (\d{1,4}) nodes? \(.{1,200}\)", "available: ", flags=re.ASCII)
-_CPUS = LazyPattern(r"node (\d{1,4}) cpus:((?: \d{1,5}){0,8192})", " cpus:", flags=re.ASCII)
-_SIZE = LazyPattern(r"node (\d{1,4}) size: (\d{1,12}) MB", " size: ", flags=re.ASCII)
-_FREE = LazyPattern(
-    r"node \d{1,4} free: \d{1,12} MB|No distance information available\.",
-    "No distance information",
-    " free: ",
-    flags=re.ASCII,
-)
-_TITLES = LazyPattern(r"node distances:|node(?:\s+\d{1,4}){1,256}", "node", flags=re.ASCII)
+_NUMACTL_HEAD = LazyPattern(r"available: (\d{1,4}) nodes? \(.{1,200}\)", flags=re.ASCII)
+_CPUS = LazyPattern(r"node (\d{1,4}) cpus:((?: \d{1,5}){0,8192})", flags=re.ASCII)
+_SIZE = LazyPattern(r"node (\d{1,4}) size: (\d{1,12}) MB", flags=re.ASCII)
+_FREE = LazyPattern(r"node \d{1,4} free: \d{1,12} MB|No distance information available\.", flags=re.ASCII)
+_TITLES = LazyPattern(r"node distances:|node(?:\s+\d{1,4}){1,256}", flags=re.ASCII)
 _DISTANCES = LazyPattern(r"(\d{1,4}):((?:\s+\d{1,3}){1,256})", flags=re.ASCII)
 
 
@@ -167,8 +162,8 @@ def _some(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 FILE = "/proc/driver/nvidia/version"
-_MODULE = LazyPattern(r"NVRM version: NVIDIA UNIX .{0,60}Kernel Module .{0,60}\d{3}\.\d{1,4}.{0,120}", "Kernel Module")
-_COMPILER = LazyPattern(r"GCC version: .{1,200}", "GCC version:")
+_MODULE = LazyPattern(r"NVRM version: NVIDIA UNIX .{0,60}Kernel Module .{0,60}\d{3}\.\d{1,4}.{0,120}")
+_COMPILER = LazyPattern(r"GCC version: .{1,200}")
 
 
 def read_driver_version(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -184,8 +179,7 @@ def read_driver_version(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 TEGRA_FILE = "/etc/nv_tegra_release"
 _TEGRA = LazyPattern(
     r"# R\d{1,3} \(release\), REVISION: [\d.]{1,12}(?:, .{0,200})?"
-    r"|.{0,24}RAM \d{1,7}/\d{1,7}MB .{1,400} GR3D_FREQ .{1,600}",
-    "(release), REVISION:", " GR3D_FREQ ",
+    r"|.{0,24}RAM \d{1,7}/\d{1,7}MB .{1,400} GR3D_FREQ .{1,600}"
 )
 """The file, and what tegrastats prints."""
 
@@ -229,8 +223,7 @@ def read_file_systems(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 CLOCK_TOOL = "clock"
 _SYNCED = LazyPattern(
     r"(?P<chrony>Leap status)\s{0,20}: (?P<leap>Normal|Not synchronised|(?:Insert|Delete) second)"
-    r"|(?:System clock|NTP) synchronized: (?P<synced>yes|no)",
-    "Leap status", "synchronized: ",
+    r"|(?:System clock|NTP) synchronized: (?P<synced>yes|no)"
 )
 _OF_CLOCK = LazyPattern(
     r"(?:Reference ID|Stratum|Ref time \(UTC\)|System time|Last offset|RMS offset|Frequency|Residual freq|Skew"
@@ -251,7 +244,7 @@ def read_clock(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-_UNAME = LazyPattern(r"(?:uname: )?Linux (?P<host>\S{1,255}) (?P<release>\d\S{0,100}) #\S.*", "Linux ")
+_UNAME = LazyPattern(r"(?:uname: )?Linux (?P<host>\S{1,255}) (?P<release>\d\S{0,100}) #\S.*")
 
 
 def read_uname(line: str) -> dict[str, Json]:

@@ -17,35 +17,30 @@ _MANAGER = "nvidia-fabricmanager"
 _NAMES = r"nvidia-persistenced|nvidia-dcgm|dcgm|nvsm|nvidia-imex|nvidia-powerd|nvidia-mig-manager|openibd|opensmd?"
 _ROW = LazyPattern(
     rf"(?:[●×○✗*x] )?(?P<name>{_MANAGER}|{_NAMES})\.service\s{{1,80}}(?:loaded|masked|not-found)\s{{1,12}}"
-    r"(?P<state>active|inactive|failed|activating)\s{1,12}[\w-]{2,20}(?:\s.{0,120})?",
-    ".service",
+    r"(?P<state>active|inactive|failed|activating)\s{1,12}[\w-]{2,20}(?:\s.{0,120})?"
 )
 _HEAD = LazyPattern(r"UNIT\s{1,80}LOAD\s{1,12}ACTIVE\s{1,12}SUB\s{1,12}DESCRIPTION|\d{1,4} loaded units listed\..*"
                     r"|(?:LOAD|ACTIVE|SUB|JOB) {1,4}(?:=|→) .{10,120}")  # fmt: skip
 _ASKED = LazyPattern(
-    rf"(?:.{{0,80}}[#$] ?)?(?:sudo )?systemctl is-(?:active|failed) (?P<name>{_MANAGER}|{_NAMES})(?:\.service)?",
-    "systemctl is-",
+    rf"(?:.{{0,80}}[#$] ?)?(?:sudo )?systemctl is-(?:active|failed) (?P<name>{_MANAGER}|{_NAMES})(?:\.service)?"
 )
 _STATES = ("active", "inactive", "failed", "activating", "deactivating")
 _SHOWN = LazyPattern(
-    rf"(?:[●×○✗*x] )?(?P<name>{_NAMES})\.service - .{{1,120}}|{LOADED}(?P<loaded>{_NAMES})\.service;.{{1,120}}",
-    ".service - ", ".service;",
-)  # fmt: skip
+    rf"(?:[●×○✗*x] )?(?P<name>{_NAMES})\.service - .{{1,120}}|{LOADED}(?P<loaded>{_NAMES})\.service;.{{1,120}}"
+)
 _MESSAGE = LazyPattern(
     rf"(?:(?:.{{0,120}} )?(?:{_NAMES})\[\d{{1,9}}\]: ?)?(?P<text>(?:(?<=: )|Failed to query NVIDIA devices).{{1,400}})"
 )
 _ENDED = LazyPattern(
     rf".{{0,120}}systemd\[1\]: (?:(?P<name>{_NAMES})\.service: Failed with result '[\w-]{{2,30}}'\.?"
-    rf"|Failed to start (?P<unit>{_NAMES})\.service\b.{{0,160}})",
-    "systemd[1]: ",
+    rf"|Failed to start (?P<unit>{_NAMES})\.service\b.{{0,160}})"
 )
 """In the journal."""
-_UNIT = LazyPattern(rf"(?:.{{0,120}} )?systemd\[1\]: (?:.{{0,40}} )?(?:{_NAMES})\.service\b.{{0,300}}", "systemd[1]: ")
+_UNIT = LazyPattern(rf"(?:.{{0,120}} )?systemd\[1\]: (?:.{{0,40}} )?(?:{_NAMES})\.service\b.{{0,300}}")
 
 _ABSENT = LazyPattern(
     rf"(?:Failed to \w{{2,12}} (?:[\w-]{{2,40}}\.service|unit): )?Unit (?:file )?(?P<name>{_MANAGER}|{_NAMES})"
-    r"\.service (?:(?:could )?not (?:be )?found|does not exist|(?P<masked>is masked))\.",
-    ".service",
+    r"\.service (?:(?:could )?not (?:be )?found|does not exist|(?P<masked>is masked))\."
 )
 """What ``systemctl`` answers where it cannot act
 (https://github.com/systemd/systemd, src/systemctl, src/shared/bus-error.c)."""

@@ -25,7 +25,7 @@ from dgxcheck.source.kernel_log.saved import is_forgeable, times
 
 DOMAIN = "stated iommu-domain"
 """Key of that type."""
-_DOMAIN = LazyPattern(r"\] iommu: Default domain type: (Translated|Passthrough)\b", "] iommu: Default domain")
+_DOMAIN = LazyPattern(r"\] iommu: Default domain type: (Translated|Passthrough)\b")
 _TYPES = {"Translated": "DMA", "Passthrough": "identity"}
 
 
@@ -58,13 +58,11 @@ _OF_DRIVER = LazyPattern(
     rf"|[\w-]{{1,64}} {BDF}(?: [\w.@-]{{1,15}})?: "
 )
 """What a line without a time begins with, unless facts are read of its form."""
-_ALONE = LazyPattern(r"^([ \t>]{0,12})Xid \(PCI:", "Xid (PCI:")
+_ALONE = LazyPattern(r"^([ \t>]{0,12})Xid \(PCI:")
 """Before what lost the name of its driver."""
-_MASKED = LazyPattern(r"(?P<before>NVRM: Xid \()(?:PCI:)?(?P<bdf>[^()]{1,24})(?P<after>\): \d{1,4}\b)", "NVRM: Xid (")
+_MASKED = LazyPattern(r"(?P<before>NVRM: Xid \()(?:PCI:)?(?P<bdf>[^()]{1,24})(?P<after>\): \d{1,4}\b)")
 _PSTORE = LazyPattern(
-    r"dmesg-\w{1,20}-\d{1,20}:?|(?:Panic|Oops|Emergency|Restart|Shutdown|Unknown)#\d{1,9} Part\d{1,9}",
-    " Part",
-    "dmesg-",
+    r"dmesg-\w{1,20}-\d{1,20}:?|(?:Panic|Oops|Emergency|Restart|Shutdown|Unknown)#\d{1,9} Part\d{1,9}"
 )
 """Before what the kernel left in persistent storage (fs/pstore/platform.c), and the name of such a file."""
 _APART_S = 3600

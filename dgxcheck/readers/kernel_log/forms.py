@@ -19,16 +19,14 @@ from dgxcheck.source.kernel_log.records import from_kernel
 
 _RFC5424 = LazyPattern(
     rf"<(?P<pri>\d{{1,3}})>1 (?P<at>{ISO}) (?P<host>\S{{1,255}}) kernel \S{{1,128}} \S{{1,32}}"
-    r" (?:-|\[.{0,400}?\]) ?(?:BOM)?(?P<text>.*)",
-    " kernel ",
+    r" (?:-|\[.{0,400}?\]) ?(?:BOM)?(?P<text>.*)"
 )
 _RFC3164 = LazyPattern(rf"<(?P<pri>\d{{1,3}})>(?P<row>(?:{ISO}|{SYSLOG}) .*)")
 _FULL = LazyPattern(
     r"[A-Z][a-z]{2} (?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?) [A-Z][A-Za-z]{1,4}"
-    r" (?P<rest>\S{1,255} kernel: .*)",
-    " kernel: ",
+    r" (?P<rest>\S{1,255} kernel: .*)"
 )
-_UNIX = LazyPattern(r"(?P<at>\d{9,10}\.\d{6}) (?P<rest>\S{1,255} kernel: .*)", " kernel: ")
+_UNIX = LazyPattern(r"(?P<at>\d{9,10}\.\d{6}) (?P<rest>\S{1,255} kernel: .*)")
 _NAMELESS = LazyPattern(rf"(?P<at>(?:{ISO}|{SYSLOG}) {{1,2}})(?P<host>[A-Za-z0-9][\w.-]{{0,254}}) (?P<text>\S.*)")
 """rsyslog with a template that leaves out the program."""
 _CLOCK = LazyPattern(r"(?:\d\d:\d\d:\d\d(?:[.,]\d{1,9})?|\d{1,9}) {1,4}(?P<text>\S.*)")

@@ -17,7 +17,7 @@ from dgxcheck.source.kernel_log.records import MONTHS, from_kernel
 ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 SYSLOG = r"[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?"
 """Dates of journalctl and of rsyslog, of which the second kind is that of RFC 3164."""
-_OWNER = LazyPattern(rf"(?:{ISO}|{SYSLOG}) {{1,2}}(?P<host>[A-Za-z0-9][\w.-]{{0,254}}) kernel:", " kernel:")
+_OWNER = LazyPattern(rf"(?:{ISO}|{SYSLOG}) {{1,2}}(?P<host>[A-Za-z0-9][\w.-]{{0,254}}) kernel:")
 _ANYBODY = frozenset(("host", "localhost"))
 """What stands in place of a name, as early in a boot."""
 Rows = Sequence[tuple[int, str]]
@@ -29,8 +29,7 @@ _LIKE_DMESG = LazyPattern(
 """``dmesg -T`` without the year, or in the language of its user, in which weekdays are words too."""
 _LOCAL = LazyPattern(
     rf"(?P<month>[^\W\d_]{{3,10}}|\d{{1,2}}(?:月|월))\.? {{1,2}}(?P<day>\d{{1,2}})\.? (?P<time>{_CLOCK})"
-    r" (?P<host>\S{1,255}) kernel: (?P<text>.*)",
-    " kernel: ",
+    r" (?P<host>\S{1,255}) kernel: (?P<text>.*)"
 )
 _TALOS = LazyPattern(
     rf"(?:(?P<host>[A-Za-z0-9][\w.:-]{{0,254}}): )?(?P<who>[a-z]{{2,8}}): {{1,12}}[a-z]{{2,9}}: \[(?P<at>{ISO})\]:"

@@ -22,7 +22,7 @@ _ENTITIES = {
 _ENTITY = LazyPattern("|".join(_ENTITIES))
 _ARROW = LazyPattern(r"(?<=\S)\s+(?:<={1,40}|<-{2,40}|<{2,40}|[\u2190\u21d0\u25c4]).{0,200}$")
 """What people write behind a row: ``<=== here``."""
-_BREAK = LazyPattern(r"(?<=\S)\s{0,9}(?:<br ?/?>){1,3}\s{0,9}$", "<br")
+_BREAK = LazyPattern(r"(?<=\S)\s{0,9}(?:<br ?/?>){1,3}\s{0,9}$")
 _REMARK = LazyPattern(r"(?<=\S)\s{2,}# (?!dmidecode \d)\S.{0,200}$", "# ")
 """What people explain behind a value; heads of tables begin with such a sign."""
 SHORT = 3
@@ -72,9 +72,7 @@ def is_cut(line: str) -> bool:
     return _CUT.fullmatch(line.strip()) is not None
 
 
-_PROSE_WORDS = LazyPattern(
-    r"(?<!\S)[(\"'*_`]{0,8}[^\W\d_](?:[^\W\d_]|['\u2019-]){0,30}[.,:;!?)]{0,4}(?!\S)"
-)
+_PROSE_WORDS = LazyPattern(r"(?<!\S)[(\"'*_`]{0,8}[^\W\d_](?:[^\W\d_]|['\u2019-]){0,30}[.,:;!?)]{0,4}(?!\S)")
 _CJK = LazyPattern(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _COLUMNS = LazyPattern(r"[\t|=]|  |(?<=\S)\s+:\s+\S", "\t", "|", "=", "  ", ":")
 """What lines of tools have and sentences do not."""
@@ -84,7 +82,7 @@ _TECHNICAL = LazyPattern(
     flags=re.IGNORECASE,
 )
 _COMMENT = LazyPattern(r"#{1,6} (?=[A-Za-z])|\*\*(?=\S)|- (?=[A-Z])")
-_URL = LazyPattern(r"https?://\S{4}", "http")
+_URL = LazyPattern(r"https?://\S{4}")
 PROSE_FEWEST = 4
 """Words of a sentence."""
 

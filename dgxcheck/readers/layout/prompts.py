@@ -49,9 +49,7 @@ _NAMED = LazyPattern(
     rf"(?P<host>{_NAME})`?(?:\*\*)?:?",
     flags=re.IGNORECASE,
 )
-_ANSIBLE = LazyPattern(
-    rf"(?P<host>{_NAME}) \| (?:CHANGED|SUCCESS|FAILED)(?: \| rc=\d{{1,3}} >>)?", " | CHANGED", " | SUCCESS", " | FAILED"
-)
+_ANSIBLE = LazyPattern(rf"(?P<host>{_NAME}) \| (?:CHANGED|SUCCESS|FAILED)(?: \| rc=\d{{1,3}} >>)?")
 _RULE = LazyPattern(r"-{5,120}")
 _DRAWN = LazyPattern(r"([#=*~_-])\1{7,200}|\[exit \d{1,3}\]")
 """A line drawn between outputs, or what a script says of the one above."""

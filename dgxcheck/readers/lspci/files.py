@@ -21,28 +21,27 @@ _BRIDGE = 0x0604
 MOST_BRIDGES = 32
 """Above one function; the bus numbers of a forged listing may lead in a circle."""
 _LINK_FILES = ("max_link_speed", "max_link_width", "current_link_speed", "current_link_width")
-_DRIVER = LazyPattern(r"Kernel driver in use: ([\w.+-]{1,64})", "Kernel driver in use:", flags=re.ASCII)
-_GROUP = LazyPattern(r"IOMMU group: (\d{1,6})", "IOMMU group:", flags=re.ASCII)
-_NODE = LazyPattern(r"NUMA node: (\d{1,4})", "NUMA node: ", flags=re.ASCII)
-_SLOT = LazyPattern(r"Physical Slot: ([\w .+-]{1,60})", "Physical Slot:", flags=re.ASCII)
+_DRIVER = LazyPattern(r"Kernel driver in use: ([\w.+-]{1,64})", flags=re.ASCII)
+_GROUP = LazyPattern(r"IOMMU group: (\d{1,6})", flags=re.ASCII)
+_NODE = LazyPattern(r"NUMA node: (\d{1,4})", flags=re.ASCII)
+_SLOT = LazyPattern(r"Physical Slot: ([\w .+-]{1,60})", flags=re.ASCII)
 _SERIAL = LazyPattern(
     r"Capabilities: \[[0-9a-f]{3}(?: v\d)?\] Device Serial Number ((?:[0-9a-f]{2}-){7}[0-9a-f]{2})",
-    "Capabilities",
     flags=re.ASCII,
 )
-_KEYWORD = LazyPattern(r"\[(V[0-9A-Z])\] Vendor specific: (.{1,255})", "] Vendor specific: ", flags=re.ASCII)
+_KEYWORD = LazyPattern(r"\[(V[0-9A-Z])\] Vendor specific: (.{1,255})", flags=re.ASCII)
 """Of vital product data, which lspci shows to root with -vv (pciutils, ls-vpd.c)."""
 _BEGINS = LazyPattern(r"(?:Flags|Control): |!!! ")
 """What the details of every function begin with, with -v and with -vv, or where it does not respond."""
-_ENDS = LazyPattern(r"Kernel (?:driver in use|modules): ", "Kernel")
-_SUBSYSTEM = LazyPattern(r"Subsystem: .{0,300}\[([0-9a-f]{4}):([0-9a-f]{4})\]", "Subsystem: ", flags=re.ASCII)
+_ENDS = LazyPattern(r"Kernel (?:driver in use|modules): ")
+_SUBSYSTEM = LazyPattern(r"Subsystem: .{0,300}\[([0-9a-f]{4}):([0-9a-f]{4})\]", flags=re.ASCII)
 _VENDORS = {0x10DE: "NVIDIA Corporation ", 0x15B3: "Mellanox Technologies "}
 """How pci.ids calls vendors whose devices matter; the name of a device follows."""
 _ADAPTER = 0x15B3, 0x02
 _LOST_OF = {(0x10DE, 0x03): ("GPU", Fault.GPU_LOST), _ADAPTER: ("adapter", Fault.HCA_LOST)}
 """By vendor and base class."""
-_ERRORS = LazyPattern(r"UESta:\s.{20,200}", "UESta:")
-_MASKED = LazyPattern(r"UEMsk:\s.{20,200}", "UEMsk:")
+_ERRORS = LazyPattern(r"UESta:\s.{20,200}")
+_MASKED = LazyPattern(r"UEMsk:\s.{20,200}")
 _ERROR = LazyPattern(r"(?<!\w)(?:DLP|TLP|FCP|CmpltTO|RxOF|MalfTLP|ECRC)(?=\+)")
 """Uncorrectable errors that stand until they are cleared. Probing at boot leaves the others, and a reset SDES."""
 _ABSENT: Json = {"missing": "absent"}

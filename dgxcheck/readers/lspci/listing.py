@@ -27,15 +27,15 @@ _CLASSES = {
     "Serial bus controller": 0x0C80,
 }  # fmt: skip
 """How pci.ids calls the classes that matter."""
-_UNNAMED = LazyPattern(r"Device ([0-9a-f]{4})\b", "Device ", flags=re.ASCII)
+_UNNAMED = LazyPattern(r"Device ([0-9a-f]{4})\b", flags=re.ASCII)
 """A device that pci.ids did not know."""
 _NVIDIA, _PCI_BRIDGE = 0x10DE, 0x0604
 _NO_GPUS = {"NVSwitch": 0x0680, "Audio": 0x0403, "USB": 0x0C03, "UCSI": 0x0C80}
 _VENDORS = {"NVIDIA Corporation ": 0x10DE, "Mellanox Technologies ": 0x15B3, "PLX Technology, Inc. ": 0x10B5}
 _BARE = LazyPattern(r"(?P<code>[0-9a-f]{4}): (?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})(?: |$)", flags=re.ASCII)
 _IDS = LazyPattern(r"\[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\]", flags=re.ASCII)
-_INTERFACE = LazyPattern(r"\(prog-if (?P<code>[0-9a-f]{2})", "(prog-if ", flags=re.ASCII)
-_UNREADABLE = LazyPattern(r"!!! Unknown header type 7f", "!!! Unknown header type")
+_INTERFACE = LazyPattern(r"\(prog-if (?P<code>[0-9a-f]{2})", flags=re.ASCII)
+_UNREADABLE = LazyPattern(r"!!! Unknown header type 7f")
 _ROW = LazyPattern(r"(?P<at>[0-9a-f]{2,3}): (?P<bytes>[0-9a-f]{2}(?: [0-9a-f]{2}){15})\s*", flags=re.ASCII)
 
 

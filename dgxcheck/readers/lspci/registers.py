@@ -17,14 +17,12 @@ _SPEEDS = {1: "2.5", 2: "5.0", 3: "8.0", 4: "16.0", 5: "32.0", 6: "64.0"}
 _INTEGRATED = (9, 10)
 """Port types of endpoints and event collectors within the root complex, which have no link."""
 _ACS = 0x000D
-_SECONDARY = LazyPattern(r"Bus: primary=[0-9a-f]{2}, secondary=([0-9a-f]{2}),", ", secondary=")
+_SECONDARY = LazyPattern(r"Bus: primary=[0-9a-f]{2}, secondary=([0-9a-f]{2}),")
 _LINK = LazyPattern(r"(?P<which>LnkCap|LnkSta):\s(?:Port #\d+, )?Speed (?P<speed>[\d.]{1,5})GT/s[^,]{0,20}, "
-                   r"Width x(?P<width>\d{1,2})\b.*", ", Width x", flags=re.ASCII)  # fmt: skip
-_SUPPORTED = LazyPattern(
-    r"LnkCap2: Supported Link Speeds: (?:[\d.]{1,5}-)?([\d.]{1,5})GT/s", "LnkCap2: Supported Link", flags=re.ASCII
-)
-_CAPABILITY = LazyPattern(r"Capabilities: \[([0-9a-f]{3})(?: v(\d+))?\] (.*)", "Capabilities", flags=re.ASCII)
-_ACS_WORDS = LazyPattern(r"ACS(Cap|Ctl):\s(.*)", "ACSCap:", "ACSCtl:")
+                   r"Width x(?P<width>\d{1,2})\b.*", flags=re.ASCII)  # fmt: skip
+_SUPPORTED = LazyPattern(r"LnkCap2: Supported Link Speeds: (?:[\d.]{1,5}-)?([\d.]{1,5})GT/s", flags=re.ASCII)
+_CAPABILITY = LazyPattern(r"Capabilities: \[([0-9a-f]{3})(?: v(\d+))?\] (.*)", flags=re.ASCII)
+_ACS_WORDS = LazyPattern(r"ACS(Cap|Ctl):\s(.*)")
 _ACS_BITS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "EgressCtrl", "DirectTrans")
 
 
@@ -131,8 +129,8 @@ _REGION = LazyPattern(
     r"(?P<at>[0-9a-f]{1,16}|<unassigned>|<ignored>|\[?virtual\]?)(?P<more>.*)",
     flags=re.ASCII,
 )
-_UNKNOWN = LazyPattern(r"^Region \d|(?:Memory|I/O ports) at ", "I/O ports at", "Memory at ", "Region ")
-_SIZE = LazyPattern(r"\[size=(\d{1,4})([KMGT]?)\]", "[size=", flags=re.ASCII)
+_UNKNOWN = LazyPattern(r"^Region \d|(?:Memory|I/O ports) at ")
+_SIZE = LazyPattern(r"\[size=(\d{1,4})([KMGT]?)\]", flags=re.ASCII)
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 _ROM = 6
 # include/linux/ioport.h

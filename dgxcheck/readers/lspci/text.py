@@ -34,9 +34,7 @@ _DETAIL = LazyPattern(
     r"|Kernel (?:driver|modules).*",
     flags=re.ASCII,
 )
-_WIDTH = LazyPattern(
-    r"LnkSta:\s.{0,60}\bWidth x(?P<width>\d{1,2})(?P<narrow> \(downgraded\))?", "LnkSta:", flags=re.ASCII
-)
+_WIDTH = LazyPattern(r"LnkSta:\s.{0,60}\bWidth x(?P<width>\d{1,2})(?P<narrow> \(downgraded\))?", flags=re.ASCII)
 _LINK = ("LnkCap:", "LnkSta:")
 MOST = 64
 """Devices of one text."""
@@ -67,7 +65,7 @@ def unnamed(lines: Sequence[str], named: frozenset[int]) -> tuple[Imported, ...]
     return part.imported()
 
 
-_ACS = LazyPattern(r"ACSCtl:(?:\s{1,2}[A-Z]\w{5,12}[+-]){2,9}", "ACSCtl:")
+_ACS = LazyPattern(r"ACSCtl:(?:\s{1,2}[A-Z]\w{5,12}[+-]){2,9}")
 _REDIRECTS = ("ReqRedir+", "CmpltRedir+", "UpstreamFwd+", "EgressCtrl+")
 
 
@@ -98,8 +96,8 @@ def _blocks(lines: Sequence[str], named: frozenset[int]) -> Iterator[list[int]]:
 
 
 TOOL, TREE = "lspci", "lspci -t"
-_PART = LazyPattern(r"\blspci\b.{0,200}\s-[a-zA-Z]*[ds]\b", "lspci")
-_COMMAND = LazyPattern(r"(?:.{0,80}[$#>] ?)?(?:sudo )?(?:/\S{1,40}/)?lspci(?: .{0,200})?", "lspci")
+_PART = LazyPattern(r"\blspci\b.{0,200}\s-[a-zA-Z]*[ds]\b")
+_COMMAND = LazyPattern(r"(?:.{0,80}[$#>] ?)?(?:sudo )?(?:/\S{1,40}/)?lspci(?: .{0,200})?")
 _HEAD = LazyPattern(r" {0,16}(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[01][0-9a-f]\.[0-7] [A-Z0-9]", flags=re.ASCII)
 _HOST_BRIDGE, _PCI_BRIDGE, _NVIDIA = 0x0600, 0x0604, 0x10DE
 
@@ -183,7 +181,7 @@ def _is_whole(shown: dict[str, Function], lines: tuple[str, ...]) -> bool:
 LSHW = "lshw"
 _NODE = LazyPattern(r"\*-[\w:-]{1,40}(?P<state>(?: [A-Z]{5,12}){0,3})", "*-")
 _OF_NODE = LazyPattern(r"(?P<name>[a-z][a-z ]{2,20}): (?P<value>.{1,400})", ": ")
-_DRIVER = LazyPattern(r"(?:.{0,200} )?driver=(?P<name>[\w.+-]{1,64})(?: .{0,200})?", "driver=")
+_DRIVER = LazyPattern(r"(?:.{0,200} )?driver=(?P<name>[\w.+-]{1,64})(?: .{0,200})?")
 
 
 def read_lshw(lines: tuple[str, ...]) -> tuple[Imported, ...]:

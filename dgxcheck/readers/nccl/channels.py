@@ -24,11 +24,9 @@ from dgxcheck.readers.nccl.warnings import Gpus, bdf_of
 from dgxcheck.readers.values import gpu, imported
 
 _NODE = r"GPU/(?:(?P<{0}host>\d{{1,5}})-)?(?P<{0}bus>[0-9A-Fa-f]{{4,10}})"
-_HANGS = LazyPattern(
-    rf"\s{{0,64}}\+ (?:PCI|NVL|C2C)\[[\d.]{{1,12}}\] - {_NODE.format('')}(?: \(\d{{1,6}}\))?", "] - GPU/"
-)
-_FROM = LazyPattern(rf"{_NODE.format('')} :(?P<ways>GPU/.{{1,8000}})", " :GPU/")
-_WAY = LazyPattern(rf"{_NODE.format('')} \(\d{{1,4}}/[\d.]{{1,16}}/(?P<kind>[A-Z0-9]{{3}})\)", "GPU/")
+_HANGS = LazyPattern(rf"\s{{0,64}}\+ (?:PCI|NVL|C2C)\[[\d.]{{1,12}}\] - {_NODE.format('')}(?: \(\d{{1,6}}\))?")
+_FROM = LazyPattern(rf"{_NODE.format('')} :(?P<ways>GPU/.{{1,8000}})")
+_WAY = LazyPattern(rf"{_NODE.format('')} \(\d{{1,4}}/[\d.]{{1,16}}/(?P<kind>[A-Z0-9]{{3}})\)")
 
 
 class Graph:
@@ -76,16 +74,15 @@ _VIA = LazyPattern(
     r"(?P<how>P2P/indirect|P2P|SHM|direct shared memory|NET/[\w -]{1,40})(?P<more>.{0,120})"
 )
 _REFUSED = LazyPattern(
-    r"Could not enable P2P between dev \d{1,3}\(=(?P<a>[0-9a-f]{3,13})\) and dev \d{1,3}\(=(?P<b>[0-9a-f]{3,13})\)",
-    "Could not enable P2P",
+    r"Could not enable P2P between dev \d{1,3}\(=(?P<a>[0-9a-f]{3,13})\) and dev \d{1,3}\(=(?P<b>[0-9a-f]{3,13})\)"
 )
 """CUDA gives no access: usual for GeForce boards, and between sockets."""
-_MULTINODE = LazyPattern(r"\bMNNVL 1\b", "MNNVL 1")
+_MULTINODE = LazyPattern(r"\bMNNVL 1\b")
 """NVLinks between hosts: a GPU that data goes to directly may be another host's."""
 _DISABLED = ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL")
 _READS = "NCCL_P2P_READ_ENABLE"
 GDR = "/GDRDMA"
-_READ = LazyPattern(r"/(?:IPC|CUMEM|direct pointer)/read|direct pointer/read", "read")
+_READ = LazyPattern(r"/(?:IPC|CUMEM|direct pointer)/read|direct pointer/read")
 
 
 class Channels:
@@ -172,9 +169,7 @@ class Channels:
         return len({other for pair in self._by_read if gpu in pair for other in pair} - {gpu})
 
 
-_NVLS = LazyPattern(
-    r"NVLS multicast support is (?P<no>not )?available on dev (?P<dev>\d{1,3})\b.{0,80}", "NVLS multicast support"
-)
+_NVLS = LazyPattern(r"NVLS multicast support is (?P<no>not )?available on dev (?P<dev>\d{1,3})\b.{0,80}")
 
 
 class Multicast:
@@ -201,8 +196,7 @@ class Multicast:
 
 _FABRIC = LazyPattern(
     r"MNNVL busId (?:0x)?(?P<bus>[0-9a-f]{3,13}) fabric UUID (?P<low>[0-9a-f]{1,16})\.(?P<high>[0-9a-f]{1,16}) "
-    r"cliqueId (?:0x)?(?P<clique>[0-9a-f]{1,8}) state (?P<state>\d{1,2}) healthMask (?:0x)?(?P<mask>[0-9a-f]{1,8})",
-    "MNNVL busId ",
+    r"cliqueId (?:0x)?(?P<clique>[0-9a-f]{1,8}) state (?P<state>\d{1,2}) healthMask (?:0x)?(?P<mask>[0-9a-f]{1,8})"
 )
 _OVERRIDES = {"NCCL_MNNVL_UUID", "NCCL_MNNVL_CLIQUE_ID"}
 """Settings with which NCCL logs its own numbers in place of NVML's."""

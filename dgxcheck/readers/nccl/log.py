@@ -28,21 +28,17 @@ _LINE = LazyPattern(
     r"(?<![\w.-])(?P<host>[\w.-]{1,255}|<[\w .-]{1,80}>|\*[\w .-]{1,80}\*)(?::(?:\d{1,10}|X{2,12})){1,2}"
     r" \[(?P<dev>\d{1,3})\] "
     r"(?:(?P<where>[\w./-]{1,120}:\d{1,6}) (?:\(\w{1,80}\) )?)?NCCL (?P<level>INFO|WARN|TRACE|VERSION)"
-    r" ?(?P<text>.{0,16000})",
-    "NCCL",
+    r" ?(?P<text>.{0,16000})"
 )
 _BARE = LazyPattern(
     r"\s{0,40}(?:[\w.-]{1,64}: )?(?:\[(?P<dev>\d{1,3})\] )?(?:(?P<where>[\w./-]{1,120}:\d{1,6}) )?"
     r"NCCL (?P<level>INFO|WARN) (?P<text>(?:NET/|GPU Direct|Error:? |Channel |Ring |NCCL_|Call to |Cuda failure|comm "
-    r"|Using |(?:socket|bootstrap|nccl)\w{2,60}: ).{1,16000})",
-    "NCCL",
+    r"|Using |(?:socket|bootstrap|nccl)\w{2,60}: ).{1,16000})"
 )
 """A line that lost who wrote it, as ``grep -o`` leaves it."""
-_TEXT = LazyPattern(
-    r"\s{0,40}(?P<dev>)(?P<where>)(?P<level>)(?P<text>NET/IB\w{0,16} ?: ?Got completion .{1,16000})", "Got completion"
-)
+_TEXT = LazyPattern(r"\s{0,40}(?P<dev>)(?P<where>)(?P<level>)(?P<text>NET/IB\w{0,16} ?: ?Got completion .{1,16000})")
 """What is left of it is its text."""
-_VERSION = LazyPattern(r"NCCL version (?P<version>\d{1,3}\.\d{1,3}\.\d{1,3})(?:[+.]\S{0,40})?", "NCCL version")
+_VERSION = LazyPattern(r"NCCL version (?P<version>\d{1,3}\.\d{1,3}\.\d{1,3})(?:[+.]\S{0,40})?")
 
 
 class Line(Record):
@@ -81,7 +77,7 @@ def version_in(line: str) -> str:
     return match["version"] if match is not None else ""
 
 
-_USING = LazyPattern(r"NET/IB(?:ext(?:_v\d{1,2})?)? ?: Using (?P<ports>.{1,2000})", ": Using ")
+_USING = LazyPattern(r"NET/IB(?:ext(?:_v\d{1,2})?)? ?: Using (?P<ports>.{1,2000})")
 _PORT = LazyPattern(
     rf"\[\d{{1,3}}\](?P<name>{NAME}):(?P<port>\d{{1,3}})(?::\d{{0,6}}){{0,2}}/(?P<layer>IB|RoCE)",
     "/RoCE",
@@ -91,23 +87,17 @@ _PORT = LazyPattern(
 _FOUND = LazyPattern(
     rf"NET/IB ?: \[\d{{1,3}}\] (?P<name>{NAME}):uverbs\d{{1,4}}:(?P<port>\d{{1,3}})/(?P<layer>IB|RoCE) "
     r"provider=.{1,200}?pciPath=/sys/devices/(?:[\w:./-]{1,400}/)?(?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b.{0,80}",
-    "pciPath=/sys/devices/",
     flags=re.ASCII,
 )
 """With NCCL_DEBUG_SUBSYS=NET, since 2.19."""
-_SOCKETS = LazyPattern(r"NET/(?P<kind>Socket|FastSocket) ?: Using (?P<interfaces>\[\d{1,3}\].{1,2000})", "Socket")
+_SOCKETS = LazyPattern(r"NET/(?P<kind>Socket|FastSocket) ?: Using (?P<interfaces>\[\d{1,3}\].{1,2000})")
 _INTERFACE = LazyPattern(r"\[\d{1,3}\](?P<name>[\w.@-]{1,32}):")
-_SOCKET_BEFORE_2_4 = LazyPattern(r"NET(?:/Socket)? ?: Using interface (?P<name>[\w.@-]{1,32}):.{1,100}", "interface")
-_NO_HCA = LazyPattern(r"NET/IB ?: No device found\.?", "device")
-_CHOSEN = LazyPattern(
-    r"(?:Using (?:internal N|n)etwork|Assigned NET plugin) (?P<name>[\w .-]{1,40}?)(?: to comm)?",
-    "Using",
-    "Assigned NET plugin",
-)
+_SOCKET_BEFORE_2_4 = LazyPattern(r"NET(?:/Socket)? ?: Using interface (?P<name>[\w.@-]{1,32}):.{1,100}")
+_NO_HCA = LazyPattern(r"NET/IB ?: No device found\.?")
+_CHOSEN = LazyPattern(r"(?:Using (?:internal N|n)etwork|Assigned NET plugin) (?P<name>[\w .-]{1,40}?)(?: to comm)?")
 _GDR = LazyPattern(
     r"(?:NET/(?!Socket)[\w ]{1,40}? ?: ?)?GPU Direct RDMA (?P<state>Enabled|Disabled) for "
-    r"(?:HCA \d{1,3} '(?P<hca>[\w.-]{1,64})'|GPU .{1,60}?/ HCA .{1,60}?\((?P<why>[^()]{1,80})\)).{0,60}",
-    "GPU Direct RDMA",
+    r"(?:HCA \d{1,3} '(?P<hca>[\w.-]{1,64})'|GPU .{1,60}?/ HCA .{1,60}?\((?P<why>[^()]{1,80})\)).{0,60}"
 )
 TOOL = "NCCL"
 _DISABLED = "NCCL_IB_DISABLE"
@@ -223,7 +213,7 @@ class Network:
 
 
 _FAILED = LazyPattern(
-    r"(?:misc/socket\.cc\S{0,12} )?(?:socketPollConnect|socketStartConnect): .{0,80}(?:returned|failed) ", "socket"
+    r"(?:misc/socket\.cc\S{0,12} )?(?:socketPollConnect|socketStartConnect): .{0,80}(?:returned|failed) "
 )
 """Logged as INFO while NCCL tries to connect again."""
 _CHOICES = frozenset((
@@ -232,7 +222,7 @@ _CHOICES = frozenset((
     "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_CROSS_NIC", "NCCL_IB_GID_INDEX", "NCCL_COLLNET_ENABLE",
 ))  # fmt: skip
 """Settings that change what NCCL uses: they explain a slow figure without a fault of the machine."""
-_SETTING = LazyPattern(r"(?P<name>NCCL_[A-Z0-9_]{1,60}) set (?:by environment )?to (?P<value>\S{1,200}?)\.?", "NCCL_")
+_SETTING = LazyPattern(r"(?P<name>NCCL_[A-Z0-9_]{1,60}) set (?:by environment )?to (?P<value>\S{1,200}?)\.?")
 
 
 def read_log(lines: tuple[str, ...]) -> tuple[Imported, ...]:

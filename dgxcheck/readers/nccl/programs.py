@@ -29,25 +29,20 @@ SHOWN = 8
 _RANK = r"(?:PG [^\[\]]{0,80}? )?Rank (?P<rank>\d{1,6})\]"
 _TIMEOUT = LazyPattern(
     rf"\[{_RANK}.{{0,120}}?Watchdog caught collective operation timeout:\s{{0,4}}"
-    r"WorkNCCL\(SeqNum=(?P<number>\d{1,12}), OpType=(?P<operation>\w{1,40})\b.{0,400}",
-    "Watchdog caught",
+    r"WorkNCCL\(SeqNum=(?P<number>\d{1,12}), OpType=(?P<operation>\w{1,40})\b.{0,400}"
 )
-_BEHIND = LazyPattern(
-    rf"\[{_RANK}.{{0,200}}?last completed NCCL work: (?P<number>\d{{1,12}}).{{0,200}}", "last completed NCCL"
-)
-_SILENT = LazyPattern(rf"\[{_RANK}.{{0,120}}?[Hh]eartbeat monitor timed out.{{0,400}}", "monitor")
-_DUMP = LazyPattern(r".{0,120}[Rr]eceived a dump signal .{0,40}from (?:this local )?rank .{0,400}", "signal")
+_BEHIND = LazyPattern(rf"\[{_RANK}.{{0,200}}?last completed NCCL work: (?P<number>\d{{1,12}}).{{0,200}}")
+_SILENT = LazyPattern(rf"\[{_RANK}.{{0,120}}?[Hh]eartbeat monitor timed out.{{0,400}}")
+_DUMP = LazyPattern(r".{0,120}[Rr]eceived a dump signal .{0,40}from (?:this local )?rank .{0,400}")
 _RESULT = LazyPattern(
     r".{0,200}?(?P<kind>nccl(?:UnhandledCuda|System|Internal|InvalidUsage|InvalidArgument|Remote)Error): .{0,200}"
 )
-_LAST = LazyPattern(r"(?:.{0,80}\s)?Last error:\s{0,4}(?P<text>.{0,400})", "Last error:")
-_ERROR = LazyPattern(
-    r".{0,160}(?:DistBackendError|NCCL error in:|NCCL operation .{1,80} failed).{0,400}", "NCCL", "DistBackendError"
-)
+_LAST = LazyPattern(r"(?:.{0,80}\s)?Last error:\s{0,4}(?P<text>.{0,400})")
+_ERROR = LazyPattern(r".{0,160}(?:DistBackendError|NCCL error in:|NCCL operation .{1,80} failed).{0,400}")
 _TEST = LazyPattern(
-    r".{0,120}?: (?:Test )?(?P<kind>NCCL|CUDA) failure \S{1,80}:\d{1,6} '(?P<text>[^']{1,200})'.{0,200}", "failure"
+    r".{0,120}?: (?:Test )?(?P<kind>NCCL|CUDA) failure \S{1,80}:\d{1,6} '(?P<text>[^']{1,200})'.{0,200}"
 )
-_MULTICAST = LazyPattern(r"Failed to bind NVLink SHARP \(NVLS\) Multicast memory of size \d{1,15} ?:.{0,200}", "NVLS")
+_MULTICAST = LazyPattern(r"Failed to bind NVLink SHARP \(NVLS\) Multicast memory of size \d{1,15} ?:.{0,200}")
 """The first line of a message of several, without what NCCL puts before it."""
 _PROGRAMS_CHATTER = LazyPattern(
     r"CUDA error 401 'the operation cannot .{1,60}|This is usually caused by a system or configuration error .{1,90}"
@@ -171,19 +166,14 @@ _SECTION = LazyPattern(r"(?:#\d{1,6}-\d{1,6} \([0-9a-f]{1,16}\) )?(?P<kind>INCOM
 _WHO = LazyPattern(
     r"(?:Process \d{1,10} on node (?P<node>[\w.:%-]{1,80}) managing GPUs? (?P<gpus>[\d ,-]{1,60})"
     r"|Rank (?P<rank>\d{1,7})(?: (?P<state>(?:has|reported) .{1,60}?))? -- (?:GPU (?P<gpu>[\w:, -]{1,40}) managed by"
-    r" process \d{1,10} on node (?P<home>[\w.:%-]{1,80})|\[.{1,80}\]))",
-    " on node ",
-    "Rank ",
+    r" process \d{1,10} on node (?P<home>[\w.:%-]{1,80})|\[.{1,80}\]))"
 )
 _WHAT = LazyPattern(
     r"Missing communicator data from \d{1,7} (?:job process|rank)(?:es|s)?"
     r"|\d{1,7} job process(?:es)? (?:is|are) considered dead .{0,60}"
     r"|(?:Initialization|Asynchronous) errors? on \d{1,7} ranks?"
     r"|Communicator ranks have different (?:\w{1,40} operation counts|status)"
-    r"|Encountered \d{1,7} communication timeouts? .{0,60}",
-    " rank",
-    " job process",
-    "Encountered ",
+    r"|Encountered \d{1,7} communication timeouts? .{0,60}"
 )
 _GROUP = LazyPattern(
     r"\d{1,6}(?: {1,12}\d{1,7}){2} {1,12}[\d-]{1,12}(?: {1,12}[\d-]{1,12}){2} {1,12}[A-Z]{2,12}"

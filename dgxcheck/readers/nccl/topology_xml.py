@@ -30,7 +30,7 @@ _UNKNOWN_IDS = ("0x0000", "0xffff")
 """Providers write these for a virtual machine's switches and cards."""
 _NVIDIA = "0x10de"
 """NCCL runs on no other GPUs; a file for those of another vendor names it."""
-_SPEED = LazyPattern(r"(\d{1,3}(?:\.\d)?) GT/s(?: PCIe)?", " GT/s", flags=re.ASCII)
+_SPEED = LazyPattern(r"(\d{1,3}(?:\.\d)?) GT/s(?: PCIe)?", flags=re.ASCII)
 _SWITCH = "0x0680"
 _NO_BRIDGE: Json = {"missing": "unrecorded", "detail": "PHB or NODE: NCCL's topology file holds no host bridges"}
 _NO_CPU: Json = {"missing": "unrecorded", "detail": "the file does not show the CPU of both"}

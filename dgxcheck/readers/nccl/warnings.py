@@ -28,8 +28,7 @@ from dgxcheck.readers.values import gpu
 
 _INIT = LazyPattern(
     r".{0,120}\brank \d{1,7} nranks \d{1,7} cudaDev (?P<cuda>\d{1,3})(?: nvmlDev (?P<nvml>\d{1,3}))?"
-    r"(?: busId (?P<bus>[0-9a-f]{3,13}))?\b.{0,400}",
-    " cudaDev ",
+    r"(?: busId (?P<bus>[0-9a-f]{3,13}))?\b.{0,400}"
 )
 _SHORTEST_BUS_ID = 3
 """Digits: ``1e0`` is 00:1e.0; what is shorter is NVML's number."""
@@ -133,16 +132,16 @@ _PORT = rf"(?:(?P<hca>{NAME}):(?P<port>\d{{1,3}}) )?"
 _EVENT = rf"NET/IB ?: {_PORT}(?:Got (?:non-fatal )?async event|async fatal event)[^:]{{0,200}}: ?"
 _HCA = (
     Form(LazyPattern(r"NET/IB\w{0,16}(?:/GIN)? ?: ?Got completion.{0,120}?with (?:error|status=)"
-                    rf"\D{{0,40}}(?P<status>\d{{1,3}})(?:.{{1,300}} hca (?P<hca>{NAME}))?", "completion"),
+                    rf"\D{{0,40}}(?P<status>\d{{1,3}})(?:.{{1,300}} hca (?P<hca>{NAME}))?"),
          "ib-completion", "fail", Fault.TRANSFER_FAILED, "", True),
-    Form(LazyPattern(rf"{_EVENT}port error", "async"),
+    Form(LazyPattern(rf"{_EVENT}port error"),
          "ib-port", "warn", Fault.PORT_DOWN, "the link of the port went down", True,
          subject="{hca}/{port}", unnamed=Fault.PORT_EVENT),
-    Form(LazyPattern(rf"{_EVENT}(?:local catastrophic error|device fatal)", "async"),
+    Form(LazyPattern(rf"{_EVENT}(?:local catastrophic error|device fatal)"),
          "ib-fatal", "fail", Fault.HCA_FATAL, "the HCA reported a fatal error", True, subject="{hca}"),
-    Form(LazyPattern(rf"{_EVENT}(?P<event>[\w ]{{1,60}})", "async"),
+    Form(LazyPattern(rf"{_EVENT}(?P<event>[\w ]{{1,60}})"),
          "ib-event", "warn", Fault.TRANSFER_FAILED, "an HCA stopped a transfer: {event}", True, True),
-    Form(LazyPattern(rf"NET/IB ?: Unable to (?P<what>open|query) (?:device|port) (?P<hca>{NAME})", "Unable"),
+    Form(LazyPattern(rf"NET/IB ?: Unable to (?P<what>open|query) (?:device|port) (?P<hca>{NAME})"),
          "ib-open", "fail", Fault.VERBS, "cannot {what} the HCA", True, subject="{hca}"),
     _host(r"NET/IB ?: Unable to query port", "ib-open", "fail", Fault.VERBS, "cannot query a port of an HCA"),
     _host(r"NET/IB ?: (?:Device \d{1,3} marked as failed|Fatal error\. Detected \d)",
@@ -184,9 +183,9 @@ _GPU = (
           Fault.FABRIC_MANAGER_DOWN, "CUDA reports that the NVSwitch fabric is not initialised"),
     _cuda("(?:uncorrectable NVLink error|Invalid access of peer GPU memory over nvlink)", "nvlink", Fault.NVLINK_ERRORS,
           "CUDA reports an error of NVLink"),
-    Form(LazyPattern(r"nvml\w{1,60}(?:\(\))? failed: GPU is lost", "failed: GPU is lost"),
+    Form(LazyPattern(r"nvml\w{1,60}(?:\(\))? failed: GPU is lost"),
          "lost", "fail", Fault.GPU_LOST, "NVML has lost the GPU"),
-    Form(LazyPattern(r"nvml\w{1,60}(?:\(\))? failed: GPU requires (?:a )?reset", "failed: GPU requires"),
+    Form(LazyPattern(r"nvml\w{1,60}(?:\(\))? failed: GPU requires (?:a )?reset"),
          "reset", "fail", Fault.RESET_REQUIRED, "NVML reports that the GPU needs a reset"),
     _host(r"nvml\w{1,60}(?:\(\))? failed: Driver/library version mismatch", "driver", "fail", Fault.DRIVER_MISMATCH,
           "the NVIDIA driver's library and its kernel module do not match"),

@@ -20,7 +20,6 @@ MLXLINK_TOOL = "mlxlink"
 _MLXLINK_COMMAND = LazyPattern(
     rf"(?:.{{0,120}}\W)?mlxlink\s.{{0,200}}?(?:-d|--device)[ =](?P<device>{NAME}|[\w./:-]{{4,80}})"
     r"(?P<more>\s.{0,200})?",
-    "mlxlink",
     flags=re.ASCII,
 )
 _PORT = LazyPattern(r"\s(?:-p|--port)[ =](?P<port>\d{1,2})\b")
@@ -43,7 +42,7 @@ _OF_MODULES = frozenset({16, 20, *range(24, 33), 41, *range(_UNPLUGGED, 2048)})
 """What a cable or module is not fit for, and what the firmware that manages modules reports; others are of the link:
 https://docs.nvidia.com/networking/display/nvidianvosusermanualforinfinibandswitchesv25024014/link+diagnostic+per+port
 """
-_SPEED = LazyPattern(r"IB-(?P<name>[A-Z]DR)", "IB-")
+_SPEED = LazyPattern(r"IB-(?P<name>[A-Z]DR)")
 _LANES = LazyPattern(r"(?P<lanes>\d{1,2})x", flags=re.IGNORECASE)
 _RULE = LazyPattern(r"[-=]{3,80}")
 _RATES = ("Effective Physical BER", "Symbol BER")
@@ -94,8 +93,8 @@ def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-_MODULE_COMMAND = LazyPattern(r"(?:.{0,120}\W)?ethtool (?:-m|--module-info) (?P<name>[A-Za-z][\w.-]{0,31})", "ethtool")
-_MODULE = LazyPattern(r"Identifier\s{1,60}: 0x[0-9a-f]{2} \(.{1,100}\)", "Identifier")
+_MODULE_COMMAND = LazyPattern(r"(?:.{0,120}\W)?ethtool (?:-m|--module-info) (?P<name>[A-Za-z][\w.-]{0,31})")
+_MODULE = LazyPattern(r"Identifier\s{1,60}: 0x[0-9a-f]{2} \(.{1,100}\)")
 _MODULE_ROW = LazyPattern(r"(?P<name>[A-Z][\w /(),.+-]{1,70}?)\s{0,60}: ?(?P<value>.{0,200})")
 
 
@@ -187,7 +186,6 @@ PCI_OF = "stated pci-function"
 _ROW = LazyPattern(
     r"(?P<kind>\S{1,80})\(rev:\w{1,4}\)\s+\S{1,80}\s+(?P<bdf>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
     r"(?:\s+(?P<name>[a-z]\w{1,63}))?(?:\s.*)?",
-    "(rev:",
     flags=re.ASCII,
 )
 _MST_HEAD = LazyPattern(r"(?:MST modules|PCI devices):|-{4,40}|MST PCI(?: configuration)? module (?:is not )?loaded"
@@ -220,13 +218,9 @@ FIRMWARE_TOOL = "flint"
 _FIRMWARE_COMMAND = LazyPattern(
     rf"(?:.{{0,120}}\W)?(?:mst)?flint\s.{{0,80}}?(?:-d|--device)[ =](?P<device>{NAME}|[\w./:-]{{4,80}})\s.{{0,60}}"
     r"\b(?:q|query)\b.{0,60}",
-    "flint",
     flags=re.ASCII,
 )
-_BEGIN = LazyPattern(
-    r"Image type: {1,20}FS\d|Device #\d{1,3}:|Querying Mellanox devices firmware \.{3}",
-    "Image type: ", "Device #", "Querying Mellanox",
-)  # fmt: skip
+_BEGIN = LazyPattern(r"Image type: {1,20}FS\d|Device #\d{1,3}:|Querying Mellanox devices firmware \.{3}")
 _FIRMWARE_MEMBER = LazyPattern(
     r"(?P<name>FW Version|FW|PSID|PCI Device Name|Device Type|Part Number|Description|Versions|PXE|UEFI|Status"
     r"|FW Release Date|Product Version|Rom Info|Base GUID|Base MAC|Orig PSID|Image type|Security Attributes"
@@ -235,10 +229,8 @@ _FIRMWARE_MEMBER = LazyPattern(
 )
 _VERSION = LazyPattern(r"\d{1,3}\.\d{1,4}\.\d{1,5}", flags=re.ASCII)
 _PSID = LazyPattern(r"[A-Z]{2,3}_?[0-9A-Z_]{6,14}", flags=re.ASCII)
-_UNQUERIED = LazyPattern(r"-E- Failed to query (?P<name>\S{4,80}) device, error : (?P<why>\S.{2,120})", "-E- ")
-_CHATTER = LazyPattern(
-    r"-{4,40}|type=\w{2,8}.{0,80}|.{0,30}(?:GUID|Guid|MAC) {1,30}Number.{0,40}"
-)
+_UNQUERIED = LazyPattern(r"-E- Failed to query (?P<name>\S{4,80}) device, error : (?P<why>\S.{2,120})")
+_CHATTER = LazyPattern(r"-{4,40}|type=\w{2,8}.{0,80}|.{0,30}(?:GUID|Guid|MAC) {1,30}Number.{0,40}")
 
 
 class Adapter(Record, kw_only=False):

@@ -17,7 +17,6 @@ LINK_TOOL = "rdma link"
 _LINK_ROW = LazyPattern(
     rf"(?:\d{{1,4}}/\d{{1,3}}: )?(?:link )?({NAME})/(\d{{1,3}}):?"
     r" (.{0,400}\bstate [A-Z_]{2,16} physical_state \w.{0,400})",
-    " physical_state ",
     flags=re.ASCII,
 )
 
@@ -40,7 +39,6 @@ STATISTIC_TOOL = "rdma statistic"
 MOST = 1 << 63
 _STATISTIC_ROW = LazyPattern(
     rf"link (?P<device>{NAME})/(?P<port>\d{{1,3}})(?P<rest>(?: [a-z][a-z0-9_]{{1,60}} \d{{1,20}}){{1,200}})",
-    "link ",
     flags=re.ASCII,
 )
 _STATISTIC_COUNTER = LazyPattern(r"(?P<name>[a-z][a-z0-9_]{1,60}) (?P<count>\d{1,20})(?= |$)", flags=re.ASCII)
@@ -62,9 +60,8 @@ def read_statistic(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 _OF_NIC = LazyPattern(
     r"(?:.{0,120}\W)?ethtool (?:-S|--statistics) (?P<port>[A-Za-z][\w.-]{0,14})(?: .{0,80})?"
-    r"|(?P<name>rx_(?:crc_errors|symbol_err|pcs_symbol_err)_phy|link_down_events_phy): (?P<count>\d{1,19})",
-    "ethtool ", "_phy: ",
-)  # fmt: skip
+    r"|(?P<name>rx_(?:crc_errors|symbol_err|pcs_symbol_err)_phy|link_down_events_phy): (?P<count>\d{1,19})"
+)
 
 
 def _ethtool(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -84,7 +81,6 @@ FILES_TOOL = "files of ports"
 _FILE = LazyPattern(
     rf"(?P<path>{INFINIBAND}/(?P<device>{NAME})/ports/(?P<port>\d{{1,3}})/(?P<name>(?:(?:hw_)?counters/)?\w{{1,60}}))"
     r"(?::|: |=| {1,40})(?P<text>\S.{0,80}?)",
-    f"{INFINIBAND}/",
     flags=re.ASCII,
 )
 
@@ -134,28 +130,26 @@ _DETAILS = frozenset((
 _ERRORS = _DETAILS | frozenset(_FILES.values()) - {"port_xmit_wait"}
 _HEAD = LazyPattern(
     r"#? ?(?:Port (?:extended )?|Port(?:Rcv|Xmit)\w{2,30} )counters: Lid (?P<lid>\d{1,5})"
-    r" port (?P<port>\d{1,3})(?: \(CapMask: .{1,40}\))?",
-    "counters: Lid",
+    r" port (?P<port>\d{1,3})(?: \(CapMask: .{1,40}\))?"
 )
 _MEMBER = LazyPattern(
     r"(?P<name>[A-Z][A-Za-z0-9]{2,40}):\.{1,60}(?P<value>0x[0-9a-fA-F]{1,16}|\d{1,20})", flags=re.ASCII
 )
-_NODE = LazyPattern(r"Errors for (?:0x[0-9a-f]{1,16} )?\"(?P<name>[^\"]{0,100})\"", "Errors")
+_NODE = LazyPattern(r"Errors for (?:0x[0-9a-f]{1,16} )?\"(?P<name>[^\"]{0,100})\"")
 _PORT = LazyPattern(
     r"GUID (?P<guid>0x[0-9a-f]{1,16}) port (?P<port>\d{1,3}|ALL):(?P<counters>(?: {1,4}\[\w{2,40} == \d{1,20}"
     r"(?: \([\d.]{1,12}[kKMGTPE]?\))?\]){1,40})",
-    "GUID 0x",
     flags=re.ASCII,
 )
 _PORT_COUNTERS_COUNTER = LazyPattern(r"\[(?P<name>\w{2,40}) == (?P<value>\d{1,20})")
-_LID = LazyPattern(rf"text (?P<path>{INFINIBAND}/[^/]{{1,64}}/ports/(?P<port>\d{{1,3}}))/lid", "infiniband")
+_LID = LazyPattern(rf"text (?P<path>{INFINIBAND}/[^/]{{1,64}}/ports/(?P<port>\d{{1,3}}))/lid")
 _HEX = LazyPattern(r"0x[0-9a-f]{1,4}", flags=re.ASCII)
 _REST = LazyPattern(
     r"Link info:.{0,300}|##|## (?:Summary|Data Counters|Suppressed).{0,200}|Suppressing: .{1,200}"
     r"|##? .{0,40}(?:nodes? (?:checked|have|had)|ports? (?:checked|have|had)|Thresholds|Suppressed).{0,160}",
     flags=re.ASCII
 )  # fmt: skip
-_NO_NODE = LazyPattern(r"## Summary: [1-9]\d{0,8} nodes checked, 0 bad nodes found", "0 bad nodes found")
+_NO_NODE = LazyPattern(r"## Summary: [1-9]\d{0,8} nodes checked, 0 bad nodes found")
 
 
 def read_port_counters(lines: tuple[str, ...]) -> tuple[Imported, ...]:

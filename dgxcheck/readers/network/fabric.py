@@ -78,9 +78,8 @@ def _take(reports: Reports, link: re.Match[str], node: str) -> None:
 PORT_STATES = "ibportstate"
 _SECTION = LazyPattern(
     r"(?P<peer>Peer )?PortInfo:"
-    r"|(?:# )?Port info: (?:Lid (?P<lid>\d{1,5}) )?(?:DR path .{1,80}|port (?P<port>\d{1,3})).{0,40}",
-    "PortInfo:", "Port info: ",
-)  # fmt: skip
+    r"|(?:# )?Port info: (?:Lid (?P<lid>\d{1,5}) )?(?:DR path .{1,80}|port (?P<port>\d{1,3})).{0,40}"
+)
 _SETTING = LazyPattern(
     r"(?P<name>(?:Phys)?LinkState|LinkDownDefState|(?:Mlnx|MlnxExt)?Link(?:Width|Speed)[A-Za-z]{2,24}|FDR10\w{0,16}|LMC"
     r"|(?:SM)?Lid|Mkey\w{0,16}|ProtectBits|CapMask2?):\.{1,60}(?P<value>.{0,100})",
@@ -125,17 +124,15 @@ def _narrow(reports: Reports, where: str, runs: int, enabled: Sequence[int]) -> 
 SMINFO, IBDIAGNET = "sminfo", "ibdiagnet"
 _MASTER = LazyPattern(
     r"sminfo: sm lid \d{1,5} sm guid 0x[0-9a-f]{1,16}, activity count \d{1,12} priority \d{1,3} state \d"
-    r" SMINFO_(?P<state>[A-Z]{3,12})",
-    "sminfo: sm lid",
+    r" SMINFO_(?P<state>[A-Z]{3,12})"
 )
-_NONE = LazyPattern(r"(?:.{0,40}sminfo: )?iberror: .{0,20}failed: query.{0,40}|sminfo: iberror: .{1,80}", "iberror: ")
+_NONE = LazyPattern(r"(?:.{0,40}sminfo: )?iberror: .{0,20}failed: query.{0,40}|sminfo: iberror: .{1,80}")
 _UNOPENED = LazyPattern(
     r"sminfo: iberror: failed: Failed to open '.{1,40}' port '\d{1,3}'"
-    r"|src/ibnetdisc\.c:\d{1,5}; can't open MAD port \(.{1,60}\)|.{0,60}: iberror: failed: discover failed",
-    "Failed to open '", "can't open MAD port", "discover failed",
+    r"|src/ibnetdisc\.c:\d{1,5}; can't open MAD port \(.{1,60}\)|.{0,60}: iberror: failed: discover failed"
 )
-_TIMEOUT = LazyPattern(r"ibwarn: \[\d{1,10}\] \w{2,40}: .{1,200}", "ibwarn: [")
-_SUBNET_HEAD = LazyPattern(r"(?:-I- )?Stage\s{1,40}Warnings\s{1,12}Errors(?:\s{1,20}Comment)?", "Warnings")
+_TIMEOUT = LazyPattern(r"ibwarn: \[\d{1,10}\] \w{2,40}: .{1,200}")
+_SUBNET_HEAD = LazyPattern(r"(?:-I- )?Stage\s{1,40}Warnings\s{1,12}Errors(?:\s{1,20}Comment)?")
 _STAGE = LazyPattern(
     r"(?:-[IWE]- )?(?P<stage>[A-Z][\w /().-]{2,40}?)\s{2,60}(?P<warnings>\d{1,9})\s{2,14}(?P<errors>\d{1,9})"
     r"(?:\s{1,20}\S.{0,120})?"
@@ -143,7 +140,7 @@ _STAGE = LazyPattern(
 _LINE = LazyPattern(r"-(?P<kind>[EW])- (?P<text>\S.{2,300})")
 _OF_PORT = LazyPattern(r"(?P<name>[a-z][a-z_]{6,40}) {0,40}: (?P<value>0x[0-9a-f]{1,16}.{0,20}|\d{1,20})", ": ")
 """A counter below the port that a warning names (ibutils)."""
-_ENDED = LazyPattern(r" finished with errors", " finished with")
+_ENDED = LazyPattern(r" finished with errors")
 _CHATTER = LazyPattern(
     r"-I- .{1,300}|-{10,120}|Summary|Performance Monitor counter {1,20}: Value|[A-Z][\w /()-]{2,40}"
     r"|Loading IBDIAGNET from: .{0,120}"
@@ -234,21 +231,20 @@ _PORTS = r"(?:CA|SW|RT) {1,6}\d{1,5} {1,4}\d{1,3} 0x[0-9a-f]{16} .{0,300}"
 _KNOWN_FORMS: Sequence[Form] = (
     Form("ofed_info", LazyPattern(r"(?:MLNX_OFED_LINUX|MLNX_EN|DOCA-OFED|OFED-internal|doca-ofed)-[\d.rcGA-]{3,40}:?"
                                   r"|OFED-internal-[\w.-]{3,40}:?"), _NEVER),
-    Form("show_gids", LazyPattern(r"DEV\s+PORT\s+INDEX\s+GID\s+(?:IPv4\s+)?VER\s+DEV", "INDEX"), _GID),
-    Form("mlxconfig", LazyPattern(r"Device #\d{1,3}:|Device type: {1,12}(?:ConnectX|BlueField|Connect-IB).{0,30}",
-         "Device"),
+    Form("show_gids", LazyPattern(r"DEV\s+PORT\s+INDEX\s+GID\s+(?:IPv4\s+)?VER\s+DEV"), _GID),
+    Form("mlxconfig", LazyPattern(r"Device #\d{1,3}:|Device type: {1,12}(?:ConnectX|BlueField|Connect-IB).{0,30}"),
           LazyPattern(r"-{4,40}|(?:Name|Description|Device|Device type|PCI device|Configurations): {0,60}.{0,200}"
                      r"|[A-Z][A-Z0-9_]{3,60} {1,60}\S.{0,200}|The '\*' shows parameters .{0,100}"), False),
-    Form("ethtool", LazyPattern(r"Settings for [\w.-]{1,15}:|NIC statistics:", "Settings for ", "NIC statistics:"),
+    Form("ethtool", LazyPattern(r"Settings for [\w.-]{1,15}:|NIC statistics:"),
          LazyPattern(r"[A-Za-z][\w ./-]{1,60}: {0,20}\S.{0,200}|drv probe link"
                      r"|\d{2,6}base\S{1,40}(?: {1,4}\d{2,6}base\S{1,40}){0,11}"),
          instead="ibstat"),
-    Form("lshca", LazyPattern(r"Dev {1,10}\| {0,4}Desc {1,60}\|.{1,300}", "Desc"),
+    Form("lshca", LazyPattern(r"Dev {1,10}\| {0,4}Desc {1,60}\|.{1,300}"),
          LazyPattern(r"-{20,300}|(?:#\d{1,3} |PCI_addr |[0-9a-f]{4}:[0-9a-f]{2}:).{0,20}\|.{1,300}"), False,
          instead="ibstat"),
-    Form("ibnetdiscover -p", LazyPattern(_PORTS, " 0x"), LazyPattern(_PORTS, " 0x")),
+    Form("ibnetdiscover -p", LazyPattern(_PORTS), LazyPattern(_PORTS)),
     Form("ibnetdiscover", LazyPattern(r"# (?:Topology file: generated on|.{0,40}\(ibnetdiscover output\)).{0,60}"
-                                      r"|vendid=0x[0-9a-f]{1,8}", "ibnetdiscover", "# Topology file:", "vendid=0x"),
+                                      r"|vendid=0x[0-9a-f]{1,8}"),
           LazyPattern(r"#.{0,200}"
                      r"|(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid|nodeguid)=0x[0-9a-f]{1,16}.{0,80}"
                      r"|(?:Switch|Ca|Rt)\s+\d{1,4} \".{1,60}\".{0,200}|\[\d{1,4}\](?:\([0-9a-f]{1,16}\))?\s*\".{0,300}"
@@ -265,18 +261,13 @@ CARRIER_TOOL = "network log"
 _NAME = r"(?P<name>ib[a-z0-9_]{1,14})"
 _WHO = r"(?:.{0,120} )?"
 _CARRIER_FORMS = (
+    LazyPattern(rf"{_WHO}systemd-networkd\[\d{{1,9}}\]: {_NAME}: (?P<what>[Ll]ost|[Gg]ained) carrier"),
     LazyPattern(
-        rf"{_WHO}systemd-networkd\[\d{{1,9}}\]: {_NAME}: (?P<what>[Ll]ost|[Gg]ained) carrier", "systemd-networkd"
+        rf"{_WHO}NetworkManager\[\d{{1,9}}\]: .{{0,80}}\({_NAME}\): (?P<what>carrier: link \w{{1,20}}).{{0,80}}"
     ),
-    LazyPattern(
-        rf"{_WHO}NetworkManager\[\d{{1,9}}\]: .{{0,80}}\({_NAME}\): (?P<what>carrier: link \w{{1,20}}).{{0,80}}",
-        "NetworkManager",
-    ),
-    LazyPattern(
-        rf"{_WHO}mlx5_core \S{{12,16}} (?P<name>[a-z][\w.]{{1,14}}): (?P<what>Link (?:up|down))", "mlx5_core "
-    ),
+    LazyPattern(rf"{_WHO}mlx5_core \S{{12,16}} (?P<name>[a-z][\w.]{{1,14}}): (?P<what>Link (?:up|down))"),
 )
-_OTHERS = LazyPattern(r"(?:.{0,120} )?systemd(?:-networkd)?\[\d{1,9}\]: .{1,300}", "systemd")
+_OTHERS = LazyPattern(r"(?:.{0,120} )?systemd(?:-networkd)?\[\d{1,9}\]: .{1,300}")
 """What else systemd logs between."""
 _FLAPS = 2
 

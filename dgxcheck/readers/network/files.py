@@ -62,7 +62,7 @@ def rate(lanes: int, gbit_per_lane: float) -> str | None:
     return None if name is None else f"{lanes * gbit_per_lane:g} Gb/sec ({lanes}X {name})"
 
 
-_RATE = LazyPattern(r"[0-9.]{1,8} Gb/sec \(\d{1,3}X(?: [A-Z0-9]{1,8})?\)", " Gb/sec (", flags=re.ASCII)
+_RATE = LazyPattern(r"[0-9.]{1,8} Gb/sec \(\d{1,3}X(?: [A-Z0-9]{1,8})?\)", flags=re.ASCII)
 _WORDED: Mapping[str, Callable[[str], str | None]] = {
     "state": state, "phys_state": physical, "lid": lid, "sm_lid": lid, "node_guid": guid, "sys_image_guid": guid,
     "rate": lambda words: words if _RATE.fullmatch(words) else None,

@@ -30,11 +30,10 @@ from dgxcheck.readers.network.files import (
 from dgxcheck.readers.values import bare, bounded, integer, numbered, squeezed
 
 IBSTAT_TOOL = "ibstat"
-_IBSTAT_DEVICE = LazyPattern(rf"CA '({NAME})'", "CA '", flags=re.ASCII)
-_IBSTAT_PORT = LazyPattern(r"Port (\d{1,3}):", "Port ", flags=re.ASCII)
+_IBSTAT_DEVICE = LazyPattern(rf"CA '({NAME})'", flags=re.ASCII)
+_IBSTAT_PORT = LazyPattern(r"Port (\d{1,3}):", flags=re.ASCII)
 _GONE = LazyPattern(
     rf"ibpanic: \[\d{{1,10}}\] \w{{1,40}}: (?P<what>.{{1,80}}'(?P<device>{NAME})'.{{1,120}})",
-    "ibpanic: [",
     flags=re.ASCII,
 )
 """A device that is still listed, but whose files cannot be read because its driver released it."""
@@ -122,15 +121,15 @@ def read_ibstatus(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 IBV_DEVINFO_TOOL = "ibv_devinfo"
 LIST = "ibv_devices"
-_IBV_DEVINFO_DEVICE = LazyPattern(rf"hca_id:\s+({NAME})", "hca_id:", flags=re.ASCII)
-_IBV_DEVINFO_PORT = LazyPattern(r"port:\s+(\d{1,3})", "port:", flags=re.ASCII)
+_IBV_DEVINFO_DEVICE = LazyPattern(rf"hca_id:\s+({NAME})", flags=re.ASCII)
+_IBV_DEVINFO_PORT = LazyPattern(r"port:\s+(\d{1,3})", flags=re.ASCII)
 _MEMBER = LazyPattern(r"([A-Za-z][\w-]{1,40}(?:\[\s{0,3}\d{1,4}\])?):\s*(\S.{0,300})?", flags=re.ASCII)
 _FLAG = LazyPattern(r"\w[\w -]{2,60}(?::\s{0,40}\w{0,20})?|\d{1,20}(?:ns|us|ms|kHZ|KHz)?", flags=re.ASCII)
 """What ``-v`` prints below a member: capabilities, with names of several words
 (https://github.com/linux-rdma/rdma-core/blob/master/libibverbs/examples/devinfo.c)."""
 _GUID = LazyPattern(r"[0-9a-f]{16}", flags=re.IGNORECASE)
 _WIDTH = LazyPattern(r"(\d{1,2})X \(\d{1,3}\)", flags=re.ASCII)
-_SPEED = LazyPattern(r"(\d{1,3}\.\d) Gbps \(\d{1,4}\)", " Gbps (", flags=re.ASCII)
+_SPEED = LazyPattern(r"(\d{1,3}\.\d) Gbps \(\d{1,4}\)", flags=re.ASCII)
 _LAYERS = {"infiniband": "InfiniBand", "ethernet": "Ethernet"}
 _IBV_DEVINFO_HEAD = ["device", "node", "GUID"]
 
@@ -144,16 +143,14 @@ def read_ibv_devinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 LIBIBVERBS = "libibverbs"
 _WARNING = LazyPattern(
     r"libibverbs: Warning: (?:no userspace device-specific driver found for|couldn't load driver"
-    r"|couldn't open config directory) .{1,200}",
-    "libibverbs: Warning: ",
+    r"|couldn't open config directory) .{1,200}"
 )
 """Of one provider: the other adapters may have theirs."""
 _NO_DEVICES: tuple[tuple[LazyPattern, str], ...] = (
-    (LazyPattern(r"Failed to get IB devices list: Function not implemented", "Failed to get IB devices list"),
+    (LazyPattern(r"Failed to get IB devices list: Function not implemented"),
      "the kernel offers no verbs devices: the module ib_uverbs is not loaded, or no adapter has its driver"),
     (LazyPattern(r"No IB devices found|Unable to find the Infiniband/RoCE device|0 HCAs found:"
-                 r"|Fatal error:  (?:No devices|device '\*': sys files not found \(\S{1,80}\))",
-                 "No IB devices found", "Unable to find the Infini", "0 HCAs found", "Fatal error:  "),
+                 r"|Fatal error:  (?:No devices|device '\*': sys files not found \(\S{1,80}\))"),
      "the program found no RDMA device that it could use"),
 )
 """libibverbs and its examples, perftest, and ibstatus of infiniband-diags
@@ -261,7 +258,6 @@ _ROW = LazyPattern(
     rf"(?:[0-9a-f:.]{{7,16}} )?(?P<device>{NAME}) (?:\(.{{1,120}}\) )?(?:\S.{{0,120}} fw \S{{1,40}} )?port"
     r" (?P<port>\d{1,3}) (?:\((?P<state>\S{1,10}?) ?\) )?==> (?P<name>[\w.-]{1,32}) \((?P<interface>Up"
     r"|Down)\)(?: #.{0,200})?",
-    " ==> ",
     flags=re.ASCII,
 )
 

@@ -16,23 +16,19 @@ from dgxcheck.readers.values import numbered
 TOOL = "UCX"
 _UCX = LazyPattern(
     r"(?:.{0,80} )?\[\d{1,12}\.\d{1,9}\] {1,4}\[[^\]]{1,120}\] {1,20}\w{1,60}\.(?:c|cc|h|inl):\d{1,6} {1,4}UCX"
-    r" {1,4}(?P<level>[A-Z]{2,6}) {1,4}(?P<text>\S.{0,400})",
-    "UCX ",
+    r" {1,4}(?P<level>[A-Z]{2,6}) {1,4}(?P<text>\S.{0,400})"
 )
 _ENDED = LazyPattern(
-    rf".{{4,60}} on (?P<device>{NAME}):(?P<port>\d{{1,3}})/\w{{1,12}} \(synd 0x(?P<code>[0-9a-f]{{1,2}}) .*", "(synd 0x"
+    rf".{{4,60}} on (?P<device>{NAME}):(?P<port>\d{{1,3}})/\w{{1,12}} \(synd 0x(?P<code>[0-9a-f]{{1,2}}) .*"
 )
-_UNREACHED = LazyPattern(rf"ibv_create_ah\(.* on (?P<device>{NAME}) failed: (?P<why>.{{1,60}})", "ibv_create_ah(")
+_UNREACHED = LazyPattern(rf"ibv_create_ah\(.* on (?P<device>{NAME}) failed: (?P<why>.{{1,60}})")
 _UNLOCKED = LazyPattern(
     r"(?P<call>ibv_\w{2,30})\(.{0,200}failed: Cannot allocate memory ?[.:] Please set max locked memory"
-    r" \(ulimit -l\).*",
-    "(ulimit -l)",
+    r" \(ulimit -l\).*"
 )
 """UCX adds that to ENOMEM where the limit of its process is not unlimited."""
-_LIMIT = LazyPattern(
-    r"(?:.{0,80} )?libibverbs: Warning: (?P<text>RLIMIT_MEMLOCK is \d{1,20} bytes)\.", "RLIMIT_MEMLOCK is"
-)
-_GOES_ON = LazyPattern(r"(?:.{0,80} )?This will severely limit memory registrations\.", "severely limit memory")
+_LIMIT = LazyPattern(r"(?:.{0,80} )?libibverbs: Warning: (?P<text>RLIMIT_MEMLOCK is \d{1,20} bytes)\.")
+_GOES_ON = LazyPattern(r"(?:.{0,80} )?This will severely limit memory registrations\.")
 _SYNDROMES = {0x10: 7, 0x11: 8, 0x12: 9, 0x13: 10, 0x14: 11, 0x15: 12, 0x16: 13}
 """Of mlx5, as statuses of verbs; smaller ones are the same."""
 
@@ -65,14 +61,11 @@ def read_ucx(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 _LIBFABRIC = LazyPattern(
     r"(?:.{0,200}[ >\]])?libfabric:\d{1,10}:(?:\d{1,12}:(?:\w{0,30}:)?)?[\w;]{1,30}:\w{1,20}:\w{1,80}\(\):\d{1,6}"
-    r"<(?P<level>\w{4,8})> ?(?P<text>.{0,800})",
-    "libfabric:",
+    r"<(?P<level>\w{4,8})> ?(?P<text>.{0,800})"
 )
 _OF_EFA = tuple((LazyPattern(words), ended) for words, ended in EFA_ENDINGS)
-_REFUSED = LazyPattern(
-    r"(?P<what>Unable to register (?:MR|efa_\w{0,6}mr).{0,60}?): (?P<why>[A-Z][\w ]{4,60})", "to register "
-)
-_ENDS = LazyPattern(r"err: \d{1,6}, message: |Encountered error during CQ polling", "message: ", "CQ polling")
+_REFUSED = LazyPattern(r"(?P<what>Unable to register (?:MR|efa_\w{0,6}mr).{0,60}?): (?P<why>[A-Z][\w ]{4,60})")
+_ENDS = LazyPattern(r"err: \d{1,6}, message: |Encountered error during CQ polling")
 
 
 def read_libfabric(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -96,7 +89,7 @@ def read_libfabric(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 RSHIM_TOOL = "rshim"
-_RSHIM_HEAD = LazyPattern(r"DISPLAY_LEVEL {1,20}\d \(0:basic.{0,60}", "DISPLAY_LEVEL")
+_RSHIM_HEAD = LazyPattern(r"DISPLAY_LEVEL {1,20}\d \(0:basic.{0,60}")
 _RSHIM_MEMBER = LazyPattern(r"(?P<name>[A-Z][A-Z0-9_]{3,30}) {1,24}(?P<value>\S.{0,120})|-{20,80}|Log Messages")
 _LOGGED = LazyPattern(r"(?P<level>INFO|WARN|ERR|ASSERT|PANIC)\[(?P<stage>[\w .-]{1,20})\]: ?(?P<text>.{1,300})")
 _BAD = ("ERR", "ASSERT", "PANIC")
@@ -126,13 +119,12 @@ def read_rshim(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 OPENSM = "opensm"
 _OF_OPENSM = LazyPattern(
-    r"(?:.{0,120} )?(?:[Oo]pen(?:SM|sm)\[\d{1,9}\]:|\d{6} \[[0-9A-F]{4,16}\] 0x[0-9a-f]{2} ->) (?P<text>.{1,1000})",
-    "SM[", "sm[", "] 0x",
-)  # fmt: skip
+    r"(?:.{0,120} )?(?:[Oo]pen(?:SM|sm)\[\d{1,9}\]:|\d{6} \[[0-9A-F]{4,16}\] 0x[0-9a-f]{2} ->) (?P<text>.{1,1000})"
+)
 _TRAP = LazyPattern(
     r".{0,60}num:(?P<number>\d{1,3}) \((?P<what>[^()]{4,80})\).{0,60} from LID:(?P<lid>\d{1,5}) Port (?P<port>\d{1,3})"
-    r".{0,80}", "num:",
-)  # fmt: skip
+    r".{0,80}"
+)
 _STATES = ("SUBNET UP", "Errors during initialization", "SM port is down")
 _LINK_TRAPS = ("129", "130", "131")
 """Link integrity, buffer overruns, flow control: ports with errors (osm_helper.c, generic traps of a subnet)."""

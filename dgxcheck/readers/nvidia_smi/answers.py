@@ -65,8 +65,8 @@ ERRORS: Mapping[str, dict[str, Json]] = {
 }  # fmt: skip
 
 
-_LICENCE = LazyPattern("(?:vgpu software|grid) licensed product/license status", "licensed product")
-_VIRTUAL = LazyPattern("(?:gpu virtualization mode/)?virtualization mode", "virtualization mode")
+_LICENCE = LazyPattern("(?:vgpu software|grid) licensed product/license status")
+_VIRTUAL = LazyPattern("(?:gpu virtualization mode/)?virtualization mode")
 
 
 class GpuDump(Record, kw_only=False):

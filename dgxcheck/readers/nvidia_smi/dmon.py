@@ -12,9 +12,9 @@ from dgxcheck.readers.values import gpu, number, numbered
 
 DMON_TOOL = "nvidia-smi dmon"
 _DMON_HEAD = LazyPattern(
-    r"# {0,4}(?:Date +)?(?:Time +)?gpu {1,12}(?P<columns>[a-z0-9]{1,12}(?: {1,12}[a-z0-9]{1,12}){0,31})", "gpu "
+    r"# {0,4}(?:Date +)?(?:Time +)?gpu {1,12}(?P<columns>[a-z0-9]{1,12}(?: {1,12}[a-z0-9]{1,12}){0,31})"
 )
-_UNITS = LazyPattern(r"# {0,4}(?:YYYYMMDD +)?(?:HH:MM:SS +)?Idx {1,12}[\w%#/ -]{1,200}", "Idx ")
+_UNITS = LazyPattern(r"# {0,4}(?:YYYYMMDD +)?(?:HH:MM:SS +)?Idx {1,12}[\w%#/ -]{1,200}")
 _ROW = LazyPattern(r"(?:\d{8} {1,8})?(?:\d\d:\d\d:\d\d {1,8})?(?P<gpu>\d{1,3})(?P<cells>(?: {1,16}[\d.-]{1,12}){1,32})")
 _FIELDS: Mapping[str, str] = {
     "pwr": "power readings/power draw", "temp": "temperature/gpu current temp",

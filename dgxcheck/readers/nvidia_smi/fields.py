@@ -131,10 +131,10 @@ LISTS = tuple(
                                            "(?:remapping failure occurred|remapped row failure)")),
     )
 )  # fmt: skip
-SRAM = {"bThresholdExceeded": LazyPattern("ecc errors/aggregate/sram threshold exceeded", "aggregate")}
+SRAM = {"bThresholdExceeded": LazyPattern("ecc errors/aggregate/sram threshold exceeded")}
 _SOURCES = "ecc errors/aggregate uncorrectable sram sources/sram"
 SRAM_SOURCES = {
-    name: LazyPattern(pattern, "sram")
+    name: LazyPattern(pattern)
     for name, pattern in (
         ("aggregateUncParity", "ecc errors/aggregate/sram uncorrectable parity"),
         ("aggregateUncSecDed", "ecc errors/aggregate/sram uncorrectable sec-?ded"),
@@ -143,10 +143,10 @@ SRAM_SOURCES = {
         ("aggregateUncBucketOther", f"{_SOURCES} other"),
     )
 }  # fmt: skip
-C2C = {"isC2cEnabled": LazyPattern("(?:gpu )?c2c mode", "c2c")}
+C2C = {"isC2cEnabled": LazyPattern("(?:gpu )?c2c mode")}
 PLATFORM = {
-    "slotNumber": LazyPattern("platform ?info/slot number", "platform"),
-    "trayIndex": LazyPattern("platform ?info/tray index", "platform"),
+    "slotNumber": LazyPattern("platform ?info/slot number"),
+    "trayIndex": LazyPattern("platform ?info/tray index"),
 }
 HISTOGRAM = {
     name: LazyPattern(
@@ -156,8 +156,8 @@ HISTOGRAM = {
 }
 """Members of ``nvmlEccSramErrorStatus_t`` and ``nvmlRowRemapperHistogramValues_t``."""
 RETIRED = (
-    (0, LazyPattern("retired pages/(?:single bit ecc|multiple single bit retirement/retired count)", "retired")),
-    (1, LazyPattern("retired pages/(?:double bit ecc|double bit retirement/retired count)", "retired pages/double")),
+    (0, LazyPattern("retired pages/(?:single bit ecc|multiple single bit retirement/retired count)")),
+    (1, LazyPattern("retired pages/(?:double bit ecc|double bit retirement/retired count)")),
 )
 _GROUPS = "clocks (?:throttle|event) reasons"
 THROTTLE = tuple(

@@ -16,14 +16,10 @@ from dgxcheck.readers.values import gpu, integer, numbered
 
 TOOL = "nvidia-smi -L"
 _LIST_GPU = LazyPattern(
-    r"GPU {1,3}(\d{1,3}): {0,3}([^()]{1,80}?)(?: {0,3}\(UUID: {0,2}(GPU-[0-9A-Za-z.-]{1,60}|[^)]{1,80})\))?",
-    "(UUID:",
-    "GPU ",
+    r"GPU {1,3}(\d{1,3}): {0,3}([^()]{1,80}?)(?: {0,3}\(UUID: {0,2}(GPU-[0-9A-Za-z.-]{1,60}|[^)]{1,80})\))?"
 )
 _UUID = LazyPattern(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", flags=re.IGNORECASE)
-_LIST_MIG = LazyPattern(
-    r"MIG \d{1,2}[cg][\w.+]{1,24} {1,12}Device {1,4}\d{1,3}: {0,3}\(UUID: MIG-[^)]{1,120}\)", "(UUID: MIG-"
-)
+_LIST_MIG = LazyPattern(r"MIG \d{1,2}[cg][\w.+]{1,24} {1,12}Device {1,4}\d{1,3}: {0,3}\(UUID: MIG-[^)]{1,120}\)")
 
 
 def read_list(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -55,7 +51,7 @@ def _is_name(text: str, listed: bool) -> bool:
     return listed or text.startswith(("NVIDIA ", "Tesla ", "GeForce ", "Quadro ", "TITAN ", "GRID "))
 
 
-_NVLINK_GPU = LazyPattern(r"GPU {1,3}(\d{1,3}): {0,3}[^:]{1,80}(?:\(UUID:.{1,80})?", "GPU ", flags=re.ASCII)
+_NVLINK_GPU = LazyPattern(r"GPU {1,3}(\d{1,3}): {0,3}[^:]{1,80}(?:\(UUID:.{1,80})?", flags=re.ASCII)
 _STATE = LazyPattern(
     r"(?:NVML: Unable to retrieve NVLink information for )?Link (\d{1,2})(?:: | - )(\d{1,4}(?:\.\d{1,6})? ?GB/s"
     r"|<?inactive>?)",
@@ -79,7 +75,7 @@ _CAPABILITY = LazyPattern(
 )
 _OF_ALL = (("none", _NONE), ("all inactive", _DOWN), ("MIG", _NVLINK_MIG))
 _LINK = LazyPattern(r"Link (\d{1,2})[:,] ", flags=re.IGNORECASE | re.ASCII)
-_COMMAND = LazyPattern(r"nvidia-smi\s+nvlink\b.*", "nvidia-smi")
+_COMMAND = LazyPattern(r"nvidia-smi\s+nvlink\b.*")
 
 
 class _Gpu:
@@ -148,10 +144,10 @@ def read_nvlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 KIND = "nvlink-errors"
-_COUNT = LazyPattern(r"Link (\d{1,2}): (Replay|Recovery|CRC) Errors: (\d{1,20})", "Errors", flags=re.ASCII)
+_COUNT = LazyPattern(r"Link (\d{1,2}): (Replay|Recovery|CRC) Errors: (\d{1,20})", flags=re.ASCII)
 _COUNTERS = {"Replay": 0, "Recovery": 1, "CRC": 2}
 """``nvmlNvLinkErrorCounter_t``: DL_REPLAY, DL_RECOVERY, DL_CRC_FLIT."""
-_COUNT_5 = LazyPattern(r"Link (\d{1,2}): ([A-Z][\w -]{3,40}): (\d{1,20}|\d{1,2}e-\d{1,3})", "Link ", flags=re.ASCII)
+_COUNT_5 = LazyPattern(r"Link (\d{1,2}): ([A-Z][\w -]{3,40}): (\d{1,20}|\d{1,2}e-\d{1,3})", flags=re.ASCII)
 _NAMES_5 = {
     "Malformed packet Errors": "malformed", "Buffer overrun Errors": "overrun", "Rx Errors": "receive",
     "Rx remote Errors": "receive_remote", "Rx General Errors": "receive_general",

@@ -20,12 +20,12 @@ from dgxcheck.readers.values import bounded
 TEXT_TOOL = "nvidia-smi -q"
 FEWEST = 3
 """Answers that a piece without a GPU's line must hold to be taken for part of a dump."""
-_TEXT_HEAD = LazyPattern(r"=+NVSMI LOG=+", "NVSMI LOG=")
-_GPU = LazyPattern(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])", "GPU ")
+_TEXT_HEAD = LazyPattern(r"=+NVSMI LOG=+")
+_GPU = LazyPattern(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])")
 _GROUP = LazyPattern(r"[a-z][a-z0-9 .&-]{1,60}")
 _TEXT_SYSTEM = ("timestamp", "driver version", "cuda version", "kmd version", "cuda umd version", "attached gpus")
 _WHOLE = LazyPattern(r"[\d.]+ (?:MHz|MiB|C|W|%|KB/s)|N/A|None|Disabled|Enabled")
-_COMMAND = LazyPattern(r"(?:^|[\s/])nvidia-smi\s(?:.{0,80}\s)?(?:-q|-a|--query)(?:\s|$)", "nvidia-smi")
+_COMMAND = LazyPattern(r"(?:^|[\s/])nvidia-smi\s(?:.{0,80}\s)?(?:-q|-a|--query)(?:\s|$)")
 _ASKED = LazyPattern(r"\s(?:-i|--id)[ =](\d{1,2})(?:\s|$)")
 _NOTE = LazyPattern(r" {1,80}# \S.*$")
 """What people write behind a line that they explain."""
@@ -223,7 +223,7 @@ def _split(text: str) -> tuple[str, str, str]:
 XML_TOOL = "nvidia-smi -q -x"
 XML_DEEPEST = 8
 _XML_PART = LazyPattern(r"<(?P<end>/?)(?P<tag>[A-Za-z_][\w.-]*)(?![\w.-])(?P<more>[^<>]*)>|(?P<text>[^<>]+)")
-_DECLARED = LazyPattern(r"<\?xml [^<>]*\?>|<!DOCTYPE [^<>]*>", "<!DOCTYPE ", "<?xml ")
+_DECLARED = LazyPattern(r"<\?xml [^<>]*\?>|<!DOCTYPE [^<>]*>")
 _ID = LazyPattern(r"""\bid\s*=\s*["']([^"']+)["']""")
 _ENTITIES = {"lt": "<", "gt": ">", "quot": '"', "apos": "'", "amp": "&"}
 _ENTITY = LazyPattern(r"&(lt|gt|quot|apos|amp);")
@@ -299,8 +299,8 @@ _JSON_PART = LazyPattern(
     r"""(?P<key>["']?@?[A-Za-z_]\w*["']?)\s*:\s*|(?P<open>[{\[])|(?P<close>[}\]])"""
     r"""|"(?P<double>[^"\\]*)"|'(?P<single>[^'\\]*)'|(?P<skip>[\s,;]+)"""
 )
-_BEGIN = LazyPattern(r"""nvidia_smi_log|driver_version["']?\s*:""", "driver_version", "nvidia_smi_log")
-_JSON_HEAD = LazyPattern(r"(?:const|let|var)\s+\w+\s*=\s*", "const", "let", "var")
+_BEGIN = LazyPattern(r"""nvidia_smi_log|driver_version["']?\s*:""")
+_JSON_HEAD = LazyPattern(r"(?:const|let|var)\s+\w+\s*=\s*")
 _JSON_SYSTEM = {"driver_version": "driver version", "cuda_version": "cuda version"}
 
 

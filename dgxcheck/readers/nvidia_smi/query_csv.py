@@ -51,13 +51,13 @@ _SAME = {
     "clocks_throttle_reasons.active": "clocks event reasons mask",
     "clocks_event_reasons.active": "clocks event reasons mask",
 }  # fmt: skip
-_ECC = LazyPattern(r"ecc\.errors\.(un)?corrected\.(volatile|aggregate)\.total", "corrected")
+_ECC = LazyPattern(r"ecc\.errors\.(un)?corrected\.(volatile|aggregate)\.total")
 _CLOCKS = LazyPattern(
-    r"clocks\.(?:(current|max|applications|default_applications)\.)?(graphics|gr|sm|memory|mem|video)", "clocks"
+    r"clocks\.(?:(current|max|applications|default_applications)\.)?(graphics|gr|sm|memory|mem|video)"
 )
-_REASONS = LazyPattern(r"clocks_(?:throttle|event)_reasons\.(\w+)", "clocks_event_reasons", "clocks_throttle_reasons")
-_HISTOGRAM = LazyPattern(r"remapped_rows\.histogram\.(max|high|partial|low|none)", "remapped_rows")
-_FABRIC = LazyPattern(r"fabric\.((?:health\.)?\w+)", "fabric.")
+_REASONS = LazyPattern(r"clocks_(?:throttle|event)_reasons\.(\w+)")
+_HISTOGRAM = LazyPattern(r"remapped_rows\.histogram\.(max|high|partial|low|none)")
+_FABRIC = LazyPattern(r"fabric\.((?:health\.)?\w+)")
 BUS_ID = ("pci.bus_id", "gpu_bus_id")
 UNUSED = LazyPattern(
     r"timestamp|count|index|driver_version|cuda_version|hostname|compute_cap|minor_number|accounting\.\w+|utilization\.\w+"
@@ -101,9 +101,7 @@ CSV_TOOL = "nvidia-smi --query-gpu"
 LONGEST = 16_384
 """Characters of a line; all 190 columns of R590 have 5,000."""
 _UNIT = LazyPattern(r" {0,2}\[[^\]]{1,12}\]$")
-_CSV_COMMAND = LazyPattern(
-    r"--query-(?:gpu|remapped-rows)[= ]['\"]?([\w.,]{1,8000})", "query-remapped-rows", "--query-gpu"
-)
+_CSV_COMMAND = LazyPattern(r"--query-(?:gpu|remapped-rows)[= ]['\"]?([\w.,]{1,8000})")
 _SEPARATORS = (LazyPattern(r" ?, ?|\t"), LazyPattern(r", "), LazyPattern(r" ?; ?"))
 """That of nvidia-smi, and those of tables with decimal commas."""
 _DECIMAL_COMMA = LazyPattern(r"(-?\d{1,9}),(\d{1,6}(?: [A-Za-z%]{1,6})?)")
@@ -233,9 +231,7 @@ def _rank(row: Mapping[str, str]) -> tuple[bool, float]:
 PAGES_TOOL = "nvidia-smi --query-retired-pages"
 _NAMES = r"gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|timestamp|(?:retired_pages\.)?(?:address|cause|timestamp)"
 _HEAD = LazyPattern(rf"(?:(?:{_NAMES})(?:, ?|$)){{2,8}}")
-_PAGES_COMMAND = LazyPattern(
-    rf"--query-retired-pages[= ]['\"]?(?P<names>(?:(?:{_NAMES}),?){{1,8}})", "query-retired-pages"
-)
+_PAGES_COMMAND = LazyPattern(rf"--query-retired-pages[= ]['\"]?(?P<names>(?:(?:{_NAMES}),?){{1,8}})")
 _SEPARATOR = LazyPattern(r", ?")
 _ADDRESS = LazyPattern(r"0x[0-9a-f]{1,16}", flags=re.IGNORECASE)
 _CAUSES = (("single", 0), ("double", 1))

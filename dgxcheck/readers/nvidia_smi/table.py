@@ -26,7 +26,7 @@ from dgxcheck.readers.values import bounded, gpu
 
 FAILURE_TOOL = "nvidia-smi"
 _BEGIN = "Failed to initialize"
-_INIT = tuple((LazyPattern(words, literal), gap, code) for words, literal, gap, code in (
+_INIT = tuple((LazyPattern(words), gap, code) for words, literal, gap, code in (
     (r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver\b.*", "NVIDIA-SMI has failed",
      "absent", 9),
     (r"NVIDIA-SMI couldn't find libnvidia-ml\.so\b.*", "libnvidia-ml", "absent", 12),
@@ -38,9 +38,8 @@ _INIT = tuple((LazyPattern(words, literal), gap, code) for words, literal, gap, 
 ))  # fmt: skip
 """Words, gap and nvmlReturn_t."""
 _MORE = LazyPattern(r"Please also try adding directory that contains libnvidia-ml\.so to your system PATH\.?"
-                   r"|NVML library version: (?P<library>[\d.]{1,20})",
-                   "libnvidia-ml", "NVML library version:")  # fmt: skip
-_NO_GPU = LazyPattern(r"No devices were found\.?", "No devices were found")
+                   r"|NVML library version: (?P<library>[\d.]{1,20})")  # fmt: skip
+_NO_GPU = LazyPattern(r"No devices were found\.?")
 _HANDLE = LazyPattern(
     r"Unable to (?:determine|detect) the device handle for GPU ?(?:\d{1,3}: )?"
     r"(?P<bdf>[0-9a-f]{1,8}:[0-9a-f]{1,4}:[0-9a-f]{1,4}(?:\.\d)?)\"?: (?P<why>\S.{0,200}?)[\"*` \\]{0,8}",
@@ -51,9 +50,7 @@ _HANDLE_BY_NUMBER = LazyPattern(
     r"(?P<why>[a-z]{2}[^:]{0,200}?)[\"*`]{0,4}",
     flags=re.IGNORECASE | re.ASCII,
 )
-_DEBUG_DUMP = LazyPattern(
-    r"FAILED to get details on GPU \(0x(?P<number>[0-9a-f]{1,2})\): (?P<why>\S.{0,100})", "FAILED to get details"
-)
+_DEBUG_DUMP = LazyPattern(r"FAILED to get details on GPU \(0x(?P<number>[0-9a-f]{1,2})\): (?P<why>\S.{0,100})")
 """Of ``nvdebugdump -l``."""
 _QUOTED = LazyPattern(
     r"(?:[\"'`“](?P<message>Unable to [^\"'`“”]{20,300}?)\.?[\"'`”]"
@@ -118,9 +115,9 @@ ERR = "ERR!"
 """A value that NVML did not give."""
 LONGEST = 240
 """Characters of a line; the widest tables have 115."""
-_TABLE_HEAD = LazyPattern(r"\| *NVIDIA-SMI \S.*", "NVIDIA-SMI ")
-_VERSION = LazyPattern(r"(?:Driver|KMD) Version: {0,9}(\d[\d.]{2,20})(?=[\s|])", "Version")
-_CUDA = LazyPattern(r"CUDA (?:UMD )?Version: {0,9}(\d[\d.]{1,8})(?=[\s|])", "Version")
+_TABLE_HEAD = LazyPattern(r"\| *NVIDIA-SMI \S.*")
+_VERSION = LazyPattern(r"(?:Driver|KMD) Version: {0,9}(\d[\d.]{2,20})(?=[\s|])")
+_CUDA = LazyPattern(r"CUDA (?:UMD )?Version: {0,9}(\d[\d.]{1,8})(?=[\s|])")
 _GPU = LazyPattern(
     r"(?P<index>\d{1,3}) +(?P<name>\S.{0,64}?) +(?P<mode>On|Off|N/A|ERR!|Enabled|Disabled|WDDM|TCC|MCDM)"
 )
@@ -134,7 +131,7 @@ _NAMED_BY_SIZE = (
 )  # fmt: skip
 """Models whose names end in the size of their memory (g_nv_name_released.h of NVIDIA/open-gpu-kernel-modules); not the
 V100-SXM3, of which there are two of one size."""
-_GEFORCE = LazyPattern(r"(?:NVIDIA )?GeForce ", "GeForce ")
+_GEFORCE = LazyPattern(r"(?:NVIDIA )?GeForce ")
 """What a name that is cut still says."""
 _PLACE = LazyPattern(r"(?P<bdf>[0-9A-Fa-f:.]{7,16}|\S{1,24}) +(?P<display>On|Off|N/A|ERR!|Enabled|Disabled)")
 _FAN = LazyPattern(
@@ -145,7 +142,7 @@ _MODE = LazyPattern(r"(?P<busy>\d+%|N/A|ERR!|Unknown Error|\S{1,16}) +(?P<mode>\
 _MIG = LazyPattern(r"(?:N/A|(?:Enabled|Disabled)\*?|ERR!)?")
 _TITLES = LazyPattern(r"\| *(?:GPU +Name|Fan +Temp|GPU +GI|ID +ID|GPU +CI).*|\|[\s|]{0,200}MIG M\. *\|")
 _FRAME = LazyPattern(r"[+|][-=+|]{3,}[+|]?")
-_PART = LazyPattern(r"\| *(?:Processes|MIG devices|vGPU):?[ |].*", "MIG devices", "Processes", "vGPU")
+_PART = LazyPattern(r"\| *(?:Processes|MIG devices|vGPU):?[ |].*")
 _ECC = "ecc errors/volatile/double bit/total"
 _INSTANCE = LazyPattern(
     r"\| {0,4}(?P<index>\d{1,3})(?: {1,4}\d{1,3}){3} {1,4}\|[^|]{3,40}\| {0,4}\d{1,4} {1,12}(?P<ecc>[1-9]\d{0,17}) "
@@ -153,7 +150,7 @@ _INSTANCE = LazyPattern(
 )
 """A MIG device with uncorrected errors; the row of its GPU only says that ECC is on."""
 _CLOCK = LazyPattern(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]?\d \d\d:\d\d:\d\d \d{4}")
-_COMMAND = LazyPattern(r"(?:^|[\s/])nvidia-smi$", "nvidia-smi")
+_COMMAND = LazyPattern(r"(?:^|[\s/])nvidia-smi$")
 _ENTERS = LazyPattern(
     r"(?:sudo )?(?:(?:docker|podman|nerdctl|crictl|kubectl|oc|ctr|singularity|apptainer|enroot|lxc|pct) .{0,200}?"
     r"\b(?:run|exec|start|enter)|srun .{0,200}--container-\w{3,10})\b"

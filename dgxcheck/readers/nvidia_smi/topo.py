@@ -34,20 +34,19 @@ TITLES = {"CPU": "cpu-affinity", "NUMA": "numa-affinity", "GPU": "gpu-numa-id"}
 _ESCAPE = LazyPattern(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _TITLE = LazyPattern(
     r"(CPU|NUMA) {0,8}Affinity|(GPU) {0,8}NUMA {0,8}ID"
-    r"|(?<= )(CPU|NUMA|GPU)(?: {1,8}(?:Node|A[finty]{0,7}|N[UMA]{0,3}(?: I)?))? {0,8}$",
-    "NUMA", "Affinity", "CPU", "GPU",
-)  # fmt: skip
+    r"|(?<= )(CPU|NUMA|GPU)(?: {1,8}(?:Node|A[finty]{0,7}|N[UMA]{0,3}(?: I)?))? {0,8}$"
+)
 """The last one also where a narrow terminal broke the head within it."""
-_GLUED = LazyPattern(r"(GPU\d{1,3}|NIC\d{1,3}|mlx\d_\d{1,3})(?=\D)", "GPU", "NIC", "mlx")
+_GLUED = LazyPattern(r"(GPU\d{1,3}|NIC\d{1,3}|mlx\d_\d{1,3})(?=\D)")
 _NAME = LazyPattern(r"(?!NV\d+$)(?=[\w.-]{0,63}\d)[A-Za-z][\w.-]{0,63}", flags=re.ASCII)
 _CELL = LazyPattern(r"X|PIX|PXB|PHB|NODE|SOC|SYS|NV\d+|OK|CNS|GNS|TNS|NS|DR|U")
-_GPU = LazyPattern(r"GPU\d{1,3}", "GPU", flags=re.ASCII)
+_GPU = LazyPattern(r"GPU\d{1,3}", flags=re.ASCII)
 _REST = LazyPattern(r"[\d,-]{1,4096}|N/A|0N/A", flags=re.ASCII)
 """What stands under the titles."""
 LONGEST_REST = 4096
-_COMMAND = LazyPattern(r"nvidia-smi\s+topo\s+(-\S+)(?:\s+(\w+))?", "nvidia-smi")
+_COMMAND = LazyPattern(r"nvidia-smi\s+topo\s+(-\S+)(?:\s+(\w+))?")
 _LEGEND = LazyPattern(r"(?:NIC )?Legend:|\S{1,4}\s*=\s\S.*")
-_NIC = LazyPattern(r"(NIC\d{1,3}):\s+(\S{1,64})", "NIC", flags=re.ASCII)
+_NIC = LazyPattern(r"(NIC\d{1,3}):\s+(\S{1,64})", flags=re.ASCII)
 
 
 class TopoRow(Record, kw_only=False):

@@ -33,13 +33,11 @@ _BY_SYSLOG = LazyPattern(
 """Rows with a date, whatever follows, for a user chooses that (``dmesg --time-format iso`` has a comma in it), rows
 that were cut to the clock, and a message of several lines in ``journalctl -o export`` (each may look like a field).
 """
-_VERBOSE = LazyPattern(
-    r"^([ \t]*)[A-Z][a-z]{2} \d{4}-\d\d-\d\d [\d:.]{15} \S{1,8} \[s=", " [s=", flags=re.MULTILINE
-)
-_FIELD = LazyPattern(r"^([ \t]*)(?:_TRANSPORT|MESSAGE)=", "_TRANSPORT=", "MESSAGE=", flags=re.MULTILINE)
+_VERBOSE = LazyPattern(r"^([ \t]*)[A-Z][a-z]{2} \d{4}-\d\d-\d\d [\d:.]{15} \S{1,8} \[s=", flags=re.MULTILINE)
+_FIELD = LazyPattern(r"^([ \t]*)(?:_TRANSPORT|MESSAGE)=", flags=re.MULTILINE)
 """Of ``journalctl -o verbose``, which indents fields, and further lines of their values more."""
 _BY_JOURNAL = LazyPattern(
-    r"^(?:-- (?:Journal begins|Logs begin|Boot|Reboot)|(?:sudo )?journalctl )", "-- ", "journalctl ", flags=re.MULTILINE
+    r"^(?:-- (?:Journal begins|Logs begin|Boot|Reboot)|(?:sudo )?journalctl )", flags=re.MULTILINE
 )
 _BACK = 60.0
 """Seconds by which the clock of one boot never goes back."""

@@ -51,7 +51,7 @@ _REPORTED = {
                         r"(?= and |[,)]|$)"),
 }  # fmt: skip
 """By tool, names in its reports; those of disks in ``/dev/disk/by-id`` hold serial numbers (udev)."""
-_SUSPENDED = LazyPattern(r"WARNING: Pool '(?P<pool>[\w .:-]{1,255})' has encountered", "WARNING: Pool '")
+_SUSPENDED = LazyPattern(r"WARNING: Pool '(?P<pool>[\w .:-]{1,255})' has encountered")
 
 
 class DeviceNames:

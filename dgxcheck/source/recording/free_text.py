@@ -44,12 +44,9 @@ _TELLING_HOST = re.compile(
     r"(?!(?:pci[\da-f]{4}|(?:[abhlpv]|g[bh])\d{2,3}s?)\Z)(?=.*[a-z])(?=.*\d)[\w-]{4,63}", re.IGNORECASE
 )
 """A name that no product has for a word of its own, as GPUs have (GH200)."""
-_REGISTERS = LazyPattern(
-    r"(?:mce: )?(?:\{\d{1,10}\})?\[Hardware Error\]: |mce: |EDAC |Memory failure: ",
-    "[Hardware Error]: ", "mce: ", "EDAC ", "Memory failure: ",
-)  # fmt: skip
+_REGISTERS = LazyPattern(r"(?:mce: )?(?:\{\d{1,10}\})?\[Hardware Error\]: |mce: |EDAC |Memory failure: ")
 """Lines of machine checks: their numbers of 16 digits are registers, and PPIN is the serial number of a CPU."""
-_PPIN = LazyPattern(r"(?P<before>\bPPIN:? (?:0x)?)(?P<number>[0-9a-fA-F]{1,16})\b", "PPIN")
+_PPIN = LazyPattern(r"(?P<before>\bPPIN:? (?:0x)?)(?P<number>[0-9a-fA-F]{1,16})\b")
 _BEFORE = (("serial", "number"), ("type", "typed"), ("made", "address"))
 _IN_KERNEL_LOG = LazyPattern(
     r"(?P<number>(?i:\bserial(?:[ _]?(?:number|no\.?))?|\bs/n|\basset tag)(?: ?(?:is |[:=]) ?| (?=[A-Z]*\d[A-Z\d]{5})))"
