@@ -21,7 +21,6 @@ from dgxcheck.readers.host.cuda import error_of_host
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.values import gpu, numbered
 
-BURN_TOOL = "gpu_burn"
 BURN_SLOW = 0.5
 """Of the median of the other GPUs of the same name."""
 FEWEST = 3
@@ -61,7 +60,7 @@ def read_burn(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated report GPU3 gpu_burn-..`` for every GPU with a line of progress or a verdict."""
     gpus: dict[int, _Gpu] = {}
     names: dict[int, str] = {}
-    part = ToolPart(BURN_TOOL)
+    part = ToolPart("gpu_burn")
     why = ""
     tested = False
     for number, line in numbered(lines):
@@ -138,7 +137,6 @@ def _others(gpus: Mapping[int, _Gpu], names: Mapping[int, str], index: int) -> l
     return rates if len(rates) >= FEWEST - 1 else []
 
 
-FRYER_TOOL = "gpu-fryer"
 FRYER_SLOW = 0.85
 """Of the median of the other GPUs; the tool itself takes 90 % of the fastest."""
 _RATE = LazyPattern(r"GPU #(?P<gpu>\d{1,3}): {1,4}(?P<rate>\d{1,9}(?:\.\d{1,3})?) Gflops/s \(min: .{1,120}\)")
@@ -156,7 +154,7 @@ def read_fryer(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated report GPU3 gpu-fryer-..``: throttled, slower than the others, or neither."""
     rates: dict[int, float] = {}
     throttled: dict[int, FaultKind | None] = {}
-    part = ToolPart(FRYER_TOOL)
+    part = ToolPart("gpu-fryer")
     index: int | None = None
     for number, line in numbered(lines):
         if (match := _RATE.fullmatch(line)) and (index := gpu(match["gpu"])) is not None:
@@ -173,7 +171,6 @@ def read_fryer(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported() if rates else ()
 
 
-UBERGEMM_TOOL = "ubergemm"
 _ENDING = LazyPattern(
     r"GEMM \[I\] \(ADAPTER#(?P<gpu>\d{1,3})\) {1,4}Ending with (?P<rate>\d{1,9}(?:\.\d{1,12})?) GFlops"
 )
@@ -181,13 +178,12 @@ _ENDING = LazyPattern(
 
 def read_ubergemm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The same of DCGM's program (https://github.com/NVIDIA/DCGM/issues/122)."""
-    part = ToolPart(UBERGEMM_TOOL)
+    part = ToolPart("ubergemm")
     rows = part.matches(_ENDING, numbered(lines))
     _judge_rates(part, {number: float(row["rate"]) for row in rows if (number := gpu(row["gpu"])) is not None}, {})
     return part.imported()
 
 
-MEMTEST_TOOL = "cuda_memtest"
 _OF_MEMTEST = LazyPattern(
     r"\[[\d/]{8,10} [\d:]{5,8}\]\[[^\[\]]{1,64}\]\[(?P<gpu>\d{1,2})\]: ?(?P<text>(?:ERROR: (?:\((?P<test>.{1,80})\) )?"
     r"(?P<errors>\d{1,10}) errors found in block)?.{0,1000})",
@@ -199,7 +195,7 @@ _BROKE = LazyPattern(r"ERROR: CUDA error.{0,300}")
 
 def read_memtest(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Errors of memory by GPU (https://github.com/ComputationalRadiationPhysics/cuda_memtest, tests.cu)."""
-    part = ToolPart(MEMTEST_TOOL)
+    part = ToolPart("cuda_memtest")
     errors: dict[int, int] = {}
     broke = set[int]()
     for row in part.matches(_OF_MEMTEST, numbered(lines)):

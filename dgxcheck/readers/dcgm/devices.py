@@ -15,7 +15,6 @@ from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import Form, Imported, ToolPart, recognised
 from dgxcheck.readers.values import bare, bounded, gpu, numbered
 
-DISCOVERY_TOOL = "dcgmi discovery"
 _NAME = LazyPattern(r"Name: (\S.{0,80})")
 _BUS = LazyPattern(r"PCI Bus ID: ([0-9A-Fa-f:.]{7,16})")
 _DISCOVERY_COUNT = LazyPattern(r"\d{1,3} (?:GPUs?|NvSwitch(?:es)?|ConnectX|CPUs?) found\.")
@@ -30,7 +29,7 @@ def read_discovery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """NVML's list, where the numbers shown leave none out."""
     lines = bounded(lines)
     found: dict[int, str] = {}
-    part = ToolPart(DISCOVERY_TOOL)
+    part = ToolPart("dcgmi discovery")
     for cell in cells(lines, 0, len(lines)):
         index = gpu(cell.left)
         texts = [part.strip() for part in cell.parts]
@@ -51,7 +50,6 @@ def read_discovery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported() if found else ()
 
 
-TOPO_TOOL = "dcgmi topo"
 _TOPO_HEAD = LazyPattern(
     r"\| (?:GPU ID: (?P<gpu>\d{1,3})|[\w .-]{1,40}?) {0,40}\| Topology Information {0,80}\|?",
     flags=re.ASCII,
@@ -70,7 +68,7 @@ _NVLINK = LazyPattern(rf"Connected via (?P<number>{'|'.join(_NUMBERS)}) NVLINKs?
 
 def read_topo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated label-pci GPUn GPUm`` of the PCI paths that its words tell apart, ``stated label`` of NVLinks."""
-    part = ToolPart(TOPO_TOOL)
+    part = ToolPart("dcgmi topo")
     gpu = to = ""
     inside = False
     for number, line in numbered(lines):
@@ -97,7 +95,6 @@ def _label(gpu: str, to: str, how: str) -> dict[str, Json]:
     return {f"stated label-pci {gpu} {to}": _PCI[how]} if how in _PCI else {}
 
 
-NVLINK_TOOL = "dcgmi nvlink -s"
 ERRORS = "dcgmi nvlink -e"
 _COUNTS = "| NVLINK Error Counts"
 _OF_GPU = LazyPattern(r"\| ?GPU (\d{1,3}) {0,80}\|?", flags=re.ASCII)
@@ -163,7 +160,7 @@ def _errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _states(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated nvlink GPUn LINK`` as ``nvidia-smi nvlink -s`` says it; a GPU of which no link is supported has none."""
-    part = ToolPart(NVLINK_TOOL)
+    part = ToolPart("dcgmi nvlink -s")
     name: str | None = None
     for number, raw in enumerate(bounded(lines)):
         line = bare(raw)

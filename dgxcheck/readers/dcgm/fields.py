@@ -260,7 +260,6 @@ def _metrics_take(host: _Host, metric: str, labels: Mapping[str, str], text: str
         gpu.values.setdefault(path, value)
 
 
-SMI_TOOL = "nvidia_gpu_exporter"
 _SMI = "nvidia_smi_"
 
 
@@ -289,4 +288,4 @@ def read_smi_metrics(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             gpu.values.setdefault(path, value)
     if not host.gpus:
         return ()
-    return (imported(SMI_TOOL, [*map(section, host.gpus.values())], host.system, frozenset(host.lines)),)
+    return (imported("nvidia_gpu_exporter", [*map(section, host.gpus.values())], host.system, frozenset(host.lines)),)

@@ -21,7 +21,6 @@ from dgxcheck.readers.formats import documents
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.values import bounded, numbered
 
-HEALTH_TOOL = "dcgmi health"
 _OUTCOMES: dict[str, Outcome] = {"warning": "warn", "warn": "warn", "failure": "fail", "fail": "fail"}
 _OVERALL = LazyPattern(r"(?:Overall Health(?: ?: ?(?P<old>\w{1,10}))?)")
 _HEALTH_GPU = LazyPattern(r"(?:-> ?|GPU ID: ?|gpuId ?)(?P<gpu>\d{1,3})")
@@ -40,7 +39,7 @@ _MOST_DEPTH = 8
 def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every watch that warns or fails; ``Overall Health | Healthy`` alone is a result without a fault."""
     lines = bounded(lines)
-    part = ToolPart(HEALTH_TOOL)
+    part = ToolPart("dcgmi health")
     inside, name, others = False, HOST, False
     for cell in cells(lines, 0, len(lines)):
         if overall := _OVERALL.fullmatch(cell.left):
@@ -192,7 +191,6 @@ def _policy(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported() if listening else ()
 
 
-LOG_TOOL = "dcgm log"
 _LINE = LazyPattern(
     r"(?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} )?(?P<level>FATAL|ERROR|WARN|INFO|DEBUG|VERB) {1,3}\[\d{1,10}:\d{1,10}\]"
     r" (?P<text>.{0,1500}?)(?: \[[/\w.@+-]{1,300}:\d{1,6}\](?: \[.{0,300})?)?"
@@ -202,7 +200,7 @@ _LOG_GPU = LazyPattern(r"\b(?:GPU|gpuId|gpu_id|gpu) ?[:=]?(?P<gpu>\d{1,2})\b(?![
 
 def read_log(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Errors that name a GPU and a fault; every line of the log counts as understood."""
-    part = ToolPart(LOG_TOOL)
+    part = ToolPart("dcgm log")
     for match in part.matches(_LINE, numbered(lines)):
         named = _LOG_GPU.search(match["text"])
         fault = fault_of(match["text"])

@@ -8,7 +8,6 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
 
-MDSTAT = "/proc/mdstat"
 _ARRAY = LazyPattern(r"(?P<name>md\w{1,30}) : (?P<state>active|inactive)\b(?P<members>.{0,600})")
 _MEMBERS = LazyPattern(
     r"\d{1,16} blocks(?P<container> super external:(?![/-]))?"
@@ -20,7 +19,7 @@ _BESIDE = LazyPattern(r"Personalities :.{0,200}|unused devices: .{0,200}|bitmap:
 
 def read_arrays(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``/proc/mdstat``: arrays that lack a member, or are not assembled."""
-    part = ToolPart(MDSTAT)
+    part = ToolPart("/proc/mdstat")
     name = members = state = ""
     begun = 0
     for number, text in numbered(lines):
@@ -40,7 +39,6 @@ def read_arrays(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported(sound="arrays")
 
 
-RAID = "storcli"
 _OF_RAID = LazyPattern(
     r"(?P<drive>\d{0,4}:\d{1,4}) {1,12}\d{1,5} (?:U?Conf {1,8})?(?P<is>[A-Z]\w{1,10}) {1,8}[\dF-]{1,4} {1,12}"
     r"[\d.]{1,10} [GT]i?B .{8,160}"
@@ -55,7 +53,7 @@ _BROKEN = {"Dgrd": "degraded", "Pdgd": "partially degraded", "OfLn": "offline", 
 
 def read_raid(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``storcli`` and ``perccli``, also their 2, ``show``: volumes that are not optimal, and drives that failed."""
-    part = ToolPart(RAID)
+    part = ToolPart("storcli")
     for number, text in numbered(lines):
         row = _OF_RAID.fullmatch(text)
         if row and (state := row["is"] or row["state"]):
@@ -68,7 +66,6 @@ def read_raid(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported(sound="raid")
 
 
-MDADM = "mdadm"
 _DETAIL = LazyPattern(r"(?P<name>/dev/md[\w/-]{0,30}):")
 _DETAIL_ROW = LazyPattern(
     r"(?P<name>Version|Creation Time|Raid Level|(?:Array|Used Dev|Chunk) Size|(?:Raid|Total|Preferred Minor) ?\w{0,8}"
@@ -80,7 +77,7 @@ _DETAIL_ROW = LazyPattern(
 
 def read_array_details(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Arrays whose state is not clean or active alone."""
-    part = ToolPart(MDADM)
+    part = ToolPart("mdadm")
     array = ""
     for number, text in numbered(lines):
         if begins := _DETAIL.fullmatch(text):
@@ -97,7 +94,6 @@ def read_array_details(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-ZPOOL = "zpool"
 _POOL = LazyPattern(r"pool: (?P<name>[\w.:-]{1,255})|all pools are healthy|pool '.{1,255}' is healthy")
 _OF_POOL = LazyPattern(
     r"state: (?P<state>[A-Z]{4,12})|(?P<words>status|action): .{4,300}|(?:see|scan|remove|checkpoint|errors): .{4,300}"
@@ -114,7 +110,7 @@ def read_pools(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
     https://openzfs.github.io/openzfs-docs/man/master/7/zpoolconcepts.7.html
     """
-    part = ToolPart(ZPOOL)
+    part = ToolPart("zpool")
     pools: list[tuple[str, list[str]]] = []
     words = False
     for number, text in numbered(lines):

@@ -24,7 +24,6 @@ from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import gpu, numbered
 
-COLLECT_ENV_TOOL = "collect_env"
 _BEGIN = LazyPattern(r"Collecting environment information\.{3}|PyTorch version {0,20}: .{0,60}")
 _DRIVER = LazyPattern(r"Nvidia driver version {0,20}: (?P<version>\d{3}\.\d{2,3}(?:\.\d{2,3})?)")
 _MODELS = LazyPattern(
@@ -48,7 +47,7 @@ _REST = LazyPattern(
 
 def read_collect_env(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The driver's version, the model of each GPU, and whether PyTorch can use them."""
-    part = ToolPart(COLLECT_ENV_TOOL)
+    part = ToolPart("collect_env")
     names: dict[int, str] = {}
     begun = listing = False
     available = built = ""
@@ -81,7 +80,6 @@ def read_collect_env(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-CUDA_ERRORS_TOOL = "CUDA"
 
 
 class CudaError(Record, kw_only=False):
@@ -197,7 +195,7 @@ _NO_LIBRARY = LazyPattern(
 
 def read_cuda_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Each error by what it is about: a GPU, the services and driver of the host, or the program itself."""
-    part = ToolPart(CUDA_ERRORS_TOOL)
+    part = ToolPart("CUDA")
     banner = range(0)
     for number, text in numbered(lines):
         if not text:

@@ -49,7 +49,6 @@ _FAULTS: tuple[tuple[str, str, Outcome, FaultKind | None], ...] = (
     ("Watchdog", r"reset|Power (?:down|cycle)|expired", "note", None),
 )  # fmt: skip
 """How the sensor's name begins, words of the event, and what they stand for."""
-REDFISH_TOOL = "Redfish"
 _FREEIPMI = LazyPattern(
     r"\d{1,6} {0,6}\| (?P<date>[A-Z][a-z]{2}-\d\d-\d{4}) {0,2}\| (?P<time>\d\d:\d\d:\d\d) {0,2}\| [^|]{1,80}"
     r"\| (?P<sensor>[^|]{1,40}?) {0,30}\| (?:(?:Nominal|Warning|Critical|N/A) {1,8}\| )?"
@@ -136,7 +135,7 @@ def _stands_for(sensor: str, words: str) -> int | None:
 
 def read_redfish(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Entries of a log service, alone or in a collection, and the health of what is not well."""
-    part = ToolPart(REDFISH_TOOL)
+    part = ToolPart("Redfish")
     entries: list[tuple[str, str, str]] = []
     for found, where in documents(lines, lambda found: str(found.get("@odata.type", "")).startswith("#")):
         part.lines.update(where)
@@ -188,7 +187,6 @@ def _logged(part: ToolPart, severity: str, message: str) -> None:
     part.add(HOST, "log", "warn" if warns else "note", fault if warns else None, message)
 
 
-IDRAC_TOOL = "racadm"
 _BEGINS = LazyPattern(r"(?:Record: {1,12}|SeqNumber {1,12}= )(?P<number>\d{1,9})")
 _ONE_LINE = LazyPattern(
     r"(?:(?P<time>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)\S{0,6} )?(?:PCI|CPU|MEM|PSU|FAN|TMP|VLT)\d{4}:? "
@@ -220,7 +218,7 @@ class Logged(Record, kw_only=False):
 
 def read_idrac(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``racadm getsel`` and ``racadm lclog view`` of Dell's iDRAC."""
-    part = ToolPart(IDRAC_TOOL)
+    part = ToolPart("racadm")
     severity = date = ""
     record = 0
     logged: list[Logged] = []
@@ -268,7 +266,6 @@ def _oldest_first(rows: list[tuple[str, str]]) -> list[str]:
     return [text for _, text in rows]
 
 
-IML_TOOL = "HPE IML"
 _CRITICAL = LazyPattern(
     r"(?:.{0,200}\W)?(?P<message>(?:Server Critical Fault \(Service Information: [^()]{3,160}(?:\([^()]{1,8}\))?"
     r"|Uncorrectable PCI Express Error(?: Detected\.)? ?[^()]{0,40}\((?:Slot|Embedded|Segment)\b[^()]{3,160}"
@@ -280,7 +277,7 @@ _IML_HEAD = LazyPattern(r"(?:ID {1,8})?Severity {1,12}Class {1,40}(?:Last )?\w.{
 
 def read_iml(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """HPE's Integrated Management Log: faults that stopped the machine, with the board, slot or CPU that they name."""
-    part = ToolPart(IML_TOOL)
+    part = ToolPart("HPE IML")
     for match in part.matches(_CRITICAL, numbered(lines), beside=_IML_HEAD):
         if not _REPAIRED.match(match[0]):
             _logged(part, "Critical", match["message"])

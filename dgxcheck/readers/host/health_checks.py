@@ -27,7 +27,6 @@ from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.network.files import NAME
 from dgxcheck.readers.values import MOST_GBS, gpu, imported, numbered
 
-HEALTHMON_TOOL = "nvidia-healthmon"
 _HEALTHMON_OUTCOMES: dict[str, Outcome | None] = {
     "SUCCESS": "pass", "SKIPPED": None, "WARNING": "warn", "ERROR": "fail", "CRITICAL ERROR": "fail",
 }  # fmt: skip
@@ -53,7 +52,7 @@ _TOTAL = LazyPattern(
 
 def read_healthmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Results of every test that ran; the text of one that did not succeed says what is wrong."""
-    part = ToolPart(HEALTHMON_TOOL)
+    part = ToolPart("nvidia-healthmon")
     order: dict[int, str] = {}
     subject, test, text = "", "", ""
     total: re.Match[str] | None = None
@@ -208,7 +207,6 @@ def _node_health_add(reports: Reports, check: str, text: str) -> None:
     reports.add(f"GPU{int(named['gpu'])}" if named else HOST, check, "fail", fault_of(message), message)
 
 
-FIELD_DIAGNOSTIC_TOOL = "field diagnostic"
 _FIELD_DIAGNOSTIC_BEGIN = LazyPattern(
     r"(?:NVIDIA )?(?:\(R\) )?(?:field ?diag(?:nostics?)?|partner ?diag|nvqual|MODS)\b.{0,200}", flags=re.IGNORECASE
 )
@@ -230,7 +228,7 @@ _FIELD_DIAGNOSTIC_OUTCOMES: dict[str, Outcome] = {
 
 def read_field_diagnostic(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Results below a line that names the tool; a code of zeros is a pass."""
-    part = ToolPart(FIELD_DIAGNOSTIC_TOOL)
+    part = ToolPart("field diagnostic")
     for number, text in numbered(lines, lambda line: line.strip(" \t*#=|")):
         if _FIELD_DIAGNOSTIC_BEGIN.fullmatch(text):
             part.beside.add(number)

@@ -54,7 +54,6 @@ _BY_UDEV = LazyPattern(
     rf"(?:.{{0,120}} )?nvidia: Process '\S{{0,20}}modprobe {_NAME}' failed with exit code \d{{1,3}}\."
 )
 """Its rules load the rest of the driver once the module ``nvidia`` has a GPU."""
-INSTALLER = "nvidia-installer"
 _NOT_LOADED = LazyPattern(rf"ERROR: Unable to load the kernel module '{_NAME}'\..{{0,900}}")
 _REASON = LazyPattern(r"(?:-> )?Kernel module load error: (?P<why>[A-Z][\w ,]{4,80})")
 _INSTALLED = LazyPattern(
@@ -84,7 +83,7 @@ _FAILED: tuple[tuple[LazyPattern, str, Outcome, FaultKind | None, str], ...] = (
 
 def read_installer(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Why the driver was not installed; nothing of that where it was in the end."""
-    part = ToolPart(INSTALLER)
+    part = ToolPart("nvidia-installer")
     module = why = ""
     failed: dict[str, tuple[Outcome, FaultKind | None, str]] = {}
     for number, text in numbered(lines):
@@ -148,7 +147,6 @@ def _add(part: ToolPart, module: str, fault: FaultKind, text: str) -> None:
         part.add(HOST, topic, "note", None, text)
 
 
-BUILT = "dkms and modinfo"
 _BUILT = LazyPattern(
     r"(?P<module>[\w.+-]{2,60})(?:/|, )(?P<version>[\w.+:~-]{1,60})(?:, (?P<kernel>[\w.+~-]{3,80}), \w{3,10})?"
     r": (?P<state>installed|built|added)\b.{0,400}"
@@ -170,7 +168,7 @@ def read_built(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``dkms status``, ``modinfo nvidia``, ``uname -r`` and the file of the loaded module: no module for the kernel
     that runs, where none is loaded, or another version on disk than is loaded.
     """
-    part = ToolPart(BUILT)
+    part = ToolPart("dkms and modinfo")
     rows, kernels, versions, is_own = [], set[str](), dict[str, str](), True
     for number, text in numbered(lines):
         if row := _BUILT.fullmatch(text):

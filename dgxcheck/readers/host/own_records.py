@@ -225,7 +225,6 @@ def read_edac(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported(sound="errors")
 
 
-MCELOG = "mcelog"
 _MCE = LazyPattern(r"(?:.{0,120} )?mcelog(?:\[\d{1,9}\])?: (?P<text>.{0,200})")
 _BEGINS = LazyPattern(r"Hardware event\. This is not a software error\.|MCE \d{1,6}")
 _SAYS = LazyPattern(
@@ -237,7 +236,7 @@ _SAYS = LazyPattern(
 
 def read_mcelog(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Its decoded records (http://mcelog.org): uncorrected errors of memory or CPU; the number of corrected ones."""
-    part = ToolPart(MCELOG)
+    part = ToolPart("mcelog")
     kinds: Counter[str] = Counter()
     of_memory = inside = False
     for number, line in numbered(lines):

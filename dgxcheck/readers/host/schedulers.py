@@ -23,7 +23,6 @@ from dgxcheck.readers.formats import Document, documents
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bounded
 
-KUBERNETES = "Kubernetes"
 _CONDITION = LazyPattern(
     r"(?P<type>[A-Z]\w{2,60}) {1,40}(?P<status>True|False|Unknown) {1,20}"
     r"(?P<times>(?:(?:[A-Z][a-z]{2}, )?\d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4} {1,12}){1,2})"
@@ -111,7 +110,7 @@ class Entry(Record, kw_only=False):
 def read_kubernetes(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Conditions that are not as they should be, and warnings about nodes."""
     lines = bounded(lines)
-    return of_nodes(KUBERNETES, chain(_conditions(lines), _of_json(lines)))
+    return of_nodes("Kubernetes", chain(_conditions(lines), _of_json(lines)))
 
 
 def _of_json(lines: tuple[str, ...]) -> Iterator[Entry]:

@@ -11,7 +11,6 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bounded, numbered
 
-SENSORS_TOOL = "ipmitool sdr"
 _SENSOR = LazyPattern(
     r"(?P<name>[^|]{2,40}?) {0,30}\|(?P<address> [0-9A-F]{2}h \|)? (?P<before>[^|]{1,60}(?:\|[^|]{1,60})?\|)? {0,4}"
     r"(?P<state>ok|ns|[lu]?(?:nc|cr|nr)) {0,8}(?P<after>\|.{0,200})?"
@@ -46,7 +45,6 @@ _MEMBER = LazyPattern(
     r"|Assertions Enabled) {0,24}: ?(?P<value>.{0,160})"
 )
 """Of ``ipmitool sdr -v`` and ``sensor get``."""
-LM_SENSORS = "sensors"
 _LM = LazyPattern(
     r"(?P<name>\w[\w .+()-]{0,40}): {1,24}\+(?P<now>\d{1,3}\.\d)\W{0,3}C {1,6}\(.{0,60}?crit = \+(?P<limit>\d{1,3}\.\d)"
     r"\W{0,3}C.{0,80}"
@@ -77,7 +75,7 @@ def _of_nagios(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _of_chips(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    part = ToolPart(LM_SENSORS)
+    part = ToolPart("sensors")
     for row in part.matches(_LM, numbered(lines), beside=_LM_AROUND):
         if float(row["now"]) >= float(row["limit"]):
             shown = f"{row['name']}: {row['now']} °C (critical at {row['limit']} °C)"
@@ -86,7 +84,7 @@ def _of_chips(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _of_bmc(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    part = ToolPart(SENSORS_TOOL)
+    part = ToolPart("ipmitool sdr")
     members: dict[str, str] = {}
     for at, line in enumerate(lines):
         if member := _MEMBER.fullmatch(line.strip()) if members or "Sensor ID" in line else None:

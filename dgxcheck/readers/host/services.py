@@ -191,7 +191,6 @@ def is_of_imex(lines: tuple[str, ...]) -> bool:
     return any("[tid " in line and _NAMES_IMEX.search(line) for line in lines)
 
 
-NVSM_TOOL = "nvsm"
 _CHECK = LazyPattern(r"(?P<name>[A-Z][^.]{3,120}(?:\.\d[^.]{0,60}){0,4}?) ?\.{3,200} {0,8}(?P<word>[A-Z][a-z]{2,12})")
 _WORDS: Mapping[str, Outcome] = {
     "healthy": "pass", "ok": "pass", "unhealthy": "fail", "critical": "fail", "warning": "warn",
@@ -213,7 +212,7 @@ _OVER = frozenset(("cleared", "resolved", "closed"))
 
 def read_nvsm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every check, component and alert that is not healthy; counts of alerts that the text does not show."""
-    part = ToolPart(NVSM_TOOL)
+    part = ToolPart("nvsm")
     target: list[tuple[str, str]] = []
     path, bad = "", False
     for number, text in numbered(lines, lambda line: line.strip().removeprefix("nvsm-> ")):

@@ -13,7 +13,6 @@ from dgxcheck.readers.host.schedulers import Entry, of_nodes
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
 
-SLURM = "Slurm"
 _HEAD = LazyPattern(r"REASON {1,40}USER {1,20}TIMESTAMP {1,24}(?:STATE {1,12})?NODELIST")
 _ROW = LazyPattern(
     r"(?P<reason>\S.{0,199}?) {1,40}(?P<user>[\w.()-]{1,40}) {1,20}(?P<when>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d|Unknown)"
@@ -48,7 +47,7 @@ _LIMIT = ": the limit of the job, which sacct -o ReqMem,MaxRSS shows, was reache
 
 def read_slurm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The reason why each node is down or drained, each of its own host."""
-    return of_nodes(SLURM, _reasons(bounded(lines)), stays=True)
+    return of_nodes("Slurm", _reasons(bounded(lines)), stays=True)
 
 
 def _reasons(lines: tuple[str, ...]) -> Iterator[Entry]:

@@ -15,7 +15,6 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bare, bounded, integer, numbered
 
-LSCPU_TOOL = "lscpu"
 _MEMBER = LazyPattern(r"(?P<name>[A-Z][\w ().,/-]{1,50}?):\s{0,60}(?P<value>.{0,4000})")
 _NODE = LazyPattern(r"NUMA node(?P<node>\d{1,4}) CPU\(s\)")
 _LABELS = LazyPattern(
@@ -35,7 +34,7 @@ _LABELS = LazyPattern(
 
 def read_lscpu(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The nodes; their list only where as many are shown as lscpu counts."""
-    part = ToolPart(LSCPU_TOOL)
+    part = ToolPart("lscpu")
     nodes: list[str] = []
     count: int | None = None
     for number, raw in enumerate(bounded(lines)):
@@ -56,7 +55,6 @@ def read_lscpu(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported() if part.found else ()
 
 
-NUMACTL_TOOL = "numactl -H"
 _NUMACTL_HEAD = LazyPattern(r"available: (\d{1,4}) nodes? \(.{1,200}\)", flags=re.ASCII)
 _CPUS = LazyPattern(r"node (\d{1,4}) cpus:((?: \d{1,5}){0,8192})", flags=re.ASCII)
 _SIZE = LazyPattern(r"node (\d{1,4}) size: (\d{1,12}) MB", flags=re.ASCII)
@@ -67,7 +65,7 @@ _DISTANCES = LazyPattern(r"(\d{1,4}):((?:\s+\d{1,3}){1,256})", flags=re.ASCII)
 
 def read_numactl(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The nodes; their list is given only where as many are shown as the head says."""
-    part = ToolPart(NUMACTL_TOOL)
+    part = ToolPart("numactl -H")
     nodes: list[str] = []
     below = False
     total: int | None = None
@@ -191,7 +189,6 @@ def read_tegra(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return (Imported(tool=TEGRA_FILE, facts=facts, understood=frozenset(found)),) if found else ()
 
 
-DF_TOOL = "df"
 _DF_HEAD = LazyPattern(r"(?:Filesystem|Dateisystem|Sys\. de fichiers|S\.ficheros)\s.{0,80}\w%\s{1,8}\S.{3,20}")
 _DF_ROW = LazyPattern(
     r"(?P<source>\S{1,255})\s{1,80}(?:[a-z][\w.-]{1,20}\s{1,20})?[\d.,]{1,20}[KMGTP]?\s{1,20}[\d.,]{1,20}[KMGTP]?\s{1,20}"
@@ -204,7 +201,7 @@ _FULL = 100
 
 def read_file_systems(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``df``: those that are full; ``/dev/shm`` is shared memory, and another directory's is of its programs."""
-    part = ToolPart(DF_TOOL)
+    part = ToolPart("df")
     inside = False
     for number, text in numbered(lines):
         if _DF_HEAD.fullmatch(text):
@@ -220,7 +217,6 @@ def read_file_systems(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported(sound="space")
 
 
-CLOCK_TOOL = "clock"
 _SYNCED = LazyPattern(
     r"(?P<chrony>Leap status)\s{0,20}: (?P<leap>Normal|Not synchronised|(?:Insert|Delete) second)"
     r"|(?:System clock|NTP) synchronized: (?P<synced>yes|no)"
@@ -234,7 +230,7 @@ _OF_CLOCK = LazyPattern(
 
 def read_clock(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``chronyc tracking`` and ``timedatectl``."""
-    part = ToolPart(CLOCK_TOOL)
+    part = ToolPart("clock")
     for match in part.matches(_SYNCED, numbered(lines), beside=_OF_CLOCK):
         tool = "chronyc" if match["chrony"] else "timedatectl"
         if match["leap"] == "Not synchronised" or match["synced"] == "no":

@@ -160,7 +160,6 @@ def _ranks(numbers: Collection[int]) -> str:
     return f"rank{'s' if len(listed) > 1 else ''} {', '.join(map(str, listed[:SHOWN]))}{more}"
 
 
-RAS_TOOL = "ncclras"
 MOST_NAMED = 4
 _SECTION = LazyPattern(r"(?:#\d{1,6}-\d{1,6} \([0-9a-f]{1,16}\) )?(?P<kind>INCOMPLETE|DEAD|ERROR|MISMATCH|TIMEOUT)")
 _WHO = LazyPattern(
@@ -196,7 +195,7 @@ _FOUND: dict[str, tuple[Outcome, FaultKind]] = {
 
 def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Processes that are dead or do not respond, ranks with errors, and ranks that are behind."""
-    part = ToolPart(RAS_TOOL)
+    part = ToolPart("ncclras")
     kind, what, who = "", "", list[str]()
     shown, listed = set[str](), set[str]()
 

@@ -16,7 +16,6 @@ from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME, PortsPart, device_files, listed, physical, rate, state
 from dgxcheck.readers.values import bare, bounded, integer, numbered
 
-MLXLINK_TOOL = "mlxlink"
 _MLXLINK_COMMAND = LazyPattern(
     rf"(?:.{{0,120}}\W)?mlxlink\s.{{0,200}}?(?:-d|--device)[ =](?P<device>{NAME}|[\w./:-]{{4,80}})"
     r"(?P<more>\s.{0,200})?",
@@ -60,7 +59,7 @@ _OF_MODULE = ("Module FW Fault", "DataPath FW Fault", "Tx Fault [per lane]", "Mo
 
 def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every port: files if the command line above names its RDMA device, otherwise a result."""
-    part = PortsPart(MLXLINK_TOOL)
+    part = PortsPart("mlxlink")
     device, port, inside, in_json = "", 1, False, False
     members: dict[str, str] = {}
 
@@ -181,7 +180,6 @@ def _fault(code: int, state: str) -> FaultKind:
     return Fault.PORT_ERRORS if state == "Active" else Fault.PORT_DOWN
 
 
-MST_TOOL = "mst"
 PCI_OF = "stated pci-function"
 _ROW = LazyPattern(
     r"(?P<kind>\S{1,80})\(rev:\w{1,4}\)\s+\S{1,80}\s+(?P<bdf>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
@@ -196,7 +194,7 @@ def read_mst(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated pci-function NAME`` for every row that names both; adapters without an RDMA device beside others of
     their kind that have one.
     """
-    part = ToolPart(MST_TOOL)
+    part = ToolPart("mst")
     without: dict[str, str] = {}
     kinds = set[str]()
     for row in part.matches(_ROW, numbered(lines), beside=_MST_HEAD):
@@ -214,7 +212,6 @@ def read_mst(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-FIRMWARE_TOOL = "flint"
 _FIRMWARE_COMMAND = LazyPattern(
     rf"(?:.{{0,120}}\W)?(?:mst)?flint\s.{{0,80}}?(?:-d|--device)[ =](?P<device>{NAME}|[\w./:-]{{4,80}})\s.{{0,60}}"
     r"\b(?:q|query)\b.{0,60}",
@@ -245,7 +242,7 @@ class Adapter(Record, kw_only=False):
 def read_firmware(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The files of RDMA devices that are named; for other adapters a result that compares those of one board."""
     found: list[Adapter] = []
-    part = ToolPart(FIRMWARE_TOOL)
+    part = ToolPart("flint")
     members: dict[str, str] = {}
     name, inside = "", False
 

@@ -13,7 +13,6 @@ from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME, PortsPart, lid, physical, state
 from dgxcheck.readers.values import bare, integer, numbered, squeezed
 
-LINK_TOOL = "rdma link"
 _LINK_ROW = LazyPattern(
     rf"(?:\d{{1,4}}/\d{{1,3}}: )?(?:link )?({NAME})/(\d{{1,3}}):?"
     r" (.{0,400}\bstate [A-Z_]{2,16} physical_state \w.{0,400})",
@@ -23,7 +22,7 @@ _LINK_ROW = LazyPattern(
 
 def read_link(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """State and lids of every port; with a network interface it is one of RoCE or iWARP, with a subnet InfiniBand."""
-    part = PortsPart(LINK_TOOL)
+    part = PortsPart("rdma link")
     for match in part.matches(_LINK_ROW, numbered(lines, bare)):
         words = match[3].split()
         members = dict(zip(words[::2], words[1::2], strict=False))
@@ -35,7 +34,6 @@ def read_link(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-STATISTIC_TOOL = "rdma statistic"
 MOST = 1 << 63
 _STATISTIC_ROW = LazyPattern(
     rf"link (?P<device>{NAME})/(?P<port>\d{{1,3}})(?P<rest>(?: [a-z][a-z0-9_]{{1,60}} \d{{1,20}}){{1,200}})",
@@ -46,7 +44,7 @@ _STATISTIC_COUNTER = LazyPattern(r"(?P<name>[a-z][a-z0-9_]{1,60}) (?P<count>\d{1
 
 def read_statistic(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The counters under their names in sysfs; a row with anything else in it is not read."""
-    part = PortsPart(STATISTIC_TOOL)
+    part = PortsPart("rdma statistic")
     for row in part.matches(_STATISTIC_ROW, numbered(lines, squeezed)):
         counters = {match["name"]: integer(match["count"], MOST) for match in _STATISTIC_COUNTER.finditer(row["rest"])}
         base = f"{INFINIBAND}/{row['device']}/ports/{int(row['port'])}/hw_counters"
@@ -77,7 +75,6 @@ def _ethtool(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported() if counted else ()
 
 
-FILES_TOOL = "files of ports"
 _FILE = LazyPattern(
     rf"(?P<path>{INFINIBAND}/(?P<device>{NAME})/ports/(?P<port>\d{{1,3}})/(?P<name>(?:(?:hw_)?counters/)?\w{{1,60}}))"
     r"(?::|: |=| {1,40})(?P<text>\S.{0,80}?)",
@@ -87,7 +84,7 @@ _FILE = LazyPattern(
 
 def read_files(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The files of ports themselves, as ``grep . /sys/class/infiniband/*/ports/*/counters/*`` shows them."""
-    part = PortsPart(FILES_TOOL)
+    part = PortsPart("files of ports")
     names: dict[str, list[Json]] = {}
     counted: dict[str, dict[str, int]] = {}
     for file in part.matches(_FILE, numbered(lines)):
@@ -103,7 +100,6 @@ def read_files(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported({key: [*sorted(map(str, each))] for key, each in names.items()})
 
 
-PORT_COUNTERS_TOOL = "perfquery"
 ERRORS = "ibqueryerrors"
 COUNTERS = "stated port-counters"
 """Key of one port's counters with its LID and number: ``{"symbol_error": 3}``, by the names of sysfs."""
@@ -190,7 +186,7 @@ def _counts(text: str) -> dict[str, int]:
 
 
 def _perfquery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    part = ToolPart(PORT_COUNTERS_TOOL)
+    part = ToolPart("perfquery")
     of_port: dict[str, int] | None = None
     key = ""
     found: dict[str, dict[str, int]] = {}

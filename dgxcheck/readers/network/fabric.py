@@ -21,7 +21,6 @@ from dgxcheck.readers.model import HOST, Form, Imported, Reports, ToolPart, reco
 from dgxcheck.readers.network.files import state
 from dgxcheck.readers.values import bare, bounded, numbered
 
-IBLINKINFO_TOOL = "iblinkinfo"
 _LINK = LazyPattern(
     r"(?P<before>.{0,200}?)(?<![\w.])(?P<lid>\d{1,5}) {1,12}(?P<port>\d{1,3})\[.{0,8}\] {0,4}==\( {0,16}"
     r"(?:(?P<lanes>\d{1,2})X {1,16}(?P<speed>[\d.]{1,12} Gbps(?: or FDR10)?) {1,8})?"
@@ -39,7 +38,7 @@ def read_iblinkinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
     A port that is down is one that nothing is plugged into; how many were meant to be up nobody can tell.
     """
-    part = ToolPart(IBLINKINFO_TOOL)
+    part = ToolPart("iblinkinfo")
     heads: set[int] = set()
     node = ""
     for number, line in enumerate(bounded(lines)):
@@ -75,7 +74,6 @@ def _take(reports: Reports, link: re.Match[str], node: str) -> None:
         reports.add(HOST, "links", "pass")
 
 
-PORT_STATES = "ibportstate"
 _SECTION = LazyPattern(
     r"(?P<peer>Peer )?PortInfo:"
     r"|(?:# )?Port info: (?:Lid (?P<lid>\d{1,5}) )?(?:DR path .{1,80}|port (?P<port>\d{1,3})).{0,40}"
@@ -92,7 +90,7 @@ _WIDTHS = LazyPattern(r"(?P<lanes>\d{1,2})X\b", "X")
 
 def read_port_states(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Links of fewer lanes than both ends have enabled. Of one whose other end is not shown nobody knows."""
-    part = ToolPart(PORT_STATES)
+    part = ToolPart("ibportstate")
     where, of_peer = "", False
     runs = 0
     enabled: list[int] = []
@@ -257,7 +255,6 @@ def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return recognised(lines, _KNOWN_FORMS)
 
 
-CARRIER_TOOL = "network log"
 _NAME = r"(?P<name>ib[a-z0-9_]{1,14})"
 _WHO = r"(?:.{0,120} )?"
 _CARRIER_FORMS = (
@@ -274,7 +271,7 @@ _FLAPS = 2
 
 def read_carrier(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """An interface that lost its carrier and has none fails; one that lost it and got it again is counted."""
-    part = ToolPart(CARRIER_TOOL)
+    part = ToolPart("network log")
     events: dict[str, list[bool]] = {}
     for number, text in numbered(lines):
         match = next((match for form in _CARRIER_FORMS if (match := form.fullmatch(text))), None)

@@ -29,7 +29,6 @@ from dgxcheck.readers.network.files import (
 )
 from dgxcheck.readers.values import bare, bounded, integer, numbered, squeezed
 
-IBSTAT_TOOL = "ibstat"
 _IBSTAT_DEVICE = LazyPattern(rf"CA '({NAME})'", flags=re.ASCII)
 _IBSTAT_PORT = LazyPattern(r"Port (\d{1,3}):", flags=re.ASCII)
 _GONE = LazyPattern(
@@ -54,7 +53,7 @@ _MOST_GBIT = 6400
 
 def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Rates only of ports beside others of their kind: ``ibstat`` tells neither lanes nor generation."""
-    part = PortsPart(IBSTAT_TOOL)
+    part = PortsPart("ibstat")
     device, port, own, kind = "", 0, "", ""
     speed: int | None = None
     rates: dict[tuple[str, int], dict[str, int]] = {}
@@ -93,7 +92,6 @@ def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-IBSTATUS_TOOL = "ibstatus"
 _IBSTATUS_HEAD = LazyPattern(rf"Infiniband device '({NAME})' port (\d{{1,3}}) status:", flags=re.IGNORECASE | re.ASCII)
 _IBSTATUS_FILES = {"base lid": "lid", "sm lid": "sm_lid", "state": "state", "phys state": "phys_state", "rate": "rate",
                    "link_layer": "link_layer", "default gid": ""}  # fmt: skip
@@ -102,7 +100,7 @@ _IBSTATUS_FILES = {"base lid": "lid", "sm lid": "sm_lid", "state": "state", "phy
 
 def read_ibstatus(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every port that it lists."""
-    part = PortsPart(IBSTATUS_TOOL)
+    part = PortsPart("ibstatus")
     device, port = "", 0
     for number, line in numbered(lines, bare):
         label, _, value = (each.strip() for each in line.partition(":"))
@@ -119,8 +117,6 @@ def read_ibstatus(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-IBV_DEVINFO_TOOL = "ibv_devinfo"
-LIST = "ibv_devices"
 _IBV_DEVINFO_DEVICE = LazyPattern(rf"hca_id:\s+({NAME})", flags=re.ASCII)
 _IBV_DEVINFO_PORT = LazyPattern(r"port:\s+(\d{1,3})", flags=re.ASCII)
 _MEMBER = LazyPattern(r"([A-Za-z][\w-]{1,40}(?:\[\s{0,3}\d{1,4}\])?):\s*(\S.{0,300})?", flags=re.ASCII)
@@ -140,7 +136,6 @@ def read_ibv_devinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return (*_info(lines), *_list(lines), *_none(lines))
 
 
-LIBIBVERBS = "libibverbs"
 _WARNING = LazyPattern(
     r"libibverbs: Warning: (?:no userspace device-specific driver found for|couldn't load driver"
     r"|couldn't open config directory) .{1,200}"
@@ -159,7 +154,7 @@ _AROUND_NONE = LazyPattern(r"Did not detect devices|If device exists, check if d
 
 
 def _none(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    part = ToolPart(LIBIBVERBS)
+    part = ToolPart("libibverbs")
     for number, line in numbered(lines, bare):
         if text := next((text for form, text in _NO_DEVICES if form.fullmatch(line)), ""):
             part.add(HOST, "devices", "unknown", Fault.HCA_UNLISTED, text)
@@ -174,7 +169,7 @@ def _none(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _info(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    part = PortsPart(IBV_DEVINFO_TOOL)
+    part = PortsPart("ibv_devinfo")
     device, port = "", 0
     members: dict[str, str] = {}
 
@@ -235,7 +230,7 @@ def _ibv_devinfo_of_port(device: str, port: int, members: dict[str, str]) -> dic
 
 def _list(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Two columns below ``device  node GUID`` and its rule: names, and GUIDs of 16 digits."""
-    part = PortsPart(LIST)
+    part = PortsPart("ibv_devices")
     below = False
     for number, line in numbered(lines, bare):
         words = line.split()
@@ -253,7 +248,6 @@ def _list(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-IBDEV2NETDEV_TOOL = "ibdev2netdev"
 _ROW = LazyPattern(
     rf"(?:[0-9a-f:.]{{7,16}} )?(?P<device>{NAME}) (?:\(.{{1,120}}\) )?(?:\S.{{0,120}} fw \S{{1,40}} )?port"
     r" (?P<port>\d{1,3}) (?:\((?P<state>\S{1,10}?) ?\) )?==> (?P<name>[\w.-]{1,32}) \((?P<interface>Up"
@@ -267,7 +261,7 @@ def read_ibdev2netdev(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
     An interface that is up has a port that is ACTIVE; one that is down may be unconfigured on a port that is.
     """
-    part = PortsPart(IBDEV2NETDEV_TOOL)
+    part = PortsPart("ibdev2netdev")
     for match in part.matches(_ROW, numbered(lines, squeezed)):
         device, port = match["device"], int(match["port"])
         active = "ACTIVE" if match["interface"] == "Up" else ""
@@ -278,7 +272,6 @@ def read_ibdev2netdev(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-ETHTOOL = "ethtool"
 _PARTNER = "Link partner advertised"
 _OF_INTERFACE = LazyPattern(
     r"Settings for (?P<name>[\w.-]{1,15}):|Speed: (?P<speed>\d{2,6})Mb/s"
@@ -290,7 +283,7 @@ _OF_INTERFACE = LazyPattern(
 
 def read_ethtool(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Links slower than the fastest mode that both ends advertise; what one end offers alone is no fault."""
-    part = ToolPart(ETHTOOL)
+    part = ToolPart("ethtool")
     name = whose = ""
     rates: dict[str, set[int]] = {}
     for number, text in numbered(lines):

@@ -88,7 +88,6 @@ def read_libfabric(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-RSHIM_TOOL = "rshim"
 _RSHIM_HEAD = LazyPattern(r"DISPLAY_LEVEL {1,20}\d \(0:basic.{0,60}")
 _RSHIM_MEMBER = LazyPattern(r"(?P<name>[A-Z][A-Z0-9_]{3,30}) {1,24}(?P<value>\S.{0,120})|-{20,80}|Log Messages")
 _LOGGED = LazyPattern(r"(?P<level>INFO|WARN|ERR|ASSERT|PANIC)\[(?P<stage>[\w .-]{1,20})\]: ?(?P<text>.{1,300})")
@@ -100,7 +99,7 @@ def read_rshim(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
     With DISPLAY_LEVEL 2 it has the log: https://github.com/Mellanox/rshim-user-space, rshim.8.
     """
-    part, at = ToolPart(RSHIM_TOOL), ""
+    part, at = ToolPart("rshim"), ""
     for number, text in numbered(lines):
         if _RSHIM_HEAD.fullmatch(text):
             at = ""
@@ -117,7 +116,6 @@ def read_rshim(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported(sound="boot")
 
 
-OPENSM = "opensm"
 _OF_OPENSM = LazyPattern(
     r"(?:.{0,120} )?(?:[Oo]pen(?:SM|sm)\[\d{1,9}\]:|\d{6} \[[0-9A-F]{4,16}\] 0x[0-9a-f]{2} ->) (?P<text>.{1,1000})"
 )
@@ -132,7 +130,7 @@ _LINK_TRAPS = ("129", "130", "131")
 
 def read_opensm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Of the subnet manager's syslog or own log: ports that report errors, and its own port that is down."""
-    part = ToolPart(OPENSM)
+    part = ToolPart("opensm")
     last = ""
     for row in part.matches(_OF_OPENSM, numbered(lines)):
         if (trap := _TRAP.fullmatch(row["text"])) and trap["number"] in _LINK_TRAPS:

@@ -293,7 +293,6 @@ def _xml_keep(gpus: list[GpuDump], system: dict[str, str], stack: list[str], val
         gpus[-1].fields.setdefault("/".join(stack).replace("_", " ").lower(), text)
 
 
-JSON_TOOL = "nvidia-smi -q -x"
 JSON_DEEPEST = 10
 _JSON_PART = LazyPattern(
     r"""(?P<key>["']?@?[A-Za-z_]\w*["']?)\s*:\s*|(?P<open>[{\[])|(?P<close>[}\]])"""
@@ -334,7 +333,7 @@ def read_json(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 key = ""
         if at == len(text):
             understood.add(number)
-    return (imported(JSON_TOOL, gpus, system, frozenset(understood)),) if gpus else ()
+    return (imported("nvidia-smi -q -x", gpus, system, frozenset(understood)),) if gpus else ()
 
 
 def _json_keep(gpus: list[GpuDump], system: dict[str, str], path: list[str], value: str) -> None:

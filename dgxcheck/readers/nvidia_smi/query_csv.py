@@ -228,7 +228,6 @@ def _rank(row: Mapping[str, str]) -> tuple[bool, float]:
     return trouble, decimal(row.get(_TEMPERATURE, "").partition(" ")[0], 1000) or 0.0
 
 
-PAGES_TOOL = "nvidia-smi --query-retired-pages"
 _NAMES = r"gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|timestamp|(?:retired_pages\.)?(?:address|cause|timestamp)"
 _HEAD = LazyPattern(rf"(?:(?:{_NAMES})(?:, ?|$)){{2,8}}")
 _PAGES_COMMAND = LazyPattern(rf"--query-retired-pages[= ]['\"]?(?P<names>(?:(?:{_NAMES}),?){{1,8}})")
@@ -243,7 +242,7 @@ _NAMED = {"gpu_name": "Name", "gpu_serial": "Serial", "gpu_uuid": "UUID"}
 def read_pages(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The pages of each GPU by cause; a GPU without retired pages has no row, so its number is not known to be 0."""
     columns: tuple[str, ...] = ()
-    part = ToolPart(PAGES_TOOL)
+    part = ToolPart("nvidia-smi --query-retired-pages")
     pages: dict[str, list[Json]] = {}
     gpus: dict[str, str] = {}
     head: set[int] = set()

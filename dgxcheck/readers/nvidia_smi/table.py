@@ -24,7 +24,6 @@ from dgxcheck.readers.nvidia_smi.answers import ERRORS, NO_ANSWER, NOWHERE, GpuD
 from dgxcheck.readers.nvidia_smi.topo import bare, plain
 from dgxcheck.readers.values import bounded, gpu
 
-FAILURE_TOOL = "nvidia-smi"
 _BEGIN = "Failed to initialize"
 _INIT = tuple((LazyPattern(words), gap, code) for words, literal, gap, code in (
     (r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver\b.*", "NVIDIA-SMI has failed",
@@ -70,7 +69,7 @@ def read_failure(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
     A container can have lost its right to open a GPU that the host opens.
     """
-    part = ToolPart(FAILURE_TOOL)
+    part = ToolPart("nvidia-smi")
     is_inside = False
     for at, line in enumerate(lines):
         text = bare(line[:400]).strip().strip('"')
