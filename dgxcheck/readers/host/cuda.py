@@ -80,8 +80,6 @@ def read_collect_env(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-
-
 class CudaError(Record, kw_only=False):
     number: int
     names: str
@@ -202,30 +200,26 @@ def read_cuda_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         if _RUNS_ON.fullmatch(text):
             banner = range(number, number + _RUNS_ON_LINES)
+        own = not _OWN_READER.search(text)
         if number in banner and _RUNS_ON_WHY.fullmatch(text):
             part.add(HOST, "compatibility", "note", None, f"a container runs on without forward compatibility: {text}")
-            part.lines.add(number)
-            continue
-        if number in banner and (number == banner.start or _RUNS_ON_TEXT.fullmatch(text)):
+        elif number in banner and (number == banner.start or _RUNS_ON_TEXT.fullmatch(text)):
             part.beside.add(number)
             continue
-        if _NO_LIBRARY.search(text) and not _OWN_READER.search(text):
+        elif own and _NO_LIBRARY.search(text):
             part.add(HOST, "library", "fail", Fault.LIBRARY_MISSING, "a program finds no libnvidia-ml.so.1")
-            part.lines.add(number)
-            continue
-        if _NOT_RUNNING.search(text):
+        elif _NOT_RUNNING.search(text):
             part.add(HOST, "driver", "warn", Fault.DRIVER_NOT_LOADED, "CUDA finds no NVIDIA driver that runs here")
-            part.lines.add(number)
-            continue
-        error = _error(text) if not _OWN_READER.search(text) and _SIGN.search(text) else None
-        if error is not None:
+        elif error := _error(text) if own and _SIGN.search(text) else None:
             named = _GPU.search(text)
             subject = HOST if not error.of_gpu else f"GPU{int(named['gpu'])}" if named else nameless(0)
             name = f"error-{error.number}"
             part.add(subject, name, error.outcome, error.fault, f"error {error.number}: {error.text}")
-            part.lines.add(number)
-        elif _AROUND.fullmatch(text) or (number - 1 in part.beside and _FILE.match(lines[number - 1])):
-            part.beside.add(number)
+        else:
+            around = _AROUND.fullmatch(text) or (number - 1 in part.beside and _FILE.match(lines[number - 1]))
+            part.beside.update([number] if around else [])
+            continue
+        part.lines.add(number)
     return part.imported()
 
 
