@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 LIVE = "live"
 TEGRA_RELEASE = "/etc/nv_tegra_release"
-_NVGPU = "(nvgpu)"
 ONLY_OF_TEXTS = "--host chooses among the hosts of a text; give the text with --from"
 RDMA = (
     *WIRING, "bars", "config_space", "iommu", "ib_ports", "modules", "host", "device_nodes", "memlock", "gpu_board",
@@ -149,7 +148,7 @@ def surveyed(source: Source, names: Iterable[str]) -> Snapshot:
     driver, nvgpu, gives to the GPU in the chip."""
     facts = survey(source, names)
     models = (gpu.name for gpu in facts.listed_gpus)
-    chip = next((model for model in models if isinstance(model, str) and model.endswith(_NVGPU)), "")
+    chip = next((model for model in models if isinstance(model, str) and model.endswith("(nvgpu)")), "")
     if chip or isinstance(source.text(TEGRA_RELEASE), str):
         what = f"{chip}: Jetson" if chip else f"{TEGRA_RELEASE}: Jetson"
         raise BadInput(f"{what} is not supported: its GPU is in the chip, without PCIe, NVLinks and most of NVML")

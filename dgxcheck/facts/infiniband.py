@@ -85,7 +85,6 @@ class IbRate(Record):
     speed: str = nature.state("rate speed", differs="the name of what gbit_per_s and lanes say")
 
 
-_TRAFFIC = "traffic"
 RECEIVER = "receiver"
 _ENDED = "every queue pair that is torn down flushes its requests"
 _CONGESTION = "congestion control or retransmission at work, not a fault"
@@ -109,7 +108,7 @@ COUNTERS: Mapping[str, Any] = {
     **dict.fromkeys(
         ("port_rcv_data", "port_xmit_data", "port_rcv_packets", "port_xmit_packets", "unicast_rcv_packets",
          "unicast_xmit_packets", "multicast_rcv_packets", "multicast_xmit_packets", "rx_read_requests",
-         "rx_write_requests", "rx_atomic_requests", "rx_dct_connect"), nature.counter(any=_TRAFFIC)),
+         "rx_write_requests", "rx_atomic_requests", "rx_dct_connect"), nature.counter(any="traffic")),
     **dict.fromkeys(
         ("local_ack_timeout_err", "out_of_sequence", "packet_seq_err", "implied_nak_seq_err",
          "roce_adp_retrans", "roce_adp_retrans_to", "rx_icrc_encapsulated"),

@@ -101,7 +101,6 @@ def _numbers(ranges: str, shown: str) -> list[str]:
 Racks = Mapping[str, tuple[str, ...]]
 """Nodes by rack, both in the order in which people count."""
 _NUMBER = re.compile(r"([0-9]{1,18})")
-_OTHERS = "other nodes"
 
 
 def racks_of(nodes: Iterable[str], settings: Settings) -> Racks:
@@ -125,7 +124,7 @@ def racks_of(nodes: Iterable[str], settings: Settings) -> Racks:
             found.setdefault(rack, []).append(node)
         left = [node for node in left if node not in racks]
     if placed := {rack: tuple(names) for rack, names in found.items() if names}:
-        return placed | ({_OTHERS: tuple(left)} if left else {})
+        return placed | ({"other nodes": tuple(left)} if left else {})
     return _by_name(left)
 
 

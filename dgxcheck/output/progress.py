@@ -35,7 +35,6 @@ def host_line(now: HostNow | None) -> list[str]:
     return [f"host  CPUs {now.cpu_percent:.0f} % busy, load average {now.load:.1f}, {memory}"]
 
 
-_MEASURE = "measure "
 _NEXT = 2
 
 
@@ -95,7 +94,7 @@ def _range(values: Sequence[float]) -> str:
 
 
 def _words(key: str) -> str:
-    return visible(key.removeprefix(_MEASURE))
+    return visible(key.removeprefix("measure "))
 
 
 _HEAD = ("GPU", "power", "temp", "SM clock", "throttle", "errors")

@@ -46,7 +46,6 @@ def _words(name: str) -> list[str]:
 
 
 FOLDER = os.path.join(package_files.FOLDER, "profiles")
-_COMPILED = "shipped.json"
 _BOARDS = "boards"
 
 
@@ -112,7 +111,7 @@ def _is_product(products: Iterable[str], box: Snapshot) -> bool:
 def _documents() -> dict[str, dict[str, Any]]:
     """The documents of all TOML files of this folder, by the file's name."""
     try:
-        compiled: dict[str, dict[str, Any]] = json.loads(package_files.read(os.path.join(FOLDER, _COMPILED)))
+        compiled: dict[str, dict[str, Any]] = json.loads(package_files.read(os.path.join(FOLDER, "shipped.json")))
     except OSError:
         files = (name for name in package_files.names(FOLDER) if name.endswith(".toml"))
         return {name.removesuffix(".toml"): load(os.path.join(FOLDER, name)) for name in files}

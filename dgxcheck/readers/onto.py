@@ -22,7 +22,6 @@ _WITH_SUBJECTS = ("nvml ", "measure ", "stated ")
 _GPU = LazyPattern(r"(?:GPU)?(\d{1,3})", flags=re.ASCII)
 _P2P = {f"p2p-{name}": number for number, name in enumerate(CAPABILITIES)}
 _STATE = "nvml nvmlDeviceGetNvLinkState"
-_REMOTE = "nvml nvmlDeviceGetNvLinkRemotePciInfo"
 _ERRORS = "nvml nvmlDeviceGetNvLinkErrorCounter"
 LEAST_FIELD = min(NVLINK5_ERRORS.values())
 _STATUS = "nvml nvmlDeviceGetP2PStatus"
@@ -151,7 +150,7 @@ def _as_nvml(words: list[str], fact: Json) -> dict[str, Json]:
             no_link: Json = {"missing": "unsupported", "detail": f"nvidia-smi: {_NO_STATES[fact]}"}
             return {f"{_STATE} {rest[0]} 0": no_link} | ({f"{_MIG} {rest[0]}": [1, None]} if fact == "MIG" else {})
         if what == "nvlink-remote" and len(rest) == 2 and (bdf := as_bdf(fact)) is not None:
-            return {f"{_REMOTE} {rest[0]} {rest[1]}": {"busId": bdf}}
+            return {f"nvml nvmlDeviceGetNvLinkRemotePciInfo {rest[0]} {rest[1]}": {"busId": bdf}}
     if kind == "stated" and what == NVLINK_ERRORS and len(rest) == 3:
         asked = _ERRORS if int(rest[2]) < LEAST_FIELD else _FIELD
         return {f"{asked} {' '.join(rest)}": fact}

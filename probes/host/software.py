@@ -56,7 +56,6 @@ SERVICES = (
 )  # fmt: skip
 _ALWAYS = "systemd-journald.service"
 """Runs wherever systemd does: without its group the groups of the host are not seen from here."""
-_ENABLED = "/etc/systemd/system"
 _TARGETS = ("multi-user.target.wants", "graphical.target.wants")
 
 
@@ -77,7 +76,7 @@ def _runs(source: Source, name: str, seen: bool) -> bool | Missing:
 
 
 def _enabled(source: Source, name: str) -> bool | Missing:
-    answers = [source.link(f"{_ENABLED}/{target}/{name}.service") for target in _TARGETS]
+    answers = [source.link(f"/etc/systemd/system/{target}/{name}.service") for target in _TARGETS]
     if any(not isinstance(answer, Missing) for answer in answers):
         return True
     gaps = [answer for answer in answers if isinstance(answer, Missing) and answer.gap is not Gap.ABSENT]

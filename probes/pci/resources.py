@@ -66,13 +66,9 @@ def _bar(number: int, line: str, where: str) -> Bar | Missing | None:
     )
 
 
-_UNITS = "/sys/class/iommu"
-_GROUPS = "/sys/kernel/iommu_groups"
-
-
 def iommu(source: Source) -> Iommu:
     """``/sys/class/iommu``, each function's ``iommu_group`` link, each group's ``type``."""
-    return Iommu(units=source.names(_UNITS), functions=_functions(source))
+    return Iommu(units=source.names("/sys/class/iommu"), functions=_functions(source))
 
 
 def group_number(target: str, where: str) -> int | Missing:
@@ -86,7 +82,7 @@ def _functions(source: Source) -> tuple[IommuFunction, ...] | Missing:
         return found
     bdfs = (*found.devices, *found.bridges)
     numbers = {bdf: _number(source, f"{PCI_DEVICES}/{bdf}/iommu_group") for bdf in bdfs}
-    groups = {number: IommuGroup(number=number, type=ask(source, f"{_GROUPS}/{number}/type", line))
+    groups = {number: IommuGroup(number=number, type=ask(source, f"/sys/kernel/iommu_groups/{number}/type", line))
               for number in sorted({number for number in numbers.values() if isinstance(number, int)})}  # fmt: skip
     return tuple(IommuFunction(bdf=bdf, group=groups[number] if isinstance(number, int) else number)
                  for bdf, number in numbers.items())  # fmt: skip

@@ -24,7 +24,6 @@ _MISSING_SOCKET = (
     "read the BMC's event log (ipmitool sel elist) for the missing processor; its memory, GPUs and HCAs are"
     " missing with it"
 )
-_ONLINE = "/sys/devices/system/cpu/online"
 
 
 def offline_cpus(online: str, number: int) -> str:
@@ -112,7 +111,7 @@ def _evidence(cpu: Cpu, online: str | Missing) -> tuple[Evidence, ...]:
     numbers = {"sockets": cpu.sockets, "cores": cpu.cores, "threads": cpu.threads}
     return (
         Evidence("/proc/cpuinfo", {key: as_evidence(value) for key, value in numbers.items()}),
-        Evidence(_ONLINE, as_evidence(online)),
+        Evidence("/sys/devices/system/cpu/online", as_evidence(online)),
     )
 
 

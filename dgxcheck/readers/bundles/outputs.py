@@ -34,8 +34,6 @@ from dgxcheck.readers.onto import mismatch, nvml_gpus, rebase_indexes
 
 _TOOLS = {"lspci": (lspci.TOOL, lspci.TREE), KERNEL_LOG: (excerpt.TOOL,)}
 """By reader: what its parts of a text are called. Several of them are put together before they are read."""
-_A_PART = "lspci -s"
-_LOG = "log"
 
 
 class Loose(Record):
@@ -59,10 +57,10 @@ class Loose(Record):
     def sections(self, reader: str) -> list[Section]:
         """The output of this reader as if it had a file of its own."""
         if reader == KERNEL_LOG:
-            title = self.section.title if reader_of(self.section.title) == KERNEL_LOG else _LOG
+            title = self.section.title if reader_of(self.section.title) == KERNEL_LOG else "log"
             return [self._section(title, tuple(row for _, row in excerpt.rows_of(self.layout.lines)))]
         whole = any(f"names {PCI_DEVICES}" in part.facts for _, part in self.found if part.tool in _TOOLS[reader])
-        listing = [self._section(lspci.TOOL if whole else _A_PART, self.layout.lines)]
+        listing = [self._section(lspci.TOOL if whole else "lspci -s", self.layout.lines)]
         return listing + [self._section(lspci.TREE, self.layout.lines)] * bool(tree(self.layout.lines)[0].roots)
 
     def without(self, reader: str) -> Loose:

@@ -38,7 +38,6 @@ _FILES = LazyPattern(
     r"|/sys/(?:bus/pci|class/(?:dmi|infiniband|net|iommu|block)|devices/system|module|kernel/(?:mm/memory_peers"
     r"|iommu_groups)|hypervisor)/.*|/etc/(?:os-release|dgx-release|nv_tegra_release)|/run/systemd/container|/\.dockerenv"
 )
-_MODULES = "/proc/modules"
 _PROGRAM = LazyPattern(r"(?:/[\w.+/-]{0,80}/)?(?P<name>[\w.+-]{1,40}?)(?::|(?P<options>\s.*))?")
 PROGRAMS = (
     "lspci", "nvidia-smi", "dmidecode", "numactl", "ibstat", "lsmod", "mst", "uname", "ibstatus", "ibv_devinfo", "rdma",
@@ -55,7 +54,7 @@ _OF_KERNEL = LazyPattern(r"(?:.*/)?journalctl\b(?=.*(?: -k\b| --dmesg\b| --boot\
 def reader_of(title: str) -> str:
     """``lspci`` .., ``kernel log``, ``files`` for a file of the machine, or empty where nothing is read of it."""
     if title.startswith("/") and _FILES.fullmatch(without_dots(title)):
-        return "lsmod" if title == _MODULES else "files"
+        return "lsmod" if title == "/proc/modules" else "files"
     if _LOGS.fullmatch(title) or _OF_KERNEL.fullmatch(title):
         return KERNEL_LOG
     match = _PROGRAM.fullmatch(title)

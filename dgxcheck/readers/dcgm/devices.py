@@ -96,7 +96,6 @@ def _label(gpu: str, to: str, how: str) -> dict[str, Json]:
 
 
 ERRORS = "dcgmi nvlink -e"
-_COUNTS = "| NVLINK Error Counts"
 _OF_GPU = LazyPattern(r"\| ?GPU (\d{1,3}) {0,80}\|?", flags=re.ASCII)
 _LINK = LazyPattern(r"\| ?Link (\d{1,2}) {0,80}\|.{0,80}", flags=re.ASCII)
 _NVLINK_COUNT = LazyPattern(
@@ -132,7 +131,7 @@ def _errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart(ERRORS)
     name = link = ""
     for number, line in numbered(lines):
-        if line.startswith(_COUNTS):
+        if line.startswith("| NVLINK Error Counts"):
             name = link = ""
             part.lines.add(number)
         elif not part.lines:

@@ -29,7 +29,6 @@ _MESSAGE = LazyPattern(r"(?P<kind>Warning|Error|Info)(?: ?: GPU ?(?P<gpu>\d{1,3}
 NAMED_GPU = LazyPattern(r"\bGPU ?(\d{1,2})(?!\d)")
 _WORST = ("fail", "warn", "pass", "skip")
 _ALONE: dict[str, Outcome] = {"Error": "fail", "Warning": "warn"}
-_IDS = "GPU Device IDs Detected"
 _ID = LazyPattern("[0-9A-Fa-f]{4}")
 _META = ("DCGM Version", "Driver Version Detected", "Diagnostic", "hostengine", "Hostname")
 _CHATTER = LazyPattern(r"Successfully ran diagnostic for group\.?|Error: Diagnostic could not be run.{0,200}")
@@ -58,7 +57,7 @@ def read_diag(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             failed = [name for name, word in results if word == outcome and word in ("fail", "warn")]
             for name in (name for name, word in results if word == "pass"):
                 part.add(name, topic_of(test), "pass")
-        elif cell.left == _IDS:
+        elif cell.left == "GPU Device IDs Detected":
             part.found |= _models(cell.parts)
         elif cell.left not in _META:
             continue

@@ -220,7 +220,6 @@ def _output(tool: str, host: _Host, name: str = "") -> Imported:
 
 METRICS_TOOL = "dcgm-exporter"
 _PREFIXES = ("DCGM_FI_", "DCGM_EXP_", "dcgm_")
-_COUNTED = "DCGM_EXP_XID_ERRORS_COUNT"
 _DRIVER = "DCGM_FI_DRIVER_VERSION"
 
 
@@ -250,7 +249,7 @@ def _metrics_take(host: _Host, metric: str, labels: Mapping[str, str], text: str
     model, uuid = labels.get("modelName", ""), labels.get("UUID", labels.get("uuid", ""))
     new = Gpu(index=index, bdf=labels.get("pci_bus_id"), values={}, model=model, uuid=uuid)
     gpu = host.gpus.setdefault(index, new)
-    if metric == _COUNTED:
+    if metric == "DCGM_EXP_XID_ERRORS_COUNT":
         last = value_of(labels.get("xid", ""))
         if value and last is not None:
             gpu.values.setdefault(XID, last)

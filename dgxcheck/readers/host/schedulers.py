@@ -66,7 +66,6 @@ _DETECTED = LazyPattern(
 )
 """As gpud words an Xid, ``XID 48 (..) detected on GPU PCI:0000:3b:00``, and NVIDIA's device plugin; what go-nvml
 answers of a GPU that is lost."""
-_OF_DRIVER = "NVRM: Xid ("
 _GPU = LazyPattern(r"\b(?:GPU[ :=_]{0,2}|nvml\.Device )(?P<gpu>\d{1,2})\b(?![.:]\d)")
 
 
@@ -227,7 +226,7 @@ def _of_gpud(lines: tuple[str, ...]) -> Iterator[Entry]:
 
 def _of_lines(lines: tuple[str, ...]) -> Iterator[Entry]:
     """Where the driver's own lines are in the same text, these say nothing more."""
-    again = any(_OF_DRIVER in line for line in lines)
+    again = any("NVRM: Xid (" in line for line in lines)
     scanned = any("scanning the host" in line for line in lines)
     for number, line in enumerate(lines):
         text = line.strip()

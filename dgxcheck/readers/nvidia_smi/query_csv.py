@@ -110,7 +110,6 @@ _OF_PAGES = (".address", ".cause")
 _TROUBLE = LazyPattern(r"GPU is lost|GPU requires reset|Unknown Error|ERR!")
 _OTHERS = 8
 """Lines that are no rows, after which a table is over."""
-_TEMPERATURE = "temperature.gpu"
 _OURS = frozenset(("uuid", "gpu_uuid", "gpu_name", "gpu_bus_id", "driver_version", "vbios_version", "pstate"))
 """Columns that no other table has; neither have others names with a dot or a unit."""
 _ALONE = ("name", "uuid", "gpu_name", "gpu_uuid", "pci.bus_id", "gpu_bus_id")
@@ -225,7 +224,7 @@ def _row(table: _Table, number: int, cells: Sequence[str]) -> bool:
 def _rank(row: Mapping[str, str]) -> tuple[bool, float]:
     """Of the samples of a GPU the highest one counts."""
     trouble = any(_TROUBLE.search(value) is not None for value in row.values())
-    return trouble, decimal(row.get(_TEMPERATURE, "").partition(" ")[0], 1000) or 0.0
+    return trouble, decimal(row.get("temperature.gpu", "").partition(" ")[0], 1000) or 0.0
 
 
 _NAMES = r"gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|timestamp|(?:retired_pages\.)?(?:address|cause|timestamp)"

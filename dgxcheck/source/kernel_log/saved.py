@@ -42,7 +42,6 @@ _BY_JOURNAL = LazyPattern(
 _BACK = 60.0
 """Seconds by which the clock of one boot never goes back."""
 _FIRST = "Linux version "
-_OF_DRIVER = "NVRM: "
 
 
 class Times(Record, kw_only=False):
@@ -141,7 +140,7 @@ def times(log: str | bytes, time: CpuTime | None = None) -> Times | None:
 
 
 def _of_driver(boot: _Boot) -> Lines:
-    return [line for line in boot.kept.lines() if line[1].startswith(_OF_DRIVER)][-LOG_LINES:]
+    return [line for line in boot.kept.lines() if line[1].startswith("NVRM: ")][-LOG_LINES:]
 
 
 def _new(lines: Lines, base: float, seen: set[tuple[float, str]]) -> Lines:

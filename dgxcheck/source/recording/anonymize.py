@@ -49,10 +49,6 @@ _EVERYONE = ("*", "root", "%", "@", "%%")
 _KERNEL_LOG = "kmsg "
 _STAMP = re.compile(r"[\d.]{1,32};")
 _STATED = "stated "
-_NIC_NAME = "stated nic-name "
-_IMEX_NODES = "text /etc/nvidia-imex/nodes_config.cfg"
-_COMMAND_LINE = "text /proc/cmdline"
-_BUILDER = "text /proc/version"
 _BUILT_BY = re.compile(rf"\({OF_PERSON}[^\s()]{{1,255}}@[^\s()]{{1,255}}\)")
 _NVRM_BUILT_BY = re.compile(r"(?<= Build  )\([^\s()]{0,255}@[^\s()]{0,255}\)")
 """Who built NVIDIA's module: with DKMS root at this machine, in a package its distribution's builder."""
@@ -163,16 +159,16 @@ class _ByKey:
             return f"{text[:end]}{self._message(text[end:])}"
         if _CONFIGURATION.match(key):
             return "\n".join(map(_limits_line, text.split("\n")))
-        if key == _IMEX_NODES:
+        if key == "text /etc/nvidia-imex/nodes_config.cfg":
             return "".join("node\n" for line in text.splitlines() if line.partition("#")[0].strip())
-        if key == _BUILDER:
+        if key == "text /proc/version":
             return self._free.formed(_BUILT_BY.sub("(hidden)", text, count=1))
-        if key == _COMMAND_LINE:
+        if key == "text /proc/cmdline":
             return command_line.publishable(text, lambda part: self._free.formed(self._free.text(part)))
         if key.startswith("link "):
             target = self._free.formed(self._free.without_host(text))
             return self._names.within(target) if _CLASS_LINK.match(key) else target
-        if key.startswith(_NIC_NAME):
+        if key.startswith("stated nic-name "):
             return self._names.name(text)
         if _DESCRIPTION.fullmatch(key):
             return self._names.within(self._free.description(text))
