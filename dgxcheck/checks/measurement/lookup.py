@@ -54,19 +54,12 @@ _LABELS = {
     "latency": "latency with P2P on",
     "latency-off": "latency with P2P off",
     "latency-sm": "load latency",
-    "rdma-write": "RDMA write",
-    "rdma-write-both": "RDMA write, both ways at once",
-    "rdma-read": "RDMA read",
-    "rdma-read-both": "RDMA read, both ways at once",
-    "rdma-send": "RDMA send",
-    "rdma-send-both": "RDMA send, both ways at once",
-    "rdma-write-latency": "RDMA write latency",
-    "rdma-read-latency": "RDMA read latency",
-    "rdma-send-latency": "RDMA send latency",
+    **{f"rdma-{verb}{end}": f"RDMA {verb}{words}" for verb in ("write", "read", "send")
+       for end, words in (("", ""), ("-both", ", both ways at once"), ("-latency", " latency"))},
     "compute": "FMA throughput",
     "under-load": "host copies under load",
     "cuda": "CUDA",
-}
+}  # fmt: skip
 
 
 PairClass = tuple[str, float | None]
