@@ -123,7 +123,7 @@ def _slower(judged: Judged, boxes: Boxes) -> Iterator[FabricFinding]:
         names = sorted({each.name for each in adapters}, key=counted_order)
         hosts = folded({each.host for each in adapters})
         yield FabricFinding(
-            fault=Fault.PORT_SLOW, status="warn", ends=tuple(each.shown for each in adapters), moves=(),
+            fault=Fault.PORT_SLOW, status="warn", ends=tuple(each.shown for each in adapters),
             message=f"{'/'.join(names)} of {hosts}: {counted(len(adapters), 'link')} at {rate}, {gbit:g} Gbit/s in the"
             " recordings (--boxes)", action=Fault.PORT_SLOW.remedy,
         )  # fmt: skip

@@ -100,7 +100,7 @@ def _unplaced(fabric: Fabric, intent: Intent, places: Places) -> Iterator[Fabric
             if len(hosts) > len(fabric.nameless) and others >= LEAST_SYSTEMS:
                 is_, it_is = ("is", "it is") if len(names) == 1 else ("are", "they are")
                 yield FabricFinding(
-                    fault=Fault.CABLE_MISSING, status="fail", moves=(),
+                    fault=Fault.CABLE_MISSING, status="fail",
                     ends=tuple(f"{host} {name}" for host in hosts for name in names),
                     message=f"{'/'.join(names)} of {first_of(hosts)} {is_} not in the fabric, as {it_is} of"
                     f" {counted(others, 'other system')}",
@@ -114,13 +114,13 @@ def _disputed(dispute: Dispute) -> FabricFinding:
         ((having,), (lacking,)), names = dispute.ways, "/".join(dispute.adapters)
         return FabricFinding(
             fault=Fault.CABLE_MISSING, status="warn", ends=tuple(f"{lacking} {name}" for name in dispute.adapters),
-            moves=(), message=f"{names} of {lacking} is not in the fabric, as it is of {having}",
+            message=f"{names} of {lacking} is not in the fabric, as it is of {having}",
             action=f"look up whether {lacking} should have it here, then look at its port and cable",
         )  # fmt: skip
     shown = [*map(listed, dispute.ways)]
     ways = " and ".join(shown) if len(shown) <= FEW else first_of(shown, FEW)
     return FabricFinding(
-        fault=Fault.CABLE_SWAPPED, status="warn", moves=(),
+        fault=Fault.CABLE_SWAPPED, status="warn",
         ends=tuple(f"{host} {name}" for hosts in dispute.ways for host in hosts for name in dispute.adapters),
         message=f"{ways} cable {'/'.join(dispute.adapters)} differently, and no way is that of most systems",
         action="look up which is right, or give the plan of this fabric (--plan), before any plug is moved",
@@ -131,7 +131,7 @@ def as_planned(fabric: Fabric, tiers: Tiers, places: Places, planned: Planned) -
     """Against the plan: devices and plugs."""
     if names := [f"{name} is {other}" for name, other in planned.renamed.items()]:
         yield FabricFinding(
-            fault=Fault.PLAN_NAME, status="warn", ends=(*planned.renamed.values(),), moves=(),
+            fault=Fault.PLAN_NAME, status="warn", ends=(*planned.renamed.values(),),
             message=f"{counted(len(names), 'node')} with another name than in the plan, by the cables:"
             f" {first_of(names)}",
             action=Fault.PLAN_NAME.remedy,
@@ -142,7 +142,7 @@ def as_planned(fabric: Fabric, tiers: Tiers, places: Places, planned: Planned) -
         also = f", nor {'is' if len(behind) == 1 else 'are'} {listed(behind)} behind it" if behind else ""
         name, (is_, has) = listed(absent), ("is", "has") if len(absent) == 1 else ("are", "have")
         yield FabricFinding(
-            fault=Fault.CABLE_MISSING, status="fail", ends=(*absent, *behind), moves=(),
+            fault=Fault.CABLE_MISSING, status="fail", ends=(*absent, *behind),
             message=f"{name} {is_} not in the fabric{also}; {counted(count, 'cable')} planned"
             f"{' for each' * (len(absent) > 1)}",
             action=f"look whether {name} {is_} powered on and, if so, {has} this name in the plan",
@@ -191,7 +191,7 @@ def _elsewhere(
                 why = _COUNTED if of_host else "numbers its ports otherwise than other switches,"
             steps = [f"{fabric.shown(move.of)} to {fabric.shown(move.target)}" for move in own]
             yield FabricFinding(
-                fault=Fault.CABLE_SWAPPED, status="warn", moves=(),
+                fault=Fault.CABLE_SWAPPED, status="warn",
                 ends=(*sorted(nodes), *(fabric.shown(move.of) for move in own), *gone),
                 message=f"{names}: {len(own)} of {total} cables {where}"
                 f"{f', and {first_of(gone)} has no link' if gone else ''}",
@@ -212,7 +212,7 @@ def _missing(lost: Sequence[_Lost], fabric: Fabric) -> Iterator[FabricFinding]:
         of_host = own[0].node == node
         what = first_of([*names] if of_host else [f"{name} of {listed(of)}" for name, of in names.items()], _MOST)
         yield FabricFinding(
-            fault=Fault.CABLE_MISSING, status="fail", ends=(node, *(each.shown for each in own)), moves=(),
+            fault=Fault.CABLE_MISSING, status="fail", ends=(node, *(each.shown for each in own)),
             message=f"{node}: {len(own)} cables without a link: {what}; they belong to {first_of(at, _MOST)}",
             action=f"look at {node} for {_OF_HOST if of_host else _OF_SWITCH}, then for what these cables share,"
             " before one is reseated",
@@ -223,8 +223,7 @@ def _missing(lost: Sequence[_Lost], fabric: Fabric) -> Iterator[FabricFinding]:
         ends = each.home, *shut.get(each.shown, ())
         enabled = fabric.disabled.isdisjoint(ends)
         yield FabricFinding(
-            fault=Fault.CABLE_MISSING, status="fail", ends=(each.shown, place), moves=(),
-            plugs=(each.home,) if enabled else (),
+            fault=Fault.CABLE_MISSING, status="fail", ends=(each.shown, place), plugs=(each.home,) if enabled else (),
             message=f"{each.shown} {state}; it belongs to {place}{_occupied(each.home, fabric)}"
             f"{'' if enabled else '; a port is disabled'}",
             action=relinking(f"the cable from {each.shown} to {place}", ends, fabric),

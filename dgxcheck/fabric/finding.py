@@ -28,7 +28,7 @@ class FabricFinding(Record):
     status: Verdict
     ends: tuple[str, ...]
     """Adapters and ports, as they are shown."""
-    moves: tuple[Move, ...]
+    moves: tuple[Move, ...] = ()
     """Plugs to be moved, where that is the remedy."""
     message: str
     action: str

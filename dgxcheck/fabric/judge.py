@@ -87,7 +87,7 @@ def _guids(fabric: Fabric) -> Iterator[FabricFinding]:
         what = fabric.adapters[guid].shown if guid in fabric.adapters else fabric.switch(guid)
         seen = f"at {first_of(at)}" if at else f"as {first_of(names)}"
         yield FabricFinding(
-            fault=Fault.GUID_DUPLICATE, status="fail", ends=(what, *at), moves=(),
+            fault=Fault.GUID_DUPLICATE, status="fail", ends=(what, *at),
             message=f"{what}: GUID 0x{guid} is seen {seen}: two devices have it, or these outputs are of"
             " different times",
             action="read all outputs again at one time; if it stays, ask the vendor for a GUID of its own",
@@ -99,7 +99,7 @@ def _names(fabric: Fabric) -> Iterator[FabricFinding]:
     for host, adapters in fabric.doubled.items():
         names = sorted({adapter.description for adapter in adapters})
         yield FabricFinding(
-            fault=Fault.NODE_NAME, status="warn", ends=tuple(adapter.shown for adapter in adapters), moves=(),
+            fault=Fault.NODE_NAME, status="warn", ends=tuple(adapter.shown for adapter in adapters),
             message=f"{host}: {len(adapters)} adapters have {counted(len(names), 'node description')}, so that their"
             " cables are not judged",
             action=Fault.NODE_NAME.remedy,
@@ -137,7 +137,7 @@ def _islands(
                 continue
             reported.add(frozenset(switches))
             yield FabricFinding(
-                fault=Fault.SUBNET_SPLIT, status="fail", ends=(*switches,), moves=(),
+                fault=Fault.SUBNET_SPLIT, status="fail", ends=(*switches,),
                 message=f"{first_of(switches)} with {name} of {first_of(sorted(hosts))}: no link to the switches of"
                 f" {name} of the other {counted(len(largest), 'system')}",
                 action=f"look at the uplinks of {first_of(switches)}: cables, ports and power of the switches above",
@@ -158,7 +158,7 @@ def _errors(fabric: Fabric) -> Iterator[FabricFinding]:
     limits[DOWNED] = max(limits[DOWNED], 2 * usual if common else min(2 * usual, _MOST_DOWNS))
     if common:
         yield FabricFinding(
-            fault=Fault.PORT_ERRORS, status="warn", ends=(), moves=(),
+            fault=Fault.PORT_ERRORS, status="warn", ends=(),
             message=f"half of the links of adapters went down {usual:g} times or more since the counters were cleared",
             action="clear the counters and read them again under load; if they grow, look at what all links share, as"
             " the firmware of switches and adapters, before any cable",
@@ -180,7 +180,7 @@ def _errors(fabric: Fabric) -> Iterator[FabricFinding]:
     totals = Counter(map(fabric.node, fabric.at))
     for name, own in at_one(found, lambda each: filter(None, map(fabric.node, each[:2])), totals):
         yield FabricFinding(
-            fault=Fault.PORT_ERRORS, status="warn", ends=(name,), moves=(),
+            fault=Fault.PORT_ERRORS, status="warn", ends=(name,),
             message=f"{name}: errors at {len(own)} of {counted(totals[name], 'link')} since the counters were cleared",
             action=f"clear the counters and read them again under load; if they grow, look at what these links share at"
             f" {name}, as its temperature, power and firmware, before any cable",
@@ -188,7 +188,7 @@ def _errors(fabric: Fabric) -> Iterator[FabricFinding]:
     for port, far, bad in found:
         ends = fabric.shown(port), fabric.shown(far)
         yield FabricFinding(
-            fault=Fault.PORT_ERRORS, status="warn", ends=ends, moves=(), plugs=(port, far),
+            fault=Fault.PORT_ERRORS, status="warn", ends=ends, plugs=(port, far),
             message=f"{ends[0]} - {ends[1]}: {bad} since the counters were cleared",
             action="clear the counters and read them again under load; if they grow, reseat, then replace this cable",
         )  # fmt: skip

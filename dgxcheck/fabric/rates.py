@@ -189,9 +189,8 @@ def _slow(fabric: Fabric, cable: Cable, usual: str) -> FabricFinding:
     """A cable below the rate that ``usual`` tells."""
     ends = fabric.shown(cable.end), fabric.shown(cable.peer)
     return FabricFinding(
-        fault=Fault.PORT_SLOW, status="warn", ends=ends, moves=(), plugs=(cable.end, cable.peer),
-        message=f"{ends[0]} - {ends[1]}: {cable.rate}, {usual}",
-        action=Fault.PORT_SLOW.remedy,
+        fault=Fault.PORT_SLOW, status="warn", ends=ends, plugs=(cable.end, cable.peer),
+        message=f"{ends[0]} - {ends[1]}: {cable.rate}, {usual}", action=Fault.PORT_SLOW.remedy,
     )  # fmt: skip
 
 
@@ -212,7 +211,7 @@ def _of_one(
     rates = " and ".join(dict.fromkeys(cable.rate for cable in cables))
     adapters = [fabric.shown(end) for end in ends if kind == "host" and end[0] in fabric.adapters]
     return FabricFinding(
-        fault=Fault.PORT_SLOW, status="warn", ends=(name, *adapters), moves=(),
+        fault=Fault.PORT_SLOW, status="warn", ends=(name, *adapters),
         message=f"{name}: {' and '.join(counts)} at {rates}, {slower[cables[0]]}",
         action="compare the speeds that its ports enable (ibportstate) and the kind of its cables and firmware with"
         " those of its neighbours, before any cable is moved",

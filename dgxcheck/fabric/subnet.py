@@ -46,7 +46,7 @@ def _of_subnet(cables: Sequence[Cable], links: str, state: str, fabric: Fabric) 
                 if guid in fabric.switches}  # fmt: skip
     ends = sorted(switches) or [fabric.shown(end) for end in (cables[0].end, cables[0].peer)]
     return FabricFinding(
-        fault=Fault.NO_SUBNET_MANAGER, status="fail", ends=(*ends,), moves=(),
+        fault=Fault.NO_SUBNET_MANAGER, status="fail", ends=(*ends,),
         message=f"{first_of(ends)}: {_ports(state)} at {links}: no subnet manager configured them",
         action="run sminfo on a node of this subnet; where no subnet manager answers, look whether opensm, UFM or that"
         " of a switch runs, and at its log, before any cable is moved",
@@ -61,7 +61,7 @@ def _of_ports(waiting: dict[Cable, tuple[Port, str]], fabric: Fabric) -> Iterato
     left = dict.fromkeys(waiting)
     for name, own in at_one(left, lambda cable: filter(None, map(fabric.node, (cable.end, cable.peer)))):
         yield FabricFinding(
-            fault=Fault.NO_SUBNET_MANAGER, status="fail", ends=(name,), moves=(),
+            fault=Fault.NO_SUBNET_MANAGER, status="fail", ends=(name,),
             message=f"{name}: {_ports(waiting[own[0]][1])} at {counted(len(own), 'link')}: no subnet manager configured"
             " them",
             action=f"run sminfo on a node of this subnet, {_READ} for {name}",
@@ -71,7 +71,7 @@ def _of_ports(waiting: dict[Cable, tuple[Port, str]], fabric: Fabric) -> Iterato
         ends = fabric.shown(end), fabric.shown(cable.peer if end == cable.end else cable.end)
         lacks = "port has no LID" if state == _NO_LID else f"port is {state} (link up)"
         yield FabricFinding(
-            fault=Fault.NO_SUBNET_MANAGER, status="fail", ends=ends, moves=(),
+            fault=Fault.NO_SUBNET_MANAGER, status="fail", ends=ends,
             message=f"{ends[0]} - {ends[1]}: {lacks}: no subnet manager configured it",
             action=f"run sminfo on a node of this subnet, {_READ} for this port",
         )  # fmt: skip

@@ -201,7 +201,7 @@ def lacking(lacks: Sequence[Lack], fabric: Fabric, tiers: Tiers) -> Iterator[Fab
         if len(found) > FEW:
             count = len(tiers.uplinks[lower])
             yield FabricFinding(
-                fault=Fault.UPLINKS_UNEVEN, status="fail", ends=(name,), moves=(),
+                fault=Fault.UPLINKS_UNEVEN, status="fail", ends=(name,),
                 message=f"{name} has {counted(count, 'uplink')}, {count + len(found)} would be as at the others; it"
                 f" lacks those to {first_of([*dict.fromkeys(fabric.switch(lack.upper) for lack in found)])}",
                 action=f"look at these cables of {name}, or at the power of the switches above",
@@ -218,7 +218,7 @@ def lacking(lacks: Sequence[Lack], fabric: Fabric, tiers: Tiers) -> Iterator[Fab
             cable = f"{'each' if len(left) > 1 else 'the'} cable {where}"
             step = relinking(cable, [*chain(*(lack.ports for lack in those))], fabric)
             yield FabricFinding(
-                fault=Fault.CABLE_MISSING, status="fail", ends=tuple(dict.fromkeys(chain(*cables.values()))), moves=(),
+                fault=Fault.CABLE_MISSING, status="fail", ends=tuple(dict.fromkeys(chain(*cables.values()))),
                 plugs=tuple(chain(*(lack.ports for lack in left))),
                 message=f"{name} has {links} to {upper}, {usual} at most other switches"
                 f"{'; a port is disabled' if shut else ''}",
@@ -236,7 +236,7 @@ def idle_ports(short: Short, fabric: Fabric) -> FabricFinding:
     else:
         why = f"{short.usual} at {listed(others)} with as many adapters"
     return FabricFinding(
-        fault=Fault.UPLINKS_UNEVEN, status="warn", ends=(*names,), moves=(),
+        fault=Fault.UPLINKS_UNEVEN, status="warn", ends=(*names,),
         message=f"{listed(names)}: {counted(short.has, 'uplink' if short.up else 'link')}{'' if short.up else ' down'}"
         f" each; {why}",
         action=f"look whether a switch {side} these is off or not in this output; give the plan (--plan) if it is meant"
