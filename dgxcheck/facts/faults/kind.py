@@ -55,8 +55,6 @@ SOLDERED = (
 class FaultKind(Record, kw_only=False):
     """One row of the table. Each kind exists once, as a constant of ``Fault``, and is compared as such."""
 
-    word: str
-    """As in the JSON member ``fault``; dgxcheck-health(1) lists all."""
     meaning: str
     category: Category
     about: tuple[About, str] = ("", "")
@@ -76,6 +74,11 @@ class FaultKind(Record, kw_only=False):
     """What the remedy disturbs, where it does more than look or set."""
     source: str = ""
     """Of steps and remedy."""
+    word: str = ""
+    """The name of the constant, as in the JSON member ``fault``; dgxcheck-health(1) lists all."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        object.__setattr__(self, "word", name.lower().replace("_", "-"))
 
     def __hash__(self) -> int:
         return hash(self.word)
