@@ -106,19 +106,27 @@ def test_boards_of_four_gpus_need_no_nvswitches(
     assert bad == set()
 
 
-@pytest.mark.parametrize(("base", "due"), [
+BOARD = ("0000:08:00.0", "0000:09:08.0", "0000:09:10.0")
+"""The switch of a K80."""
+
+
+@pytest.mark.parametrize(("base", "due", "beside"), [(*row, ()) for row in (
     ("hgx-h100", "fail 8"), ("dgx-a100", "fail 8"), ("dgx-b200", "fail 8"), ("dgx-b300", "fail 8"),
     ("dgx-2", "fail 16"), ("k80-x8", "fail 8"), ("pcie-x8", "warn 8"), ("l40s-x8", "warn 8"), ("big-sur", "warn 8"),
     ("geforce-x4", "skip None"),
-])  # fmt: skip
-def test_a_gpu_that_did_not_come_up_at_boot_is_missed(base: str, due: str, tmp_path: Path) -> None:
+)] + [("k80-x8", "warn 8", ("0000:0b:00.0", *BOARD))])  # fmt: skip
+def test_a_gpu_that_did_not_come_up_at_boot_is_missed(
+    base: str, due: str, beside: tuple[str, ...], tmp_path: Path
+) -> None:
     """By boards that have all their GPUs, by the other half of a K80, or by the ports of other switches."""
-    source, gpus = open_source(base), [str(gpu.bdf) for gpu in box(base).topology.gpus]
-    gone = gpus.pop(2)
+    source, every = open_source(base), [str(gpu.bdf) for gpu in box(base).topology.gpus]
+    gone = (every[2], *beside)
+    gpus = [bdf for bdf in every if bdf not in gone]
     number = "nvml nvmlDeviceGetMinorNumber"
     facts: dict[str, Json] = {f"{number} {bdf}": minor for minor, bdf in enumerate(gpus)
                               if source.nvml("nvmlDeviceGetMinorNumber", bdf) != minor}  # fmt: skip
     product = {"text /sys/class/dmi/id/product_name": "X\n"} if base.startswith("dgx") else {}
-    found = assess(written(tmp_path, base, {**facts, **product}, gone, f"/dev/nvidia{len(gpus)}"))
+    nodes = [f"/dev/nvidia{minor}" for minor in range(len(gpus), len(every))]
+    found = assess(written(tmp_path, base, {**facts, **product}, *gone, *nodes))
     (count,) = [each.judgement for each in found.findings if each.id == "gpu.count"]
     assert f"{count.status.value} {count.expected}" == due

@@ -187,7 +187,8 @@ def _of_boards(box: Box) -> Judgement | None:
 def _of_switches(box: Box) -> Judgement | None:
     if not (ports := unlike_other_switches(box)):
         return None
-    present, due, where = len(box.topology.gpus), len(box.topology.gpus) + len(ports), ", ".join(ports)
+    present, where = len(box.topology.gpus), ", ".join(ports)
+    due = present + sum(ports.values())
     message = (
         f"{present} of {counted(due, 'GPU')} found, unless {where} was left empty on purpose: other switches have a GPU"
         " at each such port"

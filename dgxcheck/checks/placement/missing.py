@@ -106,23 +106,25 @@ def _empty_ports(box: Box) -> dict[str, tuple[str, ...]]:
     return {path[-1]: path for path in paths if isinstance(path, tuple)}
 
 
-def unlike_other_switches(box: Box) -> list[str]:
+def unlike_other_switches(box: Box) -> dict[str, int]:
     """Ports of the only switch that has fewer GPUs than another, which lead to nothing where those of the other lead
-    to GPUs: machines have as many GPUs below each."""
-    below: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    to GPUs, with the number of GPUs below such a port: machines have as many GPUs below each of their switches."""
+    below: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for gpu in box.topology.gpus:
-        if isinstance(gpu.path, tuple) and len(gpu.path) > _OF_A_SWITCH:
-            below[gpu.path[:-2]].add(gpu.path[-2].rpartition(":")[2])
-    lesser: list[list[str]] = []
-    for switch, numbers in below.items():
+        path = gpu.path if isinstance(gpu.path, tuple) else ()
+        for at in range(_DOWNSTREAM, len(path) - 1):
+            below[path[:at]][path[at].rpartition(":")[2]] += 1
+    lesser: list[dict[str, int]] = []
+    for switch, own in below.items():
         free = {bdf.rpartition(":")[2]: bdf for bdf, path in _empty_ports(box).items() if path[:-1] == switch}
-        lacking = [other - numbers for other in below.values() if numbers < other and other - numbers <= free.keys()]
-        lesser += [sorted(free[number] for number in min(lacking, key=len))] if lacking else []
-    return lesser[0] if len(lesser) == 1 else []
+        lacking = [other.keys() - own for other in below.values() if own.keys() < other.keys()]
+        found = min((each for each in lacking if each <= free.keys()), key=len, default=set())
+        lesser += [{free[number]: max(own.values()) for number in sorted(found)}] if found else []
+    return lesser[0] if len(lesser) == 1 else {}
 
 
-_OF_A_SWITCH = 4
-"""Root bus, root port, upstream and downstream port."""
+_DOWNSTREAM = 3
+"""Before a downstream port in a path stand at least root bus, root port and upstream port."""
 _BELOW_A_ROOT_PORT = 2
 """Bridges on the path of a port of a switch, at least."""
 
