@@ -21,7 +21,7 @@ CAUSES = {
     "l40s-x8-nova": ("driver/NVIDIA driver", "change-setting"),
     "hgx-h100-d3cold": ("gpu/0000:52:00.0", "reboot"),
     "dgx-h200-raid0-disk-gone": ("disk/md1", "inspect"),
-    "dgx-b200-slot-contained": ("slot/0000:de:00.0/missing GPU", "inspect"),
+    "dgx-b200-slot-contained": ("gpu/0000:df:00.0", "reboot"),
     "gb200-nvl72-ats": ("host/host/ATS setting", "change-setting"),
     "dgx-a100-no-mlx5-ib": ("host/host/module mlx5_ib", "load-module"),
     "dgx-a100-no-nvme": ("host/host/module nvme", "load-module"),
