@@ -86,6 +86,7 @@ def test_a_paste_reads_as_the_output(text: str) -> None:
 @example("mlxlink", ["indent", "CRLF", "compose"])
 @example("mlxlink", ["indent", "journal"])
 @example("collective", ["indent", "wrapper"])
+@example("LnkSta alone", ["editor", "escapes"])
 def test_several_layers(text: str, changes: list[str]) -> None:
     lines = TEXTS[text].split("\n")
     for change in changes:

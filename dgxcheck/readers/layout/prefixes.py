@@ -166,9 +166,9 @@ def _all_alike(lines: Sequence[str], begin: Sequence[str]) -> bool:
 
 _NUMBER = LazyPattern(
     r"\s{0,24}(\d{1,6})(?! \| (?:\d\d/\d\d/\d|Pre-Init))"
-    r"(?: {0,2}[:|.)-](?![0-9a-f]{2}(?::|\.[0-7](?:\s|$))) ?|\t| {1,4}|$)"
+    r"(?: {0,2}\\?[:|.)-](?![0-9a-f]{2}(?::|\.[0-7](?:\s|$))) ?|\t| {1,4}|$)"
 )
-"""Events of a BMC have numbers of their own."""
+"""Events of a BMC have numbers of their own; Markdown puts a backslash before a bar."""
 _COUNT = LazyPattern(r"\s{0,24}\d{1,6}(?:\t| {1,4}|$)")
 _BEFORE_BDF = LazyPattern(
     r"\s{0,24}([1-9]\d{0,3}):(?=[0-9a-f]{2}:[01][0-9a-f]\.[0-7] |[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*$)",
