@@ -18,11 +18,13 @@ _SHORTEST = 3
 _MOST = 6
 """What looks for shorter literals, or for more of them, takes as long as the expression itself."""
 _PART = re.compile(
-    r"(?P<run>[^\\\[(){}|*+?.^$]+(?![*+?{]))|(?P<open>\((?:\?(?:P<\w+>|:|(?P<aside>\w+:|<?[=!])))?)|(?P<bar>\|)"
-    r"|(?:(?P<close>\))|(?P<class>\[\^?\]?(?:\\.|[^\]\\])*\]|\\(?:x..|u.{4}|\w)|[.^$])|(?P<char>\\.|.))"
-    r"(?P<repeat>[*+?]|\{\d*(?:,\d*)?\})?\??",
+    r"(?P<run>[^\\\[(){}|*+?.^$]+(?![*+?{]))|(?P<open>\((?:\?(?:P<\w+>|:|(?P<aside>)))?)|(?P<bar>\|)"
+    r"|(?:(?P<close>\))|(?P<class>\[\^?\]?(?:\\.|[^\]\\])*\]|\\(?:x..|u.{4}|\d+|\w)|[.^$])|(?P<char>\\.|.))"
+    r"(?P<repeat>[*+?]|\{(?!\})\d*(?:,\d*)?\})?\??",
     re.DOTALL,
 )
+_FLAGS = re.compile(r"\(\?[aLmsu]*[ix]")
+"""Flags within the expression, after which its letters are no literals."""
 _METHODS = ("match", "fullmatch", "search", "finditer", "findall", "sub", "split")
 
 
@@ -94,7 +96,8 @@ class LazyPattern:
 
 def needed(expression: str, flags: int = 0) -> tuple[str, ...]:
     """Literals of which every match holds one; none where only short ones, or many, are sure."""
-    return () if flags & re.IGNORECASE else _needed(_PART.finditer(expression))[0]
+    unsure = flags & (re.IGNORECASE | re.VERBOSE) or _FLAGS.match(expression)
+    return () if unsure else _needed(_PART.finditer(expression))[0]
 
 
 def _needed(parts: Iterator[Match[str]]) -> tuple[tuple[str, ...], bool]:
@@ -110,7 +113,7 @@ def _needed(parts: Iterator[Match[str]]) -> tuple[tuple[str, ...], bool]:
         inner: tuple[str, ...] = ()
         if part["open"]:
             inner, may_lack = _needed(parts)
-            inner = () if may_lack or part["aside"] else inner
+            inner = () if may_lack or part["aside"] is not None else inner
         elif part["char"] and not absent:
             run += part["char"][-1]
             if not part["repeat"]:

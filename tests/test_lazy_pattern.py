@@ -52,6 +52,8 @@ def test_it_matches_as_the_expression_does(literals: tuple[str, ...]) -> None:
     (r"(?:.{0,80} )?(?:FATAL|ERROR): Module (?P<name>\w+) not found", (" not found",)),
     (r"lost|(?:gone )?away|dead\.", ("lost", "away", "dead.")),
     (r"abc?d|x{0,3}efg{2}", ()), (r"(?=seen)\w+", ()), (r"(?i:xid)\d", ()), (r"one|two|.*", ()), (r"ab", ()),
+    (r"(?i)xid \d", ()), (r"(?mx) xid \d", ()), (r"(?ms)xid", ("xid",)), (r"(?P<a>\d)(?P=a)(?#note)(?-i:xid)", ()),
+    (r"(\d)?(?(1)gone)!", ()), (r"(\d)\10 MB", (" MB",)), (r"x{}{0}", ()),
 ])  # fmt: skip
 def test_literals_follow_from_the_expression(expression: str, literals: tuple[str, ...]) -> None:
     assert LazyPattern(expression).literals == (literals or ("",))
