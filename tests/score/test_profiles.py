@@ -313,3 +313,15 @@ def test_numbers_of_a_profile_override_those_of_the_model_alone() -> None:
     known, own = boards_for(None)["10de:20b0"].numbers, boards_for(station)["10de:20b0"].numbers
     assert own["power_limit"].value == 275 < known["power_limit"].value
     assert own["memory"] == known["memory"]
+
+
+@pytest.mark.parametrize(("name", "number", "status"), [
+    ("NVIDIA L40S", 8, Status.SKIP), ("NVIDIA H100 PCIe", 5, Status.SKIP),
+    ("NVIDIA H200", 4, Status.SKIP), ("NVIDIA H200", 7, Status.UNKNOWN), ("NVIDIA H200", 8, Status.SKIP),
+])  # fmt: skip
+def test_gpus_of_a_text_are_counted_by_boards_and_cards_are_not(
+    tmp_path: Path, name: str, number: int, status: Status
+) -> None:
+    rows = "".join(f"{index}, 00000000:{16 + index:x}:00.0, {name}\n" for index in range(number))
+    (file := tmp_path / "text.txt").write_text(f"index, pci.bus_id, name\n{rows}", encoding="utf-8")
+    assert [each.judgement.status for each in assess(str(file)).findings if each.id == "gpu.count"] == [status]
