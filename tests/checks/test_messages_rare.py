@@ -327,3 +327,9 @@ def test_the_slots_of_a_dgx_spark_are_short_of_power_in_health(model: str, statu
     found = {finding.subject.bdf: finding.judgement.status.value
              for finding in run(box, [each for each in CHECKS if each.id == "kernel.hca"])}  # fmt: skip
     assert found[HCA] == status
+
+
+def test_a_board_of_two_gpus_whose_number_is_unknown_lacks_none(tmp_path: Path) -> None:
+    gap: Json = {"missing": "unsupported", "detail": "Not Supported"}
+    box = changed(tmp_path, {"nvml nvmlDeviceGetBoardId 0000:06:00.0": {"": gap}}, base="k80-x8")
+    assert not any("alone on a board" in message for message in messages(replace(box, choice=None), "gpu.count"))

@@ -176,7 +176,8 @@ def _of_boards(box: Box) -> Judgement | None:
     sharing = Counter(row.board_id for row in boards)
     halves = [row.bdf for row in boards if sharing[row.board_id] == 1]
     alone = [gpu.name for gpu in box.topology.gpus if gpu.bdf in halves and isinstance(gpu.path, tuple)]
-    if not alone or any(gpu.index is None for gpu in box.topology.gpus):
+    unknown = any(isinstance(id, Missing) for id in sharing) or any(gpu.index is None for gpu in box.topology.gpus)
+    if not alone or unknown:
         return None
     due = present + len(alone)
     message = f"{present} of {counted(due, 'GPU')} found; alone on a board of two: {', '.join(alone)}"
