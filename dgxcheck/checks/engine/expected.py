@@ -50,12 +50,13 @@ def is_of_baseboard(model: str) -> bool:
 
 
 _B = LazyPattern(r"\bB[23]00\b", "B200", "B300")
+_OLD_OR_CARD = LazyPattern(r"\b[PV]100\b|HBM2e")
 
 
 def gpus_of_a_board(model: str) -> int:
     """The fewest GPUs that boards of this model have, from A100 on: HGX A100 to H200 are made with four and with eight,
     HGX B200 and B300 with eight; 1 of older modules, of which six stand in a machine (AC922), and of cards."""
-    modern = is_of_baseboard(model) and not model.startswith("Tesla ")
+    modern = is_of_baseboard(model) and not _OLD_OR_CARD.search(model)
     return 8 if modern and _B.search(model) else 4 if modern else 1
 
 

@@ -126,8 +126,10 @@ def expected_count(box: Box) -> Number | None:
     for key, present in there.items():
         if present and (whole := box.number(key)) is not None:
             return replace(number, value=int(number.value * present // whole.value))
-    whole_boards = _on_whole_boards(box)
-    return None if isinstance(box.snapshot.pci, Missing) or not whole_boards else replace(number, value=whole_boards)
+    due, present = _on_whole_boards(box), len(box.reference_gpus)
+    if isinstance(box.snapshot.pci, Missing) or 2 * present <= due or not due:
+        return None  # half of a board and less may be that of a virtual machine which hides that it is one
+    return replace(number, value=due)
 
 
 def _on_whole_boards(box: Box) -> int:

@@ -32,6 +32,10 @@ _AT_LIMIT = 0.95
 _POWER = 0  # nvmlPerfPolicyType_t
 
 
+_AS_DEFAULT = 0.8
+"""A limit without the default may be the default of its machine: 69 % of the model's in a DGX Station A100."""
+
+
 def limit(box: Box, power: GpuPower) -> Judgement | Missing:
     """Warns if the enforced power limit is below the board's default, and if that is below the default of its model by
     more than {power.limit}: makers of machines choose lower ones.
@@ -54,7 +58,8 @@ def limit(box: Box, power: GpuPower) -> Judgement | Missing:
     evidence: tuple[Evidence, ...] = (answered(limit, function, power.bdf),)
     if usual is not None and isinstance(default, Missing) and default.gap is Gap.UNRECORDED and limit > 0:
         message = f"power limit {limit / 1000:g} W, {of_model}"
-        return judged(Fault.POWER_CAPPED, message, limit / 1000, usual.value, "W", evidence, warns=limit < least)
+        lowered = limit < least * _AS_DEFAULT
+        return judged(Fault.POWER_CAPPED, message, limit / 1000, usual.value, "W", evidence, warns=lowered)
     default = need(default)
     evidence = (*evidence, answered(default, "nvmlDeviceGetPowerManagementDefaultLimit", power.bdf))
     if limit <= 0 or default <= 0:

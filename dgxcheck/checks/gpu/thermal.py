@@ -40,7 +40,7 @@ def temperature(box: Box, thermal: GpuThermal) -> Judgement | Missing:
                   for fact in (thermal.slowdown_c, thermal.margin_c))  # fmt: skip
     if unshown and now >= most and not _is_impossible(now):
         reading = answered(now, "nvmlDeviceGetTemperature", thermal.bdf, 0)
-        message = f"{now} °C, at which most boards slow down"
+        message = f"{now} °C, at which most data center boards slow down"
         return judged(Fault.OVERHEATING, message, now, most, "°C", (reading,), warns=True)
     slowdown = need(thermal.slowdown_c)
     evidence = (
