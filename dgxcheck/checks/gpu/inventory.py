@@ -142,7 +142,7 @@ def _on_whole_boards(box: Box) -> int:
 def _of_unseen_machine(box: Box) -> Judgement | None:
     """Of a text of nvidia-smi alone: more GPUs than half of a board, as no virtual machine is given."""
     present, due = len(box.topology.gpus), _on_whole_boards(box)
-    if not isinstance(box.snapshot.pci, Missing) or due in (0, present) or present <= _HALF_A_BOARD:
+    if not isinstance(box.snapshot.pci, Missing) or not _HALF_A_BOARD < present < due:
         return None
     message = f"{present} GPUs of a model whose boards have {due}: is this a container's share, or is one missing?"
     return Judgement(Status.UNKNOWN, message, present, due, "GPUs", remedy="count the GPUs on the host: lspci -d 10de:")
