@@ -180,6 +180,12 @@ SIZES = (
     "#       size       count   type redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"
     "  8589934592  2147483648  float   sum      -1    62000  138.55  242.46      0    62001  138.54  242.45      0\n"
 )
+PAIRS = (
+    "nvbandwidth Version: v0.8\n\n" + "".join(f"Device {i}: {{0}} (00000000:1{i}:00)\n" for i in range(8))
+    + "\nRunning device_to_device_memcpy_read_ce.\nmemcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n"
+    + "".join(f"{i:10}" for i in range(8)) + "\n"
+    + "".join(f" {i} " + "".join("    N/A" if i == j else " {1:.2f}" for j in range(8)) + "\n" for i in range(8))
+)  # fmt: skip
 CSV = "index, pci.bus_id, {}\n0, 00000000:07:00.0, {}\n"
 
 
@@ -200,6 +206,7 @@ def test_the_gpus_of_a_text_tell_by_name_and_number(tmp_path: Path, text: str, d
     (rate,) = [each.judgement.status.value for each in found.findings if each.id == "measure.collective"]
     assert ("" if found.choice is None else found.choice.profile.name, rate) == due
     assert [each.judgement.status for each in named.findings if each.id == "nvlink.nvswitches"] == [Status.SKIP]
+    assert Status.UNKNOWN not in {each.judgement.status for each in found.findings if each.id == "gpu.count"}
 
 
 def test_counts_exclude_no_profile(tmp_path: Path) -> None:
@@ -226,6 +233,16 @@ def test_names_none_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 MORE = {("dgx-a100", "network.hcas"): 12, ("dgx-a100-80", "network.hcas"): 12, ("dgx-2", "network.hcas"): 11}
 """What the shipped boxes have beyond their profile's least: both cards with two ports, and a card of the DGX-2H."""
+
+
+@pytest.mark.parametrize(("name", "rate", "due"), [
+    ("NVIDIA H100 80GB HBM3", 198, "warn"), ("NVIDIA H100 80GB HBM3", 395, "pass"), ("NVIDIA H100 PCIe", 50, "pass"),
+    ("Tesla V100-SXM2-32GB", 10, "pass"),
+])  # fmt: skip
+def test_all_gpus_of_a_board_with_nvswitches_have_its_rate(name: str, rate: float, due: str, tmp_path: Path) -> None:
+    (file := tmp_path / "text.txt").write_text(PAIRS.format(name, rate), encoding="utf-8")
+    found = [each.judgement.status.value for each in assess(str(file)).findings if each.id == "measure.p2p-bandwidth"]
+    assert found == [due] * 28
 
 
 @pytest.mark.parametrize("name", swept(RECORDED, 4, 1))

@@ -76,9 +76,15 @@ def profile_key(box: Box, row: Measurement) -> str:
     if link is None or not {row.a, row.b} <= {gpu.bdf for gpu in box.reference_gpus}:
         return ""
     if row.kind in P2P:
-        area = "nvlink" if link.nvlinks else "pcie"
-        return f"{area}.{row.kind}-{link.label.lower()}"
+        of = f"NV{links}" if link.nvlinks is None and (links := _by_switches(box)) else link.label
+        return f"{'nvlink' if of.startswith('NV') else 'pcie'}.{row.kind}-{of.lower()}"
     return f"pcie.{row.kind}-{(link.pci or '?').lower()}" if row.kind in STAGED else ""
+
+
+def _by_switches(box: Box) -> int:
+    """The NVLinks of each GPU, where all GPUs of a board with NVSwitches are there, which join every pair; else 0."""
+    switches, count, links = map(box.number, ("nvlink.switches", "gpu.count", "nvlink.links"))
+    return int(links.value) if switches and count and links and len(box.reference_gpus) == count.value else 0
 
 
 def pair_link(box: Box, row: Measurement) -> Link | None:
