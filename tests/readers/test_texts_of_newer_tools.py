@@ -387,6 +387,10 @@ WIRED = "".join(
     f"GPU {gpu}: NVIDIA H100 80GB HBM3 (UUID: GPU-01234567-89ab-cdef-0123-45678900000{gpu})\n"
     + "".join(f"\t Link {link}: {'26.562 GB/s' if gpu or link else '{}'}\n" for link in range(18)) for gpu in range(8)
 )  # fmt: skip
+SOCKETS = (
+    "CPU(s):               64\nOn-line CPU(s) list:  0-63\nVendor ID:            AuthenticAMD\n{1}"
+    "Socket(s):            2\nNUMA node(s):         {0}\nNUMA node0 CPU(s):    0-63\n"
+)
 CAPPED = (
     TABLE.partition("|   1  ")[0].replace("Example SXM2-16GB ", "Tesla V100-SXM2...")
     .replace("/ 163W", "/ {}W").replace("/ 32510MiB", "/ {}MiB")
@@ -505,6 +509,9 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvidia-smi, hot": (CAPPED.format(300, 32510).replace("36C", "90C"), ("warn overheating inspect",)),
     "nvidia-smi, warm": (CAPPED.format(300, 32510).replace("36C", "89C"), ()),
     "nvidia-smi, names that are cut, of no known size": (CAPPED.format(163, 24000), ()),
+    "lscpu": (SOCKETS.format(1, ""), ("warn numa-tables drain",)),
+    "lscpu, a node for each socket": (SOCKETS.format(2, ""), ()),
+    "lscpu of a virtual machine": (SOCKETS.format(1, "Hypervisor vendor:    KVM\n"), ()),
     "zpool status": (POOL.format("DEGRADED", "FAULTED", "too many errors"), ("warn disk inspect",)),
     "zpool status of a pool that is gone": (POOL.format("SUSPENDED", "REMOVED", ""), ("fail array-failed inspect",)),
     "zpool status, good": (POOL.format("ONLINE", "ONLINE", ""), ()),

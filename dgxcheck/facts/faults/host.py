@@ -22,8 +22,10 @@ class Host:
     CPU_MISSING = FaultKind("fewer CPUs or cores than the reference machine has", "hardware")
     CPU_OFFLINE = FaultKind("CPUs are offline", "setting", steps=("change-setting", "reboot"), source=OWN)
     COMMAND_LINE = FaultKind("the kernel command line switches off what a machine with GPUs needs", "setting")
-    NUMA_TABLES = FaultKind("the firmware's NUMA tables contradict sockets, memory or PCI tree",
-        "setting", disturbs="host")
+    NUMA_TABLES = FaultKind("the firmware's NUMA tables contradict sockets, memory or PCI tree", "setting",
+        disturbs="host", about=("host", "NUMA setting"), source="numa= in the kernel's parameters; ACPI's SRAT",
+        remedy="check NUMA settings in the firmware (node interleaving, NPS, SNC); update it; look for numa= on the"
+        " kernel command line")
     NUMA_MODE = FaultKind("NUMA nodes divide the machine differently than in the reference machine",
         "setting", disturbs="host")
     NODE_EMPTY = FaultKind("a NUMA node with CPUs has no memory", "setting")

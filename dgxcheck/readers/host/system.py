@@ -33,25 +33,29 @@ _LABELS = LazyPattern(
 
 
 def read_lscpu(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """The nodes; their list only where as many are shown as lscpu counts."""
+    """The nodes; their list only where as many are shown as lscpu counts. Of x86 alone lscpu sees every hypervisor."""
     part = ToolPart("lscpu")
     nodes: list[str] = []
-    count: int | None = None
+    values: dict[str, str] = {}
     for number, raw in enumerate(bounded(lines)):
         member = _MEMBER.fullmatch(bare(raw)) if ":" in raw else None
         if member is None or not _LABELS.fullmatch(member["name"].strip()):
             continue
         name, value = member["name"].strip(), member["value"].strip()
         part.lines.add(number)
+        values[name] = value
         if (node := _NODE.fullmatch(name)) and ranges(value) is not None:
             nodes.append(f"node{node['node']}")
             part.found[f"text {NODES}/node{node['node']}/cpulist"] = f"{value}\n"
-        elif name == "NUMA node(s)":
-            count = integer(value, 1024)
         elif name == "On-line CPU(s) list" and ranges(value):
             part.found["text /sys/devices/system/cpu/online"] = f"{value}\n"
+    count, sockets = (integer(values.get(name, ""), 1024) for name in ("NUMA node(s)", "Socket(s)"))
     if nodes and count == len(set(nodes)):
         part.found[f"names {NODES}"] = [*dict.fromkeys(nodes)]
+    host = values.get("Vendor ID") in ("GenuineIntel", "AuthenticAMD") and "Hypervisor vendor" not in values
+    if host and count and sockets and count < sockets:
+        text = f"{count} NUMA node{'s' * (count > 1)} for {sockets} sockets"
+        part.add(HOST, "numa", "warn", Fault.NUMA_TABLES, text)
     return part.imported() if part.found else ()
 
 
