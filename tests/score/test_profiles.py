@@ -236,6 +236,20 @@ MORE = {("dgx-a100", "network.hcas"): 12, ("dgx-a100-80", "network.hcas"): 12, (
 
 
 @pytest.mark.parametrize(("name", "rate", "due"), [
+    ("NVIDIA H100 80GB HBM3", 13, "warn"), ("NVIDIA H100 80GB HBM3", 26, "pass"), ("NVIDIA H100 PCIe", 13, "pass"),
+    ("Tesla V100-SXM2-32GB", 11, "pass"), ("NVIDIA A100-SXM4-80GB", 12, "pass"),
+])  # fmt: skip
+def test_copies_from_the_host_are_slow_in_any_machine(name: str, rate: float, due: str, tmp_path: Path) -> None:
+    """A100 with a host of an older generation of PCIe have half of the reference machine's rate."""
+    text = PAIRS[: PAIRS.index("\nRunning")] + (
+        "\nRunning host_to_device_memcpy_ce.\nmemcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)\n"
+        + "".join(f"{i:10}" for i in range(8)) + "\n 0 " + "  {1:.2f}" * 8 + "\n")  # fmt: skip
+    (file := tmp_path / "text.txt").write_text(text.format(name, rate), encoding="utf-8")
+    found = [each.judgement.status.value for each in assess(str(file)).findings if each.id == "measure.host-bandwidth"]
+    assert found == [due] * 8
+
+
+@pytest.mark.parametrize(("name", "rate", "due"), [
     ("NVIDIA H100 80GB HBM3", 198, "warn"), ("NVIDIA H100 80GB HBM3", 395, "pass"), ("NVIDIA H100 PCIe", 50, "pass"),
     ("Tesla V100-SXM2-32GB", 10, "pass"),
 ])  # fmt: skip

@@ -40,10 +40,10 @@ def _host_bandwidth(box: Box) -> Judged:
     """Pinned copies from and to each GPU: warns below {measure.warn} and fails below {measure.fail} of the profile's
     figure; without one warns below {measure.derived} of what the PCIe path gives. Also warns where runs of one GPU
     differ by more than {measure.runs}, where one direction is slower than the other or one GPU slower than others of
-    its model by more than {measure.directions}, and below {measure.pinned}. Copies that a narrow or slow PCIe link
-    explains are skipped: the checks of the link report it. Copies both ways at once are not judged. A GPU on which no
-    copy could be measured for lack of memory that no process holds is unknown, and fails if NVML says that memory is
-    free.
+    its model by more than {measure.directions}, below {measure.pinned}, and below {measure.far} of the figure of a
+    machine with such GPUs. Copies that a narrow or slow PCIe link explains are skipped: the checks of the link report
+    it. Copies both ways at once are not judged. A GPU on which no copy could be measured for lack of memory that no
+    process holds is unknown, and fails if NVML says that memory is free.
 
     Source: the profile's pcie.host-to-device and pcie.device-to-host; cuMemcpyHtoDAsync, cuMemcpyDtoHAsync
     """

@@ -16,7 +16,15 @@ from dgxcheck.checks.measurement.comparisons import (
     slower_than,
     unless_link_explains,
 )
-from dgxcheck.checks.measurement.expectations import against_expected, figure_text, plain_pass, quantity, slow
+from dgxcheck.checks.measurement.expectations import (
+    against_expected,
+    far_below,
+    figure_text,
+    plain_pass,
+    profile_key,
+    quantity,
+    slow,
+)
 from dgxcheck.checks.measurement.failures import (
     OUT_OF_MEMORY,
     interruption,
@@ -60,18 +68,24 @@ _TAKE_LITTLE = ("access", "compute", "latency", "latency-off", "latency-sm")
 def judge_host_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
     """One direction of pinned host copies."""
     unless(no_figure(box, row))
-    limit = box.settings.limit("measure.pinned")
+    limit = max(box.settings.limit("measure.pinned"), _least_of_model(box, row))
     other_way = figures.get(COPIES[row.kind], row.a)
     by_reference = unless_link_explains(box, row, against_expected(box, row))
     if by_reference is not None and by_reference.status is not Status.PASS:
         return by_reference
     bad = runs_differ(box, row)
     if bad is None and (row.number or 0) < limit:
-        message = f"{figure_text(box, row)} from pinned memory, less than any working slot gives"
+        message = f"{figure_text(box, row)} from pinned memory, less than a working slot gives such a GPU"
         bad = slow(row, message, limit, status=Status.WARN)
     bad = bad or slower_than(box, row, other_way, "measure.directions", label(box, other_way) if other_way else "")
     bad = bad or below_class(box, row, gpus_alike(box, figures, row), "measure.directions", "for this model")
     return bad or by_reference or plain_pass(box, row)
+
+
+def _least_of_model(box: Box, row: Measurement) -> float:
+    """What is far below the figure of a reference machine with these GPUs, whatever host they are in; else 0."""
+    number = None if box.choice is None else box.choice.profile.numbers.get(profile_key(box, row))
+    return 0 if number is None else number.value * far_below(box, row) / 100
 
 
 def judge_device_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
