@@ -383,6 +383,28 @@ MODULES = """\
 \tKernel driver in use: nvidia
 \tKernel modules: nvidiafb, nouveau, nvidia_drm, nvidia
 """
+NAMED = "index, pci.bus_id, name, mig.mode.current\n" + "".join(
+    f"{gpu}, 00000000:{gpu + 16:02x}:00.0, NVIDIA H100 80GB HBM3, Disabled\n" for gpu in range(8)
+)
+BAR1 = """\
+==============NVSMI LOG==============
+Attached GPUs                             : 1
+GPU 00000000:1B:00.0
+    Product Name                          : NVIDIA {}
+    BAR1 Memory Usage
+        Total                             : {} MiB
+        Used                              : 1 MiB
+        Free                              : 255 MiB
+"""
+
+
+def joined(label: str) -> str:
+    """The matrix of eight GPUs."""
+    rows = "".join(f"GPU{a}\t{chr(9).join(' X ' if a == b else label for b in range(8))}\n" for a in range(8))
+    legend = "  NV#  = Connection traversing a bonded set of # NVLinks\n"
+    return "\n\t" + "\t".join(f"GPU{gpu}" for gpu in range(8)) + f"\n{rows}\nLegend:\n\n{legend}"
+
+
 WIRED = "".join(
     f"GPU {gpu}: NVIDIA H100 80GB HBM3 (UUID: GPU-01234567-89ab-cdef-0123-45678900000{gpu})\n"
     + "".join(f"\t Link {link}: {'26.562 GB/s' if gpu or link else '{}'}\n" for link in range(18)) for gpu in range(8)
@@ -500,6 +522,14 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvidia-smi, a cell": (CELL.format("GPU requires reset"), ("fail reset-required drain",)),
     "nvidia-smi, a cell of a GPU that is gone": (CELL.format("GPU is lost"), ("fail gpu-lost drain",)),
     "nvidia-smi, a good cell": (CELL.format("0"), ()),
+    "nvidia-smi topo -m, half of the NVLinks": (NAMED + joined("NV9"), ("warn nvlink-reported inspect",)),
+    "nvidia-smi topo -m, no NVLink": (NAMED + joined("SYS"), ("warn nvlink-reported inspect",)),
+    "nvidia-smi topo -m, no NVLink in MIG mode": (NAMED.replace("Disabled", "Enabled") + joined("SYS"), ()),
+    "nvidia-smi topo -m, good": (NAMED + joined("NV18"), ()),
+    "nvidia-smi topo -m of cards": (NAMED.replace("80GB HBM3", "PCIe") + joined("SYS"), ()),
+    "nvidia-smi -q, small BAR1": (BAR1.format("H100 80GB HBM3", 256), ("warn bar1-small drain",)),
+    "nvidia-smi -q, whole BAR1": (BAR1.format("H100 80GB HBM3", 131072), ()),
+    "nvidia-smi -q, small BAR1 beside displays": (BAR1.format("L40S", 256), ()),
     "nvidia-smi nvlink -s": (WIRED.format("<inactive>"), ("fail nvlink-down drain",)),
     "nvidia-smi nvlink -s, good": (WIRED.format("26.562 GB/s"), ()),
     "nvidia-smi, names that are cut": (CAPPED.format(163, 32510), ("warn power-capped change-setting",)),

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, judged
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, judged, skip
 from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MIB, VGA
-from dgxcheck.facts.missing import Missing, need, rows
+from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import Bar, PciBars
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
@@ -104,7 +104,11 @@ def _bar1(box: Box) -> Judged:
 
 
 def _size(box: Box, gpu: Device, largest: Mapping[int | Missing | None, int]) -> Judgement:
-    row = need(bars_of(box, gpu))
+    shown, pcie = bars_of(box, gpu), box.gpu(gpu).pcie
+    total = pcie if isinstance(pcie, Missing) else pcie.bar1_total
+    if isinstance(shown, Missing) and shown.gap is Gap.UNRECORDED and isinstance(total, int):
+        return _of_nvml(box, gpu, total)
+    row = need(shown)
     resource = pci_file(gpu.bdf, "resource")
     shows = has_displays(box, gpu)
     alone = "" if not others_have_bar1(box, gpu, largest) else _DISPLAYS if shows else _ALONE
@@ -116,8 +120,6 @@ def _size(box: Box, gpu: Device, largest: Mapping[int | Missing | None, int]) ->
         return judged(Fault.BAR1_SMALL, message, 0, None, "MiB", facts, fails=True, remedy=alone)
     size = need(bar.size)
     mib = size // MIB
-    pcie = box.gpu(gpu).pcie
-    total = pcie if isinstance(pcie, Missing) else pcie.bar1_total
     evidence: tuple[Evidence, ...] = (Evidence(resource, size),)
     if not isinstance(total, Missing):
         evidence = (*evidence, answered(total, "nvmlDeviceGetBAR1MemoryInfo", gpu.bdf or ""))
@@ -139,6 +141,17 @@ def _size(box: Box, gpu: Device, largest: Mapping[int | Missing | None, int]) ->
         return Judgement(Status.WARN, message, total // MIB, mib, "MiB", evidence, fault=Fault.BAR1_MISMATCH)
     unknown = "" if expected is not None else ", no size is on record for this model"
     return Judgement(Status.PASS, f"BAR1 has {mib} MiB{unknown}", mib, expected, "MiB", evidence)
+
+
+def _of_nvml(box: Box, gpu: Device, total: int) -> Judgement:
+    """Of a text that does not show the PCI bus; not of models whose displays may be the reason."""
+    expected, board = expected_bar1_mib(box, gpu), box.board(gpu)
+    if expected is None or board is None or int(board.id.rpartition(":")[2], 16) in _WITH_MODES:
+        return skip("no-reference", "no size of BAR1 is on record for this model")
+    message = f"BAR1 has {total // MIB} MiB, expected {expected:g} MiB"
+    evidence = (answered(total, "nvmlDeviceGetBAR1MemoryInfo", gpu.bdf or ""),)
+    small = total // MIB < expected
+    return judged(Fault.BAR1_SMALL, message, total // MIB, expected, "MiB", evidence, warns=small)
 
 
 CHECKS = (
