@@ -10,7 +10,8 @@ from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import Box, mig_enabled
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.gpu.clocks import slowdown
-from dgxcheck.checks.gpu.inventory import count, expected_count, short
+from dgxcheck.checks.gpu.count import count, expected_count
+from dgxcheck.checks.gpu.inventory import short
 from dgxcheck.checks.gpu.presence import unlisted
 from dgxcheck.facts.ids import MIB, OF_THE_KERNEL
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap

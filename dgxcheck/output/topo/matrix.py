@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 
 from dgxcheck.output.plain_text import columns, fit_columns, hidden_columns, lines, shown, visible
@@ -68,11 +68,7 @@ def matrix(topology: Topology, pci_only: bool, labels: str, width: int | None, r
     below = ["", "Legend:", *_legend(shown_labels, labels)]
     if nics:
         below += ["", "NICs:", *(f"  {line}" for line in nics)]
-    reasons = []
-    if "?" in shown_labels:
-        from dgxcheck.output.topo.unknown_cells import unknown_cell_reasons
-
-        reasons = unknown_cell_reasons(topology, names)
+    reasons = _unknown_cells(topology, names) if "?" in shown_labels else []
     if notes := [*reasons, *map(visible, topology.notes), *_narrow(topology), *remarks, *hidden_columns(dropped)]:
         below += ["", *notes]
     return lines([*headline, *table, *below])
@@ -117,3 +113,27 @@ def _legend(shown_labels: set[str], labels: str) -> list[str]:
     other = "SYS" if labels == "soc" else "SOC"
     left_out = {other, *({"?"} - shown_labels)}
     return columns([(f"  {label}", f"= {text}") for label, text in LEGEND.items() if label not in left_out], " ")
+
+
+def _unknown_cells(topology: Topology, names: Mapping[str, str]) -> list[str]:
+    """Why a matrix shows ``?``, once each: devices without a PCI function, pairs without a label, affinities."""
+    from dgxcheck.checks.engine.wording import first_of
+    from dgxcheck.facts.missing import Missing
+    from dgxcheck.topology.nvidia_smi_topo import HIDDEN, NO_ID
+
+    names_by_reason: dict[str, list[str]] = {}
+    for device in topology.devices:
+        if device.function is None and device.path != NO_ID:
+            why = f"{device.path.where}: {device.path}" if isinstance(device.path, Missing) else "not on the PCI tree"
+            names_by_reason.setdefault(f"no PCI function known ({why})", []).append(names[device.name])
+    without_function = {device.name for device in topology.devices if device.function is None and device.path != NO_ID}
+    for link in topology.links:
+        hidden = link.nvlinks and link.pci_reason == HIDDEN
+        if link.pci is None and not hidden and not {link.a, link.b} & without_function:
+            names_by_reason.setdefault(link.pci_reason, []).append(f"{names[link.a]}-{names[link.b]}")
+    for gpu in topology.gpus:
+        for what, value in (("CPU affinity", gpu.cpu_affinity), ("NUMA affinity", gpu.numa_node)):
+            if isinstance(value, Missing) and gpu.name not in without_function:
+                file = value.where.rpartition("/")[2]
+                names_by_reason.setdefault(f"{what} unknown ({file}: {value})", []).append(names[gpu.name])
+    return [f"? {first_of(affected)}: {visible(reason)}" for reason, affected in names_by_reason.items()]
