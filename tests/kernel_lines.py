@@ -187,7 +187,8 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
         "pciehp: Failed to check link status", "pciehp: Slot(7): No link", "pciehp: Slot(7): No device found",
         "pciehp: Slot(7): Cannot train link: status 0x1041", "pciehp: Slot(7): Power fault")),
     # before Linux 4.19
-    ((f"pciehp {NOWHERE}:pcie004: Power fault on slot 7",), "kernel.hot-plug", Fault.LINK_UNTRAINED),
+    ((f"pcieport {NOWHERE}: pciehp: Slot(7): Card present", f"pciehp {NOWHERE}:pcie004: Power fault on slot 7"),
+     "kernel.hot-plug", Fault.LINK_UNTRAINED),
     ((f"pciehp {NOWHERE}:pcie004: Data Link Layer Link Active not set in 1000 msec",), "kernel.hot-plug",
      Fault.LINK_UNTRAINED),
     # of whatever kind the device is

@@ -218,16 +218,20 @@ def unplugged(lines: Lines) -> Iterator[HostEvent]:
 
 def untrained(lines: Lines) -> Iterator[HostEvent]:
     """Ports whose link did not come up at 2.5 GT/s either, which slots that are empty can log too; of the group
-    ``device`` those below which a device is, of ``power`` those whose slot lacks power (pciehp_ist), ``past`` where the
-    link of their slot came up since."""
-    slots = ((number, first_match(_SLOT, message)) for number, (_, message) in enumerate(lines))
-    up = {slot["port"]: number for number, slot in slots if slot is not None and slot["what"] == "Link Up"}
+    ``device`` those below which a device is, of ``power`` those whose slot lacks power (pciehp_ist), of ``no card``
+    those of which nothing else is logged, as of empty slots of Intel's VMD at boot; ``past`` where the link of their
+    slot came up since."""
+    matches = ((number, first_match(_SLOT, message)) for number, (_, message) in enumerate(lines))
+    slots = [(number, match) for number, match in matches if match is not None]
+    up = {slot["port"]: number for number, slot in slots if slot["what"] == "Link Up"}
+    cards = {slot["port"] for _, slot in slots}
     for number, (seconds, message) in enumerate(lines):
         if (match := _UNTRAINED.match(message)) is not None and is_bdf(match["port"]):
             yield host_event("untrained", match["port"], seconds, message)
         for forms, group in (_NO_LINK, "device"), (_POWER_FAULT, "power"):
             if (match := first_match(forms, message)) is not None and is_bdf(port := match["port"] or match["old"]):
-                yield host_event("untrained", port, seconds, message, group, past=number < up.get(port, -1))
+                of = "no card" if group == "power" and port not in cards else group
+                yield host_event("untrained", port, seconds, message, of, past=number < up.get(port, -1))
 
 
 def silent(message: str) -> str | None:

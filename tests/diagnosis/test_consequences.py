@@ -248,3 +248,8 @@ def test_a_medium_error_is_the_disks_own(tmp_path: Path) -> None:
     line = "critical medium error, dev nvme2n1, sector 123456 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 0"
     found = causes(tmp_path, "dgx-a100", {}, (IOMMU, line))
     assert {each["component"]["kind"] for each in found} == {"disk", "host"}
+
+
+def test_an_empty_slot_that_reports_a_power_fault_at_boot_is_none(tmp_path: Path) -> None:
+    """As below Intel's VMD; of a slot that had a card it is one (above)."""
+    assert causes(tmp_path, "l40s-x8", {}, (f"{SLOT}Power fault",)) == []

@@ -162,9 +162,9 @@ def _slots(box: Box) -> Judged:
         yield HOST, Judgement(Status.PASS, f"no slot lost its device{reach(log)}")
 
 
+_UNPOWERED = "is down: its slot has a power fault"
 _UNTRAINED = {
-    "": "did not train, not even at 2.5 GT/s", "device": "did not come up",
-    "power": "is down: its slot has a power fault",
+    "": "did not train, not even at 2.5 GT/s", "device": "did not come up", "power": _UNPOWERED, "no card": _UNPOWERED,
 }  # fmt: skip
 
 
@@ -186,7 +186,7 @@ def _leads_to_a_device(box: Box, event: HostEvent) -> bool:
     if any(port in rows(function.path)[:-1] for function in box.topology.functions.values()):
         lost = {event.bdf for event in box.log.off_bus}
         return any(device.bdf in lost for device in box.topology.below(port))
-    if event.group:
+    if event.group in ("device", "power"):
         return True
     placed = missing(box, "GPU").bdf, missing(box, "HCA").bdf
     return port in box.topology.functions and placed != (None, None)
