@@ -173,7 +173,7 @@ def _of_boards(box: Box) -> Judgement | None:
     if not alone or unknown:
         return None
     due = present + len(alone)
-    message = f"{present} of {counted(due, 'GPU')} found; alone on a board of two: {', '.join(alone)}"
+    message = f"{present} of {counted(due, 'GPU')} found; alone on a board of several: {', '.join(alone)}"
     evidence = tuple(answered(1, "nvmlDeviceGetMultiGpuBoard", bdf) for bdf in halves)
     return judged(Fault.GPU_MISSING, message, present, due, "GPUs", evidence, fails=True)
 
