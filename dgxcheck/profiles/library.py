@@ -98,8 +98,7 @@ def _model(gpu: Device, box: Snapshot) -> str:
     listed = [row.name for row in box.listed_gpus if row.bdf == gpu.bdf]
     printed = [row.more.get("name") for row in rows(box.measurement)
                if row.kind == "device" and row.more.get("bdf") == gpu.bdf]  # fmt: skip
-    names = {name.removeprefix("NVIDIA ") for name in (*listed, *printed) if isinstance(name, str)}
-    return next((id for id, board in _documents()[_BOARDS]["boards"].items() if board["name"] in names), "")
+    return next(filter(None, map(id_of_name, (*listed, *printed))), "")
 
 
 def _is_product(products: Iterable[str], box: Snapshot) -> bool:
@@ -126,6 +125,12 @@ def _shipped(name: str) -> Profile:
 def board_id(gpu: Device) -> str:
     """``vendor:device`` of a GPU on the PCI tree (``10de:1db1``); empty where unknown."""
     return "" if gpu.function is None else gpu.function.ids
+
+
+def id_of_name(name: object) -> str:
+    """``vendor:device`` of the shipped board with NVML's name of a GPU; empty where there is none."""
+    model = name.removeprefix("NVIDIA ") if isinstance(name, str) else ""
+    return next((id for id, board in _documents()[_BOARDS]["boards"].items() if board["name"] == model), "")
 
 
 def nvml_board_id(gpu: Device, box: Snapshot) -> str:

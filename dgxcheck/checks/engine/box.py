@@ -16,7 +16,7 @@ from dgxcheck.facts.kernel_log import NO_LOG, KernelLog
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvml.gpu import Nvml, vgpus
 from dgxcheck.facts.record import Record, remembered, replace
-from dgxcheck.profiles.library import board_id, nvml_board_id
+from dgxcheck.profiles.library import board_id, id_of_name, nvml_board_id
 from dgxcheck.profiles.model import Board, Number, SelectedProfile
 from dgxcheck.settings import Settings
 from dgxcheck.survey import Snapshot
@@ -127,8 +127,9 @@ class Box(Record):
         named = any(row.bdf == gpu.bdf and isinstance(row.name, str) for row in self.snapshot.listed_gpus)
         if not named and guest(self) is not None:
             return None
-        id = self.board_id(gpu)
-        return self.boards.get(id) if id else self._board_by_name(gpu)
+        listed = self.gpu(gpu).listed
+        name = listed if isinstance(listed, Missing) else listed.name
+        return self.boards.get(self.board_id(gpu) or id_of_name(name))
 
     @property
     def reference_gpus(self) -> tuple[Device, ...]:
@@ -155,14 +156,6 @@ class Box(Record):
     def board_id(self, gpu: Device) -> str:
         """``10de:1db1``; empty where a text names the model alone."""
         return board_id(gpu) or nvml_board_id(gpu, self.snapshot)
-
-    def _board_by_name(self, gpu: Device) -> Board | None:
-        """For a GPU without a known PCI id: by NVML's name."""
-        listed = self.gpu(gpu).listed
-        name = listed if isinstance(listed, Missing) else listed.name
-        if isinstance(name, Missing):
-            return None
-        return next((board for board in self.boards.values() if board.name == name.removeprefix("NVIDIA ")), None)
 
     def subject(self, device: Device) -> Subject:
         """The subject of a finding about a GPU or an HCA."""

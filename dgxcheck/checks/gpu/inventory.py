@@ -1,4 +1,4 @@
-"""The number of GPUs, their models and memory, and whether their InfoROMs are valid."""
+"""The models of GPUs and their memory, and whether their InfoROMs are valid; their number is judged in ``count``."""
 
 from __future__ import annotations
 

@@ -38,7 +38,8 @@ _AS_DEFAULT = 0.8
 
 def limit(box: Box, power: GpuPower) -> Judgement | Missing:
     """Warns if the enforced power limit is below the board's default, and if that is below the default of its model by
-    more than {power.limit}: makers of machines choose lower ones.
+    more than {power.limit}: makers of machines choose lower ones. Where a text does not show the default, warns
+    of a limit below 80 % of the lowest one.
 
     Source: nvmlDeviceGetEnforcedPowerLimit against nvmlDeviceGetPowerManagementDefaultLimit, and that against the
     board's number

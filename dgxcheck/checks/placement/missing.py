@@ -115,8 +115,9 @@ def unlike_other_switches(box: Box) -> dict[str, int]:
         for at in range(_DOWNSTREAM, len(path) - 1):
             below[path[:at]][path[at].rpartition(":")[2]] += 1
     lesser: list[dict[str, int]] = []
+    empty = _empty_ports(box)
     for switch, own in below.items():
-        free = {bdf.rpartition(":")[2]: bdf for bdf, path in _empty_ports(box).items() if path[:-1] == switch}
+        free = {bdf.rpartition(":")[2]: bdf for bdf, path in empty.items() if path[:-1] == switch}
         lacking = [other.keys() - own for other in below.values() if own.keys() < other.keys()]
         found = min((each for each in lacking if each <= free.keys()), key=len, default=set())
         lesser += [{free[number]: max(own.values()) for number in sorted(found)}] if found else []
