@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from judging import BAD, of_text
+from sample import BOXES
 from seam import run
 from smi_texts import matrix
 
@@ -76,3 +78,83 @@ def test_a_matrix_is_held_against_the_box(tmp_path: Path, capsys: pytest.Capture
     other = found(shown.replace("NV2", "NV1"), tmp_path, capsys, *onto)
     assert other["status"] == "warn"
     assert "NV1, not NV2" in other["message"]
+
+
+def shown(name: str, capsys: pytest.CaptureFixture[str]) -> tuple[list[list[str]], list[str]]:
+    """The matrix of a shipped box in cells, the header without the name of a row, and the names of its columns."""
+    text = run(capsys, "topo", "-m", "--from", name).out.partition("\n\n")[0].replace("CPU Affinity", "CPU_Affinity")
+    header, *rows = [line.replace("NUMA Affinity", "NUMA_Affinity").split() for line in text.splitlines()]
+    return rows, header
+
+
+def bad(rows: list[list[str]], header: list[str], tmp_path: Path) -> dict[str, str]:
+    """Findings of a matrix alone that count, by id."""
+    titles = "\t".join(header).replace("_Affinity", " Affinity")
+    text = "\n".join(["\t" + titles, *("\t".join(row) for row in rows)]) + "\n"
+    return {each["id"]: each["message"] for each in of_text(text, tmp_path)[1]["findings"] if each["status"] in BAD}
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_the_matrix_of_every_box_agrees_with_itself(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bad(*shown(name, capsys), tmp_path) == {}
+
+
+@pytest.mark.parametrize(("name", "a", "b", "label", "check", "said"), [
+    ("dgx-1-v100", "GPU0", "mlx5_0", "SOC", "consistency.host", "no PCI tree has the paths GPU0-mlx5_0 SOC, "),
+    ("dgx-1-v100", "GPU2", "mlx5_2", "PIX", "consistency.host", "no PCI tree has the paths GPU2-mlx5_2 PIX, "),
+    ("dgx-1-v100", "GPU0", "GPU4", "SOC", "nvlink.matrix", "fewer NVLinks than the 6 of the others: GPU0 4, GPU4 4"),
+    ("dgx-1-p100", "GPU5", "GPU7", "PIX", "nvlink.matrix", "fewer NVLinks than the 4 of the others: GPU5 3, GPU7 3"),
+    ("dgx-h100", "GPU3", "GPU6", "NV17", "nvlink.matrix", "fewer NVLinks than the 18 between most GPUs: GPU3-GPU6 17"),
+    ("k80-x8", "GPU0", "GPU1", "SOC", "consistency.host", "no PCI tree has the paths GPU0-GPU1 SOC, "),
+])  # fmt: skip
+def test_one_pair_is_another(
+    name: str, a: str, b: str, label: str, check: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows, header = shown(name, capsys)
+    for row in rows:
+        if row[0] in (a, b):
+            row[1 + header.index(b if row[0] == a else a)] = label
+    found = bad(rows, header, tmp_path)
+    assert found[check].startswith(said)
+
+
+@pytest.mark.parametrize(("at", "column", "value", "said"), [
+    ("GPU0", "mlx5_0", "PHB", "GPU0-mlx5_0 is PHB one way and PIX the other"),
+    ("GPU0", "CPU_Affinity", "0-9", "GPU0-mlx5_0 is PIX, and CPU affinity of GPU0 0-9"),
+    ("GPU5", "NUMA_Affinity", "0", "GPU5-mlx5_2 is PIX, and NUMA affinity of GPU5 0"),
+])
+def test_one_cell_is_another(
+    at: str, column: str, value: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows, header = shown("dgx-1-v100", capsys)
+    next(row for row in rows if row[0] == at)[1 + header.index(column)] = value
+    assert said in bad(rows, header, tmp_path)["consistency.host"]
+
+
+@pytest.mark.parametrize(("name", "nic", "lacking"), [
+    ("dgx-1-v100", "mlx5_1", "mlx5_2, mlx5_3); too few behind the PCIe switch of GPU2, GPU3"),
+    ("hgx-h100", "mlx5_4", "too few behind the PCIe switch of GPU4"),
+    ("k80-x8", "mlx5_0", ""),
+])
+def test_a_nic_is_far_from_all_gpus(
+    name: str, nic: str, lacking: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows, header = shown(name, capsys)
+    for row in rows:
+        at = 1 + header.index(nic)
+        row[1 : len(rows) + 1] = ["SOC" if "NV" not in cell and cell != "X" and nic in (row[0], other) else cell
+                                  for cell, other in zip(row[1:], header, strict=False)][: len(rows)]
+        assert row[0] == nic or row[at] == "SOC"
+    assert lacking in bad(rows, header, tmp_path).get("network.hca-count", "")
+
+
+def test_a_bridge_carries_less_than_another(tmp_path: Path) -> None:
+    names = EIGHT[:4]
+    labels = {(a, b): "NV4" if {a, b} in ({"GPU0", "GPU1"}, {"GPU2", "GPU3"}) else "PHB"
+              for a in names for b in names if a != b}  # fmt: skip
+    assert of_text(matrix(labels, names), tmp_path)[0] == ()
+    labels |= {("GPU2", "GPU3"): "NV2", ("GPU3", "GPU2"): "NV2"}
+    _, document = of_text(matrix(labels, names), tmp_path)
+    assert "fewer NVLinks than the 4 between others: GPU2-GPU3 2" in [each["message"] for each in document["findings"]]

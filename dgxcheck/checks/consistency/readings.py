@@ -8,8 +8,8 @@ swapped, cloned or flashed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from itertools import combinations
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, permutations
 
 from dgxcheck.checks.consistency import bounds, contradiction, identity
 from dgxcheck.checks.consistency.contradiction import NOTHING_TO_COMPARE, Contradiction, ReadingRule, judged
@@ -21,16 +21,21 @@ from dgxcheck.checks.engine.device_facts import facts_of
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.host_limits import MEMORY_PARAMETERS, NUMA_SETTING, command_line
 from dgxcheck.checks.engine.wording import first_of
+from dgxcheck.checks.nvlink.matrix import WHERE
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.cpulist import first_shared, ranges
 from dgxcheck.facts.infiniband import LANE_GBIT, IbRate, PhysState, PortState
 from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.facts.sysfs import EDAC, NODES
-from dgxcheck.topology.model import Device
+from dgxcheck.facts.typical import gathered
+from dgxcheck.topology.model import PCI_CLASSES, Device
 
 _KB_IN_MB = 1024
 _FEWEST = 2
 """Devices at a place; of fewer none is odd."""
+_MOST_NAMES = 64
+_CLASSES: tuple[str, ...] = PCI_CLASSES
+_OF_ONE_NODE = PCI_CLASSES.index("NODE")
 
 
 def memory(box: Box) -> Iterator[Contradiction]:
@@ -90,6 +95,50 @@ def places(box: Box) -> Iterator[Contradiction]:
                 yield Contradiction(text, evidence)
 
 
+def cells(box: Box) -> Iterator[Contradiction]:
+    """Cells of an imported nvidia-smi topo: a pair that differs from its mirror; three pairs of three devices of which
+    one is farther than both others, which no PCI tree has; devices of one NUMA node with different CPUs or nodes."""
+    stated = box.snapshot.stated
+    if isinstance(stated, Missing) or len(stated.names) > _MOST_NAMES:
+        return
+    ranks: dict[frozenset[str], int] = {}
+    for labels in (stated.pci_labels, stated.labels):
+        for (a, b), label in labels.items():
+            mirror = labels.get((b, a), label)
+            if label == mirror and label in _CLASSES:
+                ranks[frozenset((a, b))] = _CLASSES.index(label)
+            elif isinstance(label, str) and isinstance(mirror, str) and label != mirror and a < b:
+                text = f"{a}-{b} is {label} one way and {mirror} the other"
+                yield Contradiction(text, (Evidence(WHERE, [label, mirror]),))
+    trios = [[*map(frozenset, combinations(names, 2))] for names in combinations(stated.names, 3)]
+    if odd := [trio for trio in trios if _is_odd(trio, ranks)]:
+        often = Counter(pair for trio in odd for pair in trio)
+        worst = max(odd, key=lambda trio: max(often[pair] for pair in trio))
+        pairs = sorted(worst, key=lambda pair: -often[pair])
+        shown = [f"{'-'.join(sorted(pair))} {_CLASSES[ranks[pair]]}" for pair in pairs]
+        yield Contradiction(f"no PCI tree has the paths {', '.join(shown)}", (Evidence(WHERE, [*shown]),))
+    for title, column in (("CPU affinity", stated.cpu_affinity), ("NUMA affinity", stated.numa_affinity)):
+        yield from _apart(title, {name: text for name, text in column.items() if text != "N/A"}, ranks)
+
+
+def _apart(title: str, column: Mapping[str, str], ranks: Mapping[frozenset[str], int]) -> Iterator[Contradiction]:
+    """Pairs of one node by their path and not by this column; a NIC is where most GPUs near it are. The other way round
+    is no contradiction: guests have several root buses at one node."""
+    near = gathered((name, column[gpu]) for pair, rank in ranks.items() if rank <= _OF_ONE_NODE
+                    for name, gpu in permutations(pair) if gpu in column and name not in column)  # fmt: skip
+    at = {**column, **{name: Counter(values).most_common(1)[0][0] for name, values in near.items()}}
+    for (a, b), rank in ((sorted(pair), rank) for pair, rank in ranks.items()):
+        if rank <= _OF_ONE_NODE and at.get(a) != at.get(b) and a in at and b in at:
+            given = ", ".join(f"{title} of {name} {column[name]}" for name in (a, b) if name in column)
+            text = f"{a}-{b} is {_CLASSES[rank]}, and {given}"
+            yield Contradiction(text, (Evidence(WHERE, [_CLASSES[rank], given]),))
+
+
+def _is_odd(trio: Sequence[frozenset[str]], ranks: Mapping[frozenset[str], int]) -> bool:
+    near, middle, far = sorted(ranks.get(pair, -1) for pair in trio)
+    return near >= 0 and far > middle
+
+
 def _grouped(each: Iterable[tuple[str, str, int | str | Missing]]) -> dict[str, dict[str, int | str]]:
     """Values by place, then by device, without gaps."""
     found: dict[str, dict[str, int | str]] = {}
@@ -122,7 +171,7 @@ READINGS: tuple[ReadingRule, ...] = (
     contradiction.fallen,
 )  # fmt: skip
 IDENTITIES: tuple[ReadingRule, ...] = (identity.pci_ids, identity.model, identity.far_ends)
-OF_THE_HOST = (memory, nodes, ports)
+OF_THE_HOST = (memory, nodes, ports, cells)
 
 
 def _of_gpu(
@@ -138,9 +187,9 @@ def _of_gpu(
 def _host(box: Box) -> Judgement:
     """Unknown if the kernel's memory differs from the sum of the DIMMs by more than {consistency.memory}, if a CPU is
     in two NUMA nodes, a device not at the CPUs of its node, or a port active on a link that is not up or with a rate
-    that is not that of its lanes.
+    that is not that of its lanes; or if cells of an imported nvidia-smi topo exclude each other.
 
-    Source: /proc/meminfo, /sys/devices/system/edac, /sys/devices/system/node, /sys/class/infiniband
+    Source: /proc/meminfo, /sys/devices/system/edac, /sys/devices/system/node, /sys/class/infiniband; nvidia-smi topo
     """
     found: list[Contradiction] = [each for rule in OF_THE_HOST for each in rule(box)]
     nothing = not isinstance(box.snapshot.numa, tuple) and not isinstance(box.snapshot.edac, tuple)

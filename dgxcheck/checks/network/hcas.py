@@ -124,11 +124,12 @@ def _not_started(box: Box) -> list[PciFunction]:
 
 def _number(box: Box) -> Judgement:
     """Fails if there are fewer HCAs than in the profile, or if all HCAs are in their places and a GPU has fewer behind
-    its PCIe switch (PIX, PXB) than every GPU of the profile. If the profile has no number, or only its GPUs are those
-    of the machine, warns: if most GPUs, three quarters where several lack one, have HCAs of their own behind their
-    switches and others none, or if of one model every NUMA node but one has an adapter for each of its GPUs. Virtual
-    functions are not counted; an HCA in flash recovery, or one that its driver gave up (kernel.hca), counts as present.
-    More HCAs than expected are not a fault.
+    its PCIe switch (PIX, PXB) than every GPU of the profile. Without a number, or where only the GPUs of the profile
+    are those of the machine, and of an imported nvidia-smi topo -m, warns: if most GPUs, three quarters where several
+    lack one, have HCAs of their own, or share each with as many others, behind their switches, and others have fewer;
+    or if of one model every NUMA node but one has an adapter for each of its GPUs. Virtual functions are not counted;
+    an HCA in flash recovery, or one that its driver gave up (kernel.hca), counts as present. More HCAs than expected
+    are not a fault.
 
     Source: /sys/class/infiniband against the profile's network.hcas
     """
@@ -140,8 +141,11 @@ def _number(box: Box) -> Judgement:
         return skip("no-reference", "no reference number of HCAs")
     if why := host_limits.hcas_hidden(box):
         return skip("not-visible", why)
-    present, expected = need(count(box)), None if number is None else number.value
-    names = ", ".join(device.name for device in _listed(box)) or "none"
+    matrix = box.snapshot.stated
+    alone = () if isinstance(matrix, Missing) or box.topology.devices else matrix.names
+    nics = [name for name in alone if not name.startswith("GPU")]
+    present, expected = len(nics) or need(count(box)), None if number is None else number.value
+    names = ", ".join(nics or [device.name for device in _listed(box)]) or "none"
     on_pci = without_rdma_device(box)
     not_started = [function for function in _not_started(box) if function not in (*in_flash_recovery(box), *on_pci)]
     message = f"{_of(present, expected)} ({names})"
@@ -150,7 +154,7 @@ def _number(box: Box) -> Judgement:
     if on_pci:
         message += f"; {first_of([each.bdf for each in on_pci])} without an RDMA device (driver.bound, kernel.hca)"
     if few:
-        lacking = f"too few behind the PCIe switch of {', '.join(gpu.name for gpu in few)}"
+        lacking = f"too few behind the PCIe switch of {', '.join(few)}"
         enough = expected is not None and present >= expected  # in all: this machine had more than the reference has
         message = f"{lacking}; {message}" if enough else f"{message}; {lacking}"
     if node is not None:

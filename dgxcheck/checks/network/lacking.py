@@ -11,32 +11,68 @@ from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.placement.misplaced import misplaced
 from dgxcheck.checks.placement.placement import reference, wrong_gpus
 from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.tool_outputs import NvidiaSmiTopo
+from dgxcheck.facts.typical import multimode
 from dgxcheck.profiles.model import Profile
 from dgxcheck.topology.model import Device, PciClass
 from dgxcheck.topology.paths import NEAR
 
+_FEWEST = 4
 _OF_A_NODE: tuple[PciClass, ...] = (*NEAR, "PHB", "NODE")
 
 
-def gpus_short_of_hcas(box: Box, adapters: Sequence[Device]) -> list[Device]:
+def gpus_short_of_hcas(box: Box, adapters: Sequence[Device]) -> list[str]:
     """GPUs with fewer HCAs behind their switch than any GPU of the reference; none where a device is misplaced, nor
     where an HCA is far from its GPU because its DMA function is missing (gpu.dma).
 
-    Of another machine with the same GPUs only where most GPUs have HCAs of their own, which no other GPU shares, and
-    where several lack one three quarters: machines are built with fewer adapters than GPUs, too.
+    Of another machine only where most GPUs have HCAs of their own, or share each with as many other GPUs, and where
+    several lack one three quarters: machines are built with fewer adapters than GPUs, too. Without a reference: than
+    most GPUs, on boards that join each GPU with several by NVLinks; an imported matrix alone shows such ones too.
     """
     profile, gpus = reference(box), box.reference_gpus
     alike = not isinstance(profile, Judgement)
     chosen = _same_gpus(box, adapters) if isinstance(profile, Judgement) else profile
-    if chosen is None or any(isinstance(device.path, Missing) for device in (*gpus, *adapters)):
+    if not box.topology.devices:
+        return _short_in_matrix(box.snapshot.stated)
+    links = {(gpu.name, nic.name): box.topology.link(gpu, nic).pci for gpu in gpus for nic in adapters}
+    if None in links.values() or without_dma(adapters) or (chosen is None and _is_hidden(box, adapters)):
         return []
-    if without_dma(adapters) or (alike and _is_misplaced(box, chosen, adapters)):
+    if chosen is not None and alike and _is_misplaced(box, chosen, adapters):
         return []
-    near = {nic: [gpu for gpu in gpus if box.topology.link(gpu, nic).pci in NEAR] for nic in adapters}
-    short = [gpu for gpu in gpus if sum(gpu in its for its in near.values()) < _least(chosen, NEAR)]
-    own = all(len(its) < 2 for its in near.values())
+    joined = [sum(bool(box.topology.link(gpu, other).nvlinks) for other in gpus if other != gpu) for gpu in gpus]
+    near = [[gpu.name for gpu in gpus if links[gpu.name, nic.name] in NEAR] for nic in adapters]
+    names = [gpu.name for gpu in gpus]
+    least = _usual(names, near, joined) if chosen is None else _least(chosen, NEAR)
+    short, are_odd = _short(names, near, least)
+    return short if alike or are_odd else []
+
+
+def _short_in_matrix(stated: NvidiaSmiTopo | Missing) -> list[str]:
+    if isinstance(stated, Missing):
+        return []
+    gpus = [name for name in stated.names if name[:3] == "GPU" and name[3:].isdecimal()]
+    nics = [name for name in stated.names if name not in gpus]
+    rows = [[stated.labels.get((gpu, name), "") for name in gpus] for gpu in gpus]
+    joined = [sum(str(label).startswith("NV") for label in row) for row in rows]
+    near = [[gpu for gpu in gpus if stated.labels.get((gpu, nic)) in NEAR] for nic in nics]
+    is_whole = all((gpu, nic) in stated.labels for gpu in gpus for nic in nics)
+    short, are_odd = _short(gpus, near, _usual(gpus, near, joined))
+    return short if are_odd and is_whole else []
+
+
+def _usual(gpus: Sequence[str], near: Sequence[Sequence[str]], joined: Sequence[int]) -> int:
+    """The HCAs of most GPUs; 0 of cards, which have NVLinks to one other or to none (``joined``)."""
+    meshed = len(gpus) >= _FEWEST and min(joined) > 1
+    return multimode(sum(gpu in its for its in near) for gpu in gpus)[0] if meshed else 0
+
+
+def _short(gpus: Sequence[str], near: Sequence[Sequence[str]], least: int) -> tuple[list[str], bool]:
+    """The GPUs that fewer HCAs are near, and whether these are few and the others all alike."""
+    short = [gpu for gpu in gpus if sum(gpu in its for its in near) < least]
+    shared = max(map(len, near), default=0)
+    own = shared < 2 or (len(short) == shared and all(len(its) in (0, shared) for its in near))
     few = 2 * len(short) < len(gpus) if len(short) == 1 else 4 * len(short) <= len(gpus)
-    return short if alike or (own and few) else []
+    return short, own and few
 
 
 def without_dma(adapters: Sequence[Device]) -> list[Device]:
@@ -67,10 +103,15 @@ def node_short_of_hcas(box: Box, adapters: Sequence[Device]) -> int | None:
     return None
 
 
+def _is_hidden(box: Box, adapters: Sequence[Device]) -> bool:
+    """Does a guest or container see only what it was given?"""
+    return guest(box) is not None or in_container(box) or not adapters
+
+
 def _same_gpus(box: Box, adapters: Sequence[Device]) -> Profile | None:
-    """The reference with the same GPUs; None where a guest or container sees only what it was given."""
-    hidden = guest(box) is not None or in_container(box) or not adapters
-    return None if hidden or box.choice is None or not box.choice.profile.wiring else box.choice.profile
+    """The reference with the same GPUs; None where only some devices are seen."""
+    unknown = box.choice is None or not box.choice.profile.wiring
+    return None if _is_hidden(box, adapters) or box.choice is None or unknown else box.choice.profile
 
 
 def _is_misplaced(box: Box, profile: Profile, adapters: Sequence[Device]) -> bool:

@@ -23,6 +23,10 @@ from dgxcheck.topology.reference import ALL
 WHERE = "nvidia-smi topo -m"
 FEWEST = 3
 """GPUs with NVLinks to two others or more, before one without any is odd: two bridged cards beside a third are not."""
+_WHOLE = (4, 8, 16)
+"""GPUs of boards; one beside them may be for a display (DGX Station A100)."""
+_CUBE = 8
+"""GPUs of a DGX-1 or one like it: NVLinks, one or two, to some of the others, as many of each GPU."""
 SHOWN = 6
 _TO_ASK = (
     "nvidia-smi -q shows whether MIG mode is on, which takes a GPU off NVLink, and the state of its fabric; nvidia-smi"
@@ -32,9 +36,9 @@ _TO_ASK = (
 
 def _matrix(box: Box) -> Judged:
     """Of an imported nvidia-smi topo -m alone: fails if a GPU has no NVLink where three others or more are joined to
-    each other, and warns if a pair has fewer than three quarters of all pairs have, or all have fewer than boards with
-    NVSwitches give GPUs of this model. Beside the facts of a box: warns if
-    the matrix shows other labels than the box reports.
+    each other, and warns if a pair has fewer than three quarters of all pairs have, a bridged pair fewer than another,
+    a GPU of a cube mesh of eight (DGX-1) fewer than the others, or all fewer than boards with NVSwitches give GPUs of
+    this model. Beside the facts of a box: warns if the matrix shows other labels than the box reports.
 
     Source: an imported nvidia-smi topo -m
     """
@@ -113,7 +117,7 @@ def _odd(gpus: list[str], counts: Mapping[frozenset[str], int]) -> Judged:
     peers = {gpu: [counts[frozenset((gpu, other))] for other in gpus if other != gpu] for gpu in gpus}
     meshed = [gpu for gpu, links in peers.items() if sum(count > 0 for count in links) > 1]
     without = [gpu for gpu, links in peers.items() if not any(links)]
-    if without and len(meshed) >= FEWEST and len(meshed) > len(without):
+    if without and len(meshed) >= FEWEST and len(meshed) > len(without) and len(meshed) not in _WHOLE:
         evidence = (Evidence(WHERE, {gpu: sum(peers[gpu]) for gpu in gpus}),)
         text = f"no NVLink, {counted(len(meshed), 'other GPU has', 'other GPUs have')} some"
         for gpu in without:
@@ -122,13 +126,27 @@ def _odd(gpus: list[str], counts: Mapping[frozenset[str], int]) -> Judged:
     pairs = {(a, b): counts[frozenset((a, b))] for a, b in combinations(gpus, 2)}
     (usual, often), *_ = Counter(pairs.values()).most_common(1)
     fewer = {pair: links for pair, links in pairs.items() if links < usual}
-    if fewer and 4 * often >= 3 * len(pairs):
+    are_bridged = max(map(len, ([count for count in links if count] for links in peers.values()))) == 1
+    if are_bridged:
+        usual = max(pairs.values())
+        fewer = {pair: links for pair, links in pairs.items() if 0 < links < usual}
+    if fewer and (are_bridged or 4 * often >= 3 * len(pairs)):
         shown = [f"{a}-{b} {links}" for (a, b), links in fewer.items()][:SHOWN]
-        text = f"fewer NVLinks than the {usual} between most GPUs: {', '.join(shown)}"
+        text = f"fewer NVLinks than the {usual} between {'others' if are_bridged else 'most GPUs'}: {', '.join(shown)}"
         evidence = (Evidence(WHERE, ", ".join(shown)),)
         alone = [gpu for gpu in gpus if all(gpu in pair for pair in fewer)]
         at = unlisted_gpu(alone[0]) if len(alone) == 1 else HOST
         yield at, judged(fault, text, min(fewer.values()), usual, "links", evidence, warns=True, remedy=_TO_ASK)
+        return
+    totals = {gpu: sum(links) for gpu, links in peers.items()}
+    most = max(totals.values())
+    lost = {gpu: most - links for gpu, links in totals.items() if links < most}
+    if lost and len(gpus) == _CUBE and max(pairs.values()) < FEWEST and 0 in pairs.values():
+        text = f"fewer NVLinks than the {most} of the others: {', '.join(f'{gpu} {totals[gpu]}' for gpu in lost)}"
+        alone = [gpu for gpu, links in lost.items() if 2 * links == sum(lost.values())]
+        at = unlisted_gpu(alone[0]) if len(alone) == 1 else HOST
+        evidence = (Evidence(WHERE, {**totals}),)
+        yield at, judged(fault, text, min(totals.values()), most, "links", evidence, warns=True, remedy=_TO_ASK)
         return
     yield HOST, Judgement(Status.PASS, "every GPU of the imported matrix has the NVLinks that the others have")
 
