@@ -111,11 +111,24 @@ def test_other_tools_are_not_compared() -> None:
     assert said(imported({"p2p 0 1": fact(26.3), "p2p 1 0": fact(9, tool="another")}), BANDWIDTH) == {}
 
 
-@pytest.mark.parametrize(("value", "due"), [(22.3, {"GPU0 GPU2": "warn"}), (79.7, {})])
-def test_a_pair_far_below_all_others_without_a_box(value: float, due: dict[str, str]) -> None:
-    """The links are unknown: 14 of 48 GB/s is sound on a DGX-1, a twelfth is not."""
-    rates = {f"p2p {a} {b}": fact(274.1) for a, b in permutations(range(4), 2)}
-    assert said(imported(rates | {"p2p 0 2": fact(value), "p2p 2 0": fact(value)}), BANDWIDTH) == due
+@pytest.mark.parametrize(("gpus", "usual", "slow", "value", "due"), [
+    (4, 274.1, ((0, 2),), 22.3, ["GPU0 GPU2"]),
+    (4, 274.1, ((0, 2),), 204.0, ["GPU0 GPU2"]),
+    (4, 274.1, ((0, 2),), 207.0, []),
+    (4, 48.2, ((0, 2), (1, 3)), 14.1, []),  # two thirds are alike, as on a DGX-1 whose GPUs 0 and 2 have no NVLink
+    (4, 20.0, ((0, 2),), 14.1, ["GPU0 GPU2"]),
+    (3, 274.1, ((0, 2),), 79.7, []),
+    (8, 374.0, tuple((5, other) for other in range(8) if other != 5), 187.0,
+     [f"GPU{min(5, other)} GPU{max(5, other)}" for other in range(8) if other != 5]),
+    (8, 20.0, tuple((5, other) for other in range(8) if other != 5), 14.0, []),  # alone at another socket
+])  # fmt: skip
+def test_a_pair_below_all_others_without_a_box(
+    gpus: int, usual: float, slow: tuple[tuple[int, int], ...], value: float, due: list[str]
+) -> None:
+    """The links are unknown: 14 of 48 GB/s is sound on a DGX-1; half is not where all others are alike."""
+    rates = {f"p2p {a} {b}": fact(usual) for a, b in permutations(range(gpus), 2)}
+    rates |= {f"p2p {a} {b}": fact(value) for pair in slow for a, b in permutations(pair)}
+    assert said(imported(rates), BANDWIDTH) == dict.fromkeys(due, "warn")
 
 
 def test_pairs_joined_alike(tmp_path: Path) -> None:

@@ -117,10 +117,29 @@ def _host_line_rate(box: Box, id: str) -> float | None:
 
 def below_pairs(box: Box, figures: Figures, row: Measurement) -> Judgement | None:
     """A copy below those between pairs that the same number of links, or the same kind of PCI path, joins; where that
-    is unknown, far below those between all."""
+    is unknown, below those between all where nearly all are alike, else far below them."""
     own = figures.classes.get((row.a, row.b), UNKNOWN)
-    limit, what = ("unlike", "all pairs") if own is UNKNOWN else ("symmetry", "pairs with the same links")
-    return below_class(box, row, figures.alike.get((row.kind, own), ()), f"measure.{limit}", f"of {what}")
+    alike = figures.alike.get((row.kind, own), ())
+    if own is not UNKNOWN:
+        return below_class(box, row, alike, "measure.symmetry", "of pairs with the same links")
+    limit = "directions" if _all_alike(box, alike) else "unlike"
+    return below_class(box, row, alike, f"measure.{limit}", "of all pairs")
+
+
+_FASTEST_PCIE_GBS = 64.0
+"""Each way, of gen5 x16: what is faster crosses NVLinks, and most of those that are alike NVSwitches."""
+_SEVERAL = 12
+"""Both directions of the pairs of four GPUs."""
+
+
+def _all_alike(box: Box, rows: Iterable[Measurement]) -> bool:
+    """Are three quarters of the figures, over PCIe more, near their median? One GPU of eight is in a quarter of all."""
+    numbers = [row.number for row in rows if row.number is not None]
+    if len(numbers) < _SEVERAL:
+        return False
+    middle = median(numbers)
+    near = sum(abs(number - middle) <= middle * box.settings.limit("measure.symmetry") / 100 for number in numbers)
+    return 4 * near > 3 * len(numbers) - (middle > _FASTEST_PCIE_GBS)
 
 
 def staged_in_a_socket(box: Box, figures: Figures, row: Measurement) -> list[Measurement]:
