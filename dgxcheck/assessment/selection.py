@@ -11,7 +11,6 @@ from dgxcheck.checks import baseline
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.facts import catalogue
 from dgxcheck.facts.faults import BY_WORD
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import NVIDIA
@@ -106,6 +105,8 @@ def topic(word: str) -> Topic:
     subjects = {check.id.partition(".")[0] for check in CHECKS}
     for each in (part.strip() for part in ids.split(",")):
         if each not in subjects and not any(each == check.id for check in CHECKS):
+            from dgxcheck.facts import catalogue
+
             if facts := catalogue.named(word):
                 return Topic(word=word, facts=facts)
             hint = did_you_mean(each, words(), "list the checks with 'dgxcheck health -H'")

@@ -12,6 +12,9 @@ NO_TIMES = "dgxcheck: log begins, its lines have no times"
 """An excerpt of which the order of the lines alone is known; their seconds are an hour apart."""
 FORGEABLE = "dgxcheck: rows of syslog"
 """A line of dgxcheck's own: anybody can have written the others."""
+GPU_DRIVER = "nvidia"
+OF_GPU = f"{GPU_DRIVER} "
+"""Begins a message about a GPU: driver and bus id (``dev_printk``)."""
 OFF_BUS = 79
 """The Xid of a GPU that has fallen off the bus."""
 ANNOUNCES_RECOVERY = 154

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dgxcheck.facts.bdf import PATTERN, as_bdf, unplaced
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.kernel_log import GPU_DRIVER
 from dgxcheck.kernel_messages.alarm import mentions_error
 from dgxcheck.kernel_messages.forms import form_of
 from dgxcheck.lazy_pattern import LazyPattern
 
-NVIDIA, MLX5, EFA = "nvidia", "mlx5_core", "efa"
+MLX5, EFA = "mlx5_core", "efa"
 _NVIDIA = LazyPattern(
     r"(?:NVRM:?(?: GPU(?P<number>\d{1,2})\b)?|nvidia(?:-uvm|-nvlink|-nvswitch\d{0,3}|-fs|_peermem)?|gdrdrv)[ :]",
     flags=re.ASCII,
@@ -61,7 +62,7 @@ def driver_error(message: str) -> tuple[str, str] | None:
     """``nvidia-uvm: .. failed ..``: the driver, and the bdf of its device, empty where it names none."""
     of_gpus = _NVIDIA.match(message)
     shown = message[:_SEARCHED]
-    driver = NVIDIA if of_gpus else next((name for name, begins in _HCAS.items() if begins.match(message)), "")
+    driver = GPU_DRIVER if of_gpus else next((name for name, begins in _HCAS.items() if begins.match(message)), "")
     if not driver or not (mentions_error(shown) or _QUEUE.search(shown)) or _NO_ERROR.search(shown):
         return None
     found = form_of(message)

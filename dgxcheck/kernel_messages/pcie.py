@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from dgxcheck.facts.bdf import PATTERN, as_bdf, is_bdf
-from dgxcheck.facts.kernel_log import HostEvent, IommuFault, IommuRefusal, PcieError, Severity
+from dgxcheck.facts.kernel_log import OF_GPU, HostEvent, IommuFault, IommuRefusal, PcieError, Severity
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.kernel_messages.form import DEVICE, Form, Lines, first_match, host_event
@@ -20,7 +20,6 @@ SAME_S = 1.0
 """Within this time the details of an error follow its announcement by a port."""
 RECOVERY_S = 10.0
 """Within this time the drivers of the devices below a port are asked."""
-OF_GPU = "nvidia "
 """Begins a line about a GPU, where the machine's devices are not known."""
 _HOW_BAD = r"(?:Correct(?:ed|able)|Uncorrect(?:ed|able) \((?P<uncorrected>Non-Fatal|Fatal)\))"
 _ERROR = Form("PCIe Bus Error: severity=", _HOW_BAD, before=rf"{DEVICE}(?:AER: )?")

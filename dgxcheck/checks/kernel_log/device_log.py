@@ -16,10 +16,9 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import DAY_S
 from dgxcheck.components.component import Component
 from dgxcheck.facts.bdf import gpu_at, is_unplaced
-from dgxcheck.facts.kernel_log import EarlierXid, HostEvent, HostTrouble, KernelLog, LoggedEvent
+from dgxcheck.facts.kernel_log import OF_GPU, EarlierXid, HostEvent, HostTrouble, KernelLog, LoggedEvent
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.typical import gathered
-from dgxcheck.kernel_messages.pcie import OF_GPU
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.topology.model import Device
 

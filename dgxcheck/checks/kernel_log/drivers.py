@@ -12,10 +12,10 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, nothing_logged, reach, subject_at
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.kernel_log import DriverError, HostTrouble, KernelLog, LoggedEvent, Xid
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.kernel_log import GPU_DRIVER, DriverError, HostTrouble, KernelLog, LoggedEvent, Xid
 from dgxcheck.facts.missing import need
 from dgxcheck.facts.record import replace
-from dgxcheck.kernel_messages.driver_errors import NVIDIA, final_fault
 from dgxcheck.xid.table import meaning
 
 _OF_GPUS = ("xids", "sxids", "off_bus", "not_started", "modules")
@@ -48,7 +48,7 @@ def _driver_errors(box: Box) -> Judged:
     for place, own in grouped((f"{error.driver} {error.bdf}", error) for error in now).items():
         driver, _, bdf = place.partition(" ")
         at = _subject(box, driver, bdf) if bdf else replace(HOST, part=f"{driver} driver")
-        final = [error for error in own if final_fault(error.line) is not None and not _follows_a_loss(log, error)]
+        final = [error for error in own if _final(error) is not None and not _follows_a_loss(log, error)]
         if left := final or [error for error in own if not _is_detail(log, error)]:
             yield at, _error(log, left)
         else:
@@ -56,19 +56,25 @@ def _driver_errors(box: Box) -> Judged:
             yield at, Judgement(Status.PASS, message, len(own), 0, "lines", lines(log, own))
 
 
+def _final(error: DriverError) -> FaultKind | None:
+    from dgxcheck.kernel_messages.driver_errors import final_fault  # with all other forms, where a log was read
+
+    return final_fault(error.line)
+
+
 def _subject(box: Box, driver: str, bdf: str) -> Subject:
     at = subject_at(box, bdf)
     if at.kind != "pci" or bdf in box.topology.functions:
         return at
-    return unlisted_gpu(bdf) if driver == NVIDIA else replace(at, kind="hca")
+    return unlisted_gpu(bdf) if driver == GPU_DRIVER else replace(at, kind="hca")
 
 
 def _is_detail(log: KernelLog, error: DriverError) -> bool:
     """Of an event of its device, a PCIe error among them, or one that this driver logged within a minute; a program's
     own Xid has none."""
-    events: list[LoggedEvent] = [*log.hcas] if error.driver != NVIDIA else [*events_of(log, *_OF_HOST)]
+    events: list[LoggedEvent] = [*log.hcas] if error.driver != GPU_DRIVER else [*events_of(log, *_OF_HOST)]
     events += (each for each in log.pcie if each.severity != "corrected" and each.bdf == error.bdf)
-    for name in _OF_GPUS if error.driver == NVIDIA else ():
+    for name in _OF_GPUS if error.driver == GPU_DRIVER else ():
         events += getattr(log, name)
     return any(
         not event.past and not _is_of_program(event)
@@ -90,7 +96,7 @@ def _is_of_program(event: LoggedEvent) -> bool:
 def _error(log: KernelLog, errors: Sequence[DriverError]) -> Judgement:
     other = len({error.line for error in errors}) - 1
     more = f", and {counted(other, 'other line')}" if other else ""
-    fault = final_fault(errors[0].line) or Fault.DRIVER_ERROR
+    fault = _final(errors[0]) or Fault.DRIVER_ERROR
     what = _FINAL.get(fault, "unknown driver error")
     message = f"{what}: {errors[0].line[:_QUOTED].rstrip(' .')}{more}{reach(log)}"
     return judged(fault, message, len(errors), 0, "lines", lines(log, errors), warns=True, fails=fault in _FINAL)
@@ -98,7 +104,7 @@ def _error(log: KernelLog, errors: Sequence[DriverError]) -> Judgement:
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     if at.kind == "host":
-        yield DRIVER if at.part.startswith(NVIDIA) else host_part("HCA driver")
+        yield DRIVER if at.part.startswith(GPU_DRIVER) else host_part("HCA driver")
     else:
         yield component_of(box, at)
 

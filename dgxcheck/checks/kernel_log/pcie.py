@@ -28,9 +28,8 @@ from dgxcheck.components.locate import links_at, lost_nvswitches
 from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.kernel_log import HostEvent, IommuFault, KernelLog, PcieError
+from dgxcheck.facts.kernel_log import OF_GPU, HostEvent, IommuFault, KernelLog, PcieError
 from dgxcheck.facts.missing import need, rows
-from dgxcheck.kernel_messages.pcie import OF_GPU
 from dgxcheck.topology.model import Device
 
 WINDOW_S = 10.0
