@@ -232,7 +232,7 @@ def _no_number(word: str) -> None:
 
 def _printable(text: str) -> str:
     """What is shown, without what controls a terminal."""
-    wrong = [char for char in text if char != "\n" and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
+    wrong = [char for char in {*text} if char != "\n" and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
     assert not wrong, ascii(wrong)
     return text
 
