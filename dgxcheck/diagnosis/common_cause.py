@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
+from math import inf
 
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.expected import model_of
@@ -16,7 +17,8 @@ from dgxcheck.diagnosis.baseboard import board_of, lost_boards, trunk
 from dgxcheck.diagnosis.shared_by_many import FEWEST, OF_PORTS, boards_of, is_air_or_power, shared_by_many
 from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
-from dgxcheck.facts.ids import PCI_BRIDGE
+from dgxcheck.facts.ids import NVME, PCI_BRIDGE
+from dgxcheck.facts.missing import rows
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.topology.paths import NEAR
@@ -189,7 +191,8 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
                      and (each.shared.kind in OF_PORTS or each.shared == NVSWITCHES or is_air_or_power(each.shared))]
         if (shared := shared_by_many(box, scattered, judged)) is not None:
             add(scattered, shared)
-    found = chain(same_moment(box, findings), _trained_below(box, findings), lost_boards(box, findings))
+    found = chain(same_moment(box, findings), _with_disks(box, [*dead.values()], findings), _refused(box, findings),
+                  _trained_below(box, findings), lost_boards(box, findings))  # fmt: skip
     for together, component in found:
         add(together, component)
     supplies = {each.key for components in common.values() for each in components if is_air_or_power(each)}
@@ -197,6 +200,47 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
         if finding.status in BAD and finding.shared is not None and finding.shared.key in supplies:
             add([finding], finding.shared)
     return {key: tuple(components) for key, components in common.items()}
+
+
+def _with_disks(
+    box: Box, dead: Sequence[Finding], findings: Sequence[Finding]
+) -> Iterator[tuple[list[Finding], Component]]:
+    """A dead device and, of the same moment, as many silent NVMe disks as are below the nearest switch that leads to
+    both, with that switch, where nothing else below it responds."""
+    gone = {each.subject.bdf for each in dead}
+    disks = [(each, times) for each in findings if (times := _times(each, "nvme"))]
+    for each in dead if disks else ():
+        moments = _times(each, "device")
+        near = [disk for disk, times in disks if any(abs(a - b) <= WINDOW_S for a in times for b in moments)]
+        switches = (one for one in above(box, each.subject.bdf or "") if one.kind == "switch")
+        whole, below = next(((one, number) for one in switches if (number := _disks_below(box, one))), (None, 0))
+        others = {device.bdf for device in box.topology.devices if whole and device.name in whole.shared_by} - gone
+        if whole is not None and len(near) == below and not others:
+            yield [each, *near], whole
+
+
+def _disks_below(box: Box, whole: Component) -> int:
+    disks = (function for function in box.topology.functions.values() if function.class_code == NVME)
+    return sum(whole.name in rows(disk.path) for disk in disks)
+
+
+_REFUSED_S = 90.0
+"""A command that mlx5_core gets no completion of times out after a minute (MLX5_CMD_TIMEOUT_MSEC)."""
+_GSP_SILENT = frozenset({119, 120})
+"""Xids of the GPU's own firmware, whose commands lie in host memory too."""
+
+
+def _refused(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
+    """Devices that do not start or whose firmware does not respond after an IOMMU refused their access to memory, where
+    their commands are, with its setting."""
+    refused = gathered((each.bdf, each.seconds) for each in box.log.iommu if each.what == "memory")
+    window = _REFUSED_S if box.log.timed else inf
+    for each in findings if refused else ():
+        late = [event.seconds for event in each.judgement.events if event.number in _GSP_SILENT
+                or each.judgement.fault in (Fault.HCA_NOT_STARTED, Fault.HCA_UNRESPONSIVE)]  # fmt: skip
+        before = refused.get(each.subject.bdf or "", ())
+        if late and all(any(0 <= seconds - at <= window for at in before) for seconds in late):
+            yield [each], host_part("IOMMU setting")
 
 
 _TRAINED = (Fault.LINK_NARROW, Fault.LINK_SLOW, Fault.LINK_DEGRADED)

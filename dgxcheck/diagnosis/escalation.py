@@ -100,6 +100,7 @@ OF_SEVERAL_DEAD: Mapping[tuple[Kind, str], Steps] = {
     ("socket", ""): ("reboot", "power-cycle", "contact-vendor"),
     ("host", "power supply"): ("inspect", "power-cycle", "replace", "contact-vendor"),
     ("host", "cooling"): ("inspect", "reboot", "power-cycle", "contact-vendor"),
+    ("host", "IOMMU setting"): ("change-setting", "reboot", "power-cycle"),
     ("host", GPU_BASEBOARD.part): ("inspect", "power-cycle", "contact-vendor"),
     ("host", COMPUTE_BOARDS.part): ("inspect", "reboot", "power-cycle", "contact-vendor"),
 }

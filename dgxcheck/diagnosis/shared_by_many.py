@@ -9,16 +9,19 @@ from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.network.ports import same_cards
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import NVSWITCHES, board
+from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.record import replace
 
 FEWEST = 3
-"""GPUs with NVLink errors; of two, one or the link between them is the likelier cause."""
-_AIR_AND_POWER = ("cooling", "power supply")
+"""GPUs with NVLink errors; of two, one or the link between them is the likelier cause. Adapters that are hot, each in a
+slot of its own."""
+_COOLING = "cooling"
+_AIR_AND_POWER = (_COOLING, "power supply")
 """Of the host: fans and supplies serve a part of it each."""
 OF_PORTS = ("fabric", "subnet-manager")
 _FEWEST_PORTS = 3
 """So many ports, if also half of all on cards like theirs, point to the fabric rather than to a bad cable each."""
-_AT_LEAST = {"power supply": 0.0, "cooling": 0.5}
+_AT_LEAST = {"power supply": 0.0, _COOLING: 0.5}
 """Share of the GPUs, wherever they are, from which the host is blamed: the power brake is a signal of the system, not
 of a board, and fans cool rows of cards that the PCI tree does not show."""
 _IN_A_ROW = 0.25
@@ -40,6 +43,9 @@ def shared_by_many(box: Box, bad: Sequence[Finding], judged: Sequence[Finding]) 
         cards = same_cards(box, {finding.subject.bdf for finding in bad})
         like = sum(finding.subject.bdf in cards for finding in judged) or len(judged)
         return whole if len(bad) >= _FEWEST_PORTS and 2 * len(bad) >= like else None
+    adapters = {card_of(each.subject.bdf) for each in bad if each.subject.kind in ("hca", "port")}
+    if whole.part == _COOLING and len(adapters) >= FEWEST:
+        return whole
     least = min(_AT_LEAST[whole.part], _IN_A_ROW if _is_row(bad, judged) else 1)
     return whole if boards_of(box, bad) > 1 and len(bad) >= least * len(judged) else None
 

@@ -67,6 +67,39 @@ def test_the_functions_of_an_adapter_are_one(
     assert len(cause["explains"]) == 2
 
 
+GSP = "119, pid=2211, name=nvidia-smi, Timeout after 6s of waiting for RPC response from GPU1 GSP! Expected function 76"
+LATE = "mlx5_core 0000:61:00.0: wait_func:1152: CREATE_MKEY(0x200) timeout. Will cause a leak of a command resource"
+DISKS = tuple(f"nvme nvme{n}: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0xffff" for n in (2, 3))
+
+
+@pytest.mark.parametrize(("base", "log", "component", "step"), [
+    ("dgx-a100", ("AMD-Vi: Event logged [IO_PAGE_FAULT device=61:00.0 domain=0x0021 address=0xfe000000 flags=0x0000]",
+     LATE), "host/host/IOMMU setting", "change-setting"),
+    ("dgx-h100", ("DMAR: [DMA Read NO_PASID] Request device [43:00.0] fault addr 0xfe000000 [fault reason 0x06] PTE",
+     f"NVRM: Xid (PCI:0000:43:00): {GSP}"), "host/host/IOMMU setting", "change-setting"),
+    ("dgx-a100", (*DISKS, "NVRM: Xid (PCI:0000:07:00): 79, GPU has fallen off the bus."), "switch/0000:03:00.0",
+     "power-cycle"),
+    ("dgx-h200", tuple(f"mlx5_core 0000:{bus}:00.0: temp_warn:198:(pid 9): High temperature on sensors with bit set 0 1"
+     for bus in ("18", "40", "4f")), "host/host/cooling", "inspect"),
+])  # fmt: skip
+def test_what_several_lines_come_from_is_one_cause(
+    base: str, log: tuple[str, ...], component: str, step: str, tmp_path: Path
+) -> None:
+    """The IOMMU keeps a device from its commands, a switch takes what is below it along, three adapters lack air."""
+    (cause,) = causes(tmp_path, base, {}, log)
+    assert (cause["id"], len(cause["explains"])) == (component, len(log))
+    assert next(each["action"] for each in cause["actions"] if each["action"] != "drain") == step
+
+
+@pytest.mark.parametrize(("log", "expected"), [
+    ((LATE, "AMD-Vi: Event logged [IO_PAGE_FAULT device=61:00.0 domain=0x0021 address=0xfe000000 flags=0x0000]"), 2),
+    ((DISKS[0], "NVRM: Xid (PCI:0000:07:00): 79, GPU has fallen off the bus."), 2),  # one of two below the switch
+    ((*DISKS, "NVRM: Xid (PCI:0000:4e:00): 79, GPU has fallen off the bus."), 2),
+])  # fmt: skip
+def test_what_need_not_come_from_it_stays_apart(log: tuple[str, ...], expected: int, tmp_path: Path) -> None:
+    assert len(causes(tmp_path, "dgx-a100", {}, log)) == expected
+
+
 SILENT = f"mlx5_core {{}}: {DIED[0]}"
 TURNED_AWAY = "NVRM: GPU 0000:0a:00.0: RmInitAdapter failed! (0x26:0xffff:1290)"
 
