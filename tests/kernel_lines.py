@@ -351,6 +351,15 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("megaraid_sas 0000:04:00.0: 5188 (612345678s/0x0001/CRIT) - VD 00/0 is now DEGRADED",), "kernel.disk",
      Fault.RAID_ALARM),
     (("VFS: file-max limit 65536 reached",), "kernel.out-of-memory", Fault.OUT_OF_FILES),
+    *(((line,), "kernel.out-of-memory", Fault.NETWORK_TABLE_FULL) for line in (
+        "neighbour: arp_cache: neighbor table overflow!", "nf_conntrack: nf_conntrack: table full, dropping packet",
+        "nf_conntrack: nf_conntrack: table full in netns 4026531840, dropping packet")),
+    (('irq 16: nobody cared (try booting with the "irqpoll" option)', "handlers:", "Disabling IRQ #16"),
+     "kernel.hung-task", Fault.INTERRUPT_OFF),
+    *(((line,), "kernel.machine-check", Fault.MACHINE_CHECK) for line in (
+        "mce: CMCI storm detected: switching to poll mode", "CPU12 BANK7 CMCI storm detected",
+        "iommu ivhd0: AMD-Vi: Event logged [COMMAND_HARDWARE_ERROR address=0x100 flags=0x0000]",
+        "AMD-Vi: Event logged [PAGE_TAB_HARDWARE_ERROR device=41:00.0 domain=0x0021 address=0x100 flags=0x0000]")),
     # the host
     ((_HUNG, "Call Trace:", _FRAME), "kernel.driver-stuck", Fault.DRIVER_STUCK),
     (("watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [nv_queue:812]",

@@ -31,19 +31,19 @@ a port, too hot, insufficient slot power, a transmit queue that timed out, a por
 
 HostTrouble = Literal[
     "memory", "machine check", "throttled", "stuck", "disk", "array", "file system", "unplugged", "panic", "oops",
-    "hung", "out of memory", "crashed", "file server", "out of files", "no BAR", "nvlink", "fabric", "clock",
+    "hung", "out of memory", "crashed", "file server", "limit reached", "no BAR", "nvlink", "fabric", "clock",
     "bounce buffers", "controller", "overheated", "sends nothing", "link down", "untrained", "BMC",
-    "held", "silent", "no ECC",
+    "held", "silent", "no ECC", "interrupt off",
 ]  # fmt: skip
 """Memory error, another machine check, CPU too hot, a task stuck in the NVIDIA driver, I/O error, array that lost a
 disk, damaged file system, PCIe slot that lost its device; the kernel panicked, hit a bug, or saw a task or CPU hang
 elsewhere; a process was killed for lack of memory, or crashed in a library of NVIDIA; a file server does not respond,
-no file can be opened any more, no address space for a BAR, NVLinks that the driver could not detect, an
+a limit of the whole host was reached, no address space for a BAR, NVLinks that the driver could not detect, an
 NVSwitch fabric whose state it no longer knows, a time stamp counter that is unstable, no bounce buffer for a transfer,
 a RAID controller's own alarm, a sensor of the machine at its critical temperature, an
 interface whose transmit queue timed out or whose link went down, a PCIe port whose link does not train, a BMC that does
 not answer, a GPU that the driver cannot give up as it is in use, a device that does not respond on PCIe,
-memory whose errors are not corrected."""
+memory whose errors are not corrected, an interrupt that the kernel switched off."""
 
 
 NoStart = Literal[

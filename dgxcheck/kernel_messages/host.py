@@ -2,7 +2,8 @@
 
 Linux kernel/panic.c, arch/x86/mm/fault.c, arch/arm64/kernel/traps.c, kernel/hung_task.c, kernel/watchdog.c,
 kernel/rcu/tree_stall.h, mm/oom_kill.c, arch/x86/kernel/traps.c, tsc.c and nmi.c; kernel/dma/swiotlb.c;
-drivers/thermal/intel/therm_throt.c, thermal_core.c; kernel/reboot.c; net/sched/sch_generic.c; drivers/char/ipmi; of the
+drivers/thermal/intel/therm_throt.c, thermal_core.c; kernel/reboot.c; net/sched/sch_generic.c; drivers/char/ipmi;
+fs/file_table.c, net/core/neighbour.c, net/netfilter/nf_conntrack_core.c, kernel/irq/spurious.c; of the
 NVIDIA driver src/nvidia-modeset, kernel-open/nvidia/nv-pci.c.
 """
 
@@ -135,6 +136,14 @@ _NO_ECC = (
     Form("ECC is disabled on imc ", r"\d{1,3}(?: channel \d{1,2})?$", before="EDAC (?:skx|i10nm): "),
     Form("DRAM ECC disabled.", "$", before=r"EDAC amd64: (?:Node \d{1,3}: )?"),
 )
+_FULL = {
+    Form("VFS: file-max limit ", r"\d{1,20} reached"): "open files",
+    Form(": neighbor table overflow!", before=r"neighbour: \w{1,16}"): "neighbour table",
+    Form("table full", r"(?: in netns \d{1,10})?, dropping packet", before="(?:nf_conntrack: ){1,2}"):
+        "connection tracking",
+}
+"""Limits of the whole host, by what says that they were reached."""
+_INTERRUPT = Form(": nobody cared", r" \(try booting with", before=r"irq (?P<irq>\d{1,6})")
 _NMI = Form("NMI: ", r"(?P<what>PCI system error \(SERR\)|IOCK error)")
 
 
@@ -163,6 +172,10 @@ def _single(lines: Lines) -> Iterator[HostEvent]:
             yield host_event("link down", match["interface"], seconds, message)
         elif match := _BOUNCE.match(message):
             yield host_event("bounce buffers", match["bdf"], seconds, message)
+        elif part := next((part for form, part in _FULL.items() if form.match(message)), ""):
+            yield host_event("limit reached", part, seconds, message)
+        elif match := _INTERRUPT.match(message):
+            yield host_event("interrupt off", f"IRQ {match['irq']}", seconds, message)
         elif match := _KILLED.match(message):
             group = "cgroup" if match["cgroup"] else ""
             yield host_event("out of memory", match["name"], seconds, message, group)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dgxcheck.facts.bdf import PATTERN, is_bdf
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, PcieError, Severity
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.kernel_messages.form import Form, Lines, first_match, host_event
+from dgxcheck.kernel_messages.form import DEVICE, Form, Lines, first_match, host_event
 from dgxcheck.kernel_messages.gpu import xid
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.xid.table import from_ampere
@@ -41,6 +41,16 @@ _AMD_MEMORY = (
     Form("Unified Memory Controller", before=_HARDWARE),
     Form("DRAM ECC error", before=rf"{_HARDWARE}(?:Northbridge Error [^:]{{0,20}}: )?"),
 )
+_IOMMU = Form(
+    "_HARDWARE_ERROR ", "(?:device|address)=",
+    before=rf"(?:iommu ivhd\d{{1,3}}: |{DEVICE})?AMD-Vi: Event logged \[(?:COMMAND|DEV_TAB|PAGE_TAB)",
+)  # fmt: skip
+"""An error of what the IOMMU read of its commands or tables in memory (drivers/iommu/amd/iommu.c)."""
+_STORM = Form("CMCI storm detected", before=r"(?:mce: )?(?:CPU(?P<cpu>\d{1,5}) BANK(?P<bank>\d{1,3}) )?")
+STORM = 15
+"""Corrected errors of one CPU within a second (CMCI_STORM_THRESHOLD, arch/x86/kernel/cpu/mce/intel.c)."""
+_STORM_S = 60.0
+"""Within this time other lines name what has the errors of a storm."""
 _PROCESSOR = Form("PROCESSOR ", r"[0-9a-f]{1,4}:[0-9a-f]{1,8} TIME \d{1,20} SOCKET (?P<socket>\d{1,3}) ", _HARDWARE)
 _LOGGED = Form("Machine check events logged", before=_HARDWARE)
 _PAGE = Form("Memory failure: 0x", r"[0-9a-f]{1,16}: (?:recovery action for|Sending SIGBUS|Killing) ")
@@ -70,6 +80,7 @@ def errors(lines: Lines, of_driver: Lines = ()) -> list[HostEvent]:
               if check.trouble == "memory" or check.corrected or not _near(check.seconds, consumed))  # fmt: skip
     others = [check for check in (*checks, *reported) if not _near(check.seconds, times)]
     times += [event.seconds for event in others]
+    others += [*_of_iommu(lines), *(storm for storm in _storms(lines) if not _near(storm.seconds, times, _STORM_S))]
     of_gpus = [*_gpu_memory(of_driver)]
     unnamed = [each for each in _unnamed(lines) if not _near(each.seconds, times)
                and not (_PAGE.match(each.line) and _near(each.seconds, of_gpus))]  # fmt: skip
@@ -89,8 +100,22 @@ def _gpu_memory(lines: Lines) -> Iterator[float]:
             yield seconds
 
 
-def _near(seconds: float, times: Sequence[float]) -> bool:
-    return any(abs(seconds - other) <= SAME_S for other in times)
+def _near(seconds: float, times: Sequence[float], window: float = SAME_S) -> bool:
+    return any(abs(seconds - other) <= window for other in times)
+
+
+def _of_iommu(lines: Lines) -> Iterator[HostEvent]:
+    for seconds, message in lines:
+        if _IOMMU.match(message):
+            yield host_event("machine check", "IOMMU", seconds, message, corrected=False)
+
+
+def _storms(lines: Lines) -> Iterator[HostEvent]:
+    """So many corrected errors that the kernel asks for them instead of being interrupted."""
+    for seconds, message in lines:
+        if (match := _STORM.match(message)) is not None:
+            part = f"CPU {int(match['cpu'])} bank {int(match['bank'])}" if match["cpu"] else ""
+            yield replace(host_event("machine check", part, seconds, message, corrected=True), count=STORM)
 
 
 def _edac(seconds: float, message: str) -> HostEvent | None:

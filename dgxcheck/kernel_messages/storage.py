@@ -1,8 +1,7 @@
 """Messages about disks, arrays, file systems and file servers.
 
 Linux block/blk-core.c, fs/buffer.c, drivers/nvme/host, drivers/scsi/sd.c and megaraid, drivers/md, fs/ext4, fs/jbd2,
-fs/xfs, fs/btrfs, drivers/ata/libata-eh.c, Lustre ptlrpc/import.c, net/sunrpc/clnt.c, fs/file_table.c; OpenZFS
-module/zfs/zio.c.
+fs/xfs, fs/btrfs, drivers/ata/libata-eh.c, Lustre ptlrpc/import.c, net/sunrpc/clnt.c; OpenZFS module/zfs/zio.c.
 """
 
 from __future__ import annotations
@@ -97,7 +96,6 @@ _SERVER_ANSWERS = (
     Form("nfs: server ", r"(?P<server>\S{1,255}) OK"),
     Form("Connection restored to ", r"\S{1,120} \(at (?P<server>[\w.:@-]{1,80})\)", before=_LUSTRE),
 )
-_FILES = Form("VFS: file-max limit ", r"\d{1,20} reached")
 
 
 def events(lines: Lines) -> Iterator[HostEvent]:
@@ -126,8 +124,6 @@ def _single(lines: Lines) -> Iterator[HostEvent]:
             yield host_event("file system", match["pool"], seconds, message, "suspended")
         elif match := _CONTROLLER.match(message):
             yield host_event("controller", match["bdf"], seconds, message, match["what"].strip())
-        elif _FILES.match(message):
-            yield host_event("out of files", "", seconds, message)
 
 
 def _stale(lines: Lines) -> Iterator[HostEvent]:

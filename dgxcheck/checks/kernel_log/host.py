@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.check import Check, Judge, saying
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.host.disks import by_disk
-from dgxcheck.checks.kernel_log.device_log import events_of, lines, nothing_logged, reach
+from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, nothing_logged, reach
 from dgxcheck.checks.kernel_log.memory import blame_memory, checked
 from dgxcheck.checks.kernel_log.pcie import blame_fatal
 from dgxcheck.checks.kernel_log.storage import blame_disk, blame_servers
@@ -51,10 +51,18 @@ _IN_ADAPTER = (
 _LESS_MEMORY = "find what takes the memory (ps, slabtop, /dev/shm) and limit it, or give jobs less"
 _AFTER_A_RESET = "; from Hopper on start Fabric Manager once no job runs and nvidia-smi -r has reset all GPUs"
 """DU-09883; https://github.com/NVIDIA/nccl/issues/1488"""
-_OPEN_FILES = (
-    "find which program holds them (/proc/sys/fs/file-nr, lsof) and restart it; raise fs.file-max only where that many"
-    " are meant"
-)
+_LIMITS = {
+    "open files": (Fault.OUT_OF_FILES, "the limit of open files of the whole host was reached",
+        "find which program holds them (/proc/sys/fs/file-nr, lsof) and restart it; raise fs.file-max only where that"
+        " many are meant"),
+    "neighbour table": (Fault.NETWORK_TABLE_FULL, "the table of neighbours (ARP) was full: other hosts are not reached",
+        "compare the entries (ip neigh | wc -l) with sysctl net.ipv4.neigh.default.gc_thresh3 (of IPv6 net.ipv6);"
+        " where so many hosts and containers share a network, raise gc_thresh1 to gc_thresh3 together"),
+    "connection tracking": (Fault.NETWORK_TABLE_FULL, "the table of tracked connections was full: packets are dropped",
+        "compare sysctl net.netfilter.nf_conntrack_count with nf_conntrack_max; find who opens so many (conntrack -L);"
+        " where they are meant, raise nf_conntrack_max, or exempt the traffic of jobs and storage (notrack)"),
+}  # fmt: skip
+"""By what was reached."""
 HostEventRule = Callable[[KernelLog, "Sequence[HostEvent]"], Judgement]
 
 
@@ -106,12 +114,6 @@ def _blame_panic(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compon
 
 
 def _hung(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
-    """Warns if a task was blocked for minutes, or a CPU locked up or stalled, outside the NVIDIA driver; for tasks in
-    the driver see kernel.driver-stuck. Where only nvidia-smi and services of NVIDIA were blocked, which do nothing but
-    ask the driver, and no stack says otherwise, they were blocked by it.
-
-    Source: Linux Documentation/admin-guide/lockup-watchdogs.rst, RCU/stallwarn.rst; kernel/hung_task.c
-    """
     names = first_of([*dict.fromkeys(map(_in_module, events))])
     locked = [event for event in events if "lockup" in event.line.lower()]
     what = "CPUs locked up" if len(locked) == len(events) else "tasks or CPUs hung"
@@ -120,6 +122,21 @@ def _hung(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
         return _warning(Fault.DRIVER_STUCK, message, log, events)
     waits = all(event.group.startswith(_MLX5) for event in events)
     return _warning(Fault.TASKS_HUNG, message, log, events, _LOCKED if locked else _IN_ADAPTER if waits else "")
+
+
+def _hung_tasks(box: Box) -> Judged:
+    """Warns if a task was blocked for minutes, or a CPU locked up or stalled, outside the NVIDIA driver; for tasks in
+    the driver see kernel.driver-stuck; and if the kernel switched off an interrupt that no driver handled. Where only
+    nvidia-smi and services of NVIDIA were blocked, which do nothing but ask the driver, and no stack says otherwise,
+    they were blocked by it.
+
+    Source: Linux Documentation/admin-guide/lockup-watchdogs.rst, RCU/stallwarn.rst; kernel/hung_task.c,
+    kernel/irq/spurious.c
+    """
+    yield from _of_host(_hung, "no task or CPU hung elsewhere", "hung")(box)
+    for part, events in grouped((event.part, event) for event in events_of(box.log, "interrupt off")).items():
+        message = f"the kernel switched off {part}, which no driver handled{reach(box.log)}"
+        yield replace(HOST, part=part), _warning(Fault.INTERRUPT_OFF, message, box.log, events)
 
 
 def _in_module(event: HostEvent) -> str:
@@ -133,6 +150,9 @@ def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
     driver; else the kernel."""
     if judgement.fault is Fault.DRIVER_STUCK:
         yield DRIVER
+        return
+    if judgement.fault is Fault.INTERRUPT_OFF:
+        yield host_part(Fault.INTERRUPT_OFF.about[1], at.part)
         return
     hung = events_of(box.log, "hung")
     if any(event.group.startswith(_MLX5) for event in hung):
@@ -174,16 +194,17 @@ def _start_again(box: Box, events: Sequence[HostEvent]) -> str:
 def _memory_and_files(box: Box) -> Judged:
     """Warns if the kernel killed processes because host memory ran out, or a service of NVIDIA at a limit of its own,
     due at once where a service of GPUs, fabric or scheduler is not seen to run again; if the limit of open files of the
-    whole host was reached, and if a device found no bounce buffer (swiotlb). Other processes that reach the limit of
-    their job or container are not a fault.
+    whole host was reached or its table of neighbours or of tracked connections was full, and if a device found no
+    bounce buffer (swiotlb). Other processes that reach the limit of their job or container are not a fault.
 
-    Source: Linux mm/oom_kill.c, fs/file_table.c, kernel/dma/swiotlb.c; Documentation/admin-guide/mm/concepts.rst
+    Source: Linux mm/oom_kill.c, fs/file_table.c, net/core/neighbour.c, net/netfilter/nf_conntrack_core.c,
+    kernel/dma/swiotlb.c; Documentation/admin-guide/mm/concepts.rst
     """
     yield from _of_host(partial(_memory, box), "no process killed for lack of memory", "out of memory")(box)
     log = box.log
-    if events := events_of(log, "out of files"):
-        message, remedy = f"the limit of open files of the whole host was reached{reach(log)}", _OPEN_FILES
-        yield replace(HOST, part="open files"), _warning(Fault.OUT_OF_FILES, message, log, events, remedy)
+    for part, events in grouped((event.part, event) for event in events_of(log, "limit reached")).items():
+        fault, message, remedy = _LIMITS[part]
+        yield replace(HOST, part=part), _warning(fault, f"{message}{reach(log)}", log, events, remedy)
     if events := events_of(log, "bounce buffers"):
         names = first_of([*dict.fromkeys(event.part for event in events)])
         message = f"transfers of {names} found no bounce buffer {counted(len(events), 'time')}{reach(log)}"
@@ -298,12 +319,12 @@ CHECKS = (
         remedy="save the crash data (/sys/fs/pstore, /var/lib/systemd/pstore, /var/crash) and the BMC's event log;"
         " follow up machine checks or PCIe errors before it, else the module that the RIP line names: after an oops the"
         " kernel is unreliable"),
-    Check("kernel.hung-task", _of_host(_hung, "no task or CPU hung elsewhere", "hung"), _blame_hung,
+    Check("kernel.hung-task", _hung_tasks, _blame_hung,
         remedy="read the call trace below these lines: it names what the task waits for, often a file system over the"
         " network or a disk; check that, then the host's load"),
     Check("kernel.bmc", _bmc, host("BMC"), remedy=Fault.BMC_SILENT.remedy),
     Check("kernel.out-of-memory", _memory_and_files,
-        lambda _, at, __: (host_part(_BOUNCE) if at.part == _BOUNCE else host_part("free memory", at.part),),
+        lambda _, at, __: (host_part(at.part or "free memory"),),
         remedy=f"{_LESS_MEMORY}; restart the services that were killed (systemctl --failed)"),
     Check("kernel.program-crash", _crashes, host("programs"),
         remedy=Fault.PROGRAM_CRASHED.remedy),

@@ -67,6 +67,13 @@ class Host:
         "a service that GPUs, fabric or scheduler need crashed, or was killed because memory ran out", "software",
         warns="now", source="Linux mm/oom_kill.c; systemctl(1)")
     OUT_OF_FILES = FaultKind("the limit of open files of the whole host was reached", "program")
+    NETWORK_TABLE_FULL = FaultKind("a table of the kernel's network was full: connections fail", "setting",
+        source="Linux Documentation/networking/ip-sysctl.rst, nf_conntrack-sysctl.rst")
+    INTERRUPT_OFF = FaultKind("the kernel switched off an interrupt that no driver handled", "software",
+        about=("host", "interrupts"), steps=("inspect", "reboot"),
+        remedy="/proc/interrupts names the drivers that share this line: their devices react late or not at all until"
+        " the next reboot; see why a device uses no MSI there (pci=nomsi, NVreg_EnableMSI=0, its firmware) and update"
+        " its driver", source="Linux kernel/irq/spurious.c")
     BOUNCE_BUFFERS = FaultKind("transfers of a device found no bounce buffer (swiotlb)", "setting",
         about=("host", "bounce buffers"),
         remedy="in a confidential guest give the kernel more of them with the next boot (swiotlb=NUMBER of 2 KiB each),"
