@@ -354,6 +354,8 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     *(((line,), "kernel.out-of-memory", Fault.NETWORK_TABLE_FULL) for line in (
         "neighbour: arp_cache: neighbor table overflow!", "nf_conntrack: nf_conntrack: table full, dropping packet",
         "nf_conntrack: nf_conntrack: table full in netns 4026531840, dropping packet")),
+    (("mce: [Hardware Error]: CPU 0: Machine Check Exception: 5 Bank 6: be00000000000e0b",), "kernel.machine-check",
+     Fault.AER_UNCORRECTABLE),
     (('irq 16: nobody cared (try booting with the "irqpoll" option)', "handlers:", "Disabling IRQ #16"),
      "kernel.hung-task", Fault.INTERRUPT_OFF),
     *(((line,), "kernel.machine-check", Fault.MACHINE_CHECK) for line in (

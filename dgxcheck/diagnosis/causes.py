@@ -7,7 +7,7 @@ from itertools import chain
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
-from dgxcheck.components.component import HOST, SETTINGS, Component, Key
+from dgxcheck.components.component import DRIVER, HOST, SETTINGS, Component, Key
 from dgxcheck.components.containment import NVSWITCHES, containers, frus
 from dgxcheck.components.locate import switches_at
 from dgxcheck.diagnosis.action import ORDER, urgency_of
@@ -256,7 +256,8 @@ def refused_clients(
 
     A client of NVML or CUDA enumerates all GPUs when it starts: one that fell off the bus makes it fail or time out,
     and nothing can be started while no driver is there (https://docs.nvidia.com/deploy/xid-errors/, Xid 79). The
-    module does not stay loaded if it can start no GPU ("None of the NVIDIA devices were initialized").
+    driver can crash on what it reads of such a GPU. Its module does not stay loaded if it can start no GPU ("None of
+    the NVIDIA devices were initialized").
     """
     failed = [key for key, components in blamed.items() if components and bad[key].status is Status.FAIL]
     unstarted = {bad[key].subject.bdf for key in failed if bad[key].judgement.fault in GPU_DEAD}
@@ -284,4 +285,5 @@ def _is_of_client(finding: Finding, more: Collection[FaultKind]) -> bool:
     """Of a container runtime only the errors that it got: that it does not know NVIDIA's GPUs fails by itself."""
     fault = finding.judgement.fault
     refused = fault is Fault.CONTAINER_ERROR and finding.status is Status.WARN
-    return finding.subject.kind == "host" and (fault in _DRIVER or fault in more or refused)
+    crashed = fault is Fault.KERNEL_PANIC and DRIVER in finding.blames
+    return finding.subject.kind == "host" and (fault in _DRIVER or fault in more or refused or crashed)

@@ -100,11 +100,13 @@ def _links_of(box: Box, finding: Finding) -> set[int]:
 
 
 def _leads_there(box: Box, component: Component, finding: Finding) -> bool:
-    """Of an NVMe controller that was lost: is the component a switch or host bridge with such a one below it?"""
+    """Of an NVMe controller that was lost: is the component a switch, a link above one or a host bridge with such a one
+    below it?"""
     if all(event.kind != "nvme" for event in finding.judgement.events):
         return True
     disks = [rows(each.path) for each in box.topology.functions.values() if each.class_code == NVME]
-    return component.kind in ("switch", "host-bridge") and any(component.name in path for path in disks)
+    at = component.bdf or component.name
+    return component.kind in ("switch", "link", "host-bridge") and any(at in path[:-1] for path in disks)
 
 
 def _is_among_equals(key: str, leading: Mapping[str, Collection[str]]) -> bool:
@@ -167,7 +169,7 @@ class _Leaders:
         if event.kind == "pcie":
             window = WINDOW_S if self._timed else inf
             below = [device.bdf for device in self._box.topology.below(here) if device.bdf is not None]
-            if not self._box.topology.functions:
+            if not self._box.topology.functions or not here:
                 below = [*self._stopped]
             yield from _merged(_Cause(key, window, -inf, seconds) for at in dict.fromkeys((here, *below))
                                for key, seconds in self._stopped.get(at, {}).items())  # fmt: skip

@@ -66,6 +66,9 @@ _MODULE = LazyPattern(r"node: ?(?P<node>\d{1,5}) card: ?(?P<card>\d{1,5}) module
 _UNCORRECTED, _DEFERRED = 1 << 61, 1 << 44
 _MEMORY_MASK, _MEMORY = 0xEF80, 0x0080
 """Of MCACOD, compound error codes (Intel SDM, volume 3B, 17.9.2): memory controller errors."""
+_IO_MASK, _IO = 0xE80C, 0x0808
+"""The same: errors of the bus or interconnect, of I/O."""
+OF_IO = "machine check of I/O"
 _SEVERITIES: Mapping[str, Severity] = {"corrected": "corrected", "recoverable": "nonfatal", "fatal": "fatal"}
 
 
@@ -140,7 +143,7 @@ def _machine_checks(lines: Lines) -> Iterator[HostEvent]:
             open_ = _machine_check(seconds, message, match)
         elif open_ is not None and first_match(_AMD_MEMORY, message):
             open_ = replace(open_, trouble="memory")
-        elif open_ is not None and (processor := _PROCESSOR.match(message)):
+        elif open_ is not None and open_.part != OF_IO and (processor := _PROCESSOR.match(message)):
             open_ = replace(open_, group=f"socket {int(processor['socket'])}")
     if open_ is not None:
         yield open_
@@ -153,8 +156,10 @@ def _machine_check(seconds: float, message: str, match: re.Match[str]) -> HostEv
     is_memory = mcg is not None and status & _MEMORY_MASK == _MEMORY
     past = seconds <= BOOT_S and mcg is not None and int(mcg, 16) == 0
     corrected = not status & (_UNCORRECTED | _DEFERRED)
+    is_io = mcg is not None and not corrected and status & _IO_MASK == _IO
     trouble: HostTrouble = "memory" if is_memory else "machine check"
-    return host_event(trouble, f"{cpu}bank {int(match['bank'])}", seconds, message, "", corrected, past)
+    part = OF_IO if is_io else f"{cpu}bank {int(match['bank'])}"
+    return host_event(trouble, part, seconds, message, "", corrected, past)
 
 
 class _Block(Record):

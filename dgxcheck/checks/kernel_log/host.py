@@ -19,7 +19,7 @@ from dgxcheck.checks.kernel_log.storage import blame_disk, blame_servers
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
+from dgxcheck.facts.kernel_log import HcaTrouble, HostEvent, HostTrouble, KernelLog
 from dgxcheck.facts.missing import need, rows
 from dgxcheck.facts.record import replace
 
@@ -97,8 +97,9 @@ def _panic(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 
 
 def _blame_panic(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The driver where the processor was in its code; where hardware asked for the panic, the device with a fatal PCIe
-    error or the memory with an uncorrected one at that time, or CPUs; else the kernel."""
+    """The driver where the processor was in its code, in that of mlx5 silent adapters; where hardware asked for the
+    panic, the device with a fatal PCIe error or the memory with an uncorrected one at that time, or CPUs; else the
+    kernel."""
     oopses = [event.group for event in events_of(box.log, "oops")]
     if asked := [event.seconds for event in events_of(box.log, "panic") if event.group]:
         yield from blame_fatal(box, asked, judgement)
@@ -110,7 +111,19 @@ def _blame_panic(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compon
     elif oopses and oopses[0].startswith(_DRIVER):
         yield DRIVER
     else:
+        if oopses and oopses[0].startswith(_MLX5):
+            yield from _silent_adapters(box)
         yield host_part("kernel")
+
+
+def _silent_adapters(box: Box) -> Iterator[Component]:
+    """The adapters whose queues stalled or whose firmware does not respond, of those of mlx5_core."""
+    silent = (event.bdf for event in box.log.hcas if event.trouble in _SILENT and not event.past)
+    for bdf in dict.fromkeys(silent):
+        yield component_of(box, Subject(kind="hca", name=bdf, bdf=bdf))
+
+
+_SILENT: tuple[HcaTrouble, ...] = ("off bus", "firmware", "stalled")
 
 
 def _hung(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
@@ -156,9 +169,7 @@ def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
         return
     hung = events_of(box.log, "hung")
     if any(event.group.startswith(_MLX5) for event in hung):
-        silent = (event.bdf for event in box.log.hcas if event.trouble in ("stalled", "firmware") and not event.past)
-        for bdf in dict.fromkeys(silent):
-            yield component_of(box, Subject(kind="hca", name=bdf, bdf=bdf))
+        yield from _silent_adapters(box)
     for disk in dict.fromkeys(name for name, event in by_disk(box, box.log)
                               if any(abs(event.seconds - each.seconds) <= _WAITS_S for each in hung)):  # fmt: skip
         yield from blame_disk(box, Subject(kind="disk", name=disk, bdf=None), judgement)

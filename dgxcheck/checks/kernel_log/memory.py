@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.check import Check, per_host
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.host.edac import REPLACE_DIMM, memory_modules, slots
-from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, most_in_a_day, reach
+from dgxcheck.checks.kernel_log.device_log import events_of, grouped, happened, lines, most_in_a_day, reach
 from dgxcheck.checks.kernel_log.pcie import blame_fatal
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.cpulist import ranges
@@ -19,6 +19,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
 from dgxcheck.facts.missing import need, rows
 from dgxcheck.facts.record import replace
+from dgxcheck.kernel_messages.memory import OF_IO
 from dgxcheck.xid.relations import WINDOW_S
 
 MemoryEventRule = Callable[[Box, KernelLog, Sequence[HostEvent]], Judgement]
@@ -143,7 +144,7 @@ def _blame_memory(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compo
 def _machine_checks(box: Box) -> Judged:
     """Per CPU and bank, or socket: fails on an uncorrected machine check that is no memory error; warns on one that was
     kept from before this boot, and on more than {kernel.machine-checks} corrected ones within a day. Fails on a system
-    error of PCI (SERR, IOCK).
+    error of PCI (SERR, IOCK), and on one of I/O.
 
     Source: machine check records of the kernel; Intel SDM volume 3B, machine-check architecture; Linux
     arch/x86/kernel/nmi.c
@@ -156,10 +157,11 @@ def _machine_check(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Jud
     if not events[-1].part.endswith(_OF_PCI):
         return judgement
     message = f"the chip set interrupted the CPUs: {events[-1].part}{reach(log)}"
-    return replace(judgement, message=message, fault=Fault.AER_UNCORRECTABLE, remedy=_SYSTEM_ERROR)
+    fault, times = Fault.AER_UNCORRECTABLE, happened(events, "pcie")
+    return replace(judgement, message=message, fault=fault, remedy=_SYSTEM_ERROR, events=times)
 
 
-_OF_PCI = ("(SERR)", "IOCK error")
+_OF_PCI = ("(SERR)", "IOCK error", OF_IO)
 _SYSTEM_ERROR = (
     "read the BMC's event log (ipmitool sel elist): it names the slot, or memory, which some boards report in the same"
     " way; else look for FatalErr+ and >SERR+ in lspci -vvv, and at what the kernel logged of PCIe at that time"
@@ -172,7 +174,7 @@ def checked(event: HostEvent) -> Component:
 
 
 def _blame_machine_check(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    """CPUs; of a system error of PCI the device or DIMM with an error at that time, or PCIe links."""
+    """CPUs; of a system error of PCI or I/O the device or DIMM with an error at that time, or PCIe links."""
     for event in events_of(box.log, "machine check"):
         if at.part.endswith(_OF_PCI) and event.part == at.part:
             yield from blame_fatal(box, [event.seconds], judgement)

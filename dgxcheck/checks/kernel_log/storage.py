@@ -214,8 +214,10 @@ def _blame_file_system(box: Box, at: Subject, judgement: Judgement) -> Iterator[
 
 
 def blame_servers(box: Box) -> Iterator[Component]:
-    """File servers, or a port or interface of this host that is not up, or the fabric that several of those share."""
+    """File servers, a full table of this host's network, a port or interface of it that is not up, or the fabric that
+    several of those share."""
     yield host_part("file server")
+    yield from (host_part(event.part) for event in events_of(box.log, "limit reached") if event.part != "open files")
     for at in [port_subject(device, port) for device, port in listed_ports(box) if port.state not in UP]:
         yield from (component_of(box, at), component_of(box, replace(at, kind="hca", name=at.bdf or "")))
         yield from (waits_for(at), SUBNET_MANAGER, INFINIBAND_FABRIC)
