@@ -61,6 +61,7 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("nvgpu: 17000000.gpu  nvgpu_set_err_notifier_locked:143  [ERR]  error notifier set to 62 for ch 3 owned by a",),
      "kernel.xid", Fault.XID),
     ((f"NVRM: GPU {GPU}: frobnicator failed (0x24)",), "kernel.driver-errors", Fault.DRIVER_ERROR),
+    ((f"nvidia-nvswitch2: probe of {NOWHERE} failed with error -1",), "kernel.driver-errors", Fault.DRIVER_ERROR),
     # Linux en/reporter_tx.c; NVIDIA/gdrcopy issues 1 and 30
     ((f"mlx5_core {HCA} eth1: ERR CQE on SQ: 0x1dbb",), "kernel.driver-errors", Fault.DRIVER_ERROR),
     (("gdrdrv:gdrdrv_pin_buffer:nvidia_p2p_get_pages(va=704fe0000 len=327680 p2p_token=0 va_space=0) failed"

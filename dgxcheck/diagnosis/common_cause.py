@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
-from math import inf
 
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.expected import model_of
@@ -14,11 +13,20 @@ from dgxcheck.components.component import Component, Key, host_part
 from dgxcheck.components.containment import BOARDS, NVSWITCHES, above, containing
 from dgxcheck.components.locate import far_ends
 from dgxcheck.diagnosis.baseboard import board_of, lost_boards, trunk
-from dgxcheck.diagnosis.shared_by_many import FEWEST, OF_PORTS, boards_of, is_air_or_power, shared_by_many
+from dgxcheck.diagnosis.shared_by_many import (
+    FEWEST,
+    OF_PORTS,
+    boards_of,
+    is_air_or_power,
+    refused,
+    shared_by_many,
+    times_of,
+    with_disks,
+    without_memory,
+)
 from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
-from dgxcheck.facts.ids import NVME, PCI_BRIDGE
-from dgxcheck.facts.missing import rows
+from dgxcheck.facts.ids import PCI_BRIDGE
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.topology.paths import NEAR
@@ -42,12 +50,12 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
     them, their GPUs too, still responds.
     """
     failed = [finding for finding in findings if finding.status is Status.FAIL]
-    for together in _moments([finding for finding in failed if _times(finding, "nvswitch")], "nvswitch"):
+    for together in _moments([finding for finding in failed if times_of(finding, "nvswitch")], "nvswitch"):
         yield together, trunk(box, together) or NVSWITCHES
     yield from _through_switches(box, findings)
     dead = [finding for finding in failed if finding.judgement.fault in DEVICE_DEAD]
     gone, unpowered = _gone(findings), _unpowered(findings)
-    for together in _moments([finding for finding in dead if _times(finding, "device")], "device"):
+    for together in _moments([finding for finding in dead if times_of(finding, "device")], "device"):
         lost = sorted({finding.subject.bdf or "" for finding in together})
         around = _shared(box, lost, gone) or _adapter_above(box, lost) or board_of(box, lost)
         whole = around if {*lost} - unpowered else _POWER
@@ -57,7 +65,7 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
 
 def _through_switches(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
     """NVLink errors of at least three GPUs, and half of them, whose links end at NVSwitches or at unknown devices."""
-    bad = [each for each in findings if each.status in FAULTY and _times(each, "nvlink")]
+    bad = [each for each in findings if each.status in FAULTY and times_of(each, "nvlink")]
     if len(bad) < FEWEST or not all(_ends_elsewhere(box, finding) for finding in bad):
         return
     for together in _moments(bad, "nvlink"):
@@ -79,10 +87,10 @@ def _ends_elsewhere(box: Box, finding: Finding) -> bool:
 
 def _moments(findings: Sequence[Finding], kind: str) -> Iterator[list[Finding]]:
     """Findings of several devices whose first events lie within seconds of the first of them."""
-    ordered = sorted(findings, key=lambda finding: min(_times(finding, kind)))
+    ordered = sorted(findings, key=lambda finding: min(times_of(finding, kind)))
     while ordered:
-        begins = min(_times(ordered[0], kind))
-        together = [finding for finding in ordered if min(_times(finding, kind)) - begins <= WINDOW_S]
+        begins = min(times_of(ordered[0], kind))
+        together = [finding for finding in ordered if min(times_of(finding, kind)) - begins <= WINDOW_S]
         if len({finding.subject.bdf for finding in together}) > 1:
             yield together
         ordered = ordered[len(together) :]
@@ -93,15 +101,11 @@ def _unpowered(findings: Sequence[Finding]) -> set[str | None]:
     return {each.subject.bdf for each in findings if each.judgement.fault is Fault.GPU_UNPOWERED}
 
 
-def _times(finding: Finding, kind: str) -> list[float]:
-    return [event.seconds for event in finding.judgement.events if event.kind == kind]
-
-
 def _shared(box: Box, lost: Sequence[str], gone: set[str | None]) -> Component | None:
     wholes = [[component for component in above(box, bdf) if component.kind != "link"] for bdf in lost]
     for whole in wholes[0]:
         of_all = all(any(component.key == whole.key for component in others) for others in wholes[1:])
-        if of_all and not _works(box, whole, gone):
+        if of_all and not _works(box, whole, gone, lost):
             return whole
     return None
 
@@ -124,11 +128,11 @@ def _gone(findings: Sequence[Finding]) -> set[str | None]:
     return at | {finding.subject.bdf for finding in bad if finding.judgement.fault in DEVICE_DEAD}
 
 
-def _works(box: Box, whole: Component, gone: set[str | None]) -> bool:
+def _works(box: Box, whole: Component, gone: set[str | None], lost: Collection[str | None] = ()) -> bool:
     """Does anything respond below a host bridge or at a socket, or every adapter below a switch? What stops no more
-    than the GPUs below a switch is rather what feeds GPUs alone."""
+    than the GPUs below a switch is rather what feeds GPUs alone; of adapters alone that are lost, does anything?"""
     below = [device for device in box.topology.devices if device.name in whole.shared_by]
-    if whole.kind != "switch":
+    if whole.kind != "switch" or {device.kind for device in below if device.bdf in lost} == {"nic"}:
         return any(device.bdf not in gone for device in below)
     adapters = [device.bdf for device in below if device.kind == "nic"]
     return bool(adapters) and gone.isdisjoint({*adapters, whole.bdf})
@@ -154,7 +158,9 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
     all_asked = len(box.gpus) == len(box.topology.gpus)
     by_check = gathered(((finding.id, finding.subject.peer is not None), finding) for finding in findings
                         if finding.subject.bdf and finding.status in (Status.PASS, *BAD))  # fmt: skip
-    dead = {each.key: each for each in findings if each.judgement.fault in DEVICE_DEAD and each.subject.bdf}
+    unstarted = refused(findings)
+    dead = {each.key: each for each in findings if each.judgement.fault in DEVICE_DEAD and each.subject.bdf
+            and each.key not in unstarted}  # fmt: skip
     gone, lost_at = _gone(findings), _lost_at(box, findings)
     dead_around = gathered((key, each) for each in dead.values() for key in {whole.key for whole in _around(box, each)})
     for (_, pairs), judged in by_check.items():
@@ -167,7 +173,8 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
                 add(those, setting)
         for of_one, first in () if pairs else _of_adapters(judged):
             add(of_one, first)
-        for whole, inside in () if pairs else _by_container(box, judged):
+        of_places = [each for each in judged if each.key not in unstarted]
+        for whole, inside in () if pairs else _by_container(box, of_places):
             at = [lost_at[each.subject.bdf] for each in inside if each.key in dead and each.subject.bdf in lost_at]
             if at and max(at) - min(at) > _LATE_S:
                 continue
@@ -184,15 +191,19 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
                 others = dead_around.get(whole.key, ()) if inside[0].key in dead else ()
                 those = [*inside, *(other for other in others if other.key not in own)]
                 at_once = {each.subject.bdf for each in those}
-                responds = inside[0].key in dead and _works(box, whole, gone)
+                responds = inside[0].key in dead and _works(box, whole, gone, at_once)
+                if responds and all(each.subject.kind == "hca" for each in those):
+                    continue
                 due = (board_of(box, at_once) or _POWER) if responds else whole
                 add(those, due if at_once - unpowered else _POWER)
         scattered = [each for each in judged if each.status in BAD and each.shared is not None
                      and (each.shared.kind in OF_PORTS or each.shared == NVSWITCHES or is_air_or_power(each.shared))]
         if (shared := shared_by_many(box, scattered, judged)) is not None:
             add(scattered, shared)
-    found = chain(same_moment(box, findings), _with_disks(box, [*dead.values()], findings), _refused(box, findings),
-                  _trained_below(box, findings), lost_boards(box, findings))  # fmt: skip
+    found = chain(
+        same_moment(box, findings), with_disks(box, [*dead.values()], findings), without_memory(box, findings),
+        unstarted.values(), _trained_below(box, findings), lost_boards(box, findings),
+    )  # fmt: skip
     for together, component in found:
         add(together, component)
     supplies = {each.key for components in common.values() for each in components if is_air_or_power(each)}
@@ -200,47 +211,6 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
         if finding.status in BAD and finding.shared is not None and finding.shared.key in supplies:
             add([finding], finding.shared)
     return {key: tuple(components) for key, components in common.items()}
-
-
-def _with_disks(
-    box: Box, dead: Sequence[Finding], findings: Sequence[Finding]
-) -> Iterator[tuple[list[Finding], Component]]:
-    """A dead device and, of the same moment, as many silent NVMe disks as are below the nearest switch that leads to
-    both, with that switch, where nothing else below it responds."""
-    gone = {each.subject.bdf for each in dead}
-    disks = [(each, times) for each in findings if (times := _times(each, "nvme"))]
-    for each in dead if disks else ():
-        moments = _times(each, "device")
-        near = [disk for disk, times in disks if any(abs(a - b) <= WINDOW_S for a in times for b in moments)]
-        switches = (one for one in above(box, each.subject.bdf or "") if one.kind == "switch")
-        whole, below = next(((one, number) for one in switches if (number := _disks_below(box, one))), (None, 0))
-        others = {device.bdf for device in box.topology.devices if whole and device.name in whole.shared_by} - gone
-        if whole is not None and len(near) == below and not others:
-            yield [each, *near], whole
-
-
-def _disks_below(box: Box, whole: Component) -> int:
-    disks = (function for function in box.topology.functions.values() if function.class_code == NVME)
-    return sum(whole.name in rows(disk.path) for disk in disks)
-
-
-_REFUSED_S = 90.0
-"""A command that mlx5_core gets no completion of times out after a minute (MLX5_CMD_TIMEOUT_MSEC)."""
-_GSP_SILENT = frozenset({119, 120})
-"""Xids of the GPU's own firmware, whose commands lie in host memory too."""
-
-
-def _refused(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
-    """Devices that do not start or whose firmware does not respond after an IOMMU refused their access to memory, where
-    their commands are, with its setting."""
-    refused = gathered((each.bdf, each.seconds) for each in box.log.iommu if each.what == "memory")
-    window = _REFUSED_S if box.log.timed else inf
-    for each in findings if refused else ():
-        late = [event.seconds for event in each.judgement.events if event.number in _GSP_SILENT
-                or each.judgement.fault in (Fault.HCA_NOT_STARTED, Fault.HCA_UNRESPONSIVE)]  # fmt: skip
-        before = refused.get(each.subject.bdf or "", ())
-        if late and all(any(0 <= seconds - at <= window for at in before) for seconds in late):
-            yield [each], host_part("IOMMU setting")
 
 
 _TRAINED = (Fault.LINK_NARROW, Fault.LINK_SLOW, Fault.LINK_DEGRADED)
@@ -264,8 +234,8 @@ _LATE_S = 600.0
 
 def _lost_at(box: Box, findings: Sequence[Finding]) -> Mapping[str | None, float]:
     """By bus id when a dead device stopped, in seconds since boot; empty for a log without times."""
-    dead = [each for each in findings if each.judgement.fault in DEVICE_DEAD and _times(each, "device")]
-    return {each.subject.bdf: min(_times(each, "device")) for each in dead} if box.log.timed else {}
+    dead = [each for each in findings if each.judgement.fault in DEVICE_DEAD and times_of(each, "device")]
+    return {each.subject.bdf: min(times_of(each, "device")) for each in dead} if box.log.timed else {}
 
 
 def _set_in_several(judged: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:

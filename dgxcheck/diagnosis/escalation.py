@@ -124,7 +124,8 @@ _SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT, Fault.TEST_FAILED})
 
 def escalation(component: Component, faults: Collection[FaultKind | None]) -> Steps:
     """The steps for a component with these faults, never empty; nothing resets what is dead or absent."""
-    if component.kind == "driver" and Fault.GPU_LOST in faults and Fault.GPU_NOT_STARTED not in faults:
+    silent = Fault.GPU_LOST in faults and {Fault.GPU_NOT_STARTED, Fault.GPU_REFUSED}.isdisjoint(faults)
+    if component.kind == "driver" and silent:
         return ("reboot", "power-cycle")  # unloading a driver waits for GPUs that do not answer
     refused = next((fault for fault in (*MODULES_REFUSED, Fault.GPU_REFUSED) if fault in faults), None)
     if component.kind == "driver" and refused is not None:

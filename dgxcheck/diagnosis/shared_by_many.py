@@ -1,16 +1,23 @@
-"""The air, power and fabric that many devices share, which are to blame where so many have a fault of theirs."""
+"""What devices share that is to blame where so many have a fault of theirs: air, power and fabric, a switch with disks,
+what keeps several from starting, the IOMMU."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.network.ports import same_cards
-from dgxcheck.components.component import Component
-from dgxcheck.components.containment import NVSWITCHES, board
+from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.containment import NVSWITCHES, above, board
 from dgxcheck.facts.bdf import card_of
+from dgxcheck.facts.faults import GPU_DEAD, Fault
+from dgxcheck.facts.ids import NVME
+from dgxcheck.facts.missing import rows
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.typical import gathered
+from dgxcheck.xid.relations import WINDOW_S
 
 FEWEST = 3
 """GPUs with NVLink errors; of two, one or the link between them is the likelier cause. Adapters that are hot, each in a
@@ -82,3 +89,60 @@ def with_places(component: Component, explained: Sequence[Finding]) -> Component
     ports |= {int(position) for position in positions if position.isdecimal()}
     gpus = dict.fromkeys(finding.subject.name for finding in explained if finding.subject.kind == "gpu")
     return replace(component, position=", ".join(map(str, sorted(ports))), shared_by=tuple(gpus))
+
+
+def times_of(finding: Finding, kind: str) -> list[float]:
+    return [event.seconds for event in finding.judgement.events if event.kind == kind]
+
+
+def refused(findings: Sequence[Finding]) -> Mapping[str, tuple[list[Finding], Component]]:
+    """By key the findings of GPUs that could not start for a reason that lies elsewhere, several for the same, with
+    that: the firmware's room for BARs, the driver, the host's memory."""
+    reasons = {each.subject.bdf: each.shared if each.judgement.fault is Fault.BAR1_SMALL else each.blames[0]
+               for each in findings if each.status is Status.FAIL and each.subject.bdf and each.blames
+               and each.judgement.fault in (Fault.BAR1_SMALL, Fault.GPU_REFUSED, Fault.START_MEMORY)}  # fmt: skip
+    alike = {bdf: reason for bdf, reason in reasons.items() if reason is not None and reason.bdf is None
+             and [*reasons.values()].count(reason) > 1}  # fmt: skip
+    return {each.key: ([each], alike[each.subject.bdf]) for each in findings if each.subject.bdf in alike
+            and each.judgement.fault in GPU_DEAD | {Fault.BAR1_SMALL}}  # fmt: skip
+
+
+def with_disks(
+    box: Box, dead: Sequence[Finding], findings: Sequence[Finding]
+) -> Iterator[tuple[list[Finding], Component]]:
+    """A dead device and, of the same moment, as many silent NVMe disks as are below the nearest switch that leads to
+    both, with that switch, where nothing else below it responds."""
+    gone = {each.subject.bdf for each in dead}
+    disks = [(each, times) for each in findings if (times := times_of(each, "nvme"))]
+    for each in dead if disks else ():
+        moments = times_of(each, "device")
+        near = [disk for disk, times in disks if any(abs(a - b) <= WINDOW_S for a in times for b in moments)]
+        switches = (one for one in above(box, each.subject.bdf or "") if one.kind == "switch")
+        whole, below = next(((one, number) for one in switches if (number := _disks_below(box, one))), (None, 0))
+        others = {device.bdf for device in box.topology.devices if whole and device.name in whole.shared_by} - gone
+        if whole is not None and len(near) == below and not others:
+            yield [each, *near], whole
+
+
+def _disks_below(box: Box, whole: Component) -> int:
+    disks = (function for function in box.topology.functions.values() if function.class_code == NVME)
+    return sum(whole.name in rows(disk.path) for disk in disks)
+
+
+_REFUSED_S = 90.0
+"""A command that mlx5_core gets no completion of times out after a minute (MLX5_CMD_TIMEOUT_MSEC)."""
+_GSP_SILENT = frozenset({119, 120})
+"""Xids of the GPU's own firmware, whose commands lie in host memory too."""
+
+
+def without_memory(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
+    """Devices that do not start or whose firmware does not respond after an IOMMU refused their access to memory, where
+    their commands are, with its setting."""
+    denied = gathered((each.bdf, each.seconds) for each in box.log.iommu if each.what == "memory")
+    window = _REFUSED_S if box.log.timed else inf
+    for each in findings if denied else ():
+        late = [event.seconds for event in each.judgement.events if event.number in _GSP_SILENT
+                or each.judgement.fault in (Fault.HCA_NOT_STARTED, Fault.HCA_UNRESPONSIVE)]  # fmt: skip
+        before = denied.get(each.subject.bdf or "", ())
+        if late and all(any(0 <= seconds - at <= window for at in before) for seconds in late):
+            yield [each], host_part("IOMMU setting")

@@ -14,7 +14,7 @@ ALARM = LazyPattern(
     flags=re.IGNORECASE,
 )
 _NONE = LazyPattern(
-    r"(?<!gpu )(?<!device )(?<!port )(?<!link )\b(?:no|0|zero|without(?: any)?|free of)"
+    r"(?<!gpu )(?<!device )(?<!port )(?<!link )(?<!\.)\b(?:no|0|zero|without(?: any)?|free of)"
     r" (?:[\w-]{1,20} ){0,2}(?:errors?|failures?|failed)\b"
     r"|\b(?:errors?|failures?|failed|corrected|uncorrect(?:ed|able)|timeouts?)\b[\w .()/-]{0,30}?[:=|\t]\s{0,40}"
     r"(?:0x)?(?:0+|n/?a|none|no|disabled|supported|not supported|pass(?:ed)?)\b"

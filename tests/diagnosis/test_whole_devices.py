@@ -93,6 +93,9 @@ OOPS = ("BUG: unable to handle page fault for address: ffffb24d403e50", "RIP: 00
     ("dgx-h100", (OFF.format("43"), OOPS[0], OOPS[1].format("_nv0123rm", "nvidia")), "gpu/0000:43:00.0", "reboot"),
     ("dgx-a100", (*(f"mlx5_core 0000:61:00.0: {line}" for line in DIED), OOPS[0],
      OOPS[1].format("mlx5_cmd_exec", "mlx5_core")), "hca/0000:61:00.0", "inspect"),
+    ("dgx-1-v100", ("megaraid_sas 0000:01:00.0: Found FW in FAULT state, will reset adapter scsi0.",
+     *(f"blk_update_request: I/O error, dev {disk}, sector 123 op 0x0:(READ)" for disk in ("sda", "sdb"))),
+     "host/host/RAID controller 0000:01:00.0", "inspect"),
     ("dgx-a100", ("neighbour: arp_cache: neighbor table overflow!", "nfs: server fs01 not responding, timed out"),
      "host/host/neighbour table", "change-setting"),
     ("dgx-h200", tuple(f"mlx5_core 0000:{bus}:00.0: temp_warn:198:(pid 9): High temperature on sensors with bit set 0 1"
@@ -112,9 +115,30 @@ def test_what_several_lines_come_from_is_one_cause(
     ((LATE, "AMD-Vi: Event logged [IO_PAGE_FAULT device=61:00.0 domain=0x0021 address=0xfe000000 flags=0x0000]"), 2),
     ((DISKS[0], OFF.format("07")), 2),  # one of two below the switch
     ((*DISKS, OFF.format("4e")), 2),
+    (tuple(f"mlx5_core 0000:{bus}:00.0: {line}" for bus in ("0c", "12") for line in DIED), 2),  # GPUs beside respond
 ])  # fmt: skip
 def test_what_need_not_come_from_it_stays_apart(log: tuple[str, ...], expected: int, tmp_path: Path) -> None:
     assert len(causes(tmp_path, "dgx-a100", {}, log)) == expected
+
+
+@pytest.mark.parametrize(("base", "lines", "component", "step"), [
+    ("l40s-x8", ("pci 0000:{}:00.0: BAR 1: no space for [mem size 0x1000000000 64bit pref]",), "host/host/large BARs",
+     "change-setting"),
+    ("pcie-x8", ("NVRM: GPU 0000:{}:00.0: RmInitAdapter failed! (0x62:0x51:1941)",), "host/host/free memory",
+     "inspect"),
+    ("l40s-x8", ("nouveau 0000:{}:00.0: secboot: error during falcon reset: -110",
+     "nouveau 0000:{}:00.0: gr: init failed, -110"), "driver/NVIDIA driver", "change-setting"),
+])  # fmt: skip
+def test_gpus_of_a_switch_that_do_not_start_for_one_reason_share_that(
+    base: str, lines: tuple[str, ...], component: str, step: str, tmp_path: Path
+) -> None:
+    gone: Json = {"missing": "unsupported", "code": 2, "detail": "NVML 2: Invalid Argument"}
+    facts: dict[str, Json] = {"nvml nvmlDeviceGetCount": 6,
+                              **{f"nvml nvmlDeviceGetHandleByIndex {index}": gone for index in (6, 7)}}  # fmt: skip
+    buses = ("ba", "bb") if base == "l40s-x8" else ("88", "89")
+    (cause,) = causes(tmp_path, base, facts, tuple(line.format(bus) for bus in buses for line in lines))
+    assert (cause["id"], len(cause["explains"])) == (component, 4)
+    assert next(each["action"] for each in cause["actions"] if each["action"] != "drain") == step
 
 
 SILENT = f"mlx5_core {{}}: {DIED[0]}"

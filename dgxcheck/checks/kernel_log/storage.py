@@ -104,7 +104,8 @@ def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 
 def blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The array that the disk is or was in, else the disk; what did not answer the IOMMU when an NVMe controller timed
-    out, for then none of the devices behind that IOMMU reads or writes; the volumes of a RAID controller."""
+    out, for then none of the devices behind that IOMMU reads or writes; the volumes of the only RAID controller that
+    logs an alarm at that time."""
     if judgement.fault is Fault.RAID_ALARM:
         yield host_part(f"RAID controller {at.name}")
         return
@@ -115,6 +116,12 @@ def blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Componen
     for name in dict.fromkeys((*of, *dropped, *lacking, disk)):
         yield Component(kind="disk", name=name)
     yield from itself(box, at, judgement)
+    if _SCSI.match(at.name):
+        alarms = events_of(box.log, "controller")
+        times = [event.seconds for name, event in by_disk(box, box.log) if name == at.name]
+        for event in alarms if len({each.part for each in alarms}) == 1 else ():
+            if any(abs(event.seconds - seconds) <= _RECOVERY_S for seconds in times):
+                yield host_part(f"RAID controller {event.part}")
     for fault in box.log.iommu:
         if fault.what == "unanswered" and any(abs(each.seconds - fault.seconds) <= _RECOVERY_S
                                               for each in judgement.events):  # fmt: skip
