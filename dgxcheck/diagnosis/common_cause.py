@@ -207,9 +207,11 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
     for together, component in found:
         add(together, component)
     supplies = {each.key for components in common.values() for each in components if is_air_or_power(each)}
-    for finding in findings:  # adapters beside GPUs that lack air
+    for finding in findings:  # adapters beside GPUs that lack air, cards without power beside those that lack some
         if finding.status in BAD and finding.shared is not None and finding.shared.key in supplies:
             add([finding], finding.shared)
+        elif _POWER.key in supplies and finding.key in dead and finding.subject.bdf in unpowered:
+            add([finding], _POWER)
     return {key: tuple(components) for key, components in common.items()}
 
 

@@ -20,17 +20,15 @@ from dgxcheck.facts.typical import gathered
 from dgxcheck.xid.relations import WINDOW_S
 
 FEWEST = 3
-"""GPUs with NVLink errors; of two, one or the link between them is the likelier cause. Adapters that are hot, each in a
-slot of its own."""
-_COOLING = "cooling"
-_AIR_AND_POWER = (_COOLING, "power supply")
-"""Of the host: fans and supplies serve a part of it each."""
+"""GPUs with NVLink errors; of two, one or the link between them is the likelier cause. Adapters that lack air
+or power, each in a slot of its own."""
+_AT_LEAST = {"power supply": 0.0, "cooling": 0.5, "power of PCIe slots": 0.5}
+"""Of the host, whose fans and supplies serve a part of it each: the share of the GPUs, wherever they are, from which it
+is blamed: the power brake is a signal of the system, not of a board, and fans cool rows of cards that the PCI tree does
+not show."""
 OF_PORTS = ("fabric", "subnet-manager")
 _FEWEST_PORTS = 3
 """So many ports, if also half of all on cards like theirs, point to the fabric rather than to a bad cable each."""
-_AT_LEAST = {"power supply": 0.0, _COOLING: 0.5}
-"""Share of the GPUs, wherever they are, from which the host is blamed: the power brake is a signal of the system, not
-of a board, and fans cool rows of cards that the PCI tree does not show."""
 _IN_A_ROW = 0.25
 """The same of GPUs that follow each other, as those in the air of one fan do."""
 
@@ -51,7 +49,7 @@ def shared_by_many(box: Box, bad: Sequence[Finding], judged: Sequence[Finding]) 
         like = sum(finding.subject.bdf in cards for finding in judged) or len(judged)
         return whole if len(bad) >= _FEWEST_PORTS and 2 * len(bad) >= like else None
     adapters = {card_of(each.subject.bdf) for each in bad if each.subject.kind in ("hca", "port")}
-    if whole.part == _COOLING and len(adapters) >= FEWEST:
+    if len(adapters) >= FEWEST:
         return whole
     least = min(_AT_LEAST[whole.part], _IN_A_ROW if _is_row(bad, judged) else 1)
     return whole if boards_of(box, bad) > 1 and len(bad) >= least * len(judged) else None
@@ -65,7 +63,7 @@ def _is_row(bad: Sequence[Finding], judged: Sequence[Finding]) -> bool:
 
 
 def is_air_or_power(shared: Component | None) -> bool:
-    return shared is not None and shared.kind == "host" and shared.part in _AIR_AND_POWER
+    return shared is not None and shared.kind == "host" and shared.part in _AT_LEAST
 
 
 def boards_of(box: Box, judged: Sequence[Finding]) -> int:
@@ -136,13 +134,14 @@ _GSP_SILENT = frozenset({119, 120})
 
 
 def without_memory(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
-    """Devices that do not start or whose firmware does not respond after an IOMMU refused their access to memory, where
-    their commands are, with its setting."""
+    """Devices that do not start, whose firmware does not respond or whose disk times out after an IOMMU refused their
+    access to memory, where their commands are, with its setting."""
+    located = {event.part: event.group for event in box.log.host if event.trouble == "located"}
     denied = gathered((each.bdf, each.seconds) for each in box.log.iommu if each.what == "memory")
     window = _REFUSED_S if box.log.timed else inf
     for each in findings if denied else ():
-        late = [event.seconds for event in each.judgement.events if event.number in _GSP_SILENT
+        late = [event.seconds for event in each.judgement.events if event.number in _GSP_SILENT or event.kind == "nvme"
                 or each.judgement.fault in (Fault.HCA_NOT_STARTED, Fault.HCA_UNRESPONSIVE)]  # fmt: skip
-        before = denied.get(each.subject.bdf or "", ())
+        before = denied.get(each.subject.bdf or located.get(each.subject.name.rpartition("n")[0], ""), ())
         if late and all(any(0 <= seconds - at <= window for at in before) for seconds in late):
             yield [each], host_part("IOMMU setting")

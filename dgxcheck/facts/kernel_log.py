@@ -33,7 +33,7 @@ HostTrouble = Literal[
     "memory", "machine check", "throttled", "stuck", "disk", "array", "file system", "unplugged", "panic", "oops",
     "hung", "out of memory", "crashed", "file server", "limit reached", "no BAR", "nvlink", "fabric", "clock",
     "bounce buffers", "controller", "overheated", "sends nothing", "link down", "untrained", "BMC",
-    "held", "silent", "no ECC", "interrupt off",
+    "held", "silent", "no ECC", "interrupt off", "located",
 ]  # fmt: skip
 """Memory error, another machine check, CPU too hot, a task stuck in the NVIDIA driver, I/O error, array that lost a
 disk, damaged file system, PCIe slot that lost its device; the kernel panicked, hit a bug, or saw a task or CPU hang
@@ -43,7 +43,7 @@ NVSwitch fabric whose state it no longer knows, a time stamp counter that is uns
 a RAID controller's own alarm, a sensor of the machine at its critical temperature, an
 interface whose transmit queue timed out or whose link went down, a PCIe port whose link does not train, a BMC that does
 not answer, a GPU that the driver cannot give up as it is in use, a device that does not respond on PCIe,
-memory whose errors are not corrected, an interrupt that the kernel switched off."""
+memory whose errors are not corrected, an interrupt that the kernel switched off, and where an NVMe controller is."""
 
 
 NoStart = Literal[

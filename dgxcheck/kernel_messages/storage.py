@@ -66,6 +66,8 @@ _UNWRITABLE = LazyPattern(
 (https://github.com/torvalds/linux/commit/b36d4651e165)."""
 _FULL = LazyPattern(r"with error -?28\b")
 """ENOSPC."""
+_FOUND = Form(": pci function ", rf"(?P<bdf>{PATTERN})$", before=r"nvme (?P<disk>nvme\d{1,4})")
+"""Where a controller is, as nvme_probe logs it (drivers/nvme/host/pci.c)."""
 _ARRAY = Form("md/raid", rf"[\w-]{{0,8}}:(?P<array>md\w{{1,31}}): Disk failure on {_NAME}(?:,| detected)")
 _ENDED = Form("md/raid", r"[\w-]{0,8}:(?P<array>md\w{1,31}): Cannot continue operation \(\d{1,4}/\d{1,4} failed\)")
 _STALE = Form("md: kicking non-fresh ", rf"{_NAME} from array!")
@@ -120,6 +122,8 @@ def _single(lines: Lines) -> Iterator[HostEvent]:
         elif match := first_match(_FILE_SYSTEM, message):
             state = "read-only" if _UNWRITABLE.search(message) else "full" if _FULL.search(message) else ""
             yield host_event("file system", whole_disk(match["disk"]), seconds, message, state)
+        elif match := _FOUND.match(message):
+            yield host_event("located", match["disk"], seconds, message, match["bdf"])
         elif match := _POOL.match(message):
             yield host_event("file system", match["pool"], seconds, message, "suspended")
         elif match := _CONTROLLER.match(message):

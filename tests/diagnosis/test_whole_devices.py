@@ -93,6 +93,15 @@ OOPS = ("BUG: unable to handle page fault for address: ffffb24d403e50", "RIP: 00
     ("dgx-h100", (OFF.format("43"), OOPS[0], OOPS[1].format("_nv0123rm", "nvidia")), "gpu/0000:43:00.0", "reboot"),
     ("dgx-a100", (*(f"mlx5_core 0000:61:00.0: {line}" for line in DIED), OOPS[0],
      OOPS[1].format("mlx5_cmd_exec", "mlx5_core")), "hca/0000:61:00.0", "inspect"),
+    ("dgx-a100", ("nvme nvme0: pci function 0000:22:00.0", "pcieport 0000:20:03.1: pciehp: Slot(7): Link Down",
+     DISKS[0].replace("nvme2", "nvme0")), "link/0000:22:00.0", "inspect"),
+    ("dgx-h100", ("nvme nvme0: pci function 0000:09:00.0", "DMAR: [DMA Read NO_PASID] Request device [09:00.0] fault"
+     " addr 0xfe000000 [fault reason 0x06] PTE", "nvme nvme0: I/O 128 QID 17 timeout, reset controller"),
+     "host/host/IOMMU setting", "change-setting"),
+    ("dgx-h100", ("mce: [Hardware Error]: CPU 60: Machine Check: 0 Bank 0: be00000000800400",
+     "watchdog: BUG: soft lockup - CPU#60 stuck for 22s! [python3:4711]"), "host/host/CPUs/CPU 60 bank 0", "inspect"),
+    ("dgx-a100", tuple(f"mlx5_core 0000:{bus}:00.0: mlx5_pcie_event:299:(pid 2): Detected insufficient power on the"
+     " PCIe slot (27W)." for bus in ("0c", "12", "4b")), "host/host/power of PCIe slots", "inspect"),
     ("dgx-1-v100", ("megaraid_sas 0000:01:00.0: Found FW in FAULT state, will reset adapter scsi0.",
      *(f"blk_update_request: I/O error, dev {disk}, sector 123 op 0x0:(READ)" for disk in ("sda", "sdb"))),
      "host/host/RAID controller 0000:01:00.0", "inspect"),
@@ -115,6 +124,8 @@ def test_what_several_lines_come_from_is_one_cause(
     ((LATE, "AMD-Vi: Event logged [IO_PAGE_FAULT device=61:00.0 domain=0x0021 address=0xfe000000 flags=0x0000]"), 2),
     ((DISKS[0], OFF.format("07")), 2),  # one of two below the switch
     ((*DISKS, OFF.format("4e")), 2),
+    (("nvme nvme1: pci function 0000:23:00.0", "pcieport 0000:20:03.1: pciehp: Slot(7): Link Down",
+      DISKS[0].replace("nvme2", "nvme1")), 2),  # another disk
     (tuple(f"mlx5_core 0000:{bus}:00.0: {line}" for bus in ("0c", "12") for line in DIED), 2),  # GPUs beside respond
 ])  # fmt: skip
 def test_what_need_not_come_from_it_stays_apart(log: tuple[str, ...], expected: int, tmp_path: Path) -> None:

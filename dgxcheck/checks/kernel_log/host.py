@@ -159,8 +159,8 @@ def _in_module(event: HostEvent) -> str:
 
 def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The adapters in whose driver CPUs hang, and whose queues stalled (NVIDIA/NVSentinel issue 1334) or whose firmware
-    does not respond; a disk with errors at that time, or a file server that does not respond, for which tasks wait; the
-    driver; else the kernel."""
+    does not respond; CPUs with errors at that time, or what tasks wait for, a disk with errors or a file server that
+    does not respond; the driver; else the kernel."""
     if judgement.fault is Fault.DRIVER_STUCK:
         yield DRIVER
         return
@@ -170,6 +170,9 @@ def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
     hung = events_of(box.log, "hung")
     if any(event.group.startswith(_MLX5) for event in hung):
         yield from _silent_adapters(box)
+    for event in events_of(box.log, "machine check"):
+        if event.corrected is False and any(abs(event.seconds - each.seconds) <= _WAITS_S for each in hung):
+            yield checked(event)
     for disk in dict.fromkeys(name for name, event in by_disk(box, box.log)
                               if any(abs(event.seconds - each.seconds) <= _WAITS_S for each in hung)):  # fmt: skip
         yield from blame_disk(box, Subject(kind="disk", name=disk, bdf=None), judgement)

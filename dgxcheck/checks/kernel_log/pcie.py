@@ -28,6 +28,7 @@ from dgxcheck.components.locate import links_at, lost_nvswitches
 from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.ids import NVME
 from dgxcheck.facts.kernel_log import OF_GPU, HostEvent, IommuFault, KernelLog, PcieError
 from dgxcheck.facts.missing import need, rows
 from dgxcheck.topology.model import Device
@@ -209,9 +210,9 @@ def _blame_slot(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
 
 
 def _refused(box: Box) -> Judged:
-    """Warns if an IOMMU refused memory accesses or interrupts of a GPU or HCA: it translates the traffic between them,
-    a program uses memory that was unmapped, or a device interrupts as no driver told it to; and if one did not answer
-    the IOMMU, as one that hangs.
+    """Warns if an IOMMU refused memory accesses or interrupts of a GPU, HCA or NVMe disk: it translates the traffic
+    between them, a program uses memory that was unmapped, or a device interrupts as no driver told it to; and if one
+    did not answer the IOMMU, as one that hangs.
 
     Source: Linux drivers/iommu: AMD-Vi IO_PAGE_FAULT and IOTLB_INV_TIMEOUT, DMAR DMA and INTR-REMAP faults and
     invalidation time-outs, events, ATC and CMD_SYNC time-outs of arm-smmu-v3; NVIDIA GPUDirect RDMA documentation,
@@ -225,6 +226,7 @@ def _refused(box: Box) -> Judged:
     unseen = not box.topology.functions
     found = grouped((event.bdf if at is None else at.bdf or "", event) for at, event in placed
                     if at is not None or not event.bdf or event.line.startswith(OF_GPU)
+                    or _is_disk(box, event)
                     or (unseen and not event.bdf.partition(":")[2].startswith(_INTEGRATED)))  # fmt: skip
     for bdf, own in found.items():
         message, fault, remedy = _meaning(own)
@@ -265,6 +267,11 @@ def _is_at(bdf: str | None, fault: IommuFault) -> bool:
     """An SMMU's event has bus, device and function, and no domain."""
     same = bdf == fault.bdf
     return same or (fault.what == "smmu" and bdf is not None and fault.bdf == f"0000:{bdf.partition(':')[2]}")
+
+
+def _is_disk(box: Box, fault: IommuFault) -> bool:
+    function = box.topology.functions.get(fault.bdf)
+    return function is not None and function.class_code == NVME
 
 
 _INTEGRATED = "00:"

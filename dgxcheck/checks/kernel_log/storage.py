@@ -22,6 +22,7 @@ from dgxcheck.checks.kernel_log.device_log import (
 from dgxcheck.checks.kernel_log.pcie import blame_pcie
 from dgxcheck.checks.network.ports import UP, listed_ports, port_subject, waits_for
 from dgxcheck.components.component import INFINIBAND_FABRIC, SUBNET_MANAGER, Component, host_part
+from dgxcheck.components.locate import links_at
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog
 from dgxcheck.facts.missing import Missing, need, rows, text_of
@@ -103,9 +104,9 @@ def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 
 
 def blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The array that the disk is or was in, else the disk; what did not answer the IOMMU when an NVMe controller timed
-    out, for then none of the devices behind that IOMMU reads or writes; the volumes of the only RAID controller that
-    logs an alarm at that time."""
+    """The array that the disk is or was in, else the disk; the link of an NVMe controller that stopped or timed out and
+    what did not answer the IOMMU at that time, for then none of the devices behind it reads or writes; the volumes of
+    the only RAID controller that logs an alarm at that time."""
     if judgement.fault is Fault.RAID_ALARM:
         yield host_part(f"RAID controller {at.name}")
         return
@@ -116,6 +117,8 @@ def blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Componen
     for name in dict.fromkeys((*of, *dropped, *lacking, disk)):
         yield Component(kind="disk", name=name)
     yield from itself(box, at, judgement)
+    if judgement.events:
+        yield from _failed_link(box, at.name)
     if _SCSI.match(at.name):
         alarms = events_of(box.log, "controller")
         times = [event.seconds for name, event in by_disk(box, box.log) if name == at.name]
@@ -126,6 +129,15 @@ def blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Componen
         if fault.what == "unanswered" and any(abs(each.seconds - fault.seconds) <= _RECOVERY_S
                                               for each in judgement.events):  # fmt: skip
             yield from blame_pcie(box, subject_at(box, fault.bdf) if fault.bdf else HOST, judgement)
+
+
+def _failed_link(box: Box, name: str) -> Iterator[Component]:
+    """The PCIe link of an NVMe disk, where the kernel logged that it failed or went down."""
+    path = next((rows(function.path) for event in events_of(box.log, "located") if name.startswith(f"{event.part}n")
+                 and (function := box.topology.functions.get(event.group)) is not None), ())  # fmt: skip
+    failed = {error.bdf for error in box.log.pcie if error.severity != "corrected"}
+    if not failed.union(each.part for each in events_of(box.log, "unplugged", "untrained")).isdisjoint(path[-2:]):
+        yield from links_at(box, path[-1])
 
 
 def _behind(box: Box, name: str) -> str:
