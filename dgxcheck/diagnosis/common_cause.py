@@ -23,6 +23,7 @@ from dgxcheck.diagnosis.shared_by_many import (
     times_of,
     with_disks,
     without_memory,
+    without_modules,
 )
 from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
@@ -202,7 +203,7 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
             add(scattered, shared)
     found = chain(
         same_moment(box, findings), with_disks(box, [*dead.values()], findings), without_memory(box, findings),
-        unstarted.values(), _trained_below(box, findings), lost_boards(box, findings),
+        unstarted.values(), without_modules(findings), _trained_below(box, findings), lost_boards(box, findings),
     )  # fmt: skip
     for together, component in found:
         add(together, component)

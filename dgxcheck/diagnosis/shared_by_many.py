@@ -1,5 +1,5 @@
 """What devices share that is to blame where so many have a fault of theirs: air, power and fabric, a switch with disks,
-what keeps several from starting, the IOMMU."""
+what keeps several from starting, the kernel's modules, the IOMMU."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.checks.network.ports import same_cards
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.containment import NVSWITCHES, above, board
@@ -103,6 +103,17 @@ def refused(findings: Sequence[Finding]) -> Mapping[str, tuple[list[Finding], Co
              and [*reasons.values()].count(reason) > 1}  # fmt: skip
     return {each.key: ([each], alike[each.subject.bdf]) for each in findings if each.subject.bdf in alike
             and each.judgement.fault in GPU_DEAD | {Fault.BAR1_SMALL}}  # fmt: skip
+
+
+def without_modules(findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
+    """What lacks its module beside GPUs that lack theirs, with the modules of the kernel that runs: those of an update
+    are built or installed with it."""
+    absent = [each for each in findings if each.judgement.fault in _ABSENT and each.status in BAD]
+    if {each.judgement.fault for each in absent} == _ABSENT:
+        yield absent, host_part("kernel modules")
+
+
+_ABSENT = {Fault.DRIVER_NOT_LOADED, Fault.MODULE_NOT_LOADED}
 
 
 def with_disks(

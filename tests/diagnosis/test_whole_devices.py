@@ -102,6 +102,8 @@ OOPS = ("BUG: unable to handle page fault for address: ffffb24d403e50", "RIP: 00
      "watchdog: BUG: soft lockup - CPU#60 stuck for 22s! [python3:4711]"), "host/host/CPUs/CPU 60 bank 0", "inspect"),
     ("dgx-a100", tuple(f"mlx5_core 0000:{bus}:00.0: mlx5_pcie_event:299:(pid 2): Detected insufficient power on the"
      " PCIe slot (27W)." for bus in ("0c", "12", "4b")), "host/host/power of PCIe slots", "inspect"),
+    ("dgx-a100", ("Out of memory: Killed process 2211 (python3) total-vm:1kB",
+     "INFO: task python3:4711 blocked for more than 120 seconds."), "host/host/free memory", "inspect"),
     ("dgx-1-v100", ("megaraid_sas 0000:01:00.0: Found FW in FAULT state, will reset adapter scsi0.",
      *(f"blk_update_request: I/O error, dev {disk}, sector 123 op 0x0:(READ)" for disk in ("sda", "sdb"))),
      "host/host/RAID controller 0000:01:00.0", "inspect"),
@@ -118,6 +120,15 @@ def test_what_several_lines_come_from_is_one_cause(
     assert cause["id"] == component
     assert len(cause["explains"]) > 1
     assert next(each["action"] for each in cause["actions"] if each["action"] != "drain") == step
+
+
+def test_an_event_of_an_smmu_is_of_the_client_that_it_names(tmp_path: Path) -> None:
+    """GPUs and adapters of a tray have the same bus, device and function in domains of their own."""
+    smmu = "arm-smmu-v3 arm-smmu-v3.5.auto: event"
+    named = f"{smmu}: F_TRANSLATION client: 0002:01:00.0 sid: 0x100 ssid: 0x0 iova: 0x0 ipa: 0x0"
+    numbers = (f"{smmu} 0x10 received:", "arm-smmu-v3 arm-smmu-v3.5.auto: \t0x0000010000000010")
+    found = [causes(tmp_path, "gb200-nvl72", {}, lines)[0]["explains"] for lines in ((named,), numbers)]
+    assert found == [["kernel.iommu-fault/0002:01:00.0"], ["kernel.iommu-fault"]]
 
 
 @pytest.mark.parametrize(("log", "expected"), [
@@ -411,12 +422,21 @@ def test_nvidia_smi_hangs_in_the_driver(
     assert [cause["faults"] for cause in found] == due
 
 
+NO_MODULES: dict[str, Json] = {
+    "names /sys/module": ["nvme"], "text /proc/driver/nvidia/version": {"missing": "absent"},
+    "nvml nvmlInit": {"missing": "absent", "code": 9, "detail": "NVML 9: driver not loaded"},
+}  # fmt: skip
+
+
+def test_a_kernel_whose_modules_were_not_built_is_one_cause(tmp_path: Path) -> None:
+    """After an update: those of the GPUs and of the adapters are built or installed with it alike."""
+    (cause,) = causes(tmp_path, "dgx-h100", NO_MODULES | {"names /sys/class/infiniband": {"missing": "absent"}})
+    assert (cause["id"], cause["action"]["action"]) == ("host/host/kernel modules", "load-module")
+    assert "dkms status" in cause["action"]["text"]
+
+
 def test_a_module_that_was_refused_is_loaded_by_modprobe(tmp_path: Path) -> None:
-    facts: dict[str, Json] = {
-        "names /sys/module": ["nvme"], "text /proc/driver/nvidia/version": {"missing": "absent"},
-        "nvml nvmlInit": {"missing": "absent", "code": 9, "detail": "NVML 9: driver not loaded"},
-    }  # fmt: skip
-    (cause,) = causes(tmp_path, "pcie-x4", facts, ("Loading of module with unavailable key is rejected",))
+    (cause,) = causes(tmp_path, "pcie-x4", NO_MODULES, ("Loading of module with unavailable key is rejected",))
     steps = {each["action"]: each["text"] for each in cause["actions"]}
     assert steps["change-setting"].startswith("enrol the key")
     assert "run modprobe nvidia once it is fixed" in steps["load-module"]

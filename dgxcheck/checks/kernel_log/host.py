@@ -159,8 +159,8 @@ def _in_module(event: HostEvent) -> str:
 
 def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The adapters in whose driver CPUs hang, and whose queues stalled (NVIDIA/NVSentinel issue 1334) or whose firmware
-    does not respond; CPUs with errors at that time, or what tasks wait for, a disk with errors or a file server that
-    does not respond; the driver; else the kernel."""
+    does not respond; CPUs with errors at that time, or what tasks wait for, memory that ran out, a disk with
+    errors or a file server that does not respond; the driver; else the kernel."""
     if judgement.fault is Fault.DRIVER_STUCK:
         yield DRIVER
         return
@@ -179,6 +179,9 @@ def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
     if any(not event.past for event in events_of(box.log, "file server")):
         yield from blame_servers(box)
     yield host_part("kernel")
+    for event in events_of(box.log, "out of memory"):
+        if event.group != _BY_LIMIT and any(abs(event.seconds - each.seconds) <= _WAITS_S for each in hung):
+            yield host_part("free memory")
 
 
 def _memory(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:

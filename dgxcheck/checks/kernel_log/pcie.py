@@ -31,6 +31,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import NVME
 from dgxcheck.facts.kernel_log import OF_GPU, HostEvent, IommuFault, KernelLog, PcieError
 from dgxcheck.facts.missing import need, rows
+from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 
 WINDOW_S = 10.0
@@ -220,7 +221,7 @@ def _refused(box: Box) -> Judged:
     """
     log = need(box.snapshot.kernel_log)
     named = [event.seconds for event in log.iommu if event.what == "unanswered" and event.bdf]
-    placed = [(next((device for device in box.topology.devices if _is_at(device.bdf, event)), None), event)
+    placed = [_placed(box, event)
               for event in log.iommu if event.what != "unanswered" or event.bdf
               or not any(abs(event.seconds - seconds) <= WINDOW_S for seconds in named)]  # fmt: skip
     unseen = not box.topology.functions
@@ -263,10 +264,15 @@ def _blame_iommu(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compon
     yield from host("IOMMU setting")(box, at, judgement) if refused else blame_pcie(box, at, judgement)
 
 
-def _is_at(bdf: str | None, fault: IommuFault) -> bool:
-    """An SMMU's event has bus, device and function, and no domain."""
-    same = bdf == fault.bdf
-    return same or (fault.what == "smmu" and bdf is not None and fault.bdf == f"0000:{bdf.partition(':')[2]}")
+def _placed(box: Box, fault: IommuFault) -> tuple[Device | None, IommuFault]:
+    """The device with its fault: an SMMU's event that names no client has bus, device and function, and no domain."""
+    if fault.what != "smmu" or _CLIENT in fault.line:
+        return box.topology.device(fault.bdf), fault
+    alike = [each for each in box.topology.devices if f"0000:{(each.bdf or '').partition(':')[2]}" == fault.bdf]
+    return (alike[0], fault) if len(alike) == 1 else (None, replace(fault, bdf="") if alike else fault)
+
+
+_CLIENT = " client: "
 
 
 def _is_disk(box: Box, fault: IommuFault) -> bool:
