@@ -168,7 +168,7 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
         everywhere = _all_bad(judged)
         for alike in _alike(box, judged):
             for finding in alike if all_asked and _all_bad(alike) else ():
-                if finding.shared is not None:
+                if finding.shared is not None and finding.key not in unstarted:
                     add([finding], finding.shared)
             for those, setting in () if _all_bad(alike) else _set_in_several(alike):
                 add(those, setting)
@@ -208,10 +208,11 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
     for together, component in found:
         add(together, component)
     supplies = {each.key for components in common.values() for each in components if is_air_or_power(each)}
-    for finding in findings:  # adapters beside GPUs that lack air, cards without power beside those that lack some
+    unfed = unpowered if len(unpowered) > 1 or _POWER.key in supplies else set()
+    for finding in findings:  # adapters beside GPUs that lack air, cards without power
         if finding.status in BAD and finding.shared is not None and finding.shared.key in supplies:
             add([finding], finding.shared)
-        elif _POWER.key in supplies and finding.key in dead and finding.subject.bdf in unpowered:
+        elif finding.key in dead and finding.subject.bdf in unfed:
             add([finding], _POWER)
     return {key: tuple(components) for key, components in common.items()}
 

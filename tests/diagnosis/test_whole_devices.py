@@ -16,6 +16,7 @@ from dgxcheck.facts.missing import Json
 
 PCI = "/sys/bus/pci/devices"
 HOT = "0000:9d:00.0"
+OF_K80 = ("06", "07", "0a", "0b", "85", "86", "89", "8a")
 OF_H200 = [f"0000:{bus}:00.0" for bus in ("1b", "43", "52", "61", "9d", "c3", "d1", "df")]
 
 
@@ -143,23 +144,32 @@ def test_what_need_not_come_from_it_stays_apart(log: tuple[str, ...], expected: 
     assert len(causes(tmp_path, "dgx-a100", {}, log)) == expected
 
 
-@pytest.mark.parametrize(("base", "lines", "component", "step"), [
-    ("l40s-x8", ("pci 0000:{}:00.0: BAR 1: no space for [mem size 0x1000000000 64bit pref]",), "host/host/large BARs",
-     "change-setting"),
-    ("pcie-x8", ("NVRM: GPU 0000:{}:00.0: RmInitAdapter failed! (0x62:0x51:1941)",), "host/host/free memory",
-     "inspect"),
-    ("l40s-x8", ("nouveau 0000:{}:00.0: secboot: error during falcon reset: -110",
+UNPOWERED = ("NVRM: GPU 0000:{}:00.0: GPU does not have the necessary power cables connected.",
+             "NVRM: GPU 0000:{}:00.0: RmInitAdapter failed! (0x24:0x1c:1482)")  # fmt: skip
+
+
+@pytest.mark.parametrize(("base", "buses", "lines", "component", "step"), [
+    ("l40s-x8", ("3d", "ba"), UNPOWERED, "host/host/power supply", "inspect"),
+    ("k80-x8", OF_K80, ("pci 0000:{}:00.0: BAR 1: no space for [mem size 0x400000000 64bit pref]",),
+     "host/host/large BARs", "change-setting"),
+    ("l40s-x8", ("ba", "bb"), ("pci 0000:{}:00.0: BAR 1: no space for [mem size 0x1000000000 64bit pref]",),
+     "host/host/large BARs", "change-setting"),
+    ("pcie-x8", ("88", "89"), ("NVRM: GPU 0000:{}:00.0: RmInitAdapter failed! (0x62:0x51:1941)",),
+     "host/host/free memory", "inspect"),
+    ("l40s-x8", ("ba", "bb"), ("nouveau 0000:{}:00.0: secboot: error during falcon reset: -110",
      "nouveau 0000:{}:00.0: gr: init failed, -110"), "driver/NVIDIA driver", "change-setting"),
 ])  # fmt: skip
-def test_gpus_of_a_switch_that_do_not_start_for_one_reason_share_that(
-    base: str, lines: tuple[str, ...], component: str, step: str, tmp_path: Path
+def test_gpus_that_do_not_start_for_one_reason_share_that(
+    base: str, buses: tuple[str, ...], lines: tuple[str, ...], component: str, step: str, tmp_path: Path
 ) -> None:
+    """Also those below one switch, which is not at fault."""
     gone: Json = {"missing": "unsupported", "code": 2, "detail": "NVML 2: Invalid Argument"}
-    facts: dict[str, Json] = {"nvml nvmlDeviceGetCount": 6,
-                              **{f"nvml nvmlDeviceGetHandleByIndex {index}": gone for index in (6, 7)}}  # fmt: skip
-    buses = ("ba", "bb") if base == "l40s-x8" else ("88", "89")
+    listed = json.loads(Path(BY_NAME[base]).read_text(encoding="utf-8"))["facts"]["nvml nvmlDeviceGetHandleByIndex"]
+    left: list[Json] = [bdf for bdf in listed.values() if isinstance(bdf, str) and bdf[5:7] not in buses]
+    facts: dict[str, Json] = {"nvml nvmlDeviceGetCount": len(left)}
+    facts |= {f"nvml nvmlDeviceGetHandleByIndex {n}": left[n] if n < len(left) else gone for n in range(8)}
     (cause,) = causes(tmp_path, base, facts, tuple(line.format(bus) for bus in buses for line in lines))
-    assert (cause["id"], len(cause["explains"])) == (component, 4)
+    assert (cause["id"], len(cause["explains"])) == (component, 2 * len(buses))
     assert next(each["action"] for each in cause["actions"] if each["action"] != "drain") == step
 
 
@@ -420,6 +430,18 @@ def test_nvidia_smi_hangs_in_the_driver(
     """Also where the log has no stack of it; of a program nobody knows for what it waits."""
     found = causes(tmp_path, "dgx-1-v100", facts, (f"INFO: task {task}:4711 blocked for more than 120 seconds.",))
     assert [cause["faults"] for cause in found] == due
+
+
+@pytest.mark.parametrize("line", [
+    "Out of memory: Killed process 2211 (nv-fabricmanage) total-vm:1kB",
+    "nv-fabricmanage[2211]: segfault at 0 ip 0000558011223344 sp 00007ffd11223344 error 4 in nv-fabricmanager[55+1]",
+])
+def test_what_ended_fabric_manager_is_part_of_its_cause(line: str, tmp_path: Path) -> None:
+    facts: dict[str, Json] = {f"nvml nvmlDeviceGetGpuFabricInfo {bdf}": {
+        "cliqueId": 0, "clusterUuid": "00000000-0000-0000-0000-000000000000", "healthMask": 0, "healthSummary": 0,
+        "state": 1, "status": 0} for bdf in OF_H200}  # fmt: skip
+    (cause,) = causes(tmp_path, "dgx-h100", facts, (line,))
+    assert (cause["id"], len(cause["explains"])) == ("host/host/Fabric Manager", 2)
 
 
 NO_MODULES: dict[str, Json] = {

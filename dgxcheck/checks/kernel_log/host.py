@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from math import inf
 
-from dgxcheck.checks.engine.blame import component_of, driver, host
+from dgxcheck.checks.engine.blame import Blames, component_of, driver, host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, Judge, saying
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
@@ -16,7 +16,7 @@ from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, not
 from dgxcheck.checks.kernel_log.memory import blame_memory, checked
 from dgxcheck.checks.kernel_log.pcie import blame_fatal
 from dgxcheck.checks.kernel_log.storage import blame_disk, blame_servers
-from dgxcheck.components.component import DRIVER, Component, host_part
+from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import HcaTrouble, HostEvent, HostTrouble, KernelLog
@@ -34,6 +34,7 @@ _UNITS = {
     "nvidia-persiste": "nvidia-persistenced", "nv-hostengine": "nvidia-dcgm", "opensm": "opensm", "slurmd": "slurmd",
 }  # fmt: skip
 """By the name of a process its service: GPUs, fabric or scheduler miss it at once."""
+_MANAGER = "nv-fabricmanage"
 _BY_LIMIT = "cgroup"
 _BESIDE_S = 60.0
 _WAITS_S = 300.0
@@ -204,7 +205,7 @@ def _start_again(box: Box, events: Sequence[HostEvent]) -> str:
     """What brings back the services that ended and are not seen to run again; empty where there are none."""
     running = {row.name for row in rows(box.snapshot.units) if row.running is True}
     gone = [*dict.fromkeys(unit for event in events if (unit := _UNITS.get(event.part)) and unit not in running)]
-    fabric = _AFTER_A_RESET if _UNITS["nv-fabricmanage"] in gone else ""
+    fabric = _AFTER_A_RESET if _UNITS[_MANAGER] in gone else ""
     return f"systemctl status {' '.join(gone)}: start again what does not run{fabric}" if gone else ""
 
 
@@ -329,6 +330,18 @@ def _longest(times: Iterable[float]) -> float:
     return longest
 
 
+def _ended(part: str) -> Blames:
+    """What ends programs, and Fabric Manager, where that is the service which it ended."""
+
+    def blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+        yield host_part(at.part or part)
+        ended = (event.part for event in events_of(box.log, "out of memory", "crashed"))
+        if judgement.fault is Fault.SERVICE_KILLED and _MANAGER in ended:
+            yield FABRIC_MANAGER
+
+    return blame
+
+
 CHECKS = (
     Check("kernel.driver-stuck", _of_host(_stuck, "no task hung in the NVIDIA driver", "stuck", "held"), driver,
         remedy=Fault.DRIVER_STUCK.remedy),
@@ -341,8 +354,8 @@ CHECKS = (
         " network or a disk; check that, then the host's load"),
     Check("kernel.bmc", _bmc, host("BMC"), remedy=Fault.BMC_SILENT.remedy),
     Check("kernel.out-of-memory", _memory_and_files,
-        lambda _, at, __: (host_part(at.part or "free memory"),),
+        _ended("free memory"),
         remedy=f"{_LESS_MEMORY}; restart the services that were killed (systemctl --failed)"),
-    Check("kernel.program-crash", _crashes, host("programs"),
+    Check("kernel.program-crash", _crashes, _ended("programs"),
         remedy=Fault.PROGRAM_CRASHED.remedy),
 )  # fmt: skip
