@@ -83,7 +83,8 @@ def errors(lines: Lines, of_driver: Lines = ()) -> list[HostEvent]:
               if check.trouble == "memory" or check.corrected or not _near(check.seconds, consumed))  # fmt: skip
     others = [check for check in (*checks, *reported) if not _near(check.seconds, times)]
     times += [event.seconds for event in others]
-    others += [*_of_iommu(lines), *(storm for storm in _storms(lines) if not _near(storm.seconds, times, _STORM_S))]
+    storms = [_of_what(storm, [*edac, *others]) for storm in _storms(lines)]
+    others += [*_of_iommu(lines), *storms]
     of_gpus = [*_gpu_memory(of_driver)]
     unnamed = [each for each in _unnamed(lines) if not _near(each.seconds, times)
                and not (_PAGE.match(each.line) and _near(each.seconds, of_gpus))]  # fmt: skip
@@ -103,8 +104,8 @@ def _gpu_memory(lines: Lines) -> Iterator[float]:
             yield seconds
 
 
-def _near(seconds: float, times: Sequence[float], window: float = SAME_S) -> bool:
-    return any(abs(seconds - other) <= window for other in times)
+def _near(seconds: float, times: Sequence[float]) -> bool:
+    return any(abs(seconds - other) <= SAME_S for other in times)
 
 
 def _of_iommu(lines: Lines) -> Iterator[HostEvent]:
@@ -113,12 +114,19 @@ def _of_iommu(lines: Lines) -> Iterator[HostEvent]:
             yield host_event("machine check", "IOMMU", seconds, message, corrected=False)
 
 
+def _of_what(storm: HostEvent, others: Sequence[HostEvent]) -> HostEvent:
+    """The storm as corrected errors of what had some around that time; as of a CPU where nothing had."""
+    near = [each for each in others if abs(each.seconds - storm.seconds) <= _STORM_S]
+    of = min(near, key=lambda each: abs(each.seconds - storm.seconds), default=storm)
+    return replace(of, seconds=storm.seconds, line=storm.line, count=STORM, corrected=True, past=False)
+
+
 def _storms(lines: Lines) -> Iterator[HostEvent]:
     """So many corrected errors that the kernel asks for them instead of being interrupted."""
     for seconds, message in lines:
         if (match := _STORM.match(message)) is not None:
             part = f"CPU {int(match['cpu'])} bank {int(match['bank'])}" if match["cpu"] else ""
-            yield replace(host_event("machine check", part, seconds, message, corrected=True), count=STORM)
+            yield host_event("machine check", part, seconds, message, corrected=True)
 
 
 def _edac(seconds: float, message: str) -> HostEvent | None:

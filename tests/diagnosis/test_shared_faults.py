@@ -251,6 +251,15 @@ def ecc(kind: str, label: str, count: int = 1) -> str:
     return f"EDAC MC1: {count} {kind} memory read error on {label} (channel:0 slot:0 page:0x4f5c offset:0x0 grain:32)"
 
 
+@pytest.mark.parametrize(("others", "component"), [
+    ((), "host/host/CPUs"), ((ecc("CE", LABEL),), f"host/host/memory/{LABEL}"),
+    ((ecc("UE", LABEL),), f"host/host/memory/{LABEL}"),
+])  # fmt: skip
+def test_a_storm_of_errors_is_of_what_else_has_some(others: tuple[str, ...], component: str, tmp_path: Path) -> None:
+    (cause,) = causes(tmp_path, "dgx-h100", {}, ("mce: CMCI storm detected: switching to poll mode", *others))
+    assert cause["id"] == component
+
+
 @pytest.mark.parametrize("base", ["dgx-h100", "pcie-x8"])
 @pytest.mark.parametrize(("labels", "component"), [
     ((LABEL,), f"host/host/memory/{LABEL}"), ((LABEL, LABEL.replace("Chan#0", "Chan#1")), "host/host/memory/mc1"),
