@@ -8,6 +8,7 @@ from math import inf
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
+from dgxcheck.checks.host.disks import located
 from dgxcheck.checks.network.ports import same_cards
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.containment import NVSWITCHES, above, board
@@ -147,12 +148,11 @@ _GSP_SILENT = frozenset({119, 120})
 def without_memory(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
     """Devices that do not start, whose firmware does not respond or whose disk times out after an IOMMU refused their
     access to memory, where their commands are, with its setting."""
-    located = {event.part: event.group for event in box.log.host if event.trouble == "located"}
     denied = gathered((each.bdf, each.seconds) for each in box.log.iommu if each.what == "memory")
     window = _REFUSED_S if box.log.timed else inf
     for each in findings if denied else ():
         late = [event.seconds for event in each.judgement.events if event.number in _GSP_SILENT or event.kind == "nvme"
                 or each.judgement.fault in (Fault.HCA_NOT_STARTED, Fault.HCA_UNRESPONSIVE)]  # fmt: skip
-        before = denied.get(each.subject.bdf or located.get(each.subject.name.rpartition("n")[0], ""), ())
+        before = denied.get(each.subject.bdf or located(box.log, each.subject.name), ())
         if late and all(any(0 <= seconds - at <= window for at in before) for seconds in late):
             yield [each], host_part("IOMMU setting")

@@ -52,6 +52,8 @@ NVME = "nvme nvme0: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=
     (WPR2 + NO_GSP, "unnamed GPU", "has to be reset first", "drain"),
     (NVME.format("0x10"), "nvme0", "no longer answered on PCIe", "inspect"),
     (NVME.format("0x10").replace("0xffffffff", "0x1"), "nvme0", "1 I/O error logged", "inspect"),
+    ("nvme nvme0: pci function 0000:22:00.0\nDMAR: [DMA Read NO_PASID] Request device [22:00.0] fault addr 0xfe000000"
+     f" [fault reason 0x06] PTE\n{NVME.format('0x10')}", "host", "the IOMMU refused 1 access", "drain"),
     ("CUDA_ERROR_CONTAINED: Invalid access of peer GPU memory over nvlink or a hardware error\n", "unnamed GPU",
      "error 226", "inspect"),
     ("cudaGetDeviceCount() failed: forward compatibility was attempted on non supported HW\n", "host", "error 804",

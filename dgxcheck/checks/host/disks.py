@@ -190,6 +190,12 @@ def by_disk(box: Box, log: KernelLog) -> Iterator[tuple[str, HostEvent]]:
     yield from zip((_of_controller(name, disk_names) for name in names), events, strict=True)
 
 
+def located(log: KernelLog, name: str) -> str:
+    """The bus id of an NVMe disk, as the kernel logged it for its controller; empty where it did not."""
+    return next((event.group for event in log.host if event.trouble == "located"
+                 and (name == event.part or name.startswith(f"{event.part}n"))), "")  # fmt: skip
+
+
 def _of_controller(name: str, disks: Iterable[str]) -> str:
     """The disk of an NVMe controller: ``nvme1n1`` of ``nvme1``; the name as it is where there is none."""
     return next((disk for disk in disks if _NVME.fullmatch(name) and disk.startswith(f"{name}n")), name)

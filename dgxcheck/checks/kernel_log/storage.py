@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.checks.host.disks import arrays_of, by_disk, lost_members, own_disks
+from dgxcheck.checks.host.disks import arrays_of, by_disk, located, lost_members, own_disks
 from dgxcheck.checks.kernel_log.device_log import (
     events_of,
     grouped,
@@ -133,8 +133,8 @@ def blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Componen
 
 def _failed_link(box: Box, name: str) -> Iterator[Component]:
     """The PCIe link of an NVMe disk, where the kernel logged that it failed or went down."""
-    path = next((rows(function.path) for event in events_of(box.log, "located") if name.startswith(f"{event.part}n")
-                 and (function := box.topology.functions.get(event.group)) is not None), ())  # fmt: skip
+    function = box.topology.functions.get(located(box.log, name))
+    path = () if function is None else rows(function.path)
     failed = {error.bdf for error in box.log.pcie if error.severity != "corrected"}
     if not failed.union(each.part for each in events_of(box.log, "unplugged", "untrained")).isdisjoint(path[-2:]):
         yield from links_at(box, path[-1])
