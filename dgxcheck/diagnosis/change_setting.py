@@ -75,8 +75,8 @@ def _by_hand(box: Box, code: Code) -> Instruction:
 
 
 def changed_by(box: Box, component: Component) -> tuple[bool, bool]:
-    """Is there a mode to set, and does it need a reset to take effect? ECC and MIG modes that were changed and not yet
-    applied can be taken back without one."""
+    """Is there a mode to set, and does it need a reset to take effect? an ECC mode that was changed and not yet applied
+    can be taken back without one."""
     memory = [box.gpu(gpu).memory for gpu in gpus_of(box, component)] if component.part == "ECC mode" else []
     readable = [row for row in memory if isinstance(row, GpuMemory)]
     to_set = any(row.ecc_pending is not True for row in readable) or not readable
@@ -121,11 +121,11 @@ def _clock_option(box: Box, gpus: Collection[Device]) -> str:
 
 
 def _mig(box: Box, gpus: Collection[Device]) -> Setting | None:
-    """Back to the mode in use, which needs no reset; the reset that follows is for who meant the change."""
+    """Nobody but who asked for the change knows whether it is meant: the mode in use is set again if it is not."""
     rows = [row for gpu in gpus if isinstance(row := box.gpu(gpu).modes, GpuModes)]
     modes = [(for_smi(row.bdf), mig) for row in rows if isinstance(mig := row.mig, bool)]
-    commands = tuple(("nvidia-smi", "-i", bdf, "-mig", str(int(mig))) for bdf, mig in modes)
-    return (commands, Instruction(code="take-back-or-reset")) if commands else None
+    command = "; ".join(f"nvidia-smi -i {bdf} -mig {mig:d}" for bdf, mig in modes)
+    return ((), Instruction(code="mig-pending", values={"command": command})) if modes else None
 
 
 def _power_limit(box: Box, gpus: Collection[Device]) -> Setting | None:

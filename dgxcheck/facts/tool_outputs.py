@@ -26,6 +26,8 @@ NOT_STARTED = "fabric-manager-not-started"
 """Topic: Fabric Manager did not start, on a machine that may have no NVSwitch."""
 OF_SERVICE = (NOT_STARTED, "fabric-manager-service")
 """Topics: what systemd says of Fabric Manager's service."""
+LISTED_NVSWITCHES = "dcgmi-discovery-nvswitches"
+"""Topic of a note: its count is the number of NVSwitches that DCGM has on its list."""
 OVER_TCP = "NCCL-over-tcp"
 """Topic of a note: NCCL's channels between hosts use TCP, by a log that shows no HCA."""
 CONFIGURED = "fabric-manager-configured"

@@ -52,9 +52,11 @@ BOARD_KEYS: Mapping[str, NumberRange] = {
     "max_memory_clock": NumberRange("MHz", 100, 30000), "ecc": NumberRange("", 0, 1),
     "retired_pages": NumberRange("pages", 1, 64), "spare_rows": NumberRange("", 0, 1),
     "device_copy": NumberRange("GB/s", 1, 100000), "nvlinks": NumberRange("positions", 1, 36),
-    "nvlink_rate": NumberRange("MB/s", 1000, 1000000), "peak_fp32": NumberRange("TFLOP/s", 0.1, 10000),
+    "nvlink_rate": NumberRange("MB/s", 1000, 1000000), "link_width": BOX_KEYS["pcie.link_width"],
+    "link_gen": BOX_KEYS["pcie.link_gen"], "peak_fp32": NumberRange("TFLOP/s", 0.1, 10000),
 }  # fmt: skip
 """Numbers of a GPU model; ``ecc`` and ``spare_rows`` are 1 if it has them; ``device_copy`` is read plus write,
+``link_width`` and ``link_gen`` are those of a module's PCIe link in any server,
 ``nvlinks`` counts the positions that NVML lists, wired or not, ``nvlink_rate`` is that of one link and direction,
 ``peak_fp32`` without tensor cores."""
 

@@ -156,7 +156,8 @@ def test_locked_clocks_exist_from_volta_on() -> None:
 def test_a_mode_that_is_taken_back_needs_no_reset() -> None:
     acts = planned(box_of("dgx-a100-mig-pending"), gpu_part(box_of("dgx-a100-mig-pending"), 1, "MIG mode"),
                    Fault.MIG_PENDING)  # fmt: skip
-    assert [(action.step, action.instruction.code) for action in acts] == [("change-setting", "take-back-or-reset")]
+    assert [(action.step, action.instruction.code) for action in acts] == [("change-setting", "mig-pending")]
+    assert not acts[0].commands
 
 
 def test_of_a_switch_only_the_ports_that_were_found_have_acs_cleared() -> None:

@@ -398,13 +398,58 @@ GPU 00000000:1B:00.0
 """
 
 
-def joined(label: str) -> str:
+def joined(label: str, legend: str = "NV#  = Connection traversing a bonded set of # NVLinks") -> str:
     """The matrix of eight GPUs."""
     rows = "".join(f"GPU{a}\t{chr(9).join(' X ' if a == b else label for b in range(8))}\n" for a in range(8))
-    legend = "  NV#  = Connection traversing a bonded set of # NVLinks\n"
+    legend = f"  {legend}\n"
     return "\n\t" + "\t".join(f"GPU{gpu}" for gpu in range(8)) + f"\n{rows}\nLegend:\n\n{legend}"
 
 
+def allowed(cell: str, which: str = "r") -> str:
+    """The matrix of access between eight GPUs."""
+    return f"\n$ nvidia-smi topo -p2p {which}" + joined(cell, "OK   = Status Ok")
+
+
+SHARED = """\
+| NVIDIA-SMI 550.90.07              Driver Version: 550.90.07      CUDA Version: 12.4     |
+|   0  NVIDIA A100-SXM4-40GB          On  |   00000000:10:00.0 Off |                   On |
+| N/A   31C    P0             44W /  400W |       1MiB /  40960MiB |     N/A      Default |
+|                                         |                        |              Enabled |
+|   1  NVIDIA A100-SXM4-40GB          On  |   00000000:18:00.0 Off |                   On |
+| N/A   31C    P0             44W /  400W |       1MiB /  40960MiB |     N/A      Default |
+|                                         |                        |              Enabled |
+| MIG devices:                                                                            |
+{}
+| Processes:                                                                              |
+"""
+INSTANCE = "|  1    1   0   0  |              37MiB / 40448MiB    | 60      0 |  3   0    3    0    3 |"
+TREE_IN_MIG = """\
+<nvidia_smi_log>
+\t<gpu id="00000000:10:00.0">
+\t\t<mig_mode>
+\t\t\t<current_mig>{0}</current_mig>
+\t\t\t<pending_mig>{0}</pending_mig>
+\t\t</mig_mode>
+\t\t<mig_devices>
+\t\t\tNone
+\t\t</mig_devices>
+\t</gpu>
+</nvidia_smi_log>
+"""
+DISCOVERY = "".join(
+    f"| {gpu}      | Name: NVIDIA H100 80GB HBM3 |\n|        | PCI Bus ID: 00000000:{gpu + 16:02x}:00.0 |\n"
+    for gpu in range(8)
+) + "{} NvSwitches found.\n| Switch ID |\n"  # fmt: skip
+EXCLUDED = """\
+GPU UUID: \t GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77
+Bus Location: \t 0000:07:00.0
+GPU Excluded:\t {}
+"""
+LANES_OF = "index, name, pcie.link.gen.current, pcie.link.gen.max, pcie.link.width.current, pcie.link.width.max\n{}"
+BURNT = "".join(f"GPU {gpu}: NVIDIA H100 80GB HBM3 (UUID: GPU-5d5ba0d6-d33d-2b2c-524d-{gpu})\n" for gpu in range(2)) + (
+    "Initialized device 0 with 81089 MB of memory (80000 MB available, using 72000 MB of it), using {0}\n"
+    "100.0%  proc'd: 9 ({1} Gflop/s) - 9 ({1} Gflop/s)   errors: 0 - 0   temps: 60 C - 61 C\n"
+)
 WIRED = "".join(
     f"GPU {gpu}: NVIDIA H100 80GB HBM3 (UUID: GPU-01234567-89ab-cdef-0123-45678900000{gpu})\n"
     + "".join(f"\t Link {link}: {'26.562 GB/s' if gpu or link else '{}'}\n" for link in range(18)) for gpu in range(8)
@@ -527,6 +572,40 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvidia-smi topo -m, no NVLink in MIG mode": (NAMED.replace("Disabled", "Enabled") + joined("SYS"), ()),
     "nvidia-smi topo -m, good": (NAMED + joined("NV18"), ()),
     "nvidia-smi topo -m of cards": (NAMED.replace("80GB HBM3", "PCIe") + joined("SYS"), ()),
+    "nvidia-smi topo -p2p": (NAMED + allowed("CNS"), ("warn p2p-blocked change-setting",)),
+    "nvidia-smi topo -p2p of NVLinks": (NAMED + allowed("NS", "n"), ("warn p2p-blocked change-setting",)),
+    "nvidia-smi topo -p2p, good": (NAMED + allowed("OK"), ()),
+    "nvidia-smi topo -p2p in MIG mode": (NAMED.replace("Disabled", "Enabled") + allowed("NS"), ()),
+    "nvidia-smi topo -p2p of cards": (NAMED.replace("80GB HBM3", "PCIe") + allowed("CNS"), ()),
+    "nvidia-smi topo -p2p of cards below a switch": (
+        NAMED.replace("80GB HBM3", "PCIe") + joined("PIX") + allowed("CNS"), ("warn p2p-blocked change-setting",)),
+    "nvidia-smi topo -p2p of GeForce below a switch": (
+        NAMED.replace("H100 80GB HBM3", "GeForce RTX 4090") + joined("PIX") + allowed("CNS"), ()),
+    "nvidia-smi topo -m and -p2p": (joined("NV4") + allowed("TNS"), ("warn p2p-blocked change-setting",)),
+    "nvidia-smi topo -m and -p2p, good": (joined("NV4") + allowed("OK"), ()),
+    "nvidia-smi without MIG devices": (
+        SHARED.format(f"|  No MIG devices found{68 * ' '}|"), (2 * ("warn mig-empty inspect",))),
+    "nvidia-smi, a GPU without MIG devices": (SHARED.format(INSTANCE), ("warn mig-empty inspect",)),
+    "nvidia-smi, MIG devices": (SHARED.format(f"{INSTANCE.replace('  1 ', '  0 ', 1)}\n{INSTANCE}"), ()),
+    "nvidia-smi -q -x without MIG devices": (TREE_IN_MIG.format("Enabled"), ("warn mig-empty inspect",)),
+    "nvidia-smi -q -x, MIG off": (TREE_IN_MIG.format("Disabled"), ()),
+    "nvidia-smi -B": ("Excluded GPU 0: 00000000:4B:00.0 (UUID: GPU-b300b300-0000-0000-0000-000000000003)\n",
+                      ("warn gpu-excluded inspect",)),
+    "nvidia-smi -B, good": ("No excluded devices found.\n", ()),
+    "a GPU that the driver leaves out": (EXCLUDED.format("Yes"), ("warn gpu-excluded inspect",)),
+    "a GPU that the driver has": (EXCLUDED.format("No"), ()),
+    "dcgmi discovery": (DISCOVERY.format(3), ("fail nvswitch-missing drain",)),
+    "dcgmi discovery, good": (DISCOVERY.format(4), ()),
+    "dcgmi discovery without NVSwitches": (DISCOVERY.format(0), ()),
+    "lanes of a module": (LANES_OF.format("0, NVIDIA H200, 5, 5, 8, 8\n"), ("warn link-unseen inspect",)),
+    "lanes of a module, good": (LANES_OF.format("0, NVIDIA H200, 5, 5, 16, 16\n"), ()),
+    "lanes of a module beside POWER9": (LANES_OF.format("0, Tesla V100-SXM2-16GB, 3, 3, 8, 8\n"), ()),
+    "lanes of a card": (LANES_OF.format("0, NVIDIA L40S, 4, 4, 8, 8\n"), ()),
+    "gpu_burn": (BURNT.format("FLOATS", 8200), 2 * ("fail slow inspect",)),
+    "gpu_burn, good": (BURNT.format("FLOATS", 48231), ()),
+    "gpu_burn of doubles": (BURNT.format("DOUBLES", 8200), ()),
+    "gpu_burn of a part": (
+        BURNT.replace("\n", "\n  MIG 1g.10gb     Device  0: (UUID: MIG-c6d4)\n", 1).format("FLOATS", 8200), ()),
     "nvidia-smi -q, small BAR1": (BAR1.format("H100 80GB HBM3", 256), ("warn bar1-small drain",)),
     "nvidia-smi -q, whole BAR1": (BAR1.format("H100 80GB HBM3", 131072), ()),
     "nvidia-smi -q, small BAR1 beside displays": (BAR1.format("L40S", 256), ()),

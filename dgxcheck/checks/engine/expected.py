@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.box import Box, mig_enabled
 from dgxcheck.checks.engine.finding import FAULTY, Judgement, skip
 from dgxcheck.facts.ids import VGA
 from dgxcheck.facts.missing import Missing
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.profiles.model import Number
 from dgxcheck.topology.model import Device
+from dgxcheck.topology.reference import ALL
 
 
 def expected(box: Box, key: str) -> Number | Judgement:
@@ -19,6 +21,15 @@ def expected(box: Box, key: str) -> Number | Judgement:
         return skip("no-reference", "no matching reference machine")
     number = box.choice.number(key)
     return skip("no-reference", f"the profile {box.choice.profile.name} has no {key}") if number is None else number
+
+
+def between_all(box: Box, gpus: Sequence[str], most: int = 4) -> int:
+    """NVLinks of any two of GPUs whose board joins all alike, by NVSwitches; 0 of others, and of no more than ``most``
+    GPUs, those of boards on which NVLinks alone join each two."""
+    in_mig = any(mig_enabled(box, gpu.bdf) for gpu in box.gpus)
+    graph = "" if box.choice is None or len(gpus) <= most or in_mig else box.choice.profile.nvlink_graph
+    numbers = {links for reference in ALL if reference.name == graph for links in reference.pairs.values()}
+    return numbers.pop() if len(numbers) == 1 else 0
 
 
 _SIZE = LazyPattern(r"[ -]\d+ ?GB\b", "GB")

@@ -7,13 +7,14 @@ from typing import TypeGuard
 from dgxcheck.bandwidth.links import copies_gbs
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import ruled
+from dgxcheck.checks.engine.expected import between_all
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, judged, skip, unless
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import over_network, runs_differ
 from dgxcheck.checks.measurement.expectations import against_expected, figure_text, pair_link, quantity, slow
 from dgxcheck.checks.measurement.failures import measured_figures, without_figure
-from dgxcheck.checks.measurement.lookup import Figures, evidence, gpu_name, label
+from dgxcheck.checks.measurement.lookup import Figures, device, evidence, gpu_name, label
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Json, items_of, members_of
@@ -53,13 +54,29 @@ def judge_collective(box: Box, figures: Figures, row: Measurement) -> Judgement:
     expected = None if of_network else against_expected(box, row)
     if expected is not None and expected.status is not Status.PASS:
         return expected
-    if (judgement := runs_differ(box, row) or _collapses(box, row) or expected) is not None:
+    far = None if of_network or expected is not None else _far_below_all(box, row)
+    if (judgement := far or runs_differ(box, row) or _collapses(box, row) or expected) is not None:
         return replace(judgement, remedy=NETWORK) if of_network and judgement.fault is Fault.SLOW else judgement
     message = f"{figure_text(box, row)}, no reference figure"
     if wrong == 0:
         message = f"{message}, no wrong values"
         return Judgement(Status.PASS, message, row.number, unit=row.unit, evidence=(evidence(row),))
     return skip("no-reference", message, evidence(row))
+
+
+_OF_ALL = 10
+"""Percent of what eight reach: two A100 of a board of four, which four of twelve NVLinks join, have 34."""
+
+
+def _far_below_all(box: Box, row: Measurement) -> Judgement | None:
+    """A group of GPUs, of a model whose boards join each two by NVLinks, far below what all of a board reach."""
+    gpus = [gpu.name for one in items_of(row.more.get("devices")) if (gpu := device(box, str(one))) is not None]
+    all_reduce = box.number("nvlink.all-reduce-8") if between_all(box, gpus, most=1) else None
+    if all_reduce is None or row.number is None or row.number >= all_reduce.value * _OF_ALL / 100:
+        return None
+    share, of_eight = 100 * row.number / all_reduce.value, quantity(all_reduce.value, row.unit)
+    message = f"{figure_text(box, row)}, {share:.0f} % of the {of_eight} of eight such GPUs: is it without NVLink?"
+    return slow(row, message, all_reduce.value, status=Status.WARN)
 
 
 def _collapses(box: Box, row: Measurement) -> Judgement | None:

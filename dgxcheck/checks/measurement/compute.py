@@ -55,7 +55,7 @@ def judge_compute(box: Box, figures: Figures, row: Measurement) -> Judgement:
     if wrong := number(row.more.get("wrong")):
         message = f"multiprocessors work out different results: {counted(int(wrong), 'wrong word')}"
         return Judgement(Status.FAIL, message, wrong, 0, "words", (evidence(row),), fault=Fault.WRONG_DATA)
-    alike = [other for other in gpus_alike(box, figures, row) if other.number and other.how == row.how]
+    alike = [other for other in gpus_alike(box, figures, row) if other.number and other.how == row.how != "imported"]
     clock = _clock(row)
     message = f"{quantity(row.number, row.unit)}{'' if clock is None else f' at {clock:g} MHz'}"
     if (far := _far_below_peak(box, row)) is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from dgxcheck.checks.engine.blame import component_of
-from dgxcheck.checks.engine.box import HOST, Box, mig_enabled, unlisted_gpu
+from dgxcheck.checks.engine.box import HOST, Box, unlisted_gpu
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.expected import between_all
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.nvlink.links import nvlinks
@@ -18,7 +19,6 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.tool_outputs import NvidiaSmiTopo
-from dgxcheck.topology.reference import ALL
 
 WHERE = "nvidia-smi topo -m"
 FEWEST = 3
@@ -53,7 +53,7 @@ def _matrix(box: Box) -> Judged:
     order = [names.get(name, name) for name in stated.names]
     gpus = sorted({name for pair in counts for name in pair}, key=order.index)
     complete = [gpu for gpu in gpus if all(frozenset((gpu, other)) in counts for other in gpus if other != gpu)]
-    most, of_model = max(counts.values(), default=0), _between_all(box, complete)
+    most, of_model = max(counts.values(), default=0), between_all(box, complete)
     if most < of_model:
         message = f"{f'NV{most}' if most else 'no NVLink'} between the GPUs, NV{of_model} on boards of their model"
         evidence = (Evidence(WHERE, most),)
@@ -64,19 +64,6 @@ def _matrix(box: Box) -> Judged:
         yield HOST, skip("not-supported", "the imported matrix shows no NVLink, or one GPU alone")
         return
     yield from _odd(complete, counts)
-
-
-def _between_all(box: Box, gpus: Sequence[str]) -> int:
-    """NVLinks of any two of more than four GPUs whose board joins all alike, by NVSwitches; 0 of others."""
-    in_mig = any(mig_enabled(box, gpu.bdf) for gpu in box.gpus)
-    joined = box.choice is not None and len(gpus) > _WITHOUT_NVSWITCHES and not in_mig
-    graph = box.choice.profile.nvlink_graph if box.choice is not None and joined else ""
-    numbers = {links for reference in ALL if reference.name == graph for links in reference.pairs.values()}
-    return numbers.pop() if len(numbers) == 1 else 0
-
-
-_WITHOUT_NVSWITCHES = 4
-"""GPUs of boards on which NVLinks alone join each two."""
 
 
 def _counts(stated: NvidiaSmiTopo, names: Mapping[str, str]) -> dict[frozenset[str], int]:

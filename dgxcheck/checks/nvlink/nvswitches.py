@@ -12,9 +12,10 @@ from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import lost_nvswitches, missing_nvswitch, missing_nvswitches, off_the_bus
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import need
+from dgxcheck.facts.missing import need, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.sysfs import PCI_DEVICES
+from dgxcheck.facts.tool_outputs import LISTED_NVSWITCHES
 from dgxcheck.topology.nvlinks import is_nvswitch
 
 
@@ -24,25 +25,29 @@ def nvswitches(box: Box) -> list[PciFunction]:
 
 
 def _number(box: Box) -> Judgement:
-    need(box.snapshot.pci)
+    listed = sum(row.count for row in rows(box.snapshot.tool_reports) if row.topic == LISTED_NVSWITCHES)
+    if not listed:
+        need(box.snapshot.pci)
     if guest(box) is not None or in_container(box):
         return skip("not-visible", "a guest or container sees only the NVSwitches assigned to it")
     if hidden := gpus_hidden(box):
         return skip("not-visible", hidden)
-    present, expected = nvswitches(box), _expected(box)
+    on_pci = [function.bdf for function in nvswitches(box)]
+    present = len(on_pci) or listed
+    expected = _expected(box, present)
     lost = missing_nvswitches(box)
     if expected is None and not lost:
         why = "no reference number of NVSwitches" if present else "no NVSwitch is present"
         return skip("no-reference" if present else "not-supported", why)
-    wanted = max(int(expected or 0), len(present) + len(lost))
-    evidence = (Evidence(PCI_DEVICES, ", ".join(function.bdf for function in present) or "none"),)
-    short = len(present) < wanted
-    message = counted(len(present), "NVSwitch", "NVSwitches")
+    wanted = max(int(expected or 0), present + len(lost))
+    seen = Evidence("dcgmi discovery -l", listed) if listed else Evidence(PCI_DEVICES, ", ".join(on_pci) or "none")
+    short = present < wanted
+    message = counted(present, "NVSwitch", "NVSwitches")
     if short:
-        message = f"{len(present)} of {counted(wanted, 'NVSwitch', 'NVSwitches')} found on PCI"
+        message = f"{present} of {counted(wanted, 'NVSwitch', 'NVSwitches')} found{' on PCI' if not listed else ''}"
     if lost:
         message += f"; NVLinks lead to {', '.join(lost)}, which {'is' if len(lost) == 1 else 'are'} not there"
-    return judged(Fault.NVSWITCH_MISSING, message, len(present), wanted, "NVSwitches", evidence, fails=short)
+    return judged(Fault.NVSWITCH_MISSING, message, present, wanted, "NVSwitches", (seen,), fails=short)
 
 
 def _judge(box: Box) -> Judged:
@@ -50,8 +55,8 @@ def _judge(box: Box) -> Judged:
     while others are, or if the config space of one reads all ones. Of a machine that is known by its GPUs alone the
     profile counts only where it has as many GPUs. Not judged in containers and virtual machines.
 
-    Source: /sys/bus/pci/devices (class 0680 of NVIDIA) against the profile's nvlink.switches and
-    nvmlDeviceGetNvLinkRemotePciInfo
+    Source: /sys/bus/pci/devices (class 0680 of NVIDIA), of a text dcgmi discovery -l, against the profile's
+    nvlink.switches and nvmlDeviceGetNvLinkRemotePciInfo
     """
     yield HOST, ruled(_number, box)
     if in_container(box) or guest(box) is not None:
@@ -66,12 +71,12 @@ def _blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     yield Component(kind="nvswitch", name=at.bdf, bdf=at.bdf) if at.bdf is not None else missing_nvswitch(box)
 
 
-def _expected(box: Box) -> int | float | None:
+def _expected(box: Box, present: int) -> int | float | None:
     """The profile's number; of a machine that is known by its GPUs alone only where it has NVSwitches at all."""
     number, gpus = box.number("nvlink.switches"), box.number("gpu.count")
     guessed = box.choice is not None and box.choice.how == "gpus"
     # boards of fewer GPUs have fewer of both
-    same = gpus is not None and len(box.reference_gpus) == gpus.value and bool(nvswitches(box))
+    same = gpus is not None and len(box.reference_gpus) == gpus.value and present > 0
     return None if number is None or (guessed and not same) else number.value
 
 

@@ -60,7 +60,8 @@ def _width(box: Box) -> Judged:
     lanes while copies are measured. On a K80 this is the link to the switch on the board. Where the PCI tree is not
     visible, fails if NVML reports fewer lanes than GPU and slot support and most GPUs of the model have; of a text that
     shows no slots, warns if a data-center GPU has fewer lanes than it supports and most of its kind have all, or any
-    GPU, that of a guest too, a quarter of its lanes or fewer, and is unknown for any other GPU with fewer.
+    GPU, that of a guest too, a quarter of its lanes or fewer, or a module (SXM, from A100 on) fewer than its model has,
+    and is unknown for any other GPU with fewer.
 
     Source: current_link_width against the profile's pcie.link_width, else max_link_width of both ends
     """
@@ -181,7 +182,7 @@ def _trained(box: Box, gpu: Device) -> Judgement:
     generation than both support while the GPU is under load: in P0 to P2, not idle, with utilisation or a process, or
     while copies are measured. Of an idle GPU a lower one is judged only in P0 to P2, where most others of its model are
     as idle, in the same state, and have a higher one. Below a hypervisor's virtual port it is judged against other GPUs
-    of the model alone.
+    of the model alone. Unknown if a text without the slot shows a module (SXM) with less than its model supports.
 
     Source: nvmlDeviceGetMaxPcieLinkGeneration and max_link_speed of both ends against
     nvmlDeviceGetCurrPcieLinkGeneration and the profile's pcie.link_gen; nvidia-smi(1) on idle links
@@ -197,6 +198,10 @@ def _trained(box: Box, gpu: Device) -> Judgement:
         expected = int(number.value)
         message = f"PCIe gen{supported} at most, gen{expected} expected; what GPU and slot support together"
         return Judgement(Status.WARN, message, supported, expected, "generation", evidence, fault=Fault.LINK_SLOW)
+    of_model = box.board_number(gpu, "link_gen")
+    if of_model is not None and supported < of_model.value and isinstance(gpu.path, Missing):
+        message = f"PCIe gen{supported} at most, its model supports gen{of_model.value}; {_NO_SLOT}"
+        return Judgement(Status.UNKNOWN, message, supported, of_model.value, "generation", evidence)
     loaded = under_load(box, pcie.bdf, "link_gen")
     gen = need(pcie.link_gen) if loaded is None else loaded[0]
     evidence = evidence if loaded is None else (*evidence, loaded[1])

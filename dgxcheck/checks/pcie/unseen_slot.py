@@ -8,7 +8,6 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, answered
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import CONTROLLER_3D
 from dgxcheck.facts.missing import Missing
-from dgxcheck.facts.nvml.readings import GpuPcie
 from dgxcheck.facts.pci import FEW_LANES
 from dgxcheck.topology.model import Device
 
@@ -22,20 +21,22 @@ def without_slot(box: Box, gpu: Device) -> Judgement | None:
     return _by_nvml(box, gpu) or _by_itself(box, gpu) or _unseen(box, gpu)
 
 
-def _fewer_lanes(pcie: GpuPcie | Missing) -> tuple[int, int, tuple[Evidence, ...]] | None:
-    """Lanes of a GPU that has fewer than it supports, by NVML, and those that it supports."""
+def _fewer_lanes(box: Box, gpu: Device) -> tuple[int, int, tuple[Evidence, ...]] | None:
+    """Lanes of a GPU that has fewer than it or its model supports, by NVML, and those that these support."""
+    pcie, of_model = box.gpu(gpu).pcie, box.board_number(gpu, "link_width")
     if isinstance(pcie, Missing) or isinstance(pcie.link_width, Missing) or isinstance(pcie.max_link_width, Missing):
         return None
     asked = {"Curr": pcie.link_width, "Max": pcie.max_link_width}
     evidence = (answered(value, f"nvmlDeviceGet{which}PcieLinkWidth", pcie.bdf) for which, value in asked.items())
-    return (pcie.link_width, pcie.max_link_width, tuple(evidence)) if pcie.link_width < pcie.max_link_width else None
+    most = max(pcie.max_link_width, 0 if of_model is None else int(of_model.value))
+    return (pcie.link_width, most, tuple(evidence)) if pcie.link_width < most else None
 
 
 def _by_nvml(box: Box, gpu: Device) -> Judgement | None:
     """Where the PCI tree is not visible: a GPU with fewer lanes than it supports and most of its model have."""
     others = [box.gpu(other).pcie for other in siblings(box, gpu)]
     widths = [pcie.link_width for pcie in others if not isinstance(pcie, Missing)]
-    if (fewer := _fewer_lanes(box.gpu(gpu).pcie)) is None or len(widths) < FEWEST:
+    if (fewer := _fewer_lanes(box, gpu)) is None or len(widths) < FEWEST:
         return None
     width, most, evidence = fewer
     if 2 * sum(isinstance(each, int) and each > width for each in widths) <= len(widths) + 1:
@@ -48,13 +49,14 @@ def _unseen(box: Box, gpu: Device) -> Judgement | None:
     """Such a GPU of a text without most of its model to compare with: the slot may have no more lanes. Of a guest that
     sees no port above it one with a quarter of its lanes or fewer.
 
-    A module (SXM) has as many as its server gives it: two beside a POWER9, which it reaches over NVLinks.
+    A module (SXM) has as many as its server gives it before A100: two beside a POWER9, which it reaches over NVLinks.
     """
-    listed, fewer = box.gpu(gpu).listed, _fewer_lanes(box.gpu(gpu).pcie)
+    listed, fewer = box.gpu(gpu).listed, _fewer_lanes(box, gpu)
     name = "" if isinstance(listed, Missing) or isinstance(listed.name, Missing) else listed.name
-    if fewer is None or not name or "SXM" in name:
+    is_set = box.board_number(gpu, "link_width") is not None
+    if fewer is None or not name or ("SXM" in name and not is_set):
         return None
-    few = _few(*fewer)
+    few = _few(*fewer, is_set=is_set and isinstance(gpu.path, Missing))
     return few if isinstance(gpu.path, Missing) or few.fault else None
 
 
@@ -82,8 +84,9 @@ def _by_itself(box: Box, gpu: Device) -> Judgement | None:
     return _few(width, most, tuple(evidence))
 
 
-def _few(width: int, most: int, evidence: tuple[Evidence, ...]) -> Judgement:
-    """Half of the lanes can be all that a slot has; a quarter is to be looked at."""
-    looked_at = width * FEW_LANES <= most
+def _few(width: int, most: int, evidence: tuple[Evidence, ...], is_set: bool = False) -> Judgement:
+    """Half of the lanes can be all that a slot has; a quarter is to be looked at, and fewer than a model ``is_set``
+    to have in any server."""
+    looked_at = width * FEW_LANES <= most or is_set
     status, fault = (Status.WARN, Fault.LINK_UNSEEN) if looked_at else (Status.UNKNOWN, None)
     return Judgement(status, _UNSEEN.format(width, most), width, most, "lanes", evidence, fault=fault)

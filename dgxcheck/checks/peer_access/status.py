@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from dgxcheck.checks.driver import fabric_manager
 from dgxcheck.checks.engine.blame import device_of, host_if_all
-from dgxcheck.checks.engine.box import Box, guest, mig_enabled, nvml_unavailable, pci_subject
+from dgxcheck.checks.engine.box import HOST, Box, guest, mig_enabled, nvml_unavailable, pci_subject
 from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.expected import between_all, model_family
 from dgxcheck.checks.engine.finding import (
     Evidence,
     Judged,
@@ -30,7 +31,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvml.nvlink import CAPABILITIES, STATUSES, P2pStatus
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.topology.model import Device, DevicePair, Link
 from dgxcheck.topology.paths import NEAR
 
@@ -69,8 +70,10 @@ def statuses(box: Box) -> dict[DevicePair, Judgement] | Judgement:
     if fabric_manager.down(box):
         return skip("dependency-failed", "the NVSwitch fabric is down: see driver.fabric")
     by_pair = {(row.a, row.b): row for row in rows}
+    of_text = _of_text(box, listed)
     return {
-        (a, b): _judged(box, a, b, by_pair.get((a.bdf or "", b.bdf or "")), by_pair.get((b.bdf or "", a.bdf or "")))
+        (a, b): _judged(box, a, b, by_pair.get((a.bdf or "", b.bdf or "")), by_pair.get((b.bdf or "", a.bdf or "")),
+                        of_text.get(frozenset((a.name, b.name))))
         for a, b in combinations(listed, 2)
         if a in box.gpus or b in box.gpus
     }
@@ -80,8 +83,8 @@ def _by_cuda(box: Box) -> dict[DevicePair, Judgement]:
     """What a tool printed of pairs, where a text has no status of NVML's for any."""
     listed = box.snapshot.p2p
     by_pair = rows(listed)
-    facts = [getattr(row, name) for row in by_pair for name in CAPABILITIES[:2]] or [listed]
-    return cuda.judged(box) if all(isinstance(gap, Missing) and gap.gap is Gap.UNRECORDED for gap in facts) else {}
+    facts = [getattr(row, name) for row in by_pair for name in CAPABILITIES[:3]] or [listed]
+    return cuda.judged(box) if all(map(_is_unrecorded, facts)) else {}
 
 
 def _status(box: Box) -> Judged:
@@ -89,12 +92,16 @@ def _status(box: Box) -> Judged:
     any pair whose two directions differ. Not judged: pairs without NVLink that do not support P2P (GNS, NS), other
     pairs further apart, GPUs in MIG mode and, in a virtual machine, what its hypervisor hides (CNS, TNS without
     NVLink). IOMMU translation and ACS redirection between the two are named. If all pairs behind one PCIe bridge fail
-    alike, this is reported once, at the bridge. Imported text without that status is judged by CUDA's peer access:
-    fails for pairs joined by NVLink, or by PCIe switches if similar pairs have access; warns of a GPU without access to
-    at least four others of its model that all have access to each other.
+    alike, this is reported once, at the bridge. Of a text that does not show PCI, warns of pairs that its matrix joins
+    by NVLink or one PCIe switch, or that NVSwitches join on boards of their model. Imported text without that status is
+    judged by CUDA's peer access: fails for pairs joined by NVLink, or by PCIe switches if similar pairs have access;
+    warns of a GPU without access to at least four others of its model that all have access to each other.
 
     Source: nvmlDeviceGetP2PStatus in both directions; in imported text cudaDeviceCanAccessPeer
     """
+    if refused := _stated(box):
+        yield HOST, refused
+        return
     pairs = given(statuses(box))
     at_bridges = _at_bridges(box, pairs)
     for pair, judgement in pairs.items():
@@ -104,8 +111,47 @@ def _status(box: Box) -> Judged:
         yield pci_subject(name), _below_bridge(box, {pair: pairs[pair] for pair in below})
 
 
-def _judged(box: Box, a: Device, b: Device, there: P2pStatus | None, back: P2pStatus | None) -> Judgement:
-    link = box.topology.link(a, b)
+def _of_text(box: Box, gpus: Sequence[Device]) -> dict[frozenset[str], Link]:
+    """What joins pairs whose PCI tree is not shown: by the matrix beside it, else NVSwitches that boards of their model
+    have. Cards of GeForce have no peer access, behind switches neither."""
+    stated, switched = box.snapshot.stated, between_all(box, [gpu.name for gpu in gpus])
+    unknown = {
+        frozenset((a.name, b.name)): link for a, b in combinations(gpus, 2)
+        if (link := box.topology.link(a, b)).nvlinks is None and link.pci is None
+    }  # fmt: skip
+    found = {pair: replace(link, nvlinks=switched) for pair, link in unknown.items() if switched}
+    names = {gpu.bdf: gpu.name for gpu in gpus}
+    for (a, b), label in ({} if isinstance(stated, Missing) else stated.labels).items():
+        pair = frozenset((names.get(a, a), names.get(b, b)))
+        if pair not in unknown or not isinstance(label, str):
+            continue
+        if label.startswith("NV"):
+            found[pair] = replace(unknown[pair], nvlinks=int(label[2:]))
+        elif label in NEAR and not switched and not any("GeForce" in model_family(box, gpu) for gpu in gpus):
+            found[pair] = replace(unknown[pair], pci=label)
+    return found
+
+
+def _stated(box: Box) -> Judgement | None:
+    """Of two matrices without the GPUs' own facts: pairs with NVLinks in one to which the other refuses access."""
+    stated = box.snapshot.stated
+    if isinstance(stated, Missing) or box.topology.gpus:
+        return None
+    refused = {
+        f"{a}-{b}": status for name in CAPABILITIES[:3] for (a, b), status in stated.p2p.get(name, {}).items()
+        if status in _MEANINGS and str(stated.labels.get((a, b))).startswith("NV")
+    }  # fmt: skip
+    if not refused:
+        return None
+    pair, status = next(iter(refused.items()))
+    message = f"P2P is {_word(status)} for {pair}, which NVLink joins, OK expected; {len(refused)} such cells"
+    evidence = (Evidence("nvidia-smi topo -p2p", ", ".join([*refused][:6])),)
+    return judged(Fault.P2P_BLOCKED, message, status, "OK", evidence=evidence, warns=True, remedy=_BY_NVLINK)
+
+
+def _judged(box: Box, a: Device, b: Device, there: P2pStatus | None, back: P2pStatus | None,
+            of_text: Link | None) -> Judgement:
+    link = of_text or box.topology.link(a, b)
     vm = guest(box)
     status = _pair(there, back, link, vm)
     if isinstance(status, Judgement):
@@ -114,13 +160,13 @@ def _judged(box: Box, a: Device, b: Device, there: P2pStatus | None, back: P2pSt
         return skip("not-supported", f"{status.text}: MIG mode is on, which disables P2P", *status.evidence)
     if vm is not None and not link.nvlinks and status.measured in _OF_THE_CHIPSET:
         return skip("not-visible", f"{status.text}: {vm} hides the PCIe topology from its guest", *status.evidence)
-    blocked = Blocker("", _BY_NVLINK) if link.nvlinks else blocker(box, a, b)
+    blocked = Blocker("", _BY_NVLINK if link.nvlinks else _BY_PCIE) if link.nvlinks or of_text else blocker(box, a, b)
     if _BY_KEY in status.measured:
         blocked = Blocker("", DRIVER_KEYS)
     setting, remedy = blocked.setting, blocked.remedy
     message = f"{status.text}; blocked by {setting}" if setting else status.text
     facts = (status.measured, "OK", "", status.evidence)
-    return judged(Fault.P2P_BLOCKED, message, *facts, fails=True, remedy=remedy)
+    return judged(Fault.P2P_BLOCKED, message, *facts, warns=True, fails=of_text is None, remedy=remedy)
 
 
 def _pair(there: P2pStatus | None, back: P2pStatus | None, link: Link, vm: str | None) -> Judgement | Refusal:
@@ -128,11 +174,12 @@ def _pair(there: P2pStatus | None, back: P2pStatus | None, link: Link, vm: str |
     if there is None or back is None:
         return skip("not-recorded", "its P2P status was not recorded")
     capabilities = CAPABILITIES[: 3 if link.nvlinks else 2]
-    both = {name: (getattr(there, name), getattr(back, name)) for name in capabilities}
+    asked_of = {name: (getattr(there, name), getattr(back, name)) for name in capabilities}
+    both = {name: pair for name, pair in asked_of.items() if not any(map(_is_unrecorded, pair))} or asked_of
     evidence = tuple(
         answered(STATUSES.index(status) if isinstance(status, str) else as_evidence(status), "nvmlDeviceGetP2PStatus",
                  f"{row.a} {row.b}", CAPABILITIES.index(name))
-        for name in capabilities for row, status in zip((there, back), both[name], strict=True)
+        for name in both for row, status in zip((there, back), both[name], strict=True)
     )  # fmt: skip
     near = link.nvlinks or link.pci in NEAR
     for name, (one, other) in both.items():
@@ -154,6 +201,10 @@ def _pair(there: P2pStatus | None, back: P2pStatus | None, link: Link, vm: str |
             return Refusal(text, one, evidence)
     summary = ", ".join(f"{name} {one}" for name, (one, _) in both.items())
     return Judgement(Status.PASS, f"P2P {summary}, in both directions", summary, evidence=evidence)
+
+
+def _is_unrecorded(status: str | Missing) -> bool:
+    return isinstance(status, Missing) and status.gap is Gap.UNRECORDED
 
 
 def _word(status: str) -> str:

@@ -195,6 +195,11 @@ class Gpu:
         " /etc/nvidia/gridd.conf or the token in /etc/nvidia/ClientConfigToken, and that the licence server is reached,"
         " then systemctl restart nvidia-gridd, which ends no jobs",
         source="https://docs.nvidia.com/vgpu/latest/grid-licensing-user-guide")
+    GPU_EXCLUDED = FaultKind("the driver was loaded to leave a GPU out, which no program can use", "setting",
+        about=("gpu", ""), steps=("inspect",),
+        remedy="look for ExcludedGpus, and what is noted beside it, in /etc/modprobe.d and /proc/cmdline: a GPU that"
+        " waits for repair may be left out on purpose; where it is not, remove it there, and load the driver again"
+        " once no job runs", source="NVreg_ExcludedGpus in nv-reg.h of NVIDIA/open-gpu-kernel-modules")
     GPU_IN_USE = FaultKind(
         "a GPU was not reset, or its MIG mode not changed, because programs use it", "program", about=("gpu", ""),
         steps=("inspect", "reset-gpu", "reboot"),

@@ -27,7 +27,7 @@ class Links:
     LINK_NARROW = FaultKind("a PCIe link is trained at fewer lanes than both ends have", "hardware",
         about=("link", ""), steps=LINK_STEPS, source=DEBUG)
     LINK_UNSEEN = FaultKind(
-        "a PCIe link has a quarter of the lanes of its device, or fewer, and what its slot has is not shown",
+        "a PCIe link has few of the lanes of its device, and what its slot has is not shown",
         "hardware", about=("link", ""), steps=("inspect", *LINK_STEPS), alone=True,
         remedy="compare LnkCap of the port above it (lspci -tv shows which, lspci -vv as root): with as few lanes there"
         " it is the design of slot or riser; with more, seat, riser or lanes are bad", source=DEBUG)

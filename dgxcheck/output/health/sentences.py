@@ -53,6 +53,8 @@ SENTENCES: Mapping[Code, str] = {
     "if-unintended": "if this was not intended{deferred}",
     "take-back-or-reset": "takes the pending change back and needs no reset; if the change was intended, reset the GPU"
     " instead",
+    "mig-pending": "a reset of the GPU applies the change, while no job uses it; if it was not intended, {command}"
+    " takes it back and needs no reset",
     "default-power-limit": "if this was not intended, set the default limit shown by nvidia-smi -q -d POWER"
     " (nvidia-smi -pl)",
     "lower-limit": "unless a lower limit was set for power or cooling of the rack; holds until the driver unloads",

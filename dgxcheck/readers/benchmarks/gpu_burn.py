@@ -19,7 +19,7 @@ from dgxcheck.facts.typical import median
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.host.cuda import error_of_host
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
-from dgxcheck.readers.values import gpu, numbered
+from dgxcheck.readers.values import gpu, imported, numbered
 
 BURN_SLOW = 0.5
 """Of the median of the other GPUs of the same name."""
@@ -35,6 +35,8 @@ _TESTED = LazyPattern(r"Tested \d{1,3} GPUs?:")
 _VERDICT = LazyPattern(r"GPU (?P<gpu>\d{1,3}): (?P<verdict>OK|FAULTY)")
 _NAME = LazyPattern(r"GPU (?P<gpu>\d{1,3}): (?P<name>.{1,100}?) \(UUID: .{1,80}\)")
 _FAILED = LazyPattern(r"(?:Couldn't init a GPU test|Failure during compute): (?P<why>.{1,200})")
+_FLOATS = LazyPattern(r"Initialized device \d{1,3} with .{1,120}, using FLOATS(?:, .{1,40})?")
+_IN_MIG = LazyPattern(r"MIG \S{1,20} .{1,100}")
 _BURN_CHATTER = LazyPattern(
     r"Summary at: .{0,80}|Initialized device \d{1,3} with .{1,120}|Results are \d{1,12} bytes each, .{1,80}"
     r"|Using compare file: .{1,120}|Burning for \d{1,9} seconds\.?|Run length not specified .{0,120}|Uninitted cublas"
@@ -62,8 +64,9 @@ def read_burn(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     names: dict[int, str] = {}
     part = ToolPart("gpu_burn")
     why = ""
-    tested = False
+    tested = floats = shared = False
     for number, line in numbered(lines):
+        floats, shared = floats or bool(_FLOATS.fullmatch(line)), shared or bool(_IN_MIG.match(line))
         progress = [*_PROGRESS.finditer(line)] if "proc'd" in line else []
         for match in progress:
             _progress(gpus, match)
@@ -83,6 +86,11 @@ def read_burn(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif _BURN_CHATTER.fullmatch(line):
             part.beside.add(number)
     _judge_burn(part, gpus, names, why)
+    for index, one in gpus.items() if floats and not shared else ():
+        if one.rate:
+            last = max(part.lines)
+            rate = imported(one.rate / 1000, "TFLOP/s", tool="gpu_burn", line=last, method="cublasSgemm")
+            part.found[f"measure compute {index}"] = rate
     return part.imported() if gpus else ()
 
 

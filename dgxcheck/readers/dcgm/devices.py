@@ -8,16 +8,17 @@ from collections.abc import Mapping, Sequence
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.tool_outputs import LISTED_NVSWITCHES
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.cells import cells, is_rule
 from dgxcheck.readers.formats import documents
 from dgxcheck.readers.listing import INDEX
-from dgxcheck.readers.model import Form, Imported, ToolPart, recognised
+from dgxcheck.readers.model import HOST, Form, Imported, ToolPart, recognised
 from dgxcheck.readers.values import bare, bounded, gpu, numbered
 
 _NAME = LazyPattern(r"Name: (\S.{0,80})")
 _BUS = LazyPattern(r"PCI Bus ID: ([0-9A-Fa-f:.]{7,16})")
-_DISCOVERY_COUNT = LazyPattern(r"\d{1,3} (?:GPUs?|NvSwitch(?:es)?|ConnectX|CPUs?) found\.")
+_DISCOVERY_COUNT = LazyPattern(r"(?P<number>\d{1,3}) (?:GPUs?|(?P<switches>NvSwitch(?:es)?)|ConnectX|CPUs?) found\.")
 _DISCOVERY_HEAD = LazyPattern(
     r"\| ConnectX \||\| (?:GPU|Switch|CPU) ID \|(?: {0,4}Device Information {0,80}\|)?"
     r"|\| .{0,6} \| (?:Name: Grace|Cores: )[\w .,-]{1,200}\|"
@@ -42,6 +43,9 @@ def read_discovery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         part.lines.update(cell.lines)
     if [*sorted(found)] == [*range(len(found))]:
         part.found |= {f"{INDEX} {index}": bdf for index, bdf in sorted(found.items())}
+    for match in filter(None, (_DISCOVERY_COUNT.fullmatch(line.strip()) for line in lines)):
+        for _ in range(int(match["number"]) if match["switches"] else 0):
+            part.add(HOST, LISTED_NVSWITCHES.removeprefix("dcgmi-discovery-"), "note", None, "an NVSwitch is listed")
     part.beside = {
         n for n, line in enumerate(lines)
         if _DISCOVERY_COUNT.fullmatch(line.strip()) or _DISCOVERY_HEAD.fullmatch(line.strip())

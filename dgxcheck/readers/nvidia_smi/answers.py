@@ -58,6 +58,7 @@ _UNSUPPORTED = (
 )
 NO_ANSWER = "no answer"
 """A value of a GPU that does not even tell its name."""
+MIG_DEVICES = "mig devices"
 ERRORS: Mapping[str, dict[str, Json]] = {
     NO_ANSWER: {"missing": "lost"}, "Insufficient Permissions": {"missing": "denied"},
     "GPU is lost": {"missing": "lost", "code": NvmlReturn.GPU_IS_LOST},
@@ -66,6 +67,7 @@ ERRORS: Mapping[str, dict[str, Json]] = {
 
 
 _LICENCE = LazyPattern("(?:vgpu software|grid) licensed product/license status")
+_MIG = LazyPattern("mig mode/current(?: mig)?")
 _VIRTUAL = LazyPattern("(?:gpu virtualization mode/)?virtualization mode")
 
 
@@ -106,6 +108,9 @@ def imported(
         if is_unlicensed(gpu.fields):
             text = f"vGPU licence: {_field(gpu.fields, _LICENCE)}"
             reports.add(HOST, "licence", "warn", Fault.VGPU_UNLICENSED, text)
+        if gpu.fields.get(MIG_DEVICES) == "None" and _field(gpu.fields, _MIG) == "Enabled":
+            of_gpu = gpu.bdf if gpu.index is None else f"GPU{gpu.index}"
+            reports.add(of_gpu, "mig-devices", "warn", Fault.MIG_EMPTY, "MIG mode is on, without a MIG device")
         for question, answer in answers(gpu.fields):
             function, _, args = question.partition(" ")
             facts[f"nvml nvmlDeviceGet{function} {gpu.bdf} {args}".rstrip()] = answer

@@ -82,6 +82,22 @@ def read_drain(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
+_EXCLUDED = LazyPattern(
+    rf"Excluded GPU \d{{1,2}}: (?P<listed>{_BUS_ID}) \(UUID: .{{1,80}}\)|No excluded devices found\."
+    r"|Bus Location:\s{1,12}(?P<at>[0-9a-fA-F:.]{10,16})|(?:GPU Excluded|Blacklisted):\s{1,12}(?P<word>Yes|No)"
+)
+
+
+def read_excluded(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``nvidia-smi -B`` and ``/proc/driver/nvidia/gpus/*/information``: GPUs that the driver leaves out."""
+    part, at = ToolPart("NVIDIA driver"), ""
+    for match in part.matches(_EXCLUDED, numbered(lines)):
+        at = match["at"] or match["listed"] or at
+        if match["listed"] or match["word"] == "Yes":
+            part.add(as_bdf(at) or HOST, "excluded", "warn", Fault.GPU_EXCLUDED, "a GPU is excluded, and has no device")
+    return part.imported()
+
+
 _HELD = LazyPattern(
     rf"(?:Warning: MIG mode is in pending \w{{6,8}} state for GPU )?(?:GPU )?(?P<bus>{_BUS_ID})"
     rf"(?:: ?In use by another client(?: ?{_BUS_ID} is currently being used.{{0,400}})?"
@@ -153,6 +169,7 @@ SIGNS: Mapping[Reader, tuple[str, ...]] = {
     nvlink.read_list: ("gpu ",),
     dmon.read_dmon: ("#",),
     read_drain: ("drain state",),
+    read_excluded: ("excluded", "blacklisted"),
     read_reset: (
         "in use by another", "successfully reset", "could not be reset", "currently being used", "gpu reset",
         "resetting gpu",

@@ -14,13 +14,14 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.facts.bdf import as_bdf, unplaced
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.ids import MOST_GPUS
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.tool_outputs import ON_WINDOWS
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import COUNT, INIT, NO_HANDLE, WITHOUT_NUMBER
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
-from dgxcheck.readers.nvidia_smi.answers import ERRORS, NO_ANSWER, NOWHERE, GpuDump, imported
+from dgxcheck.readers.nvidia_smi.answers import ERRORS, MIG_DEVICES, NO_ANSWER, NOWHERE, GpuDump, imported
 from dgxcheck.readers.nvidia_smi.topo import bare, plain
 from dgxcheck.readers.values import bounded, gpu
 
@@ -144,10 +145,11 @@ _FRAME = LazyPattern(r"[+|][-=+|]{3,}[+|]?")
 _PART = LazyPattern(r"\| *(?:Processes|MIG devices|vGPU):?[ |].*")
 _ECC = "ecc errors/volatile/double bit/total"
 _INSTANCE = LazyPattern(
-    r"\| {0,4}(?P<index>\d{1,3})(?: {1,4}\d{1,3}){3} {1,4}\|[^|]{3,40}\| {0,4}\d{1,4} {1,12}(?P<ecc>[1-9]\d{0,17}) "
+    r"\| {0,4}(?P<index>\d{1,3})(?: {1,4}\d{1,3}){3} {1,4}\|[^|]{3,40}\| {0,4}\d{1,4} {1,12}(?P<ecc>\d{1,18}|N/A) "
     r"{0,4}\|.*"
 )
-"""A MIG device with uncorrected errors; the row of its GPU only says that ECC is on."""
+"""A MIG device and its uncorrected errors; the row of its GPU only says that ECC is on."""
+_NO_INSTANCE = LazyPattern(r"\| +No MIG devices found +\|")
 _CLOCK = LazyPattern(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]?\d \d\d:\d\d:\d\d \d{4}")
 _COMMAND = LazyPattern(r"(?:^|[\s/])nvidia-smi$")
 _ENTERS = LazyPattern(
@@ -179,6 +181,8 @@ class _Reader:
         self._row = 0
         self._below = False
         """Within the list of MIG devices or of processes."""
+        self._in_mig: set[int] = set()
+        """GPUs that have MIG devices; MOST_GPUS where their list ends."""
 
     def take(self, number: int, text: str) -> None:
         """One line."""
@@ -195,11 +199,16 @@ class _Reader:
             self._keep(number)
         elif _PART.fullmatch(text):
             self._below = True
+            self._in_mig |= {MOST_GPUS} if self._in_mig else set()
             self._keep(number)
         elif self._below and cells:
             self._keep(number)
             if instance := _INSTANCE.fullmatch(text):
-                _count_errors(self._gpus, int(instance["index"]), int(instance["ecc"]))
+                self._in_mig.add(int(instance["index"]))
+                if instance["ecc"].strip("0N/A"):
+                    _count_errors(self._gpus, int(instance["index"]), int(instance["ecc"]))
+            elif _NO_INSTANCE.fullmatch(text):
+                self._in_mig.add(MOST_GPUS)
         elif cells and (section := _first(cells, cut)) is not None:
             if section.index in [each.index for each in self._gpus]:
                 system = self._system
@@ -225,11 +234,14 @@ class _Reader:
     def end(self) -> None:
         """The table is over."""
         if self._gpus or self._system.get("driver version"):
+            for dump in self._gpus:  # the list is in their order
+                if dump.index not in self._in_mig and (dump.index or 0) < max(self._in_mig, default=0):
+                    dump.fields[MIG_DEVICES] = "None"
             self.tables.append(imported(TABLE_TOOL, self._gpus, self._system, frozenset(self._understood)))
             if any("persistence mode" not in each.fields for each in self._gpus):
                 self.tables[-1] = replace(self.tables[-1], facts={**self.tables[-1].facts, **_windows()})
             self._above = set()
-        self._gpus, self._system, self._understood = [], {}, set()
+        self._gpus, self._system, self._understood, self._in_mig = [], {}, set(), set()
         self._below = False
 
     def _keep(self, number: int) -> None:
