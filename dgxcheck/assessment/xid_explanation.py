@@ -18,11 +18,11 @@ from dgxcheck.xid.table import (
     REMEDIES,
     UNUSED,
     XidEntry,
-    architecture_of,
     before_ampere,
     from_ampere,
     is_listed,
     meaning,
+    retail_architecture_of,
     sxids,
 )
 
@@ -59,7 +59,7 @@ def explain(number: int, gpu: str | None) -> tuple[Explanation, ...]:
 
     ``gpu``: a board or architecture. Raises BadInput for a number that NVIDIA does not list, or an unknown GPU.
     """
-    architecture = None if gpu is None else architecture_of(gpu)[1]
+    architecture = None if gpu is None else retail_architecture_of(gpu)[1]
     if number >= FIRST_SXID:
         if gpu is not None:
             raise BadInput(f"SXid {number}: SXids are of NVSwitches; --gpu does not apply")
@@ -73,7 +73,7 @@ def explain(number: int, gpu: str | None) -> tuple[Explanation, ...]:
 
 def explain_all(gpu: str | None) -> tuple[Explanation, ...]:
     """Every number: of one GPU its Xids; else all Xids, then all SXids. Raises BadInput for an unknown GPU."""
-    architecture = None if gpu is None else architecture_of(gpu)[1]
+    architecture = None if gpu is None else retail_architecture_of(gpu)[1]
     numbers = sorted(from_ampere().keys() | before_ampere().keys())
     xids = [explanation for number in numbers for explanation in _of_xid(number, architecture)]
     return (*xids, *map(_of_sxid, sxids().values() if gpu is None else ()))

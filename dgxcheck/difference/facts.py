@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Area, Change, Difference, Side, Trend, arrow, judged, same_boot
@@ -53,10 +53,22 @@ def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
         if not (has_moved and "b" in keys):  # what two GPUs are to one another follows from their places
             name, bdf = device_name(new.topology, keys), _bdf(new.topology, now, keys)
             yield from _of_record(was, now, name, bdf, continues, has_moved)
-            if isinstance(was, NetInterface) and isinstance(now, NetInterface) and was.name != now.name:
-                yield Difference(kind="neutral", area="network", change="changed", device=name, bdf=bdf, what="name",
-                                 old=was.name, new=now.name, message=f"was {was.name}")  # fmt: skip
+            if isinstance(was, NetInterface) and isinstance(now, NetInterface):
+                yield from _of_interface(was, now, bdf, {each.mac for each in rows(new.snapshot.network)})
     yield from _parts(_records(old.snapshot, renamed), _records(new.snapshot, {}))
+
+
+def _of_interface(
+    was: NetInterface, now: NetInterface, bdf: str | None, macs: Container[object]
+) -> Iterator[Difference]:
+    """Its name, and its address, another where the card was replaced; interfaces of a bond lend each other theirs."""
+    changed = {"name": (was.name, now.name, f"was {was.name}")} if was.name != now.name else {}
+    of_card = isinstance(now.bdf, str) and now.type != _INFINIBAND and was.mac not in macs
+    if of_card and isinstance(was.mac, str) and isinstance(now.mac, str):
+        changed["mac-address"] = was.mac, now.mac, f"MAC address: {was.mac} -> {now.mac}"
+    for what, (old, new, message) in changed.items():
+        yield Difference(kind="neutral", area="network", change="changed", device=now.name, bdf=bdf, what=what, old=old,
+                         new=new, message=message)  # fmt: skip
 
 
 def pairs(

@@ -77,6 +77,11 @@ CAGE_PORTS = {"NDR": 2}
 ports, numbered one after the other (https://docs.nvidia.com/networking/display/QM97X0PUB/Interfaces)."""
 
 
+SDR = 10
+"""Gbit/s of four lanes at the rate at which each link of InfiniBand begins; only the first HCAs (mthca) have no other.
+"""
+
+
 class IbRate(Record):
     """``100 Gb/sec (4X EDR)``; a port that is down often says 10 (4X SDR), which means nothing."""
 

@@ -123,6 +123,16 @@ BOARDS: Mapping[str, str] = {
 }  # fmt: skip
 
 
+_RETAIL = LazyPattern(r"\b(?:gtx|rtx) ?(?P<series>10[1-8]|16[356]|20[678]|[345]0[5-9])0\b|\brtx a\d{4}\b")
+_SERIES = {"10": "pascal", "16": "turing", "20": "turing", "30": "ampere", "40": "ada", "50": "blackwell"}
+
+
+def retail_architecture_of(name: str) -> tuple[str, int]:
+    """The same of a GeForce (``RTX 4090``) or workstation card (``RTX A6000``), too."""
+    match = _RETAIL.search(name.lower())
+    return architecture_of(_SERIES[(match["series"] or "30")[:2]] if match else name)
+
+
 def architecture_of(name: str) -> tuple[str, int]:
     """Name and ``nvmlDeviceArchitecture_t`` of a board or architecture: ``v100``, ``hopper``.
 

@@ -188,6 +188,7 @@ def test_a_port_that_is_not_there_fails_where_it_is_expected() -> None:
         (port(1, state=DOWN, rate="10 Gb/sec (4X SDR)"), "skip dependency-failed", "skip dependency-failed"),
         (port(1, rate="fast"), "unknown", "unknown"),
         (every(link_layer="Ethernet", rate="25 Gb/sec (4X SDR)"), "pass", "pass"),
+        (every(rate="10 Gb/sec (4X SDR)"), "warn", "warn"),
         (every(link_layer="Ethernet", rate="25 Gb/sec (1X EDR)"), "pass", "pass"),
         (every(link_layer="Ethernet", rate="10 Gb/sec (1X QDR)"), "pass", "pass"),
     ],

@@ -16,6 +16,8 @@ from seam import is_one_clear_line, run
         (("79", "--gpu", "v100"), ("Possible causes", "GPUs before Ampere")),
         (("32", "--gpu", "Tesla V100-SXM2-16GB"), ("PCIe link",)),
         (("32", "--gpu", "h100"), ("application", "RESTART_APP")),
+        (("64", "--gpu", "GeForce RTX 4090"), ("row remapping failed",)),
+        (("64", "--gpu", "GeForce GTX 1080 Ti"), ("page retirement failed",)),
         (("63",), ("page retirement recorded", "row remapping recorded")),
         (("20034",), ("SXid 20034: LTSSM fault up", "fatal by NVIDIA's guide", "reset all GPUs")),
         (("NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', GPU has fallen off the bus.",), ("Xid 79: GPU",)),

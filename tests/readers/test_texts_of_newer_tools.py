@@ -542,6 +542,7 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ethtool of a slower switch": (INTERFACE.format("25000baseCR/Full", "25000Mb/s"), ()),
     "ethtool, no faster mode in common": (INTERFACE.format("10000baseCR/Full 40000baseCR4/Full", "10000Mb/s"), ()),
     "ethtool without the other end": (INTERFACE.format("Not reported", "25000Mb/s"), ()),
+    "ethtool at a thousandth": (INTERFACE.format("Not reported", "100Mb/s"), ("warn port-slow inspect",)),
     "ethtool without a link": (INTERFACE.format("Not reported", "Unknown!"), ()),
     "grep of rows": (ROWS.format("Yes"), ("fail remap-failed drain",)),
     "grep of pending rows": (ROWS.format("No"), ("fail remap-pending drain",)),

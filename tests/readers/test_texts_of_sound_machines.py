@@ -133,6 +133,8 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ibstat, a rate of thousands of digits": (IBSTAT.format("9" * 5000), ()),
     "ibstat, two ports of storage": (IBSTAT.format(200) + IBSTAT.format(200).replace("mlx5_", "mlx5_1"), ()),
     "ibstat, ports at one rate": (IBSTAT.format(400), ()),
+    "ibstat, ports at one rate, SDR": (IBSTAT.replace("400", "10").format(10), 3 * ("warn port-slow inspect",)),
+    "ibstat, ports at one rate, EDR": (IBSTAT.replace("400", "100").format(100), ()),
     "mst status -v, no RDMA device": (MST.format("ConnectX7"), ("warn hca-unlisted inspect",)),
     "mst status -v, none of a DPU": (MST.format("BlueField3"), ()),
     "mlxfwmanager, two releases": (ADAPTERS.format("28.41.1000"), ("warn hca-firmware drain",)),

@@ -27,7 +27,7 @@ from dgxcheck.checks.network.ports import (
 )
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MELLANOX
-from dgxcheck.facts.infiniband import IbDevice, IbPort, IbRate
+from dgxcheck.facts.infiniband import SDR, IbDevice, IbPort, IbRate
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 
 _LINK_TYPES = {"InfiniBand": 1, "Ethernet": 2}
@@ -107,7 +107,7 @@ SPLIT = ("HDR", "NDR", "XDR")
 def _port_rate(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> Judgement:
     """Warns if an ACTIVE port runs below the profile's rate (first port of an InfiniBand card), otherwise below the
     ports in the same place of cards of its kind; on InfiniBand also if it runs on fewer than 4 lanes (from HDR on 2, a
-    split cable).
+    split cable), or stays at SDR, at which each link begins.
 
     Source: rate of /sys/class/infiniband/*/ports/*, the profile's network.rate
     """
@@ -119,6 +119,8 @@ def _port_rate(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDe
     ethernet = port.link_layer == "Ethernet"  # 10 and 25 Gbit/s need one lane only
     narrow = not ethernet and rate.lanes < LANES and not (rate.lanes == LANES // 2 and rate.speed in SPLIT)
     bad = rate.gbit_per_s < expected or narrow
+    if not ethernet and not bad and rate.gbit_per_s <= SDR and not device.name.startswith("mthca"):
+        bad, expected, reference = True, 2 * SDR, " (the first step above SDR)"
     if narrow and rate.gbit_per_s >= expected:
         expected, reference = rate.gbit_per_s * LANES / rate.lanes, f" ({LANES} lanes)"
     lanes = f"{rate.speed}, {rate.lanes} of {LANES} lanes" if narrow else f"{rate.lanes}X {rate.speed}".rstrip()

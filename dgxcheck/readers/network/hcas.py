@@ -11,6 +11,7 @@ import re
 from collections import Counter
 
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.infiniband import SDR
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.lazy_pattern import LazyPattern
@@ -52,7 +53,8 @@ _MOST_GBIT = 6400
 
 
 def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Rates only of ports beside others of their kind: ``ibstat`` tells neither lanes nor generation."""
+    """Rates only of ports beside others of their kind, and of those at SDR: ``ibstat`` tells neither lanes nor
+    generation."""
     part = PortsPart("ibstat")
     device, port, own, kind = "", 0, "", ""
     speed: int | None = None
@@ -89,6 +91,8 @@ def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             if slow < usual and len(alike) - count == 1 < count:  # two may be on a network of storage
                 text = f"Rate {slow}, that of the others of {kind} is {usual}"
                 part.add(where, "rate", "warn", Fault.PORT_SLOW, text)
+            elif slow <= SDR and kind.startswith("MT4"):
+                part.add(where, "rate", "warn", Fault.PORT_SLOW, f"Rate {slow}, SDR at most: {kind} can do more")
     return part.imported()
 
 
@@ -272,6 +276,7 @@ def read_ibdev2netdev(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
+_FAR = 100
 _PARTNER = "Link partner advertised"
 _OF_INTERFACE = LazyPattern(
     r"Settings for (?P<name>[\w.-]{1,15}):|Speed: (?P<speed>\d{2,6})Mb/s"
@@ -282,7 +287,8 @@ _OF_INTERFACE = LazyPattern(
 
 
 def read_ethtool(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Links slower than the fastest mode that both ends advertise; what one end offers alone is no fault."""
+    """Links slower than the fastest mode that both ends advertise; what one end offers alone is a fault from a
+    hundredfold on: pairs of a copper cable that are broken leave 100 Mbit/s."""
     part = ToolPart("ethtool")
     name = whose = ""
     rates: dict[str, set[int]] = {}
@@ -292,11 +298,17 @@ def read_ethtool(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         part.lines.add(number)
         if row["name"]:
             name, whose, rates = row["name"], "", {}
-        elif row["modes"] or row["other"]:
+            continue
+        if not row["speed"]:
             whose = row["whose"] or row["other"] or whose
             modes = (row["modes"] or "").split()
             rates.setdefault(whose, set()).update(int(mode.partition("base")[0]) for mode in modes)
-        elif (both := max(rates.get("Advertised", set()) & rates.get(_PARTNER, set()), default=0)) > int(row["speed"]):
-            text = f"the link runs at {int(row['speed']) / 1000:g} Gbit/s, both ends advertise {both / 1000:g}"
+            continue
+        own, speed = rates.get("Advertised", set()), int(row["speed"])
+        both = max(own & rates.get(_PARTNER, set()), default=0)
+        most = both if both or max(own, default=0) < _FAR * speed else max(own)
+        if most > speed:
+            whom = "both ends advertise" if both else "the port advertises"
+            text = f"the link runs at {speed / 1000:g} Gbit/s, {whom} {most / 1000:g}"
             part.add(name, "speed", "warn", Fault.PORT_SLOW, text)
     return part.imported(sound="links")
