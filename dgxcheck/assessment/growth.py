@@ -7,9 +7,9 @@ from contextlib import nullcontext
 from dgxcheck.assessment.machine import topology_of
 from dgxcheck.assessment.progress import SILENT, Progress
 from dgxcheck.checks.engine.box import Box, Growth
-from dgxcheck.checks.engine.finding import Judgement, skip
+from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import duration
+from dgxcheck.checks.engine.growth import INTERRUPTED, duration
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvml.nvlink import NvLink
 from dgxcheck.facts.record import replace
@@ -52,7 +52,7 @@ def within(source: Source, facts: Snapshot, seconds: float, progress: Progress =
         with progress.waiting(seconds) if live else nullcontext():
             later = source.later(seconds)
     except KeyboardInterrupt:
-        return skip("no-history", "interrupted before the counters were read again")
+        return INTERRUPTED
     if isinstance(later, Missing):
         return unjudged(later)
     taken = later.at_s - source.at_s

@@ -10,6 +10,7 @@ from dgxcheck.checks.engine.blame import component_of, own_link
 from dgxcheck.checks.engine.box import HOST, Box, pci_subject, unlisted_gpu
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.growth import INTERRUPTED
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.ports import UP, listed_ports, name_of
 from dgxcheck.checks.nvlink.links import only_switches_join
@@ -231,13 +232,18 @@ CHECKS = (
 )  # fmt: skip
 
 
+_AGAIN = "run it again, and let it read the counters after the window"
+
+
 def _complete(box: Box) -> Judged:
     """Unknown if the bug report, archive or directory that is examined is cut off, damaged or contradicts itself, or if
-    its CPU time, or that of a text or saved kernel log, was spent: what was not read may hold the fault. No other
-    source has this check.
+    its CPU time, or that of a text or saved kernel log, was spent: what was not read may hold the fault. Of another
+    source unknown alone if the window between two readings was interrupted.
 
     Source: the end of nvidia-bug-report.log, the last member of a gzip, xz, bzip2 or tar file
     """
+    if box.growth is INTERRUPTED:
+        yield HOST, Judgement(Status.UNKNOWN, "interrupted before the counters were read again", remedy=_AGAIN)
     if box.cut:
         yield HOST, Judgement(Status.UNKNOWN, f"not all of it was read, and the rest is not judged: {box.cut}")
 

@@ -23,6 +23,7 @@ COMES_UP_S = 300.0
 """After boot, in which drivers, NetworkManager and the modules bring links down and up."""
 _AT_ONCE_S = 30.0
 COUNTER_RESET = skip("no-history", "the counter was reset since the first reading")
+INTERRUPTED = skip("no-history", "interrupted before the counters were read again")
 NO_EARLIER_READING = skip("no-history", "no earlier reading")
 
 

@@ -169,7 +169,7 @@ SIGNS: Mapping[Reader, tuple[str, ...]] = {
     nvlink.read_list: ("gpu ",),
     dmon.read_dmon: ("#",),
     read_drain: ("drain state",),
-    read_excluded: ("excluded", "blacklisted"),
+    read_excluded: ("excluded", "blacklisted", "bus location"),
     read_reset: (
         "in use by another", "successfully reset", "could not be reset", "currently being used", "gpu reset",
         "resetting gpu",
