@@ -95,10 +95,17 @@ def _model(gpu: Device, box: Snapshot) -> str:
     """``vendor:device`` of a GPU; in an imported text that of the shipped board with the name that NVML or CUDA has."""
     if id := board_id(gpu) or nvml_board_id(gpu, box):
         return id
-    listed = [row.name for row in box.listed_gpus if row.bdf == gpu.bdf]
-    printed = [row.more.get("name") for row in rows(box.measurement)
-               if row.kind == "device" and row.more.get("bdf") == gpu.bdf]  # fmt: skip
-    return next(filter(None, map(id_of_name, (*listed, *printed))), "")
+    return id_of_name(name_of(gpu, box))
+
+
+def name_of(gpu: Device, box: Snapshot) -> str:
+    """What NVML calls it, else what CUDA does in an imported text; empty where nothing names it."""
+    listed = next((row.name for row in box.listed_gpus if row.bdf == gpu.bdf), None)
+    if isinstance(listed, str):
+        return listed
+    printed = (row.more.get("name") for row in rows(box.measurement)
+               if row.kind == "device" and row.more.get("bdf") == gpu.bdf)  # fmt: skip
+    return next((name for name in printed if isinstance(name, str)), "")
 
 
 def _is_product(products: Iterable[str], box: Snapshot) -> bool:

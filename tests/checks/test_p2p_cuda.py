@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from itertools import permutations
+from itertools import combinations, permutations
 from pathlib import Path
 
 import pytest
@@ -47,6 +47,13 @@ def file(tmp_path: Path) -> Callable[[str], Path]:
     return written
 
 
+def named(text: str) -> str:
+    """Without what NVML says."""
+    return "".join(text.partition("[P2P")[1:])
+
+
+PAIRS = (*combinations(range(8), 2),)
+ALL = both_ways(*PAIRS)
 ALONE = both_ways(*((4, other) for other in range(4)))
 
 
@@ -59,6 +66,9 @@ ALONE = both_ways(*((4, other) for other in range(4)))
     pytest.param(report(4, both_ways((1, 2)), "NV4"), {"GPU1-GPU2": "fail"}, id="joined by NVLink"),
     pytest.param(report(4, both_ways((1, 2)), "PIX"), {"GPU1-GPU2": "fail"}, id="below one switch as others"),
     pytest.param(report(5, ALONE), {f"GPU{other}-GPU4": "warn" for other in range(4)}, id="one of five"),
+    pytest.param(named(report(5, ALONE)), {f"GPU{other}-GPU4": "warn" for other in range(4)}, id="one of five by CUDA"),
+    pytest.param(named(report(8, ALL, model="NVIDIA H200")), {f"GPU{a}-GPU{b}": "warn" for a, b in PAIRS}, id="none"),
+    pytest.param(named(report(8, ALL, model="NVIDIA H100 PCIe")), {}, id="none of cards"),
 ])  # fmt: skip
 def test_access_is_judged(text: str, due: dict[str, str], file: Callable[[str], Path]) -> None:
     found = [each for each in assess(file(text)).findings if each.id == "p2p.status" and each.subject.peer]

@@ -466,6 +466,9 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvidia-smi -q of a GPU to be reset": (TO_RESET, ("fail reset-required drain",)),
     "the same without the action": (TO_RESET.replace("GPU Recovery", "Other"),
                                     ("fail reset-required drain",)),
+    "nvidia-smi -q of a GPU to be drained": (
+        TO_RESET.replace("GPU Recovery Action ", "GPU Reset Status\n        Drain and Reset Recommended")
+        .partition("    ECC")[0].replace(": Reset", ": Yes"), ("fail drain-and-reset drain",)),
     "no handle": ("Unable to determine the device handle for GPU0: 0000:9A:00.0: GPU requires reset\n",
                   ("fail reset-required drain",)),
     "a container": ("nvidia-container-cli: detection error: nvml error: gpu requires reset\n",
@@ -621,6 +624,9 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "nvidia-smi, names that are cut, of no known size": (CAPPED.format(163, 24000), ()),
     "lscpu": (SOCKETS.format(1, ""), ("warn numa-tables drain",)),
     "lscpu, a node for each socket": (SOCKETS.format(2, ""), ()),
+    "lscpu, offline": (SOCKETS.replace("0-63\nV", "0-7,16-63\nOff-line CPU(s) list: 8-15\nV").format(2, ""),
+                       ("warn cpu-offline drain",)),
+    "lscpu, SMT off": (SOCKETS.replace("0-63\nV", "0-31\nOff-line CPU(s) list: 32-63\nV").format(2, ""), ()),
     "lscpu of a virtual machine": (SOCKETS.format(1, "Hypervisor vendor:    KVM\n"), ()),
     "zpool status": (POOL.format("DEGRADED", "FAULTED", "too many errors"), ("warn disk inspect",)),
     "zpool status of a pool that is gone": (POOL.format("SUSPENDED", "REMOVED", ""), ("fail array-failed inspect",)),

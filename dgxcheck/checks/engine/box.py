@@ -16,7 +16,7 @@ from dgxcheck.facts.kernel_log import NO_LOG, KernelLog
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvml.gpu import Nvml, vgpus
 from dgxcheck.facts.record import Record, remembered, replace
-from dgxcheck.profiles.library import board_id, id_of_name, nvml_board_id
+from dgxcheck.profiles.library import board_id, id_of_name, name_of, nvml_board_id
 from dgxcheck.profiles.model import Board, Number, SelectedProfile
 from dgxcheck.settings import Settings
 from dgxcheck.survey import Snapshot
@@ -127,9 +127,7 @@ class Box(Record):
         named = any(row.bdf == gpu.bdf and isinstance(row.name, str) for row in self.snapshot.listed_gpus)
         if not named and guest(self) is not None:
             return None
-        listed = self.gpu(gpu).listed
-        name = listed if isinstance(listed, Missing) else listed.name
-        return self.boards.get(self.board_id(gpu) or id_of_name(name))
+        return self.boards.get(self.board_id(gpu) or id_of_name(name_of(gpu, self.snapshot)))
 
     @property
     def reference_gpus(self) -> tuple[Device, ...]:

@@ -10,6 +10,7 @@ from dgxcheck.checks.engine.finding import FAULTY, Judgement, skip
 from dgxcheck.facts.ids import VGA
 from dgxcheck.facts.missing import Missing
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.profiles.library import name_of
 from dgxcheck.profiles.model import Number
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.reference import ALL
@@ -37,8 +38,7 @@ _SIZE = LazyPattern(r"[ -]\d+ ?GB\b", "GB")
 
 def model_family(box: Box, gpu: Device) -> str:
     """Model name without the memory size, so that a 32 GB board is compared with 16 GB ones; empty if not known."""
-    name = next((row.name for row in box.snapshot.listed_gpus if row.bdf == gpu.bdf), None)
-    return _SIZE.sub("", name) if isinstance(name, str) else ""
+    return _SIZE.sub("", name_of(gpu, box.snapshot))
 
 
 NO_DATA_CENTER = LazyPattern(r"GeForce|TITAN|GTX|Quadro|Laptop|\bMX\d|\bT\d{3,4}\b|\bGB10\b|\bRTX\b(?!.*Server)")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import combinations
 
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
-from dgxcheck.checks.engine.expected import siblings
+from dgxcheck.checks.engine.expected import between_all, siblings
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
 from dgxcheck.checks.engine.host_limits import hypervisor
 from dgxcheck.checks.engine.precondition import AS_ROOT
@@ -115,6 +115,8 @@ def _of_pair(box: Box, access: Access, a: Device, b: Device) -> Judgement:
         return _refused(box, a, b, f"{message} ({label}), not between others like them", evidence, Status.FAIL)
     if (odd := next((gpu for gpu in (a, b) if _is_odd_one(box, access, gpu)), None)) is not None:
         return _refused(box, a, b, f"{message}: {odd.name} reaches no other GPU, and all others do", evidence)
+    if label == "?" and between_all(box, [gpu.name for gpu in box.topology.gpus]):
+        return _refused(box, a, b, f"{message}, which NVSwitches join on boards of their model", evidence)
     return skip("not-supported", message, *evidence)
 
 

@@ -95,7 +95,8 @@ def _status(box: Box) -> Judged:
     alike, this is reported once, at the bridge. Of a text that does not show PCI, warns of pairs that its matrix joins
     by NVLink or one PCIe switch, or that NVSwitches join on boards of their model. Imported text without that status is
     judged by CUDA's peer access: fails for pairs joined by NVLink, or by PCIe switches if similar pairs have access;
-    warns of a GPU without access to at least four others of its model that all have access to each other.
+    warns of a GPU without access to at least four others of its model that all have access to each other, and of
+    modules that NVSwitches join.
 
     Source: nvmlDeviceGetP2PStatus in both directions; in imported text cudaDeviceCanAccessPeer
     """

@@ -52,6 +52,10 @@ def read_lscpu(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     count, sockets = (integer(values.get(name, ""), 1024) for name in ("NUMA node(s)", "Socket(s)"))
     if nodes and count == len(set(nodes)):
         part.found[f"names {NODES}"] = [*dict.fromkeys(nodes)]
+    online, offline = (ranges(values.get(f"O{word}-line CPU(s) list", "")) for word in ("n", "ff"))
+    if offline and online and offline[0][0] < online[-1][-1]:  # those above may be threads, with SMT off
+        text = f"CPUs {values['Off-line CPU(s) list']} are offline"
+        part.add(HOST, "cpus", "warn", Fault.CPU_OFFLINE, text)
     host = values.get("Vendor ID") in ("GenuineIntel", "AuthenticAMD") and "Hypervisor vendor" not in values
     if host and count and sockets and count < sockets:
         text = f"{count} NUMA node{'s' * (count > 1)} for {sockets} sockets"

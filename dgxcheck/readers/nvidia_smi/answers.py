@@ -40,8 +40,8 @@ from dgxcheck.readers.values import integer
 Fields = dict[str, str]
 """Values by path, in lower case: the labels of the text, or the tags of the XML with blanks for underscores, joined by
 ``/``."""
-_RESET = 1
-"""``NVML_GPU_RECOVERY_ACTION_GPU_RESET``"""
+_ACTIONS = {"reset required": 1, "drain and reset recommended": 4}
+"""``nvmlDeviceGpuRecoveryAction_t``; drivers before R565 know no other, and say it so."""
 MIB = 1 << 20
 MOST_FIELDS = 4096
 """Of one GPU; lists of supported clocks and processes have the most."""
@@ -158,8 +158,9 @@ def answers(fields: Fields) -> Iterator[tuple[str, Json]]:
     for question, group, parts in LISTS:
         yield from _list_answer(fields, question, group, parts)
     yield from _memory_answer(fields)
-    if _field(fields, "gpu reset status/reset required") == "Yes" and _field(fields, "gpu recovery action") is None:
-        yield f"FieldValues {RECOVERY_ACTION}", _RESET  # drivers before R565 know no other action
+    of_reset = {action for name, action in _ACTIONS.items() if _field(fields, f"gpu reset status/{name}") == "Yes"}
+    if of_reset and _field(fields, "gpu recovery action") is None:
+        yield f"FieldValues {RECOVERY_ACTION}", min(of_reset)
     yield from _bar1_answer(fields)
     yield from _limits_answer(fields)
     yield from _clock_event_reasons(fields)

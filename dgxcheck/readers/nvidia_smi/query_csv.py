@@ -47,6 +47,7 @@ _SAME = {
     "power.max_limit": "power readings/max power limit", "mig.mode.current": "mig mode/current",
     "mig.mode.pending": "mig mode/pending", "gpu_recovery_action": "gpu recovery action",
     "gpu_reset_status.reset_required": "gpu reset status/reset required",
+    "gpu_reset_status.drain_and_reset_recommended": "gpu reset status/drain and reset recommended",
     "ecc.errors.uncorrected.aggregate.sram.thresholdexceeded": "ecc errors/aggregate/sram threshold exceeded",
     "clocks_throttle_reasons.active": "clocks event reasons mask",
     "clocks_event_reasons.active": "clocks event reasons mask",
