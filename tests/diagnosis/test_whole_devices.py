@@ -563,3 +563,15 @@ def test_who_has_a_lost_gpu_open_does_not_hold_the_driver(tmp_path: Path) -> Non
     assert [cause["id"] for cause in causes(tmp_path, "dgx-h200", {}, (held,))] == ["driver/NVIDIA driver"]
     fallen = (f"NVRM: GPU {HOT}: GPU has fallen off the bus.", held)
     assert [cause["id"] for cause in causes(tmp_path, "dgx-h200", {}, fallen)] == [f"gpu/{HOT}"]
+
+
+@pytest.mark.parametrize(("excluded", "faults"), [
+    ("GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77", ["gpu-excluded"]), ("", ["gpu-lost"]),
+])  # fmt: skip
+def test_a_gpu_that_the_driver_leaves_out_is_not_lost(excluded: str, faults: list[str], tmp_path: Path) -> None:
+    """NVreg_ExcludedGpus: NVML does not list it."""
+    found = causes(tmp_path, "l40s-x8", {
+        "nvml nvmlDeviceGetCount": 7, "text /proc/driver/nvidia/params": f'EnableMSI: 1\nExcludedGpus: "{excluded}"\n',
+        "nvml nvmlDeviceGetHandleByIndex 7": {"missing": "unsupported", "detail": "NVML 2: Invalid Argument"},
+    })  # fmt: skip
+    assert [(each["component"]["bdf"], each["faults"]) for each in found] == [("0000:bb:00.0", faults)]

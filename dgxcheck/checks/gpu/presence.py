@@ -48,7 +48,7 @@ def _lost(box: Box) -> Judged:
     if it is bound to the NVIDIA driver, its device node can be opened and NVML does not list it, or if its config space
     reads all ones while NVML is not available or cannot open it, or if NVML says why it does not (power cables, an
     interrupt) or opens others and has an unknown error for it. Unknown if NVML counts it but cannot open it otherwise.
-    A GPU that a container or another driver hides is not judged.
+    Warns of one that NVreg_ExcludedGpus leaves out. A GPU that a container or another driver hides is not judged.
 
     Source: NVML_ERROR_GPU_IS_LOST; /sys/bus/pci/devices against nvmlDeviceGetCount; config of sysfs
     """
@@ -194,6 +194,10 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
         return Judgement(Status.UNKNOWN, message)
     if driver != "nvidia":
         return skip("not-visible", f"bound to {driver or 'no driver'}, not to nvidia")
+    if (excluded := _excluded(box)) and len(_unlisted_gpus(box)) <= len(excluded):
+        evidence = (Evidence("/proc/driver/nvidia/params", f"ExcludedGpus: {','.join(excluded)}"),)
+        message = "the driver leaves it out, as its parameter ExcludedGpus says"
+        return judged(Fault.GPU_EXCLUDED, message, evidence=evidence, warns=True)
     if lost:
         return Judgement(Status.UNKNOWN, "NVML has lost a GPU: it may be this one, or this one may be hidden")
     untried = nodes if isinstance(nodes, Missing) else _unrecorded_node(box)
@@ -205,6 +209,15 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
     message = "NVML does not list it; bound to nvidia, and its device node can be opened"
     evidence = (Evidence("nvmlDeviceGetCount", len(box.nvml.gpus)),)
     return judged(Fault.GPU_LOST, message, evidence=evidence, fails=True)
+
+
+def _excluded(box: Box) -> list[str]:
+    """UUIDs of the GPUs that the driver was loaded to leave out, and that NVML does not list."""
+    modules = box.snapshot.modules
+    params = modules if isinstance(modules, Missing) else modules.driver_params
+    named = "" if isinstance(params, Missing) else params.get("ExcludedGpus", "").strip('"')
+    listed = {gpu.uuid for gpu in box.topology.gpus}
+    return [uuid for uuid in map(str.strip, named.split(",")) if uuid and uuid not in listed]
 
 
 def _gpu_lost(message: str, gaps: Sequence[Missing]) -> Judgement:
