@@ -383,6 +383,14 @@ MODULES = """\
 \tKernel driver in use: nvidia
 \tKernel modules: nvidiafb, nouveau, nvidia_drm, nvidia
 """
+REGION = """\
+1b:00.0 3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)
+\tControl: I/O- Mem+ BusMaster+ SpecCycle- MemWINV- VGASnoop- ParErr+ Stepping- SERR+ FastB2B- DisINTx+
+\tRegion 0: Memory at 21042000000 (64-bit, prefetchable) [size=16M]
+\tRegion 2: Memory at 20000000000 (64-bit, prefetchable) [size={}]
+\tRegion 4: Memory at 21040000000 (64-bit, prefetchable) [size=32M]
+\tKernel driver in use: nvidia
+"""
 NAMED = "index, pci.bus_id, name, mig.mode.current\n" + "".join(
     f"{gpu}, 00000000:{gpu + 16:02x}:00.0, NVIDIA H100 80GB HBM3, Disabled\n" for gpu in range(8)
 )
@@ -645,7 +653,9 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "grep of links": (LNKSTA.format(4, "downgraded"), ("warn link-unseen inspect",)),
     "grep of half a link": (LNKSTA.format(8, "downgraded"), ()),
     "grep of links, good": (LNKSTA.format(16, "ok"), ()),
-    "lspci -k": (MODULES, ("warn driver-unbound inspect",)),
+    "lspci -k": (MODULES, ("fail driver-unbound inspect",)),
+    "lspci -v, small BAR1": (REGION.format("256M"), ("fail bar1-small drain",)),
+    "lspci -v, whole BAR1": (REGION.format("128G"), ()),
     "dcgmi health, an NVSwitch": (SWITCH, ("fail nvswitch-fatal drain",)),
     "dcgmi health -j, an NVSwitch": (TREE, ("fail nvswitch-fatal drain",)),
     "dcgmi health, a ConnectX": (CONNECTX, ("fail aer-uncorrectable inspect",)),

@@ -32,6 +32,14 @@ _UNNAMED = LazyPattern(r"Device ([0-9a-f]{4})\b", flags=re.ASCII)
 _NVIDIA, _PCI_BRIDGE = 0x10DE, 0x0604
 _NO_GPUS = {"NVSwitch": 0x0680, "Audio": 0x0403, "USB": 0x0C03, "UCSI": 0x0C80}
 _VENDORS = {"NVIDIA Corporation ": 0x10DE, "Mellanox Technologies ": 0x15B3, "PLX Technology, Inc. ": 0x10B5}
+_MODEL = LazyPattern(r"NVIDIA Corporation \w{4,8} ?\[([\w ]{2,24})\]")
+_MODELS = {
+    "Tesla P100 SXM2 16GB": 0x15F9, "Tesla V100 SXM2 16GB": 0x1DB1, "Tesla V100 SXM2 32GB": 0x1DB5,
+    "Tesla V100 SXM3 32GB": 0x1DB8, "A100 SXM4 40GB": 0x20B0, "A100 SXM4 80GB": 0x20B2, "H100 SXM5 80GB": 0x2330,
+    "H200 SXM 141GB": 0x2335, "B200": 0x2901, "H100 PCIe": 0x2331, "L40S": 0x26B9, "L40": 0x26B5, "L4": 0x27B8,
+    "Tesla T4": 0x1EB8, "A40": 0x2235,
+}  # fmt: skip
+"""Device ids of data-center GPUs by their names in pci.ids."""
 _BARE = LazyPattern(r"(?P<code>[0-9a-f]{4}): (?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})(?: |$)", flags=re.ASCII)
 _IDS = LazyPattern(r"\[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\]", flags=re.ASCII)
 _INTERFACE = LazyPattern(r"\(prog-if (?P<code>[0-9a-f]{2})", flags=re.ASCII)
@@ -169,7 +177,8 @@ def _ids_of(name: str) -> tuple[int | None, int | None]:
         return int(ids[0]["vendor"], 16), int(ids[0]["device"], 16)
     vendor = next((words for words in _VENDORS if name.startswith(words)), "")
     unnamed = _UNNAMED.match(name, len(vendor)) if vendor else None
-    return _VENDORS.get(vendor), int(unnamed[1], 16) if unnamed else None
+    model = _MODEL.match(name)
+    return _VENDORS.get(vendor), int(unnamed[1], 16) if unnamed else _MODELS.get(model[1]) if model else None
 
 
 _BUS = LazyPattern(r"\[(?:(?P<domain>[0-9a-f]{4,8}):)?(?P<bus>[0-9a-f]{2})(?:-[0-9a-f]{2})?\]", flags=re.ASCII)
