@@ -8,7 +8,7 @@ rest, part and serial numbers, is not read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _HEXADECIMAL = frozenset("0123456789abcdef")
 MEMORY_DEVICE = 17
@@ -67,6 +67,21 @@ def publishable(table: bytes, renamed: Callable[[str], str]) -> bytes:
                 names[number - 1] = renamed(name).encode("latin-1")
         kept += device + b"\0".join(names) + b"\0\0"
     return kept
+
+
+def memory_table(devices: Iterable[tuple[int, Mapping[int, str]]]) -> bytes:
+    """Memory devices of so many MiB, as of version 2.7, with these strings alone."""
+    table = b""
+    for mib, texts in devices:
+        device = bytearray(_EXTENDED_SIZE + 6)
+        device[:2] = MEMORY_DEVICE, len(device)
+        device[_SIZE : _SIZE + 2] = min(mib, _IS_EXTENDED).to_bytes(2, "little")
+        device[_EXTENDED_SIZE : _EXTENDED_SIZE + 4] = mib.to_bytes(4, "little")
+        there = {at: text.encode("latin-1", "replace") for at, text in texts.items() if text}
+        for number, at in enumerate(there, 1):
+            device[at] = number
+        table += bytes(device) + b"\0".join(there.values()) + b"\0\0"
+    return table
 
 
 PURPOSE, UUID = "SMDL=", "V3"

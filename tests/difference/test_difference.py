@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sample import BY_NAME, FAULTS, SAMPLE
 from test_probe_dimms import module
 
+from dgxcheck.assessment.compare import compare as compare_sources
 from dgxcheck.assessment.compare import side_of
 from dgxcheck.cli import main
 from dgxcheck.difference.compare import compare
@@ -350,3 +351,16 @@ def test_each_fact_is_compared_by_its_row(
         (each,) = (each for each in found if each.what == told[1])
         assert each.kind == told[0]
         assert each.message.endswith(told[2])
+
+
+def test_memory_of_two_texts_is_compared(tmp_path: Path) -> None:
+    """Where no slot is left out: a text may be cut."""
+    slot = "Handle 0x004{0}, DMI type 17, 92 bytes\nMemory Device\n\tSize: {1}\n\tLocator: DIMM_{0}\n\tType: DDR4\n\n"
+    texts = []
+    sizes = ("old", 2, "64 GB"), ("new", 2, "32 GB"), ("gone", 2, "No Module Installed"), ("cut", 3, "")
+    for name, array, size in sizes:
+        text = f"Handle 0x003E, DMI type 16, 23 bytes\nPhysical Memory Array\n\tNumber Of Devices: {array}\n\n"
+        (tmp_path / name).write_text(text + slot.format(1, "64 GB") + slot.format(2, size or "64 GB"))
+        texts.append(str(tmp_path / name))
+    found = [[each.message for each in compare_sources(texts[0], other).differences] for other in texts]
+    assert found == [[], ["memory: 64 -> 32 GiB"], ["DIMM missing: 64 GiB"], []]

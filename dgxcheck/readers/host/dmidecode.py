@@ -12,11 +12,13 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from dgxcheck.facts import firmware
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.sysfs import DMI
+from dgxcheck.facts.sysfs import DMI, SMBIOS
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
-from dgxcheck.readers.values import bounded
+from dgxcheck.readers.values import bounded, integer
+from dgxcheck.source.recording.keys import to_rows
 
 Members = Mapping[str, str]
 _SIZE = LazyPattern(r"(\d{1,7}) (MB|GB|MiB|GiB)")
@@ -94,8 +96,12 @@ _FILES = {
     ("Base Board Information", "Manufacturer"): "board_vendor",
     ("Base Board Information", "Product Name"): "board_name",
 }
-_MEMORY = "Memory Device"
-_TABLES = frozenset((*(table for table, _ in _FILES), _MEMORY, "Physical Memory Array"))
+_MEMORY, _ARRAY = "Memory Device", "Physical Memory Array"
+_TABLES = frozenset((*(table for table, _ in _FILES), _MEMORY, _ARRAY))
+_STRINGS = {
+    "Locator": firmware.LOCATOR, "Bank Locator": firmware.BANK, "Manufacturer": firmware.MAKER,
+    "Serial Number": firmware.SERIAL, "Part Number": firmware.PART_NUMBER,
+}  # fmt: skip
 MOST_SLOTS = 512
 _HANDLE = LazyPattern(r"Handle 0x[0-9A-Fa-f]{1,4}, DMI type \d{1,3}, \d{1,3} bytes\.?")
 _MEMBER = LazyPattern(r"\s{1,16}([A-Z][\w /-]{1,40}): ?(.{0,200})")
@@ -108,12 +114,14 @@ _CHATTER = LazyPattern(
 
 
 def read_dmidecode(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Of several tables of one kind (blades, boards) the first counts, as with the kernel."""
+    """Of several tables of one kind (blades, boards) the first counts, as with the kernel; the memory modules where no
+    slot is left out."""
     part = ToolPart(TOOL)
     table = ""
     titled = inside = False
     done: set[str] = set()
     slots: list[dict[str, str]] = []
+    in_arrays = 0
     for number, raw in enumerate(_dedented(bounded(lines))):
         line = raw.rstrip()
         if not line:
@@ -137,6 +145,8 @@ def read_dmidecode(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             member = _MEMBER.fullmatch(line)
             if member is not None and table == _MEMORY:
                 slots[-1].setdefault(member[1], member[2].strip())
+            elif member is not None and table == _ARRAY and member[1] == "Number Of Devices":
+                in_arrays += integer(member[2].strip(), MOST_SLOTS) or 0
             elif member is not None and table not in done and (table, member[1]) in _FILES:
                 part.found.setdefault(f"text {DMI}/{_FILES[table, member[1]]}", f"{member[2].rstrip()}\n")
         elif _CHATTER.fullmatch(line):
@@ -145,6 +155,9 @@ def read_dmidecode(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             table, inside, titled = "", False, False
     reports = Reports(TOOL)
     report(slots, reports)
+    if slots and len(slots) == in_arrays and all(_is_empty(slot) or _mib(slot) for slot in slots):
+        texts = [{at: slot.get(name, "") for name, at in _STRINGS.items()} for slot in slots]
+        part.found[f"data {SMBIOS}"] = to_rows(firmware.memory_table(zip(map(_mib, slots), texts, strict=True)))
     return part.imported(reports.facts()) if part.found or reports else ()
 
 
