@@ -120,7 +120,8 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
 
 
 def _once(events: Sequence[E]) -> tuple[E, ...]:
-    return tuple({(xid.seconds, xid.line): xid for xid in events}.values())
+    of_whom = ((each.part if isinstance(each, HostEvent) else each.bdf, each) for each in events)  # a line may not say
+    return tuple({(each.seconds, each.line, whose): each for whose, each in of_whom}.values())
 
 
 def _of_last_named(events: tuple[D, ...]) -> tuple[D, ...]:

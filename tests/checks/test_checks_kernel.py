@@ -173,6 +173,14 @@ def test_each_form_of_line_reaches_a_finding_at_its_device(form: str, tmp_path: 
     assert len(others) == (due != "pass")
 
 
+@pytest.mark.parametrize(("after", "due"), [(-1, {"kernel.off-bus", "kernel.gpu-start"}), (0, {"kernel.off-bus"})])
+def test_a_gpu_that_fell_off_the_bus_is_tried_again(after: int, due: set[str], tmp_path: Path) -> None:
+    """From the second of its fall on; words without a bus id before it are about some other."""
+    fell, tried = (100.0, f"{BOARD}GPU has fallen off the bus."), (100.0 + after, "NVRM: RmInitAdapter failed! (0x26:")
+    found = run_checks(box(logged(tmp_path, *((tried, fell) if after < 0 else (fell, tried)))), CHECKS)
+    assert {each.id for each in found if each.status.value in ("warn", "fail")} == due
+
+
 def test_words_without_a_bus_id_are_about_the_one_gpu_that_is_not_listed(tmp_path: Path) -> None:
     path = Path(logged(tmp_path, (100.0, "NVRM: RmInitAdapter failed! (0x27:0x38:1193)")))
     gone: Json = {"nvml nvmlDeviceGetHandleByIndex 2": {"missing": "lost", "detail": "NVML 15: GPU is lost"}}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from judging import judged
-from sample import FAULTS
+from sample import FAULTS, swept
 from seam import run
 from test_whole_devices import document
 
@@ -116,6 +117,21 @@ def test_no_order_of_the_lines_makes_another_cause(
     lines = [xid_74(PEERS[number], 3600.01 + offset * (number + 1) / 4) for number in order]
     found = causes(tmp_path_factory.mktemp("order"), "dgx-1-v100-xid-79", *sorted(lines, key=lambda line: line[:12]))
     assert found.keys() == {LOST}
+
+
+LOGGED = [name for name, path in FAULTS.items() if re.search(r'"kmsg \d+": "\d+\.\d*[1-9]', Path(path).read_text())]
+
+
+@pytest.mark.parametrize("fault", swept(LOGGED, 9, first=2))
+def test_a_log_in_whole_seconds_has_the_same_causes(fault: str, tmp_path: Path) -> None:
+    """As ``dmesg -T``, syslog and ``journalctl`` write it: lines of several GPUs are of one time."""
+    path = tmp_path / "whole.json"
+    path.write_text(re.sub(r'("kmsg \d+": "\d+)\.\d+;', r"\1.0;", Path(FAULTS[fault]).read_text()), encoding="utf-8")
+    found, due = (
+        {each["id"]: (each["severity"], each["faults"], sorted(each["explains"])) for each in judged(spec)[1]["causes"]}
+        for spec in (str(path), fault)
+    )
+    assert found == due
 
 
 def test_the_ladder_is_that_of_the_fault_alone() -> None:

@@ -342,6 +342,16 @@ def test_history_ends_with_the_load_of_the_driver() -> None:
     assert not log((10.0, XID), core).xids[0].past
 
 
+@pytest.mark.parametrize(("kind", "last"), [
+    ("off_bus", "NVRM: fallen off the bus and is not responding to commands."),
+    ("not_started", "NVRM: installed in this system is not supported by open"),
+])  # fmt: skip
+def test_lines_of_one_second_that_go_on_are_each_of_the_gpu_named_before(kind: str, last: str) -> None:
+    gpus = [f"0000:{bus}:00.0" for bus in ("06", "07", "0a")]
+    lines = [(20.0, text) for gpu in gpus for text in (f"NVRM: The NVIDIA GPU {gpu} (PCI ID: 10de:1db8)", last)]
+    assert [each.bdf for each in getattr(log(*lines), kind)] == gpus
+
+
 @pytest.mark.parametrize(
     "reset",
     ["nvidia 0000:06:00.0: enabling device (0140 -> 0142)",
