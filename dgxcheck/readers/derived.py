@@ -44,15 +44,13 @@ _MOST_NODES = 1024
 def completed(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The facts, what follows from them, and none that only served to put outputs together."""
     facts = {**_measured(facts), **facts}
+    opened = _without_handle(facts)
     derived = (
-        _without_handle(facts) | _nodes(facts) | _functions_of_hcas(facts) | _domains(facts) | _shown_functions(facts)
-        | files_of(facts) | _container(facts)
+        _nodes(facts) | _functions_of_hcas(facts) | _domains(facts) | _shown_functions(facts) | files_of(facts)
+        | _container(facts)
     )  # fmt: skip
-    own = {key: fact for key, fact in facts.items() if not key.startswith(_ONLY_HERE)}
-    if not any(key.startswith(NO_HANDLE) for key in facts):
-        return {**derived, **own}
-    listed = COUNT in derived  # a new list of GPUs
-    return {key: fact for key, fact in own.items() if not (listed and key.startswith(WITHOUT_NUMBER))} | derived
+    aside = (*_ONLY_HERE, WITHOUT_NUMBER) if COUNT in opened else _ONLY_HERE  # a new list of GPUs
+    return derived | {key: fact for key, fact in facts.items() if not key.startswith(aside)} | opened
 
 
 def _measured(facts: Mapping[str, Json]) -> dict[str, Json]:
@@ -178,4 +176,4 @@ def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
         gap: Json = {"missing": "lost" if why.startswith(_LOST) else "garbled",
                      "detail": f"nvidia-smi: no handle for GPU {bdf}: {why[:80]}"}  # fmt: skip
         numbers[of_bdf[bdf] if bdf in of_bdf else _slot(numbers, bdf)] = gap
-    return answers(numbers, without, attached if without else 0)
+    return answers(numbers, without, attached)

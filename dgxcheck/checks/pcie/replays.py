@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from heapq import nlargest
 from math import ceil
 
 from dgxcheck.checks.engine.blame import own_link
@@ -43,7 +42,7 @@ def _replay(box: Box) -> Judged:
     """
     growth = box.growth
     totals = {gpu.bdf: total for gpu in box.topology.gpus if (total := _total(box, gpu)) is not None}
-    most = nlargest(2, totals.values())
+    most = sorted(totals.values(), reverse=True)
     for gpu in box.gpus:
         judgement = growth if isinstance(growth, Judgement) else ruled(_replays, box, growth, gpu)
         if is_short(growth) and judgement.status in (Status.PASS, Status.SKIP):
@@ -54,13 +53,13 @@ def _replay(box: Box) -> Judged:
 def _odd_total(box: Box, gpu: Device, totals: Mapping[str | None, int], most: Sequence[int]) -> Judgement | None:
     """Without a second reading: a GPU that has replayed far more than any other; None where that cannot be said.
 
-    ``most``: the two highest of all totals.
+    ``most``: all totals, the highest first.
     """
     own = totals.get(gpu.bdf)
     limit = int(box.settings.limit("pcie.replay-fail"))
     if own is None or len(most) < 2 or own <= limit or own != most[0] or own < ODD * most[1]:
         return None
-    if uptime(box) is not None and flood(box, own, most[1:], limit, DAY_S) is None:
+    if uptime(box) is not None and flood(box, own, None, limit, DAY_S) is None:
         return None
     rest = "the other GPU has" if len(totals) == 2 else f"other GPUs have{' at most' if most[1] else ''}"
     message = f"{counted(own, 'PCIe replay')} since driver load, {rest} {most[1] or 'none'}"

@@ -198,7 +198,6 @@ def _perfquery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             if (name := _file_of(member["name"])) and not member["value"].startswith("0x"):
                 of_port[name] = int(member["value"])
         else:
-            of_port = of_port if not line else None
             continue
         part.lines.add(number)
     for key, counters in found.items():
