@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.machinery import SourceFileLoader
@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 import pytest
 from checkout import ROOT
+from golden_text import FOLDER
 from sample import FAULTS, expected
 
 ROOMS = ("checks", "diagnosis", "readers")
@@ -36,7 +37,7 @@ else is taken for that."""
 LONGEST = 1200
 """Seconds of one that waits for ever."""
 MOST_FILES = 14
-MOST_FAULTS = 16
+MOST_FAULTS = 24
 WHOLE = {
     "readers": "tests/readers/test_whole_outputs.py",
     "checks": "tests/test_golden.py::test_every_finding_is_golden",
@@ -180,11 +181,17 @@ def alike(file: str, tests: Mapping[Path, str]) -> list[Path]:
     return sorted(shared, key=shared.__getitem__, reverse=True)
 
 
+def ids_in(paths: Iterable[Path]) -> set[str]:
+    """Of the checks that these modules define."""
+    return {id for path in paths for id in _ID.findall(path.read_text(encoding="utf-8"))}
+
+
 def tests_of(file: str, by_module: Mapping[str, set[Path]]) -> list[str]:
     """Test files, the nearest first: they name a check of the module, share its words, or import it over few others."""
     package = Path(file).parent.name
-    beside = [ROOT / file, *(path for path in by_module.get(module_of(ROOT / file), ()) if path.parent.name == package)]
-    ids = {id for path in beside for id in _ID.findall(path.read_text(encoding="utf-8"))}
+    users = by_module.get(module_of(ROOT / file), set())
+    beside = [ROOT / file, *(path for path in users if path.parent.name == package)]
+    ids = ids_in(beside) or ids_in(users)
     tests = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests").rglob("test_*.py"))
              if path.parent.name not in SLOW}  # fmt: skip
     ranked = [path for path in alike(file, tests) if Path(file).parts[1] in path.parts]
@@ -195,17 +202,21 @@ def tests_of(file: str, by_module: Mapping[str, set[Path]]) -> list[str]:
     while edge and len(near) < MOST_FILES:
         seen |= edge
         edge = {path for each in edge for path in by_module.get(module_of(each), ())} - seen
-        room = Path(file).parts[1]
-        near += sorted((path for path in edge if path in tests), key=lambda path: (room not in path.parts, path))
+        near += sorted(edge & {*ranked})
+    near += ranked
     found = [path.relative_to(ROOT).as_posix() for path in dict.fromkeys(near)][:MOST_FILES]
     return [*dict.fromkeys([*found, *faults_of(file, ids), *filter(None, [WHOLE.get(Path(file).parts[1])])])]
 
 
 def faults_of(file: str, ids: set[str]) -> list[str]:
-    """The tests of what is printed of shipped faults: those that a module's checks find; some of all for diagnosis."""
+    """The tests of what is printed of shipped faults that a module's checks find, of all for diagnosis: half of them
+    the nearest."""
     every = Path(file).parts[1] == "diagnosis"
     names = [name for name in FAULTS if every or ids & {finding["id"] for finding in expected(name)["findings"]}]
-    return [f"tests/test_golden.py::test_a_fault_is_golden[{name}]" for name in names[:: len(names) // MOST_FAULTS + 1]]
+    texts = {FOLDER / f"{name}.health.txt": name for name in names}
+    near = alike(file, {path: path.read_text(encoding="utf-8") for path in texts})[: MOST_FAULTS // 2]
+    some = [*map(texts.__getitem__, near), *names[:: 2 * len(names) // MOST_FAULTS + 1]]
+    return [f"tests/test_golden.py::test_a_fault_is_golden[{name}]" for name in dict.fromkeys(some)]
 
 
 class _First:
