@@ -158,3 +158,16 @@ def test_a_bridge_carries_less_than_another(tmp_path: Path) -> None:
     labels |= {("GPU2", "GPU3"): "NV2", ("GPU3", "GPU2"): "NV2"}
     _, document = of_text(matrix(labels, names), tmp_path)
     assert "fewer NVLinks than the 4 between others: GPU2-GPU3 2" in [each["message"] for each in document["findings"]]
+
+
+@pytest.mark.parametrize(("changed", "found"), [
+    ({}, "pass"),
+    ({("GPU0", "GPU4"): "NS", ("GPU4", "GPU0"): "NS"}, "warn"),
+    ({("GPU0", "GPU4"): "CNS"}, "warn"),  # one way
+    ({pair: "TNS" for pair in FULL if (pair[0] < "GPU4") != (pair[1] < "GPU4")}, "skip"),  # two sockets
+    ({("GPU0", "GPU4"): "U"}, "skip"),
+    ({pair: "GNS" for pair in FULL if "GPU7" in pair}, "skip"),  # a card of another kind
+])  # fmt: skip
+def test_a_matrix_of_access_alone(changed: dict[tuple[str, str], str], found: str, tmp_path: Path) -> None:
+    _, document = of_text(matrix(dict.fromkeys(FULL, "OK") | changed, EIGHT), tmp_path)
+    assert [each["status"] for each in document["findings"] if each["id"] == "p2p.status"] == [found]

@@ -23,6 +23,7 @@ from dgxcheck.checks.engine.finding import (
     skip,
 )
 from dgxcheck.checks.engine.gaps import unjudged, unread
+from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.pcie.isolation import between, most_blocking_settings
 from dgxcheck.checks.peer_access import cuda
 from dgxcheck.checks.peer_access.cuda import DISABLE_BOTH, DRIVER_KEYS, Blocker, blocker
@@ -93,7 +94,8 @@ def _status(box: Box) -> Judged:
     pairs further apart, GPUs in MIG mode and, in a virtual machine, what its hypervisor hides (CNS, TNS without
     NVLink). IOMMU translation and ACS redirection between the two are named. If all pairs behind one PCIe bridge fail
     alike, this is reported once, at the bridge. Of a text that does not show PCI, warns of pairs that its matrix joins
-    by NVLink or one PCIe switch, or that NVSwitches join on boards of their model. Imported text without that status is
+    by NVLink or one PCIe switch, or that NVSwitches join on boards of their model, and of a matrix alone if three
+    quarters of its pairs have access. Imported text without that status is
     judged by CUDA's peer access: fails for pairs joined by NVLink, or by PCIe switches if similar pairs have access;
     warns of a GPU without access to at least four others of its model that all have access to each other, and of
     modules that NVSwitches join.
@@ -134,20 +136,28 @@ def _of_text(box: Box, gpus: Sequence[Device]) -> dict[frozenset[str], Link]:
 
 
 def _stated(box: Box) -> Judgement | None:
-    """Of two matrices without the GPUs' own facts: pairs with NVLinks in one to which the other refuses access."""
+    """Of matrices without the GPUs' own facts: pairs to which one refuses access, and that another joins by NVLinks, or
+    whose other direction or three quarters of all pairs have it."""
     stated = box.snapshot.stated
     if isinstance(stated, Missing) or box.topology.gpus:
         return None
-    refused = {
-        f"{a}-{b}": status for name in CAPABILITIES[:3] for (a, b), status in stated.p2p.get(name, {}).items()
-        if status in _MEANINGS and str(stated.labels.get((a, b))).startswith("NV")
-    }  # fmt: skip
+    refused: dict[str, str] = {}
+    for cells in (stated.p2p.get(name, {}) for name in ("", *CAPABILITIES[:3])):
+        having = {a for (a, _), status in cells.items() if status == "OK"}  # a card of another kind has none
+        among = [status for pair, status in cells.items() if having.issuperset(pair)]
+        offered = having if 4 * among.count("OK") >= 3 * len(among) else set()
+        refused |= {
+            f"{a}-{b}": status for (a, b), status in cells.items() if status in _MEANINGS and
+            ({a, b} <= offered or cells.get((b, a)) == "OK" or str(stated.labels.get((a, b))).startswith("NV"))
+        }  # fmt: skip
     if not refused:
-        return None
+        all_have = {status for cells in stated.p2p.values() for status in cells.values()} == {"OK"}
+        return Judgement(Status.PASS, "P2P OK for all pairs of the imported matrix") if all_have else None
     pair, status = next(iter(refused.items()))
-    message = f"P2P is {_word(status)} for {pair}, which NVLink joins, OK expected; {len(refused)} such cells"
+    message = f"P2P is {_word(status)} for {pair}, OK expected as for others or by its NVLinks"
     evidence = (Evidence("nvidia-smi topo -p2p", ", ".join([*refused][:6])),)
-    return judged(Fault.P2P_BLOCKED, message, status, "OK", evidence=evidence, warns=True, remedy=_BY_NVLINK)
+    message += f"; {counted(len(refused), 'such cell')}"
+    return judged(Fault.P2P_BLOCKED, message, status, "OK", evidence=evidence, warns=True)
 
 
 def _judged(box: Box, a: Device, b: Device, there: P2pStatus | None, back: P2pStatus | None,
