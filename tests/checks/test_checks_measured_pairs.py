@@ -159,6 +159,18 @@ def test_latency(on: float, off: float | None, access: bool | None, due: str) ->
     assert said(imported(facts), LATENCY) == ({"GPU0 GPU1": due} if due else {})
 
 
+@pytest.mark.parametrize(("gpus", "slow", "due"), [
+    (4, {"latency 0 1": 2.5}, {"GPU0 GPU1": "warn"}),
+    (4, {"latency 0 1": 2.3}, {}),
+    (3, {"latency 0 1": 2.5}, {}),
+    (4, {"latency 0 1": 2.5, "latency 1 2": 2.5, "latency 2 3": 2.5}, {}),  # no longer nearly all
+])  # fmt: skip
+def test_a_latency_of_twice_that_of_the_others(gpus: int, slow: dict[str, float], due: dict[str, str]) -> None:
+    facts = {f"latency {a} {b}": fact(1.2, "us") for a, b in permutations(range(gpus), 2)}
+    found = said(imported(facts | {key: fact(value, "us") for key, value in slow.items()}), LATENCY)
+    assert {key: status for key, status in found.items() if status != "skip not-recorded"} == due
+
+
 def test_latencies_of_two_methods_are_not_compared() -> None:
     facts = {"latency 0 1": fact(19, "us"), "access 0 1": fact(True, ""), "latency-off 0 1": fact(20, "us", method="x")}
     assert said(imported(facts), LATENCY) == {"GPU0 GPU1": "skip not-recorded"}

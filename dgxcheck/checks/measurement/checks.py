@@ -100,8 +100,9 @@ def _p2p_bandwidth(box: Box) -> Judged:
 
 def _p2p_latency(box: Box) -> Judged:
     """Warns where a small copy between two GPUs takes, with P2P on, more than {measure.p2p-latency} of the time that it
-    takes with P2P off. Only where the driver offers access, and where the same tool measured both in the same way. The
-    latency of a kernel's loads is shown and not judged.
+    takes with P2P off. Only where the driver offers access, and where the same tool measured both in the same way. Also
+    warns where it takes twice the median of all pairs, of which three quarters are within {measure.directions} of it.
+    The latency of a kernel's loads is shown and not judged.
 
     Source: cuMemcpyDtoDAsync of 16 bytes with peer access on, cuMemcpyPeerAsync with it off; p2pBandwidthLatencyTest on
     a DGX-1, on K80, RTX and GeForce boxes

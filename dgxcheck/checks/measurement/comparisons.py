@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dgxcheck.bandwidth.expected import to_host
 from dgxcheck.bandwidth.links import LineRate, narrowest, physical, with_lanes
@@ -18,7 +18,7 @@ from dgxcheck.checks.measurement.expectations import (
     quantity,
     slow,
 )
-from dgxcheck.checks.measurement.lookup import UNKNOWN, Figures, device, label, link_between
+from dgxcheck.checks.measurement.lookup import P2P, UNKNOWN, Figures, device, label, link_between
 from dgxcheck.checks.pcie.gpu_link import under_load
 from dgxcheck.facts.measurement import MANY_RANKS, Measurement
 from dgxcheck.facts.missing import Missing
@@ -126,19 +126,30 @@ def below_pairs(box: Box, figures: Figures, row: Measurement) -> Judgement | Non
     return below_class(box, row, alike, f"measure.{limit}", "of all pairs")
 
 
+def above_pairs(box: Box, figures: Figures, row: Measurement) -> Judgement | None:
+    """A latency of more than twice the median of all pairs, where nearly all are alike (sound ones within a fifth)."""
+    alike = [each for each in figures.of_kinds(row.kind) if each.a != each.b]
+    if row.number is None or not _all_alike(box, alike):
+        return None
+    limit = 2 * median(each.number for each in alike if each.number is not None)
+    message = f"{figure_text(box, row)}, median of all pairs {quantity(limit / 2, row.unit)}"
+    return slow(row, message, limit, status=Status.WARN) if row.number > limit else None
+
+
 _FASTEST_PCIE_GBS = 64.0
 """Each way, of gen5 x16: what is faster crosses NVLinks, and most of those that are alike NVSwitches."""
 _SEVERAL = 12
 """Both directions of the pairs of four GPUs."""
 
 
-def _all_alike(box: Box, rows: Iterable[Measurement]) -> bool:
+def _all_alike(box: Box, rows: Sequence[Measurement]) -> bool:
     """Are three quarters of the figures, over PCIe more, near their median? One GPU of eight is in a quarter of all."""
     numbers = [row.number for row in rows if row.number is not None]
     if len(numbers) < _SEVERAL:
         return False
     middle = median(numbers)
-    near = sum(abs(number - middle) <= middle * box.settings.limit("measure.symmetry") / 100 for number in numbers)
+    limit = middle * box.settings.limit("measure.symmetry" if rows[0].kind in P2P else "measure.directions") / 100
+    near = sum(abs(number - middle) <= limit for number in numbers)
     return 4 * near > 3 * len(numbers) - (middle > _FASTEST_PCIE_GBS)
 
 

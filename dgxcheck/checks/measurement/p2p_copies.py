@@ -7,6 +7,7 @@ from dgxcheck.checks.engine.check import ruled
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, judged, skip, unless
 from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.checks.measurement.comparisons import (
+    above_pairs,
     below_class,
     below_pairs,
     is_slower,
@@ -158,6 +159,8 @@ def judge_latency(box: Box, figures: Figures, row: Measurement) -> Judgement:
     if access is not None and access.value is False:
         return skip("not-supported", "the driver refuses peer access between the two", evidence(row))
     unless(without_figure(box, row))
+    if (far := above_pairs(box, figures, row)) is not None:
+        return far
     off = figures.get("latency-off", row.a, row.b)
     if access is None or access.value is not True:
         return skip("not-recorded", "not recorded whether P2P was offered and enabled", evidence(row))
