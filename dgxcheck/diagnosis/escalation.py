@@ -101,6 +101,7 @@ OF_SEVERAL_DEAD: Mapping[tuple[Kind, str], Steps] = {
     ("host", "power supply"): ("inspect", "power-cycle", "replace", "contact-vendor"),
     ("host", "cooling"): ("inspect", "reboot", "power-cycle", "contact-vendor"),
     ("gpu", "cooling"): ("inspect", "power-cycle", *RMA_STEPS),
+    ("host", "HCA driver"): ("load-module", "power-cycle"),
     ("host", "IOMMU setting"): ("change-setting", "reboot", "power-cycle"),
     ("host", GPU_BASEBOARD.part): ("inspect", "power-cycle", "contact-vendor"),
     ("host", COMPUTE_BOARDS.part): ("inspect", "reboot", "power-cycle", "contact-vendor"),

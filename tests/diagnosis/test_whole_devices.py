@@ -105,6 +105,8 @@ OOPS = ("BUG: unable to handle page fault for address: ffffb24d403e50", "RIP: 00
      " PCIe slot (27W)." for bus in ("0c", "12", "4b")), "host/host/power of PCIe slots", "inspect"),
     ("dgx-a100", ("Out of memory: Killed process 2211 (python3) total-vm:1kB",
      "INFO: task python3:4711 blocked for more than 120 seconds."), "host/host/free memory", "inspect"),
+    ("dgx-1-v100", tuple(f"mlx5_core 0000:{bus}:00.0: probe with driver mlx5_core failed with error -110"
+     for bus in ("05", "0c", "84", "8b")), "host/host/HCA driver", "load-module"),
     ("dgx-1-v100", ("megaraid_sas 0000:01:00.0: Found FW in FAULT state, will reset adapter scsi0.",
      *(f"blk_update_request: I/O error, dev {disk}, sector 123 op 0x0:(READ)" for disk in ("sda", "sdb"))),
      "host/host/RAID controller 0000:01:00.0", "inspect"),
@@ -136,6 +138,7 @@ def test_an_event_of_an_smmu_is_of_the_client_that_it_names(tmp_path: Path) -> N
     ((LATE, "AMD-Vi: Event logged [IO_PAGE_FAULT device=61:00.0 domain=0x0021 address=0xfe000000 flags=0x0000]"), 2),
     ((DISKS[0], OFF.format("07")), 2),  # one of two below the switch
     ((*DISKS, OFF.format("4e")), 2),
+    (tuple(f"mlx5_core 0000:{bus}:00.0: probe with driver mlx5_core failed with error -22" for bus in ("0c", "12")), 2),
     (("nvme nvme1: pci function 0000:23:00.0", "pcieport 0000:20:03.1: pciehp: Slot(7): Link Down",
       DISKS[0].replace("nvme2", "nvme1")), 2),  # another disk
     (tuple(f"mlx5_core 0000:{bus}:00.0: {line}" for bus in ("0c", "12") for line in DIED), 2),  # GPUs beside respond

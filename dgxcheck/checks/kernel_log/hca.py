@@ -18,6 +18,7 @@ from dgxcheck.checks.network.hcas import hcas, subject
 from dgxcheck.checks.network.ports import port_subject, ports
 from dgxcheck.components.carried import functions_beside, gpus_behind
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.infiniband import IbDevice, IbPort
@@ -207,7 +208,10 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 
 
 def _of_adapters(box: Box, at: Subject, judgement: Judgement) -> Component | None:
-    """The air that adapters share, and what supplies their slots."""
+    """The air that adapters share, what supplies their slots, and their driver, which starts none."""
+    cards = {card_of(event.bdf) for event in box.log.hcas if event.trouble == "not started" and not event.past}
+    if judgement.fault is Fault.HCA_NOT_STARTED and len(cards) > 1:
+        return host_part("HCA driver")
     return _SHARED.get(judgement.fault) if judgement.fault is not None else None
 
 
