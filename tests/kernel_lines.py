@@ -453,7 +453,8 @@ UNJUDGED: tuple[Lines, ...] = (
     (f"{_MLX5}mlx5_health_try_recover:335:(pid 9): health recovery succeeded",),
     (f"mce: {_HE}Machine check events logged",),
     ("nfs: server 10.1.2.3 not responding, still trying", "nfs: server 10.1.2.3 OK"),
-    ("nvme nvme0: pci function 0000:04:00.0",),
+    ("nvme nvme0: pci function 0000:04:00.0",
+     "AMD-Vi: Event logged [IO_PAGE_FAULT device=04:00.0 domain=0x0021 address=0xfe000000 flags=0x0000]"),
     ("nvme nvme6: Reconnecting in 10 seconds...", "nvme nvme6: Successfully reconnected (attempt 2/60)"),
     ("Lustre: 4711:0:(client.c:2340:ptlrpc_expire_one_request()) scratch-OST0003-osc-ffff9a1: Connection to"
      " scratch-OST0003 (at 10.0.0.1@o2ib) was lost; in progress operations using this service will wait",

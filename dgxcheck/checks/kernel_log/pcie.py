@@ -10,6 +10,7 @@ from dgxcheck.checks.engine.box import HOST, Box, pci_subject
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.host.disks import located
 from dgxcheck.checks.kernel_log.device_log import (
     events_of,
     grouped,
@@ -28,7 +29,6 @@ from dgxcheck.components.locate import links_at, lost_nvswitches
 from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.ids import NVME
 from dgxcheck.facts.kernel_log import OF_GPU, HostEvent, IommuFault, KernelLog, PcieError
 from dgxcheck.facts.missing import need, rows
 from dgxcheck.facts.record import replace
@@ -211,9 +211,9 @@ def _blame_slot(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
 
 
 def _refused(box: Box) -> Judged:
-    """Warns if an IOMMU refused memory accesses or interrupts of a GPU, HCA or NVMe disk: it translates the traffic
-    between them, a program uses memory that was unmapped, or a device interrupts as no driver told it to; and if one
-    did not answer the IOMMU, as one that hangs.
+    """Warns if an IOMMU refused memory accesses or interrupts of a GPU, HCA or NVMe disk with errors: it translates
+    the traffic between them, a program uses memory that was unmapped, or a device interrupts as no driver told it to;
+    and if one did not answer the IOMMU, as one that hangs.
 
     Source: Linux drivers/iommu: AMD-Vi IO_PAGE_FAULT and IOTLB_INV_TIMEOUT, DMAR DMA and INTR-REMAP faults and
     invalidation time-outs, events, ATC and CMD_SYNC time-outs of arm-smmu-v3; NVIDIA GPUDirect RDMA documentation,
@@ -227,7 +227,7 @@ def _refused(box: Box) -> Judged:
     unseen = not box.topology.functions
     found = grouped((event.bdf if at is None else at.bdf or "", event) for at, event in placed
                     if at is not None or not event.bdf or event.line.startswith(OF_GPU)
-                    or _is_disk(box, event)
+                    or _is_sick_disk(log, event.bdf)
                     or (unseen and not event.bdf.partition(":")[2].startswith(_INTEGRATED)))  # fmt: skip
     for bdf, own in found.items():
         message, fault, remedy = _meaning(own)
@@ -275,9 +275,10 @@ def _placed(box: Box, fault: IommuFault) -> tuple[Device | None, IommuFault]:
 _CLIENT = " client: "
 
 
-def _is_disk(box: Box, fault: IommuFault) -> bool:
-    function = box.topology.functions.get(fault.bdf)
-    return function is not None and function.class_code == NVME
+def _is_sick_disk(log: KernelLog, bdf: str) -> bool:
+    """Is it an NVMe disk with errors? Some are refused when they discard
+    (https://forum.level1techs.com/t/148354)."""
+    return bdf in {located(log, event.part) for event in events_of(log, "disk")} - {""}
 
 
 _INTEGRATED = "00:"
