@@ -68,9 +68,10 @@ def is_air_or_power(shared: Component | None) -> bool:
 
 
 def boards_of(box: Box, judged: Sequence[Finding]) -> int:
-    """How many boards these GPUs are on: the two of a K80 have one heat sink."""
+    """How many boards these are on: the two GPUs of a K80 have one heat sink, as functions of an adapter do."""
     devices = [box.topology.device(finding.subject.bdf or "") for finding in judged]
-    return len({board(box, device) for device in devices if device is not None})
+    return len({card_of(device.bdf) if device.kind == "nic" else board(box, device)
+                for device in devices if device is not None})  # fmt: skip
 
 
 def with_places(component: Component, explained: Sequence[Finding]) -> Component:

@@ -58,6 +58,8 @@ DIED = ("poll_health:835:(pid 0): device's health compromised - reached miss cou
      "hca/0000:29:00.0"),
     ("dgx-h100", {}, tuple(f"mlx5_core 0000:29:00.{function}: {line}" for function, line in
      ((0, DIED[0]), (1, DIED[0]), (0, DIED[1]))), "hca/0000:29:00.0"),
+    ("dgx-h100", {}, tuple(f"mlx5_core 0000:29:00.{function}: temp_warn:198:(pid 9): High temperature on sensors with"
+     " bit set 0 1" for function in (0, 1)), "hca/0000:29:00.0"),
 ])  # fmt: skip
 def test_the_functions_of_an_adapter_are_one(
     base: str, facts: dict[str, Json], log: tuple[str, ...], component: str, tmp_path: Path
