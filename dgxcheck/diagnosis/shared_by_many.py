@@ -96,14 +96,15 @@ def times_of(finding: Finding, kind: str) -> list[float]:
 
 
 def refused(findings: Sequence[Finding]) -> Mapping[str, tuple[list[Finding], Component]]:
-    """By key the findings of GPUs that could not start for a reason that lies elsewhere, several for the same, with
-    that: the firmware's room for BARs, the driver, the host's memory."""
+    """By key the findings of GPUs that could not start for a reason that lies elsewhere, those to which it is common
+    with that: the firmware's room for BARs, the driver, the host's memory."""
     reasons = {each.subject.bdf: each.shared if each.judgement.fault is Fault.BAR1_SMALL else each.blames[0]
                for each in findings if each.status is Status.FAIL and each.subject.bdf and each.blames
                and each.judgement.fault in (Fault.BAR1_SMALL, Fault.GPU_REFUSED, Fault.START_MEMORY)}  # fmt: skip
-    alike = {bdf: reason for bdf, reason in reasons.items() if reason is not None and reason.bdf is None
-             and [*reasons.values()].count(reason) > 1}  # fmt: skip
-    return {each.key: ([each], alike[each.subject.bdf]) for each in findings if each.subject.bdf in alike
+    elsewhere = {bdf: reason for bdf, reason in reasons.items() if reason is not None and reason.bdf is None}
+    shared = {reason for reason in elsewhere.values() if [*elsewhere.values()].count(reason) > 1}
+    return {each.key: ([each] if elsewhere[each.subject.bdf] in shared else [], elsewhere[each.subject.bdf])
+            for each in findings if each.subject.bdf in elsewhere
             and each.judgement.fault in GPU_DEAD | {Fault.BAR1_SMALL}}  # fmt: skip
 
 

@@ -109,6 +109,8 @@ OOPS = ("BUG: unable to handle page fault for address: ffffb24d403e50", "RIP: 00
      "INFO: task python3:4711 blocked for more than 120 seconds."), "host/host/free memory", "inspect"),
     ("dgx-1-v100", tuple(f"mlx5_core 0000:{bus}:00.0: probe with driver mlx5_core failed with error -110"
      for bus in ("05", "0c", "84", "8b")), "host/host/HCA driver", "load-module"),
+    ("dgx-station-v100", ('irq 19: nobody cared (try booting with the "irqpoll" option)',
+     "ata1.00: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6 frozen"), "host/host/interrupts/IRQ 19", "inspect"),
     ("dgx-1-v100", ("megaraid_sas 0000:01:00.0: Found FW in FAULT state, will reset adapter scsi0.",
      *(f"blk_update_request: I/O error, dev {disk}, sector 123 op 0x0:(READ)" for disk in ("sda", "sdb"))),
      "host/host/RAID controller 0000:01:00.0", "inspect"),
@@ -580,3 +582,12 @@ def test_a_gpu_that_the_driver_leaves_out_is_not_lost(excluded: str, faults: lis
         "nvml nvmlDeviceGetHandleByIndex 7": {"missing": "unsupported", "detail": "NVML 2: Invalid Argument"},
     })  # fmt: skip
     assert [(each["component"]["bdf"], each["faults"]) for each in found] == [("0000:bb:00.0", faults)]
+
+
+def test_gpus_of_a_switch_that_do_not_start_for_two_reasons_have_two_causes(tmp_path: Path) -> None:
+    gone: Json = {"missing": "unsupported", "code": 2, "detail": "NVML 2: Invalid Argument"}
+    facts: dict[str, Json] = {"nvml nvmlDeviceGetCount": 6,
+                              **{f"nvml nvmlDeviceGetHandleByIndex {index}": gone for index in (6, 7)}}  # fmt: skip
+    found = causes(tmp_path, "pcie-x8", facts, ("NVRM: GPU 0000:88:00.0: RmInitAdapter failed! (0x62:0x51:1941)",
+                   "pci 0000:89:00.0: BAR 1: no space for [mem size 0x400000000 64bit pref]"))  # fmt: skip
+    assert not [cause["id"] for cause in found if cause["id"].startswith("switch")]

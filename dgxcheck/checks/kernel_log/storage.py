@@ -106,7 +106,7 @@ def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
 def blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The array that the disk is or was in, else the disk; the link of an NVMe controller that stopped or timed out and
     what did not answer the IOMMU at that time, for then none of the devices behind it reads or writes; the volumes of
-    the only RAID controller that logs an alarm at that time."""
+    the only RAID controller that logs an alarm at that time, and an interrupt that the kernel switched off then."""
     if judgement.fault is Fault.RAID_ALARM:
         yield host_part(f"RAID controller {at.name}")
         return
@@ -119,11 +119,15 @@ def blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Componen
     yield from itself(box, at, judgement)
     if judgement.events:
         yield from _failed_link(box, at.name)
-    if _SCSI.match(at.name):
-        alarms = events_of(box.log, "controller")
+    if at.name.startswith(("sd", "ata")):
         times = [event.seconds for name, event in by_disk(box, box.log) if name == at.name]
-        for event in alarms if len({each.part for each in alarms}) == 1 else ():
-            if any(abs(event.seconds - seconds) <= _RECOVERY_S for seconds in times):
+        beside = [event for event in events_of(box.log, "controller", "interrupt off")
+                  if any(abs(event.seconds - seconds) <= _RECOVERY_S for seconds in times)]  # fmt: skip
+        only_one = len({event.part for event in events_of(box.log, "controller")}) == 1
+        for event in beside:
+            if event.trouble == "interrupt off":
+                yield host_part(Fault.INTERRUPT_OFF.about[1], event.part)
+            elif only_one:
                 yield host_part(f"RAID controller {event.part}")
     for fault in box.log.iommu:
         if fault.what == "unanswered" and any(abs(each.seconds - fault.seconds) <= _RECOVERY_S
