@@ -47,16 +47,16 @@ def frame(lines: Sequence[str], rows: Collection[int], above: int, is_own: Calla
     return {n for n in around if is_rule(lines[n]) or is_own(lines[n].strip())}
 
 
-def cells(lines: Sequence[str], begin: int, end: int) -> Iterator[DiagCell]:
-    """The rows between two lines; a row with an empty left column goes on with the one before it."""
+def cells(lines: Sequence[str]) -> Iterator[DiagCell]:
+    """The rows of a table; one with an empty left column goes on with the one before it."""
     left = ""
     width = 0
     parts: list[str] = []
     numbers: list[int] = []
-    for number in range(begin, end):
-        match = _ROW.fullmatch(lines[number].strip())
-        if match is None or is_rule(lines[number]):
-            if left and match is None and not lines[number].strip():
+    for number, line in enumerate(lines):
+        match = _ROW.fullmatch(line.strip())
+        if match is None or is_rule(line):
+            if left and match is None and not line.strip():
                 continue
             if left:
                 yield DiagCell(left=left, parts=tuple(parts), lines=tuple(numbers), width=width)

@@ -31,7 +31,7 @@ def read_discovery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     lines = bounded(lines)
     found: dict[int, str] = {}
     part = ToolPart("dcgmi discovery")
-    for cell in cells(lines, 0, len(lines)):
+    for cell in cells(lines):
         index = gpu(cell.left)
         texts = [part.strip() for part in cell.parts]
         bdf = next((as_bdf(match[1]) for text in texts if (match := _BUS.fullmatch(text))), None)

@@ -42,7 +42,7 @@ def read_diag(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart(TOOL)
     test, outcome = "", ""
     failed: list[str] = []
-    for cell in cells(lines, 0, len(lines)):
+    for cell in cells(lines):
         message = _MESSAGE.fullmatch(cell.left)
         results = [*_results(cell)] if message is None else []
         if message is not None:
@@ -82,7 +82,7 @@ def _of_nodes(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     results: dict[tuple[str, str], tuple[str, str]] = {}
     whole = ToolPart(NODES_TOOL)
     host = ""
-    for cell in cells(lines, 0, len(lines)):
+    for cell in cells(lines):
         if cell.left == "Host List":
             names |= {match["host"]: match["name"] for part in cell.parts if (match := _NAMED_NODE.fullmatch(part))}
         elif match := _NODE.fullmatch(cell.left):

@@ -41,7 +41,7 @@ def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     lines = bounded(lines)
     part = ToolPart("dcgmi health")
     inside, name, others = False, HOST, False
-    for cell in cells(lines, 0, len(lines)):
+    for cell in cells(lines):
         if overall := _OVERALL.fullmatch(cell.left):
             inside, name, others = True, HOST, False
             if (overall["old"] or cell.right).startswith("Healthy"):
@@ -149,7 +149,7 @@ def _stats(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart(STATS)
     is_stats = False
     heads = {n: match["gpu"] for n, line in enumerate(lines) if (match := _STATS_GPU.fullmatch(line.strip()))}
-    for cell in cells(lines, 0, len(lines)):
+    for cell in cells(lines):
         above = [number for number in heads if number < cell.lines[0]]
         subject = HOST if not above or heads[max(above)] is None else f"GPU{int(heads[max(above)] or 0)}"
         if not _ROWS.fullmatch(cell.left):
