@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -59,9 +59,10 @@ def test_a_wrong_port_is_found(name: str, port: str, control: int, tmp_path: Pat
     assert bad(of, "gdr") == {("gdr.acs", port, "warn")}
 
 
-def test_a_script_that_clears_all_is_one_finding(tmp_path: Path) -> None:
-    facts = {key: value for port in _GB200 for key, value in acs(port, 0, "gb200-nvl72").items()}
-    of = box(changed(tmp_path, facts, "gb200-nvl72"))
+@pytest.mark.parametrize(("name", "ports"), [("gb200-nvl72", _GB200), ("gh200", ("0000:00:00.0", "0009:00:00.0"))])
+def test_a_script_that_clears_all_is_one_finding(name: str, ports: Iterable[str], tmp_path: Path) -> None:
+    facts = {key: value for port in ports for key, value in acs(port, 0, name).items()}
+    of = box(changed(tmp_path, facts, name))
     assert bad(of, "gdr") == {("gdr.acs", None, "warn")}
     (found,) = (each for each in findings(of, "gdr.acs") if each.status is Status.WARN)
     assert found.judgement.remedy.endswith("the kernel sets these bits itself")

@@ -43,6 +43,7 @@ def test_two_gpus_with_one_bar_are_told_by_their_names(tmp_path: Path) -> None:
     none = "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
     text = f"{none}0x0000380800000000 0x0000380bffffffff 0x000000000014220c\n{5 * none}"
     facts: dict[str, Json] = {f"text /sys/bus/pci/devices/{bdf}/resource": text for bdf in ("0000:06:00.0", GPU2)}
-    alike = [each.judgement for each in contradictions(tmp_path, facts) if each.id == "consistency.unique"]
-    assert "GPU0, GPU2 have the same BAR start" in {each.message for each in alike}
-    assert {(each.measured, each.expected) for each in alike} == {(2, 1)}
+    alike = [each for each in contradictions(tmp_path, facts) if each.id == "consistency.unique"]
+    assert "GPU0, GPU2 have the same BAR start" in {each.judgement.message for each in alike}
+    assert {(each.subject.name, each.subject.part) for each in alike} == {("GPU0", "GPU2")}
+    assert {(each.judgement.measured, each.judgement.expected) for each in alike} == {(2, 1)}

@@ -44,6 +44,20 @@ def test_link_layer(facts: dict[str, Json], due: str, tmp_path: Path) -> None:
     assert said(box(changed(tmp_path, facts)), "network.link-layer", "mlx5_1/1") == [due]
 
 
+@pytest.mark.parametrize(("ethernet", "unread", "due"), [
+    ((1,), 4, "warn"), ((1,), 5, "pass"), ((1, 2), 3, "warn"), ((1, 2), 4, "pass"), ((1, 2), 0, "warn"),
+    ((1, 2, 3), 0, "pass"),
+])  # fmt: skip
+def test_the_usual_link_layer_is_that_of_three_quarters_of_three_ports(
+    ethernet: tuple[int, ...], unread: int, due: str, tmp_path: Path
+) -> None:
+    """Of the eight adapters of a DGX-2 for a fabric, of which some may not be read."""
+    numbers = [number for number in (10, 9, 8, 7, 4, 3, 2) if number not in ethernet][:unread]
+    facts: dict[str, Json] = {PORT.format(number, "link_layer"): "Ethernet\n" for number in ethernet}
+    facts |= {PORT.format(number, "link_layer"): {"missing": "denied"} for number in numbers}
+    assert said(box(changed(tmp_path, facts, "dgx-2")), "network.link-layer", "mlx5_1/1") == [due]
+
+
 def test_a_card_for_storage_may_run_another_link_layer() -> None:
     """A DGX-2 has one port of Ethernet, on a card with two."""
     found = findings(box("dgx-2"), "network.link-layer")

@@ -296,6 +296,22 @@ def test_links_down_in_the_text_of_one_gpu(model: str, up: int, status: str, mes
     assert found.judgement.message.startswith(message)
 
 
+@pytest.mark.parametrize(("up", "due"), [
+    ((4, 4), "skip skip"), ((4, 5), "warn skip"), ((4, 4, 5), "skip skip skip"), ((4, 5, 5), "warn skip skip"),
+    ((4, 3, 5, 5), "warn warn skip skip"), ((4, 3, 4, 5), "skip warn skip skip"),
+])  # fmt: skip
+def test_links_down_in_a_text_are_judged_where_most_others_have_more(
+    up: tuple[int, ...], due: str, tmp_path: Path
+) -> None:
+    (tmp_path / "links.txt").write_text("".join(
+        f"GPU {gpu}: Tesla V100-SXM2-16GB (UUID: GPU-01234567-89ab-cdef-0123-456789abcde{gpu})\n"
+        + "".join(f"\t Link {link}: {'25.781 GB/s' if link < its else '<inactive>'}\n" for link in range(6))
+        for gpu, its in enumerate(up)
+    ))  # fmt: skip
+    found = assess(str(tmp_path / "links.txt"), Request()).findings
+    assert " ".join(each.status.value for each in found if each.id == "nvlink.state") == due
+
+
 def test_a_graph_of_like_pairs_needs_no_search() -> None:
     """Sixteen GPUs without NVSwitches that are known: no pair is as in the reference, and that is known at once."""
     sixteen = replace(V100, nvlink_graph="dgx-2")

@@ -149,6 +149,20 @@ def test_a_slot_that_lost_its_device(tmp_path: Path) -> None:
     assert back.status is Status.PASS
 
 
+@pytest.mark.parametrize(("port", "bus", "seconds", "blamed"), [
+    ("0000:09:08.0", "0a", 101.0, ["0000:0a:00.0"]),  # which is below it still
+    ("0000:0f:00.0", "06", 110.0, ["0000:0f:00.0", "GPU0"]), ("0000:0f:00.0", "06", 110.5, ["0000:0f:00.0"]),
+    ("0000:0f:00.0", "77", 90.0, ["0000:0f:00.0", "GPU@0000:77:00.0"]), ("0000:0f:00.0", "77", 89.5, ["0000:0f:00.0"]),
+])  # fmt: skip
+def test_a_gpu_that_fell_off_the_bus_when_a_slot_lost_its_device(
+    port: str, bus: str, seconds: float, blamed: list[str], tmp_path: Path
+) -> None:
+    fell = (seconds, f"NVRM: GPU at PCI:0000:{bus}:00: GPU has fallen off the bus.")
+    lines = sorted([fell, (100.0, f"pcieport {port}: pciehp: Slot(5): Link Down")])
+    (found,) = findings(tmp_path, "kernel.hot-plug", *lines)
+    assert [each.bdf if each.kind == "link" else each.name for each in found.blames] == blamed
+
+
 @pytest.mark.parametrize(
     ("port", "lost", "status"),
     [

@@ -44,6 +44,26 @@ def test_a_total_is_judged_with_and_without_the_time_since_boot(
     assert boots is known or check == "pcie.replay"
 
 
+@pytest.mark.parametrize(("gpus", "own", "other", "due"), [
+    (4, 70000, 0, "GPU1 70000 PCIe replays since driver load, other GPUs have none"),
+    (4, 70000, 7000, "GPU1 70000 PCIe replays since driver load, other GPUs have at most 7000"),
+    (2, 70000, 7000, "GPU1 70000 PCIe replays since driver load, the other GPU has 7000"),
+    (4, 70000, 7001, ""), (2, 70000, 7001, ""), (1, 70000, 0, ""), (4, 80, 0, ""),
+])  # fmt: skip
+def test_replays_of_one_gpu_are_ten_times_those_of_any_other(
+    gpus: int, own: int, other: int, due: str, tmp_path: Path
+) -> None:
+    document = json.loads(Path(BY_NAME["pcie-x4-replays-total"]).read_text(encoding="utf-8"))
+    listed = [gpu.bdf for gpu in box_of("pcie-x4").topology.gpus]
+    counts = dict(zip((listed[1], listed[0], *listed[2:]), (own, other, *2 * (min(other, 3),)), strict=True))
+    document["facts"] = {f"nvml nvmlDeviceGetPcieReplayCounter {bdf}": count for bdf, count in counts.items()}
+    document["drop"] = [bdf for bdf in counts if bdf not in [*counts][:gpus]]
+    path = tmp_path / "fault.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    found = [each for each in findings(box_of(str(path)), "pcie.replay") if each.status is not Status.PASS]
+    assert " ".join(f"{each.subject.name} {each.judgement.message}" for each in found) == due
+
+
 def test_clocks_that_are_locked_under_load_are_found() -> None:
     box = box_of("pcie-x8-clocks-locked-under-load")
     (odd,) = [each for each in findings(box, "clock.application") if each.status is not Status.PASS]

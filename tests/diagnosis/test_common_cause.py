@@ -152,9 +152,11 @@ def test_several_nvswitches_at_once_are_the_fabric(tmp_path: Path) -> None:
     ("seconds", "due"),
     [
         ((3600, 3600, 3600.5, 3601), {"host/host/NVSwitches"}),
+        ((3600, 3600, 3605, 3610), {"host/host/NVSwitches"}),
+        ((3600, 3600, 3605, 3610.5), {f"gpu/{bdf}/NVLink" for bdf in A100_GPUS[:4]}),
         ((3600, 3600, 3601, 10800), {f"gpu/{bdf}/NVLink" for bdf in A100_GPUS[:4]}),
     ],
-    ids=["half of the GPUs", "three at once"],
+    ids=["half of the GPUs", "within seconds", "one later", "three at once"],
 )  # fmt: skip
 def test_nvlink_errors_of_half_of_the_gpus_at_once_are_the_fabric(
     seconds: Sequence[float], due: set[str], tmp_path: Path

@@ -8,6 +8,10 @@ import pytest
 
 from dgxcheck.assessment import Request, assess, examine
 from dgxcheck.cli import main
+from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import PCI_DEVICES
+from dgxcheck.readers.derived import completed
+from dgxcheck.readers.kernel_log.excerpt import DOMAIN
 
 BUSES = ("07", "0a", "44", "47")
 ROWS = [["X", "PIX", "SYS", "SYS"], ["PIX", "X", "SYS", "SYS"], ["SYS", "SYS", "X", "PIX"], ["SYS", "SYS", "PIX", "X"]]
@@ -54,6 +58,15 @@ def test_what_is_only_named_or_down_is_not_ok(tmp_path: Path, capsys: pytest.Cap
     states = {line.split()[0]: line.split()[2] for line in capsys.readouterr().out.splitlines()
               if line.startswith(("GPU0", "GPU3", "mlx5_1"))}  # fmt: skip
     assert states == {"GPU0": "?", "GPU3": "?", "mlx5_1": "?"}
+
+
+def test_iommu_groups_have_the_type_that_the_kernel_gives_by_default() -> None:
+    to = {"iommu_group": "../../../../kernel/iommu_groups/42", "driver": "../../../../bus/pci/drivers/nvidia"}
+    facts: dict[str, Json] = {f"link {PCI_DEVICES}/0000:07:00.0/{name}": link for name, link in to.items()}
+    facts |= {f"link {PCI_DEVICES}/0000:0a:00.0/iommu_group": {"missing": "absent"}, "stated iommu-group": "9"}
+    assert completed(facts) == facts
+    derived: dict[str, Json] = {"text /sys/kernel/iommu_groups/42/type": "DMA\n"}
+    assert completed(facts | {DOMAIN: "DMA"}) == facts | derived
 
 
 def xid(number: int, seconds: float, text: str = "pid=1, name=a") -> str:

@@ -10,6 +10,7 @@ import ast
 import importlib
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from itertools import groupby
@@ -103,3 +104,18 @@ def test_whole_outputs() -> None:
         GOLDEN.write_text("\n".join([*rows, ""]), encoding="utf-8")
     before = GOLDEN.read_text(encoding="utf-8").split("\n")[:-1]
     assert "\n".join(unified_diff(before, rows, "golden", "now", lineterm="", n=1)) == ""
+
+
+@pytest.mark.in_ci
+def test_what_is_first_in_a_text_is_read_as_below_an_empty_line() -> None:
+    """Whichever row of an output it is."""
+
+    def of(lines: Sequence[str], above: int) -> list[tuple[str, str, set[int], str]]:
+        return [(host, output.tool, {number - above for number in output.understood},
+                 re.sub(r"\bline \d+", "", json.dumps(output.facts))) for host, output in read(lines)]  # fmt: skip
+
+    for number, text in enumerate(texts()):
+        lines = text.splitlines()
+        if understood := sorted(frozenset().union(*(output.understood for _, output in read(lines)))):
+            begun = lines[understood[number % len(understood)] :]
+            assert of(begun, 0) == of(["", *begun], 1), begun
