@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from judging import judged
+from judging import briefly, judged
 from sample import BY_NAME, swept
 
 from dgxcheck.facts.missing import Json, Missing
@@ -34,6 +34,15 @@ def test_an_answer_of_nvml_is_that_to_its_question(name: str) -> None:
         if not is_shown(answer, value):
             wrong.append((key, function, *words, value, answer))
     assert not wrong
+
+
+@pytest.mark.parametrize("name", ["dgx-1-v100-verbs-shut", "dgx-2-turbo-off", "k80-x8-uvm-node-gone"])
+def test_a_truth_is_that_of_the_file(name: str) -> None:
+    source, every = open_source(name), [each for finding in briefly(name)["findings"] for each in finding["evidence"]]
+    shown = {each["where"]: each["value"] for each in every if isinstance(each["value"], bool)}
+    assert shown == {path: source.opens(path) is True if path.startswith("/dev/") else source.text(path) == "1\n"
+                     for path in shown}  # fmt: skip
+    assert shown
 
 
 def is_shown(answer: Json | Missing, value: Json) -> bool:
