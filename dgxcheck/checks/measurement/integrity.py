@@ -60,7 +60,7 @@ def _methods(row: Measurement) -> str:
     by = row.more.get("by")
     if not isinstance(by, dict):
         return ""
-    bad = [f"{count} by {_METHODS.get(method, method)}" for method, count in by.items() if (number(count) or 0) > 0]
+    bad = [f"{count} by {_METHODS.get(method, method)}" for method, count in by.items() if number(count)]
     return f" ({', '.join(bad)})" if bad else ""
 
 

@@ -249,11 +249,7 @@ def _logs(lines: tuple[str, ...]) -> Iterator[Imported]:
             continue
         if not inside and "<nvidia_smi_log" not in text and not text.startswith("<gpu id="):
             continue
-        at = 0
-        whole = True
         for part in _XML_PART.finditer(text):
-            whole = whole and not text[at : part.start()].strip()
-            at = part.end()
             tag = part["tag"]
             if tag is None:
                 value = part["text"].strip()
@@ -277,7 +273,7 @@ def _logs(lines: tuple[str, ...]) -> Iterator[Imported]:
                 value = ""
             elif tag in stack:
                 del stack[stack.index(tag) :]
-        if whole and not text[at:].strip():
+        if not _XML_PART.sub("", text):
             understood.add(number)
     if gpus:
         yield imported(XML_TOOL, gpus, system, frozenset(understood), headed)
