@@ -61,6 +61,25 @@ def test_the_driver(bdf: str, target: Json, status: str, fault: str | None, tmp_
     assert (finding.judgement.fault.word if finding.judgement.fault else None) == fault
 
 
+ZEROS = f"{'0x0000000000000000 ' * 2}0x0000000000000000\n" * 13
+GPUS, HCAS = (GPU, "0000:4e:00.0"), (HCA, "0000:54:00.0")
+GAVE_UP = {
+    "pcie.bar1": (GPUS, "text /sys/bus/pci/devices/{}/resource", ZEROS),
+    "kernel.gpu-start": (GPUS, "kmsg 60", "5000.0;NVRM: GPU {}: RmInitAdapter failed! (0x26:0xffff:1290)"),
+    "kernel.hca": (HCAS, "kmsg 60", "5000.0;mlx5_core {}: probe with driver mlx5_core failed with error -5"),
+}
+
+
+@pytest.mark.parametrize(("check", "own"), [(check, own) for check in GAVE_UP for own in (True, False)])
+def test_a_driver_that_gave_up_is_that_of_the_device_of_which_it_says_so(check: str, own: bool, tmp_path: Path) -> None:
+    (unbound, other), key, text = GAVE_UP[check]
+    of = unbound if own else other
+    facts, log = driver(unbound), {key.format(of): text.format(of)}
+    spec = changed(tmp_path, *((facts | log, "dgx-a100") if check == "pcie.bar1" else (facts, "dgx-a100", log)))
+    (judgement,) = [each.judgement for each in run(box(spec), CHECKS) if each.subject.bdf == unbound]
+    assert (judgement.reason == "dependency-failed", judgement.message.endswith(f": see {check}")) == (own, own)
+
+
 def test_a_disk_without_a_driver_may_be_unused(tmp_path: Path) -> None:
     disk = disks()[0]
     finding = found(tmp_path, driver(disk), disk)
