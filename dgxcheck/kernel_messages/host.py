@@ -138,7 +138,7 @@ _NO_ECC = (
 )
 _FULL = {
     Form("VFS: file-max limit ", r"\d{1,20} reached"): "open files",
-    Form(": neighbor table overflow!", before=r"neighbour: \w{1,16}"): "neighbour table",
+    Form(": neighbor table overflow!", before=r"neighbour: \w{1,16}"): "ARP table",
     Form("table full", r"(?: in netns \d{1,10})?, dropping packet", before="(?:nf_conntrack: ){1,2}"):
         "connection tracking",
 }

@@ -115,7 +115,7 @@ OOPS = ("BUG: unable to handle page fault for address: ffffb24d403e50", "RIP: 00
      *(f"blk_update_request: I/O error, dev {disk}, sector 123 op 0x0:(READ)" for disk in ("sda", "sdb"))),
      "host/host/RAID controller 0000:01:00.0", "inspect"),
     ("dgx-a100", ("neighbour: arp_cache: neighbor table overflow!", "nfs: server fs01 not responding, timed out"),
-     "host/host/neighbour table", "change-setting"),
+     "host/host/ARP table", "change-setting"),
     ("dgx-h200", tuple(f"mlx5_core 0000:{bus}:00.0: temp_warn:198:(pid 9): High temperature on sensors with bit set 0 1"
      for bus in ("18", "40", "4f")), "host/host/cooling", "inspect"),
 ])  # fmt: skip

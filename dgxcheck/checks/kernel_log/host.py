@@ -56,7 +56,7 @@ _LIMITS = {
     "open files": (Fault.OUT_OF_FILES, "the limit of open files of the whole host was reached",
         "find which program holds them (/proc/sys/fs/file-nr, lsof) and restart it; raise fs.file-max only where that"
         " many are meant"),
-    "neighbour table": (Fault.NETWORK_TABLE_FULL, "the table of neighbours (ARP) was full: other hosts are not reached",
+    "ARP table": (Fault.NETWORK_TABLE_FULL, "the ARP table was full: other hosts are not reached",
         "compare the entries (ip neigh | wc -l) with sysctl net.ipv4.neigh.default.gc_thresh3 (of IPv6 net.ipv6);"
         " where so many hosts and containers share a network, raise gc_thresh1 to gc_thresh3 together"),
     "connection tracking": (Fault.NETWORK_TABLE_FULL, "the table of tracked connections was full: packets are dropped",
@@ -212,11 +212,11 @@ def _start_again(box: Box, events: Sequence[HostEvent]) -> str:
 def _memory_and_files(box: Box) -> Judged:
     """Warns if the kernel killed processes because host memory ran out, or a service of NVIDIA at a limit of its own,
     due at once where a service of GPUs, fabric or scheduler is not seen to run again; if the limit of open files of the
-    whole host was reached or its table of neighbours or of tracked connections was full, and if a device found no
+    whole host was reached or its ARP table or that of tracked connections was full, and if a device found no
     bounce buffer (swiotlb). Other processes that reach the limit of their job or container are not a fault.
 
-    Source: Linux mm/oom_kill.c, fs/file_table.c, net/core/neighbour.c, net/netfilter/nf_conntrack_core.c,
-    kernel/dma/swiotlb.c; Documentation/admin-guide/mm/concepts.rst
+    Source: Linux mm/oom_kill.c, fs/file_table.c, net/netfilter/nf_conntrack_core.c, kernel/dma/swiotlb.c;
+    Documentation/admin-guide/mm/concepts.rst, networking/ip-sysctl.rst (gc_thresh3)
     """
     yield from _of_host(partial(_memory, box), "no process killed for lack of memory", "out of memory")(box)
     log = box.log
