@@ -8,6 +8,7 @@ from itertools import combinations, permutations
 from pathlib import Path
 
 import pytest
+from judging import of_text
 from measured_box import GPUS, fact, overlay
 from sample import FAULTS, swept
 from test_diagnosis import components, health
@@ -68,6 +69,24 @@ def test_one_slow_pair_is_its_nvlinks(pair: Pair, tmp_path: Path) -> None:
 def test_all_pairs_of_a_gpu_are_its_nvlink(gpu: int, tmp_path: Path) -> None:
     (found,) = blamed(tmp_path, nvlink(pair for pair in LINKS if gpu in pair))
     assert found == ("gpu", GPUS[gpu], "NVLink")
+
+
+NAMED = "".join(f"Device: {n}, NVIDIA H100 80GB HBM3, pciBusID: {n + 16:x}, pciDeviceID: 0, pciDomainID:0\n"
+                for n in range(8))  # fmt: skip
+
+
+@pytest.mark.parametrize(("head", "slow", "blamed"), [
+    (NAMED, [(3, n) for n in range(8) if n != 3], [("gpu", "GPU3", "NVLink")]),
+    ("", [(3, n) for n in range(8) if n != 3], [("gpu", "GPU3", "")]),
+])
+def test_a_matrix_of_nvswitches_whose_pairs_are_slow(
+    head: str, slow: list[Pair], blamed: list[tuple[str, str, str]], tmp_path: Path
+) -> None:
+    rates = {(a, b): 120 if (a, b) in slow or (b, a) in slow else 375 for a, b in permutations(range(8), 2)}
+    rows = "".join(f"{a:6} {' '.join(f'{rates.get((a, b), 2490):.2f}' for b in range(8))}\n" for a in range(8))
+    text = f"{head}Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\n   D\\D 0 1 2 3 4 5 6 7\n{rows}"
+    found = [each["component"] for each in of_text(text, tmp_path)[1]["causes"]]
+    assert [(each["kind"], each["name"], each["part"] or "") for each in found] == blamed
 
 
 def test_two_slow_pairs_apart_are_two_causes(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from itertools import combinations
 
 from dgxcheck.checks.engine.blame import component_of, device_of
 from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.expected import between_all
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject
 from dgxcheck.checks.measurement.comparisons import over_network
 from dgxcheck.checks.pcie.isolation import between, blocking_settings, most_blocking_settings
@@ -70,6 +71,8 @@ def peer_copy(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Comp
     link = box.topology.link(a, b)
     if link.nvlinks:
         yield from _nvlinks(box, a, b)
+    elif link.nvlinks is None and between_all(box, [gpu.name for gpu in box.topology.gpus]):
+        yield from (*(device_part(box, end, "NVLink") for end in pair), all_nvlinks(box))
     else:
         yield from blocking_settings(box, a, b)
         hops = rows(hops_between(a, b, box.topology.functions))
