@@ -150,6 +150,19 @@ def test_a_nic_is_far_from_all_gpus(
     assert lacking in bad(rows, header, tmp_path).get("network.hca-count", "")
 
 
+def test_a_nic_is_far_beside_the_names_of_the_gpus(tmp_path: Path) -> None:
+    nics = tuple(f"NIC{n}" for n in range(8))
+    labels = FULL | {pair: "PXB" if gpu[3:] == nic[3:] != "5" else "SYS"
+                     for gpu in EIGHT for nic in nics for pair in ((gpu, nic), (nic, gpu))}  # fmt: skip
+    labels |= {(a, b): "SYS" for a in nics for b in nics if a != b}
+    names = "".join(f"GPU {n}: NVIDIA H100 80GB HBM3 (UUID: GPU-2e2b6342-3996-51b9-5480-e20df571e00{n})\n"
+                    for n in range(8))  # fmt: skip
+    _, document = of_text(names + matrix(labels, (*EIGHT, *nics)), tmp_path)
+    assert [each["message"] for each in document["findings"] if each["id"] == "network.hca-count"] == [
+        f"8 HCAs found ({', '.join(nics)}); too few behind the PCIe switch of GPU5",
+    ]
+
+
 def test_a_bridge_carries_less_than_another(tmp_path: Path) -> None:
     names = EIGHT[:4]
     labels = {(a, b): "NV4" if {a, b} in ({"GPU0", "GPU1"}, {"GPU2", "GPU3"}) else "PHB"

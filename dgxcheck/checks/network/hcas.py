@@ -23,7 +23,7 @@ from dgxcheck.checks.engine.finding import (
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.checks.network.lacking import gpus_short_of_hcas, node_short_of_hcas
+from dgxcheck.checks.network.lacking import gpus_short_of_hcas, nics_of, node_short_of_hcas
 from dgxcheck.checks.placement.misplaced import misplaced
 from dgxcheck.checks.placement.missing import missing
 from dgxcheck.checks.placement.placement import (
@@ -142,8 +142,7 @@ def _number(box: Box) -> Judgement:
     if why := host_limits.hcas_hidden(box):
         return skip("not-visible", why)
     matrix = box.snapshot.stated
-    alone = () if isinstance(matrix, Missing) or box.topology.devices else matrix.names
-    nics = [name for name in alone if not name.startswith("GPU")]
+    nics = [] if isinstance(matrix, Missing) or box.topology.functions else nics_of(matrix)
     present, expected = len(nics) or need(count(box)), None if number is None else number.value
     names = ", ".join(nics or [device.name for device in _listed(box)]) or "none"
     on_pci = without_rdma_device(box)

@@ -27,13 +27,14 @@ def gpus_short_of_hcas(box: Box, adapters: Sequence[Device]) -> list[str]:
 
     Of another machine only where most GPUs have HCAs of their own, or share each with as many other GPUs, and where
     several lack one three quarters: machines are built with fewer adapters than GPUs, too. Without a reference: than
-    most GPUs, on boards that join each GPU with several by NVLinks; an imported matrix alone shows such ones too.
+    most GPUs, on boards that join each GPU with several by NVLinks; an imported matrix shows such ones too.
     """
     profile, gpus = reference(box), box.reference_gpus
     alike = not isinstance(profile, Judgement)
     chosen = _same_gpus(box, adapters) if isinstance(profile, Judgement) else profile
-    if not box.topology.devices:
-        return _short_in_matrix(box.snapshot.stated)
+    if not box.topology.functions:
+        short = _short_in_matrix(box.snapshot.stated)
+        return [name if (gpu := box.topology.device(name)) is None else gpu.name for name in short]
     links = {(gpu.name, nic.name): box.topology.link(gpu, nic).pci for gpu in gpus for nic in adapters}
     if None in links.values() or without_dma(adapters) or (chosen is None and _is_hidden(box, adapters)):
         return []
@@ -50,14 +51,19 @@ def gpus_short_of_hcas(box: Box, adapters: Sequence[Device]) -> list[str]:
 def _short_in_matrix(stated: NvidiaSmiTopo | Missing) -> list[str]:
     if isinstance(stated, Missing):
         return []
-    gpus = [name for name in stated.names if name[:3] == "GPU" and name[3:].isdecimal()]
-    nics = [name for name in stated.names if name not in gpus]
+    nics = nics_of(stated)
+    gpus = [name for name in stated.names if name not in nics]
     rows = [[stated.labels.get((gpu, name), "") for name in gpus] for gpu in gpus]
     joined = [sum(str(label).startswith("NV") for label in row) for row in rows]
     near = [[gpu for gpu in gpus if stated.labels.get((gpu, nic)) in NEAR] for nic in nics]
     is_whole = all((gpu, nic) in stated.labels for gpu in gpus for nic in nics)
     short, are_odd = _short(gpus, near, _usual(gpus, near, joined))
     return short if are_odd and is_whole else []
+
+
+def nics_of(stated: NvidiaSmiTopo) -> list[str]:
+    """Names of the NICs of a matrix, in which a GPU has its number or a bus id."""
+    return [name for name in stated.names if not name.startswith("GPU") and ":" not in name]
 
 
 def _usual(gpus: Sequence[str], near: Sequence[Sequence[str]], joined: Sequence[int]) -> int:
