@@ -76,7 +76,6 @@ def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             close()
             of_port = _PORT.search(command["more"] or "")
             device, port, inside = command["device"], int(of_port["port"]) if of_port else 1, False
-            in_json = False
         elif line[:1] in _JSON and (in_json or (not inside and _begins(lines[number : number + _MLXLINK_HEAD]))):
             in_json = True  # line by line, as it may be cut
             for row in _JSON_MEMBER.finditer(line):

@@ -142,28 +142,25 @@ def read_csv(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every table of a text; of several samples of a GPU, as with ``-l``, that with trouble, the hottest, the last."""
     tables: list[_Table] = []
     asked: tuple[str, ...] = ()
-    open_ = False
-    others = 0
+    left = 0  # so many other lines end the last table
     for number, text in numbered(lines):
         if not text or len(text) > LONGEST:
-            open_ = open_ and (not tables or len(tables[-1].columns) > 1 or not tables[-1].gpus)
+            left = left if left and (len(tables[-1].columns) > 1 or not tables[-1].gpus) else 0
             continue
         if command := _CSV_COMMAND.search(text):
             asked = tuple(command[1].split(","))
             tables.append(_Table(asked, True, set(), [], {}, {}))
-            open_, others = True, 0
+            left = _OTHERS
         elif (columns := _head(text, asked)) is not None:
             ours = any("." in name or name in _OURS for name in columns)
             certain = ours or columns == asked or _UNIT.search(text) is not None
             if not certain and not any(field(name) or name == "index" for name in columns):
                 continue  # options of nvidia-smi in its help
             tables.append(_Table(columns, certain, {number}, [], {}, {}))
-            open_, others = True, 0
-        elif tables and open_:
-            others += 1
-            if (cells := _cells(text, len(tables[-1].columns))) and _row(tables[-1], number, cells):
-                others = 0
-            open_ = others < _OTHERS
+            left = _OTHERS
+        elif left:
+            cells = _cells(text, len(tables[-1].columns))
+            left = _OTHERS if cells and _row(tables[-1], number, cells) else left - 1
     return tuple(imported(CSV_TOOL, table.gpus, table.system, frozenset(table.lines)) for table in tables if table.gpus)
 
 
