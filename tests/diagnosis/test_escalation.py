@@ -35,6 +35,12 @@ def of(kind: Kind, part: str, *faults: FaultKind) -> list[Step]:
     return [*escalation(Component(kind=kind, name="x", bdf="0000:0a:00.0", part=part), faults)]
 
 
+@pytest.mark.parametrize("kind", ["nvswitch", "slot"])
+def test_an_nvswitch_off_the_bus_is_brought_back_whatever_else_is_found_of_it(kind: Kind) -> None:
+    for fault in EVERY_FAULT:
+        assert of(kind, "", Fault.NVSWITCH_MISSING, fault) == [*Fault.NVSWITCH_MISSING.steps], fault
+
+
 @for_each(
     ("kind", "part", "faults", "steps"),
     [

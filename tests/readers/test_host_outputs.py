@@ -141,7 +141,7 @@ MODULE = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  {}  Mon Jan 27 02:37:4
 
 
 def test_the_module_that_is_loaded() -> None:
-    text = f"{MODULE.format('570.86.15')}\nGCC version:  gcc version 12.3.0"
+    text = f"\n{MODULE.format('570.86.15')}\nGCC version:  gcc version 12.3.0\n"
     found = one(system.read_driver_version, text)
     assert found.facts == {"text /proc/driver/nvidia/version": f"{MODULE.format('570.86.15')}\n"}
     assert unread([found], text) == []
