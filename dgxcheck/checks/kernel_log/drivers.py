@@ -1,4 +1,4 @@
-"""Errors that the drivers of GPUs and HCAs log in words that dgxcheck does not know."""
+"""What the drivers of GPUs and HCAs log of NVLinks as a whole, and errors in words that dgxcheck does not know."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
 from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, nothing_logged, reach, subject_at
-from dgxcheck.components.component import DRIVER, Component, host_part
+from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import GPU_DRIVER, DriverError, HostTrouble, KernelLog, LoggedEvent, Xid
@@ -109,6 +109,35 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
         yield component_of(box, at)
 
 
+_OF_NVLINKS: dict[HostTrouble, tuple[FaultKind, str]] = {
+    "nvlink": (Fault.NVLINK_UNDETECTED, "could not detect which NVLinks of a GPU are connected"),
+    "fabric": (Fault.FABRIC_OUT_OF_SYNC, "the driver's state of the NVSwitch fabric is out of date, NVLS fails"),
+}
+
+
+def _nvlinks(box: Box) -> Judged:
+    """Warns if the driver logged, since it was last loaded, that it could not detect which NVLinks of a GPU are
+    connected: peer transfers then take PCIe, and programs may hang; or that the state of the NVSwitch fabric that it
+    knows is out of date, as after a restart of the fabric manager while jobs ran: NCCL then fails to set up NVLS.
+
+    Source: NVIDIA's open-gpu-kernel-modules, src/nvidia/src/kernel/gpu/nvlink/kernel_nvlink.c and
+    mem_mgr/mem_multicast_fabric.c
+    """
+    log = need(box.snapshot.kernel_log)
+    found = {trouble: [event for event in events_of(log, trouble) if not event.past] for trouble in _OF_NVLINKS}
+    if not any(found.values()):
+        yield HOST, Judgement(Status.PASS, f"no failure to detect NVLinks logged{reach(log)}")
+    for trouble, (fault, message) in _OF_NVLINKS.items():
+        if events := found[trouble]:
+            at = HOST if trouble == "nvlink" else replace(HOST, part=trouble)
+            text, evidence = f"{message}{reach(log)}", lines(log, events)
+            yield at, judged(fault, text, len(events), 0, "", evidence, warns=True, remedy=fault.remedy)
+
+
+NVLINK = (
+    Check("kernel.nvlink", _nvlinks, lambda box, at, judgement: (FABRIC_MANAGER if at.part else DRIVER,),
+        remedy="nvidia-smi nvlink -s; compare all GPUs, and their GPU Recovery Action in nvidia-smi -q"),
+)  # fmt: skip
 CHECKS = (
     Check("kernel.driver-errors", _driver_errors, _blames, remedy=Fault.DRIVER_ERROR.remedy),
 )  # fmt: skip

@@ -1,12 +1,11 @@
-"""The kernel, or programs on it, gave up: panics, oopses, hung tasks, memory and files that ran out, crashes."""
+"""The kernel gave up: panics, oopses, tasks that hang in the driver or elsewhere; a BMC that does not answer it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from math import inf
 
-from dgxcheck.checks.engine.blame import Blames, component_of, driver, host
+from dgxcheck.checks.engine.blame import component_of, driver, host
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, Judge, saying
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
@@ -16,30 +15,23 @@ from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, not
 from dgxcheck.checks.kernel_log.memory import blame_memory, checked
 from dgxcheck.checks.kernel_log.pcie import blame_fatal
 from dgxcheck.checks.kernel_log.storage import blame_disk, blame_servers
-from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, Component, host_part
+from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import HcaTrouble, HostEvent, HostTrouble, KernelLog
-from dgxcheck.facts.missing import need, rows
+from dgxcheck.facts.missing import need
 from dgxcheck.facts.record import replace
 
 _DRIVER = "nvidia"
 """Prefix of the driver's modules: nvidia, nvidia_uvm, nvidia_modeset, nvidia_peermem."""
 _MLX5 = "mlx5"
 """Prefix of the modules of the HCAs' driver."""
-_SERVICES = ("nvidia-", "nv-hostengine", "nv-fabricmanage", "nvsm", "dcgm")
+SERVICES = ("nvidia-", "nv-hostengine", "nv-fabricmanage", "nvsm", "dcgm")
 """Prefixes of the names of NVIDIA's services; the kernel truncates names to 15 characters."""
-_UNITS = {
-    "nv-fabricmanage": "nvidia-fabricmanager", "nvlsm": "nvidia-fabricmanager", "nvidia-imex": "nvidia-imex",
-    "nvidia-persiste": "nvidia-persistenced", "nv-hostengine": "nvidia-dcgm", "opensm": "opensm", "slurmd": "slurmd",
-}  # fmt: skip
-"""By the name of a process its service: GPUs, fabric or scheduler miss it at once."""
-_MANAGER = "nv-fabricmanage"
-_BY_LIMIT = "cgroup"
-_BESIDE_S = 60.0
+BY_LIMIT = "cgroup"
+"""Group of a process that reached the limit of its job or container."""
 _WAITS_S = 300.0
 """A task is reported after two minutes in which it waited (``kernel.hung_task_timeout_secs``)."""
-_BOUNCE = "bounce buffers"
 _LOCKED = (
     "read RIP and call trace below these lines: they name the code in which the CPU ran, its module in brackets; look"
     " for a later release of that driver or of the kernel; where a CPU does not come back, drain and reboot"
@@ -49,25 +41,10 @@ _IN_ADAPTER = (
     " that adapter or its firmware; lspci -x -s BDF prints nothing but ff where it is gone; such tasks end once the"
     " driver has recovered it, else with a reboot"
 )
-_LESS_MEMORY = "find what takes the memory (ps, slabtop, /dev/shm) and limit it, or give jobs less"
-_AFTER_A_RESET = "; from Hopper on start Fabric Manager once no job runs and nvidia-smi -r has reset all GPUs"
-"""DU-09883; https://github.com/NVIDIA/nccl/issues/1488"""
-_LIMITS = {
-    "open files": (Fault.OUT_OF_FILES, "the limit of open files of the whole host was reached",
-        "find which program holds them (/proc/sys/fs/file-nr, lsof) and restart it; raise fs.file-max only where that"
-        " many are meant"),
-    "ARP table": (Fault.NETWORK_TABLE_FULL, "the ARP table was full: other hosts are not reached",
-        "compare the entries (ip neigh | wc -l) with sysctl net.ipv4.neigh.default.gc_thresh3 (of IPv6 net.ipv6);"
-        " where so many hosts and containers share a network, raise gc_thresh1 to gc_thresh3 together"),
-    "connection tracking": (Fault.NETWORK_TABLE_FULL, "the table of tracked connections was full: packets are dropped",
-        "compare sysctl net.netfilter.nf_conntrack_count with nf_conntrack_max; find who opens so many (conntrack -L);"
-        " where they are meant, raise nf_conntrack_max, or exempt the traffic of jobs and storage (notrack)"),
-}  # fmt: skip
-"""By what was reached."""
 HostEventRule = Callable[[KernelLog, "Sequence[HostEvent]"], Judgement]
 
 
-def _of_host(rule: HostEventRule, nothing: str, *troubles: HostTrouble) -> Judge:
+def of_host(rule: HostEventRule, nothing: str, *troubles: HostTrouble) -> Judge:
     """A judge of the host by its events of this trouble; ``nothing``: the message where the log has none.
 
     An excerpt without such an event says nothing of it: the kernel's end is what excerpts leave out.
@@ -132,10 +109,10 @@ def _hung(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     locked = [event for event in events if "lockup" in event.line.lower()]
     what = "CPUs locked up" if len(locked) == len(events) else "tasks or CPUs hung"
     message = f"{what} {counted(len(events), 'time')}: {names}{reach(log)}"
-    if all(event.part.startswith(_SERVICES) and not event.group for event in events):
-        return _warning(Fault.DRIVER_STUCK, message, log, events)
+    if all(event.part.startswith(SERVICES) and not event.group for event in events):
+        return warning(Fault.DRIVER_STUCK, message, log, events)
     waits = all(event.group.startswith(_MLX5) for event in events)
-    return _warning(Fault.TASKS_HUNG, message, log, events, _LOCKED if locked else _IN_ADAPTER if waits else "")
+    return warning(Fault.TASKS_HUNG, message, log, events, _LOCKED if locked else _IN_ADAPTER if waits else "")
 
 
 def _hung_tasks(box: Box) -> Judged:
@@ -147,10 +124,10 @@ def _hung_tasks(box: Box) -> Judged:
     Source: Linux Documentation/admin-guide/lockup-watchdogs.rst, RCU/stallwarn.rst; kernel/hung_task.c,
     kernel/irq/spurious.c
     """
-    yield from _of_host(_hung, "no task or CPU hung elsewhere", "hung")(box)
+    yield from of_host(_hung, "no task or CPU hung elsewhere", "hung")(box)
     for part, events in grouped((event.part, event) for event in events_of(box.log, "interrupt off")).items():
         message = f"the kernel switched off {part}, which no driver handled{reach(box.log)}"
-        yield replace(HOST, part=part), _warning(Fault.INTERRUPT_OFF, message, box.log, events)
+        yield replace(HOST, part=part), warning(Fault.INTERRUPT_OFF, message, box.log, events)
 
 
 def _in_module(event: HostEvent) -> str:
@@ -181,82 +158,8 @@ def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
         yield from blame_servers(box)
     yield host_part("kernel")
     for event in events_of(box.log, "out of memory"):
-        if event.group != _BY_LIMIT and any(abs(event.seconds - each.seconds) <= _WAITS_S for each in hung):
+        if event.group != BY_LIMIT and any(abs(event.seconds - each.seconds) <= _WAITS_S for each in hung):
             yield host_part("free memory")
-
-
-def _memory(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
-    """A process that reached the limit of its own cgroup (job, container) passes, unless it is a service of NVIDIA.
-
-    A service that is not seen to run again is due at once.
-    """
-    bad = [event for event in events if event.group != _BY_LIMIT or event.part.startswith(_SERVICES)]
-    names = first_of([*dict.fromkeys(event.part for event in bad or events)])
-    what = "host memory ran out" if any(event.group != _BY_LIMIT for event in bad) else "a memory limit was reached"
-    message = f"{what} {counted(len(bad or events), 'time')}; killed: {names}{reach(log)}"
-    if not bad:
-        return Judgement(Status.PASS, message, evidence=lines(log, events))
-    if start := _start_again(box, bad):
-        return _warning(Fault.SERVICE_KILLED, message, log, bad, f"{start}; then {_LESS_MEMORY}")
-    return _warning(Fault.OUT_OF_MEMORY, message, log, bad)
-
-
-def _start_again(box: Box, events: Sequence[HostEvent]) -> str:
-    """What brings back the services that ended and are not seen to run again; empty where there are none."""
-    running = {row.name for row in rows(box.snapshot.units) if row.running is True}
-    gone = [*dict.fromkeys(unit for event in events if (unit := _UNITS.get(event.part)) and unit not in running)]
-    fabric = _AFTER_A_RESET if _UNITS[_MANAGER] in gone else ""
-    return f"systemctl status {' '.join(gone)}: start again what does not run{fabric}" if gone else ""
-
-
-def _memory_and_files(box: Box) -> Judged:
-    """Warns if the kernel killed processes because host memory ran out, or a service of NVIDIA at a limit of its own,
-    due at once where a service of GPUs, fabric or scheduler is not seen to run again; if the limit of open files of the
-    whole host was reached or its ARP table or that of tracked connections was full, and if a device found no
-    bounce buffer (swiotlb). Other processes that reach the limit of their job or container are not a fault.
-
-    Source: Linux mm/oom_kill.c, fs/file_table.c, net/netfilter/nf_conntrack_core.c, kernel/dma/swiotlb.c;
-    Documentation/admin-guide/mm/concepts.rst, networking/ip-sysctl.rst (gc_thresh3)
-    """
-    yield from _of_host(partial(_memory, box), "no process killed for lack of memory", "out of memory")(box)
-    log = box.log
-    for part, events in grouped((event.part, event) for event in events_of(log, "limit reached")).items():
-        fault, message, remedy = _LIMITS[part]
-        yield replace(HOST, part=part), _warning(fault, f"{message}{reach(log)}", log, events, remedy)
-    if events := events_of(log, "bounce buffers"):
-        names = first_of([*dict.fromkeys(event.part for event in events)])
-        message = f"transfers of {names} found no bounce buffer {counted(len(events), 'time')}{reach(log)}"
-        yield replace(HOST, part=_BOUNCE), _warning(Fault.BOUNCE_BUFFERS, message, log, events)
-
-
-def _crashed(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
-    """Passes for programs that crashed by themselves; warns for services of NVIDIA and for crashes close to an Xid."""
-    bad = [
-        event for event in events
-        if event.part.startswith(_SERVICES) or event.group.startswith(_SERVICES)
-        or any(abs(xid.seconds - event.seconds) <= _BESIDE_S for xid in log.xids if log.timed)
-    ]  # fmt: skip
-    names = first_of([*dict.fromkeys(f"{event.part} in {event.group}" for event in bad or events)])
-    crashes = counted(len(bad or events), "program crash", "program crashes")
-    message = f"{crashes} in code of NVIDIA: {names}{reach(log)}"
-    if not bad:
-        return Judgement(Status.PASS, message, evidence=lines(log, events))
-    if start := _start_again(box, bad):
-        return _warning(Fault.SERVICE_KILLED, message, log, bad, f"{start}; {_DUMP}")
-    return _warning(Fault.PROGRAM_CRASHED, message, log, bad)
-
-
-_DUMP = "read its own log, and send its core dump to its vendor if it crashes again (coredumpctl info)"
-
-
-def _crashes(box: Box) -> Judged:
-    """Warns if a service of NVIDIA crashed, due at once where GPUs, fabric or scheduler need it and it is not seen to
-    run again, or within a minute of an Xid a program in one of NVIDIA's libraries (libcuda, libnccl ..). Other programs
-    that crash there are no fault of the machine.
-
-    Source: Linux arch/x86/mm/fault.c: segfault at ADDRESS ip .. in LIBRARY
-    """
-    return _of_host(partial(_crashed, box), "no crash in code of NVIDIA logged", "crashed")(box)
 
 
 def _stuck(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
@@ -271,12 +174,12 @@ def _stuck(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     if events := [event for event in events if event.trouble != "held"]:
         names = first_of([*dict.fromkeys(map(_in_module, events))])
         message = f"tasks hung in it {counted(len(events), 'time')}: {names}{reach(log)}"
-        return _warning(Fault.DRIVER_STUCK, message, log, events)
+        return warning(Fault.DRIVER_STUCK, message, log, events)
     names = first_of([event.part for event in held])
     message = f"it waits for programs that hold GPU {names}, which is taken from it{reach(log)}"
     if {each.bdf for each in log.off_bus}.issuperset(event.part for event in held):
         return Judgement(Status.PASS, message, evidence=lines(log, held))
-    return _warning(Fault.DRIVER_STUCK, message, log, held, _HELD)
+    return warning(Fault.DRIVER_STUCK, message, log, held, _HELD)
 
 
 _HELD = (
@@ -286,7 +189,7 @@ _HELD = (
 )
 
 
-def _warning(
+def warning(
     fault: FaultKind, message: str, log: KernelLog, events: Sequence[HostEvent], remedy: str = ""
 ) -> Judgement:
     return judged(fault, message, len(events), 0, "", lines(log, events), warns=True, remedy=remedy)
@@ -330,22 +233,10 @@ def _longest(times: Iterable[float]) -> float:
     return longest
 
 
-def _ended(part: str) -> Blames:
-    """What ends programs, and Fabric Manager, where that is the service which it ended."""
-
-    def blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-        yield host_part(at.part or part)
-        ended = (event.part for event in events_of(box.log, "out of memory", "crashed"))
-        if judgement.fault is Fault.SERVICE_KILLED and _MANAGER in ended:
-            yield FABRIC_MANAGER
-
-    return blame
-
-
 CHECKS = (
-    Check("kernel.driver-stuck", _of_host(_stuck, "no task hung in the NVIDIA driver", "stuck", "held"), driver,
+    Check("kernel.driver-stuck", of_host(_stuck, "no task hung in the NVIDIA driver", "stuck", "held"), driver,
         remedy=Fault.DRIVER_STUCK.remedy),
-    Check("kernel.panic", _of_host(_panic, "no panic or oops logged", "panic", "oops"), _blame_panic,
+    Check("kernel.panic", of_host(_panic, "no panic or oops logged", "panic", "oops"), _blame_panic,
         remedy="save the crash data (/sys/fs/pstore, /var/lib/systemd/pstore, /var/crash) and the BMC's event log;"
         " follow up machine checks or PCIe errors before it, else the module that the RIP line names: after an oops the"
         " kernel is unreliable"),
@@ -353,9 +244,4 @@ CHECKS = (
         remedy="read the call trace below these lines: it names what the task waits for, often a file system over the"
         " network or a disk; check that, then the host's load"),
     Check("kernel.bmc", _bmc, host("BMC"), remedy=Fault.BMC_SILENT.remedy),
-    Check("kernel.out-of-memory", _memory_and_files,
-        _ended("free memory"),
-        remedy=f"{_LESS_MEMORY}; restart the services that were killed (systemctl --failed)"),
-    Check("kernel.program-crash", _crashes, _ended("programs"),
-        remedy=Fault.PROGRAM_CRASHED.remedy),
 )  # fmt: skip
