@@ -98,8 +98,9 @@ def times_of(finding: Finding, kind: str) -> list[float]:
 def refused(findings: Sequence[Finding]) -> Mapping[str, tuple[list[Finding], Component]]:
     """By key the findings of GPUs that could not start for a reason that lies elsewhere, those to which it is common
     with that: the firmware's room for BARs, the driver, the host's memory."""
+    dead = {each.subject.bdf for each in findings if each.judgement.fault in GPU_DEAD}
     reasons = {each.subject.bdf: each.shared if each.judgement.fault is Fault.BAR1_SMALL else each.blames[0]
-               for each in findings if each.status is Status.FAIL and each.subject.bdf and each.blames
+               for each in findings if each.status is Status.FAIL and each.subject.bdf in dead and each.blames
                and each.judgement.fault in (Fault.BAR1_SMALL, Fault.GPU_REFUSED, Fault.START_MEMORY)}  # fmt: skip
     elsewhere = {bdf: reason for bdf, reason in reasons.items() if reason is not None and reason.bdf is None}
     shared = {reason for reason in elsewhere.values() if [*elsewhere.values()].count(reason) > 1}

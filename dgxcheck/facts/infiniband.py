@@ -75,11 +75,9 @@ LANE_GBIT = {
 CAGE_PORTS = {"NDR": 2}
 """Ports of one cage of a switch whose links have this speed and are not split: an OSFP cage holds two InfiniBand
 ports, numbered one after the other (https://docs.nvidia.com/networking/display/QM97X0PUB/Interfaces)."""
-
-
 SDR = 10
-"""Gbit/s of four lanes at the rate at which each link of InfiniBand begins; only the first HCAs (mthca) have no other.
-"""
+"""Gbit/s of four lanes at the rate at which each link of InfiniBand begins; the first HCAs (mthca) have no other, and
+iWARP of old kernels (i40iw) is shown as InfiniBand of that rate."""
 
 
 class IbRate(Record):

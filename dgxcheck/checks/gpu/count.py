@@ -165,11 +165,13 @@ def _fewer_than_beside(box: Box) -> Judgement | None:
 
 
 def _of_boards(box: Box) -> Judgement | None:
-    boards, present = [row for row in rows(box.snapshot.gpu_board) if row.multi_gpu is True], len(box.topology.gpus)
+    listed, present = rows(box.snapshot.gpu_board), len(box.topology.gpus)
+    boards = [row for row in listed if row.multi_gpu is True]
     sharing = Counter(row.board_id for row in boards)
     halves = [row.bdf for row in boards if sharing[row.board_id] == 1]
     alone = [gpu.name for gpu in box.topology.gpus if gpu.bdf in halves and isinstance(gpu.path, tuple)]
-    unknown = any(isinstance(id, Missing) for id in sharing) or any(gpu.index is None for gpu in box.topology.gpus)
+    unknown = any(isinstance(fact, Missing) for row in listed for fact in (row.multi_gpu, row.board_id))
+    unknown = unknown or any(gpu.index is None for gpu in box.topology.gpus)
     if not alone or unknown:
         return None
     due = present + len(alone)

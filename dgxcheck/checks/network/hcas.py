@@ -124,12 +124,12 @@ def _not_started(box: Box) -> list[PciFunction]:
 
 def _number(box: Box) -> Judgement:
     """Fails if there are fewer HCAs than in the profile, or if all HCAs are in their places and a GPU has fewer behind
-    its PCIe switch (PIX, PXB) than every GPU of the profile. Without a number, or where only the GPUs of the profile
-    are those of the machine, and of an imported nvidia-smi topo -m, warns: if most GPUs, three quarters where several
-    lack one, have HCAs of their own, or share each with as many others, behind their switches, and others have fewer;
-    or if of one model every NUMA node but one has an adapter for each of its GPUs. Virtual functions are not counted;
-    an HCA in flash recovery, or one that its driver gave up (kernel.hca), counts as present. More HCAs than expected
-    are not a fault.
+    its PCIe switch (PIX, PXB) than every GPU of the profile. If the profile has no number, or only its GPUs are those
+    of the machine, warns: if most GPUs, three quarters where several lack one, have HCAs of their own behind their
+    switches and others none, or if of one model every NUMA node but one has an adapter for each of its GPUs; so of an
+    imported nvidia-smi topo -m, where as many GPUs may share each HCA. Virtual functions are not counted; an HCA in
+    flash recovery, or one that its driver gave up (kernel.hca), counts as present. More HCAs than expected are not a
+    fault.
 
     Source: /sys/class/infiniband against the profile's network.hcas
     """

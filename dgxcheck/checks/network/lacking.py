@@ -25,60 +25,52 @@ def gpus_short_of_hcas(box: Box, adapters: Sequence[Device]) -> list[str]:
     """GPUs with fewer HCAs behind their switch than any GPU of the reference; none where a device is misplaced, nor
     where an HCA is far from its GPU because its DMA function is missing (gpu.dma).
 
-    Of another machine only where most GPUs have HCAs of their own, or share each with as many other GPUs, and where
-    several lack one three quarters: machines are built with fewer adapters than GPUs, too. Without a reference: than
-    most GPUs, on boards that join each GPU with several by NVLinks; an imported matrix shows such ones too.
+    Of another machine with the same GPUs only where most GPUs have HCAs of their own, which no other GPU shares, and
+    where several lack one three quarters: machines are built with fewer adapters than GPUs, too. Without a PCI tree
+    those of an imported matrix.
     """
-    profile, gpus = reference(box), box.reference_gpus
-    alike = not isinstance(profile, Judgement)
-    chosen = _same_gpus(box, adapters) if isinstance(profile, Judgement) else profile
     if not box.topology.functions:
         short = _short_in_matrix(box.snapshot.stated)
         return [name if (gpu := box.topology.device(name)) is None else gpu.name for name in short]
-    links = {(gpu.name, nic.name): box.topology.link(gpu, nic).pci for gpu in gpus for nic in adapters}
-    if None in links.values() or without_dma(adapters) or (chosen is None and _is_hidden(box, adapters)):
+    profile, gpus = reference(box), box.reference_gpus
+    alike = not isinstance(profile, Judgement)
+    chosen = _same_gpus(box, adapters) if isinstance(profile, Judgement) else profile
+    if chosen is None or any(isinstance(device.path, Missing) for device in (*gpus, *adapters)):
         return []
-    if chosen is not None and alike and _is_misplaced(box, chosen, adapters):
+    if without_dma(adapters) or (alike and _is_misplaced(box, chosen, adapters)):
         return []
-    joined = [sum(bool(box.topology.link(gpu, other).nvlinks) for other in gpus if other != gpu) for gpu in gpus]
-    near = [[gpu.name for gpu in gpus if links[gpu.name, nic.name] in NEAR] for nic in adapters]
-    names = [gpu.name for gpu in gpus]
-    least = _usual(names, near, joined) if chosen is None else _least(chosen, NEAR)
-    short, are_odd = _short(names, near, least)
-    return short if alike or are_odd else []
+    near = [[gpu.name for gpu in gpus if box.topology.link(gpu, nic).pci in NEAR] for nic in adapters]
+    short = [gpu.name for gpu in gpus if sum(gpu.name in its for its in near) < _least(chosen, NEAR)]
+    own = all(len(its) < 2 for its in near)
+    return short if alike or (own and _are_few(short, gpus)) else []
+
+
+def _are_few(short: Sequence[str], gpus: Sequence[object]) -> bool:
+    return 2 * len(short) < len(gpus) if len(short) == 1 else 4 * len(short) <= len(gpus)
 
 
 def _short_in_matrix(stated: NvidiaSmiTopo | Missing) -> list[str]:
+    """GPUs with fewer NICs behind their switch than most, where each NIC is one GPU's or as many share each; of boards
+    that join each GPU with several by NVLinks, not of cards, which have NVLinks to one other or to none."""
     if isinstance(stated, Missing):
         return []
     nics = nics_of(stated)
     gpus = [name for name in stated.names if name not in nics]
-    rows = [[stated.labels.get((gpu, name), "") for name in gpus] for gpu in gpus]
-    joined = [sum(str(label).startswith("NV") for label in row) for row in rows]
-    near = [[gpu for gpu in gpus if stated.labels.get((gpu, nic)) in NEAR] for nic in nics]
+    joined = [sum(str(stated.labels.get((gpu, name))).startswith("NV") for name in gpus) for gpu in gpus]
     is_whole = all((gpu, nic) in stated.labels for gpu in gpus for nic in nics)
-    short, are_odd = _short(gpus, near, _usual(gpus, near, joined))
-    return short if are_odd and is_whole else []
+    if not nics or len(gpus) < _FEWEST or min(joined) < 2 or not is_whole:
+        return []
+    near = [[gpu for gpu in gpus if stated.labels[gpu, nic] in NEAR] for nic in nics]
+    number = {gpu: sum(gpu in its for its in near) for gpu in gpus}
+    short = [gpu for gpu in gpus if number[gpu] < multimode(number.values())[0]]
+    shared = max(map(len, near))
+    alike = shared < 2 or (len(short) == shared and all(len(its) in (0, shared) for its in near))
+    return short if alike and _are_few(short, gpus) else []
 
 
 def nics_of(stated: NvidiaSmiTopo) -> list[str]:
     """Names of the NICs of a matrix, in which a GPU has its number or a bus id."""
     return [name for name in stated.names if not name.startswith("GPU") and ":" not in name]
-
-
-def _usual(gpus: Sequence[str], near: Sequence[Sequence[str]], joined: Sequence[int]) -> int:
-    """The HCAs of most GPUs; 0 of cards, which have NVLinks to one other or to none (``joined``)."""
-    meshed = len(gpus) >= _FEWEST and min(joined) > 1
-    return multimode(sum(gpu in its for its in near) for gpu in gpus)[0] if meshed else 0
-
-
-def _short(gpus: Sequence[str], near: Sequence[Sequence[str]], least: int) -> tuple[list[str], bool]:
-    """The GPUs that fewer HCAs are near, and whether these are few and the others all alike."""
-    short = [gpu for gpu in gpus if sum(gpu in its for its in near) < least]
-    shared = max(map(len, near), default=0)
-    own = shared < 2 or (len(short) == shared and all(len(its) in (0, shared) for its in near))
-    few = 2 * len(short) < len(gpus) if len(short) == 1 else 4 * len(short) <= len(gpus)
-    return short, own and few
 
 
 def without_dma(adapters: Sequence[Device]) -> list[Device]:
@@ -109,15 +101,10 @@ def node_short_of_hcas(box: Box, adapters: Sequence[Device]) -> int | None:
     return None
 
 
-def _is_hidden(box: Box, adapters: Sequence[Device]) -> bool:
-    """Does a guest or container see only what it was given?"""
-    return guest(box) is not None or in_container(box) or not adapters
-
-
 def _same_gpus(box: Box, adapters: Sequence[Device]) -> Profile | None:
-    """The reference with the same GPUs; None where only some devices are seen."""
-    unknown = box.choice is None or not box.choice.profile.wiring
-    return None if _is_hidden(box, adapters) or box.choice is None or unknown else box.choice.profile
+    """The reference with the same GPUs; None where a guest or container sees only what it was given."""
+    hidden = guest(box) is not None or in_container(box) or not adapters
+    return None if hidden or box.choice is None or not box.choice.profile.wiring else box.choice.profile
 
 
 def _is_misplaced(box: Box, profile: Profile, adapters: Sequence[Device]) -> bool:

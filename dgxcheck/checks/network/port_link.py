@@ -119,7 +119,8 @@ def _port_rate(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDe
     ethernet = port.link_layer == "Ethernet"  # 10 and 25 Gbit/s need one lane only
     narrow = not ethernet and rate.lanes < LANES and not (rate.lanes == LANES // 2 and rate.speed in SPLIT)
     bad = rate.gbit_per_s < expected or narrow
-    if not ethernet and not bad and rate.gbit_per_s <= SDR and not device.name.startswith("mthca"):
+    of_ib = port.link_layer == "InfiniBand" and not device.name.startswith(("mthca", "i40iw"))
+    if of_ib and not bad and rate.gbit_per_s <= SDR:
         bad, expected, reference = True, 2 * SDR, " (the first step above SDR)"
     if narrow and rate.gbit_per_s >= expected:
         expected, reference = rate.gbit_per_s * LANES / rate.lanes, f" ({LANES} lanes)"
