@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from dgxcheck.bandwidth.expected import to_host
 from dgxcheck.bandwidth.links import LineRate, narrowest, physical, with_lanes
@@ -18,11 +18,11 @@ from dgxcheck.checks.measurement.expectations import (
     quantity,
     slow,
 )
-from dgxcheck.checks.measurement.lookup import P2P, UNKNOWN, Figures, device, label, link_between
+from dgxcheck.checks.measurement.lookup import UNKNOWN, Figures, PairClass, device, label, link_between
 from dgxcheck.checks.pcie.gpu_link import under_load
 from dgxcheck.facts.measurement import MANY_RANKS, Measurement
 from dgxcheck.facts.missing import Missing
-from dgxcheck.facts.record import replace
+from dgxcheck.facts.record import remembered, replace
 from dgxcheck.facts.typical import median
 from dgxcheck.topology.paths import Hop, hops_above, hops_between, pcie_gbs
 
@@ -119,21 +119,36 @@ def below_pairs(box: Box, figures: Figures, row: Measurement) -> Judgement | Non
     """A copy below those between pairs that the same number of links, or the same kind of PCI path, joins; where that
     is unknown, below those between all where nearly all are alike, else far below them."""
     own = figures.classes.get((row.a, row.b), UNKNOWN)
-    alike = figures.alike.get((row.kind, own), ())
-    if own is not UNKNOWN:
-        return below_class(box, row, alike, "measure.symmetry", "of pairs with the same links")
-    limit = "directions" if _all_alike(box, alike) else "unlike"
-    return below_class(box, row, alike, f"measure.{limit}", "of all pairs")
+    number, middle, near = _usual(figures, row.kind, own, row.tool, row.how, box.settings.limit("measure.symmetry"))
+    limit = "symmetry" if own is not UNKNOWN else "directions" if _all_alike(number, middle, near) else "unlike"
+    if row.number is None or number < FEWEST or not _below(row.number, middle, box.settings.limit(f"measure.{limit}")):
+        return None
+    what = "all pairs" if own is UNKNOWN else "pairs with the same links"
+    message = f"{figure_text(box, row)}, median of {what} {quantity(middle, row.unit)}"
+    return slow(row, message, middle, status=Status.WARN)
 
 
 def above_pairs(box: Box, figures: Figures, row: Measurement) -> Judgement | None:
     """A latency of more than twice the median of all pairs, where nearly all are alike (sound ones within a fifth)."""
-    alike = [each for each in figures.of_kinds(row.kind) if each.a != each.b]
-    if row.number is None or not _all_alike(box, alike):
+    percent = box.settings.limit("measure.directions")
+    number, middle, near = _usual(figures, row.kind, None, row.tool, row.how, percent)
+    if row.number is None or row.number <= 2 * middle or not _all_alike(number, middle, near):
         return None
-    limit = 2 * median(each.number for each in alike if each.number is not None)
-    message = f"{figure_text(box, row)}, median of all pairs {quantity(limit / 2, row.unit)}"
-    return slow(row, message, limit, status=Status.WARN) if row.number > limit else None
+    message = f"{figure_text(box, row)}, median of all pairs {quantity(middle, row.unit)}"
+    return slow(row, message, 2 * middle, status=Status.WARN)
+
+
+@remembered()
+def _usual(
+    figures: Figures, kind: str, own: PairClass | None, tool: str, how: str, percent: float
+) -> tuple[int, float, int]:
+    """Of the figures of a class of pairs, of all where it is None: their number, their median, and how many are within
+    so many percent of it."""
+    of_all = (row for row in figures.of_kinds(kind) if row.a != row.b)
+    every = of_all if own is None else figures.alike.get((kind, own), ())
+    numbers = [row.number for row in every if row.number is not None and (row.tool, row.how) == (tool, how)]
+    middle = median(numbers) if numbers else 0.0
+    return len(numbers), middle, sum(abs(number - middle) <= middle * percent / 100 for number in numbers)
 
 
 _FASTEST_PCIE_GBS = 64.0
@@ -142,15 +157,9 @@ _SEVERAL = 12
 """Both directions of the pairs of four GPUs."""
 
 
-def _all_alike(box: Box, rows: Sequence[Measurement]) -> bool:
+def _all_alike(number: int, middle: float, near: int) -> bool:
     """Are three quarters of the figures, over PCIe more, near their median? One GPU of eight is in a quarter of all."""
-    numbers = [row.number for row in rows if row.number is not None]
-    if len(numbers) < _SEVERAL:
-        return False
-    middle = median(numbers)
-    limit = middle * box.settings.limit("measure.symmetry" if rows[0].kind in P2P else "measure.directions") / 100
-    near = sum(abs(number - middle) <= limit for number in numbers)
-    return 4 * near > 3 * len(numbers) - (middle > _FASTEST_PCIE_GBS)
+    return number >= _SEVERAL and 4 * near > 3 * number - (middle > _FASTEST_PCIE_GBS)
 
 
 def staged_in_a_socket(box: Box, figures: Figures, row: Measurement) -> list[Measurement]:
