@@ -52,6 +52,9 @@ class ToolReport(Record, nature="event"):
     """How often it is reported."""
 
 
+MATRIX = "nvidia-smi topo -m"
+"""Where the labels of an imported matrix were read."""
+
 Labels = Mapping[IdPair, "str | Missing"]
 """``NV2``, ``PIX`` .. ``SOC`` (never ``SYS``) by pair; one that no row shows is not there."""
 

@@ -88,10 +88,11 @@ def shown(name: str, capsys: pytest.CaptureFixture[str]) -> tuple[list[list[str]
 
 
 def bad(rows: list[list[str]], header: list[str], tmp_path: Path) -> dict[str, str]:
-    """Findings of a matrix alone that count, by id."""
+    """Findings of a matrix alone that count, and their remedies, by id."""
     titles = "\t".join(header).replace("_Affinity", " Affinity")
     text = "\n".join(["\t" + titles, *("\t".join(row) for row in rows)]) + "\n"
-    return {each["id"]: each["message"] for each in of_text(text, tmp_path)[1]["findings"] if each["status"] in BAD}
+    found = of_text(text, tmp_path)[1]["findings"]
+    return {each["id"]: f"{each['message']}; {each['remedy']}" for each in found if each["status"] in BAD}
 
 
 @pytest.mark.parametrize("name", BOXES)
@@ -130,7 +131,9 @@ def test_one_cell_is_another(
 ) -> None:
     rows, header = shown("dgx-1-v100", capsys)
     next(row for row in rows if row[0] == at)[1 + header.index(column)] = value
-    assert said in bad(rows, header, tmp_path)["consistency.host"]
+    found = bad(rows, header, tmp_path)["consistency.host"]
+    assert said in found
+    assert found.endswith("; print nvidia-smi topo -m again and judge its whole output")
 
 
 @pytest.mark.parametrize(("name", "nic", "lacking"), [

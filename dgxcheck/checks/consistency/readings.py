@@ -21,12 +21,13 @@ from dgxcheck.checks.engine.device_facts import facts_of
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.host_limits import MEMORY_PARAMETERS, NUMA_SETTING, command_line
 from dgxcheck.checks.engine.wording import first_of
-from dgxcheck.checks.nvlink.matrix import WHERE
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.cpulist import first_shared, ranges
 from dgxcheck.facts.infiniband import LANE_GBIT, IbRate, PhysState, PortState
 from dgxcheck.facts.missing import Json, Missing, rows
+from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import EDAC, NODES
+from dgxcheck.facts.tool_outputs import MATRIX
 from dgxcheck.facts.typical import gathered
 from dgxcheck.topology.model import PCI_CLASSES, Device
 
@@ -109,14 +110,14 @@ def cells(box: Box) -> Iterator[Contradiction]:
                 ranks[frozenset((a, b))] = _CLASSES.index(label)
             elif isinstance(label, str) and isinstance(mirror, str) and label != mirror and a < b:
                 text = f"{a}-{b} is {label} one way and {mirror} the other"
-                yield Contradiction(text, (Evidence(WHERE, [label, mirror]),))
+                yield Contradiction(text, (Evidence(MATRIX, [label, mirror]),))
     trios = [[*map(frozenset, combinations(names, 2))] for names in combinations(stated.names, 3)]
     if odd := [trio for trio in trios if _is_odd(trio, ranks)]:
         often = Counter(pair for trio in odd for pair in trio)
         worst = max(odd, key=lambda trio: max(often[pair] for pair in trio))
         pairs = sorted(worst, key=lambda pair: -often[pair])
         shown = [f"{'-'.join(sorted(pair))} {_CLASSES[ranks[pair]]}" for pair in pairs]
-        yield Contradiction(f"no PCI tree has the paths {', '.join(shown)}", (Evidence(WHERE, [*shown]),))
+        yield Contradiction(f"no PCI tree has the paths {', '.join(shown)}", (Evidence(MATRIX, [*shown]),))
     for title, column in (("CPU affinity", stated.cpu_affinity), ("NUMA affinity", stated.numa_affinity)):
         yield from _apart(title, {name: text for name, text in column.items() if text != "N/A"}, ranks)
 
@@ -131,7 +132,7 @@ def _apart(title: str, column: Mapping[str, str], ranks: Mapping[frozenset[str],
         if rank <= _OF_ONE_NODE and at.get(a) != at.get(b) and a in at and b in at:
             given = ", ".join(f"{title} of {name} {column[name]}" for name in (a, b) if name in column)
             text = f"{a}-{b} is {_CLASSES[rank]}, and {given}"
-            yield Contradiction(text, (Evidence(WHERE, [_CLASSES[rank], given]),))
+            yield Contradiction(text, (Evidence(MATRIX, [_CLASSES[rank], given]),))
 
 
 def _is_odd(trio: Sequence[frozenset[str]], ranks: Mapping[frozenset[str], int]) -> bool:
@@ -172,6 +173,7 @@ READINGS: tuple[ReadingRule, ...] = (
 )  # fmt: skip
 IDENTITIES: tuple[ReadingRule, ...] = (identity.pci_ids, identity.model, identity.far_ends)
 OF_THE_HOST = (memory, nodes, ports, cells)
+_PRINT_AGAIN = f"print {MATRIX} again and judge its whole output"
 
 
 def _of_gpu(
@@ -195,7 +197,8 @@ def _host(box: Box) -> Judgement:
     nothing = not isinstance(box.snapshot.numa, tuple) and not isinstance(box.snapshot.edac, tuple)
     if nothing and not found:
         return skip("not-recorded", "neither NUMA nodes nor memory controllers were read")
-    return judged(found)
+    printed = found and all(evidence.where == MATRIX for each in found for evidence in each.evidence)
+    return replace(judged(found), remedy=_PRINT_AGAIN) if printed else judged(found)
 
 
 def _places(box: Box) -> Judgement:

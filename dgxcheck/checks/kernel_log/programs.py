@@ -14,6 +14,7 @@ from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, rea
 from dgxcheck.checks.kernel_log.host import BY_LIMIT, SERVICES, of_host, warning
 from dgxcheck.components.component import FABRIC_MANAGER, Component, host_part
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog
 from dgxcheck.facts.missing import rows
 from dgxcheck.facts.record import replace
@@ -52,11 +53,18 @@ def _memory(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     names = first_of([*dict.fromkeys(event.part for event in bad or events)])
     what = "host memory ran out" if any(event.group != BY_LIMIT for event in bad) else "a memory limit was reached"
     message = f"{what} {counted(len(bad or events), 'time')}; killed: {names}{reach(log)}"
-    if not bad:
+    return _ended(box, log, message, bad or events, Fault.OUT_OF_MEMORY if bad else None, f"then {_LESS_MEMORY}")
+
+
+def _ended(
+    box: Box, log: KernelLog, message: str, events: Sequence[HostEvent], fault: FaultKind | None, then: str
+) -> Judgement:
+    """Passes without a fault; a service that is not seen to run again is one of its own."""
+    if fault is None:
         return Judgement(Status.PASS, message, evidence=lines(log, events))
-    if start := _start_again(box, bad):
-        return warning(Fault.SERVICE_KILLED, message, log, bad, f"{start}; then {_LESS_MEMORY}")
-    return warning(Fault.OUT_OF_MEMORY, message, log, bad)
+    if start := _start_again(box, events):
+        return warning(Fault.SERVICE_KILLED, message, log, events, f"{start}; {then}")
+    return warning(fault, message, log, events)
 
 
 def _start_again(box: Box, events: Sequence[HostEvent]) -> str:
@@ -97,11 +105,7 @@ def _crashed(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement
     names = first_of([*dict.fromkeys(f"{event.part} in {event.group}" for event in bad or events)])
     crashes = counted(len(bad or events), "program crash", "program crashes")
     message = f"{crashes} in code of NVIDIA: {names}{reach(log)}"
-    if not bad:
-        return Judgement(Status.PASS, message, evidence=lines(log, events))
-    if start := _start_again(box, bad):
-        return warning(Fault.SERVICE_KILLED, message, log, bad, f"{start}; {_DUMP}")
-    return warning(Fault.PROGRAM_CRASHED, message, log, bad)
+    return _ended(box, log, message, bad or events, Fault.PROGRAM_CRASHED if bad else None, _DUMP)
 
 
 _DUMP = "read its own log, and send its core dump to its vendor if it crashes again (coredumpctl info)"
@@ -117,7 +121,7 @@ def _crashes(box: Box) -> Judged:
     return of_host(partial(_crashed, box), "no crash in code of NVIDIA logged", "crashed")(box)
 
 
-def _ended(part: str) -> Blames:
+def _blame(part: str) -> Blames:
     """What ends programs, and Fabric Manager, where that is the service which it ended."""
 
     def blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -131,8 +135,8 @@ def _ended(part: str) -> Blames:
 
 CHECKS = (
     Check("kernel.out-of-memory", _memory_and_files,
-        _ended("free memory"),
+        _blame("free memory"),
         remedy=f"{_LESS_MEMORY}; restart the services that were killed (systemctl --failed)"),
-    Check("kernel.program-crash", _crashes, _ended("programs"),
+    Check("kernel.program-crash", _crashes, _blame("programs"),
         remedy=Fault.PROGRAM_CRASHED.remedy),
 )  # fmt: skip

@@ -18,9 +18,8 @@ from dgxcheck.facts.bdf import IdPair
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.missing import Missing
-from dgxcheck.facts.tool_outputs import NvidiaSmiTopo
+from dgxcheck.facts.tool_outputs import MATRIX, NvidiaSmiTopo
 
-WHERE = "nvidia-smi topo -m"
 FEWEST = 3
 """GPUs with NVLinks to two others or more, before one without any is odd: two bridged cards beside a third are not."""
 _WHOLE = (4, 8, 16)
@@ -56,7 +55,7 @@ def _matrix(box: Box) -> Judged:
     most, of_model = max(counts.values(), default=0), between_all(box, complete)
     if most < of_model:
         message = f"{f'NV{most}' if most else 'no NVLink'} between the GPUs, NV{of_model} on boards of their model"
-        evidence = (Evidence(WHERE, most),)
+        evidence = (Evidence(MATRIX, most),)
         fault = Fault.NVLINK_REPORTED
         yield HOST, judged(fault, message, most, of_model, "links", evidence, warns=True, remedy=_TO_ASK)
         return
@@ -94,7 +93,7 @@ def _against(own: Mapping[IdPair, tuple[str, str]]) -> Judgement:
         return Judgement(Status.PASS, "the imported matrix shows what the box reports", 0, 0, "pairs")
     shown = [f"{a}-{b} {printed}, not {is_own}" for (a, b), (printed, is_own) in sorted(differing.items())]
     message = f"the imported matrix differs from what the box reports: {first_of(shown, SHOWN)}"
-    evidence = (Evidence(WHERE, ", ".join(shown[:SHOWN])),)
+    evidence = (Evidence(MATRIX, ", ".join(shown[:SHOWN])),)
     return Judgement(Status.WARN, message, len(shown), 0, "pairs", evidence, fault=Fault.NVLINK_MISWIRED)
 
 
@@ -105,7 +104,7 @@ def _odd(gpus: list[str], counts: Mapping[frozenset[str], int]) -> Judged:
     meshed = [gpu for gpu, links in peers.items() if sum(count > 0 for count in links) > 1]
     without = [gpu for gpu, links in peers.items() if not any(links)]
     if without and len(meshed) >= FEWEST and len(meshed) > len(without) and len(meshed) not in _WHOLE:
-        evidence = (Evidence(WHERE, {gpu: sum(peers[gpu]) for gpu in gpus}),)
+        evidence = (Evidence(MATRIX, {gpu: sum(peers[gpu]) for gpu in gpus}),)
         text = f"no NVLink, {counted(len(meshed), 'other GPU has', 'other GPUs have')} some"
         for gpu in without:
             yield unlisted_gpu(gpu), judged(fault, text, 0, None, "links", evidence, fails=True, remedy=_TO_ASK)
@@ -120,7 +119,7 @@ def _odd(gpus: list[str], counts: Mapping[frozenset[str], int]) -> Judged:
     if fewer and (are_bridged or 4 * often >= 3 * len(pairs)):
         shown = [f"{a}-{b} {links}" for (a, b), links in fewer.items()][:SHOWN]
         text = f"fewer NVLinks than the {usual} between {'others' if are_bridged else 'most GPUs'}: {', '.join(shown)}"
-        evidence = (Evidence(WHERE, ", ".join(shown)),)
+        evidence = (Evidence(MATRIX, ", ".join(shown)),)
         alone = [gpu for gpu in gpus if all(gpu in pair for pair in fewer)]
         at = unlisted_gpu(alone[0]) if len(alone) == 1 else HOST
         yield at, judged(fault, text, min(fewer.values()), usual, "links", evidence, warns=True, remedy=_TO_ASK)
@@ -132,7 +131,7 @@ def _odd(gpus: list[str], counts: Mapping[frozenset[str], int]) -> Judged:
         text = f"fewer NVLinks than the {most} of the others: {', '.join(f'{gpu} {totals[gpu]}' for gpu in lost)}"
         alone = [gpu for gpu, links in lost.items() if 2 * links == sum(lost.values())]
         at = unlisted_gpu(alone[0]) if len(alone) == 1 else HOST
-        evidence = (Evidence(WHERE, {**totals}),)
+        evidence = (Evidence(MATRIX, {**totals}),)
         yield at, judged(fault, text, min(totals.values()), most, "links", evidence, warns=True, remedy=_TO_ASK)
         return
     yield HOST, Judgement(Status.PASS, "every GPU of the imported matrix has the NVLinks that the others have")
