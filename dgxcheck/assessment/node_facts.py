@@ -1,24 +1,38 @@
-"""What a fleet compares of one machine: versions of driver, firmware and kernel, the NVLink domain, and its parts."""
+"""What a fleet compares of one machine: versions, settings, the NVLink domain, and its parts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from dgxcheck.facts.host import Dmi
+from dgxcheck.checks.by_nature.records import records
+from dgxcheck.facts.host import Dmi, NetInterface
+from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.inventory import Part
 from dgxcheck.facts.missing import Json, Missing, rows, text_of
+from dgxcheck.facts.nature import Fact
 from dgxcheck.facts.nvml.gpu import Fabric, GpuModes, Nvml
+from dgxcheck.facts.pci import Bar, ConfigSpace, PciBars
 from dgxcheck.facts.typical import gathered
-from dgxcheck.facts.values import cuda_version
+from dgxcheck.facts.values import Rows, Value, cuda_version, is_inside, label, leaves, text
 from dgxcheck.settings import Settings
 from dgxcheck.survey import Snapshot
 
 
 def versions(snapshot: Snapshot) -> Mapping[str, tuple[str, ...]]:
-    """What could be read, by name: ``driver``, ``cuda``, ``vbios``, ``kernel``, ``bios``, ``os``, and the firmware of
-    each model of HCA by its board id (PSID); each with its distinct values in order.
+    """What could be read, by name: ``driver``, ``kernel driver`` (open or not), ``cuda``, ``vbios``, ``inforom``,
+    ``cpu``, ``memory``, ``kernel``, ``bios``, ``os``, and the firmware of each model of HCA by its board id
+    (PSID); each with its distinct values in order.
     """
-    found = gathered((name, value) for name, value in _read(snapshot) if not isinstance(value, Missing) and value)
+    return _distinct(_read(snapshot))
+
+
+def settings(snapshot: Snapshot) -> Mapping[str, tuple[str, ...]]:
+    """The same of settings that siblings have in common, by kind of device and label: ``GPU power limit``."""
+    return _distinct(_settings(snapshot))
+
+
+def _distinct(read: Iterable[tuple[str, str | Missing]]) -> Mapping[str, tuple[str, ...]]:
+    found = gathered((name, value) for name, value in read if not isinstance(value, Missing) and value)
     return {name: tuple(sorted({*values})) for name, values in sorted(found.items())}
 
 
@@ -35,6 +49,14 @@ def _read(snapshot: Snapshot) -> Iterator[tuple[str, str | Missing]]:
         if not isinstance(nvml.cuda_version, Missing):
             yield "cuda", cuda_version(nvml.cuda_version)
         yield from (("vbios", gpu.vbios) for gpu in nvml.gpus)
+    yield from (("inforom", board.inforom_image) for board in rows(snapshot.gpu_board))
+    if not isinstance(modules := snapshot.modules, Missing) and not isinstance(modules.driver, Missing):
+        yield "kernel driver", modules.driver.flavour
+    if not isinstance(host.cpu, Missing):
+        yield "cpu", host.cpu.model
+    sizes = [row.size_mb for row in rows(snapshot.edac)]
+    if sizes and not any(isinstance(size, Missing) for size in sizes):
+        yield "memory", f"{sum(size for size in sizes if not isinstance(size, Missing))} MiB"
     yield "kernel", host.kernel_release
     yield "bios", host.dmi.bios_version
     if not isinstance(host.os_release, Missing):
@@ -42,6 +64,34 @@ def _read(snapshot: Snapshot) -> Iterator[tuple[str, str | Missing]]:
     for hca in rows(hcas):
         if hca.is_vf is False and not isinstance(hca.board_id, Missing):
             yield f"firmware {hca.board_id}", hca.fw_ver
+
+
+def _settings(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """Sizes of BARs are those of the devices there are, and interfaces without a device come and go."""
+    for _, record in records(snapshot):
+        if isinstance(record, Bar | PciBars) or (isinstance(record, NetInterface) and isinstance(record.bdf, Missing)):
+            continue
+        kind = type(record).__name__
+        prefix = "GPU " if kind.startswith("Gpu") else "PCIe " if isinstance(record, ConfigSpace) else ""
+        if isinstance(record, IbPort) and isinstance(record.link_layer, str):
+            yield "link layer", record.link_layer
+        yield from ((prefix + label(of), _words(of, value)) for _, of, value in leaves(record, _is_setting)
+                    if of[-1].nature == "setting")  # fmt: skip
+
+
+def _is_setting(row: Fact) -> bool:
+    return is_inside(row) or (row.nature == "setting" and "differs" not in row.more)
+
+
+def _words(of: Rows, value: Value) -> str:
+    """Of lists and lines of parameters those that no machine has for itself: paths, addresses and ids are left out."""
+    if not isinstance(value, str | tuple):
+        return text(of, value)
+    words = value.split() if isinstance(value, str) else map(str, value)
+    return " ".join(word for word in words if not _OWN.intersection(word) and "UUID=" not in word)[:_LONGEST]
+
+
+_OWN, _LONGEST = frozenset("/:@"), 256
 
 
 def nvlink_domains(snapshot: Snapshot) -> tuple[str, ...]:

@@ -34,10 +34,10 @@ class CountDifference(Record, kw_only=False):
 
 
 def rare(nodes: Mapping[int, Sequence[str]] | Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Of nodes by value those whose value few have."""
+    """Of nodes by value those whose value few have; none where most have one of their own."""
     total = sum(map(len, nodes.values()))
-    few = [names for names in nodes.values() if total >= LEAST and len(names) < RARE_SHARE * total]
-    return tuple(name for names in few for name in names)
+    few = [name for names in nodes.values() if len(names) < RARE_SHARE * total for name in names]
+    return tuple(few) if total >= LEAST and len(few) <= total / 2 else ()
 
 
 def count_differences(nodes: Iterable[Node]) -> tuple[CountDifference, ...]:

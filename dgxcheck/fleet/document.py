@@ -42,6 +42,11 @@ class SharedStrings:
         first: Shared = self._first.setdefault(found, found)
         return first
 
+    def named(self, found: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        """The same of versions or settings."""
+        first: dict[str, tuple[str, ...]] = self._first.setdefault(tuple(found.items()), found)
+        return first
+
 
 def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
     """One result and its figures. Raises NotAResult."""
@@ -58,7 +63,7 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
     identity = _identity(document)
     if verdict == "pass" and (not passed or any(_counts(each) and not each.get("acknowledged") for each in findings)):
         raise NotAResult("'verdict' is pass, and what was judged does not say so")
-    versions = _versions(document)
+    versions = shared.named(_by_name(document, "versions"))
     return Result(
         node=_text(document, "host", "the host's name"),
         live=members_of(document.get("source")).get("kind") == "live",
@@ -68,6 +73,7 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
         score=_score(document),
         group=shared.one(_group(document, versions)),
         versions=versions,
+        settings=shared.named(_by_name(document, "settings")),
         nvlink_domains=tuple(each for each in items_of(document.get("nvlink_domains")) if isinstance(each, str)),
         nvlinks=_nvlinks(document),
         faults=faults,
@@ -216,8 +222,8 @@ def _group(document: Mapping[str, Json], versions: Mapping[str, Sequence[str]]) 
     return LikeMachines(str(name or ""), ", ".join(models), ", ".join(versions.get("driver", ())))
 
 
-def _versions(document: Mapping[str, Json]) -> dict[str, tuple[str, ...]]:
-    found = members_of(document.get("versions")).items()
+def _by_name(document: Mapping[str, Json], member: str) -> dict[str, tuple[str, ...]]:
+    found = members_of(document.get(member)).items()
     return {name: tuple(map(str, each)) for name, each in found if isinstance(each, list)}
 
 

@@ -163,6 +163,7 @@ class _Shortened:
             accepted=self._one(result.accepted),
             faults=tuple(map(self._one, short)),
             versions=self._one(result.versions, tuple(sorted(result.versions.items()))),
+            settings=self._one(result.settings, tuple(sorted(result.settings.items()))),
             nvlinks=_NOTHING, nvlink_domains=(), devices=_NOTHING, score=None, gpus_at=frozenset(),
             identity=Identity(),
         )  # fmt: skip
@@ -245,14 +246,15 @@ class _Open:
 
 
 def _changed(last: Visit, now: Visit) -> Iterator[str]:
-    """What can have mended it: parts that are others, versions, a boot, time without a result."""
+    """What can have mended it: parts that are others, versions, settings, a boot, time without a result."""
     before = {(part.kind, part.at): part.serial for part in last.parts}
     for part in now.parts:
         old = before.get((part.kind, part.at), part.serial)
         if old != part.serial:
             yield f"{part.kind} {part.at} exchanged: {old} -> {part.serial}"
-    for name, values in now.result.versions.items():
-        was = last.result.versions.get(name, values)
+    earlier = {**last.result.settings, **last.result.versions}
+    for name, values in {**now.result.settings, **now.result.versions}.items():
+        was = earlier.get(name, values)
         if was != values:
             yield f"{name} {', '.join(was)} -> {', '.join(values)}"
     if last.boot and now.boot and last.boot != now.boot:

@@ -34,6 +34,11 @@ _NEARLY_ALL = 0.8
 """Of the nodes with a version have the fault, where it separates these from others."""
 
 
+_FEW_VALUES = 4
+_LONG = 40
+"""Characters: a command line, and no version."""
+
+
 class KindOfFault(Record, kw_only=False):
     """One kind of fault, and where it is."""
 
@@ -53,8 +58,9 @@ class KindOfFault(Record, kw_only=False):
 
 
 class VersionDifference(Record, kw_only=False):
-    """A version that not all machines with the same GPUs have."""
+    """A version or setting that not all machines with the same GPUs have."""
 
+    is_setting: bool
     name: str
     gpus: str
     nodes: Mapping[str, tuple[str, ...]]
@@ -62,7 +68,7 @@ class VersionDifference(Record, kw_only=False):
 
     @property
     def rare(self) -> tuple[str, ...]:
-        """Nodes with a version that few have."""
+        """Nodes with one that few have."""
         return rare(self.nodes)
 
 
@@ -89,7 +95,8 @@ class Fleet(Record):
     @property
     def verdict(self) -> NodeVerdict:
         """The worst of all nodes; at least unknown where a node or a file has no result, and warn where counts of
-        devices differ, few have a version or NVLink clique, figures are off, or nodes were judged by less than others.
+        devices differ, few have a version, setting or NVLink clique, figures are off, or nodes were judged by less than
+        others.
         """
         few = self.apart or any(each.rare for each in self.differences)
         odd = few or self.device_counts or self.figures or self.judged_less
@@ -234,7 +241,9 @@ def _with_version(
 ) -> KindOfFault:  # fmt: skip
     """What separates the nodes with the fault from the others: a version, or one NVLink domain of several."""
     own, count = {*kind.nodes}, len(kind.nodes)
-    values: list[tuple[str, Mapping[str, Sequence[str]]]] = [(each.name, each.nodes) for each in differences]
+    values: list[tuple[str, Mapping[str, Sequence[str]]]] = [
+        (each.name, each.nodes) for each in differences if not each.is_setting
+    ]
     found: dict[int, list[str]] = {}
     for name, nodes in [*values, *([("NVLink domain", domains)] if len(domains) > 1 else [])]:
         total = sum(map(len, nodes.values()))
@@ -247,16 +256,29 @@ def _with_version(
 
 
 def _differences(nodes: Iterable[Node]) -> tuple[VersionDifference, ...]:
-    """Versions with more than one value among machines with the same GPUs."""
-    found: dict[tuple[str, str], dict[str, list[str]]] = {}
+    """Versions and settings with more than one value among machines with the same GPUs, and not one for nearly each of
+    them; first those that few have.
+    """
+    found: dict[tuple[int, str, str], dict[str, list[str]]] = {}
     for node in nodes:
-        for name, values in node.newest.versions.items():
-            text = ", ".join(values)
-            found.setdefault((name, node.newest.group.gpus), {}).setdefault(text, []).append(node.name)
-    return tuple(
-        VersionDifference(name, gpus, {
-            value: tuple(names) for value, names in sorted(values.items(), key=lambda each: -len(each[1]))
+        for is_setting, named in enumerate((node.newest.versions, node.newest.settings)):
+            for name, values in named.items():
+                key = is_setting, name, node.newest.group.gpus
+                found.setdefault(key, {}).setdefault(", ".join(values), []).append(node.name)
+    differences = (
+        VersionDifference(bool(is_setting), name, gpus, {
+            shown: tuple(values[value])
+            for value, shown in sorted(_apart(values).items(), key=lambda each: -len(values[each[0]]))
         })
-        for (name, gpus), values in sorted(found.items())
-        if len(values) > 1
+        for (is_setting, name, gpus), values in sorted(found.items())
+        if 1 < len(values) <= max(_FEW_VALUES, sum(map(len, values.values())) / 2)
     )  # fmt: skip
+    return tuple(sorted(differences, key=lambda difference: not difference.rare))
+
+
+def _apart(values: Iterable[str]) -> dict[str, str]:
+    """What is shown by value: of long ones the words that not all of them have."""
+    words = {value: value.split() for value in values}
+    common = set.intersection(*map(set, words.values())) if any(len(value) > _LONG for value in words) else set()
+    shown = {value: " ".join(word for word in own if word not in common) for value, own in words.items()}
+    return shown if len({*shown.values()}) == len(shown) else {value: value for value in shown}

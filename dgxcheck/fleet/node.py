@@ -100,6 +100,8 @@ class Result(Record):
     score: float | None
     group: LikeMachines
     versions: Mapping[str, tuple[str, ...]]
+    settings: Mapping[str, tuple[str, ...]]
+    """Empty in results of older releases."""
     nvlink_domains: tuple[str, ...]
     """``CLUSTER_UUID.CLIQUE`` of domains that join several machines."""
     nvlinks: Mapping[str, GpuLinks]

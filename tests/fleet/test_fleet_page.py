@@ -70,7 +70,8 @@ def test_every_node_is_a_tile_of_its_state_and_every_fault_is_told(some: tuple[F
     assert all(each.key in text and each.node in text for each in found.outliers)
     assert "node[00210-00211]" in text
     assert [each.text for each in tree.iter(f"{HTML}h2")] == [
-        "Nodes", "Without a result", "Faults", "Off the median of the fleet", "Lowest scores",
+        "Nodes", "Without a result", "Faults", "Off the median of the fleet",
+        "Versions and settings that differ", "Lowest scores",
     ]  # fmt: skip
 
 

@@ -150,8 +150,9 @@ def test_a_machine_alone_is_no_lemon() -> None:
 
 def test_a_fault_that_came_back_says_after_what(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     days = [
-        *(a_result("dgx1", day, DRAIN, parts=gpus("A")) for day in (1, 2)),
-        *(a_result("dgx1", day, parts=gpus("B"), boot_id="c", versions={"driver": ["580"]}) for day in (9, 10)),
+        *(a_result("dgx1", day, DRAIN, parts=gpus("A"), settings={"GPU ECC mode": ["on"]}) for day in (1, 2)),
+        *(a_result("dgx1", day, parts=gpus("B"), boot_id="c", versions={"driver": ["580"]}, settings={"GPU ECC mode": ["off"]})
+          for day in (9, 10)),
         a_result("dgx1", 12, DRAIN, parts=gpus("B"), boot_id="c"),
         a_result("dgx2", 3, level="quick"),
     ]
@@ -163,7 +164,8 @@ def test_a_fault_that_came_back_says_after_what(tmp_path: Path, capsys: pytest.C
     assert (fault["times"], fault["open"], fault["first_seen"], fault["last_seen"]) == (2, True, at(1), at(12))
     assert fault["spells"][0]["gone"] == at(9)
     assert fault["spells"][0]["after"] == [
-        f"gpu {SLOTS[0]} exchanged: A -> B", "driver 570.1 -> 580", "reboot", "7 d without a result",
+        f"gpu {SLOTS[0]} exchanged: A -> B", "GPU ECC mode on -> off", "driver 570.1 -> 580", "reboot",
+        "7 d without a result",
     ]  # fmt: skip
     assert [part["serial"] for part in found["parts"]] == ["A", "B"]
     assert main(["fleet", "--history", folder]) == 2

@@ -1,4 +1,4 @@
-"""Figures off the median are found, noise is not; versions that differ are named."""
+"""Figures off the median are found, noise is not; versions and settings that differ are named."""
 
 from __future__ import annotations
 
@@ -78,6 +78,28 @@ def test_versions_that_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert (only.name, [len(nodes) for nodes in only.nodes.values()]) == ("vbios", [15, 1])
     main(["fleet", str(tmp_path)])
     assert "88.00.43.00.04: dgx007 (1)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("box", "odd", "shown"), [
+    ("dgx-a100", "dgx-a100-governor", "frequency governor: performance: n[01-15] (15); powersave: n00 (1)"),
+    ("dgx-a100", "dgx-a100-read-request-all", "; 128 bytes, 512 bytes: n00 (1)"),
+    ("dgx-1-v100", "dgx-1-v100-ecc-off", "GPU ECC mode: on: n[01-15] (15); off, on: n00 (1)"),
+    ("dgx-1-v100", "dgx-1-v100-hca-ethernet", "link layer: InfiniBand: n[01-15] (15); Ethernet, InfiniBand: n00 (1)"),
+    ("dgx-1-p100", "dgx-1-p100-maxcpus", "kernel command line: ro: n[01-15] (15); ro maxcpus=20: n00 (1)"),
+])  # fmt: skip
+def test_a_setting_that_one_node_has(
+    box: str, odd: str, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of 16 nodes alike; what has as many values as nodes is not compared."""
+    documents = [result(odd if number == 0 else box, host=f"n{number:02}") for number in range(16)]
+    for number, document in enumerate(documents):
+        document["settings"]["asset"] = [str(number)]
+    (tmp_path / "all.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
+    main(["fleet", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert f"{shown}\n" in printed
+    assert "; 1 with a version or setting that few have" in printed
+    assert "asset" not in printed
 
 
 NOW = "570.148.08"

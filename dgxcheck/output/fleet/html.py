@@ -57,7 +57,7 @@ def _page(report: FleetReport) -> Page:
          _rows(("Node", "By what"), ((Cell(each.node), Cell(text.less_text(each))) for each in fleet.judged_less))),
         ("Off the median of the fleet", [*_figures(fleet.figures)]),
         ("Counts that differ", _rows(("Of", "Number", "Nodes", "Which"), _device_counts(fleet))),
-        ("Versions that differ", _rows(("Of", "Version", "Nodes", "Which"), _versions(fleet))),
+        ("Versions and settings that differ", _rows(("Of", "Value", "Nodes", "Which"), _versions(fleet))),
         ("Lowest scores", _rows(("Node", "Score", "Reference"), scores)),
     )  # fmt: skip
     return Page(

@@ -29,7 +29,8 @@ def counts(fleet: Fleet) -> str:
     lines += [f"{len(fleet.silent)} without a result"] if fleet.silent else []
     odd = (
         ({name for difference in fleet.device_counts for name in difference.rare}, "with another number of devices"),
-        ({name for difference in fleet.differences for name in difference.rare}, "with a version that few have"),
+        ({name for difference in fleet.differences for name in difference.rare},
+         "with a version or setting that few have"),
         (fleet.apart, "in an NVLink clique that few have"),
         ({outlier.node for outlier in fleet.outliers}, "off the median"),
         ({less.node for less in fleet.judged_less}, "judged by less"),
@@ -135,7 +136,7 @@ def render(report: FleetReport) -> str:
         *section("NVLink domains", nvlink_racks.section(report), most),
         *section("Counts that differ",
                   [f"{counted_devices(each)}: {by_value(each.nodes)}" for each in fleet.device_counts], None),
-        *section("Versions that differ", [_difference(difference) for difference in fleet.differences], None),
+        *section("Versions and settings that differ", map(_difference, fleet.differences), None),
         *section("Lowest scores", [
             f"{folded(names)}: {score:g} of 100 against {profile}" for (score, profile), names in gathered(
                 ((score, node.newest.group.profile), node.name) for score, node in lowest_scores(fleet)).items()

@@ -5,7 +5,7 @@ What passed has its key and its figure alone; what did not pass has what an admi
 
 from __future__ import annotations
 
-from dgxcheck.assessment.node_facts import gpu_models, nvlink_domains, nvlinks, parts, versions
+from dgxcheck.assessment.node_facts import gpu_models, nvlink_domains, nvlinks, parts, settings, versions
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.diagnosis.action import first_remedy
@@ -32,6 +32,7 @@ def render(report: HealthReport) -> str:
         **members(assessment, "level profile=profile.name"),
         "gpus": {**gpu_models(assessment.snapshot)},
         "versions": {name: [*values] for name, values in versions(assessment.snapshot).items()},
+        "settings": {name: [*values] for name, values in settings(assessment.snapshot).items()},
         "nvlink_domains": [*nvlink_domains(assessment.snapshot)],
         "parts": [part(each) for each in parts(assessment.snapshot, assessment.settings)],
         "nvlinks": {gpu: {**links} for gpu, links in nvlinks(assessment.snapshot).items()},
