@@ -12,6 +12,7 @@ from measured_box import fact, measured, of_box
 from sample import FAULTS as FAULT_FILES
 
 from dgxcheck.checks.engine.box import Box, Growth
+from dgxcheck.checks.engine.growth import INTERRUPTED
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.engine.wording import against
 from dgxcheck.checks.gpudirect import path
@@ -333,3 +334,8 @@ def test_a_board_of_two_gpus_whose_number_is_unknown_lacks_none(tmp_path: Path) 
     gap: Json = {"missing": "unsupported", "detail": "Not Supported"}
     box = changed(tmp_path, {"nvml nvmlDeviceGetBoardId 0000:06:00.0": {"": gap}}, base="k80-x8")
     assert not any("alone on a board" in message for message in messages(replace(box, choice=None), "gpu.count"))
+
+
+def test_a_window_that_was_interrupted_leaves_all_unknown(tmp_path: Path) -> None:
+    box = replace(changed(tmp_path, {}), growth=INTERRUPTED)
+    assert messages(box, "report.complete") == {"unknown: interrupted before the counters were read again"}

@@ -151,8 +151,8 @@ def test_a_machine_alone_is_no_lemon() -> None:
 def test_a_fault_that_came_back_says_after_what(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     days = [
         *(a_result("dgx1", day, DRAIN, parts=gpus("A"), settings={"GPU ECC mode": ["on"]}) for day in (1, 2)),
-        *(a_result("dgx1", day, parts=gpus("B"), boot_id="c", versions={"driver": ["580"]}, settings={"GPU ECC mode": ["off"]})
-          for day in (9, 10)),
+        *(a_result("dgx1", day, parts=gpus("B"), boot_id="c", versions={"driver": ["580"]},
+                   settings={"GPU ECC mode": ["off"]}) for day in (9, 10)),
         a_result("dgx1", 12, DRAIN, parts=gpus("B"), boot_id="c"),
         a_result("dgx2", 3, level="quick"),
     ]

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from judging import of_text
+from judging import BAD, of_text
 from readers_text import results
 from smi_texts import TABLE
 
@@ -761,3 +761,11 @@ def test_the_gpu_of_a_rack_that_fabric_manager_names(tmp_path: Path) -> None:
     _, found = of_text(OF_A_RACK, tmp_path)
     messages = [each["message"] for each in found["findings"] if each["status"] == "warn"]
     assert "moduleId 3, nodeId 7, gpuGuid 0xED0A8727AFC3C6F9, portNum 4" in messages[0]
+
+
+def test_a_module_at_a_generation_below_its_models_may_be_in_such_a_slot(tmp_path: Path) -> None:
+    _, found = of_text(LANES_OF.format("0, NVIDIA H200, 4, 4, 16, 16\n"), tmp_path)
+    (odd,) = [each for each in found["findings"] if each["status"] in BAD]
+    assert (odd["id"], odd["message"]) == (
+        "pcie.generation", "PCIe gen4 at most, its model supports gen5; what its slot supports is not shown"
+    )  # fmt: skip
