@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.growth import INTERRUPTED
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.network.ports import UP, listed_ports, name_of
+from dgxcheck.checks.network.ports import LEAST, UP, listed_ports, name_of
 from dgxcheck.checks.nvlink.links import only_switches_join
 from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import (
@@ -32,6 +32,7 @@ from dgxcheck.facts.record import replace
 from dgxcheck.facts.tool_outputs import (
     CONFIGURED,
     DISK,
+    LOST_CARRIER,
     NOT_STARTED,
     OF_SERVICE,
     OF_VGPU_SERVICES,
@@ -72,6 +73,9 @@ _OF_CHASSIS = ("cooling", "power supply")
 """Parts that both GPUs and the host have."""
 _OF_PORTS = (Fault.PORT_DOWN, Fault.PORT_SLOW, Fault.PORT_ERRORS, Fault.PORT_MODULE)
 """Where a tool says it of all ports together, as ibdiagnet does, none of them is of this host."""
+_FAR = {Fault.PORT_DOWN: INFINIBAND_FABRIC, Fault.TRANSFER_UNANSWERED: host_part(Fault.TRANSFER_UNANSWERED.about[1])}
+"""What is to blame instead where at least three ports have it."""
+_SHOWN = "another output shows the states of the ports"
 _ORDER = (Status.FAIL, Status.WARN, Status.UNKNOWN, Status.PASS)
 _STATUSES = {"pass": Status.PASS, "warn": Status.WARN, "fail": Status.FAIL, "unknown": Status.UNKNOWN}
 
@@ -103,6 +107,8 @@ def _reports(box: Box) -> Judged:
             judgement = skip("not-supported", _NO_NVLINKS, *map(_evidence, of_fault)) if refuted else _bad(of_fault)
             if fault in MODULES_REFUSED and not isinstance(box.nvml, Missing):
                 refuted, judgement = True, skip("no-history", _IS_LOADED, *map(_evidence, of_fault))
+            if of_fault[0].topic == LOST_CARRIER and fault is Fault.PORT_DOWN and _states(box):
+                refuted, judgement = True, skip("no-history", _SHOWN, *map(_evidence, of_fault))
             if fault is Fault.FABRIC_MANAGER_DOWN and any(result.topic in OF_SERVICE for result in of_fault):
                 judgement = _of_service(box, of_fault, judgement)
             if fault is Fault.DRIVER_ERROR and OF_VGPU_SERVICES.issuperset(result.topic for result in of_fault):
@@ -122,6 +128,11 @@ def _reports(box: Box) -> Judged:
 def _active(box: Box) -> Iterator[IbPort]:
     """Ports of InfiniBand that NCCL could use."""
     return (port for _, port in listed_ports(box) if port.link_layer == "InfiniBand" and port.state in UP)
+
+
+def _states(box: Box) -> bool:
+    """Is it known of any port whether it is up?"""
+    return any(not isinstance(port.state, Missing) for _, port in listed_ports(box))
 
 
 def _whose(subject: str, fault: FaultKind | None) -> str:
@@ -185,7 +196,10 @@ def _subject(box: Box, name: str, part: str) -> Subject:
     elif name.startswith(DISK):
         found = Subject(kind="disk", name=name.removeprefix(DISK), bdf=None)
     elif is_bdf(at := name.partition("/")[0]) and "/" in name:  # an NVSwitch, and its port; any device on PCI
-        found, part = pci_subject(at), f"{part}/{name.partition('/')[2]}"
+        of_function = name.partition("/")[2]
+        if part.startswith("port-"):  # an interface
+            return Subject(kind="port", name=of_function, bdf=at, part=part)
+        found, part = pci_subject(at), f"{part}/{of_function}"
         found = found if (device := box.topology.device(at)) is None else box.subject(device)
     elif "/" in name:
         hca = box.topology.device(name.partition("/")[0])
@@ -223,6 +237,9 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
         yield host_part(part)
     else:
         yield component_of(box, subject, part if whose == "gpu" else "")
+        ports = {each.subject for each in rows(box.snapshot.tool_reports) if each.fault is fault}
+        if subject.kind == "port" and fault in _FAR and len(ports) >= LEAST:
+            yield _FAR[fault]
 
 
 CHECKS = (

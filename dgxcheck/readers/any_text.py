@@ -63,7 +63,10 @@ BENCHMARKS: Mapping[Reader, Signs] = {
     gpu_burn.read_ubergemm: ("ending with ",),
     gpu_burn.read_memtest: ("]:test", "errors found in block"),
     perftest.read_perftest: ("#iterations", "cuda device", "picking", "device name"),
-    perftest.read_failures: ("failed status", "allocate mr", "create mr"),
+    perftest.read_failures: (
+        "failed status", "allocate mr", "create mr", "file descriptor for", "times addr_error", "failed to modify qp",
+        "port number",
+    ),
     logs.read_ucx: (" ucx ", "rlimit_memlock is", "severely limit memory"),
     logs.read_libfabric: ("libfabric:",),
 }

@@ -19,6 +19,8 @@ Switch: 0xb8599f0300aaaaaa leaf01:
            1    1[  ] ==( 4X        25.78125 Gbps Active/  LinkUp)==>      13    1[  ] "gpu02" ( Could be 53.125 Gbps)
            1    2[  ] ==(                Down/ Polling)==>             [  ] "" ( )
            1    3[  ] ==( 4X           2.5 Gbps   Init/  LinkUp)==>      14    1[  ] "gpu03" ( )
+CA: gpu02 mlx5_0:
+  0xb8599f0300e8dd3b   13   1[  ] ==( 4X   25.78125 Gbps Active/ LinkUp)==>   1   1[  ] "leaf01" ( Could be 53.125 Gbps)
 """
 COUNTERS = """\
 # Port counters: Lid 12 port 1 (CapMask: 0x5A00)

@@ -164,8 +164,10 @@ MODULE = """\
 def test_alarms_of_a_transceiver() -> None:
     found = reports(MODULE, adapters.read_module)
     assert {(key.split()[0], fact["outcome"], fact["fault"]) for key, fact in found.items()} == {
-        ("enp1s0f0np0", "warn", "test-failed"), ("enp1s0f0np0", "note", "")
+        ("enp1s0f0np0", "warn", "port-module"), ("enp1s0f0np0", "note", "")
     }  # fmt: skip
+    beside = reports(f"{MODULE}\tRx power low alarm (Channel 2)            : Off\n", adapters.read_module)
+    assert {fact["fault"] for fact in beside.values()} == {"port-module", "port-errors"}
     assert unread([one(adapters.read_module, MODULE)], MODULE) == []
     (good,) = reports(MODULE.replace(": On", ": Off"), adapters.read_module).values()
     assert good["outcome"] == "pass"

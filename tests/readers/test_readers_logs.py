@@ -195,9 +195,11 @@ def test_carriers(events: list[tuple[str, str]], expected: list[tuple[str, str, 
 def test_a_port_of_an_adapter_flaps_and_one_without_a_cable_is_free() -> None:
     down, up = (f"mlx5_core 0000:4b:00.0 ens2f0np0: Link {state}" for state in ("down", "up"))
     flapped = one(fabric.read_carrier, "\n".join((down, up, down, up)))
-    assert results(flapped) == [("ens2f0np0", "warn", "port-errors")]
-    assert results(one(fabric.read_carrier, "\n".join((up, down)))) == [("ens2f0np0", "fail", "port-down")]
+    assert results(flapped) == [("0000:4b:00.0/ens2f0np0", "warn", "port-errors")]
+    lost = one(fabric.read_carrier, "\n".join((up, down)))
+    assert results(lost) == [("0000:4b:00.0/ens2f0np0", "fail", "port-down")]
     assert results(one(fabric.read_carrier, down)) == []
+    assert results(one(fabric.read_carrier, "\n".join((up, down, "reboot: Restarting system")))) == []
 
 
 def test_interfaces_of_containers_come_and_go() -> None:

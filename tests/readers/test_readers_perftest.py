@@ -134,6 +134,21 @@ scnt=128, ccnt=0
     assert (fact["outcome"], fact["fault"]) == ("fail", "rdma-access")
 
 
+@pytest.mark.parametrize(("text", "fault"), [
+    ("Couldn't connect to 10.0.0.9:18515\nUnable to open file descriptor for socket connection Unable to init the"
+     " socket connection\n", "no-connection"),
+    ("Received 10 times ADDR_ERROR\n Unable to perform rdma_client function\n", "no-connection"),
+    ("Failed to modify QP to RTS\n Unable to Connect the HCA's through the link\n", "transfer-unanswered"),
+    (" Port number 1 state is Down\n Couldn't set the link layer\n", "port-down"),
+    (" Port number 1 state is Init\n Couldn't set the link layer\n", "no-subnet-manager"),
+])  # fmt: skip
+def test_perftest_that_did_not_begin(text: str, fault: str) -> None:
+    """https://github.com/linux-rdma/perftest/pull/228, issues 132"""
+    found = one(perftest.read_failures, text)
+    assert unread([found], text) == []
+    assert [fact["fault"] for fact in found.facts.values() if isinstance(fact, dict)] == [fault]
+
+
 @pytest.mark.parametrize(("old", "new"), [("65536 ", "65536.5 "), ("96.80 ", "999999999.00 ")])
 def test_a_row_with_a_figure_beyond_any_port_is_none(old: str, new: str) -> None:
     text = WRITE.replace(old, new)

@@ -149,8 +149,9 @@ def _modules(box: Box) -> Judged:
     events = [event for event in box.log.hcas if event.trouble in _OF_PORTS]
     if isinstance(listed, Judgement):
         for bdf, own in grouped((event.bdf, event) for event in events).items():
-            downs = [event.text for event in own if event.trouble == "link down"]
-            name = downs[-1].replace(" port ", "/") if downs else bdf
+            downs = [event.text.replace(" port ", "/") for event in own if event.trouble == "link down"]
+            downs += [each.part for each in box.log.host if each.trouble == "link down" and bdf in each.line]
+            name = downs[-1] if downs else bdf
             at = Subject(kind="port" if downs else "hca", name=name, bdf=bdf)
             yield at, _module(box, box.log, own)
         if not events:

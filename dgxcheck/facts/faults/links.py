@@ -226,7 +226,7 @@ class Links:
         remedy="build the driver's modules again beside the RDMA stack that is installed (MLNX_OFED or DOCA first, then"
         " the NVIDIA driver: dkms status), then modprobe nvidia_peermem",
         source="https://docs.nvidia.com/cuda/gpudirect-rdma")
-    VERBS = FaultKind("verbs devices cannot be opened", "software",
+    VERBS = FaultKind("verbs devices cannot be opened", "software", about=("host", "verbs device nodes"),
         remedy="set mode 0666 on /dev/infiniband/uverbs* with a udev rule (rdma-core has one)", source="rdma-core")
     MEMLOCK = FaultKind("the limit of locked memory is too low for RDMA", "setting", about=("host", "memlock limit"),
         remedy="set memlock to unlimited in /etc/security/limits.d, LimitMEMLOCK=infinity in the units that start jobs,"

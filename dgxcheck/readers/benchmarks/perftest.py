@@ -231,12 +231,27 @@ def _fact(run: Run, device: str, column: Column, rows: list[tuple[int, float, in
 
 
 _STATUS = LazyPattern(r"Failed status (?P<code>\d{1,3}): wr_id \d{1,20} syndrom 0x[0-9a-f]{1,8}", flags=re.ASCII)
-_NO_MEMORY = LazyPattern(r"Couldn't allocate MR\b.{0,80}|failed to create mr\b.{0,80}", flags=re.IGNORECASE)
+_FAILURES = {
+    LazyPattern(r"(?:Couldn't allocate MR|failed to create mr)\b.{0,80}", flags=re.IGNORECASE):
+        (Fault.RDMA_ACCESS, "memory cannot be registered with the HCA"),
+    LazyPattern(r"Unable to open file descriptor for socket connection.{0,60}"):
+        (Fault.NO_CONNECTION, "no TCP connection to the other end"),
+    LazyPattern(r"Received \d{1,4} times ADDR_ERROR"):
+        (Fault.NO_CONNECTION, "rdma_cm does not resolve the address of the other end"),
+    LazyPattern(r"Failed to modify QP (?:\d{1,9} )?to RT[RS]"):
+        (Fault.TRANSFER_UNANSWERED, "a queue pair cannot be set up: no path to the other end"),
+    LazyPattern(r"Port number \d{1,3} state is (?:Down|Nop)"): (Fault.PORT_DOWN, "the port is down"),
+    LazyPattern(r"Port number \d{1,3} state is (?:Init|Armed)"):
+        (Fault.NO_SUBNET_MANAGER, "the port waits for a subnet manager"),
+}  # fmt: skip
+"""perftest_communication.c, perftest_parameters.c, perftest_resources.c."""
 _FAILURES_CHATTER = LazyPattern(
     r"Completion with error at (?:client|server)|scnt=\d{1,12}, ccnt=\d{1,12}"
     r"|Failed to complete run_iter_\w{2,12} function successfully|Failed to exchange data between server and clients"
     r"|Unable to (?:read|write) (?:to|from) socket/rdma_cm"
     r"|(?:ethernet|rdma)_(?:read|write)_keys: Couldn't (?:read|write) remote address"
+    r"|Unable to (?:init|perform|Connect) .{1,120}|Couldn't (?:set the link layer|get context)\b.{0,60}"
+    r"|Couldn't connect to \S{1,80}:\d{1,5}"
 )
 
 
@@ -247,8 +262,9 @@ def read_failures(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if match := _STATUS.fullmatch(line):
             ended, text = completion(int(match["code"]))
             part.add(HOST, "status", ended.outcome, ended.fault, text)
-        elif _NO_MEMORY.fullmatch(line):
-            part.add(HOST, "memory", "fail", Fault.RDMA_ACCESS, "memory cannot be registered with the HCA")
+        elif found := next((found for form, found in _FAILURES.items() if form.fullmatch(line)), None):
+            fault, text = found
+            part.add("HCA" if fault is Fault.PORT_DOWN else HOST, fault.word, "fail", fault, text)
         else:
             part.beside |= {at} if _FAILURES_CHATTER.fullmatch(line) else set()
             continue

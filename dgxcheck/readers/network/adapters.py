@@ -12,7 +12,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.infiniband import LANE_GBIT
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
+from dgxcheck.readers.model import Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME, PortsPart, device_files, listed, physical, rate, state
 from dgxcheck.readers.values import bare, bounded, integer, numbered
 
@@ -93,26 +93,33 @@ def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 _MODULE_COMMAND = LazyPattern(r"(?:.{0,120}\W)?ethtool (?:-m|--module-info) (?P<name>[A-Za-z][\w.-]{0,31})")
 _MODULE = LazyPattern(r"Identifier\s{1,60}: 0x[0-9a-f]{2} \(.{1,100}\)")
+_LIGHT = LazyPattern(r"rx power low alarm", flags=re.IGNORECASE)
 _MODULE_ROW = LazyPattern(r"(?P<name>[A-Z][\w /(),.+-]{1,70}?)\s{0,60}: ?(?P<value>.{0,200})")
 
 
 def read_module(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Alarms of a transceiver, from ``ethtool -m``; without light it may be the other end that is off."""
+    """Alarms of a transceiver, from ``ethtool -m``: heat, and lanes without light beside others that have it; without
+    any it may be the other end that is off."""
     part = ToolPart("ethtool -m")
-    name, inside = HOST, False
+    name, inside = "HCA", False
+    lit: dict[str, dict[str, bool]] = {}
     for number, line in numbered(lines):
         if command := _MODULE_COMMAND.fullmatch(line):
             name, inside = command["name"], False
             part.beside.add(number)
         elif _MODULE.fullmatch(line) or (inside and (row := _MODULE_ROW.fullmatch(line))):
             part.lines.add(number)
-            if inside and row and " alarm" in row["name"] and row["value"].startswith("On"):
-                hot = "temperature" in row["name"]
-                fault = Fault.TEST_FAILED if hot else None
-                part.add(name, "alarm", "warn" if hot else "note", fault, f"transceiver: {row['name']}")
+            if inside and row and " alarm" in row["name"] and row["value"].startswith(("On", "Off")):
+                lit.setdefault(name, {})[row["name"]] = row["value"].startswith("Off")
             inside = True
         else:
             inside = False
+    for name, alarms in lit.items():
+        of_light = [off for alarm, off in alarms.items() if _LIGHT.search(alarm)]
+        for alarm in (alarm for alarm, off in alarms.items() if not off):
+            dark = Fault.PORT_ERRORS if _LIGHT.search(alarm) and any(of_light) else None
+            fault = Fault.PORT_MODULE if "temperature" in alarm else dark
+            part.add(name, "alarm", "warn" if fault else "note", fault, f"transceiver: {alarm}")
     return part.imported(sound="module")
 
 

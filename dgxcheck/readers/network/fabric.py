@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from dgxcheck.facts.bdf import PATTERN
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_outputs import Outcome
@@ -28,6 +29,7 @@ _LINK = LazyPattern(
     r"(?P<far>[^\"]{0,60})\"(?P<peer>[^\"]{0,100})\" {0,4}\( {0,4}(?P<could>[^()]{0,80}?) {0,4}\)",
     flags=re.ASCII,
 )
+_END = LazyPattern(r"(\d{1,5}) {1,12}(\d{1,3})\[")
 _IBLINKINFO_HEAD = LazyPattern(r"(?:CA|Switch|Router):? (?:0x[0-9a-f]{16} )?(?P<node>.{1,120}):", flags=re.ASCII)
 _NODE = LazyPattern(r'"(?P<node>[^"]{1,180})"')
 _OTHER = LazyPattern(r"[^\w.-]+")
@@ -36,16 +38,21 @@ _OTHER = LazyPattern(r"[^\w.-]+")
 def read_iblinkinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Links below the speed or width that both ends support, and those that wait for a subnet manager.
 
-    A port that is down is one that nothing is plugged into; how many were meant to be up nobody can tell.
+    A port that is down is one that nothing is plugged into; how many were meant to be up nobody can tell. Both ends of
+    a cable are listed.
     """
     part = ToolPart("iblinkinfo")
     heads: set[int] = set()
+    odd: set[frozenset[tuple[str, ...]]] = set()
     node = ""
     for number, line in enumerate(bounded(lines)):
         link = _LINK.fullmatch(line.strip()) if "==(" in line else None
         if link is not None:
             own = _NODE.search(link["before"])
-            _take(part, link, own["node"] if own else node)
+            ends = frozenset((link.group("lid", "port"), *_END.findall(link["far"])))
+            if ends not in odd:
+                _take(part, link, own["node"] if own else node)
+            odd |= {ends} if link["could"] else set()
             part.lines.add(number)
         elif head := _IBLINKINFO_HEAD.fullmatch(line.strip()):
             node = head["node"]
@@ -262,29 +269,33 @@ _CARRIER_FORMS = (
     LazyPattern(
         rf"{_WHO}NetworkManager\[\d{{1,9}}\]: .{{0,80}}\({_NAME}\): (?P<what>carrier: link \w{{1,20}}).{{0,80}}"
     ),
-    LazyPattern(rf"{_WHO}mlx5_core \S{{12,16}} (?P<name>[a-z][\w.]{{1,14}}): (?P<what>Link (?:up|down))"),
+    LazyPattern(rf"{_WHO}mlx5_core (?P<bdf>{PATTERN}) (?P<name>[a-z][\w.]{{1,14}}): (?P<what>Link (?:up|down))"),
 )
 _OTHERS = LazyPattern(r"(?:.{0,120} )?systemd(?:-networkd)?\[\d{1,9}\]: .{1,300}")
 """What else systemd logs between."""
+_ENDED_BOOT = LazyPattern(r"(?:.{0,120} )?(?:reboot: |Linux version \d|-- (?:Reboot|Boot [0-9a-f]{32}) --).{0,300}")
+"""What takes every link down."""
 _FLAPS = 2
 
 
 def read_carrier(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """An interface that lost its carrier and has none fails; one that lost it and got it again is counted."""
     part = ToolPart("network log")
-    events: dict[str, list[bool]] = {}
+    events: dict[tuple[str, str | None], list[bool]] = {}
     for number, text in numbered(lines):
         match = next((match for form in _CARRIER_FORMS if (match := form.fullmatch(text))), None)
         if match is not None:
             up = not match["what"].lower().endswith(("lost", "disconnected", "down"))
-            events.setdefault(match["name"], []).append(up)
+            events.setdefault((match["name"], match.groupdict().get("bdf")), []).append(up)
             part.lines.add(number)
+        elif _ENDED_BOOT.fullmatch(text):
+            events.clear()
         elif _OTHERS.fullmatch(text):
             part.beside.add(number)
-    for name, states in events.items():
-        lost = states.count(False)
+    for (name, bdf), states in events.items():
+        lost, where = states.count(False), f"{bdf}/{name}" if bdf else name
         if not states[-1] and (True in states or name.startswith("ib")):  # a port may be free from the start
-            part.add(name, "carrier", "fail", Fault.PORT_DOWN, f"its carrier is lost, {lost} times in this log")
+            part.add(where, "carrier", "fail", Fault.PORT_DOWN, f"its carrier is lost, {lost} times in this log")
         elif lost >= _FLAPS:
-            part.add(name, "carrier", "warn", Fault.PORT_ERRORS, f"its carrier was lost {lost} times and came back")
+            part.add(where, "carrier", "warn", Fault.PORT_ERRORS, f"its carrier was lost {lost} times and came back")
     return part.imported()
