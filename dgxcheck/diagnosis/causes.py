@@ -48,7 +48,7 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     apart = {*(each.key for each in (*slow, *unread)), *asked}
     others = {key: finding for key, finding in bad.items() if key not in apart}
     blamed = {key: (*finding.blames, *common.get(key, ())) for key, finding in others.items()}
-    for followed in (collateral(box, bad, blamed), refused_clients(box, bad, blamed)):
+    for followed in (collateral(box, bad, blamed), refused_clients(box, bad, blamed), _ended_jobs(bad, blamed)):
         blamed = {key: (*components, *followed.get(key, ())) for key, components in blamed.items()}
     causes = explain(box, bad, blamed)
     for key, reasons in asked.items():
@@ -188,8 +188,9 @@ def _cause(
     box: Box, component: Component, findings: Sequence[Finding], confidence: Confidence | None,
     dead: Collection[str | None],
 ) -> Cause:  # fmt: skip
-    def rank(finding: Finding) -> tuple[int, bool]:
-        return BAD.index(finding.status), not (_is_dead(finding) and finding.subject.bdf in {component.bdf} - {None})
+    def rank(finding: Finding) -> tuple[bool, int, bool]:
+        own = _is_dead(finding) and finding.subject.bdf in {component.bdf} - {None}
+        return finding.judgement.fault in _OF_JOBS, BAD.index(finding.status), not own
 
     ordered = sorted(findings, key=rank)
     faults = tuple(dict.fromkeys(each.judgement.fault for each in ordered if each.judgement.fault is not None))
@@ -198,7 +199,7 @@ def _cause(
         component=_of_the_rack(box, with_places(component, ordered)),
         explains=tuple(finding.key for finding in ordered),
         faults=faults,
-        severity=ordered[0].status,
+        severity=min((finding.status for finding in findings), key=BAD.index),
         confidence=confidence or rest_responds(box, component, findings) or by_agreement(component, findings),
         actions=steps,
         recurrence=recurrence,
@@ -269,6 +270,22 @@ def refused_clients(
     hung = tuple(dict.fromkeys(blamed[key][0] for key in failed if _hangs(bad[key])))
     waiting = {key: hung for key in blamed if hung and bad[key].judgement.fault in _WAITS}
     return waiting | {key: components for key in others if _is_of_client(bad[key], of_start)}
+
+
+def _ended_jobs(
+    bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[Component]]
+) -> Mapping[str, tuple[Component, ...]]:
+    """By key of what a program of several hosts reports: what failed on this one and ends such a program."""
+    jobs = [key for key in blamed if bad[key].judgement.fault in _OF_JOBS]
+    failed = (components for key, components in blamed.items() if bad[key].judgement.fault in _ENDS_JOBS)
+    return dict.fromkeys(jobs, tuple(dict.fromkeys(chain(*failed))))
+
+
+_OF_JOBS = frozenset({Fault.COLLECTIVE_TIMEOUT, Fault.TRANSFER_UNANSWERED})
+_ENDS_JOBS = SILENT | {
+    Fault.PORT_DOWN, Fault.NO_SUBNET_MANAGER, Fault.HCA_FATAL, Fault.NVSWITCH_FATAL, Fault.XID, Fault.XID_CONTAINED,
+    Fault.XID_PEER, Fault.XID_SIGNAL,
+}  # fmt: skip
 
 
 def _hangs(finding: Finding) -> bool:

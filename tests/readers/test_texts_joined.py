@@ -112,3 +112,45 @@ def test_a_gpu_that_nvidia_smi_names_by_its_number_alone_is_lost(tmp_path: Path)
     path.write_text("Unable to determine the device handle for GPU1: Unknown Error\n")
     (found,) = (f for f in assess(str(path), Request()).findings if f.id == "tools.reports")
     assert (found.subject.name, found.judgement.message) == ("GPU1", "nvidia-smi: cannot open the GPU: Unknown Error")
+
+
+UNANSWERED = ("n7:21:25 [3] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.0.0.9<47291> with"
+              " status=12 opcode=32765 len=0 vendor err 129 (Recv) localGid fe80::1 remoteGids fe80::2 hca mlx5_4\n")
+WATCHDOG = ("[rank3]:[E ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL("
+            "SeqNum=8123, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600032 milliseconds"
+            " before timing out.\n")  # fmt: skip
+LOST = "[91201.331112] mlx5_core 0000:4b:00.0 ib4: Link down\n"
+OF_FIRMWARE = "[91201.431112] mlx5_core 0000:4b:00.0: poll_health:835:(pid 0): device's health compromised\n"
+MODULE = "[91201.431112] mlx5_core 0000:4b:00.0: Port module event[error]: module 0, Cable error, Bus stuck\n"
+RETRIED = ("[1716212121.123456] [n7:21:0] ib_mlx5_log.c:177  UCX  ERROR Transport retry count exceeded on mlx5_{}:1/IB"
+           " (synd 0x15 vend 0x81 hw_synd 0/0)\n")  # fmt: skip
+
+
+def ibstat(state: str, physical: str, sm_lid: int = 1) -> str:
+    """Of four ports, of which this is the last."""
+    ports = [*[("Active", "LinkUp", 1)] * 3, (state, physical, sm_lid)]
+    return "".join(
+        f"CA 'mlx5_{number}'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: {now}\n\t\tPhysical state:"
+        f" {link}\n\t\tRate: 400\n\t\tBase lid: {number}\n\t\tSM lid: {manager}\n\t\tLink layer: InfiniBand\n"
+        for number, (now, link, manager) in enumerate(ports, 1)
+    )
+
+
+@pytest.mark.parametrize(("text", "component"), [
+    (LOST + ibstat("Down", "Polling") + UNANSWERED, "port/mlx5_4/1"),
+    (ibstat("Down", "Polling") + WATCHDOG, "port/mlx5_4/1"),
+    (ibstat("Initializing", "LinkUp", 0) + UNANSWERED, "subnet-manager/at port mlx5_4/1"),
+    (LOST + MODULE, "port/ib4"),
+    (LOST + OF_FIRMWARE + UNANSWERED, "hca/0000:4b:00.0"),
+    ("[12001.331112] NVRM: Xid (PCI:0000:84:00): 79, GPU has fallen off the bus.\n" + WATCHDOG, "gpu/GPU@0000:84:00.0"),
+    ("[12001.331112] NVRM: Xid (PCI:0000:84:00): 95, pid=11, name=p, Uncontained: LTC TAG (0x2,0x0)\n" + WATCHDOG,
+     "gpu/GPU@0000:84:00.0"),
+    ("".join(LOST.replace("4", str(n)) for n in (4, 5, 6)), "fabric/InfiniBand fabric"),
+    ("".join(map(RETRIED.format, range(3))), "host/host"),
+])  # fmt: skip
+def test_what_a_job_and_a_log_say_has_one_cause(text: str, component: str, tmp_path: Path) -> None:
+    path = tmp_path / "mail.txt"
+    path.write_text(text)
+    (cause,) = assess(str(path), Request()).diagnosis.causes
+    assert f"{cause.component.kind}/{cause.component.name}" == component
+    assert WATCHDOG not in text or cause.faults[-1].word == "collective-timeout"

@@ -295,7 +295,8 @@ def read_carrier(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for (name, bdf), states in events.items():
         lost, where = states.count(False), f"{bdf}/{name}" if bdf else name
         if not states[-1] and (True in states or name.startswith("ib")):  # a port may be free from the start
-            part.add(where, "carrier", "fail", Fault.PORT_DOWN, f"its carrier is lost, {lost} times in this log")
+            times = f"{lost} time{'s' * (lost > 1)}"
+            part.add(where, "carrier", "fail", Fault.PORT_DOWN, f"its carrier is lost, {times} in this log")
         elif lost >= _FLAPS:
             part.add(where, "carrier", "warn", Fault.PORT_ERRORS, f"its carrier was lost {lost} times and came back")
     return part.imported()
