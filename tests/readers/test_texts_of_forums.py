@@ -349,7 +349,11 @@ CONSUMED = """\
 [ 9001.100100] mce: Uncorrected hardware memory error in user-access at 7f1c2d3400
 [ 9001.100200] Memory failure: 0x7f1c2d3: recovery action for dirty LRU page: Recovered
 """
+EVENT = "   1 | 11/12/2025 | 09:10:12 | {} | Asserted\n"
 COMPONENTS = {
+    "a battery": (EVENT.format("Battery #0x36 | Low"), [("host/host/batteries", "inspect")]),
+    "a voltage": (EVENT.format("Voltage P12V | Lower Critical going low "), [("host/host/power supply", "inspect")]),
+    "the voltage of a battery": ("VBAT | 2.412 | Volts | cr | 2.375 | 2.5", [("host/host/batteries", "inspect")]),
     "an event before the clock was set": (PRE_INIT, [("host/host/PCIe links", "inspect")]),
     "an error of PCIe of HPE's iLO": (ILO.format("PCI Express Error"), [("host/host/PCIe links", "inspect")]),
     "a machine check of HPE's iLO": (

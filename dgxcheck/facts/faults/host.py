@@ -47,6 +47,10 @@ class Host:
     POWER_SUPPLY = FaultKind("a power supply of the machine failed or lost its input", "hardware",
         about=("host", "power supply"))
     FAN = FaultKind("a fan of the machine failed or turns too slowly", "hardware", about=("host", "cooling"))
+    BATTERY = FaultKind("a battery of the machine is low or failed", "hardware", about=("host", "batteries"),
+        steps=("inspect",), remedy="see which one it is (ipmitool sdr elist); replace it at the next maintenance:"
+        " without the coin cell of its board the machine forgets its clock and firmware settings once it has no power,"
+        " and a RAID controller no longer caches writes, or loses them", source="NVIDIA DGX H100/H200 service manual")
     BMC_SILENT = FaultKind("the machine's BMC does not answer its host", "environment", about=("host", "BMC"),
         remedy="ask it once more (ipmitool mc info), then over its own network (its web page, Redfish, ipmitool -I"
         " lanplus -H ADDRESS -U USER -a mc info): if it answers, restart it alone (mc reset cold instead of mc info),"

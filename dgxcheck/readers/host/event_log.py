@@ -41,6 +41,8 @@ _FAULTS: tuple[tuple[str, str, Outcome, FaultKind | None], ...] = (
     ("Temperature", r"Upper (?:Critical|Non-recoverable)|to Critical|to Non-recoverable", "warn", Fault.OVERHEATING),
     ("Critical Interrupt|PCI", r"Fatal|Uncorrectable|SERR|PERR", "warn", Fault.AER_UNCORRECTABLE),
     ("Critical Interrupt|PCI", r"Correctable", "note", None),
+    (r"Battery|Voltage .*BAT(?:\b|T|_)", r"Low|Fail", "warn", Fault.BATTERY),
+    ("Voltage", r"(?:Upper|Lower) (?:Critical|Non-recoverable)|to Critical", "warn", Fault.POWER_SUPPLY),
     ("Power Supply|Power Unit", r"Fail|lost|out-of-range|Config Error|Redundancy (?:Lost|Degraded)", "warn",
      Fault.POWER_SUPPLY),
     ("Fan", r"Lower (?:Critical|Non-recoverable)|Fail|Redundancy (?:Lost|Degraded)|to Critical", "warn",
@@ -73,6 +75,7 @@ _SENTENCES = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, w
     (Fault.AER_UNCORRECTABLE, r"fatal error .{0,40}\b(?:component|bus|slot)|PCIe?\b.{0,60}(?:fatal|uncorrect)"
      r"|uncorrect\w* PCI\b|PCIe\b.{0,60}(?:link (?:goes )?down|incorrect link|link error)"),
     (Fault.MACHINE_CHECK, r"\bCPU \d .{0,60}(?:error|machine check)|machine check|\bIERR\b"),
+    (Fault.BATTERY, r"\bbattery\b"),
     (Fault.DISK, r"\b(?:drive|disk)\b"),
 ))  # fmt: skip
 _COMPILED = tuple(

@@ -25,6 +25,7 @@ _LOST = LazyPattern(
 )
 """States of a sensor without thresholds, whose row says ok."""
 _NAMED = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, words in (
+    (Fault.BATTERY, r"(?:\b|_|v)bat(?:t|\b|_|\d)"),
     (Fault.FAN, r"fan"),
     (Fault.DIMM_ERRORS, r"dimm|\bmem"),
     (Fault.DISK, r"\b(?:drive|disk|hdd|ssd|nvme)"),
@@ -93,7 +94,7 @@ def _of_bmc(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             members[member["label"]] = member["value"]
             if member["label"] == "Status" and _BEYOND.fullmatch(member["value"]):
                 unit = _READING.search(shown := members.get("Sensor Reading", ""))
-                fault = _UNITS.get((unit["unit"] if unit else None) or "")
+                fault = _beyond(members["Sensor ID"], unit)
                 text = f"{members['Sensor ID'].partition(' (')[0]}: {shown} ({member['value'].lower()})"
                 part.add(HOST, "sensor", "warn" if fault else "note", fault, text)
             continue
@@ -113,6 +114,12 @@ def _of_bmc(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             part.add(HOST, "sensor", "warn" if named else "note", named, message)
         elif row["state"][-2:] in ("cr", "nr"):
             shown = " ".join(f"{row['before'] or row['after']}".replace("|", " ").split())
-            fault = _UNITS.get((value["unit"] if value else None) or "")
+            fault = _beyond(row["name"], value)
             part.add(HOST, "sensor", "warn" if fault else "note", fault, f"{row['name']}: {shown} ({row['state']})")
     return part.imported(sound="sensors")
+
+
+def _beyond(name: str, unit: re.Match[str] | None) -> FaultKind | None:
+    """The fault by the unit of a sensor that is beyond its threshold."""
+    fault = _UNITS.get((unit["unit"] if unit else None) or "")
+    return Fault.BATTERY if fault is Fault.POWER_SUPPLY and _NAMED[0][1].search(name) else fault
