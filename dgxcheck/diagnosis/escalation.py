@@ -170,7 +170,7 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
     if component.part == "memory" or component.kind not in ("host", "driver"):
         # a panic says nothing of the device or DIMM that asked for it
         rest = rest - {Fault.KERNEL_PANIC} or rest
-    for fault in (Fault.DISK_ERRORS, Fault.IOMMU_UNANSWERED) if component.kind != "disk" else ():
+    for fault in (Fault.DISK_ERRORS, Fault.DISK, Fault.IOMMU_UNANSWERED) if component.kind != "disk" else ():
         rest = rest - {fault} or rest  # nor do those that wait for it
     if component.kind == "gpu":
         stuck = Fault.DRIVER_STUCK in causing and rest.isdisjoint(GPU_DEAD | ASK_FOR_RESET)

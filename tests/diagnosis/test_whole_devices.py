@@ -129,6 +129,14 @@ def test_what_several_lines_come_from_is_one_cause(
     assert next(each["action"] for each in cause["actions"] if each["action"] != "drain") == step
 
 
+def test_an_array_goes_with_the_link_of_the_disk_that_left_it(tmp_path: Path) -> None:
+    (cause,) = causes(tmp_path, "dgx-h100", {"text /sys/class/block/md0/md/degraded": "1\n"}, (
+        "nvme nvme0: pci function 0000:09:00.0", "md/raid1:md0: Disk failure on nvme0n1p2, disabling device.",
+        "pcieport 0000:00:03.0: AER: Uncorrected (Fatal) error received: 0000:00:03.0",
+        DISKS[0].replace("nvme2", "nvme0")))  # fmt: skip
+    assert (cause["id"], cause["action"]["action"]) == ("link/0000:09:00.0", "inspect")
+
+
 def test_an_event_of_an_smmu_is_of_the_client_that_it_names(tmp_path: Path) -> None:
     """GPUs and adapters of a tray have the same bus, device and function in domains of their own."""
     smmu = "arm-smmu-v3 arm-smmu-v3.5.auto: event"

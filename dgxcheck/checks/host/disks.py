@@ -5,13 +5,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 
-from dgxcheck.checks.engine.blame import part
+from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import FAULTY, Evidence, Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.wording import counted
+from dgxcheck.components.component import Component
+from dgxcheck.components.locate import links_at
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import BlockDevice, MdArray
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog
@@ -196,6 +198,16 @@ def located(log: KernelLog, name: str) -> str:
                  and (name == event.part or name.startswith(f"{event.part}n"))), "")  # fmt: skip
 
 
+def failed_link(box: Box, name: str) -> Iterator[Component]:
+    """The PCIe link of an NVMe disk, where the kernel logged that it failed or went down."""
+    function = box.topology.functions.get(located(box.log, name))
+    path = () if function is None else rows(function.path)
+    failed = {error.bdf for error in box.log.pcie if error.severity != "corrected"}
+    failed |= {event.part for event in box.log.host if event.trouble in ("unplugged", "untrained")}
+    if not failed.isdisjoint(path[-2:]):
+        yield from links_at(box, path[-1])
+
+
 def _of_controller(name: str, disks: Iterable[str]) -> str:
     """The disk of an NVMe controller: ``nvme1n1`` of ``nvme1``; the name as it is where there is none."""
     return next((disk for disk in disks if _NVME.fullmatch(name) and disk.startswith(f"{name}n")), name)
@@ -213,9 +225,16 @@ def arrays_of(box: Box) -> tuple[MdArray, ...]:
     return () if isinstance(storage, Missing) else rows(storage.arrays)
 
 
+def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The array, and the failed links of NVMe disks that left it; of the host its disks."""
+    yield component_of(box, at, "disks" if at.kind == "host" else "")
+    for array in arrays_of(box):
+        for disk in lost_members(box, array) if array.name == at.name else ():
+            yield from failed_link(box, disk)
+
+
 CHECKS = (
-    Check("host.disks", _disks,
-        lambda box, at, judgement: part("disks" if at.kind == "host" else "")(box, at, judgement),
+    Check("host.disks", _disks, _blames,
         remedy="find the missing disk or volume (cat /proc/mdstat, the kernel log, the RAID controller's tool such as"
         " storcli64 /c0/vall show); create nothing: with redundancy the array is rebuilt on another disk, and a RAID 0"
         " whose disk comes back is assembled again (mdadm --assemble; of a controller its foreign configuration is"

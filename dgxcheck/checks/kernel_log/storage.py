@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
 from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.checks.host.disks import arrays_of, by_disk, located, lost_members, own_disks
+from dgxcheck.checks.host.disks import arrays_of, by_disk, failed_link, lost_members, own_disks
 from dgxcheck.checks.kernel_log.device_log import (
     events_of,
     grouped,
@@ -22,7 +22,6 @@ from dgxcheck.checks.kernel_log.device_log import (
 from dgxcheck.checks.kernel_log.pcie import blame_pcie
 from dgxcheck.checks.network.ports import UP, listed_ports, port_subject, waits_for
 from dgxcheck.components.component import INFINIBAND_FABRIC, SUBNET_MANAGER, Component, host_part
-from dgxcheck.components.locate import links_at
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog
 from dgxcheck.facts.missing import Missing, need, rows, text_of
@@ -118,7 +117,7 @@ def blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Componen
         yield Component(kind="disk", name=name)
     yield from itself(box, at, judgement)
     if judgement.events:
-        yield from _failed_link(box, at.name)
+        yield from failed_link(box, at.name)
     if at.name.startswith(("sd", "ata")):
         times = [event.seconds for name, event in by_disk(box, box.log) if name == at.name]
         beside = [event for event in events_of(box.log, "controller", "interrupt off")
@@ -133,15 +132,6 @@ def blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Componen
         if fault.what == "unanswered" and any(abs(each.seconds - fault.seconds) <= _RECOVERY_S
                                               for each in judgement.events):  # fmt: skip
             yield from blame_pcie(box, subject_at(box, fault.bdf) if fault.bdf else HOST, judgement)
-
-
-def _failed_link(box: Box, name: str) -> Iterator[Component]:
-    """The PCIe link of an NVMe disk, where the kernel logged that it failed or went down."""
-    function = box.topology.functions.get(located(box.log, name))
-    path = () if function is None else rows(function.path)
-    failed = {error.bdf for error in box.log.pcie if error.severity != "corrected"}
-    if not failed.union(each.part for each in events_of(box.log, "unplugged", "untrained")).isdisjoint(path[-2:]):
-        yield from links_at(box, path[-1])
 
 
 def _behind(box: Box, name: str) -> str:
