@@ -7,7 +7,7 @@ from itertools import chain
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
-from dgxcheck.components.component import DRIVER, HOST, SETTINGS, Component, Key
+from dgxcheck.components.component import DRIVER, HOST, SETTINGS, Component, Key, Kind
 from dgxcheck.components.containment import NVSWITCHES, containers, frus
 from dgxcheck.components.locate import switches_at
 from dgxcheck.diagnosis.action import ORDER, urgency_of
@@ -125,8 +125,9 @@ def explain(box: Box, bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[
     """The set cover under the rules of containment.
 
     A component explains a finding that can come from it. A part that is broken explains that its device is dead,
-    missing or to be reset (``a broken part joins its device``), and a device that is dead explains what is found of its
-    parts and of NVLinks that end at it; so does what explains that it is dead.
+    missing, to be reset or failed a test (``a broken part joins its device``), and a device that is dead explains what
+    is found of its parts and of NVLinks that end at it; so does what explains that it is dead. One of several such
+    parts explains what does not say which of them it is of.
     """
     dead: dict[Key, set[Key]] = {}
     for key, components in blamed.items():
@@ -137,17 +138,22 @@ def explain(box: Box, bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[
         key: {container for each in _inner(components) for container in containers(box, each)} if dead else set()
         for key, components in blamed.items()
     }
-    chips = gathered((card_of(component.bdf), component.key) for component in {*chain(*blamed.values())}
+    every = {*chain(*blamed.values())}
+    chips = gathered((card_of(component.bdf), component.key) for component in every
                      if component.kind == "hca" and component.bdf and component.key in dead)  # fmt: skip
     for key in inside:
         if bad[key].subject.kind == "port":  # one chip serves the ports of all its functions
             inside[key] |= {*chips.get(card_of(bad[key].subject.bdf), ())}
 
-    parts = gathered((each.whole.key, each.key) for each in {*chain(*blamed.values())} if each.part not in _SET)
+    parts = gathered((each.whole.key, each.key) for each in every if each.part not in _SET)
+    named = [each for each in every if (each.kind != "host" or each.position) and each.part not in _SET]
 
     def explainers(key: str) -> set[Key]:
         joined = _is_dead(bad[key]) or bad[key].judgement.fault in _WHOLE
         joining = {part for whole in own[key] for part in parts.get(whole, ())} if joined else set()
+        words, fault = next(iter(blamed[key]), DRIVER), bad[key].judgement.fault
+        if fault is not None and fault in _VAGUE and words.kind == "host":
+            joining |= {one.key for one in named if _can_mean(fault, words, one, dead)}
         return own[key].union(joining, *(dead[whole] for whole in inside[key] & dead.keys()))
 
     imprecise = frozenset(key for key in blamed if bad[key].witness == "log")
@@ -158,8 +164,21 @@ _ACTIONS = frozenset({
     Fault.RESET_REQUIRED, Fault.REBOOT_REQUIRED, Fault.RECOVERY_REQUIRED, Fault.DRAIN_REQUIRED, Fault.DRAIN_AND_RESET,
 })  # fmt: skip
 """What the driver asks for, of a GPU."""
-_WHOLE = DEVICE_ABSENT | _ACTIONS | {Fault.DRIFT}
+_WHOLE = DEVICE_ABSENT | _ACTIONS | {Fault.DRIFT, Fault.TEST_FAILED}
 """About a device as a whole, and silent about what of it."""
+_VAGUE: Mapping[FaultKind, tuple[Kind, ...]] = {
+    Fault.DIMM_ERRORS: (), Fault.MACHINE_CHECK: (), Fault.DISK: ("disk",), Fault.AER_UNCORRECTABLE: ("link", "switch"),
+    Fault.TEST_FAILED: ("gpu", "hca", "port", "link", "switch", "board", "nvlink", "nvswitch", "disk"),
+}  # fmt: skip
+"""Of the host, as a BMC or another tool says it: the kinds of devices that it can be of, which it does not name."""
+
+
+def _can_mean(fault: FaultKind, words: Component, one: Component, dead: Collection[Key]) -> bool:
+    """Is it a device that such words can mean, or what they say of a part of the host, with its place?"""
+    of_pcie = fault is Fault.AER_UNCORRECTABLE and one.key in dead
+    return one.kind in _VAGUE[fault] or of_pcie or replace(one, position="").key == words.key
+
+
 _SET = (
     "MIG mode", "ECC mode", "clock setting", "compute mode", "persistence mode", "power limit", "firmware", "model",
     "versions and settings", "MaxPayload",
@@ -243,10 +262,14 @@ def _of_the_rack(box: Box, component: Component) -> Component:
     return replace(component, slot="rack") if elsewhere else component
 
 
+_UNSTARTED = GPU_DEAD | {Fault.BAR1_SMALL}
 _LEADING = GPU_DEAD | {
     Fault.LIBRARY_MISSING, Fault.LIBRARY_BROKEN, Fault.DRIVER_NOT_LOADED, Fault.DRIVER_MISMATCH, Fault.NOUVEAU,
 }  # fmt: skip
 _DRIVER = frozenset({Fault.DRIVER_FAILED, Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_STUCK})
+_NOT_WITHOUT_DRIVER = frozenset({Fault.DRIVER_NOT_LOADED, Fault.FABRIC_MANAGER_DOWN, Fault.GPUS_NOT_OFFERED})
+_OF: Mapping[FaultKind | None, Kind] = {Fault.GPUS_NOT_OFFERED: "gpu", Fault.FABRIC_MANAGER_DOWN: "nvswitch"}
+"""What services report for a device of this kind that fails."""
 _WAITS = frozenset({Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_STUCK})
 
 
@@ -261,15 +284,20 @@ def refused_clients(
     the NVIDIA devices were initialized").
     """
     failed = [key for key, components in blamed.items() if components and bad[key].status is Status.FAIL]
-    unstarted = {bad[key].subject.bdf for key in failed if bad[key].judgement.fault in GPU_DEAD}
-    of_start = {Fault.DRIVER_NOT_LOADED} if unstarted >= {gpu.bdf for gpu in box.topology.gpus} and unstarted else set()
-    leading = [key for key in failed if bad[key].judgement.fault in _LEADING - of_start]
+    unstarted = {bad[key].subject.bdf for key in failed if bad[key].judgement.fault in _UNSTARTED}
+    none_starts = bool(unstarted) and unstarted >= {gpu.bdf for gpu in box.topology.gpus}
+    leading = [key for key in failed if bad[key].judgement.fault in (_UNSTARTED if none_starts else _LEADING)]
     shared = [each for each in blamed[leading[0]] if all(each in blamed[key] for key in leading)] if leading else []
     components = tuple(dict.fromkeys((*(blamed[key][0] for key in leading), *shared)))
     others = [key for key in blamed if key not in leading] if components else []
     hung = tuple(dict.fromkeys(blamed[key][0] for key in failed if _hangs(bad[key])))
     waiting = {key: hung for key in blamed if hung and bad[key].judgement.fault in _WAITS}
-    return waiting | {key: components for key in others if _is_of_client(bad[key], of_start)}
+    failing = gathered((blamed[key][0].kind, each) for key in failed for each in blamed[key])
+    waiting |= {key: tuple(dict.fromkeys(failing[_OF[fault]])) for key in blamed
+                if (fault := bad[key].judgement.fault) in _OF and _OF[fault] in failing}  # fmt: skip
+    driver = none_starts or GPU_DEAD.isdisjoint(bad[key].judgement.fault for key in leading)
+    more = _NOT_WITHOUT_DRIVER if driver else frozenset()
+    return waiting | {key: components for key in others if _is_of_client(bad[key], more)}
 
 
 def _ended_jobs(

@@ -114,9 +114,10 @@ _BRING_BACK: frozenset[Step] = frozenset({"reset-gpu", "reboot", "power-cycle"})
 FOLLOWING: Mapping[Kind, frozenset[FaultKind]] = {
     "gpu": frozenset({
         Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_FAILED, Fault.DRIVER_NOT_LOADED, Fault.CONTAINER_RUNTIME,
-        Fault.CONTAINER_ERROR, Fault.DRIVER_STUCK,
+        Fault.CONTAINER_ERROR, Fault.DRIVER_STUCK, Fault.GPUS_NOT_OFFERED,
     }),
-    "port": frozenset({Fault.HCA_OVERHEATING}), "host": frozenset({Fault.HCA_OVERHEATING}),
+    "nvswitch": frozenset({Fault.FABRIC_MANAGER_DOWN}), "port": frozenset({Fault.HCA_OVERHEATING}),
+    "host": frozenset({Fault.HCA_OVERHEATING, Fault.DRIVER_NOT_LOADED}),
 }  # fmt: skip
 """What says nothing of the component of this kind: of a GPU that is dead or does not answer, of a hot transceiver, of
 the air of a host."""

@@ -472,6 +472,13 @@ def test_a_kernel_whose_modules_were_not_built_is_one_cause(tmp_path: Path) -> N
     assert "dkms status" in cause["action"]["text"]
 
 
+def test_a_driver_that_finds_no_room_for_bars_does_not_stay_loaded(tmp_path: Path) -> None:
+    lines = tuple(f"pci {bdf}: BAR 1: no space for [mem size 0x1000000000 64bit pref]" for bdf in wired("pcie-x8").gpus)
+    (cause,) = causes(tmp_path, "pcie-x8", NO_MODULES, lines)
+    assert (cause["id"], [each["action"] for each in cause["actions"]]) == (
+        "host/host/large BARs", ["drain", "change-setting", "reboot"])  # fmt: skip
+
+
 def test_a_module_that_was_refused_is_loaded_by_modprobe(tmp_path: Path) -> None:
     (cause,) = causes(tmp_path, "pcie-x4", NO_MODULES, ("Loading of module with unavailable key is rejected",))
     steps = {each["action"]: each["text"] for each in cause["actions"]}

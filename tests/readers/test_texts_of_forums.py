@@ -349,8 +349,56 @@ CONSUMED = """\
 [ 9001.100100] mce: Uncorrected hardware memory error in user-access at 7f1c2d3400
 [ 9001.100200] Memory failure: 0x7f1c2d3: recovery action for dirty LRU page: Recovered
 """
+OFF_BUS = "[54.000000] NVRM: Xid (PCI:0000:52:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
 EVENT = "   1 | 11/12/2025 | 09:10:12 | {} | Asserted\n"
+DROPPED = """\
+[54321.000000] nvme nvme0: controller is down; will reset: CSTS=0x3, PCI_STATUS=0x10
+[54321.010000] md/raid1:md0: Disk failure on nvme0n1p2, disabling device.
+"""
+NO_ROWS = """\
+Attached GPUs                                          : 1
+GPU 00000000:52:00.0
+    Product Name                                       : NVIDIA H100 80GB HBM3
+    Minor Number                                       : 0
+    Remapped Rows
+        Correctable Error                              : 0
+        Uncorrectable Error                            : 8
+        Pending                                        : No
+        Remapping Failure Occurred                     : Yes
+"""
+FAILED_TEST = """\
+| Diagnostic                | Result                                         |
+|-----  Hardware  ----------+------------------------------------------------|
+| GPU Memory                | Fail - GPU: 0                                  |
+"""
+MISMATCH = """\
+Failed to initialize NVML: Driver/library version mismatch
+NVML library version: 580.105
+● nvidia-fabricmanager.service - NVIDIA fabric manager service
+     Active: failed (Result: exit-code) since Wed 2025-11-12 09:14:02 UTC; 3h ago
+"""
 COMPONENTS = {
+    "a lost GPU, which its BMC logs too": (
+        OFF_BUS + EVENT.format("Critical Interrupt #0x88 | Bus Fatal Error"), [("gpu/0000:52:00.0", "reboot")]),
+    "a lost GPU, which nvsm counts": (
+        f"{OFF_BUS}Verify installed GPUs.......... Unhealthy\nOverall system status is unhealthy\n",
+        [("gpu/0000:52:00.0", "reboot")]),
+    "a lost GPU, which Slurm misses": (
+        f"{OFF_BUS}NodeName=gpu07\n   State=IDLE+DRAIN\n   Reason=gres/gpu count reported lower than configured\n",
+        [("gpu/0000:52:00.0", "reboot")]),
+    "a disk of an array, by four tools": (
+        ARRAYS + DROPPED + SMART.replace("nvme3", "nvme0") + EVENT.format("Drive Slot / Bay NVMe0 | Drive Fault"),
+        [("disk/md0", "inspect")]),
+    "a DIMM, which its BMC does not name": (
+        "[1.0] EDAC MC1: 1 UE memory read error on CPU_SrcID#1_MC#0_Chan#0_DIMM#0 (channel:0 slot:0 page:0x7e1f23"
+        " offset:0x0 grain:32)\n" + EVENT.format("Memory #0x87 | Uncorrectable ECC"),
+        [("host/host/memory/CPU_SrcID#1_MC#0_Chan#0_DIMM#0", "inspect")]),
+    "a GPU without spare rows, whose test fails": (
+        NO_ROWS + FAILED_TEST, [("gpu/0000:52:00.0/memory", "field-diagnostic")]),
+    "a driver that Fabric Manager does not find": (MISMATCH, [("driver/NVIDIA driver", "inspect")]),
+    "an NVSwitch that programs wait for": (
+        "[1.0] nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 12020, Fatal, Link 30 egress sequence ID error\n"
+        "RuntimeError: CUDA error: system not yet initialized\n", [("nvswitch/0000:06:00.0", "reboot")]),
     "a battery": (EVENT.format("Battery #0x36 | Low"), [("host/host/batteries", "inspect")]),
     "a voltage": (EVENT.format("Voltage P12V | Lower Critical going low "), [("host/host/power supply", "inspect")]),
     "the voltage of a battery": ("VBAT | 2.412 | Volts | cr | 2.375 | 2.5", [("host/host/batteries", "inspect")]),
