@@ -342,8 +342,13 @@ def test_no_setting_of_a_tray_keeps_the_nvlinks_of_a_rack_down(tmp_path: Path) -
     assert [each["action"] for each in cause["actions"]] == ["inspect", "drain", "contact-vendor"]
 
 
-def test_an_nvswitch_that_fell_off_the_bus_is_the_one_cause(tmp_path: Path) -> None:
-    """The fatal error of its PCIe link, its NVLinks and the fabric that no GPU joins any more are its work."""
+@pytest.mark.parametrize("line", [
+    "pcieport 0000:04:01.0: AER: Uncorrected (Fatal) error message received from 0000:06:00.0",
+    "pcieport 0000:04:01.0: AER: Uncorrected (Fatal) error received: 0000:04:01.0",
+    "pcieport 0000:04:01.0: pciehp: Slot(9): Link Down",
+])
+def test_an_nvswitch_that_fell_off_the_bus_is_the_one_cause(line: str, tmp_path: Path) -> None:
+    """What its port logs of its PCIe link, its NVLinks and the fabric that no GPU joins any more are its work."""
     dead = "0000:06:00.0"
     facts = json.loads(Path(BY_NAME["dgx-h100"]).read_text(encoding="utf-8"))["facts"]
     fabric = "nvml nvmlDeviceGetGpuFabricInfo"
@@ -356,7 +361,6 @@ def test_an_nvswitch_that_fell_off_the_bus_is_the_one_cause(tmp_path: Path) -> N
            if key.startswith("nvml nvmlDeviceGetNvLinkRemotePciInfo") for link, end in ends.items()
            if isinstance(end, dict) and end.get("busIdLegacy") == dead},
     }  # fmt: skip
-    line = f"pcieport 0000:04:01.0: AER: Uncorrected (Fatal) error message received from {dead}"
     (cause,) = causes(tmp_path, "dgx-h100", changed, (line,))
     assert cause["id"] == f"nvswitch/{dead}"
 

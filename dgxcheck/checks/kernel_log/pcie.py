@@ -107,11 +107,10 @@ def links_lost_above(box: Box, at: Subject, judgement: Judgement) -> Iterator[Co
 def blame_pcie(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The PCIe link above a GPU, or above an HCA and then the HCA; the links at both sides of a bridge.
 
-    Of an NVSwitch that fell off the bus first itself; of a port whose links are not known the one GPU that was lost.
+    Of a port whose links are not known the one GPU that was lost.
     """
     device = device_of(box, at)
     if device is None:
-        yield from (switch for switch in lost_nvswitches(box) if switch.bdf == at.bdf)
         lost = {gpu for error in box.log.pcie if error.bdf == at.bdf for gpu in error.other_gpus}
         if len(lost) == 1 and not any(links_at(box, at.bdf or "")):
             yield component_of(box, subject_at(box, *lost))
@@ -194,11 +193,15 @@ def _leads_to_a_device(box: Box, event: HostEvent) -> bool:
 
 
 def _blame_slot(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
-    """The device that does not respond; the link below the port; where nothing is below it any more, the GPU that fell
-    off the bus at that time, or the place of a GPU or HCA that is missing."""
+    """The device that does not respond; an NVSwitch that fell off the bus; the link below the port; where nothing is
+    below it any more, the GPU that fell off the bus at that time, or the place of a GPU or HCA that is missing."""
     if any(event.part == at.bdf for event in _silent(box, box.log)):
         yield Component(kind="slot", name=at.name, bdf=at.bdf, part=OF_SLOT)
         return
+    for switch in lost_nvswitches(box):
+        function = box.topology.functions.get(switch.bdf or "")
+        if function is not None and at.bdf in rows(function.path)[-2:]:
+            yield switch
     yield from tuple(links_at(box, at.bdf or "")) or itself(box, at, judgement)
     if any(at.bdf in rows(function.path)[:-1] for function in box.topology.functions.values()):
         return
