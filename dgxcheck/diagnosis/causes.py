@@ -166,8 +166,9 @@ _ACTIONS = frozenset({
 """What the driver asks for, of a GPU."""
 _WHOLE = DEVICE_ABSENT | _ACTIONS | {Fault.DRIFT, Fault.TEST_FAILED}
 """About a device as a whole, and silent about what of it."""
+_ON_PCIE: tuple[Kind, ...] = ("link", "switch", "function")
 _VAGUE: Mapping[FaultKind, tuple[Kind, ...]] = {
-    Fault.DIMM_ERRORS: (), Fault.MACHINE_CHECK: (), Fault.DISK: ("disk",), Fault.AER_UNCORRECTABLE: ("link", "switch"),
+    Fault.DIMM_ERRORS: (), Fault.MACHINE_CHECK: (), Fault.DISK: ("disk",), Fault.AER_UNCORRECTABLE: _ON_PCIE,
     Fault.TEST_FAILED: ("gpu", "hca", "port", "link", "switch", "board", "nvlink", "nvswitch", "disk"),
 }  # fmt: skip
 """Of the host, as a BMC or another tool says it: the kinds of devices that it can be of, which it does not name."""

@@ -114,13 +114,17 @@ _BRING_BACK: frozenset[Step] = frozenset({"reset-gpu", "reboot", "power-cycle"})
 FOLLOWING: Mapping[Kind, frozenset[FaultKind]] = {
     "gpu": frozenset({
         Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_FAILED, Fault.DRIVER_NOT_LOADED, Fault.CONTAINER_RUNTIME,
-        Fault.CONTAINER_ERROR, Fault.DRIVER_STUCK, Fault.GPUS_NOT_OFFERED,
+        Fault.CONTAINER_ERROR, Fault.DRIVER_STUCK,
     }),
-    "nvswitch": frozenset({Fault.FABRIC_MANAGER_DOWN}), "port": frozenset({Fault.HCA_OVERHEATING}),
-    "host": frozenset({Fault.HCA_OVERHEATING, Fault.DRIVER_NOT_LOADED}),
+    "port": frozenset({Fault.HCA_OVERHEATING}), "host": frozenset({Fault.HCA_OVERHEATING}),
 }  # fmt: skip
 """What says nothing of the component of this kind: of a GPU that is dead or does not answer, of a hot transceiver, of
 the air of a host."""
+_WAITING = (
+    Fault.DISK_ERRORS, Fault.DISK, Fault.IOMMU_UNANSWERED, Fault.GPUS_NOT_OFFERED, Fault.FABRIC_MANAGER_DOWN,
+    Fault.DRIVER_NOT_LOADED,
+)  # fmt: skip
+"""What comes back with the component that it waits for."""
 _SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT, Fault.TEST_FAILED})
 """What another fault of the component shows as."""
 
@@ -171,8 +175,8 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
     if component.part == "memory" or component.kind not in ("host", "driver"):
         # a panic says nothing of the device or DIMM that asked for it
         rest = rest - {Fault.KERNEL_PANIC} or rest
-    for fault in (Fault.DISK_ERRORS, Fault.DISK, Fault.IOMMU_UNANSWERED) if component.kind != "disk" else ():
-        rest = rest - {fault} or rest  # nor do those that wait for it
+    for fault in _WAITING if component.kind != "disk" else ():
+        rest = rest - {fault} or rest
     if component.kind == "gpu":
         stuck = Fault.DRIVER_STUCK in causing and rest.isdisjoint(GPU_DEAD | ASK_FOR_RESET)
         if stuck or (Fault.DRIVER_UNRESPONSIVE in causing and not rest):  # nvidia-smi hangs as well

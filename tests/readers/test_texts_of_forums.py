@@ -386,6 +386,11 @@ COMPONENTS = {
     "a lost GPU, which Slurm misses": (
         f"{OFF_BUS}NodeName=gpu07\n   State=IDLE+DRAIN\n   Reason=gres/gpu count reported lower than configured\n",
         [("gpu/0000:52:00.0", "reboot")]),
+    "a lost GPU, without which Fabric Manager failed": (
+        OFF_BUS + MISMATCH.partition("580.105\n")[2], [("gpu/0000:52:00.0", "reboot")]),
+    "a port, which its BMC does not name": (
+        "[1.0] pcieport 0000:00:03.0: AER: Uncorrected (Fatal) error received: 0000:00:03.0\n"
+        + EVENT.format("Critical Interrupt #0x88 | Bus Fatal Error"), [("function/0000:00:03.0", "inspect")]),
     "a disk of an array, by four tools": (
         ARRAYS + DROPPED + SMART.replace("nvme3", "nvme0") + EVENT.format("Drive Slot / Bay NVMe0 | Drive Fault"),
         [("disk/md0", "inspect")]),
