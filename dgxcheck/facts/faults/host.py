@@ -20,7 +20,8 @@ class Host:
     # fmt: off
     # the host
     CPU_MISSING = FaultKind("fewer CPUs or cores than the reference machine has", "hardware")
-    CPU_OFFLINE = FaultKind("CPUs are offline", "setting", steps=("change-setting", "reboot"), source=OWN)
+    CPU_OFFLINE = FaultKind("CPUs are offline", "setting", about=("host", "CPUs"),
+        steps=("change-setting", "reboot"), source=OWN)
     COMMAND_LINE = FaultKind("the kernel command line switches off what a machine with GPUs needs", "setting")
     NUMA_TABLES = FaultKind("the firmware's NUMA tables contradict sockets, memory or PCI tree", "setting",
         disturbs="host", about=("host", "NUMA setting"), source="numa= in the kernel's parameters; ACPI's SRAT",
