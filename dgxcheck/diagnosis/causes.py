@@ -21,7 +21,7 @@ from dgxcheck.diagnosis.model import Cause, Diagnosis
 from dgxcheck.diagnosis.preserve import preserve_evidence
 from dgxcheck.diagnosis.set_cover import set_cover
 from dgxcheck.diagnosis.shared_by_many import with_places
-from dgxcheck.facts.bdf import card_of
+from dgxcheck.facts.bdf import card_of, nameless
 from dgxcheck.facts.faults import DEVICE_ABSENT, GPU_DEAD, SILENT, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import replace
@@ -154,6 +154,8 @@ def explain(box: Box, bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[
         words, fault = next(iter(blamed[key]), DRIVER), bad[key].judgement.fault
         if fault is not None and fault in _VAGUE and words.kind == "host":
             joining |= {one.key for one in named if _can_mean(fault, words, one, dead)}
+        elif words.bdf == nameless(0):
+            joining |= {one.key for one in named if one.kind in (words.kind, "nvlink") and one.part in ("", words.part)}
         return own[key].union(joining, *(dead[whole] for whole in inside[key] & dead.keys()))
 
     imprecise = frozenset(key for key in blamed if bad[key].witness == "log")

@@ -207,9 +207,10 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
     )  # fmt: skip
     for together, component in found:
         add(together, component)
-    supplies = {each.key for components in common.values() for each in components if is_air_or_power(each)}
+    of_host = (each.blames[0] for each in findings if each.status in BAD and each.blames)
+    supplies = {each.key for each in chain(of_host, *common.values()) if is_air_or_power(each)}
     unfed = unpowered if len(unpowered) > 1 or _POWER.key in supplies else set()
-    for finding in findings:  # adapters beside GPUs that lack air, cards without power
+    for finding in findings:  # one of a host whose fan failed, adapters beside GPUs that lack air, cards without power
         if finding.status in BAD and finding.shared is not None and finding.shared.key in supplies:
             add([finding], finding.shared)
         elif finding.key in dead and finding.subject.bdf in unfed:

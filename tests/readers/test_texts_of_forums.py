@@ -366,6 +366,14 @@ GPU 00000000:52:00.0
         Pending                                        : No
         Remapping Failure Occurred                     : Yes
 """
+BRAKE = """\
+Attached GPUs                                          : 1
+GPU 00000000:52:00.0
+    Product Name                                       : NVIDIA H100 80GB HBM3
+    Clocks Event Reasons
+        HW Slowdown                                    : Active
+            HW {} Slowdown                        : Active
+"""
 FAILED_TEST = """\
 | Diagnostic                | Result                                         |
 |-----  Hardware  ----------+------------------------------------------------|
@@ -391,6 +399,19 @@ COMPONENTS = {
     "a port, which its BMC does not name": (
         "[1.0] pcieport 0000:00:03.0: AER: Uncorrected (Fatal) error received: 0000:00:03.0\n"
         + EVENT.format("Critical Interrupt #0x88 | Bus Fatal Error"), [("function/0000:00:03.0", "inspect")]),
+    "a fan, and the only GPU that lacks its air": (
+        BRAKE.format("Thermal") + EVENT.format("Fan FAN_1_F | Lower Critical going low "),
+        [("host/host/cooling", "inspect")]),
+    "a power supply, and the only GPU that says so": (
+        BRAKE.format("Power Brake") + EVENT.format("Power Supply #0x53 | Failure detected"),
+        [("host/host/power supply", "inspect")]),
+    "an error of NVLink, by a program that names no GPU": (
+        "[1.0] NVRM: Xid (PCI:0000:52:00): 74, pid=4711, name=python3, NVLink: fatal error detected on link 4(0x10000,"
+        " 0x0, 0x0, 0x0, 0x0, 0x0, 0x0)\nRuntimeError: CUDA error: uncorrectable NVLink error detected during the"
+        " execution\n", [("gpu/0000:52:00.0", "reset-gpu")]),
+    "lscpu": (
+        "Architecture: x86_64\nCPU(s): 8\nOn-line CPU(s) list: 0-3,5-7\nOff-line CPU(s) list: 4\n",
+        [("host/host/CPUs", "change-setting")]),
     "a disk of an array, by four tools": (
         ARRAYS + DROPPED + SMART.replace("nvme3", "nvme0") + EVENT.format("Drive Slot / Bay NVMe0 | Drive Fault"),
         [("disk/md0", "inspect")]),
