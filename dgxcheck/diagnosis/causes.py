@@ -155,7 +155,8 @@ def explain(box: Box, bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[
         if fault is not None and fault in _VAGUE and words.kind == "host":
             joining |= {one.key for one in named if _can_mean(fault, words, one, dead)}
         elif words.bdf == nameless(0):
-            joining |= {one.key for one in named if one.kind in (words.kind, "nvlink") and one.part in ("", words.part)}
+            kinds = ("gpu", "nvlink", "nvswitch") if words.part == "NVLink" else ("gpu",)
+            joining |= {one.key for one in named if one.kind in kinds and one.part in ("", words.part)}
         return own[key].union(joining, *(dead[whole] for whole in inside[key] & dead.keys()))
 
     imprecise = frozenset(key for key in blamed if bad[key].witness == "log")
