@@ -201,7 +201,7 @@ def _cut(box: Box, own: Facts, missing: Gaps, alike: Group) -> Judgement | None:
     if others > 0:
         asked = alike.recorded
         lacking = {path for path in (asked.keys() - own.keys()) | cut if 2 * asked[path] >= others}
-        recorded = own.keys() - cut if lacking else ()
+        recorded = own.keys() - cut
         expected = sum(2 * (times - (path in recorded)) >= others for path, times in asked.items())
     else:
         lacking = {path for path in own if path.startswith(_OF_NVML)}
