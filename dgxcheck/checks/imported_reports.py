@@ -192,9 +192,12 @@ def _evidence(report: ToolReport) -> Evidence:
 
 
 def _subject(box: Box, name: str, part: str) -> Subject:
-    device = box.topology.device(name)
+    adapter = name.replace(".", ":", 2)  # with dots, as colons stand for a GPU
+    device = box.topology.device(name) or box.topology.device(adapter)
     if device is not None:
         found = box.subject(device)
+    elif is_bdf(adapter) and ":" not in name:
+        found = Subject(kind="port" if part.startswith("port-") else "hca", name=adapter, bdf=adapter)
     elif name.startswith(DISK):
         found = Subject(kind="disk", name=name.removeprefix(DISK), bdf=None)
     elif is_bdf(at := name.partition("/")[0]) and "/" in name:  # an NVSwitch, and its port; any device on PCI
@@ -204,8 +207,8 @@ def _subject(box: Box, name: str, part: str) -> Subject:
         found, part = pci_subject(at), f"{part}/{of_function}"
         found = found if (device := box.topology.device(at)) is None else box.subject(device)
     elif "/" in name:
-        hca = box.topology.device(name.partition("/")[0])
-        found = Subject(kind="port", name=name, bdf=None if hca is None else hca.bdf)
+        hca = box.topology.device(at) or box.topology.device(at := adapter.partition("/")[0])
+        found = Subject(kind="port", name=name, bdf=hca.bdf if hca is not None else at if is_bdf(at) else None)
     elif name.startswith("GPU") or ":" in name:
         found = unlisted_gpu(name)
     else:

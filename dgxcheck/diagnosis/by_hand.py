@@ -277,11 +277,11 @@ def _hardware(box: Box, component: Component, verb: str) -> Instruction:
 
 
 def _kernel_name(component: Component) -> str:
-    """``mlx5_0``, of its port too; empty where the text alone has a word for it: HCA, NIC0, a node of the fabric. A bus
-    id in the name of what a tool reports has dots, a device of mst no path."""
-    name = re.sub(r"^([0-9a-f]{4})\.([0-9a-f]{2})\.(?=[0-9a-f]{2}\.)", r"\1:\2:", component.name.partition("/")[0])
+    """``mlx5_0``, of its port too; empty where the text alone has a word for it: HCA, NIC0, a node of the fabric. A
+    device of mst has no path in the name of what a tool reports."""
+    name = component.name.partition("/")[0]
     name = f"/dev/mst/{name}" if "_pci" in name else name
-    return name if re.match(r"mlx\d_|ib(?:[opsP]\d|x[\da-f])|roce|/dev/mst/|[\da-f]{4}:", name) else ""
+    return name if re.match(r"mlx\d_|ib(?:[opsP]\d|x[\da-f])|roce|/dev/mst/", name) else ""
 
 
 def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:

@@ -171,6 +171,7 @@ _NETWORK: Mapping[Reader, Signs] = {
     hcas.read_ethtool: ("settings for ",),
     adapters.read_mlxlink: ("operational info",),
     logs.read_rshim: ("display_level",),
+    logs.read_devlink: ("pci/",),
     adapters.read_mst: ("(rev:",),
     adapters.read_module: ("identifier",),
     fabric.read_iblinkinfo: ("==(",),

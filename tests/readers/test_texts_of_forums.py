@@ -465,7 +465,7 @@ COMPONENTS = {
     "a quarter of the lanes": (NARROW.format(4), [("gpu/0000:3b:00.0", "inspect")]),
     "an adapter that reads all ones": (
         "5e:00.0 Infiniband controller: Mellanox Technologies MT28908 Family [ConnectX-6] (rev ff)\n",
-        [("hca/0000.5e.00.0", "inspect")]),
+        [("hca/0000:5e:00.0", "inspect")]),
     "an error that its status holds": (STATUS.format("+"), [("gpu/0000:3b:00.0", "inspect")]),
     "an error that is masked": (
         STATUS.format("+").replace("\tKernel", "\t\tUEMsk:\tDLP- SDES- TLP- FCP- CmpltTO+ RxOF-\n\tKernel"), []),

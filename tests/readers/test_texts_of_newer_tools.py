@@ -470,7 +470,23 @@ CAPPED = (
     TABLE.partition("|   1  ")[0].replace("Example SXM2-16GB ", "Tesla V100-SXM2...")
     .replace("/ 163W", "/ {}W").replace("/ 32510MiB", "/ {}MiB")
 )  # fmt: skip
+DEVLINK = """\
+pci/0000:0c:00.0:
+  reporter fw
+    state healthy error 1 recover 1
+  reporter fw_fatal
+    state {} error 1 recover 0 last_dump_date 2026-05-01 last_dump_time 10:20:30 grace_period 1200000 auto_recover true
+pci/0000:0c:00.0/1:
+  reporter tx
+    state {} error 2 recover 1 grace_period 500 auto_recover true auto_dump true
+"""
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "devlink, firmware": (DEVLINK.format("error", "healthy"), ("fail hca-fatal inspect",)),
+    "devlink, a queue": (DEVLINK.format("healthy", "error"), ("warn hca-stalled inspect",)),
+    "devlink, healthy": (DEVLINK.format("healthy", "healthy"), ()),
+    "devlink and its adapter's port": (
+        DEVLINK.format("error", "error") + "mlx5_core 0000:0c:00.0: device's health compromised - reached miss count\n",
+        ("fail hca-unresponsive hca-fatal hca-stalled drain",)),
     "nvidia-smi -q of a GPU to be reset": (TO_RESET, ("fail reset-required drain",)),
     "the same without the action": (TO_RESET.replace("GPU Recovery", "Other"),
                                     ("fail reset-required drain",)),

@@ -1,4 +1,4 @@
-"""What UCX, libfabric and libibverbs log in programs of several hosts, and a BlueField of its boot.
+"""What UCX, libfabric and libibverbs log in programs of several hosts, a BlueField of its boot, devlink of an adapter.
 
 https://github.com/openucx/ucx/blob/master/src/uct/ib/base/ib_log.c, ib_md.c;
 https://github.com/linux-rdma/rdma-core/blob/master/libibverbs/init.c: check_memlock_limit;
@@ -7,11 +7,15 @@ https://github.com/ofiwg/libfabric, src/log.c and prov/efa/src.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.network.files import EFA_ENDINGS, NAME, completion
-from dgxcheck.readers.values import numbered
+from dgxcheck.readers.values import bare, numbered
 
 TOOL = "UCX"
 _UCX = LazyPattern(
@@ -141,3 +145,36 @@ def read_opensm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     elif last == "SM port is down":
         part.add(HOST, "port", "warn", Fault.NO_SUBNET_MANAGER, "the port of the subnet manager is down")
     return part.imported(sound="log")
+
+
+_INSTANCE = LazyPattern(r"pci/(?P<bdf>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?:/\d{1,5})?:")
+_REPORTER = LazyPattern(
+    r"(?:(?:reporter|name) (?P<name>\w{1,40}))?(?: ?state (?P<state>\w{1,20}) error \d{1,10} recover \d{1,10}"
+    r"(?: .{0,300})?)?"
+)
+_REPORTERS: Mapping[str, tuple[Outcome, FaultKind]] = {
+    "fw_fatal": ("fail", Fault.HCA_FATAL), "tx": ("warn", Fault.HCA_STALLED),
+}  # fmt: skip
+
+
+def read_devlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """``devlink health show``: reporters whose last error was not recovered.
+
+    https://www.kernel.org/doc/html/latest/networking/devlink/devlink-health.html
+    """
+    part = ToolPart("devlink health")
+    bdf = name = ""
+    for number, line in numbered(lines, bare):
+        if instance := _INSTANCE.fullmatch(line):
+            bdf, name = instance["bdf"], ""
+            part.lines.add(number)
+        elif bdf and line and (row := _REPORTER.fullmatch(line)):
+            name = row["name"] or name
+            part.lines.add(number)
+            if row["state"] == "error":
+                outcome, fault = _REPORTERS.get(name, ("warn", Fault.HCA_HEALTH))
+                text = f"reporter {name} of its driver has an error that was not recovered"
+                part.add(bdf.replace(":", "."), name, outcome, fault, text)
+        else:
+            bdf = ""
+    return part.imported(sound="health")
