@@ -25,10 +25,12 @@ def xid_79(bdf: str, seconds: float) -> str:
     return f"{seconds:.6f};NVRM: Xid (PCI:{bdf[:-2]}): 79, GPU has fallen off the bus."
 
 
-def causes(folder: Path, log: list[str], facts: Mapping[str, Json], base: str = V100) -> dict[str, int]:
+def causes(
+    folder: Path, log: list[str], facts: Mapping[str, Json], base: str = V100, add: Mapping[str, Json] | None = None
+) -> dict[str, int]:
     """By component the number of findings that it explains."""
     path = folder / "case.json"
-    lines = {f"kmsg {number}": line for number, line in enumerate(log, 40)}
+    lines = {f"kmsg {number}": line for number, line in enumerate(log, 40)} | dict(add or {})
     document = {"schema": "dgxcheck/overlay/1", "base": base, "facts": dict(facts), "add": lines}
     path.write_text(json.dumps(document), encoding="utf-8")
     found = assess(str(path))
@@ -239,6 +241,22 @@ def test_host_bridges_without_a_numa_node_are_one_firmware(base: str, tmp_path: 
     gpus = wired(base).gpus
     without: dict[str, Json] = {f"text /sys/bus/pci/devices/{gpu}/numa_node": "-1\n" for gpu in gpus}
     assert {*causes(tmp_path, [], without, base)} == {"host/host/NUMA setting"}
+
+
+def test_a_node_more_for_each_socket_is_a_setting(tmp_path: Path) -> None:
+    """Sub-NUMA clustering puts no GPU into a wrong slot, whatever number of them is at the new nodes."""
+    shipped = json.loads(Path(BY_NAME["dgx-h100"]).read_text(encoding="utf-8"))["facts"]
+    devices, nodes = "/sys/bus/pci/devices", "/sys/devices/system/node"
+    moved: dict[str, Json] = {f"names {nodes}": [f"node{node}" for node in range(4)]}
+    for where in (each for each in shipped if each.startswith(f"{devices}/")):
+        device, node = where.removeprefix(f"{devices}/"), shipped[where]["text"].get("numa_node")
+        place = shipped[devices]["link"].get(device, f"pci0000:{device[5:7]}")
+        if place.partition("pci0000:")[2][:2] >= {"0\n": "4a", "1\n": "c9"}.get(str(node), "~"):
+            moved[f"text {where}/numa_node"] = f"{int(node) + 2}\n"
+    cpus = {f"text {nodes}/node{node}/cpulist": f"{28 * place}-{28 * place + 27}\n"
+            for node, place in enumerate((0, 2, 1, 3))}  # fmt: skip
+    moved |= {key: cpus.pop(key) for key in [*cpus][:2]}
+    assert {*causes(tmp_path, [], moved, "dgx-h100", cpus)} == {"host/host/NUMA setting"}
 
 
 def test_pairs_of_all_gpus_without_peer_access_have_one_cause(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.engine.host_limits import NUMA_SETTING, nodes_below_roots
 from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.placement.misplaced import Misplaced, all_in_place, misplaced, numa_explains
+from dgxcheck.checks.placement.switches_per_socket import nodes_per_socket
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, need, rows
@@ -115,13 +116,14 @@ def _gpus_placed(box: Box) -> Judgement:
 def divided_otherwise(box: Box, profile: Profile, wrong: Misplaced | None) -> bool:
     """Are the GPUs in their places on the PCI tree, and a third of them or more at other NUMA nodes?
 
-    Fewer, where the NUMA tables contradict the tree anyway.
+    Fewer, where sockets are divided into nodes, whose borders lie anywhere, or the NUMA tables contradict the tree.
     """
     gpus = box.reference_gpus
     if wrong is not None and not wrong.devices:
         return False
     many = wrong is None or 3 * len(wrong.devices) >= len(gpus) > 0
-    return (many or bool(nodes_below_roots(box))) and numa_explains(
+    divided = isinstance(number := nodes_per_socket(box), int) and number > 1
+    return (many or divided or bool(nodes_below_roots(box))) and numa_explains(
         gpus, gpus, box.topology, profile.wiring, lambda wiring: wiring.to_gpus
     )
 

@@ -15,7 +15,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.locate import fallen
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Cpu
-from dgxcheck.facts.missing import Gap, Missing, need, rows
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap, rows
 from dgxcheck.facts.sysfs import PCI_DEVICES
 
 _TWO = 2
@@ -62,18 +62,19 @@ def _halves(box: Box) -> Judgement | Missing:
 
 def _by_socket(box: Box) -> Mapping[int, Mapping[str, Sequence[str]]] | Missing:
     """Per socket the nearest switch above its GPUs, with their names; a gap where the tree does not tell."""
-    nodes_per_socket, boards = _nodes_per_socket(box), _sharing_a_board(box)
+    per_socket, boards = need(nodes_per_socket(box)), _sharing_a_board(box)
     found: dict[int, dict[str, list[str]]] = {}
     for gpu in box.topology.gpus:
         path, node = rows(gpu.path), gpu.numa_node
         switch = path[-3] if len(path) > 4 else None  # root bus, root port, upstream port, downstream port, GPU
         if switch is None or not isinstance(node, int) or node < 0 or gpu.bdf in boards:
             return Missing(Gap.ABSENT, f"{PCI_DEVICES}/{gpu.bdf}", "no switch of the machine above it, or no NUMA node")
-        found.setdefault(node // nodes_per_socket, {}).setdefault(switch, []).append(gpu.name)
+        found.setdefault(node // per_socket, {}).setdefault(switch, []).append(gpu.name)
     return found
 
 
-def _nodes_per_socket(box: Box) -> int:
+@or_gap
+def nodes_per_socket(box: Box) -> int:
     """Firmware numbers the nodes of a socket one after another (NPS, SNC)."""
     cpu, nodes = need(box.snapshot.host).cpu, need(box.snapshot.numa)
     sockets = cpu.sockets if isinstance(cpu, Cpu) and isinstance(cpu.sockets, int) else 0
