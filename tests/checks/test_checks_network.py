@@ -199,6 +199,14 @@ def test_rate(facts: dict[str, Json], held: str, alone: str, tmp_path: Path) -> 
     assert said(box(spec), "network.port-rate", "mlx5_1/1") == [alone]
 
 
+@pytest.mark.parametrize(("hcas", "slow"), [((1, 7), 0), ((1,), 1), ((0,), 1), ((0, 3, 4, 5, 6, 9, 10, 11), 8)])
+def test_a_network_of_storage_has_its_own_rate(hcas: tuple[int, ...], slow: int, tmp_path: Path) -> None:
+    """The adapters 1, 2, 7 and 8 of a DGX H100 share no PCIe switch with a GPU."""
+    facts = {key: value for hca in hcas for key, value in port(hca, rate="200 Gb/sec (4X HDR)").items()}
+    spec = changed(tmp_path, facts, base="dgx-h100")
+    assert said(box(spec, library.by_name("dgx-h100")), "network.port-rate").count("warn") == slow
+
+
 def test_second_ports_of_cards_are_compared_with_each_other() -> None:
     assert set(said(box("dgx-a100", "dgx-a100"), "network.port-rate")) == {"pass"}
 

@@ -90,6 +90,25 @@ IBSTAT = "".join(
     f"CA 'mlx5_{number}'\n\tCA type: MT4129\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n"
     f"\t\tRate: {rate}\n\t\tLink layer: InfiniBand\n" for number, rate in enumerate((400, "{}", 400))
 )
+DUAL = "".join(
+    f"CA 'mlx5_{number}'\n\tCA type: {{}}\n\tNode GUID: 0x{16 + number:016x}\n"
+    f"\tSystem image GUID: 0x{16 + number & 30:016x}\n\tPort 1:\n\t\tState: {state}\n"
+    f"\t\tPhysical state: {how}\n\t\tBase lid: {lid}\n\t\tLink layer: InfiniBand\n"
+    for number in range(4) for state, how, lid in [(("Active", "LinkUp", 5), ("Down", "Polling", 65535))[number & 1]]
+)
+VIRTUAL = DUAL.replace("Polling", "LinkUp")
+ETHERNET = """\
+hca_id:\tmlx5_0
+\tfw_ver:\t\t\t\t28.41.1000
+\tvendor_part_id:\t\t\t4129
+\tphys_port_cnt:\t\t\t1
+\t\tport:\t1
+\t\t\tstate:\t\t\tPORT_{}
+\t\t\tmax_mtu:\t\t4096 (5)
+\t\t\tlink_layer:\t\t{}
+
+"""
+IN_USE, NOT_IN_USE = ETHERNET.format("ACTIVE (4)", "Ethernet"), ETHERNET.replace("mlx5_0", "mlx5_1")
 MST = """\
 DEVICE_TYPE             MST                           PCI       RDMA            NET                       NUMA
 ConnectX7(rev:0)        /dev/mst/mt4129_pciconf0      18:00.0   mlx5_0          net-ib0                   0
@@ -135,6 +154,17 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ibstat, ports at one rate": (IBSTAT.format(400), ()),
     "ibstat, ports at one rate, SDR": (IBSTAT.replace("400", "10").format(10), 3 * ("warn port-slow inspect",)),
     "ibstat, ports at one rate, EDR": (IBSTAT.replace("400", "100").format(100), ()),
+    "ibstat, cards with one port in use": (DUAL.format(*4 * ["MT4129"]), ()),
+    "ibstat, a card with two ports in use": (DUAL.format(*4 * ["MT4129"]).replace("65535", "7", 1), 2 * (
+        "warn port-down inspect",)),
+    "ibstat, virtual functions": (VIRTUAL.format("MT4129", "MT4126", "MT4129", "MT4126"), ()),
+    "ibstat, virtual functions of a guest": (VIRTUAL.format(*4 * ["MT4126"]), 2 * (
+        "warn no-subnet-manager inspect",)),
+    "ibstat, one card with two functions": (DUAL.replace("Polling", "Disabled").replace("2\n\tPort", "5\n\tPort", 1)
+        .format(*4 * ["MT4129"]), ()),
+    "ibv_devinfo, an Ethernet port not in use": (IN_USE + NOT_IN_USE.format("DOWN (1)", "Ethernet"), ()),
+    "ibv_devinfo, an InfiniBand port down": (IN_USE + NOT_IN_USE.format("DOWN (1)", "InfiniBand"), (
+        "warn port-down inspect",)),
     "mst status -v, no RDMA device": (MST.format("ConnectX7"), ("warn hca-unlisted inspect",)),
     "mst status -v, none of a DPU": (MST.format("BlueField3"), ()),
     "mlxfwmanager, two releases": (ADAPTERS.format("28.41.1000"), ("warn hca-firmware drain",)),

@@ -137,7 +137,7 @@ JUDGED = {
         "topology.numa",
     },
     "node_exporter-sys-class-infiniband": PORTS,
-    "procfs-sys-class-infiniband": PORTS | {"network.hca-identity"},
+    "procfs-sys-class-infiniband": PORTS,
 }
 """What passes in a tree: all that files alone can show."""
 WARNED = {

@@ -77,11 +77,15 @@ def _is_blank(of: Rows, value: Value) -> bool:
 
 
 def _card(owner: _Owner) -> object:
-    """The functions of one card share its image GUID, and a device its own BAR; else the record itself."""
+    """The functions of one card share its image GUID, and a device its own BAR; else the record itself.
+
+    Without a bus id (ibstat) those that share it are one card.
+    """
     keys, record, of, _ = owner
     bdf = getattr(record, "bdf", keys[0] if keys else None)
-    card = isinstance(bdf, str) and any("card" in row.more for row in of)
-    return card_of(bdf) if card else (type(record), *keys)
+    if any("card" in row.more for row in of):
+        return card_of(bdf) if isinstance(bdf, str) else None
+    return (type(record), *keys)
 
 
 def _name(box: Box, owner: _Owner) -> str:

@@ -66,12 +66,24 @@ https://pci-ids.ucw.cz/v2.2/pci.ids, without the switch chips of the same name; 
 adapters (0262 and 0263 are a ConnectX-4 Lx)."""
 
 
+_VIRTUAL = frozenset(f"MT{device}" for device in (4100, 4114, 4116, 4118, 4120, 4122, 4124, 4126, 41683))
+"""Device ids of virtual functions (Linux drivers/net/ethernet/mellanox: mlx4_pci_table, mlx5_core_pci_table)."""
+
+
 def hcas(box: Box) -> tuple[IbDevice, ...] | Missing:
     """InfiniBand and RoCE devices without virtual functions, and without those that lead to NVSwitches."""
     devices, names = box.snapshot.infiniband, _bridge_names(box)
     return devices if isinstance(devices, Missing) else tuple(
-        device for device in devices if device.is_vf is not True and device.name not in names
+        device for device in devices if not _is_virtual(device, devices) and device.name not in names
     )  # fmt: skip
+
+
+def _is_virtual(device: IbDevice, devices: tuple[IbDevice, ...]) -> bool:
+    """Where nothing shows it (ibstat) by its model, if physical functions are beside it: a guest has only virtual ones.
+    """
+    if not isinstance(device.is_vf, Missing):
+        return device.is_vf
+    return device.hca_type in _VIRTUAL and any(each.hca_type not in _VIRTUAL for each in devices)
 
 
 def bridges(box: Box) -> tuple[IbDevice, ...] | Missing:

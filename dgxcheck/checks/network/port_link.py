@@ -17,6 +17,7 @@ from dgxcheck.checks.network.ports import (
     UP,
     fabric,
     file_of,
+    is_apart,
     is_first,
     odd_link_layer,
     per_port,
@@ -105,9 +106,9 @@ SPLIT = ("HDR", "NDR", "XDR")
 
 
 def _port_rate(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> Judgement:
-    """Warns if an ACTIVE port runs below the profile's rate (first port of an InfiniBand card), otherwise below the
-    ports in the same place of cards of its kind; on InfiniBand also if it runs on fewer than 4 lanes (from HDR on 2, a
-    split cable), or stays at SDR, at which each link begins.
+    """Warns if an ACTIVE port runs below the profile's rate (first port of an InfiniBand card that shares a PCIe switch
+    with a GPU where some do), otherwise below the ports in the same place of cards of its kind; on InfiniBand also if
+    it runs on fewer than 4 lanes (from HDR on 2, a split cable), or stays at SDR, at which each link begins.
 
     Source: rate of /sys/class/infiniband/*/ports/*, the profile's network.rate
     """
@@ -131,13 +132,14 @@ def _port_rate(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDe
 
 
 def expected_rate(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> tuple[float, str]:
-    """Gbit/s, and whose rate that is: the profile's for the first port of a card, else that of ports in its place; 0 if
-    none of these is up.
+    """Gbit/s, and whose rate that is: the profile's for the first port of a card that is not for storage, whose network
+    may be slower, else that of ports in its place; 0 if none of these is up.
     """
-    number, place = box.number("network.rate"), position_of(device, port)
-    if number is not None and is_first(device, port):
+    number, place, apart = box.number("network.rate"), position_of(device, port), is_apart(box, device)
+    if number is not None and is_first(device, port) and not apart:
         return number.value, " (reference machine)"
-    alike = [each for other, each in listed if position_of(other, each) == place and each.link_layer == port.link_layer]
+    alike = [each for other, each in listed if position_of(other, each) == place
+             and each.link_layer == port.link_layer and is_apart(box, other) == apart]  # fmt: skip
     rates = [each.rate.gbit_per_s for each in alike if each.state in UP and isinstance(each.rate, IbRate)]
     return max(rates, default=0.0), " (ports of the same kind)"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import defaultdict
 from collections.abc import Iterator
 
 from dgxcheck.checks.engine.blame import itself
@@ -33,7 +34,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.host import had_carrier
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PhysState, PortState
 from dgxcheck.facts.kernel_log import HcaEvent
-from dgxcheck.facts.missing import Gap, Missing, need, rows
+from dgxcheck.facts.missing import Gap, Missing, need, rows, text_of
 
 _DOWN = (PortState.DOWN, PortState.NOP)
 _LAST_LID = 0xBFFF
@@ -64,7 +65,10 @@ def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbD
     dark = [pair for pair in (*others, (device, port)) if pair[1].state in _DOWN and not _was_up(box, *pair)]
     if others and len(dark) > len(others) and is_apart(box, device):
         return "as are those like it, which share no PCIe switch with a GPU: nothing is cabled"
+    if port.phys_state is not PhysState.LINK_UP and (device, port) in dark and _is_spare(box, device, listed):
+        return "as is one port of each such card: nothing is cabled"
     idle = may_be_ethernet and port.phys_state in (PhysState.POLLING, PhysState.DISABLED)
+    idle |= port.link_layer == "Ethernet" and isinstance(port.phys_state, Missing)  # ibv_devinfo without -v
     if len(others) >= LEAST and all(each.state in UP for _, each in others):
         return ""
     kind = "an Ethernet port" if port.link_layer == "Ethernet" else "a port of unknown link layer"
@@ -73,6 +77,16 @@ def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbD
     up = sum(each.state in UP for _, each in others)  # a port without a cable polls; somebody switched this one off
     off = port.phys_state is PhysState.DISABLED and box.number("network.rate") is None
     return "switched off, and no configuration lists it" if off and 2 * up <= len(others) else ""
+
+
+def _is_spare(box: Box, device: IbDevice, listed: list[tuple[IbDevice, IbPort]]) -> bool:
+    """Is another port of its card up, and are two cards of its model or more so, none with two ports up?"""
+    cards = defaultdict(list)
+    for other, each in listed:
+        if other.hca_type == device.hca_type and isinstance(other.sys_image_guid, str):
+            cards[other.sys_image_guid].append(each.state in UP or _was_up(box, other, each))
+    pairs = {guid: used for guid, used in cards.items() if len(used) > 1}
+    return len(pairs) > 1 and any(pairs.get(text_of(device.sys_image_guid), ())) and max(map(sum, pairs.values())) < 2
 
 
 def _was_up(box: Box, device: IbDevice, port: IbPort) -> bool:
@@ -116,12 +130,12 @@ def _state(box: Box) -> Judged:
     """Warns if a port is not ACTIVE, and fails if the configuration lists it; an InfiniBand port in INIT or ARMED waits
     for a subnet manager. A port that is down is not judged if the configuration lists other ports only; without a
     configuration, neither if all ports are down, or all on cards like its own, that were never up and share no PCIe
-    switch with a GPU, as others do, nor on Ethernet if it is disabled or polling, unless the same ports of at least
-    three other HCAs of its kind are all up. One that still has its LID, has received data or lost its carrier twice was
-    up before and is judged, except an Ethernet port that was switched off, whose interface has not even a carrier that
-    can be read; so is an InfiniBand port where nothing else of
-    the machine is known and it is polling, or the only one, whose physical state is not known. Warns too if an ACTIVE
-    InfiniBand port has no LID, or knows none of a subnet manager.
+    switch with a GPU, as others do, or if another port of its card is up and so is one port at most of the other cards
+    of its model, nor on Ethernet if it is disabled or polling, unless the same ports of at least three other HCAs of
+    its kind are all up. One that still has its LID, has received data or lost its carrier twice was up before and is
+    judged, except an Ethernet port that was switched off, whose interface has not even a carrier that can be read; so
+    is an InfiniBand port where nothing else of the machine is known and it is polling, or the only one, whose physical
+    state is not known. Warns too if an ACTIVE InfiniBand port has no LID, or knows none of a subnet manager.
 
     Source: state, phys_state and link_layer of /sys/class/infiniband/*/ports/*
     """

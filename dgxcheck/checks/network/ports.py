@@ -114,6 +114,7 @@ def role(box: Box, device: IbDevice) -> tuple[Hashable, ...] | None:
     return device.hca_type, board, function, functions, _is_near_gpu(box, device)
 
 
+@remembered(64)
 def is_apart(box: Box, device: IbDevice) -> bool:
     """Is it an adapter for storage, by its place: does no GPU share its PCIe switch, while GPUs share those of others?
     """
