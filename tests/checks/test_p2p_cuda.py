@@ -54,6 +54,7 @@ def named(text: str) -> str:
 
 PAIRS = (*combinations(range(8), 2),)
 ALL = both_ways(*PAIRS)
+ACROSS = both_ways(*((a, b) for a in range(4) for b in range(4, 8) if b != a + 4))
 ALONE = both_ways(*((4, other) for other in range(4)))
 
 
@@ -69,6 +70,7 @@ ALONE = both_ways(*((4, other) for other in range(4)))
     pytest.param(named(report(5, ALONE)), {f"GPU{other}-GPU4": "warn" for other in range(4)}, id="one of five by CUDA"),
     pytest.param(named(report(8, ALL, model="NVIDIA H200")), {f"GPU{a}-GPU{b}": "warn" for a, b in PAIRS}, id="none"),
     pytest.param(named(report(8, ALL, model="NVIDIA H100 PCIe")), {}, id="none of cards"),
+    pytest.param(named(report(8, ACROSS, model="Tesla P100-SXM2-16GB")), {}, id="of a cube of NVLinks"),
 ])  # fmt: skip
 def test_access_is_judged(text: str, due: dict[str, str], file: Callable[[str], Path]) -> None:
     found = [each for each in assess(file(text)).findings if each.id == "p2p.status" and each.subject.peer]

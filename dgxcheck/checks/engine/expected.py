@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import combinations
 
 from dgxcheck.checks.engine.box import Box, mig_enabled
 from dgxcheck.checks.engine.finding import FAULTY, Judgement, skip
@@ -29,7 +30,8 @@ def between_all(box: Box, gpus: Sequence[str], most: int = 4) -> int:
     GPUs, those of boards on which NVLinks alone join each two."""
     in_mig = any(mig_enabled(box, gpu.bdf) for gpu in box.gpus)
     graph = "" if box.choice is None or len(gpus) <= most or in_mig else box.choice.profile.nvlink_graph
-    numbers = {links for reference in ALL if reference.name == graph for links in reference.pairs.values()}
+    graphs = ((each.pairs, combinations(range(each.gpus), 2)) for each in ALL if each.name == graph)
+    numbers = {links.get(pair, 0) for links, every in graphs for pair in every}
     return numbers.pop() if len(numbers) == 1 else 0
 
 
