@@ -161,7 +161,7 @@ Switch: 0xe41d2d0300e512c0 leaf1:
 
 
 @pytest.mark.parametrize(("text", "about", "due"), [
-    ("Couldn't allocate MR\nfailed to create mr\n", "host perftest-memory",
+    ("Couldn't allocate MR\nfailed to create mr\n", "host perftest-rdma-access",
      ("fail", "rdma-access", "memory cannot be registered with the HCA", 2)),
     (METRICS, f"{GPU} dcgm-exporter-xid-79", ("fail", "gpu-lost", "last Xid: 79 (GPU has fallen off the bus)", 1)),
     (HEALTH, "GPU0 dcgmi-health-pcie-system",
