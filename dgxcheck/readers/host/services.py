@@ -148,7 +148,7 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         topic = "service" if again else _NOT_STARTED
         part.add(HOST, topic, how, down, "systemctl could not start the service")
     elif last == "stopp" and not explained:
-        part.add(HOST, "service", "unknown", down, "the service was stopped and not started again")
+        part.add(HOST, "service", "unknown", down, "the service does not run")
     return part.imported(sound="log")
 
 
