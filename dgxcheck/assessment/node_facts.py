@@ -88,10 +88,11 @@ def _words(of: Rows, value: Value) -> str:
     if not isinstance(value, str | tuple):
         return text(of, value)
     words = value.split() if isinstance(value, str) else map(str, value)
-    return " ".join(word for word in words if not _OWN.intersection(word) and "UUID=" not in word)[:_LONGEST]
+    shared = " ".join(word for word in words if not _OWN.intersection(word) and "UUID=" not in word)
+    return shared[:_LONGEST] or text(of, "")
 
 
-_OWN, _LONGEST = frozenset("/:@"), 256
+_OWN, _LONGEST = frozenset("/:@"), 2048
 
 
 def nvlink_domains(snapshot: Snapshot) -> tuple[str, ...]:

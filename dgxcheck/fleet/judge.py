@@ -35,6 +35,7 @@ _NEARLY_ALL = 0.8
 
 
 _FEW_VALUES = 4
+"""So many are listed on few nodes too."""
 _LONG = 40
 """Characters: a command line, and no version."""
 

@@ -85,6 +85,7 @@ def test_versions_that_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ("dgx-a100", "dgx-a100-read-request-all", "; 128 bytes, 512 bytes: n00 (1)"),
     ("dgx-1-v100", "dgx-1-v100-ecc-off", "GPU ECC mode: on: n[01-15] (15); off, on: n00 (1)"),
     ("dgx-1-v100", "dgx-1-v100-hca-ethernet", "link layer: InfiniBand: n[01-15] (15); Ethernet, InfiniBand: n00 (1)"),
+    ("dgx-2", "dgx-2-memory-limited", "kernel command line: ro: n[01-15] (15); ro mem=512G: n00 (1)"),
     ("dgx-1-p100", "dgx-1-p100-maxcpus", "kernel command line: ro: n[01-15] (15); ro maxcpus=20: n00 (1)"),
 ])  # fmt: skip
 def test_a_setting_that_one_node_has(
