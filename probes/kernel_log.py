@@ -101,8 +101,7 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
             for number, seconds, message, (version, module, fabric) in _found(of_driver, gpu.refused)
         ),
         modules=tuple(
-            ModuleRefused(module=module, why=why, seconds=seconds, line=message,
-                          past=_past(number, "", begins) or (not module and bool(begins.get(""))))
+            ModuleRefused(module=module, why=why, seconds=seconds, line=message, past=_past(number, "", begins))
             for number, seconds, message, (module, why) in _found(of_driver, gpu.module_refused)
         ),
         hcas=_once(hca.events(of[hca])),

@@ -266,7 +266,7 @@ def _starts(box: Box) -> Judged:
 
 
 def _modules(box: Box, log: KernelLog) -> Judged:
-    """A refused signature may name no module: it counts where the driver is not loaded, nor was by the log."""
+    """A refused signature names no module: it counts where the driver is not loaded."""
     loaded = not isinstance(box.snapshot.gpu, Missing)
     now = [refused for refused in log.modules if not refused.past and (refused.module or not loaded)]
     for name in dict.fromkeys(refused.module for refused in now):
