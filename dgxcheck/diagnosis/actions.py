@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.host_limits import in_container
-from dgxcheck.components.carried import functions_beside, gpus_behind
 from dgxcheck.components.component import EVERY_GPU, Component
-from dgxcheck.components.containment import NVSWITCHES
+from dgxcheck.components.containment import NVSWITCHES, functions_beside, gpus_behind
 from dgxcheck.diagnosis import by_hand
 from dgxcheck.diagnosis.action import Action, Code, Instruction, Value, urgency_of
 from dgxcheck.diagnosis.change_setting import changed_by, setting

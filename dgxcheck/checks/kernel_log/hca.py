@@ -12,12 +12,12 @@ from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, j
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import duration, flaps
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.kernel_log.device_log import grouped, happened, lines, reach
+from dgxcheck.checks.kernel_log.device_log import events_of, grouped, happened, lines, reach
 from dgxcheck.checks.kernel_log.pcie import links_lost_above
 from dgxcheck.checks.network.hcas import hcas, subject
 from dgxcheck.checks.network.ports import port_subject, ports
-from dgxcheck.components.carried import functions_beside, gpus_behind
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.containment import functions_beside, gpus_behind
 from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -150,7 +150,7 @@ def _modules(box: Box) -> Judged:
     if isinstance(listed, Judgement):
         for bdf, own in grouped((event.bdf, event) for event in events).items():
             downs = [event.text.replace(" port ", "/") for event in own if event.trouble == "link down"]
-            downs += [each.part for each in box.log.host if each.trouble == "link down" and bdf in each.line]
+            downs += [each.part for each in events_of(box.log, "link down") if bdf in each.line]
             name = downs[-1] if downs else bdf
             at = Subject(kind="port" if downs else "hca", name=name, bdf=bdf)
             yield at, _module(box, box.log, own)

@@ -11,8 +11,8 @@ from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.network.hcas import hcas, in_flash_recovery, none_here, subject
 from dgxcheck.checks.siblings.compare import Odd, compared
-from dgxcheck.components.carried import gpus_behind
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.containment import gpus_behind
 from dgxcheck.components.locate import is_nvidia_adapter
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbDevice

@@ -1,0 +1,87 @@
+"""What waits for something that failed: clients of the driver, services of devices, jobs of several hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
+
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.components.component import DRIVER, Component, Kind
+from dgxcheck.facts.faults import GPU_DEAD, SILENT, Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.typical import gathered
+
+_UNSTARTED = GPU_DEAD | {Fault.BAR1_SMALL}
+"""A GPU that did not start, or the reason of that."""
+_LEADING = GPU_DEAD | {
+    Fault.LIBRARY_MISSING, Fault.LIBRARY_BROKEN, Fault.DRIVER_NOT_LOADED, Fault.DRIVER_MISMATCH, Fault.NOUVEAU,
+}  # fmt: skip
+"""What clients of NVML and CUDA cannot start without."""
+_DRIVER = frozenset({Fault.DRIVER_FAILED, Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_STUCK})
+_NOT_WITHOUT_DRIVER = frozenset({Fault.DRIVER_NOT_LOADED, Fault.FABRIC_MANAGER_DOWN, Fault.GPUS_NOT_OFFERED})
+"""What is not there either while no driver is."""
+_OF: Mapping[FaultKind | None, Kind] = {Fault.GPUS_NOT_OFFERED: "gpu", Fault.FABRIC_MANAGER_DOWN: "nvswitch"}
+"""What services report for a device of this kind that fails."""
+_WAITS = frozenset({Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_STUCK})
+OF_JOBS = frozenset({Fault.COLLECTIVE_TIMEOUT, Fault.TRANSFER_UNANSWERED})
+"""What a program of several hosts reports when one of them no longer answers."""
+_ENDS_JOBS = SILENT | {
+    Fault.PORT_DOWN, Fault.NO_SUBNET_MANAGER, Fault.HCA_FATAL, Fault.NVSWITCH_FATAL, Fault.XID, Fault.XID_CONTAINED,
+    Fault.XID_PEER, Fault.XID_SIGNAL,
+}  # fmt: skip
+
+
+def refused_clients(
+    box: Box, bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[Component]]
+) -> Mapping[str, tuple[Component, ...]]:
+    """By key of a finding of the host: the dead GPUs and the driver that it follows from.
+
+    A client of NVML or CUDA enumerates all GPUs when it starts: one that fell off the bus makes it fail or time out,
+    and nothing can be started while no driver is there (https://docs.nvidia.com/deploy/xid-errors/, Xid 79). The
+    driver can crash on what it reads of such a GPU. Its module does not stay loaded if it can start no GPU ("None of
+    the NVIDIA devices were initialized").
+    """
+    failed = [key for key, components in blamed.items() if components and bad[key].status is Status.FAIL]
+    unstarted = {bad[key].subject.bdf for key in failed if bad[key].judgement.fault in _UNSTARTED}
+    none_starts = bool(unstarted) and unstarted >= {gpu.bdf for gpu in box.topology.gpus}
+    leading = [key for key in failed if bad[key].judgement.fault in (_UNSTARTED if none_starts else _LEADING)]
+    shared = [each for each in blamed[leading[0]] if all(each in blamed[key] for key in leading)] if leading else []
+    components = tuple(dict.fromkeys((*(blamed[key][0] for key in leading), *shared)))
+    others = [key for key in blamed if key not in leading] if components else []
+    hung = tuple(dict.fromkeys(blamed[key][0] for key in failed if _hangs(bad[key])))
+    waiting = {key: hung for key in blamed if hung and bad[key].judgement.fault in _WAITS}
+    failing = gathered((blamed[key][0].kind, each) for key in failed for each in blamed[key])
+    waiting |= {key: tuple(dict.fromkeys(failing[_OF[fault]])) for key in blamed
+                if (fault := bad[key].judgement.fault) in _OF and _OF[fault] in failing}  # fmt: skip
+    driver = none_starts or GPU_DEAD.isdisjoint(bad[key].judgement.fault for key in leading)
+    more = _NOT_WITHOUT_DRIVER if driver else frozenset()
+    return waiting | {key: components for key in others if _is_of_client(bad[key], more)}
+
+
+def ended_jobs(
+    bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[Component]]
+) -> Mapping[str, tuple[Component, ...]]:
+    """By key of what a program of several hosts reports: what failed on this one and ends such a program."""
+    jobs = [key for key in blamed if bad[key].judgement.fault in OF_JOBS]
+    failed = (components for key, components in blamed.items() if bad[key].judgement.fault in _ENDS_JOBS)
+    return dict.fromkeys(jobs, tuple(dict.fromkeys(chain(*failed))))
+
+
+
+def _hangs(finding: Finding) -> bool:
+    """Does a GPU alone not respond, or did its firmware time out? Tasks and queries to the driver wait for it then."""
+    silent = finding.judgement.fault is Fault.DRIVER_UNRESPONSIVE and finding.subject.kind == "gpu"
+    return silent or any(event.number in _GSP_TIMEOUTS for event in finding.judgement.events)
+
+
+_GSP_TIMEOUTS = (119, 120)
+"""Xids: https://docs.nvidia.com/deploy/xid-errors/"""
+
+
+def _is_of_client(finding: Finding, more: Collection[FaultKind]) -> bool:
+    """Of a container runtime only the errors that it got: that it does not know NVIDIA's GPUs fails by itself."""
+    fault = finding.judgement.fault
+    refused = fault is Fault.CONTAINER_ERROR and finding.status is Status.WARN
+    crashed = fault is Fault.KERNEL_PANIC and DRIVER in finding.blames
+    return finding.subject.kind == "host" and (fault in _DRIVER or fault in more or refused or crashed)
