@@ -17,7 +17,7 @@ from dgxcheck.source.state_file import is_date
 RESULT, HEALTH = "dgxcheck/result/1", "dgxcheck/health/2"
 _FAMILIES = tuple(schema.rpartition("/")[0] for schema in (RESULT, HEALTH))
 Word = TypeVar("Word", bound=str)
-Shared = TypeVar("Shared", bound=Hashable)
+Shared = TypeVar("Shared")
 _TEXT_CHARACTERS = 256
 _LARGEST = 1e18
 """A figure of any unit is less; floating point goes on to sum its square."""
@@ -37,14 +37,9 @@ class SharedStrings:
     def __init__(self) -> None:
         self._first: dict[Hashable, Any] = {}
 
-    def one(self, found: Shared) -> Shared:
-        """The equal one that was seen first."""
-        first: Shared = self._first.setdefault(found, found)
-        return first
-
-    def named(self, found: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        """The same of versions or settings."""
-        first: dict[str, tuple[str, ...]] = self._first.setdefault(tuple(found.items()), found)
+    def one(self, found: Shared, key: Hashable = None) -> Shared:
+        """The equal one, or that of the same key, which was seen first."""
+        first: Shared = self._first.setdefault(found if key is None else key, found)
         return first
 
 
@@ -63,7 +58,8 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
     identity = _identity(document)
     if verdict == "pass" and (not passed or any(_counts(each) and not each.get("acknowledged") for each in findings)):
         raise NotAResult("'verdict' is pass, and what was judged does not say so")
-    versions = shared.named(_by_name(document, "versions"))
+    versions, settings = (_by_name(document, member) for member in ("versions", "settings"))
+    versions = shared.one(versions, tuple(versions.items()))
     return Result(
         node=_text(document, "host", "the host's name"),
         live=members_of(document.get("source")).get("kind") == "live",
@@ -73,7 +69,7 @@ def result_of(document: Json, shared: SharedStrings) -> tuple[Result, Figures]:
         score=_score(document),
         group=shared.one(_group(document, versions)),
         versions=versions,
-        settings=shared.named(_by_name(document, "settings")),
+        settings=shared.one(settings, tuple(settings.items())),
         nvlink_domains=tuple(each for each in items_of(document.get("nvlink_domains")) if isinstance(each, str)),
         nvlinks=_nvlinks(document),
         faults=faults,
