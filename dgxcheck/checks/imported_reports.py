@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.growth import INTERRUPTED
 from dgxcheck.checks.engine.wording import counted
-from dgxcheck.checks.host.disks import by_disk
+from dgxcheck.checks.host.disks import by_disk, disk_of
 from dgxcheck.checks.kernel_log.storage import blame_disk
 from dgxcheck.checks.network.ports import LEAST, UP, listed_ports, name_of
 from dgxcheck.checks.nvlink.links import only_switches_join
@@ -239,8 +239,8 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
         else:
             yield DRIVER if fault.category in ("software", "program") else host_part(Fault.TEST_FAILED.about[1])
     elif subject.kind == "disk":
-        logged = (disk for disk, _ in by_disk(box, box.log) if disk.startswith(f"{subject.name}n"))
-        yield from blame_disk(box, replace(subject, name=next(logged, subject.name)), judgement)
+        name = disk_of(subject.name, (disk for disk, _ in by_disk(box, box.log)))
+        yield from blame_disk(box, replace(subject, name=name), judgement)
     elif whose == "host" and subject.kind == "gpu" and fault is not Fault.TEST_FAILED:
         yield host_part(part)
     else:

@@ -189,7 +189,7 @@ def by_disk(box: Box, log: KernelLog) -> Iterator[tuple[str, HostEvent]]:
     names = [event.part if event.trouble == "disk" else event.group for event in events]
     members = (member for array in arrays_of(box) for member in rows(array.members))
     disk_names = (*names, *sorted(disks or ()), *members)
-    yield from zip((_of_controller(name, disk_names) for name in names), events, strict=True)
+    yield from zip((disk_of(name, disk_names) for name in names), events, strict=True)
 
 
 def located(log: KernelLog, name: str) -> str:
@@ -208,7 +208,7 @@ def failed_link(box: Box, name: str) -> Iterator[Component]:
         yield from links_at(box, path[-1])
 
 
-def _of_controller(name: str, disks: Iterable[str]) -> str:
+def disk_of(name: str, disks: Iterable[str]) -> str:
     """The disk of an NVMe controller: ``nvme1n1`` of ``nvme1``; the name as it is where there is none."""
     return next((disk for disk in disks if _NVME.fullmatch(name) and disk.startswith(f"{name}n")), name)
 
