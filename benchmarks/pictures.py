@@ -17,7 +17,7 @@ from dgxcheck.output.health.page import as_html, as_markdown
 from dgxcheck.output.picture import layout, svg
 from dgxcheck.output.report import HealthReport
 from dgxcheck.output.topo.picture import wiring_marks
-from dgxcheck.source.recording.shipped import shipped
+from dgxcheck.source.recording.load import shipped
 
 
 def main() -> None:

@@ -8,9 +8,9 @@ from datetime import date, datetime
 from typing import Any, get_args
 
 from dgxcheck.facts.missing import did_you_mean, is_number
+from dgxcheck.input_file import check_keys, load, plain, refuse, shown
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.settings import THRESHOLDS, Acknowledgement, Settings, Severity
-from dgxcheck.toml_file import check_keys, load, plain, refuse, shown
 
 KEYS: Mapping[str, tuple[str, ...]] = {
     "thresholds": tuple(THRESHOLDS),

@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import takewhile
 
 from dgxcheck.facts.bdf import is_unplaced
-from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.host import Cpu
 from dgxcheck.facts.infiniband import PortState
 from dgxcheck.facts.missing import BadInput, Gap, Missing, rows
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.sysfs import ranges
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import PCI_CLASSES, Device, Topology

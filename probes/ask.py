@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
-from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nature import rows_of
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.sysfs import ranges
 from dgxcheck.limits import ATTRIBUTE_BYTES
 from dgxcheck.source.protocol import Source
 

@@ -33,8 +33,7 @@ from dgxcheck.facts.typical import gathered
 from dgxcheck.kernel_messages import gpu, hca, host, memory, pcie, storage
 from dgxcheck.kernel_messages.driver_errors import driver_error
 from dgxcheck.kernel_messages.form import Lines, host_event
-from dgxcheck.kernel_messages.forms import by_subject
-from dgxcheck.kernel_messages.own import LEFT_OUT, earlier
+from dgxcheck.kernel_messages.forms import LEFT_OUT, by_subject, earlier
 from dgxcheck.limits import LOG_GPUS
 from dgxcheck.source.protocol import Source
 

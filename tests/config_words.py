@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.source.recording.keys import from_rows, to_rows
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 PCI = "/sys/bus/pci/devices"
 COMMAND = -1

@@ -15,7 +15,7 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Board, Number, Profile, SelectedProfile, Selection, Wiring
 from dgxcheck.settings import Settings
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.survey import COUNTERS, Snapshot
 from dgxcheck.topology.model import PciClass, Topology
 

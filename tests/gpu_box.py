@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Board, Number, Profile, SelectedProfile, Selection
-from dgxcheck.source.recording.shipped import open_source, shipped
+from dgxcheck.source.recording.load import open_source, shipped
 from dgxcheck.survey import COUNTERS, survey
 
 PATHS = dict(shipped())

@@ -19,7 +19,7 @@ from dgxcheck.checks.engine.finding import Judgement
 
 CHECKS = ROOT / "dgxcheck" / "checks"
 _REACHED = "dgxcheck_reached"
-PASSED_ON = ("finding.py", "wording.py")
+PASSED_ON = ("finding.py",)
 """Of the engine: they make a judgement of what another place says."""
 Place = tuple[str, int]
 """File below ``dgxcheck/checks`` and first line of a call of ``Judgement`` or ``skip``."""

@@ -17,8 +17,8 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.profiles import library
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.source.recording.keys import GroupedFacts, insert
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import open_source
 
 Facts = Mapping[str, Json]
 GPUS = [f"0000:{bus}:00.0" for bus in ("06", "07", "0a", "0b", "85", "86", "89", "8a")]

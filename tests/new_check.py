@@ -21,9 +21,8 @@ HOST_CHECK = '''\
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check, per_host
+from dgxcheck.checks.engine.check import Check, host, per_host
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status
 from dgxcheck.facts.missing import need
 
@@ -47,9 +46,8 @@ GPU_CHECK = '''\
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check, per_gpu
+from dgxcheck.checks.engine.check import Check, part, per_gpu
 from dgxcheck.checks.engine.finding import Judgement, Status, answered
 from dgxcheck.facts.missing import need
 from dgxcheck.facts.nvml.gpu import GpuBoard

@@ -6,7 +6,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.readiness.gpudirect import Readiness, readiness
 from dgxcheck.source.recording.keys import to_rows
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 PCI = "/sys/bus/pci/devices"
 MODULE = "/sys/module"

@@ -13,8 +13,8 @@ from dgxcheck.checks.registry import PROBES
 from dgxcheck.facts.record import replace
 from dgxcheck.source.protocol import Source
 from dgxcheck.source.recording.keys import GroupedFacts
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import Snapshot, survey
 from dgxcheck.topology.build import build
 from dgxcheck.topology.model import Topology

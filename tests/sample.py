@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dgxcheck.source.recording.shipped import shipped
+from dgxcheck.source.recording.load import shipped
 
 BY_NAME = dict(shipped())
 FAULTS = {name: path for name, path in BY_NAME.items() if "faults" in Path(path).parts}

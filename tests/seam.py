@@ -16,11 +16,10 @@ from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.profiles import library
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.source.recording.keys import GroupedFacts, nvml_key, to_json
-from dgxcheck.source.recording.load import SCHEMA
+from dgxcheck.source.recording.load import SCHEMA, open_source
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.save import written
-from dgxcheck.source.recording.shipped import open_source
 
 HEAD: dict[str, Json] = {"schema": SCHEMA, "recorded_at": "2026-01-01T00:00:00Z", "provenance": {"kind": "recorded"}}
 Answer = object

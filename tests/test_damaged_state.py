@@ -26,8 +26,8 @@ from dgxcheck.checks.placement.missing import CHECKS as MISSING
 from dgxcheck.checks.registry import PROBES
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.source import state_file
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import Snapshot, survey
 from dgxcheck.watch import memory
 from dgxcheck.watch.event import Event

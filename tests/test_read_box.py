@@ -7,7 +7,7 @@ from read_box import facts_in
 from sample import BY_NAME, SAMPLE, swept
 
 from dgxcheck.checks.registry import PROBES
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.survey import survey
 
 

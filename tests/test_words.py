@@ -14,7 +14,7 @@ NAMED = re.compile(rf"\b(?:{'|'.join(WORDS)})\b")
 WRITTEN = {
     "dgxcheck/fabric/finding.py",  # that of a cage holds those of its links
     "dgxcheck/facts/missing.py", "dgxcheck/facts/measurement.py",  # define them
-    "dgxcheck/checks/engine/wording.py",  # extends messages
+    "dgxcheck/checks/engine/finding.py",  # extends messages
     "dgxcheck/source/recording/keys.py",  # writes them into recordings
     "dgxcheck/workers/nvml/walk.py", "dgxcheck/workers/files/child.py",
     "dgxcheck/workers/nvml/supervisor.py",  # the three pass them on

@@ -26,9 +26,8 @@ from dgxcheck.profiles import library
 from dgxcheck.score.box import score_of
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.source.recording.anonymize import pseudonym
-from dgxcheck.source.recording.load import members
+from dgxcheck.source.recording.load import members, shipped
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import shipped
 from dgxcheck.source.recording.site_key import mark, site_key
 from dgxcheck.survey import ALL, survey
 from dgxcheck.topology.build import NOTHING_STATED

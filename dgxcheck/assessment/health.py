@@ -14,11 +14,10 @@ from dgxcheck.assessment.request import DEFAULT, WINDOW_S, Request, validate
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.assessment.selection import selected, site_settings
 from dgxcheck.checks.by_nature.last_run import CHECK as LAST_RUN
-from dgxcheck.checks.engine.acknowledgements import acknowledged, today, unmatched
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Finding, Status
-from dgxcheck.checks.engine.run import LEAST_CHECKS, run, verdict
+from dgxcheck.checks.engine.run import LEAST_CHECKS, acknowledged, run, today, unmatched, verdict
 from dgxcheck.checks.placement.missing import CHECK as INVENTORY
 from dgxcheck.checks.registry import PROBES
 from dgxcheck.diagnosis.model import HEALTHY, Diagnosis

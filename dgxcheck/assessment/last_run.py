@@ -7,12 +7,11 @@ from math import inf
 from typing import Any
 
 from dgxcheck.checks.by_nature.last_run import kept
-from dgxcheck.checks.engine.acknowledgements import today
 from dgxcheck.checks.engine.box import Growth
-from dgxcheck.checks.engine.finding import Judgement, skip
+from dgxcheck.checks.engine.finding import Judgement, counted, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import DAY_S, duration
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.run import today
 from dgxcheck.facts.inventory import Count, Remembered
 from dgxcheck.facts.missing import BadInput, Gap, Missing, text_of
 from dgxcheck.facts.record import Record, fields, replace

@@ -12,8 +12,8 @@ from dgxcheck.assessment.request import DEADLINE_S
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import opened as opened_file
-from dgxcheck.source.recording.shipped import is_shipped
-from dgxcheck.source.recording.shipped import open_source as open_recording
+from dgxcheck.source.recording.load import is_shipped
+from dgxcheck.source.recording.load import open_source as open_recording
 from dgxcheck.survey import WIRING as WIRING
 from dgxcheck.survey import Snapshot, survey
 

@@ -15,9 +15,9 @@ from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import SMBIOS
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.source.recording.keys import flatten, from_rows, grouped, to_rows
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import ALL, survey
 
 REFERENCE = "dgx-a100"

@@ -6,11 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
-from dgxcheck.checks.engine.blame import component_of, host
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.check import Check, component_of, host
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, judged
 from dgxcheck.checks.host.disks import arrays_of
 from dgxcheck.checks.pcie.isolation import between
 from dgxcheck.checks.placement.missing import missing

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from dgxcheck.checks.driver.fabric_manager import needed
-from dgxcheck.checks.engine.blame import component_of, own_link
 from dgxcheck.checks.engine.box import HOST, Box, pci_subject, unlisted_gpu
-from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.check import Check, component_of, own_link
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, skip
 from dgxcheck.checks.engine.growth import INTERRUPTED
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.host.disks import by_disk, disk_of
 from dgxcheck.checks.kernel_log.storage import blame_disk
 from dgxcheck.checks.network.ports import LEAST, UP, listed_ports, name_of

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dgxcheck.checks import baseline, imported_reports
 from dgxcheck.checks.answers import files as answers_of_files
 from dgxcheck.checks.answers import gpus as answers_of_gpus
-from dgxcheck.checks.by_nature import last_run, records, unique
+from dgxcheck.checks.by_nature import last_run, unique
 from dgxcheck.checks.consistency import readings
-from dgxcheck.checks.driver import bound, fabric_manager, imex, persistence, versions
+from dgxcheck.checks.driver import bound, fabric_manager, versions
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.gpu import clocks, ecc, grace, inventory, power, presence, spare_memory, thermal
-from dgxcheck.checks.gpudirect import bar1_and_port, iommu_groups, isolation, software, transfer_sizes
+from dgxcheck.checks.gpudirect import iommu_groups, isolation, software, transfer_sizes
 from dgxcheck.checks.gpudirect import path as gdr_path
-from dgxcheck.checks.host import command_line, cpu, disks, edac, ethernet, memory
+from dgxcheck.checks.host import command_line, cpu, disks, ethernet, memory
 from dgxcheck.checks.kernel_log import drivers as driver_log
 from dgxcheck.checks.kernel_log import gpu as gpu_log
 from dgxcheck.checks.kernel_log import hca as hca_log
@@ -30,24 +30,24 @@ from dgxcheck.checks.nvlink import state as nvlink
 from dgxcheck.checks.pcie import aer as pcie_aer
 from dgxcheck.checks.pcie import bar1, control, gpu_link, path, replays
 from dgxcheck.checks.peer_access import status as p2p
-from dgxcheck.checks.placement import missing, placement, switches_per_socket
+from dgxcheck.checks.placement import misplaced, missing, placement
 from dgxcheck.checks.siblings import uniform
 
 CHECKS: tuple[Check, ...] = (
     *imported_reports.COMPLETE,
-    *driver.CHECKS, *bound.CHECKS, *persistence.CHECKS, *answers_of_gpus.CHECKS,
-    *versions.INSTALLATION, *fabric_manager.CHECKS, *imex.CHECKS,
+    *driver.CHECKS, *bound.CHECKS, *driver.PERSISTENCE, *answers_of_gpus.CHECKS,
+    *versions.INSTALLATION, *fabric_manager.CHECKS,
     *presence.CHECKS, *inventory.CHECKS, *ecc.CHECKS, *spare_memory.CHECKS,
     *clocks.CHECKS, *power.CHECKS, *thermal.CHECKS,
-    *gpu_link.WIDTH, *path.CHECKS, *switches_per_socket.CHECKS, *answers_of_files.DEVICES, *gpu_link.GENERATION,
+    *gpu_link.WIDTH, *path.CHECKS, *misplaced.CHECKS, *answers_of_files.DEVICES, *gpu_link.GENERATION,
     *control.CHECKS, *bar1.CHECKS, *replays.CHECKS, *pcie_aer.CHECKS,
     *nvlink.CHECKS, *nvswitches.CHECKS, *companions.CHECKS, *speed.CHECKS, *nvlink_errors.CHECKS, *matrix.CHECKS,
     *p2p.CHECKS, *placement.CHECKS,
     *hcas.CHECKS, *firmware.CHECKS, *port_state.CHECKS, *port_link.CHECKS, *port_counters.CHECKS,
-    *readings.CHECKS, *unique.CHECKS, *records.CHECKS,
-    *software.CHECKS, *bar1_and_port.CHECKS, *gdr_path.CHECKS,
+    *readings.CHECKS, *unique.CHECKS,
+    *software.CHECKS, *gdr_path.CHECKS,
     *isolation.CHECKS, *iommu_groups.CHECKS, *transfer_sizes.CHECKS,
-    *command_line.CHECKS, *cpu.CPU, *memory.MEMORY, *edac.CHECKS, *memory.NUMA, *answers_of_files.HOST_FILES,
+    *command_line.CHECKS, *cpu.CPU, *memory.MEMORY, *memory.ERRORS, *memory.NUMA, *answers_of_files.HOST_FILES,
     *disks.CHECKS, *missing.CHECKS, *ethernet.CHECKS, *cpu.GOVERNOR, *grace.CHECKS, *cpu.CPU_CLOCK,
     *xid.CHECKS, *gpu_log.CHECKS, *driver_log.NVLINK, *pcie_log.CHECKS, *hca_log.CHECKS,
     *memory_log.CHECKS, *storage_log.CHECKS, *host_log.CHECKS, *programs.CHECKS, *driver_log.CHECKS,

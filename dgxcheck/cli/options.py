@@ -124,7 +124,7 @@ def begin(names: Iterable[str], start: str, before: str = "", files: bool = Fals
 
 def sources(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Shipped recordings by name, and files."""
-    from dgxcheck.source.recording.shipped import shipped
+    from dgxcheck.source.recording.load import shipped
 
     return begin((name for name, _ in shipped()), incomplete, files=True)
 

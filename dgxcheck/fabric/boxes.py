@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck.assessment.machine import LAUNCH, Machine, examine
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.finding import counted
 from dgxcheck.fabric.finding import FabricFinding, by_severity
 from dgxcheck.fabric.intent import Scheme
 from dgxcheck.fabric.judge import Judged

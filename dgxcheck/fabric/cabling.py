@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.engine.finding import counted, first_of
 from dgxcheck.fabric.finding import FEW, FabricFinding, at_one, listed, relinking
 from dgxcheck.fabric.intent import LEAST_SYSTEMS, Dispute, Intent, Places
 from dgxcheck.fabric.model import ANY, Fabric, Port, unnumbered

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeVar
 
-from dgxcheck.checks.engine.wording import first_of
+from dgxcheck.checks.engine.finding import first_of
 from dgxcheck.fabric.model import ANY, Fabric, Port
 from dgxcheck.fabric.moves import Move
 from dgxcheck.facts.faults.kind import FaultKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.engine.finding import counted, first_of
 from dgxcheck.fabric.cabling import as_most_have, as_planned
 from dgxcheck.fabric.finding import VERDICTS, FabricFinding, Verdict, at_one, by_severity, handled
 from dgxcheck.fabric.intent import Intent, Places, inferred, places_of

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from dgxcheck.checks.engine.wording import first_of
+from dgxcheck.checks.engine.finding import first_of
 from dgxcheck.fabric.finding import FabricFinding
 from dgxcheck.fabric.model import Adapter, Cable, Fabric, Port, kind_of
 from dgxcheck.fabric.tiers import Tiers
-from dgxcheck.facts.cpulist import cpulist, runs_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import LANE_GBIT
+from dgxcheck.facts.sysfs import cpulist, runs_of
 from dgxcheck.facts.typical import gathered, median
 
 _MANY = 1 / 3

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Sequence
 from functools import partial
 
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.finding import counted
 from dgxcheck.fabric.model import fabric_of
 from dgxcheck.fabric.plan import as_it_was
 from dgxcheck.facts.missing import BadInput

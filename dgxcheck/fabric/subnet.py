@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.engine.finding import counted, first_of
 from dgxcheck.fabric.finding import FabricFinding, at_one
 from dgxcheck.fabric.model import Cable, Fabric, Port
 from dgxcheck.fabric.tiers import Tiers

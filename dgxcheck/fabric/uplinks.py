@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, permutations
 
-from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.engine.finding import counted, first_of
 from dgxcheck.fabric.finding import FEW, FabricFinding, listed, relinking
 from dgxcheck.fabric.model import ANY, Fabric, Port, unnumbered
 from dgxcheck.fabric.tiers import Tiers, groups
-from dgxcheck.facts.cpulist import cpulist, runs_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.sysfs import cpulist, runs_of
 from dgxcheck.facts.typical import gathered, median
 
 _LEAST = 2

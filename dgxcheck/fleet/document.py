@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeGuard, TypeVar
 
-from dgxcheck.checks.engine.wording import against
+from dgxcheck.checks.engine.finding import against
 from dgxcheck.facts.ids import NVLINK_MAX_LINKS
 from dgxcheck.facts.inventory import Part
 from dgxcheck.facts.missing import Json, is_number, items_of, members_of, text_of

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from time import time
 from typing import Any, TypeVar
 
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.finding import counted
 from dgxcheck.facts.inventory import Part
 from dgxcheck.facts.missing import BadInput, Json, members_of
 from dgxcheck.facts.record import Record, replace

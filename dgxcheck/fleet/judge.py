@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import comb
 from time import gmtime, strftime, time
 
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.finding import counted
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.typical import gathered

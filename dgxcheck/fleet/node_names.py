@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, product
 
-from dgxcheck.facts.cpulist import runs_of
 from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.sysfs import runs_of
 from dgxcheck.facts.typical import gathered
 from dgxcheck.input_file import CpuTime
 from dgxcheck.limits import NODE_RANGES, NODES

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain, combinations, permutations
 
-from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.missing import Json, Missing, rows
+from dgxcheck.facts.sysfs import ranges
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.graph import nvlink_graph, search
 from dgxcheck.topology.model import Device, Topology

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.host import Cpu
 from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import PciFunction
+from dgxcheck.facts.sysfs import ranges
 from dgxcheck.launch import Placement
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.finding import counted
 from dgxcheck.output.plain_text import columns, lines, visible
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Number, NumberRange, Profile
 from dgxcheck.topology.model import PciClass

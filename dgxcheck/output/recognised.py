@@ -8,8 +8,8 @@ from itertools import groupby
 from dgxcheck.assessment.importing.bundle import Opened
 from dgxcheck.assessment.importing.recording import TextsRead
 from dgxcheck.assessment.importing.texts import InputText
-from dgxcheck.checks.engine.wording import counted
-from dgxcheck.facts.cpulist import cpulist, runs_of
+from dgxcheck.checks.engine.finding import counted
+from dgxcheck.facts.sysfs import cpulist, runs_of
 from dgxcheck.output.plain_text import at_most
 from dgxcheck.readers.alarming import alarming
 from dgxcheck.readers.bundles.sections import Section

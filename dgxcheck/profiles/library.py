@@ -17,10 +17,10 @@ from typing import Any
 from dgxcheck import package_files
 from dgxcheck.facts.missing import BadInput, Missing, did_you_mean, rows
 from dgxcheck.facts.nvml.gpu import vgpus
+from dgxcheck.input_file import load
 from dgxcheck.profiles.model import Board, Profile, SelectedProfile
 from dgxcheck.profiles.parse import Boards, profile
 from dgxcheck.survey import Snapshot
-from dgxcheck.toml_file import load
 from dgxcheck.topology.model import Device, Topology
 
 _FILLERS = {"nvidia", "with", "tesla", "system"}

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dgxcheck.facts.record import replace
+from dgxcheck.input_file import check_keys, refuse
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Number, NumberRange, Profile, Wiring
-from dgxcheck.toml_file import check_keys, refuse
 from dgxcheck.topology.model import PCI_CLASSES, PciClass
 from dgxcheck.topology.reference import ALL
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from dgxcheck.kernel_messages.alarm import ALARM, mentions_error
+from dgxcheck.kernel_messages.driver_errors import ALARM, mentions_error
 from dgxcheck.lazy_pattern import LazyPattern
 
 _EXPLAINS = LazyPattern(

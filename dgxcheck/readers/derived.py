@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import bus_order, is_unplaced
-from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import STATED_CONTAINER, STATED_NAMED
 from dgxcheck.facts.missing import Json, items_of, text_of
-from dgxcheck.facts.sysfs import INFINIBAND, NODES, PCI_DEVICES
+from dgxcheck.facts.sysfs import INFINIBAND, NODES, PCI_DEVICES, ranges
 from dgxcheck.facts.typical import gathered
 from dgxcheck.readers.kernel_log.excerpt import DOMAIN
 from dgxcheck.readers.listing import (

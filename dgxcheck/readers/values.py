@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from dgxcheck.facts.cpulist import runs_of
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.sysfs import runs_of
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.limits import LINE_CHARACTERS
 

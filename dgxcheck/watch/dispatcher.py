@@ -8,8 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from dgxcheck.checks.engine.finding import Status
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.finding import Status, counted
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.source import state_file
 from dgxcheck.watch.event import Event, ReportedEvent

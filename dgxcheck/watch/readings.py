@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from dgxcheck.checks.engine.finding import Status
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.finding import Status, counted
 from dgxcheck.facts.bdf import is_bdf
 from dgxcheck.facts.ids import DISPLAY, NVIDIA, OTHER_BRIDGE
 from dgxcheck.facts.infiniband import DOWNED, OF_THE_LINK, PortState, counter_row

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dgxcheck.facts.cpulist import cpulist, runs_of
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap, question, rows
 from dgxcheck.facts.nvml.gpu import Fabric, Gpu, GpuActivity, GpuAffinity, GpuBoard, GpuModes, GpuProcess, Nvml
 from dgxcheck.facts.nvml.quantities import U64
+from dgxcheck.facts.sysfs import cpulist, runs_of
 from dgxcheck.source.protocol import Source
 from probes.gpu.answers import (
     U32,

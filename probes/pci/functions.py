@@ -1,18 +1,19 @@
-"""PCI functions: ids, links, names and slots."""
+"""PCI functions: ids, links, names, slots and vital product data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import is_bdf
-from dgxcheck.facts.ids import DISPLAY, MELLANOX, NVIDIA, OTHER_BRIDGE, PCI_BRIDGE
+from dgxcheck.facts.firmware import PURPOSE, UUID, keywords
+from dgxcheck.facts.ids import DATA_DIRECT, DISPLAY, MELLANOX, NVIDIA, OTHER_BRIDGE, PCI_BRIDGE
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap
-from dgxcheck.facts.pci import PciFunction, Slot
+from dgxcheck.facts.pci import PciFunction, Slot, Vpd
 from dgxcheck.facts.sysfs import PCI_DEVICES, PCI_SLOTS
 from dgxcheck.limits import GPUS
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, cpulist, files, garbled, hexadecimal, natural, one_of, signed
-from probes.pci.tree import Path, behind_infiniband, class_codes, is_dma_controller, once, path_of, with_bridges
+from probes.pci.tree import Path, behind_infiniband, class_codes, is_dma_controller, once, path_of, pci_id, with_bridges
 
 _ENDS = frozenset((0x01, 0x02, 0x03, 0x0B, 0x12))  # storage, network, display, processor, accelerator
 
@@ -118,3 +119,35 @@ def link_gen(text: str, where: str) -> int | Missing:
 
 link_width = one_of({str(width): width for width in (1, 2, 4, 8, 12, 16, 32)})
 """Lanes from ``current_link_width``; 0 is no link, 63 and 255 are what dead devices read."""
+
+
+_ASKED = (0x1021, 0x1023, 0x1025, DATA_DIRECT)
+"""ConnectX-7, -8, -9, and the DMA functions of the last two; an answer takes milliseconds, so others are not asked."""
+_ACCELERATOR = 0x0302
+_MANAGES = f"{PURPOSE}SW_MNG"
+
+
+def vpd(source: Source) -> tuple[Vpd, ...] | Missing:
+    """``/sys/bus/pci/devices/<bdf>/vpd``, for root only; of machines with GPUs for computing and no NVSwitch on PCI."""
+    if isinstance(codes := class_codes(source), Missing):
+        return codes
+    readable = {bdf: code for bdf, code in codes.items() if isinstance(code, int)}
+    if _ACCELERATOR not in {code >> 8 for code in readable.values()}:
+        return ()
+    bridges = (bdf for bdf, code in readable.items() if code >> 8 == OTHER_BRIDGE)
+    if any(pci_id(source, bdf, "vendor") == 0x10DE for bdf in bridges):
+        return ()
+    adapters = [bdf for bdf, code in readable.items() if (code >> 16 == 0x02 or is_dma_controller(code))]
+    return tuple(_device(source, bdf) for bdf in adapters if pci_id(source, bdf, "vendor") == MELLANOX
+                 and pci_id(source, bdf, "device") in _ASKED)  # fmt: skip
+
+
+def _device(source: Source, bdf: str) -> Vpd:
+    where = f"{PCI_DEVICES}/{bdf}/vpd"
+    if isinstance(answer := source.data(where), Missing):
+        return Vpd(bdf=bdf, uuid=answer, manages_nvswitches=answer)
+    if not (found := dict(keywords(answer))):
+        garbled = Missing(Gap.GARBLED, where, f"{len(answer)} bytes without keywords")
+        return Vpd(bdf=bdf, uuid=garbled, manages_nvswitches=garbled)
+    return Vpd(bdf=bdf, uuid=found.get(UUID) or Missing(Gap.ABSENT, where, f"no keyword {UUID}"),
+               manages_nvswitches=any(_MANAGES in text for text in found.values()))

@@ -17,7 +17,7 @@ from dgxcheck.checks.engine.finding import Status
 from dgxcheck.cli import main
 from dgxcheck.components.component import Component
 from dgxcheck.settings import Settings
-from dgxcheck.source.recording.shipped import open_source, shipped
+from dgxcheck.source.recording.load import open_source, shipped
 
 HOT = "dgx-1-v100-hot"
 FILES = dict(shipped())

@@ -20,7 +20,7 @@ from dgxcheck.facts.missing import Json, need
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
 from dgxcheck.source import state_file
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.survey import survey
 
 LAST = "0000:8a:00.0"

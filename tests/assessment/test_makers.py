@@ -16,7 +16,7 @@ from sample import swept
 from dgxcheck.assessment import assess
 from dgxcheck.checks.engine.finding import BAD
 from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 KERNEL_LOG, MLPERF = "kernel log", "results of MLPerf"
 MAKERS = (

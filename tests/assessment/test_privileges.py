@@ -19,7 +19,7 @@ from live_box import CHILD, Box, serve, shipped, with_gpus
 from seam import run
 
 from dgxcheck.assessment.privileges import PRIVILEGES, needed
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 PACKAGES = {**os.environ, "PYTHONPATH": f"{ROOT}:{sysconfig.get_path('purelib')}"}
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")

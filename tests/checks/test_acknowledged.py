@@ -16,9 +16,8 @@ from sample import swept
 from schemas import complaints
 from seam import judge_once
 
-from dgxcheck.checks.engine.acknowledgements import acknowledged
 from dgxcheck.checks.engine.finding import Finding, Judgement, Status, Subject
-from dgxcheck.checks.engine.run import counts, verdict
+from dgxcheck.checks.engine.run import acknowledged, counts, verdict
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli import main
 from dgxcheck.configuration import settings

@@ -25,7 +25,7 @@ from test_health_checks import box
 from dgxcheck.checks.pcie.isolation import REDIRECT, disable_acs
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import Acs
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 from probes.pci.config_space import config_space
 
 ACS, AER, SERIAL, ARI, LTR, VENDOR = 0x000D, 0x0001, 0x0003, 0x000E, 0x0018, 0xBEEF

@@ -22,7 +22,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.source.recording.keys import to_rows
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 HCA = "0000:0c:00.0"
 LINK, HCA_LINK, PARENT = ("link", GPU2, ""), ("link", HCA, ""), ("link", SWITCH, "")

@@ -17,7 +17,7 @@ from dgxcheck.checks.peer_access.cuda import blocker
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.topo.peers import text_of
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 A100, A100_GPU0 = "dgx-a100", "0000:07:00.0"
 V100_BYTES = 16 << 30

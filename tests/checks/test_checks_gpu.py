@@ -19,8 +19,8 @@ from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Selection
 from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.keys import GroupedFacts, insert
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import open_source
 
 MIB = 1 << 20
 ALL = ("06", "07", "0a", "0b", "85", "86", "89", "8a")

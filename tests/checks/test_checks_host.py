@@ -12,16 +12,16 @@ from test_health_checks import box, changed
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import run
-from dgxcheck.checks.host import cpu, disks, edac, ethernet, memory
+from dgxcheck.checks.host import cpu, disks, ethernet, memory
 from dgxcheck.checks.host.cpu import offline_cpus
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Number, Profile, SelectedProfile, Selection
 from dgxcheck.settings import Settings
-from dgxcheck.source.recording.shipped import open_source, shipped
+from dgxcheck.source.recording.load import open_source, shipped
 from dgxcheck.survey import COUNTERS, survey
 
-CHECKS = (*cpu.CPU, *memory.MEMORY, *edac.CHECKS, *disks.CHECKS, *ethernet.CHECKS, *cpu.GOVERNOR)
+CHECKS = (*cpu.CPU, *memory.MEMORY, *memory.ERRORS, *disks.CHECKS, *ethernet.CHECKS, *cpu.GOVERNOR)
 DGX_1 = {"host.sockets": 2, "host.cores": 40, "host.memory": 512, "host.dimm": 32, "host.data": 7.68,
          "host.ethernet": 10}  # fmt: skip
 NUMBERS: Mapping[str, Mapping[str, float]] = {

@@ -17,7 +17,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import replace
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 COLLECTIVE, COMPUTE = "measure.collective", "measure.compute"
 MINE = [check for check in CHECKS if check.id.startswith("measure.") or check.id in ("pcie.width", "pcie.generation")]

@@ -19,7 +19,7 @@ from dgxcheck.diagnosis.causes import exonerated
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 BURN_IN = [check for check in CHECKS if check.id == "measure.burn-in"]
 A, B, FAR = GPUS[2], GPUS[3], GPUS[7]

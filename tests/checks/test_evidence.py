@@ -9,7 +9,7 @@ from judging import briefly, judged
 from sample import BY_NAME, swept
 
 from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 READ = {
     "ecc.aggregate": "of both kinds of memory", "ecc.retired-pages": "how many", "ecc.row-remap": "as truths",

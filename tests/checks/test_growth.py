@@ -21,7 +21,7 @@ from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.missing import BadInput, Gap, Json, Missing
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Source
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.survey import COUNTERS, Snapshot, survey
 
 GONE = Missing(Gap.TIMEOUT, "x")

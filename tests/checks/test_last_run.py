@@ -22,7 +22,7 @@ from dgxcheck.facts.inventory import Remembered
 from dgxcheck.facts.missing import Json
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Source
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.survey import Snapshot
 
 RAID = "0000:01:00.0"

@@ -20,7 +20,7 @@ from dgxcheck.facts.inventory import Count
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.tool_outputs import ToolReport
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 V100, A100, GB300 = "dgx-1-v100", "dgx-a100", "gb300-nvl72"
 DENIED: Json = {"missing": "denied"}

@@ -12,15 +12,15 @@ from measured_box import fact, measured, of_box
 from sample import FAULTS as FAULT_FILES
 
 from dgxcheck.checks.engine.box import Box, Growth
+from dgxcheck.checks.engine.finding import against
 from dgxcheck.checks.engine.growth import INTERRUPTED
 from dgxcheck.checks.engine.run import run
-from dgxcheck.checks.engine.wording import against
 from dgxcheck.checks.gpudirect import path
 from dgxcheck.checks.registry import CHECKS, PROBES
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.record import replace
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import COUNTERS, survey
 from dgxcheck.topology.build import build
 

@@ -15,7 +15,7 @@ from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.isolation import disable_acs
 from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 STATUS, INTEGRITY = "p2p.status", "measure.p2p-integrity"
 BOARD = ("0000:0a:00.0", "0000:0b:00.0")

@@ -21,7 +21,7 @@ from dgxcheck.facts import nature
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import Record, fields, replace
 from dgxcheck.facts.values import leaves, where
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.survey import NO_DEVICES, Snapshot
 
 KINDS: tuple[Kind, ...] = get_args(Kind)

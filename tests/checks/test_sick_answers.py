@@ -19,8 +19,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
-from dgxcheck.source.recording.load import load
-from dgxcheck.source.recording.shipped import shipped
+from dgxcheck.source.recording.load import load, shipped
 
 BOX, GPU = "dgx-a100", "0000:47:00.0"
 GAPS = {3: "unsupported", 4: "denied", 9: "absent", 12: "absent", 16: "lost", 20: "garbled", 999: "garbled"}

@@ -20,10 +20,10 @@ from dgxcheck.facts.host import Host
 from dgxcheck.facts.kernel_log import EarlierXid
 from dgxcheck.facts.nvml.gpu import Gpu, Nvml
 from dgxcheck.facts.record import replace
-from dgxcheck.kernel_messages.own import earlier as earlier_of
+from dgxcheck.kernel_messages.forms import earlier as earlier_of
 from dgxcheck.source import state_file
 from dgxcheck.source.kernel_log.kmsg import earlier
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.survey import Snapshot, survey
 from probes.kernel_log import facts
 

@@ -20,9 +20,9 @@ from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli import main
 from dgxcheck.configuration import settings
 from dgxcheck.facts.missing import BadInput
+from dgxcheck.input_file import load
 from dgxcheck.limits import TOML_BYTES
 from dgxcheck.settings import THRESHOLDS, Settings
-from dgxcheck.toml_file import load
 
 IDS = tuple(check.id for check in CHECKS)
 EVERY_KEY = """

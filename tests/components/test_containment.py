@@ -14,7 +14,7 @@ from dgxcheck.components.component import HOST, Component, host_part
 from dgxcheck.components.containment import board, containers
 from dgxcheck.components.locate import device_part, links_above, nvlinks_between, peer_path
 from dgxcheck.profiles.library import names
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 
 @cache

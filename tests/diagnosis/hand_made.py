@@ -18,10 +18,9 @@ from dgxcheck.facts.host import Unit
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.source.protocol import Origin
-from dgxcheck.source.recording.load import load, recording
+from dgxcheck.source.recording.load import load, open_source, recording, shipped
 from dgxcheck.source.recording.overlay import applied
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import open_source, shipped
 from probes.host.software import SERVICES
 
 ALL = tuple(f"GPU{number}" for number in range(8))

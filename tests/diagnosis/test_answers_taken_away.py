@@ -27,10 +27,9 @@ from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
 from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.keys import GroupedFacts
-from dgxcheck.source.recording.load import Recording, load, recording
+from dgxcheck.source.recording.load import Recording, load, recording, shipped
 from dgxcheck.source.recording.overlay import applied
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import shipped
 from dgxcheck.survey import COUNTERS, survey
 
 PATHS = dict(shipped())

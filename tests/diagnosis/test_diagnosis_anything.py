@@ -28,10 +28,9 @@ from dgxcheck.facts.record import replace
 from dgxcheck.output.health.causes import as_json, as_text, place
 from dgxcheck.output.health.instructions import action_text
 from dgxcheck.source.protocol import Origin
-from dgxcheck.source.recording.load import Recording, load, recording
+from dgxcheck.source.recording.load import Recording, load, recording, shipped
 from dgxcheck.source.recording.overlay import applied
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import shipped
 
 PATHS = dict(shipped())
 FAULTY = sorted({str(load(path)["base"]) for path in FAULTS.values()} & {*BOXES})

@@ -15,9 +15,8 @@ from layers import disagreements
 from sample import BOXES, BY_NAME, FAULTS, FOUND_BY, swept
 
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.source.recording.load import Recording, load, recording
+from dgxcheck.source.recording.load import Recording, load, open_source, recording
 from dgxcheck.source.recording.overlay import applied
-from dgxcheck.source.recording.shipped import open_source
 
 
 @lru_cache(maxsize=4)

@@ -18,8 +18,8 @@ from dgxcheck.checks.registry import CHECKS
 from dgxcheck.diagnosis.causes import diagnose
 from dgxcheck.facts.missing import Json, gap_from_json, gap_to_json
 from dgxcheck.facts.record import replace
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import open_source
 
 NOISE = "zzq xid 79 fallen off the bus, no subnet manager, disabled; NVML 16: %s {x}"
 """Words that once decided something."""

@@ -19,7 +19,7 @@ from dgxcheck.assessment.request import DEADLINE_S
 from dgxcheck.cli import main
 from dgxcheck.difference.compare import compare
 from dgxcheck.output.plain_text import wrap_sentences
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.source.recording.site_key import mark
 
 Document = dict[str, Any]

@@ -24,7 +24,7 @@ from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import SMBIOS
 from dgxcheck.source.recording.keys import to_rows
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 BOOT = "text /proc/sys/kernel/random/boot_id"
 GPU1 = "0000:07:00.0"

@@ -15,7 +15,7 @@ from dgxcheck.assessment.machine import examine
 from dgxcheck.facts.missing import Missing
 from dgxcheck.profiles.library import select
 from dgxcheck.source.protocol import Json, Source
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.survey import WIRING, survey
 from fixtures.reconstruct.__main__ import BOXES, reconstruction
 from fixtures.reconstruct.assemble import AFTER_S, answers_of

@@ -15,8 +15,7 @@ from schemas import FOLDER, complaints, schema
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Gap
-from dgxcheck.source.recording.load import OVERLAY, load
-from dgxcheck.source.recording.shipped import shipped
+from dgxcheck.source.recording.load import OVERLAY, load, shipped
 from dgxcheck.watch.event import Event, EventKind
 
 NAMES = (

@@ -16,8 +16,7 @@ from years import document
 
 from dgxcheck.cli import main
 from dgxcheck.output.watch import json_line
-from dgxcheck.source.recording.load import load
-from dgxcheck.source.recording.shipped import shipped
+from dgxcheck.source.recording.load import load, shipped
 from dgxcheck.watch.event import ReportedEvent
 
 

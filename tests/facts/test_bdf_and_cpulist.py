@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck.facts.bdf import PATTERN, as_bdf, is_bdf, is_root_bus
-from dgxcheck.facts.cpulist import cpulist, difference, first_shared, ranges
+from dgxcheck.facts.sysfs import cpulist, difference, first_shared, ranges
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from dgxcheck.facts.nvml import gpu, nvlink, readings
 from dgxcheck.facts.record import Record, fields
 from dgxcheck.profiles.library import boards_for
 from dgxcheck.score.box import score_of
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 MODULES = (gpu, readings, host, memory, infiniband, nvlink, pci)
 RECORDS = [

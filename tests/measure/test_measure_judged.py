@@ -15,7 +15,7 @@ from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.record import replace
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 V100 = cuda.dgx1_v100()
 GPUS = 4

@@ -13,9 +13,9 @@ from dgxcheck.facts.measurement import NotMeasured
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, insert
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import open_source
 from probes.results import measurement
 
 A, B = "0000:06:00.0", "0000:07:00.0"

@@ -13,7 +13,7 @@ from dgxcheck.facts.record import replace
 from dgxcheck.measure.plan import MeasureStep, skipped_gpus
 from dgxcheck.measure.publishable import publishable_facts
 from dgxcheck.measure.run import remeasure
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.workers.cuda.supervisor import CudaStage
 
 A, B = "0000:06:00.0", "0000:07:00.0"

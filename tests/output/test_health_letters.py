@@ -20,8 +20,8 @@ from dgxcheck.checks.registry import CHECKS, PROBES
 from dgxcheck.facts.missing import Missing
 from dgxcheck.source.debug_log import DebugLog
 from dgxcheck.source.directory import DirectorySource
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.source.recording.recorder import RecordingSource
-from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import COUNTERS, survey
 
 BOX = "dgx-1-v100"

@@ -26,8 +26,8 @@ from dgxcheck.cli.health import RENDERERS as HEALTH
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.plain_text import visible
 from dgxcheck.source.recording.keys import GroupedFacts, insert
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import open_source
 
 EVIL = (
     "\x1b[31mred\x1b[0m\x1b]0;title\x07\x1b]8;;http://x\x1b\\link \x9b2J\x08\x00\x7f\r\n\v\f"

@@ -25,7 +25,7 @@ from dgxcheck.output.picture.marks import HOST, NVSWITCHES, At, Mark, between, g
 from dgxcheck.output.picture.marks import box as at_box
 from dgxcheck.output.picture.shapes import Picture
 from dgxcheck.output.topo.picture import wiring_marks
-from dgxcheck.source.recording.shipped import shipped
+from dgxcheck.source.recording.load import shipped
 from dgxcheck.topology.build import build
 from dgxcheck.topology.model import Topology
 

@@ -19,7 +19,7 @@ from dgxcheck.output.picture.marks import Mark
 from dgxcheck.output.picture.marks import box as at_box
 from dgxcheck.output.picture.shapes import DARK, LIGHT, TONES
 from dgxcheck.output.topo.picture import wiring_marks
-from dgxcheck.source.recording.shipped import shipped
+from dgxcheck.source.recording.load import shipped
 from dgxcheck.topology.build import build
 
 BOXES = [name for name, path in shipped() if "faults" not in Path(path).parts]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import AerErrors, RootPortErrors
-from probes.pci.aer import aer, errors
+from probes.pci.config_space import aer, errors
 
 NEW = "RxErr 2\nBadTLP 0\nBadDLLP 1\nTimeout 0\nTOTAL_ERR_COR 3\n"
 OLD = "Receiver Error 2\nBad TLP 0\nBad DLLP 1\nReplay Timer Timeout 0\nTOTAL_ERR_COR 3\n"

@@ -17,8 +17,7 @@ from probes.host.host import host
 from probes.host.memory import numa
 from probes.host.software import device_nodes, modules
 from probes.infiniband import ib_ports, infiniband
-from probes.pci.aer import aer
-from probes.pci.config_space import config_space
+from probes.pci.config_space import aer, config_space
 from probes.pci.functions import pci, slots
 from probes.pci.resources import bars, iommu
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from nvml_boards import A100, K80, V100
 from nvml_probes import PROBES
 
-from dgxcheck.facts.cpulist import cpulist, runs_of
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record, fields
+from dgxcheck.facts.sysfs import cpulist, runs_of
 from dgxcheck.source.protocol import Json
 from probes.gpu.answers import as_bdf
 from probes.gpu.identity import members_of

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dgxcheck.facts.host import JobDaemon, MemlockLimit, Setting
 from dgxcheck.facts.missing import Gap, Missing
-from probes.host.memlock import DAEMONS, max_locked_memory, memlock, of_pam, of_systemd
+from probes.host.software import DAEMONS, max_locked_memory, memlock, of_pam, of_systemd
 
 HEAD = "Limit                     Soft Limit           Hard Limit           Units     \n"
 GROUP = "/sys/fs/cgroup/system.slice"

@@ -17,7 +17,7 @@ from probes.host.host import cpuinfo, release
 from probes.host.memory import distances, mem_total_kb
 from probes.host.software import driver_params, driver_version
 from probes.infiniband import counter, guid, node_type, phys_state, port_state, rate
-from probes.pci.aer import errors
+from probes.pci.config_space import errors
 from probes.pci.functions import link_gen, link_width
 from probes.pci.resources import group_number, resource
 from probes.pci.tree import path

@@ -13,9 +13,9 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.launch import placements
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, from_rows, insert, to_rows
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import Snapshot, survey
 from fixtures.reconstruct.pci_files import vital_product_data
 

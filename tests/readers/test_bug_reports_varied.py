@@ -14,7 +14,7 @@ from sample import swept
 
 from dgxcheck.assessment import Request, assess
 from dgxcheck.assessment.importing.bundle import opened
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 BOX = "pcie-x4"
 NEW, OLD = (sections(open_source(BOX), old=old) for old in (False, True))

@@ -12,7 +12,7 @@ from sample import BOXES, FAULTS, swept
 
 from dgxcheck.assessment import Assessment, Request, assess, examine
 from dgxcheck.facts.missing import Missing
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 CARRIED = (
     "dgx-1-v100-gpu-x8", "dgx-1-v100-nvlink-down", "dgx-1-v100-xid-79", "dgx-1-v100-nouveau", "dgx-1-v100-mismatch",

@@ -14,7 +14,7 @@ from dgxcheck.assessment.importing.bundle import opened
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.readers.bundles.bug_report import with_hosts
 from dgxcheck.readers.bundles.sections import Section
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 IBSTAT = b"CA 'mlx5_0'\n\tCA type: MT4123\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: 200\n"
 GOOD, BAD = LOG.encode(), f"{LOG}{XID}\n".encode()

@@ -23,7 +23,7 @@ from report_writer import LINE, report, sections
 from sample import swept
 from seam import is_one_clear_line, run
 
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 BOX = "pcie-x4"
 

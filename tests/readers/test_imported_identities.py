@@ -15,8 +15,8 @@ from test_stuffed_box import PCI, Identities, left, lines_of, stuffed
 from dgxcheck.facts.missing import Json
 from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.keys import flatten
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import open_source
 
 ADDRESSES = ("203.0.113.77", "2001:db8:77::5")
 TAG = "ASSET0451877"

@@ -20,8 +20,7 @@ from dgxcheck.assessment.importing.recording import facts_of, read
 from dgxcheck.assessment.importing.texts import text_of
 from dgxcheck.facts.missing import Json
 from dgxcheck.source.recording.keys import flatten, from_rows
-from dgxcheck.source.recording.load import load, recording
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import load, open_source, recording
 
 FIXTURES = ROOT / "fixtures"
 BOXES = sorted(path.stem for path in FIXTURES.glob("*.json"))

@@ -16,7 +16,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.readers.listing import ATTACHED
 from dgxcheck.readers.model import Reader
 from dgxcheck.readers.nvidia_smi import fields, query, table
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 SHIPPED = sorted(path.stem for path in (ROOT / "fixtures").glob("*.json"))
 RECORDED = next((folder for up in (ROOT.parent, ROOT.parent.parent)

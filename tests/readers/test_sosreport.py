@@ -16,7 +16,7 @@ from test_import_bundles import outputs, tarred
 
 from dgxcheck.assessment import Assessment, Request, assess
 from dgxcheck.assessment.importing.bundle import opened
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 BAD = ("warn", "fail", "unknown")
 TOP = "sosreport-gpu01-2026-11-23-abcdefg"

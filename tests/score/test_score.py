@@ -24,8 +24,8 @@ from dgxcheck.profiles.model import Number, SelectedProfile, Selection
 from dgxcheck.score.box import score_of
 from dgxcheck.score.expectation import WEIGHTS, Area, Expectation, Score, score
 from dgxcheck.source.protocol import Origin
+from dgxcheck.source.recording.load import shipped
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import shipped
 
 ONE_GPU = ("h100", "h200")
 BOXES = [name for name, path in shipped() if "faults" not in Path(path).parts]

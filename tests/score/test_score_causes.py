@@ -15,7 +15,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.output.health.text import score_line
 from dgxcheck.score.box import score_of
 from dgxcheck.score.expectation import WEIGHTS, Score
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 
 HARMED = measured_box.of_box(open_source("dgx-1-v100-gpu-missing"))
 

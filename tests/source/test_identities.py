@@ -12,8 +12,8 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.config_space import publishable
 from dgxcheck.source.recording.keys import flatten, from_rows, insert, to_rows
+from dgxcheck.source.recording.load import open_source, shipped
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import open_source, shipped
 from probes.pci.config_space import acs, express
 
 HCA = "/sys/bus/pci/devices/0000:05:00.0/config"

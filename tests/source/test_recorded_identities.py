@@ -14,7 +14,7 @@ from seam import document, facts_text, run, save
 
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.source.recording.keys import GroupedFacts
-from dgxcheck.source.recording.shipped import shipped
+from dgxcheck.source.recording.load import shipped
 from dgxcheck.source.recording.site_key import site_key
 
 

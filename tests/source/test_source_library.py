@@ -10,8 +10,8 @@ from sample import swept
 from seam import is_one_clear_line, run, save
 
 from dgxcheck.facts.missing import BadInput, Json
+from dgxcheck.source.recording.load import head_of, open_source, shipped
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import head_of, open_source, shipped
 
 BOXES = (
     "dgx-1-p100", "dgx-1-v100", "dgx-2", "dgx-a100", "dgx-station-v100", "k80-x8", "pcie-x4", "pcie-x8",

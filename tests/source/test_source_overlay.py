@@ -10,8 +10,7 @@ from seam import document, is_one_clear_line, run, save
 
 from dgxcheck.facts.missing import BadInput, Gap, Json, Missing
 from dgxcheck.source.protocol import Source
-from dgxcheck.source.recording.load import OVERLAY
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import OVERLAY, open_source
 
 PCI = "/sys/bus/pci/devices"
 GPUS = [f"0000:{bus}:00.0" for bus in ("06", "07", "0a", "0b")]

@@ -18,8 +18,8 @@ from seam import Answers, Ask, document, facts_text, heard, run, save, saved
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.source.directory import DirectorySource
 from dgxcheck.source.protocol import Source
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.source.recording.recorder import RecordingSource
-from dgxcheck.source.recording.shipped import open_source
 
 SOME = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 NAMES = st.one_of(

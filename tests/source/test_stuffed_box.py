@@ -13,8 +13,8 @@ from seam import HEAD, run, save
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, from_rows, insert, to_rows
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import open_source
 
 NET, IB, PCI = "/sys/class/net", "/sys/class/infiniband", "/sys/bus/pci/devices"
 ETHERNET, HCA, GPU = "0000:e2:00.0", "0000:cc:00.0", "0000:bd:00.0"

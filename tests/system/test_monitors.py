@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sample import swept
 
 from dgxcheck.cli import main
-from dgxcheck.toml_file import load as load_toml
+from dgxcheck.input_file import load as load_toml
 
 FOLDER = ROOT / "dgxcheck" / "integrations"
 REAL = "/usr/local/bin/dgxcheck"

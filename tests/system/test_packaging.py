@@ -20,8 +20,8 @@ from programs import program
 
 from dgxcheck import __version__
 from dgxcheck.cli import main
-from dgxcheck.source.recording.shipped import shipped
-from dgxcheck.toml_file import load as load_toml
+from dgxcheck.input_file import load as load_toml
+from dgxcheck.source.recording.load import shipped
 
 DATA = f"dgxcheck-{__version__}.data/data/share"
 SOURCES = ("dgxcheck", "probes")

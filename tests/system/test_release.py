@@ -22,8 +22,8 @@ from live_box import Box, finished, started
 from programs import program
 
 from dgxcheck.cli import main
-from dgxcheck.source.recording.shipped import shipped
-from dgxcheck.toml_file import load as load_toml
+from dgxcheck.input_file import load as load_toml
+from dgxcheck.source.recording.load import shipped
 from release.__main__ import main as build
 from release.debian import deb
 from release.libraries import LIBRARIES, pinned

@@ -14,8 +14,8 @@ from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.tool_outputs import NvidiaSmiTopo
 from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.keys import GroupedFacts, insert
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import open_source
 from dgxcheck.survey import WIRING, survey
 from dgxcheck.topology.build import build
 from dgxcheck.topology.graph import nvlink_graph

@@ -14,7 +14,7 @@ from watched import Listener
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.measure.burn_in.hot_plug import Change
-from dgxcheck.source.recording.shipped import open_source
+from dgxcheck.source.recording.load import open_source
 from dgxcheck.survey import survey
 from dgxcheck.watch.counters_child import read_once
 from dgxcheck.watch.dispatcher import Dispatcher

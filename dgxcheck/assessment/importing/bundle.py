@@ -6,7 +6,7 @@ from collections.abc import Callable
 from time import process_time
 
 from dgxcheck.assessment.importing.texts import of_host
-from dgxcheck.checks.engine.wording import first_of
+from dgxcheck.checks.engine.finding import first_of
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.input_file import CpuTime

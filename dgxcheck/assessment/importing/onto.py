@@ -20,9 +20,9 @@ from dgxcheck.readers.onto import nvml_gpus
 from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.keys import GroupedFacts, flatten, grouped
+from dgxcheck.source.recording.load import shipped
 from dgxcheck.source.recording.recorder import RecordingSource
 from dgxcheck.source.recording.replay import RecordedSource
-from dgxcheck.source.recording.shipped import shipped
 from dgxcheck.survey import ALL, Snapshot, survey
 
 REPORT = "report"

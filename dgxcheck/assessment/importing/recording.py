@@ -11,7 +11,7 @@ from dgxcheck.assessment.importing.bundle import Opened, provenance
 from dgxcheck.assessment.importing.onto import REPORT, BaseBox, Moments, is_gap, stated
 from dgxcheck.assessment.importing.texts import SHOWN, InputText, of_host, texts
 from dgxcheck.assessment.importing.unread import beside, nearest
-from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.engine.finding import counted, first_of
 from dgxcheck.facts.missing import BadInput, Json, items_of
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.alarming import alarming

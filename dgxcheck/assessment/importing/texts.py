@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from time import process_time
 from typing import AnyStr, Protocol, TypeVar
 
-from dgxcheck.checks.engine.wording import first_of
+from dgxcheck.checks.engine.finding import first_of
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import PACKED, CpuTime, read_input, read_stdin, unzipped

@@ -6,14 +6,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from dgxcheck.checks.by_nature.records import records
-from dgxcheck.checks.by_nature.records import subject as subject_of
+from dgxcheck.checks.by_nature.unique import records
+from dgxcheck.checks.by_nature.unique import subject as subject_of
 from dgxcheck.checks.engine import host_limits
-from dgxcheck.checks.engine.blame import host, part
 from dgxcheck.checks.engine.box import HOST, Box, guest
-from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.engine.check import Check, host, part
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, first_of, skip
 from dgxcheck.checks.placement.missing import NO_EARLIER_RUN, NOT_LIVE
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import BlockDevice, MdArray, NetInterface

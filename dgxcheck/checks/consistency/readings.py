@@ -11,22 +11,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, permutations
 
-from dgxcheck.checks.consistency import bounds, contradiction, identity
+from dgxcheck.checks.consistency import bounds, contradiction
 from dgxcheck.checks.consistency.contradiction import NOTHING_TO_COMPARE, Contradiction, ReadingRule, judged
 from dgxcheck.checks.engine import host_limits
-from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import Box, guest
-from dgxcheck.checks.engine.check import Check, per_host, per_listed_gpu
+from dgxcheck.checks.engine.check import Check, part, per_host, per_listed_gpu
 from dgxcheck.checks.engine.device_facts import facts_of
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, first_of, skip
 from dgxcheck.checks.engine.host_limits import MEMORY_PARAMETERS, NUMA_SETTING, command_line
-from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.components.component import Component, host_part
-from dgxcheck.facts.cpulist import first_shared, ranges
 from dgxcheck.facts.infiniband import LANE_GBIT, IbRate, PhysState, PortState
 from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.facts.record import replace
-from dgxcheck.facts.sysfs import EDAC, NODES
+from dgxcheck.facts.sysfs import EDAC, NODES, first_shared, ranges
 from dgxcheck.facts.tool_outputs import MATRIX
 from dgxcheck.facts.typical import gathered
 from dgxcheck.topology.model import PCI_CLASSES, Device
@@ -171,7 +168,7 @@ READINGS: tuple[ReadingRule, ...] = (
     bounds.never_above, bounds.told_twice, bounds.ranges, bounds.parts, bounds.spare_rows, contradiction.at_load,
     contradiction.fallen,
 )  # fmt: skip
-IDENTITIES: tuple[ReadingRule, ...] = (identity.pci_ids, identity.model, identity.far_ends)
+IDENTITIES: tuple[ReadingRule, ...] = (contradiction.pci_ids, contradiction.model, contradiction.far_ends)
 OF_THE_HOST = (memory, nodes, ports, cells)
 _PRINT_AGAIN = f"print {MATRIX} again and judge its whole output"
 
@@ -232,9 +229,9 @@ def _identity(box: Box, gpu: Device) -> Judgement:
     """Warns if NVML, the PCI bus, the name, the VBIOS version and the compute capability of a GPU are not those of one
     model.
 
-    Source: boards.toml; https://developer.nvidia.com/cuda-gpus; dgxcheck/checks/consistency/identity.py
+    Source: boards.toml; https://developer.nvidia.com/cuda-gpus
     """
-    return _of_gpu(box, gpu, IDENTITIES, identity.is_compared, Status.WARN)
+    return _of_gpu(box, gpu, IDENTITIES, contradiction.is_compared, Status.WARN)
 
 
 CHECKS = (

@@ -1,13 +1,12 @@
-"""Fabric Manager: whether it runs, and the state of the fabric that GPUs report."""
+"""Fabric Manager and IMEX: whether they run, and the state of the fabric that GPUs report."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.blame import component_of, driver
 from dgxcheck.checks.engine.box import HOST, Box, guest, mig_enabled, nvml_unavailable
-from dgxcheck.checks.engine.check import Check, per_listed_gpu, ruled
+from dgxcheck.checks.engine.check import Check, component_of, driver, host, per_host, per_listed_gpu, ruled
 from dgxcheck.checks.engine.expected import is_coherent, siblings
 from dgxcheck.checks.engine.finding import (
     Evidence,
@@ -17,19 +16,18 @@ from dgxcheck.checks.engine.finding import (
     Subject,
     answered,
     as_evidence,
+    counted,
     judged,
     skip,
     unless,
 )
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.components.locate import has_nvswitches, lost_nvswitches, missing_nvswitch, nvlinks_disabled
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
 from dgxcheck.facts.nvml import fabric_health as health
-from dgxcheck.facts.nvml.fabric_health import STATUSES
 from dgxcheck.facts.nvml.gpu import REGISTERED, Fabric, GpuModes
 from dgxcheck.facts.nvml.nvlink import NvLink
 from dgxcheck.topology.model import Device
@@ -58,7 +56,7 @@ def _fabric(box: Box) -> Judged:
     failed = [judgement for _, judgement in registrations if judgement.status is Status.FAIL]
     if len(failed) == len(registrations) and (len(failed) > 1 or len(box.topology.gpus) == 1):
         state, evidence = failed[0].measured, tuple(fact for judgement in failed for fact in judgement.evidence)
-        shown = STATUSES.get(state, f"NVML error {state}") if isinstance(state, int) else state
+        shown = health.STATUSES.get(state, f"NVML error {state}") if isinstance(state, int) else state
         message = f"no GPU is registered with the NVSwitch fabric (first GPU: {shown})"
         yield HOST, judged(Fault.FABRIC_MANAGER_DOWN, message, state, "completed", evidence=evidence, fails=True)
         return
@@ -94,7 +92,7 @@ def _registration(modes: GpuModes) -> Judgement | Missing:
         return Missing(Gap.GARBLED, evidence[0].where, f"unknown fabric state {number}")
     state = _STATES[number]
     if state == "completed" and (error := need(fabric.status)):
-        words = f"{STATUSES[error]} (NVML error {error})" if error in STATUSES else f"NVML error {error}"
+        words = f"{health.STATUSES[error]} (NVML error {error})" if error in health.STATUSES else f"NVML error {error}"
         message = f"registration with the NVSwitch fabric failed: {words}"
         return Judgement(Status.FAIL, message, error, 0, evidence=evidence, fault=Fault.FABRIC_FAILED)
     done = state == "completed"
@@ -271,10 +269,40 @@ def _registered(box: Box, gpu: Device) -> Fabric | None:
         return None
     return fabric if isinstance(fabric.status, Missing) or not fabric.status else None
 
+IMEX = "nvidia-imex"
+IMEX_NODES = "/etc/nvidia-imex/nodes_config.cfg"
+
+
+def _imex(box: Box) -> Judgement:
+    """In an NVLink domain that may reach beyond the machine, warns if nvidia-imex is enabled and does not run: jobs
+    then cannot share GPU memory with other nodes. Says how many nodes its list has. Not judged where it is not enabled;
+    whether the other nodes run it is asked with nvidia-imex-ctl -N.
+
+    Source: control group of the unit, /etc/nvidia-imex/nodes_config.cfg;
+    https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/overview.html
+
+    IMEX lets jobs use NVLinks between the nodes of a domain: what one node can see of it.
+    """
+    fabrics = [row.fabric for row in rows(box.snapshot.gpu_modes)]
+    if not any(isinstance(fabric, Fabric) and fabric.domain for fabric in fabrics):
+        return skip("not-supported", "no GPU is in an NVLink domain of several machines")
+    unit = next(unit for unit in need(box.snapshot.units) if unit.name == IMEX)
+    running, enabled = need(unit.running), unit.enabled is True
+    state = Evidence(IMEX, f"{'running' if running else 'not running'}, {'' if enabled else 'not '}enabled")
+    if not running and not enabled:
+        message = f"{IMEX} is not enabled: jobs use NVLinks of this machine alone, unless what starts them starts it"
+        return skip("not-configured", message, state)
+    nodes = need(box.snapshot.imex).nodes
+    listed = f"its list is not readable ({nodes})" if isinstance(nodes, Missing) else f"its list has {nodes} nodes"
+    message = f"{IMEX} {'runs' if running else 'is enabled and does not run'}, {listed}; of other nodes nothing is seen"
+    evidence = (state, Evidence(IMEX_NODES, as_evidence(nodes)))
+    return judged(Fault.IMEX_DOWN, message, int(running), 1, "", evidence, warns=not running)
+
 
 CHECKS = (
     Check("driver.fabric", _fabric, _blames, remedy=Fault.FABRIC_MANAGER_DOWN.remedy),
     Check("driver.fabric-health", per_listed_gpu(_of_gpu), _of_one, lambda box, subject, judgement: NVSWITCHES,
         remedy=f"{_LOG}, and the state of the NVLinks (nvidia-smi nvlink -s); what only recovers needs no action unless"
         " it lasts"),
+    Check("driver.imex", per_host(_imex), host("IMEX"), remedy=Fault.IMEX_DOWN.remedy),
 )  # fmt: skip

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dgxcheck.checks.driver.loaded import RELOAD
-from dgxcheck.checks.engine.blame import host, itself, part, setting_of_all
 from dgxcheck.checks.engine.box import HOST, Box, guest, nvml_unavailable
-from dgxcheck.checks.engine.check import Check, per_host, per_listed_gpu, ruled
+from dgxcheck.checks.engine.check import Check, host, itself, part, per_host, per_listed_gpu, ruled, setting_of_all
 from dgxcheck.checks.engine.finding import (
     Evidence,
     Judged,
@@ -16,12 +15,12 @@ from dgxcheck.checks.engine.finding import (
     Subject,
     answered,
     as_evidence,
+    first_of,
     judged,
     skip,
 )
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import in_container, minors_gone
-from dgxcheck.checks.engine.wording import first_of
 from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind

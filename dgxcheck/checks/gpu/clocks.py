@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.blame import component_of, part, setting_of_all
 from dgxcheck.checks.engine.box import Box, Growth
-from dgxcheck.checks.engine.check import Check, per_gpu
+from dgxcheck.checks.engine.check import Check, component_of, part, per_gpu, setting_of_all
 from dgxcheck.checks.engine.finding import (
     Evidence,
     Judgement,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.blame import part, setting_of_all
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check, per_gpu
+from dgxcheck.checks.engine.check import Check, part, per_gpu, setting_of_all
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.finding import Judgement, Status, answered, judged
+from dgxcheck.checks.engine.finding import Judgement, Status, answered, counted, judged
 from dgxcheck.checks.engine.growth import HOUR_S, counter_growth, rate
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FIELD_DIAGNOSTIC

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.blame import host, part, setting_of_all
 from dgxcheck.checks.engine.box import Box, guest
-from dgxcheck.checks.engine.check import Check, per_gpu, per_host, per_listed_gpu
+from dgxcheck.checks.engine.check import Check, host, part, per_gpu, per_host, per_listed_gpu, setting_of_all
 from dgxcheck.checks.engine.expected import is_coherent
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Subject, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import Box, gpu_unavailable, mig_enabled
-from dgxcheck.checks.engine.check import Check, per_gpu, per_listed_gpu, ruled
+from dgxcheck.checks.engine.check import Check, host_if_all, part, per_gpu, per_listed_gpu, ruled
 from dgxcheck.checks.engine.expected import is_coherent, siblings
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, judged, of_gaps, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, counted, judged, of_gaps, skip
 from dgxcheck.checks.engine.host_limits import guests_running
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpu import count
 from dgxcheck.checks.gpu.count import NO_REFERENCE
 from dgxcheck.facts.faults import Fault

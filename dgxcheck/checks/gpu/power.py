@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dgxcheck.checks.engine.blame import component_of, host_if_all, part
 from dgxcheck.checks.engine.box import Box, Growth
-from dgxcheck.checks.engine.check import Check, per_gpu, per_listed_gpu
+from dgxcheck.checks.engine.check import Check, component_of, host_if_all, part, per_gpu, per_listed_gpu
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, answered, as_evidence, given, judged, skip
 from dgxcheck.checks.engine.growth import COUNTER_RESET, NO_EARLIER_READING, counter_growth
 from dgxcheck.checks.gpu.beside_siblings import POWER_CAP

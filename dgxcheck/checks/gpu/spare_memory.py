@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dgxcheck.checks.engine.blame import itself, part
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check, per_gpu
+from dgxcheck.checks.engine.check import Check, itself, part, per_gpu
 from dgxcheck.checks.engine.expected import model_family
-from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, as_evidence, judged, skip
+from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, as_evidence, counted, judged, skip
 from dgxcheck.checks.engine.growth import DAY_S
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpu.ecc import RESET, earlier, latest
 from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault

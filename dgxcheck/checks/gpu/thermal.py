@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import Box, gpu_unavailable
-from dgxcheck.checks.engine.check import Check, per_gpu, per_listed_gpu, ruled
+from dgxcheck.checks.engine.check import Check, host_if_all, part, per_gpu, per_listed_gpu, ruled
 from dgxcheck.checks.engine.expected import has_problem, siblings
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, judged, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, counted, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpu.clocks import is_by_heat
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MEMORY_TEMPERATURE, TLIMITS

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, counted, first_of, skip
 from dgxcheck.checks.engine.precondition import Precondition, in_guest, needs_facts
-from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.gpudirect.preconditions import of_host, rdma_configured
 from dgxcheck.checks.pcie.acs_rules import needless_ats, pairing
 from dgxcheck.components.component import host_part

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box, pci_subject
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, host
 from dgxcheck.checks.engine.expected import is_coherent
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, judged, of_gaps, skip, unless
+from dgxcheck.checks.engine.finding import (
+    Evidence,
+    Judged,
+    Judgement,
+    Status,
+    counted,
+    first_of,
+    judged,
+    of_gaps,
+    skip,
+    unless,
+)
 from dgxcheck.checks.engine.host_limits import hypervisor
 from dgxcheck.checks.engine.precondition import Precondition, fails_elsewhere, in_guest, needs_facts, undetermined
-from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.gpudirect.preconditions import (
     near_pairs,
     no_gpudirect,

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import shlex
 
-from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, judged, skip
+from dgxcheck.checks.engine.check import Check, host
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, counted, judged, skip
 from dgxcheck.checks.engine.host_limits import in_container, loaded
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpudirect.preconditions import PEER_MODULES, of_host, rdma_configured
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Flavour, JobDaemon, Memlock, MemlockLimit, Modules, Setting

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, judged, unless
+from dgxcheck.checks.engine.check import Check, host_if_all, part, ruled
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, counted, judged, unless
 from dgxcheck.checks.engine.precondition import Precondition, in_guest, needs_facts
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpudirect.preconditions import near_pairs, not_judged
 from dgxcheck.checks.pcie.isolation import config_space_of
 from dgxcheck.checks.siblings.compare import Odd, compared

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check, per_host
+from dgxcheck.checks.engine.check import Check, host, per_host
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status
 from dgxcheck.checks.engine.host_limits import (
     COMMAND_LINE,

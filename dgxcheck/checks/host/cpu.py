@@ -6,18 +6,26 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine import host_limits
-from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import Box, guest
-from dgxcheck.checks.engine.check import Check, per_host
+from dgxcheck.checks.engine.check import Check, host, per_host
 from dgxcheck.checks.engine.expected import expected
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, as_evidence, judged, skip
+from dgxcheck.checks.engine.finding import (
+    Evidence,
+    Judgement,
+    Status,
+    Subject,
+    as_evidence,
+    counted,
+    first_of,
+    judged,
+    skip,
+)
 from dgxcheck.checks.engine.host_limits import CPU_PARAMETERS, left_out, missing_socket
-from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.components.component import Component
-from dgxcheck.facts.cpulist import cpulist, difference, ranges
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Cpu, CpuPolicy, Host
 from dgxcheck.facts.missing import Missing, need, rows
+from dgxcheck.facts.sysfs import cpulist, difference, ranges
 from dgxcheck.profiles.model import Number
 
 _MISSING_SOCKET = (

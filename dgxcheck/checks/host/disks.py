@@ -5,13 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 
-from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.check import Check, component_of, ruled
 from dgxcheck.checks.engine.expected import expected
-from dgxcheck.checks.engine.finding import FAULTY, Evidence, Judged, Judgement, Status, Subject, judged, skip
+from dgxcheck.checks.engine.finding import FAULTY, Evidence, Judged, Judgement, Status, Subject, counted, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import links_at
 from dgxcheck.facts.faults import Fault

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check, Judge, ruled, saying
 from dgxcheck.checks.engine.expected import expected
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, given, judged, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, given, judged, skip
 from dgxcheck.checks.engine.growth import (
     COMES_UP_S,
     DAY_S,
@@ -20,7 +20,6 @@ from dgxcheck.checks.engine.growth import (
     rate,
     uptime,
 )
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import NetInterface, had_carrier

@@ -8,9 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from dgxcheck.checks.driver.loaded import bound
-from dgxcheck.checks.engine.blame import device_of, itself
 from dgxcheck.checks.engine.box import Box, unlisted_gpu
-from dgxcheck.checks.engine.check import Judge, saying
+from dgxcheck.checks.engine.check import Judge, device_of, itself, saying
 from dgxcheck.checks.engine.finding import EventKind, Evidence, Judged, Judgement, LogEvent, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import DAY_S

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box, unlisted_gpu
-from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.check import Check, component_of
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, judged
 from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, nothing_logged, reach, subject_at
 from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, Component, host_part
 from dgxcheck.facts.faults import Fault

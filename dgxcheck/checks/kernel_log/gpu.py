@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.driver.loaded import bound
-from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box, guest, unlisted_gpu
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, component_of
 from dgxcheck.checks.engine.expected import is_for_display, is_older
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.gaps import is_about
-from dgxcheck.checks.gpu.not_opened import CONNECT_POWER, GIVE_INTERRUPT, legacy_release
+from dgxcheck.checks.gpu.count import CONNECT_POWER, GIVE_INTERRUPT, legacy_release
 from dgxcheck.checks.kernel_log.device_log import (
     boots_since,
     earlier_xids,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dgxcheck.checks.engine.blame import itself
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, itself
 from dgxcheck.checks.engine.expected import is_spark
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import duration, flaps
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import events_of, grouped, happened, lines, reach
 from dgxcheck.checks.kernel_log.pcie import links_lost_above
 from dgxcheck.checks.network.hcas import hcas, subject

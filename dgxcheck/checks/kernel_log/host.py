@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 
-from dgxcheck.checks.engine.blame import component_of, driver, host
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, Judge, saying
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
-from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.engine.check import Check, Judge, component_of, driver, host, saying
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, first_of, judged, skip
 from dgxcheck.checks.host.disks import by_disk
 from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, nothing_logged, reach
 from dgxcheck.checks.kernel_log.memory import blame_memory, checked

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from dgxcheck.checks.engine.blame import host
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, per_host
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
-from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.checks.host.edac import REPLACE_DIMM, memory_modules, slots
+from dgxcheck.checks.engine.check import Check, host, per_host
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, first_of, judged
+from dgxcheck.checks.host.memory import REPLACE_DIMM, memory_modules, slots
 from dgxcheck.checks.kernel_log.device_log import events_of, grouped, happened, lines, most_in_a_day, reach
 from dgxcheck.checks.kernel_log.pcie import blame_fatal
 from dgxcheck.components.component import Component, host_part
-from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
 from dgxcheck.facts.missing import need, rows
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.sysfs import ranges
 from dgxcheck.kernel_messages.memory import OF_IO
 from dgxcheck.xid.relations import WINDOW_S
 

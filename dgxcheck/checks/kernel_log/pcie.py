@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from dgxcheck.checks.engine.blame import component_of, device_of, host, itself, own_link
 from dgxcheck.checks.engine.box import HOST, Box, pci_subject
-from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.check import Check, component_of, device_of, host, itself, own_link
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, skip
 from dgxcheck.checks.host.disks import located
 from dgxcheck.checks.kernel_log.device_log import (
     events_of,

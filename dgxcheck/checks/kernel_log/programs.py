@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from dgxcheck.checks.engine.blame import Blames
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject
-from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.engine.check import Blames, Check
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, first_of
 from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, reach
 from dgxcheck.checks.kernel_log.host import BY_LIMIT, SERVICES, of_host, warning
 from dgxcheck.components.component import FABRIC_MANAGER, Component, host_part

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dgxcheck.checks.engine.blame import component_of, itself
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged
-from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.engine.check import Check, component_of, itself
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, first_of, judged
 from dgxcheck.checks.host.disks import arrays_of, by_disk, failed_link, lost_members, own_disks
 from dgxcheck.checks.kernel_log.device_log import (
     events_of,

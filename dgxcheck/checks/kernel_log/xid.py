@@ -8,11 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import get_args
 
-from dgxcheck.checks.engine.blame import device_of, own_link
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Judgement, LogEvent, Status, Subject
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.check import Check, device_of, own_link
+from dgxcheck.checks.engine.finding import Judgement, LogEvent, Status, Subject, counted
 from dgxcheck.checks.kernel_log.device_log import (
     boots_since,
     earlier_xids,

@@ -6,9 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from dgxcheck.checks.engine.finding import Judgement, LogEvent, Status
+from dgxcheck.checks.engine.finding import Judgement, LogEvent, Status, counted
 from dgxcheck.checks.engine.growth import DAY_S
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.kernel_log.device_log import lines, reach
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind

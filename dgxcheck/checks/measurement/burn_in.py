@@ -7,10 +7,9 @@ from typing import Any
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.finding import BAD, Evidence, Judged, Judgement, Status, skip
+from dgxcheck.checks.engine.finding import BAD, Evidence, Judged, Judgement, Status, counted, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import duration
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.gpu.clocks import HELD_BACK
 from dgxcheck.checks.measurement.failures import skip_reason
 from dgxcheck.checks.measurement.lookup import ALL, gpu_name, number

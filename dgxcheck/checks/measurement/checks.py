@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, called
+from dgxcheck.checks.engine.check import Check, called, part
 from dgxcheck.checks.engine.finding import Judged
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.peer_access.cuda import DISABLE_BOTH

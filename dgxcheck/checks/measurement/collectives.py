@@ -8,8 +8,7 @@ from dgxcheck.bandwidth.links import copies_gbs
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import ruled
 from dgxcheck.checks.engine.expected import between_all
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, judged, skip, unless
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, counted, given, judged, skip, unless
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import over_network, runs_differ
 from dgxcheck.checks.measurement.expectations import against_expected, figure_text, pair_link, quantity, slow

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, skip, unless
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, counted, skip, unless
 from dgxcheck.checks.gpu.beside_siblings import POWER_CAP
 from dgxcheck.checks.gpu.clocks import HELD_BACK, can_lock_clocks, slowdown
 from dgxcheck.checks.measurement.comparisons import FEWEST, gpus_alike

@@ -7,8 +7,7 @@ from math import inf
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import ruled
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, skip, unless
-from dgxcheck.checks.engine.wording import extended
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, extended, given, skip, unless
 from dgxcheck.checks.measurement.comparisons import (
     below_class,
     gpus_alike,

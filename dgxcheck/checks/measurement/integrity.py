@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import ruled
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, judged, skip, unless
-from dgxcheck.checks.engine.wording import counted, extended
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, counted, extended, given, judged, skip, unless
 from dgxcheck.checks.measurement.checks import BY_NVLINK, BY_PCIE, UNUSED
 from dgxcheck.checks.measurement.failures import measured_figures, unless_reported, without_figure
 from dgxcheck.checks.measurement.host_copies import combined, per_gpu

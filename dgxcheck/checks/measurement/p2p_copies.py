@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import ruled
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, given, judged, skip, unless
-from dgxcheck.checks.engine.wording import first_of
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, first_of, given, judged, skip, unless
 from dgxcheck.checks.measurement.comparisons import (
     above_pairs,
     below_class,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from dgxcheck.checks.engine.blame import component_of, device_of
 from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import component_of, device_of
 from dgxcheck.checks.engine.expected import between_all
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject
 from dgxcheck.checks.measurement.comparisons import over_network

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from dgxcheck.bandwidth.expected import to_host
 from dgxcheck.bandwidth.links import LineRate, as_it_is, as_supported
-from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import ruled
+from dgxcheck.checks.engine.check import component_of, ruled
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, given, skip, unless
 from dgxcheck.checks.measurement.comparisons import below_class, runs_differ
 from dgxcheck.checks.measurement.expectations import figure_text, plain_pass, quantity, slow

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check, per_host, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, given, judged, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, given, judged, skip
 from dgxcheck.checks.engine.growth import MIN_EVENTS
 from dgxcheck.checks.engine.host_limits import in_container
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.hcas import bridges
 from dgxcheck.checks.network.lacking import without_dma
 from dgxcheck.checks.network.port_counters import evidence_of, grown_of, of_any

@@ -6,9 +6,8 @@ from collections import Counter
 
 from dgxcheck.checks.driver.bound import without_rdma_device
 from dgxcheck.checks.engine import host_limits
-from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, per_host
+from dgxcheck.checks.engine.check import Check, component_of, per_host
 from dgxcheck.checks.engine.finding import (
     Evidence,
     Judged,
@@ -16,13 +15,14 @@ from dgxcheck.checks.engine.finding import (
     Status,
     Subject,
     as_evidence,
+    counted,
+    first_of,
     given,
     judged,
     skip,
 )
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
-from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.network.lacking import gpus_short_of_hcas, nics_of, node_short_of_hcas
 from dgxcheck.checks.placement.misplaced import misplaced
 from dgxcheck.checks.placement.missing import missing

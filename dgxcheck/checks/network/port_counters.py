@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from dgxcheck.checks.engine.blame import itself
 from dgxcheck.checks.engine.box import Box, Growth
-from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, as_evidence, given, judged, skip
+from dgxcheck.checks.engine.check import Check, itself
+from dgxcheck.checks.engine.finding import (
+    Evidence,
+    Judgement,
+    Status,
+    Subject,
+    as_evidence,
+    counted,
+    given,
+    judged,
+    skip,
+)
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, HOUR_S, MIN_EVENTS, counter_growth, flood, rate
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.ports import fabric, file_of, listed_ports, name_of, per_port_growth
 from dgxcheck.components.component import INFINIBAND_FABRIC, Component
 from dgxcheck.facts.faults import Fault

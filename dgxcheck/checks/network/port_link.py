@@ -5,12 +5,10 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 
-from dgxcheck.checks.engine.blame import part
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, judged, skip
+from dgxcheck.checks.engine.check import Check, part, ruled
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, counted, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.network.hcas import hcas, none_here, subject
 from dgxcheck.checks.network.ports import (
     LEAST,

@@ -6,9 +6,8 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.blame import itself
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.check import Check, itself, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.growth import duration, log_end
 from dgxcheck.checks.network.ports import (

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, judged, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, counted, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, NO_EARLIER_READING, counter_growth, flood, is_short
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.links import links_down, nvlinks
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.components.locate import all_nvlinks

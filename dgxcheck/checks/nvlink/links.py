@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 
-from dgxcheck.checks.engine.blame import device_of
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
+from dgxcheck.checks.engine.check import device_of
 from dgxcheck.checks.engine.expected import model_family, siblings
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, counted, skip
 from dgxcheck.checks.nvlink.nvswitches import lacking
 from dgxcheck.components.component import FABRIC_MANAGER, Component, host_part
 from dgxcheck.components.containment import NVSWITCHES

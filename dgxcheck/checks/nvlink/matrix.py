@@ -6,12 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box, unlisted_gpu
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, component_of
 from dgxcheck.checks.engine.expected import between_all
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
-from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, first_of, judged, skip
 from dgxcheck.checks.nvlink.links import nvlinks
 from dgxcheck.components.component import Component
 from dgxcheck.facts.bdf import IdPair

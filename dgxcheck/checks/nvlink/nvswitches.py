@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, of_gaps, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, judged, of_gaps, skip
 from dgxcheck.checks.engine.host_limits import gpus_hidden, in_container
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import lost_nvswitches, missing_nvswitch, missing_nvswitches, off_the_bus
 from dgxcheck.facts.faults import Fault

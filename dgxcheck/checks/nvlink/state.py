@@ -13,9 +13,8 @@ from dgxcheck.checks.driver import fabric_manager
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, guest, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, judged, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, counted, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged, unread
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.nvlink.links import (
     MOST,
     GraphComparison,

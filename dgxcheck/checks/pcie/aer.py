@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import inf
 
-from dgxcheck.checks.engine.blame import itself, own_link
 from dgxcheck.checks.engine.box import HOST, Box, Growth
-from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
+from dgxcheck.checks.engine.check import Check, itself, own_link
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, judged, skip
 from dgxcheck.checks.engine.growth import (
     COUNTER_RESET,
     DAY_S,
@@ -22,7 +21,6 @@ from dgxcheck.checks.engine.growth import (
     rate,
     uptime,
 )
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import links_at, links_below
 from dgxcheck.facts.faults import Fault

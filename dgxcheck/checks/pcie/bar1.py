@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dgxcheck.checks.engine.blame import host_if_all, part
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.check import Check, host_if_all, part, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, judged, skip
 from dgxcheck.components.gpu_view import row_of
 from dgxcheck.facts.faults import Fault

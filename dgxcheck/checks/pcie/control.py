@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.check import Check, component_of, ruled
 from dgxcheck.checks.engine.expected import NO_DATA_CENTER, model_family
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, of_gaps, skip
 from dgxcheck.checks.engine.gaps import unjudged

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Literal
 
-from dgxcheck.checks.engine.blame import device_of, host_if_all, own_link
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check, per_listed_gpu, ruled
+from dgxcheck.checks.engine.check import Check, device_of, host_if_all, own_link, per_listed_gpu, ruled
 from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.finding import (
     Evidence,

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from dgxcheck.checks.engine.blame import component_of, host_if_all
 from dgxcheck.checks.engine.box import HOST, Box, pci_subject
-from dgxcheck.checks.engine.check import Check, ruled
+from dgxcheck.checks.engine.check import Check, component_of, host_if_all, ruled
 from dgxcheck.checks.engine.expected import model_of
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.gaps import unjudged

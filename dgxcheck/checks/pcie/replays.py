@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import ceil
 
-from dgxcheck.checks.engine.blame import own_link
 from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable
-from dgxcheck.checks.engine.check import Check, ruled
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, answered, judged
+from dgxcheck.checks.engine.check import Check, own_link, ruled
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, answered, counted, judged
 from dgxcheck.checks.engine.growth import (
     COUNTER_RESET,
     DAY_S,
@@ -20,7 +19,6 @@ from dgxcheck.checks.engine.growth import (
     rate,
     uptime,
 )
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, need

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from dgxcheck.checks.driver import fabric_manager
-from dgxcheck.checks.engine.blame import device_of, host_if_all
 from dgxcheck.checks.engine.box import HOST, Box, guest, mig_enabled, nvml_unavailable, pci_subject
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, device_of, host_if_all
 from dgxcheck.checks.engine.expected import between_all, model_family
 from dgxcheck.checks.engine.finding import (
     Evidence,
@@ -18,12 +17,12 @@ from dgxcheck.checks.engine.finding import (
     Subject,
     answered,
     as_evidence,
+    counted,
     given,
     judged,
     skip,
 )
 from dgxcheck.checks.engine.gaps import unjudged, unread
-from dgxcheck.checks.engine.wording import counted
 from dgxcheck.checks.pcie.isolation import between, most_blocking_settings
 from dgxcheck.checks.peer_access import cuda
 from dgxcheck.checks.peer_access.cuda import DISABLE_BOTH, DRIVER_KEYS, Blocker, blocker

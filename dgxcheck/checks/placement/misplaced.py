@@ -1,12 +1,24 @@
-"""Which devices are placed otherwise than in the reference machine, by the PCI classes of their pairs alone."""
+"""Which devices are placed otherwise than in the reference machine, by the PCI classes of their pairs alone; without a
+reference, whether the sockets have equally many PCIe switches above GPUs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import Check, per_host, ruled
+from dgxcheck.checks.engine.expected import model_of
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, counted, skip
+from dgxcheck.checks.engine.host_limits import gpus_hidden, minors_gone
+from dgxcheck.components.component import Component
+from dgxcheck.components.locate import fallen
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.host import Cpu
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap, rows
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.profiles.model import Wiring
 from dgxcheck.topology.model import Device, Link, PciClass, Topology
 
@@ -117,3 +129,92 @@ def _fits(rows: Sequence[Counter[PciClass]], slots: Sequence[Mapping[PciClass, i
         return False
 
     return len(rows) <= len(slots) and all(place(row, set()) for row in range(len(rows)))
+
+
+_TWO = 2
+"""Sockets whose halves of the tree are compared."""
+
+
+def _switches(box: Box) -> Judgement:
+    """Warns if one of two sockets has fewer PCIe switches above GPUs than the other, where all these switches are of
+    one model with equally many GPUs. Switches on the boards of GPUs are not counted. With a reference machine, or
+    where minor numbers of GPUs are left, gpu.count reports it, kernel.off-bus where a GPU fell off the bus.
+
+    Source: the PCI tree, whose halves are alike on servers with GPUs below both sockets
+    """
+    if why := gpus_hidden(box):
+        return skip("not-visible", why)
+    judgement = ruled(_halves, box)
+    counted_by = "gpu.count" if box.number("gpu.count") is not None or minors_gone(box) else ""
+    seen_by = counted_by or ("kernel.off-bus" if fallen(box).keys() - box.topology.functions.keys() else "")
+    if judgement.status is Status.WARN and seen_by:
+        words = f"the sockets' halves of the PCI tree are not alike: see {seen_by}"
+        return skip("dependency-failed", words, *judgement.evidence)
+    return judgement
+
+
+def _halves(box: Box) -> Judgement | Missing:
+    by_socket = _by_socket(box)
+    if isinstance(by_socket, Missing):
+        return by_socket
+    below = {switch: gpus for switches in by_socket.values() for switch, gpus in switches.items()}
+    alike = len({len(gpus) for gpus in below.values()}) == 1 and len({model_of(box, switch) for switch in below}) == 1
+    numbers = {socket: len(switches) for socket, switches in by_socket.items()}
+    if len(numbers) != _TWO or not alike:
+        return skip("no-reference", "no two sockets with equal PCIe switches above GPUs")
+    words = ", ".join(f"{counted(number, 'PCIe switch', 'PCIe switches')} below socket {socket}"
+                      for socket, number in sorted(numbers.items()))  # fmt: skip
+    least, most = min(numbers.values()), max(numbers.values())
+    evidence = tuple(Evidence(f"{PCI_DEVICES}/{switch}", list(gpus)) for switch, gpus in below.items())
+    if least == most:
+        return Judgement(Status.PASS, words, least, most, "switches", evidence)
+    each = counted(len(next(iter(below.values()))), "GPU")
+    message = f"{least} of {most} found, {most} PCIe switches below the other socket, each above {each}"
+    return Judgement(Status.WARN, message, least, most, "switches", evidence, fault=Fault.SWITCH_MISSING)
+
+
+def _by_socket(box: Box) -> Mapping[int, Mapping[str, Sequence[str]]] | Missing:
+    """Per socket the nearest switch above its GPUs, with their names; a gap where the tree does not tell."""
+    per_socket, boards = need(nodes_per_socket(box)), _sharing_a_board(box)
+    found: dict[int, dict[str, list[str]]] = {}
+    for gpu in box.topology.gpus:
+        path, node = rows(gpu.path), gpu.numa_node
+        switch = path[-3] if len(path) > 4 else None  # root bus, root port, upstream port, downstream port, GPU
+        if switch is None or not isinstance(node, int) or node < 0 or gpu.bdf in boards:
+            return Missing(Gap.ABSENT, f"{PCI_DEVICES}/{gpu.bdf}", "no switch of the machine above it, or no NUMA node")
+        found.setdefault(node // per_socket, {}).setdefault(switch, []).append(gpu.name)
+    return found
+
+
+@or_gap
+def nodes_per_socket(box: Box) -> int:
+    """Firmware numbers the nodes of a socket one after another (NPS, SNC)."""
+    cpu, nodes = need(box.snapshot.host).cpu, need(box.snapshot.numa)
+    sockets = cpu.sockets if isinstance(cpu, Cpu) and isinstance(cpu.sockets, int) else 0
+    with_cpus = sum(isinstance(node.cpulist, str) and node.cpulist != "" for node in nodes)
+    return with_cpus // sockets if sockets and with_cpus % sockets == 0 and with_cpus else 1
+
+
+def _sharing_a_board(box: Box) -> frozenset[str]:
+    """GPUs with one serial number behind one switch: a card with two brings its own, and a slot may be empty."""
+    paths = {gpu.bdf: gpu.path for gpu in box.topology.gpus}
+    boards = {row.bdf: (row.serial, path[-3:-2]) for row in box.snapshot.listed_gpus
+              if isinstance(row.serial, str) and isinstance(path := paths.get(row.bdf), tuple)}  # fmt: skip
+    times = Counter(boards.values())
+    return frozenset(bdf for bdf, place in boards.items() if times[place] > 1)
+
+
+def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    by_socket = need(_by_socket(box))
+    socket = min(by_socket, key=lambda each: len(by_socket[each]))
+    near = next(iter(by_socket[socket].values()))
+    root = next(rows(gpu.path)[0] for gpu in box.topology.gpus if gpu.name in near)
+    yield Component(kind="slot", name=f"below socket {socket}", bdf=root, part="missing PCIe switch")
+
+
+CHECKS = (
+    Check("pcie.switches", per_host(_switches), _blames,
+        remedy="compare with an earlier recording (dgxcheck diff) and the machine's manual; if a switch is missing"
+        " look for its root port in the kernel log, and at the next maintenance in the firmware setup (slot disabled,"
+        " bifurcation)"),
+)  # fmt: skip

@@ -10,8 +10,7 @@ from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import is_of_baseboard
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, skip
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.containment import GPU_BASEBOARD
 from dgxcheck.components.locate import off_the_bus

@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
-from dgxcheck.checks.engine.blame import driver
 from dgxcheck.checks.engine.box import HOST, Box, guest, nvml_unavailable
-from dgxcheck.checks.engine.check import Check, per_host, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, given, judged, skip
+from dgxcheck.checks.engine.check import Check, driver, per_host, ruled
+from dgxcheck.checks.engine.finding import (
+    Evidence,
+    Judged,
+    Judgement,
+    Status,
+    Subject,
+    answered,
+    counted,
+    first_of,
+    given,
+    judged,
+    skip,
+)
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.engine.host_limits import NUMA_SETTING, nodes_below_roots
-from dgxcheck.checks.engine.wording import counted, first_of
-from dgxcheck.checks.placement.misplaced import Misplaced, all_in_place, misplaced, numa_explains
-from dgxcheck.checks.placement.switches_per_socket import nodes_per_socket
+from dgxcheck.checks.placement.misplaced import Misplaced, all_in_place, misplaced, nodes_per_socket, numa_explains
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, need, rows

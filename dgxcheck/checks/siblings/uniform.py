@@ -6,13 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from dgxcheck.checks.engine.blame import component_of
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, component_of
 from dgxcheck.checks.engine.expected import is_coherent
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, first_of, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.checks.siblings.compare import Comparison, Odd, compared
 from dgxcheck.checks.siblings.kinds import Kind
 from dgxcheck.components.component import Component, host_part

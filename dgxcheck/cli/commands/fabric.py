@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dgxcheck.checks.engine.finding import Status
-from dgxcheck.checks.engine.wording import first_of
+from dgxcheck.checks.engine.finding import Status, first_of
 from dgxcheck.cli import INCOMPLETE
 from dgxcheck.cli.health import exit_code, failing
 from dgxcheck.cli.options import emit, flag, given, option, renderer, writing

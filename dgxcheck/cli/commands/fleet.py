@@ -6,8 +6,7 @@ import sys
 
 import click
 
-from dgxcheck.checks.engine.finding import Status
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.finding import Status, counted
 from dgxcheck.cli.health import exit_code, failing
 from dgxcheck.cli.options import emit, flag, given, option, renderer, writing
 from dgxcheck.facts.missing import BadInput

@@ -10,7 +10,7 @@ from dgxcheck.assessment.importing.recording import TextsRead, read, recording
 from dgxcheck.assessment.importing.texts import KNOWN, InputText, texts
 from dgxcheck.assessment.importing.unread import nearest
 from dgxcheck.assessment.machine import open_source
-from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.engine.finding import counted, first_of
 from dgxcheck.cli.options import check_writable, emit, flag, option, save, sources
 from dgxcheck.cli.progress import TerminalProgress
 from dgxcheck.facts.missing import BadInput

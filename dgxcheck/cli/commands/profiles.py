@@ -6,7 +6,7 @@ import click
 
 from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.assessment.new_profile import check_name, new_profile
-from dgxcheck.checks.engine.wording import first_of
+from dgxcheck.checks.engine.finding import first_of
 from dgxcheck.cli.options import emit, option, output_file, profiles, reading
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output import profile_text

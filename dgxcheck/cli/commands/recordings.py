@@ -7,7 +7,7 @@ import click
 from dgxcheck.cli.options import emit, output_file, width
 from dgxcheck.facts.missing import members_of
 from dgxcheck.output.plain_text import columns, hidden_columns, lines, visible
-from dgxcheck.source.recording.shipped import head_of, shipped
+from dgxcheck.source.recording.load import head_of, shipped
 
 _HEADS = ("Name", "Provenance", "Date", "Machine")
 _WIDE = 120

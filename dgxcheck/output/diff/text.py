@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from dgxcheck.assessment.compare import Comparison
-from dgxcheck.checks.engine.wording import first_of
+from dgxcheck.checks.engine.finding import first_of
 from dgxcheck.difference.model import Difference
 from dgxcheck.facts.typical import gathered
 from dgxcheck.output.plain_text import lines, visible

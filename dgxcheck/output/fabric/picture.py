@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.finding import counted
 from dgxcheck.fabric.capacity import Leaf, leaves_of
 from dgxcheck.fabric.finding import FabricFinding
 from dgxcheck.fabric.judge import Judged

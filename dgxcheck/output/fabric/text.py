@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.engine.finding import counted, first_of
 from dgxcheck.fabric.capacity import CODED, Leaf, bisection_gbs, leaves_of
 from dgxcheck.fabric.intent import Scheme
 from dgxcheck.fabric.judge import Judged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.finding import counted
 from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.judge import Fleet, KindOfFault
 from dgxcheck.fleet.node_names import folded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.finding import counted
 from dgxcheck.fleet.node import GpuLinks
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.fleet.nvlink_racks import OUTSIDE, Difference, Rack, racks

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 
-from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.engine.finding import counted, first_of
 from dgxcheck.fleet.node_names import folded
 from dgxcheck.fleet.pairs import ALL, LEAST_SHARE, Blamed, Plan
 from dgxcheck.output.fleet.text import number, section

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.finding import counted
 from dgxcheck.facts.faults import BY_WORD
 from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.device_counts import CountDifference

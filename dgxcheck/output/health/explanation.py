@@ -11,8 +11,7 @@ from dgxcheck.assessment.privileges import Needed
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.assessment.selection import Topic
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import BAD, WORST_FIRST, Finding
-from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.engine.finding import BAD, WORST_FIRST, Finding, counted, first_of
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.diagnosis.action import first_remedy
 from dgxcheck.facts.missing import Missing

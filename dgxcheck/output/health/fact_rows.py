@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.wording import first_of
+from dgxcheck.checks.engine.finding import first_of
 from dgxcheck.difference.facts import device_name
 from dgxcheck.facts.catalogue import names
 from dgxcheck.facts.nature import Fact

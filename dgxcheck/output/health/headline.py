@@ -11,8 +11,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.finding import Finding
-from dgxcheck.checks.engine.wording import against, counted
+from dgxcheck.checks.engine.finding import Finding, against, counted
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.diagnosis.action import Action, Code, first_remedy

@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Mapping
 
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.finding import Finding
-from dgxcheck.checks.engine.wording import counted, first_of
+from dgxcheck.checks.engine.finding import Finding, counted, first_of
 from dgxcheck.diagnosis.action import Action, first_remedy
 from dgxcheck.diagnosis.confidence import Confidence, Reason
 from dgxcheck.diagnosis.preserve import Preserve

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.device_facts import is_only_named
-from dgxcheck.checks.engine.finding import BAD, WORST_FIRST, Status, Subject
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.finding import BAD, WORST_FIRST, Status, Subject, counted
 from dgxcheck.checks.placement.placement import is_reference_machine
 from dgxcheck.components.component import Component
 from dgxcheck.components.gpu_view import GpuView

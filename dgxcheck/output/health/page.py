@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.finding import Finding, Status
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.finding import Finding, Status, counted
 from dgxcheck.diagnosis.action import PREPARATORY, Action
 from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.typical import gathered

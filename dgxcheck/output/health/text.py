@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.by_nature.last_run import STATE_FILE
-from dgxcheck.checks.engine.finding import BAD, WORST_FIRST, Finding, Status, Witness
+from dgxcheck.checks.engine.finding import BAD, WORST_FIRST, Finding, Status, Witness, counted, first_of
 from dgxcheck.checks.engine.run import LEAST_CHECKS, counts, judged_checks
-from dgxcheck.checks.engine.wording import counted, first_of
 from dgxcheck.facts.typical import gathered
 from dgxcheck.output.health import overview
 from dgxcheck.output.health.finding_lines import (

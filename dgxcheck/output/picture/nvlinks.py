@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.finding import counted
 from dgxcheck.facts.record import Record
 from dgxcheck.output.picture.marks import NVSWITCHES, Mark, numbered, pair, with_numbers, worst
 from dgxcheck.output.picture.shapes import LINE, NORMAL, SMALL, Arc, Polyline, Rect, TextBox, TextLine, text_width

@@ -117,7 +117,7 @@ def _legend(shown_labels: set[str], labels: str) -> list[str]:
 
 def _unknown_cells(topology: Topology, names: Mapping[str, str]) -> list[str]:
     """Why a matrix shows ``?``, once each: devices without a PCI function, pairs without a label, affinities."""
-    from dgxcheck.checks.engine.wording import first_of
+    from dgxcheck.checks.engine.finding import first_of
     from dgxcheck.facts.missing import Missing
     from dgxcheck.topology.nvidia_smi_topo import HIDDEN, NO_ID
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dgxcheck.facts.cpulist import ranges
 from dgxcheck.facts.memory import NumaMemory
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap
+from dgxcheck.facts.sysfs import ranges
 from dgxcheck.output.plain_text import lines, shown, visible
 from dgxcheck.topology.model import Device, Topology
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.assessment.machine import Machine
 from dgxcheck.assessment.node_facts import gpu_models
 from dgxcheck.bandwidth.expected import between
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.finding import counted
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.output.picture import dot, layout, svg
 from dgxcheck.output.picture.marks import At, Mark, box, link, pair

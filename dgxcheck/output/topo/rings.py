@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.bandwidth.links import collective_gbs
-from dgxcheck.checks.engine.wording import counted
+from dgxcheck.checks.engine.finding import counted
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.json_values import either
 from dgxcheck.output.plain_text import lines, visible

@@ -9,10 +9,9 @@ import re
 from collections.abc import Iterator
 
 from dgxcheck.facts.bdf import as_bdf
-from dgxcheck.facts.cpulist import cpulist
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.facts.sysfs import INFINIBAND, NODES, PCI_DEVICES
+from dgxcheck.facts.sysfs import INFINIBAND, NODES, PCI_DEVICES, cpulist
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import Imported

@@ -6,11 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from dgxcheck.facts.cpulist import cpulist, ranges, runs_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import OF_THE_KERNEL
 from dgxcheck.facts.missing import Json
-from dgxcheck.facts.sysfs import NODES
+from dgxcheck.facts.sysfs import NODES, cpulist, ranges, runs_of
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bare, bounded, integer, numbered

@@ -14,11 +14,10 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from dgxcheck.facts.bdf import as_bdf
-from dgxcheck.facts.cpulist import cpulist
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES
+from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES, cpulist
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import Imported, Reports, ToolPart

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.finding import Finding, Status
-from dgxcheck.checks.engine.wording import against
+from dgxcheck.checks.engine.finding import Finding, Status, against
 from dgxcheck.diagnosis.action import first_remedy
 from dgxcheck.output.drain_reason import Item, drain_reason
 from dgxcheck.output.health.finding_lines import subject_name
