@@ -125,13 +125,17 @@ def read_input(path: str, most: int, instead: str = "") -> bytes:
 
 @contextmanager
 def opened(path: str | None) -> Iterator[BinaryIO]:
-    """A file, or the standard input, unpacked while it is read where it is packed by gzip."""
+    """A file, or the standard input, unpacked while it is read where gzip packed it; OSError for what is damaged."""
     with open(sys.stdin.fileno() if path is None else path, "rb", closefd=path is not None) as stream:
         if stream.peek(2)[:2] == PACKED:
             import gzip
+            import zlib
 
             with gzip.GzipFile(fileobj=stream) as unpacked:
-                yield cast(BinaryIO, unpacked)
+                try:
+                    yield cast(BinaryIO, unpacked)
+                except zlib.error as error:
+                    raise gzip.BadGzipFile(str(error)) from None
         else:
             yield stream
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -225,5 +224,5 @@ def _head(path: str) -> bytes:
             return b""
         with opened_file(path) as file:
             return file.read(512).lstrip(b"\xef\xbb\xbf \t\r\n")
-    except (OSError, EOFError, ValueError, zlib.error):
+    except (OSError, EOFError, ValueError):
         return b""

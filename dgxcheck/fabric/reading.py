@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import zlib
 from collections.abc import Sequence
 from functools import partial
 
@@ -129,7 +128,7 @@ def _text(spec: str) -> str:
     try:
         with opened(None if spec == STDIN else spec) as stream:
             data = stream.read(FABRIC_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError) as error:
         raise BadInput(f"{spec}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if len(data) > FABRIC_BYTES:
         raise too_large(spec, FABRIC_BYTES)

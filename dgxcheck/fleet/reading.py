@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
 from time import process_time
@@ -53,7 +52,7 @@ def documents(
         try:
             with opened(None if path == STDIN else path) as stream:
                 yield from _documents(stream, "stdin" if path == STDIN else path, CpuTime(clock), most)
-        except (OSError, EOFError, zlib.error) as error:
+        except (OSError, EOFError) as error:
             yield Unread(path, f"cannot be read: {getattr(error, 'strerror', None) or error}")
 
 

@@ -44,8 +44,8 @@ def percent(share: float) -> str:
 
 
 def room_of(text: str) -> int:
-    """Columns of a terminal: two for a wide character (CJK)."""
-    if text.isascii():
+    """Columns of a terminal: two for a wide character (CJK), of which there are none below U+0300."""
+    if text.isascii() or max(text) < "\u0300":
         return len(text)
     from unicodedata import east_asian_width
 

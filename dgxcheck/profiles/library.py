@@ -83,7 +83,7 @@ def select(name: str, box: Snapshot, topology: Topology) -> SelectedProfile | No
         return SelectedProfile(profile=by_name(name), how="named")
     shares = vgpus(box.gpu, box.gpu_board)
     models = Counter(id for gpu in topology.gpus if gpu.bdf not in shares and (id := _model(gpu, box)))
-    model = models.most_common(1)[0][0] if models else ""
+    model = max(models, key=models.__getitem__, default="")
     of_model = [name for name in names() if model in _documents()[name].get("boards", ())]
     if of_product := [name for name in names() if _is_product(_documents()[name].get("products", ()), box)]:
         best = next((name for name in of_product if name in of_model), of_product[0])
