@@ -60,10 +60,11 @@ class XidEntry(Record, kw_only=False):
 
 
 REMEDIES: Mapping[Response, str] = {
-    "off-bus": "save the evidence first (nvidia-bug-report.sh --safe-mode --extra-system-data; it can take long), then"
-    " reboot, and cold power cycle if the GPU is still missing; if it comes back, check power, seating and temperature"
-    " of the GPU, then call the vendor",
-    "power": "power off and check the GPU's auxiliary power cables (SXM modules have none) and the power supplies",
+    "off-bus": "save the evidence first (nvidia-bug-report.sh --safe-mode --extra-system-data; it can take long),"
+    " drain the node and reboot it, and cold power cycle if the GPU is still missing; if it comes back, check power,"
+    " seating and temperature of the GPU, then call the vendor",
+    "power": "drain the node, power off and check the GPU's auxiliary power cables (SXM modules have none) and the"
+    " power supplies",
     "recovery": "do what the driver asks for: GPU Recovery Action of nvidia-smi -q",
     "fabric-reboot": "drain the node and reboot it: the error is fatal to the whole NVSwitch fabric",
     "field-diagnostic": "drain the GPU and run dcgmi diag -r 3, then the vendor's field diagnostic; if it fails, call"

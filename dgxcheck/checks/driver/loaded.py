@@ -201,7 +201,7 @@ CHECKS = (
     Check("driver.responsive", _responsive,
         lambda *of: (driver if of[1].kind == "host" else itself)(*of),
         remedy="check the kernel log for Xids and hung tasks; run nvidia-bug-report.sh --safe-mode"
-        " --extra-system-data, which may take long; then reboot"),
+        " --extra-system-data, which may take long; then drain and reboot"),
 )  # fmt: skip
 PERSISTENCE = (
     Check("driver.persistence", per_gpu("gpu_modes", _persistence), part("persistence mode"),

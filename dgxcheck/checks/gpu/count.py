@@ -243,8 +243,8 @@ def _blame_missing(box: Box, subject: Subject, judgement: Judgement) -> Iterator
 
 
 CHECK = Check("gpu.count", per_host(_count_judgement), _blame_missing,
-        remedy="check the kernel log for the missing GPU; reboot, then cold power cycle; if it stays missing, reseat"
-        " the GPU or its tray (SXM: the vendor does) and check the firmware's PCI settings")  # fmt: skip
+        remedy="check the kernel log for the missing GPU; drain and reboot, then cold power cycle; if it stays"
+        " missing, reseat the GPU or its tray (SXM: the vendor does), check the firmware's PCI settings")  # fmt: skip
 
 
 CONNECT_POWER = (

@@ -89,7 +89,7 @@ def _of_the_node(box: Box, subject: Subject, judgement: Judgement) -> Iterator[C
 
 CHECKS = (
     Check("gpu.c2c", per_gpu("gpu_board", _c2c), part("C2C"), setting_of_all("C2C"),
-        remedy="check the links with nvidia-smi c2c -s; reboot; if C2C stays off, call the vendor"),
+        remedy="check the links with nvidia-smi c2c -s; drain and reboot; if C2C stays off, call the vendor"),
     Check("gpu.memory-node", per_listed_gpu(_memory_node), _of_the_node,
         remedy="search dmesg for memory hot-plug and NVRM lines of this GPU"),
     Check("host.numa-balancing", per_host(_balancing), host("NUMA balancing"),

@@ -313,8 +313,8 @@ def _behind_all(box: Box, at: Subject, judgement: Judgement) -> Component | None
 CHECKS = (
     Check(LOST, _lost, _blame_lost, _behind_all,
         remedy="check the kernel log for Xid 79; run nvidia-bug-report.sh --safe-mode --extra-system-data, which may"
-        " take long; reboot, and cold power cycle if it is still missing; if the fault persists, run the vendor's field"
-        " diagnostic, then reseat the GPU (SXM: the vendor does)"),
+        " take long; drain and reboot, and cold power cycle if it is still missing; if the fault persists, run the"
+        " vendor's field diagnostic, then reseat the GPU (SXM: the vendor does)"),
     Check("gpu.compute-mode", per_gpu("gpu_modes", _compute_mode), part("compute mode"),
         setting_of_all("compute mode"), remedy="run nvidia-smi -i BDF -c 0"),
     Check("gpu.mig", per_gpu("gpu_modes", _mig), part("MIG mode"), setting_of_all("MIG mode"),

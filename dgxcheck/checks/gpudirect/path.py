@@ -258,5 +258,6 @@ CHECKS = (
     Check("gdr.port", _port, remedy="see network.port-state"),
     Check("gdr.path", _path, host("placement of HCAs"), remedy="move the HCA to a slot below the GPU's PCIe switch"),
     Check("gdr.link", _link, setting_or_link, host_if_all("PCIe setting"),
-        remedy="power off and reseat the HCA or its riser; then check the slot's settings in the firmware setup"),
+        remedy="drain, power off and reseat the HCA or its riser; then check the slot's settings in the firmware"
+        " setup"),
 )  # fmt: skip

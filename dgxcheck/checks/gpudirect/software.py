@@ -51,7 +51,7 @@ def peer_memory(box: Box, gpu: Device | None = None) -> Precondition:
     evidence = tuple(Evidence(f"/sys/module/{name}", "loaded") for name in names)
     if len(names) > 1:
         message = "nvidia_peermem and nv_peer_mem are both loaded, and exclude each other"
-        remedy = "unload nv_peer_mem: modprobe -r nv_peer_mem"
+        remedy = "once no job uses GPUDirect RDMA, unload nv_peer_mem: modprobe -r nv_peer_mem"
         judgement = judged(Fault.PEER_MEMORY, message, evidence=evidence, warns=True, remedy=remedy)
         return Precondition("no", judgement)
     if (other := _of_another_version(modules)) is not None:

@@ -294,7 +294,7 @@ CHECKS = (
     Check("network.hca-count", per_host(_number),
         lambda box, at, judgement: (missing(box, "HCA"), *missing_socket(box)),
         remedy="look for the adapter in lspci -d 15b3: and in the kernel log; if it is listed, load its driver"
-        " (modprobe mlx5_ib); if not, reboot, then cold power cycle, then reseat it"),
+        " (modprobe mlx5_ib); if not, drain and reboot, then cold power cycle, then reseat it"),
     Check("network.hca-placement", _placement,
         lambda box, at, judgement: (_OF_ALL if at.kind == "host" else component_of(box, at, "slot"),),
         remedy="move the adapter to the slot behind the PCIe switch of its GPUs"),

@@ -40,8 +40,9 @@ from dgxcheck.topology.nvlinks import End
 from dgxcheck.topology.reference import Reference
 
 _RETRAIN = (
-    "reset the GPUs to retrain the links, then reboot; if the fault persists, cold power cycle and run the field"
-    " diagnostic (dcgmi diag -r 3), then reseat both GPUs or the NVLink bridge, on SXM boards by the vendor"
+    "drain the machine, reset the GPUs to retrain the links, then reboot; if the fault persists, cold power cycle and"
+    " run the field diagnostic (dcgmi diag -r 3), then reseat both GPUs or the NVLink bridge, on SXM boards by the"
+    " vendor"
 )
 
 

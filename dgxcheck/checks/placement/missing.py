@@ -298,6 +298,6 @@ def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compone
 
 CHECKS = (
     Check(CHECK, _inventory, _blame,
-        remedy="check the kernel log for the missing device; cold power cycle; if it stays missing, reseat it (SXM: the"
-        " vendor does); if it was removed on purpose, acknowledge host.inventory in the configuration"),
+        remedy="check the kernel log for the missing device; drain and cold power cycle; if it stays missing, reseat it"
+        " (SXM: the vendor does); if it was removed on purpose, acknowledge host.inventory in the configuration"),
 )  # fmt: skip
