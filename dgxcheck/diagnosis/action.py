@@ -88,6 +88,12 @@ def first_remedy(actions: tuple[Action, ...]) -> Action:
     return next((action for action in actions if action.step not in PREPARATORY), actions[-1])
 
 
+def preparatory(actions: tuple[Action, ...]) -> tuple[Step, ...]:
+    """What comes before ``first_remedy`` so that it ends no job: ``drain``, ``stop-jobs``."""
+    before = actions[: actions.index(first_remedy(actions))]
+    return tuple(dict.fromkeys(action.step for action in before if action.step in PREPARATORY))
+
+
 ORDER: tuple[Urgency, ...] = ("now", "next-drain", "next-maintenance", "watch")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, counted, first_of
-from dgxcheck.diagnosis.action import Action, first_remedy
+from dgxcheck.diagnosis.action import Action, first_remedy, preparatory
 from dgxcheck.diagnosis.confidence import Confidence, Reason
 from dgxcheck.diagnosis.preserve import Preserve
 from dgxcheck.diagnosis.recurrence import Recurrence
@@ -69,13 +69,16 @@ _VERBS = ("change-setting", "inspect", "reseat", "replace")
 
 
 def remedies(assessment: Assessment) -> dict[str, str]:
-    """By key of the finding, the first action of its cause that can help; without a cause the remedy of the check."""
+    """By key of the finding, the first action of its cause that can help and whether jobs are in its way; without a
+    cause the remedy of the check."""
     found = assessment.found
     advised = {key: finding.remedy for key, finding in found.items()}
     for cause in assessment.causes:
         action = first_remedy(cause.actions)
         says_itself = action.remedy_of or (action.step in _VERBS and not action.commands)
         text = action_text(action, found) if says_itself else step_text(action, found)
+        if before := preparatory(cause.actions):
+            text = f"{' and '.join(STEPS[step] for step in before)}, then {text}"
         advised |= dict.fromkeys(cause.explains, text)
     return advised
 
