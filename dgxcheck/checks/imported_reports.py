@@ -25,7 +25,7 @@ from dgxcheck.components.component import (
 )
 from dgxcheck.facts.bdf import is_bdf, nameless
 from dgxcheck.facts.faults import MODULES_REFUSED, Fault
-from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.faults.kind import NVSWITCHES_ON_PCI, FaultKind
 from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import replace
@@ -62,8 +62,8 @@ _OF_ACS = (
     " there; with virtual machines, or an IOMMU that translates, it must stay"
 )
 _ASK_NVSWITCHES = (
-    "see whether the machine has NVSwitches (lspci -d 10de::0680): without them disable nvidia-fabricmanager; with them"
-    " read why it does not run (journalctl -u nvidia-fabricmanager)"
+    f"see whether the machine has NVSwitches ({NVSWITCHES_ON_PCI}): without them disable nvidia-fabricmanager; with"
+    " them read why it does not run (journalctl -u nvidia-fabricmanager)"
 )
 _OF_VGPU = Fault.DRIVER_ERROR.remedy.replace("dmesg -T", "journalctl -b -u nvidia-vgpu-mgr -u nvidia-vgpud")
 """Its services log to the journal, not to the kernel log (NVIDIA vGPU software user guide)."""

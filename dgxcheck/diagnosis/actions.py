@@ -258,7 +258,8 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
             commands = (("dgxcheck", "health", "-e", "--long"),)
             code = "field-diagnostic-by-load-cooled" if hot else "field-diagnostic-by-load"
         lost: dict[str, Value] = {"lost": 1} if faults & GPU_DEAD else {}
-        instruction = Instruction(code=code, values={**_mig(box), **lost})
+        bare: dict[str, Value] = {"bare": 1} if guest(box) is None else {}
+        instruction = Instruction(code=code, values={**_mig(box), **lost, **bare})
         return Action(step=step, commands=commands, instruction=instruction, disturbs=names, scope="jobs")
     if step == "reboot":
         instruction = Instruction(code="reboot", values=_mig(box))

@@ -18,6 +18,7 @@ from dgxcheck.diagnosis.form_factor import (
     VENDOR_ONLY,
     FormFactor,
     form_factor,
+    gpu_model,
     has_fabric_elsewhere,
     has_no_diagnostic,
     is_dgx,
@@ -307,7 +308,8 @@ def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
         boards = {other.name for gpu in gpus for other in box.topology.gpus if _on_one_board(box, gpu.name, other.name)}
         return "dual-gpu-card", {**slot, "gpus": tuple(gpu.name for gpu in box.topology.gpus if gpu.name in boards)}
     if has_gpus(box, component) and not (component.kind in _CARRIERS and len(component.shared_by) > 1):
-        return "card", {**slot, "gpus": tuple(gpu.name for gpu in gpus)}
+        unknown: dict[str, Value] = {} if gpu_model(box, component) else {"unknown": 1}
+        return "card", {**slot, "gpus": tuple(gpu.name for gpu in gpus), **unknown}
     if component.kind in _CARRIERS:
         return "carrier", {"devices": component.shared_by or (component.name,)}
     return "part", {}

@@ -37,7 +37,7 @@ def form_factor(box: Box, component: Component) -> FormFactor:
         return "carrier"
     if is_station(box):
         return "water-cooled"
-    model = _model(box, component)
+    model = gpu_model(box, component)
     if has_nvswitches(box) or is_module(model):
         return "sxm"
     if not gpus:
@@ -59,7 +59,7 @@ def is_power_of_a_module(box: Box, component: Component) -> bool:
 
 def is_on_baseboard(box: Box, component: Component) -> bool:
     """Are its GPUs modules on a board that feeds all of the machine?"""
-    return form_factor(box, component) == "sxm" and is_of_baseboard(_model(box, component))
+    return form_factor(box, component) == "sxm" and is_of_baseboard(gpu_model(box, component))
 
 
 def is_on_compute_boards(box: Box) -> bool:
@@ -147,7 +147,7 @@ def _stands_alone(box: Box) -> bool:
     return is_station(box) or (bool(fabrics) and all(fabric.state == 0 for fabric in fabrics))
 
 
-def _model(box: Box, component: Component) -> str:
+def gpu_model(box: Box, component: Component) -> str:
     """Of the first GPU; where that is lost and reports none, that of all the others, if it is one, else by PCI id; of a
     box without a GPU that of its reference machine."""
     gpus = gpus_of(box, component)

@@ -66,7 +66,7 @@ def _commands(box: Box, component: Component, faults: Collection[FaultKind]) -> 
         safe = ("--safe-mode", "--extra-system-data") if hangs else ()
         yield Preserve(("nvidia-bug-report.sh", *safe))
     if component.kind == "gpu" and component.part == "memory":
-        yield Preserve(("nvidia-smi", "-q", "-d", "ECC,PAGE_RETIREMENT,ROW_REMAPPER"), "ecc.txt")
+        yield Preserve(("nvidia-smi", "-q"), "nvidia-smi.txt")  # older drivers refuse -d ROW_REMAPPER
     if nvlinks:
         yield Preserve(("nvidia-smi", "nvlink", "-e"), "nvlink.txt")
         if has_nvswitches(box):

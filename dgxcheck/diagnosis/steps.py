@@ -87,7 +87,7 @@ def stop_clients(box: Box, gpus: Sequence[Device], with_switches: bool) -> Actio
     commands += [("systemctl", "stop", *to_stop)] if units_read and to_stop else []
     values: dict[str, Value] = {} if units_read else {"services": to_stop}
     values |= {"node": _hostname(box)} if evict else {}
-    values |= {"machines": 1} if _holds_vgpus(box, gpus) else {}
+    values |= {"machines": 1} if _holds_vgpus(box, gpus) or (with_switches and hypervisor(box)) else {}
     return Action(
         step="stop-jobs", commands=(*commands, ("fuser", "-v", *nodes)), scope="jobs",
         disturbs=tuple(gpu.name for gpu in (box.topology.gpus if evict else gpus)),

@@ -31,6 +31,7 @@ def test_a_raid_0_is_not_rebuilt(level: str, last: str) -> None:
     acts = planned(changed, Component(kind="disk", name="md0"), Fault.DISK)
     assert [action.instruction.code for action in acts] == ["finding-remedy", "reseat-disk", last]
     assert acts[0].commands == (("cat", "/proc/mdstat"), ("mdadm", "--detail", "/dev/md0"))
+    assert "or no longer; else the kernel log names it), and leave in those that still run" in action_text(acts[1], {})
 
 
 def test_a_drives_link_and_an_nvswitchs_link_name_what_ends_there() -> None:
@@ -70,7 +71,8 @@ def test_data_of_an_array_is_lost_only_once_it_failed() -> None:
     errors = planned(box, array, Fault.DISK_ERRORS)[-1]
     assert action_text(errors, {}) == (
         "back up now all that is on it, of an array without redundancy all of the array; then stop what uses it,"
-        " replace the failing disk of md1 (mdadm --detail /dev/md1 shows which) and restore the data"
+        " replace the failing disk of md1 (mdadm --detail /dev/md1 lists it as faulty, or no longer; else the kernel"
+        " log names it) and restore the data"
     )
     sick = replace(finding(array, Fault.DISK_ERRORS), subject=Subject(kind="disk", name="nvme3n1", bdf=None))
     named = actions(box, array, [sick], frozenset())[0][-1]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hand_made import box_of, gpu_part, planned, step, steps, with_facts, with_units
+from judging import briefly, of_text
 from test_health_checks import changed
 
 from dgxcheck.assessment import Assessment, Request, assess
@@ -16,7 +17,7 @@ from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.kernel_log.xid_meaning import fault_of
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.faults.kind import NVSWITCHES_ON_PCI, FaultKind
 from dgxcheck.facts.host import Modules
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
@@ -255,6 +256,9 @@ def test_what_a_machine_does_not_have_is_not_looked_at() -> None:
     limit, places = gpu_part(share, 0, "power limit"), host_part("placement of GPUs")
     assert steps(planned(share, limit, Fault.POWER_CAPPED, status=Status.WARN)) == ["contact-host"]
     assert steps(planned(guest, places, Fault.MISPLACED)) == ["contact-host"]
+    for box, due in ((guest, False), (box_of("dgx-h100"), True)):
+        test = step(planned(box, gpu_part(box, 0, "memory"), Fault.REMAP_FAILED), "field-diagnostic")
+        assert ("vendor's field diagnostic" in action_text(test, {})) is due
 
 
 def test_what_a_reset_takes_from_mig_is_made_again_and_off_for_a_diagnostic() -> None:
@@ -304,3 +308,31 @@ def test_no_module_is_replaced_where_memory_is_soldered(base: str, tmp_path: Pat
     (found,) = [finding for finding in assess(str(path)).findings if finding.id == "kernel.memory"]
     assert "DIMM" not in found.remedy
     assert "tray" in found.remedy
+
+
+@pytest.mark.parametrize(("fault", "before"), [
+    ("dgx-a100-sxid-20034", "drain and stop jobs, then reset GPU: nvidia-smi -r;"),
+    ("dgx-1-v100-xid-79", "drain, then reboot"), ("dgx-1-v100-odd-acs-validation", "compare it"),
+])  # fmt: skip
+def test_what_ends_jobs_is_not_said_without_what_comes_before_it(fault: str, before: str) -> None:
+    """As the remedy of a finding, which Nagios and a fleet print by itself."""
+    bad = [each for each in briefly(fault)["findings"] if each["status"] in ("warn", "fail")]
+    assert [each["key"] for each in bad if not each["remedy"].startswith(before)] == []
+
+
+def test_a_log_alone_does_not_say_that_a_gpu_is_a_card(tmp_path: Path) -> None:
+    line = "[ 1000.0] NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+    (cause,) = of_text(line, tmp_path)[1]["causes"]
+    (reseat,) = [action["text"] for action in cause["actions"] if action["action"] == "reseat"]
+    assert reseat.endswith("; if it is an SXM module, only the vendor takes it out")
+
+
+def test_nvswitches_that_are_not_on_pci_are_no_reason_to_disable_fabric_manager(tmp_path: Path) -> None:
+    text = f"""$ nvidia-smi -L
+GPU 0: NVIDIA B200 (UUID: GPU-{"1" * 8}-1111-1111-1111-{"1" * 12})
+$ systemctl status nvidia-fabricmanager
+× nvidia-fabricmanager.service - NVIDIA fabric manager service
+     Active: failed (Result: exit-code) since Fri 2026-01-30 11:58:43 UTC; 2 weeks 4 days ago
+"""
+    said = [each["remedy"] for each in of_text(text, tmp_path)[1]["findings"] if each["id"] == "tools.reports"]
+    assert [NVSWITCHES_ON_PCI in each for each in said] == [True]

@@ -55,6 +55,14 @@ def test_the_kernel_log_and_a_recording_come_first(name: str) -> None:
     assert ("nvsm" in programs(name, gpu_part(box_of(name), 0))) is name.startswith("dgx")
 
 
+def test_no_driver_refuses_what_is_asked_of_it() -> None:
+    """``nvidia-smi -q -d ROW_REMAPPER`` is an error of the driver 430 of a K80."""
+    box = box_of("k80-x8")
+    assert Preserve(("nvidia-smi", "-q"), "nvidia-smi.txt") in preserve_evidence(
+        box, gpu_part(box, 0, "memory"), [Fault.RETIREMENT_PENDING]
+    )
+
+
 def test_evidence_follows_from_the_component() -> None:
     box = box_of("dgx-1-v100")
     for part in ("memory", "CPUs", "missing socket"):

@@ -301,6 +301,11 @@ def test_virtual_machines_with_shares_of_a_gpu_are_shut_down_before_its_reset() 
         box = with_facts("dgx-a100", {key: mode})
         text = action_text(step(planned(box, gpu_part(box, 0), Fault.XID), "stop-jobs"), {})
         assert ("shut down the virtual machines that use them first" in text) is due
+    driver: dict[str, Json] = {"link /sys/bus/pci/devices/0000:bd:00.0/driver": "../../../bus/pci/drivers/vfio-pci"}
+    given = with_facts("dgx-a100", driver)
+    for part, due in ((NVSWITCHES, True), (gpu_part(given, 0), False)):
+        text = action_text(step(planned(given, part, Fault.XID), "stop-jobs"), {})
+        assert ("shut down the virtual machines that use them first" in text) is due
 
 
 def test_what_a_container_cannot_do_is_for_its_host() -> None:

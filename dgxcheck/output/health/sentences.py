@@ -79,10 +79,9 @@ SENTENCES: Mapping[Code, str] = {
     "enable-port": "if a cable is plugged in and the port is to be used",
     "disable-acs": "lasts until the next reboot; to keep it, disable ACS in the system firmware; not on a host that"
     " gives devices to virtual machines",
-    "field-diagnostic": "once no job runs on these GPUs{whole}{lost}; then the vendor's field diagnostic if DCGM finds"
-    " nothing",
-    "field-diagnostic-cooled": "only once the cooling is repaired and no job runs{whole}, for it heats every GPU; then"
-    " the vendor's field diagnostic if DCGM finds nothing",
+    "field-diagnostic": "once no job runs on these GPUs{whole}{lost}{vendors}",
+    "field-diagnostic-cooled": "only once the cooling is repaired and no job runs{whole}, for it heats every"
+    " GPU{vendors}",
     "field-diagnostic-by-load": f"once no job runs{{lost}}, {_BY_LOAD}",
     "field-diagnostic-by-load-cooled": f"only once the cooling is repaired and no job runs, {_BY_LOAD}",
     "watch-counters": "nothing to do now; act if it comes back or grows",
@@ -111,7 +110,7 @@ SENTENCES: Mapping[Code, str] = {
     " from which the device recovered, and which does not recur, needs no further action; a port that contained it"
     " (DPC) took its link down",
     "inspect-rack-links": "look at the other end before this tray is blamed: do GPUs of other trays lack links to the"
-    " same NVLink switch tray (dgxcheck fleet); what do NMX-C's log and, on the switch tray, nv show interface"
+    " same NVLink switch tray (dgxcheck fleet); what do NMX-C's log and, on the switch tray, nv show interface --view"
     " link-diagnostics say; if the switch tray is at fault, nothing is to be done on this one",
     "inspect-missing": "find the port that has nothing below it, and the kernel log's lines about it (dmesg: PCIe"
     " errors, no space for a BAR, a link that is down)",
@@ -131,12 +130,12 @@ SENTENCES: Mapping[Code, str] = {
     "inspect-far-end": "see where the cable leads; ask for the subnet manager (sminfo) from an ACTIVE port of that"
     " fabric or on the host or switch where it runs, for a port that waits cannot ask; if one answers, read its log"
     " and the partitions of this port",
-    "reseat-card": "with the power off reseat the card{slot} and its riser",
+    "reseat-card": "with the power off reseat the card{slot} and its riser{module}",
     "reseat-dual-gpu-card": "with the power off reseat the card{slot} that carries {gpus}, and its riser",
     "reseat-carrier": "with the power off reseat the board or riser that carries {devices}",
     "reseat-adapter": "with the power off reseat the adapter{slot} and its riser",
     "reseat-cable": "reseat the cable or transceiver{at}",
-    "reseat-disk": "reseat {disk}",
+    "reseat-disk": "reseat {disk}, and leave in those that still run",
     "reseat-drive": "back up its volume, shut down, then reseat the drive {name}: never pull it from a running array",
     "reseat-dimms": "with the power off reseat the DIMM{at}",
     "move-cards": "with the power off move the cards back to the slots of the reference machine",
@@ -148,7 +147,7 @@ SENTENCES: Mapping[Code, str] = {
     "replace-carrier": "with the power off replace the board or riser that carries {devices}",
     "replace-adapter": "with the power off replace the adapter{slot}",
     "replace-cable": "replace the cable or transceiver{at}",
-    "replace-disk": "replace {disk} and let the array rebuild",
+    "replace-disk": "replace {disk}, add its successor (mdadm --add) and let the array rebuild",
     "replace-one-disk": "back up now all that is on it, of an array without redundancy all of the array; then stop what"
     " uses it, replace {disk} and restore the data",
     "replace-dimms": "with the power off replace the DIMM{at}",
@@ -185,6 +184,8 @@ _WHERE_TRUE: Mapping[str, tuple[str, str]] = {
             " power and temperature events of its BMC"),
     "again": ("mig", _INSTANCES), "mig": ("mig", f"; {_INSTANCES}"),
     "whole": ("mig", " and MIG is off, under which DCGM tests no GPU (nvidia-smi -mig 0; on Ampere then a reset)"),
+    "vendors": ("bare", "; then the vendor's field diagnostic if DCGM finds nothing"),
+    "module": ("unknown", "; if it is an SXM module, only the vendor takes it out"),
     "guest": ("guest", ", and pass the PCIe switch through to this virtual machine too"),
     "or_guest": ("or_guest", f"; in a virtual machine give it {_WINDOW}"),
 }  # fmt: skip
@@ -208,7 +209,8 @@ def instruction_text(instruction: Instruction, of: Finding | None = None) -> str
     words["disk"] = f"the disk at {place}"
     words["device"] = shlex.quote(f"/dev/{values.get('array', place)}")
     if "members" in values:  # of an array whose errors name no member, how to find it
-        unnamed = f"the failing disk of {place} (mdadm --detail {words['device']} shows which)"
+        shown = f"mdadm --detail {words['device']} lists it as faulty, or no longer; else the kernel log names it"
+        unnamed = f"the failing disk of {place} ({shown})"
         words["disk"] = f"{words['members']} of {place}" if words["members"] else unnamed
     blanks = {"slot": "", "chosen": "", "switches": " and NVSwitches"}
     return SENTENCES[instruction.code].format(**{**blanks, **words, "remedy": of.remedy if of else ""})

@@ -17,7 +17,7 @@ from re import IGNORECASE
 
 from dgxcheck.facts.bdf import PATTERN, as_bdf
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.faults.kind import NVSWITCHES_ON_PCI, FaultKind
 from dgxcheck.facts.tool_outputs import NOT_STARTED, Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.host.event_log import of_sentence
@@ -69,8 +69,8 @@ _OF_ENTRY = LazyPattern(r"(?P<name>[a-z][A-Za-z]{3,30}) : (?P<value>[\w.-]{1,40}
 """Below what it detected of a GPU in a rack: which one, and at which link."""
 NONE = "no-nvswitch"
 _NOTHING_TO_DO = (
-    "the driver sees no NVSwitch: without any, disable nvidia-fabricmanager, which has nothing to do; with them"
-    " (lspci -d 10de::0680) check the kernel log for why the driver does not bind them"
+    f"the driver sees no NVSwitch: where there is none ({NVSWITCHES_ON_PCI}) disable nvidia-fabricmanager, else read"
+    " the kernel log"
 )
 _NVSWITCH = "nvswitch-error"
 _UMAD = "ib_umad"
