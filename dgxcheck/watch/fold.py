@@ -29,11 +29,11 @@ EventKey = tuple[str, str, str]
 class Tally:
     """Occurrences of one key."""
 
-    __slots__ = ("began", "count", "event", "first", "last", "reported", "waiting", "worst")
+    __slots__ = ("began", "count", "event", "first", "gravest", "last", "reported", "waiting", "worst")
 
     def __init__(self, event: Event, date: str) -> None:
         self.event = event
-        """The last one."""
+        """The last one; of those that wait the last of the worst, unless each is a change."""
         self.count = 0
         self.first, self.last = date, date
         self.worst = event.status
@@ -43,10 +43,16 @@ class Tally:
         """Seconds since boot of the first report of a period of ``REPEAT_S``."""
         self.reported = 0
         """Reports in that period."""
+        self.gravest = event.status
+        """Of that period: what was worse in an earlier one excuses nothing."""
 
     def is_over(self, now: float) -> bool:
         """Is the period? One that a damaged state has begin in the future is."""
         return not 0 <= now - self.began < REPEAT_S
+
+
+def _worse(status: Status, other: Status) -> bool:
+    return RANK.index(status) > RANK.index(other)
 
 
 class Ledger:
@@ -62,13 +68,14 @@ class Ledger:
             event = self._bounded(each)
             if (tally := self.tallies.get(event.key)) is None:
                 tally = self.tallies[event.key] = Tally(event, date)
-            worse = RANK.index(event.status) > RANK.index(tally.worst)
-            tally.event, tally.last = event, date
+            if not tally.waiting or event.kind in CHANGES or not _worse(tally.event.status, event.status):
+                tally.event = event
+            tally.last = date
             tally.count += event.count
-            tally.worst = event.status if worse else tally.worst
+            tally.worst = max(tally.worst, event.status, key=RANK.index)
             tally.waiting += event.count
             often = MOST_CHANGES if event.kind in CHANGES else 1
-            if worse or tally.reported < often or tally.is_over(now):
+            if _worse(event.status, tally.gravest) or tally.reported < often or tally.is_over(now):
                 yield self._tell(tally, now, date)
 
     def repeated(self, now: float, date: str) -> Iterator[ReportedEvent]:
@@ -79,8 +86,9 @@ class Ledger:
 
     def _tell(self, tally: Tally, now: float, date: str) -> ReportedEvent:
         if tally.is_over(now):
-            tally.began, tally.reported = now, 0
+            tally.began, tally.reported, tally.gravest = now, 0, Status.PASS
         tally.reported += 1
+        tally.gravest = max(tally.gravest, tally.event.status, key=RANK.index)
         reported = ReportedEvent(replace(tally.event, count=tally.waiting), date, tally.count)
         tally.waiting = 0
         self.recent.append(as_json(reported))

@@ -48,6 +48,17 @@ def test_another_gpu_code_or_worse_status_is_told_at_once() -> None:
     ]  # fmt: skip
 
 
+def test_what_was_worse_long_ago_hides_nothing_today() -> None:
+    ledger = Ledger()
+    later = 99 * REPEAT_S
+    reported = [*ledger.take([event(status=Status.FAIL)], 0.0, DATE)]
+    reported += ledger.take([event(), event(), event(status=Status.FAIL), event()], later, DATE)
+    assert [(each.event.status.value, each.event.count) for each in reported] == [("fail", 1), ("pass", 1), ("fail", 2)]
+    assert [*ledger.take([event(status=Status.FAIL), event()], later + 1, DATE)] == []
+    (summed,) = ledger.repeated(later + REPEAT_S, DATE)
+    assert (summed.event.status, summed.event.count) == (Status.FAIL, 3)
+
+
 def test_changes_are_told_each_until_they_flap() -> None:
     ledger = Ledger()
     reported = [*ledger.take([event("mlx5_0/1", Status.WARN, "port")] * 20, 0.0, DATE)]
