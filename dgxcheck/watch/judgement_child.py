@@ -10,19 +10,20 @@ from __future__ import annotations
 import gc
 import json
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from dgxcheck.assessment.health import assess
 from dgxcheck.assessment.request import Request
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.facts.missing import BadInput, Json, Missing, rows
 from dgxcheck.facts.nvml.gpu import GpuModes
 from dgxcheck.source import state_file
 from dgxcheck.workers.answers import answer, ask, end, first_line
 
 JUDGEMENT = "judgement"
+_UNSEEN = (Status.SKIP, Status.UNKNOWN)
 
 
 def main() -> None:
@@ -64,10 +65,10 @@ def _usable(path: str | None) -> tuple[str | None, str]:
 def document(assessment: Assessment, known: Collection[str]) -> dict[str, Json]:
     """What the loop needs of an assessment."""
     bad = [finding for finding in assessment.findings if finding.counts]
-    judged = {key: finding for key, finding in assessment.found.items() if key in known}
+    now = {key: _now(key, assessment.found) for key in known}
     return {
-        "passed": [key for key, each in judged.items() if each.status is Status.PASS or each.acknowledged],
-        "unjudged": [key for key, each in judged.items() if each.status is Status.SKIP],
+        "passed": [key for key, status in now.items() if status is Status.PASS],
+        "unjudged": [key for key, status in now.items() if status in _UNSEEN],
         "verdict": assessment.verdict.value,
         "persistence": _persistence(assessment.snapshot.gpu_modes),
         "findings": {
@@ -78,6 +79,21 @@ def document(assessment: Assessment, known: Collection[str]) -> dict[str, Json]:
             for finding in bad
         },
     }  # fmt: skip
+
+
+def _now(key: str, found: Mapping[str, Finding]) -> Status | None:
+    """Of an earlier finding: by its own finding, else by those of its parts, else by that of what it is a part of.
+
+    ``driver.fabric`` fails once if no GPU is registered, and passes for each GPU; ``gdr.acs`` is the other way round.
+    """
+    parts = [finding for name, finding in found.items() if name.startswith(f"{key}/")]
+    if parts and key not in found:
+        return Status.SKIP if all(finding.status in _UNSEEN for finding in parts) else Status.PASS
+    while key and key not in found:
+        key = key.rpartition("/")[0]
+    if not key:
+        return None
+    return Status.PASS if found[key].acknowledged else found[key].status
 
 
 def _persistence(modes: tuple[GpuModes, ...] | Missing) -> Json:

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from watched import Listener
 
+from dgxcheck.assessment import Request, assess
 from dgxcheck.watch.children import JUDGEMENT, NVML_EVENTS, Children
 from dgxcheck.watch.dispatcher import Dispatcher
-from dgxcheck.watch.judgement_child import judged
+from dgxcheck.watch.judgement_child import document, judged
 from dgxcheck.watch.judging import LEAST_BETWEEN_S, PERSISTENCE_OFF_S, SETTLED_S, SOON_S, Judging
 from dgxcheck.watch.plan import Plan
 
@@ -132,6 +133,18 @@ def test_a_damaged_state_is_begun_again(text: str, tmp_path: Path) -> None:
                           " watch-counters.json.damaged, and begun again")  # fmt: skip
     assert trouble[1] == ""
     assert (tmp_path / "watch-counters.json.damaged").read_text() == text
+
+
+@pytest.mark.parametrize(("box", "key", "due"), [
+    ("dgx-b200", "driver.fabric", "passed"),  # of the whole host while no GPU is registered
+    ("big-sur", "gdr.acs/0000:83:08.0", "passed"),
+    ("dgx-1-v100-no-nvml", "nvlink.errors/0000:0b:00.0/2", "unjudged"),
+    ("dgx-1-v100-no-nvml", "nvlink.graph/0000:0a:00.0/0000:0b:00.0", "unjudged"),
+    ("dgx-1-v100", "network.hca-placement/0000:81:00.0", None),  # no such device
+])  # fmt: skip
+def test_a_finding_is_over_as_its_check_passes_for_more_or_less(box: str, key: str, due: str | None) -> None:
+    answer = document(assess(box, Request()), [key])
+    assert [name for name in ("passed", "unjudged") if key in answer[name]] == ([due] if due else [])  # type: ignore[operator]
 
 
 def test_without_persistence_mode_it_is_judged_rarely_and_that_is_said_once(clock: Clock) -> None:
