@@ -8,6 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from math import inf
 
 import click
 
@@ -108,6 +109,14 @@ class ProgramSink(Sink):
 
     def show(self, memory: Memory) -> None:
         self.hook.turn()
+        self._say()
+
+    def finish(self, seconds: float = inf) -> None:
+        """Wait for the last runs, but no longer than this."""
+        self.hook.finish(seconds)
+        self._say()
+
+    def _say(self) -> None:
         dropped = f"{self.hook.dropped} events were not given to the program" if self.hook.dropped else ""
         trouble = self.hook.trouble or dropped
         if trouble and trouble != self._trouble:

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from math import inf
 
-from dgxcheck.workers.process import kill
+from dgxcheck.workers.process import exit_text, kill
 
 MOST_RUNNING = 4
 MOST_WAITING = 100
@@ -27,7 +27,7 @@ class Hook:
         self.dropped = 0
         """Events that the program never got."""
         self.trouble = ""
-        """Why it could not be started the last time; empty if it could."""
+        """What became of it the last time; empty where it ended with 0."""
 
     @property
     def busy(self) -> bool:
@@ -52,12 +52,15 @@ class Hook:
         """End what runs too long, and start what waits. Never waits."""
         now = time.monotonic()
         for process, since in [*self._running.items()]:
-            if process.poll() is None and now - since < self._seconds:
+            late = now - since >= self._seconds
+            if process.poll() is None and not late:
                 continue
             if process.returncode is None:
                 kill(process.pid)
-            if process.poll() is not None:
+            if (code := process.poll()) is not None:
                 del self._running[process]
+                how = f"not done within {self._seconds:g} s" if late else exit_text(code << 8 if code > 0 else -code)
+                self.trouble = f"{self._program}: {how}" if code else ""
         while self._waiting and len(self._running) < MOST_RUNNING:
             self._start(self._waiting.popleft(), now)
 
@@ -80,7 +83,6 @@ class Hook:
                 [self._program], stdin=out, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
             )
             self._running[process] = now
-            self.trouble = ""
         except OSError as error:
             self.trouble = f"{self._program}: cannot be started: {error.strerror}"
             self.dropped += 1

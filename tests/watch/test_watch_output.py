@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from clock import SPARE
 from prometheus_client.parser import text_string_to_metric_families
 
 from dgxcheck.checks.engine.finding import Status
@@ -126,12 +127,22 @@ def test_the_table_is_drawn_once_a_second_and_at_an_event(
     assert drawn == [True, False, True]
 
 
-def test_what_the_program_of_the_site_lost_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sink = ProgramSink(str(tmp_path / "nothing"))
-    sink.tell(TOLD)
-    sink.show(known())
-    sink.show(known())
-    assert capsys.readouterr().err.count("cannot be started") == 1
+@pytest.mark.parametrize(("text", "due"), [
+    (None, "cannot be started"), ("exit 3", "hook: exit 3"), ("kill -11 $$", "hook: SIGSEGV"),
+    ("sleep 60", "hook: not done within 0.1 s"), ("cat", ""),
+])  # fmt: skip
+def test_what_became_of_the_program_of_the_site_is_said_once(
+    text: str | None, due: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = str(tmp_path / "nothing") if text is None else script(tmp_path, text)
+    sink = ProgramSink(program)
+    sink.hook = Hook(program, 0.1 if due.endswith("0.1 s") else SPARE)
+    for _ in range(2):
+        sink.tell(TOLD)
+        sink.finish(SPARE)
+        sink.show(known())
+    said = capsys.readouterr().err
+    assert (said.count(due), said.count("\n")) == (1, 1) if due else said == ""
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 10), (20, 3), (200, 60)])

@@ -86,7 +86,7 @@ def command(
     with interruptible(watch.stop):
         watch.run()
     for sink in hook:
-        sink.hook.finish(ENDING_S)
+        sink.finish(ENDING_S)
     return 0
 
 
@@ -109,5 +109,5 @@ def _replay(path: str, form: str, hook: list[watch_sinks.ProgramSink]) -> int:
             sink.hook.make_room()
             sink.tell(reported)
     for sink in hook:
-        sink.hook.finish()
+        sink.finish()
     return 0
