@@ -135,6 +135,10 @@ class Watch:
         if log.sequence != memory.sequence:
             memory.sequence = log.sequence
             self._dispatcher.changed()
+        self._tell(events)
+
+    def _tell(self, events: Sequence[Event]) -> None:
+        """Report events; a failure is soon followed by a judgement, which explains it."""
         if self._dispatcher.tell(events) is Status.FAIL:
             self._judging.soon()
 
@@ -178,13 +182,12 @@ class Watch:
             memory.readings = merged(memory.readings, answer.value)
             self._logged.clear()
             self._dispatcher.changed()
-            self._dispatcher.tell(events)
+            self._tell(events)
         elif answer.module == children.JUDGEMENT:
             self._judging.take(answer.value)
         elif isinstance(answer.value, dict) and "xid" in answer.value:
             bdf, number = str(answer.value["bdf"]), int(answer.value["xid"])
-            if self._dispatcher.tell([xid_event(bdf, number, "", self._times(bdf, str(number)) + 1)]) is Status.FAIL:
-                self._judging.soon()
+            self._tell([xid_event(bdf, number, "", self._times(bdf, str(number)) + 1)])
         elif isinstance(answer.value, dict):
             why = answer.value.get("detail") or answer.value.get("missing")
             self._dispatcher.note("NVML events", f"Xids are not monitored: {why}", Status.UNKNOWN)

@@ -11,10 +11,11 @@ import pytest
 from watched import Listener
 
 from dgxcheck.assessment import Request, assess
-from dgxcheck.watch.children import JUDGEMENT, NVML_EVENTS, Children
+from dgxcheck.watch.children import COUNTERS, JUDGEMENT, NVML_EVENTS, Answer, Children
 from dgxcheck.watch.dispatcher import Dispatcher
 from dgxcheck.watch.judgement_child import document, judged
 from dgxcheck.watch.judging import LEAST_BETWEEN_S, PERSISTENCE_OFF_S, SETTLED_S, SOON_S, Judging
+from dgxcheck.watch.loop import Watch
 from dgxcheck.watch.plan import Plan
 
 
@@ -113,6 +114,15 @@ def test_trouble_while_it_is_judged_is_judged_too(clock: Clock) -> None:
     assert after(judge, clock, LEAST_BETWEEN_S, workers) == 1
     judge.take(answer())
     assert after(judge, clock, 3500, workers) == 0
+
+
+@pytest.mark.parametrize(("name", "soon"), [("aer fatal 0000:06:00.0", True), ("aer correctable 0000:06:00.0", False)])
+def test_counters_that_grew_are_trouble_as_records_of_the_log_are(name: str, soon: bool, clock: Clock) -> None:
+    watch = Watch(Plan(judge_s=3600), [])
+    watch._judging._next = clock.now + 3600
+    for value in (1, 2):
+        watch._take(Answer(COUNTERS, "reading", {name: value}))
+    assert (watch._judging.due == clock.now + SOON_S) is soon
 
 
 def test_what_became_of_its_own_state_is_said(clock: Clock) -> None:
