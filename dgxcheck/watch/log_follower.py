@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.engine.growth import duration
 from dgxcheck.facts.kernel_log import MARK, KernelLog
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.kernel_messages.forms import is_relevant
 from dgxcheck.limits import LOG_LINE_CHARACTERS
+from dgxcheck.source import state_file
 from dgxcheck.source.kernel_log.kmsg import line
 from dgxcheck.source.kernel_log.rows import parsed
 from dgxcheck.survey import log_facts
@@ -99,6 +101,8 @@ def open_kmsg(path: str) -> int:
 
 
 GATHER_S = 1.0
+OLD_S = 600.0
+"""The clock of the log is not corrected, and is some minutes off after months."""
 _MARK = line(0.0, MARK)
 
 
@@ -141,13 +145,20 @@ class LogFollower:
             facts = log_facts([_MARK, *self._lines])
             self._lines.clear()
             if isinstance(facts, KernelLog):
-                yield from log_events(facts, self._seen, past=self.caught_up or not self.first_of_boot)
+                events = log_events(facts, self._seen, past=self.caught_up or not self.first_of_boot)
+                yield from events if self.caught_up else map(_with_age, events)
         if not self._lines:
             self.sequence = self._kmsg.sequence
         self.caught_up = self.caught_up or not more
 
     def close(self) -> None:
         os.close(self.fd)
+
+
+def _with_age(event: Event) -> Event:
+    """Reported now, though it may have been logged while nothing watched."""
+    age = state_file.now()[0] - (event.seconds or 0.0)
+    return event if age < OLD_S else replace(event, text=f"{event.text}; logged {duration(age)} ago")
 
 
 def lost_records(number: int) -> Event:

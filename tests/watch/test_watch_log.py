@@ -10,6 +10,7 @@ from watched import XID_31, XID_79, Log, kmsg, record
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.source import state_file
 from dgxcheck.survey import log_facts
 from dgxcheck.watch.event import Event
 from dgxcheck.watch.log_events import log_events, replayed
@@ -130,6 +131,15 @@ def test_errors_from_before_a_driver_load_are_no_news_at_the_first_start_only() 
         follower, events = followed(log, sequence)
         assert [event.code for event in events] == due
         follower.close()
+
+
+def test_what_was_logged_long_before_the_start_has_its_age(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_file, "now", lambda: (10_010.0, ""))
+    log = Log()
+    log.write(record(1, XID_79, 10.0), record(2, XID_31.format(pid=1), 10_000.0))
+    follower, (old, new) = followed(log)
+    assert (old.text[-47:], new.text[-9:]) == ("GPU has fallen off the bus.; logged 3 hours ago", "MMU Fault")
+    follower.close()
 
 
 def test_the_sequence_waits_for_the_events() -> None:
