@@ -29,7 +29,7 @@ EventKey = tuple[str, str, str]
 class Tally:
     """Occurrences of one key."""
 
-    __slots__ = ("began", "count", "event", "first", "gravest", "last", "reported", "waiting", "worst")
+    __slots__ = ("began", "count", "event", "first", "last", "reported", "waiting", "worst")
 
     def __init__(self, event: Event, date: str) -> None:
         self.event = event
@@ -37,14 +37,13 @@ class Tally:
         self.count = 0
         self.first, self.last = date, date
         self.worst = event.status
+        """Of the last period of reports: what was worse in an earlier one hides nothing."""
         self.waiting = 0
         """Occurrences that no report has covered yet."""
         self.began = -inf
         """Seconds since boot of the first report of a period of ``REPEAT_S``."""
         self.reported = 0
         """Reports in that period."""
-        self.gravest = event.status
-        """Of that period: what was worse in an earlier one excuses nothing."""
 
     def is_over(self, now: float) -> bool:
         """Is the period? One that a damaged state has begin in the future is."""
@@ -72,10 +71,9 @@ class Ledger:
                 tally.event = event
             tally.last = date
             tally.count += event.count
-            tally.worst = max(tally.worst, event.status, key=RANK.index)
             tally.waiting += event.count
             often = MOST_CHANGES if event.kind in CHANGES else 1
-            if _worse(event.status, tally.gravest) or tally.reported < often or tally.is_over(now):
+            if _worse(event.status, tally.worst) or tally.reported < often or tally.is_over(now):
                 yield self._tell(tally, now, date)
 
     def repeated(self, now: float, date: str) -> Iterator[ReportedEvent]:
@@ -86,9 +84,9 @@ class Ledger:
 
     def _tell(self, tally: Tally, now: float, date: str) -> ReportedEvent:
         if tally.is_over(now):
-            tally.began, tally.reported, tally.gravest = now, 0, Status.PASS
+            tally.began, tally.reported, tally.worst = now, 0, Status.PASS
         tally.reported += 1
-        tally.gravest = max(tally.gravest, tally.event.status, key=RANK.index)
+        tally.worst = max(tally.worst, tally.event.status, key=RANK.index)
         reported = ReportedEvent(replace(tally.event, count=tally.waiting), date, tally.count)
         tally.waiting = 0
         self.recent.append(as_json(reported))
