@@ -7,16 +7,18 @@ from math import inf
 from time import gmtime, strftime
 
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.checks.kernel_log.xid_meaning import sxid_status, xid_status
+from dgxcheck.checks.kernel_log.xid_meaning import contained, sxid_status, xid_status
 from dgxcheck.facts.kernel_log import OFF_BUS, HostEvent, KernelLog, Xid
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.typical import gathered
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
 from dgxcheck.source.kernel_log.saved import load
 from dgxcheck.survey import log_facts
 from dgxcheck.watch.event import TEXT_CHARACTERS, Event, ReportedEvent
 from dgxcheck.watch.fold import Ledger
-from dgxcheck.xid.table import meaning, sxids
+from dgxcheck.xid.relations import link_of
+from dgxcheck.xid.table import XidEntry, meaning, sxids
 
 SAME_S = 2.0
 """A GPU that falls off the bus is logged with and without an Xid within this time."""
@@ -36,29 +38,35 @@ def log_events(log: KernelLog, seen: Seen, past: bool = True) -> list[Event]:
     return sorted(found, key=lambda event: event.seconds or 0.0)
 
 
-def xid_event(bdf: str, number: int, more: str, times: int, seconds: float | None = None) -> Event:
-    """``more`` is what its line says after the number, ``times`` how often this GPU had it by now."""
-    entry = meaning(number, None)
-    text = f"Xid {number} ({entry.text}){f': {more}' if more else ''}"
-    status = xid_status(entry, more, times)
-    return Event(kind="xid", status=status, bdf=bdf, code=str(number), text=_cut(text), seconds=seconds)
+def xid_event(
+    bdf: str, number: int, more: str, times: int, entry: XidEntry | None = None, ended: bool = False
+) -> Event:
+    """``more`` is what its line says after the number, ``times`` how often this GPU had it by now; the ``entry`` is by
+    what was logged beside it, and so is whether it ``ended`` a channel."""
+    own = meaning(number, None)
+    text = f"Xid {number} ({own.text}){f': {more}' if more else ''}"
+    status = xid_status(entry or own, more, times, ended)
+    return Event(kind="xid", status=status, bdf=bdf, code=str(number), text=_cut(text))
 
 
 def _xids(log: KernelLog, seen: Seen, past: bool) -> Iterator[Event]:
     times: dict[tuple[str, int], int] = {}
+    entries = {bdf: contained(own, {xid.number: meaning(xid.number, None) for xid in own})
+               for bdf, own in gathered((xid.bdf, xid) for xid in log.xids).items()}  # fmt: skip
     for xid in log.xids:
         if past or not xid.past:
             number = times[xid.bdf, xid.number] = times.get((xid.bdf, xid.number), 0) + 1 + xid.more
-            before = seen(xid.bdf, str(xid.number))
-            event = xid_event(xid.bdf, xid.number, _more(xid), number + before, xid.seconds)
-            yield replace(event, count=1 + xid.more)
+            before, entry = seen(xid.bdf, str(xid.number)), entries[xid.bdf].get(xid.number)
+            event = xid_event(xid.bdf, xid.number, _more(xid), number + before, entry, xid.ended_channel)
+            yield replace(event, count=1 + xid.more, seconds=xid.seconds)
     for sxid in log.sxids:
         if past or not sxid.past:
             entry = sxids().get(sxid.number)
             text = entry.text if entry is not None else "not in NVIDIA's guide"
+            at = "" if (port := link_of(sxid.line)) is None else f" at port {port}"
             yield Event(
                 kind="sxid", status=sxid_status(sxid), bdf=sxid.bdf, code=str(sxid.number),
-                text=f"SXid {sxid.number} ({text})", seconds=sxid.seconds,
+                text=f"SXid {sxid.number} ({text}){at}", seconds=sxid.seconds,
             )  # fmt: skip
 
 

@@ -178,6 +178,23 @@ def test_every_kind_of_record(message: str, kind: str, code: str, status: Status
     (event,) = in_log(message)
     assert (event.kind, event.code, event.status) == (kind, code, status)
     assert event.seconds == 10.0
+    assert kind != "sxid" or event.text.endswith(" at port 30")
+
+
+X = "NVRM: Xid (PCI:0000:06:00): "
+
+
+@pytest.mark.parametrize(("messages", "due"), [
+    ([f"{X}48, pid=1, DBE", f"{X}63, pid=1, Row remapper", f"{X}94, pid=1, Contained"],
+     {"48": Status.WARN, "63": Status.WARN, "94": Status.WARN}),
+    ([f"{X}48, pid=1, DBE", f"{X}95, pid=1, Uncontained"], {"48": Status.FAIL, "95": Status.FAIL}),
+    ([f"{X}48, pid=1, DBE", f"{X.replace('06', '07')}94, pid=1, Contained"], {"48": Status.FAIL, "94": Status.WARN}),
+    ([f"{X}149, x Nonfatal XC0 y", f"{X}45, pid=9, Ch 00000001 caused by previous Xid 149"],
+     {"149": Status.FAIL, "45": Status.PASS}),
+    ([f"{X}149, x Nonfatal XC0 y"], {"149": Status.WARN}),
+])  # fmt: skip
+def test_an_xid_is_as_grave_as_what_is_logged_beside_it_says(messages: list[str], due: dict[str, Status]) -> None:
+    assert {event.code: event.status for event in in_log(*messages)} == due
 
 
 def test_an_xid_that_fails_when_repeated_does_so_over_restarts() -> None:
