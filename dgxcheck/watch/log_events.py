@@ -7,6 +7,7 @@ from math import inf
 from time import gmtime, strftime
 
 from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.kernel_log.hca import hca_status
 from dgxcheck.checks.kernel_log.xid_meaning import contained, sxid_status, xid_status
 from dgxcheck.facts.kernel_log import OFF_BUS, HostEvent, KernelLog, Xid
 from dgxcheck.facts.missing import BadInput, Missing
@@ -24,8 +25,6 @@ SAME_S = 2.0
 """A GPU that falls off the bus is logged with and without an Xid within this time."""
 _OF_TASKS = ("stuck", "hung", "crashed", "out of memory", "panic")
 """Their part is the name of a task or a text: any, and many."""
-_SURVIVED = ("health", "stalled", "link down")
-"""Of adapters: the driver restarts what stopped, and a link comes up again."""
 _DATED = 1980
 """Dates of syslog have no year, and are read as of one before this."""
 Seen = Callable[[str, str], int]
@@ -99,9 +98,8 @@ def _devices(log: KernelLog, past: bool) -> Iterator[Event]:
     for hca in log.hcas:
         if past or not hca.past:
             module = "" if hca.module is None else f", module {hca.module}"
-            status = Status.WARN if hca.trouble in _SURVIVED else Status.FAIL
             yield Event(
-                kind="hca", status=status, bdf=hca.bdf, code=hca.trouble,
+                kind="hca", status=hca_status(hca.trouble), bdf=hca.bdf, code=hca.trouble,
                 text=_cut(f"adapter: {hca.trouble}{module}: {hca.text}"), seconds=hca.seconds,
             )  # fmt: skip
 

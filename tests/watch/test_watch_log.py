@@ -74,7 +74,7 @@ def test_adapters_that_stopped_and_one_that_goes_on() -> None:
     )
     assert {(event.kind, event.bdf) for event in events} == {("hca", "0000:05:00.0")}
     assert {event.code: (event.status, event.text.partition(":")[2].partition(":")[0]) for event in events} == {
-        "firmware": (Status.FAIL, " firmware"), "module": (Status.FAIL, " module, module 1"),
+        "firmware": (Status.FAIL, " firmware"), "module": (Status.WARN, " module, module 1"),
         "stalled": (Status.WARN, " stalled"),
     }  # fmt: skip
 
@@ -171,6 +171,10 @@ def test_off_the_bus_is_told_once_with_and_without_an_xid() -> None:
         ("NVRM: GPU 0000:06:00.0: RmInitAdapter failed! (0x26:0xffff:1290)", "not-started", "", Status.FAIL),
         ("EDAC MC1: 3 CE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0 (channel:1)", "host",
          "memory CPU_SrcID#0_Ha#0_Chan#1_DIMM#0", Status.PASS),
+        ("mlx5_core 0000:05:00.0: Port module event: module 0, Cable unplugged", "hca", "unplugged", Status.PASS),
+        ("mlx5_core 0000:05:00.0: Port module event[error]: module 0, Cable error, High Temperature", "hca", "module",
+         Status.WARN),
+        ("mlx5_core 0000:05:00.0: Detected insufficient power on the PCIe slot (27W).", "hca", "power", Status.WARN),
         ("nvme nvme0: controller is down; will reset: CSTS=0xffffffff", "host", "disk nvme0", Status.WARN),
     ],
 )  # fmt: skip

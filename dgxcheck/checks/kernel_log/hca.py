@@ -74,6 +74,12 @@ _MEANINGS: dict[HcaTrouble, _Meaning] = {
 """By what the driver logs, the worst first."""
 
 
+def hca_status(trouble: HcaTrouble) -> Status:
+    """Of one line by itself. A port without a cable is no trouble; ``network.port-state`` judges one that needs it."""
+    known = _MEANINGS.get(trouble)
+    return known.status if known is not None else Status.PASS if trouble == "unplugged" else Status.WARN
+
+
 def _hcas(box: Box) -> Judged:
     """Fails if mlx5_core logged, since it last took over an adapter, that it could not start it, that its PCI slot is
     unavailable or that its firmware stopped responding (a health issue of severity 0 to 2); warns on one of severity 3,
