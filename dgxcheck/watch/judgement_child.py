@@ -20,6 +20,8 @@ from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.facts.missing import BadInput, Json, Missing, rows
 from dgxcheck.facts.nvml.gpu import GpuModes
 from dgxcheck.source import state_file
+from dgxcheck.watch.fold import RANK
+from dgxcheck.watch.log_events import log_events
 from dgxcheck.workers.answers import answer, ask, end, first_line
 
 JUDGEMENT = "judgement"
@@ -66,6 +68,8 @@ def document(assessment: Assessment, known: Collection[str]) -> dict[str, Json]:
     """What the loop needs of an assessment."""
     bad = [finding for finding in assessment.findings if finding.counts]
     now = {key: _now(key, assessment.found) for key in known}
+    log = assessment.snapshot.kernel_log
+    logged = () if isinstance(log, Missing) else log_events(log, lambda bdf, number: 0, past=False)
     return {
         "passed": [key for key, status in now.items() if status is Status.PASS],
         "unjudged": [key for key, status in now.items() if status in _UNSEEN],
@@ -74,7 +78,10 @@ def document(assessment: Assessment, known: Collection[str]) -> dict[str, Json]:
         "findings": {
             finding.key: {
                 "status": finding.status.value, "bdf": finding.subject.bdf or "", "text": finding.judgement.message,
-                "log": finding.witness == "log",
+                "log": finding.witness == "log" and any(
+                    event.bdf == (finding.subject.bdf or "") and RANK.index(event.status) >= RANK.index(finding.status)
+                    for event in logged
+                ),
             }
             for finding in bad
         },

@@ -39,7 +39,7 @@ class LastJudgement(Record):
     date: str = ""
     """UTC."""
     findings: Mapping[str, BadFinding] = {}
-    """By key, without those of the kernel log, whose records are events themselves."""
+    """By key, without those of the kernel log that a record of this device says, for it is an event itself."""
 
 
 def compared(old: LastJudgement, document: Mapping[str, Any]) -> tuple[LastJudgement, list[Event]]:

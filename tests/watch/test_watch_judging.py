@@ -157,6 +157,16 @@ def test_a_finding_is_over_as_its_check_passes_for_more_or_less(box: str, key: s
     assert [name for name in ("passed", "unjudged") if key in answer[name]] == ([due] if due else [])  # type: ignore[operator]
 
 
+@pytest.mark.parametrize(("box", "key", "is_event"), [
+    ("dgx-1-v100-aer-flood", "kernel.aer/0000:06:00.0", False),  # each line is for information
+    ("dgx-1-v100-xid-13-often", "kernel.xid/0000:0a:00.0", False),
+    ("dgx-1-v100-port-module-hot", "kernel.port-module/0000:0c:00.0/1", True),
+])  # fmt: skip
+def test_what_no_record_of_the_log_says_by_itself_is_a_finding(box: str, key: str, is_event: bool) -> None:
+    found = document(assess(box, Request()), [])["findings"]
+    assert found[key]["log"] is is_event  # type: ignore[index,call-overload]
+
+
 def test_without_persistence_mode_it_is_judged_rarely_and_that_is_said_once(clock: Clock) -> None:
     judge, workers, listener = judging(Plan(judge_s=300))
     judge.turn()
