@@ -368,6 +368,12 @@ LSHW = """\
        bus info: pci@0000:03:00.0
        configuration: driver=ast latency=0
 """
+OF_CONNECTX = """\
+{}:00.0 Infiniband controller: Mellanox Technologies MT2910 Family [ConnectX-7]
+\tCapabilities: [60] Express (v2) Endpoint, MSI 00
+\t\tLnkCap:\tPort #0, Speed 32GT/s, Width x16, ASPM not supported
+\t\tLnkSta:\tSpeed 32GT/s, Width x{}
+"""
 LNKSTA = """\
 07:00.0 3D controller: NVIDIA Corporation GA100 [A100 SXM4 80GB] (rev a1)
 \t\tLnkSta:\tSpeed 16GT/s (ok), Width x16 (ok)
@@ -668,6 +674,11 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "lshw, another driver": (LSHW.format("", "driver=nouveau "), ("fail nouveau drain",)),
     "grep of links": (LNKSTA.format(4, "downgraded"), ("warn link-unseen inspect",)),
     "grep of half a link": (LNKSTA.format(8, "downgraded"), ()),
+    "a ConnectX": (OF_CONNECTX.format("5e", 4), ("warn link-unseen inspect",)),
+    "a ConnectX with half of its lanes": (OF_CONNECTX.format("5e", 8), ()),
+    "a ConnectX with half of its lanes beside two": (
+        "".join(OF_CONNECTX.format(*each) for each in (("3e", 16), ("4e", 16), ("5e", 8))),
+        ("warn link-unseen inspect",)),
     "grep of links, good": (LNKSTA.format(16, "ok"), ()),
     "lspci -k": (MODULES, ("fail driver-unbound inspect",)),
     "lspci -v, small BAR1": (REGION.format("256M"), ("fail bar1-small drain",)),

@@ -13,11 +13,12 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.ids import DISPLAY
+from dgxcheck.facts.ids import DISPLAY, MELLANOX, NETWORK
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.pci import FEW_LANES
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import PCI_DEVICES
+from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.lspci.files import files
 from dgxcheck.readers.lspci.listing import Function, Tree, functions, of_leaf, of_words, tree
@@ -116,6 +117,7 @@ def read_text(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     listed = shown or {bdf: of_leaf(bdf, name, bdf in bridges) for bdf, name in (drawn.names | bridges).items()}
     whole = not shown or _is_whole(shown, lines)
     facts = files(listed, drawn if drawn.roots else None, whole, _last(shown, of_listing, lines)) | _narrow(shown)
+    facts |= {} if drawn.roots else _adapters(shown)
     understood = of_listing | of_tree | _commands(lines)
     return (Imported(tool=TOOL if shown else TREE, facts=facts, understood=understood), *alone)
 
@@ -136,6 +138,27 @@ def _narrow(shown: dict[str, Function]) -> dict[str, Json]:
             few = width * FEW_LANES <= most
             text = f"link at x{width}; it supports more lanes, what its slot supports is not shown"
             reports.add(bdf, "link", "warn" if few else "unknown", Fault.LINK_UNSEEN if few else None, text)
+    return reports.facts()
+
+
+def _adapters(shown: dict[str, Function]) -> dict[str, Json]:
+    """Adapters with fewer lanes than they support: few, or fewer than most others of their model."""
+    reports = Reports(FRAGMENT_TOOL)
+    links: dict[tuple[str, ...], dict[str, tuple[int, int]]] = {}
+    for bdf, function in shown.items():
+        words = link(function.config, function.details)
+        if function.vendor == MELLANOX and (function.class_code or 0) >> 8 == NETWORK and "max_link_width" in words:
+            board = (f"{function.device}", *(each for each in function.details if each.startswith("Subsystem:")))
+            lanes = int(words["max_link_width"]), int(words.get("current_link_width", 0))
+            links.setdefault(board, {})[bdf] = lanes
+    for alike in links.values():
+        whole = sum(most == width for most, width in alike.values())
+        for bdf, (most, width) in alike.items():
+            if 0 < width < most:
+                few = width * FEW_LANES <= most or (whole > 1 and 2 * whole > len(alike))
+                text = f"link at x{width}; it supports x{most}, what its slot supports is not shown"
+                outcome: Outcome = "warn" if few else "unknown"
+                reports.add(bdf.replace(":", "."), "link", outcome, Fault.LINK_UNSEEN if few else None, text)
     return reports.facts()
 
 
