@@ -202,6 +202,15 @@ def test_a_port_of_an_adapter_flaps_and_one_without_a_cable_is_free() -> None:
     assert results(one(fabric.read_carrier, "\n".join((up, down, "reboot: Restarting system")))) == []
 
 
+def test_an_rdma_device_logs_a_port_down_only_if_it_was_up() -> None:
+    """From Linux 6.15 on, drivers/infiniband/core/cache.c: ib_cache_update."""
+    of = "mlx5_core 0000:53:00.0"
+    down = f"{of} enp83s0f0np0: Link down\n{of} mlx5_3: Port: 1 Link DOWN"
+    assert results(one(fabric.read_carrier, down)) == [("0000:53:00.0/mlx5_3/1", "fail", "port-down")]
+    for back in (f"{of} mlx5_3: Port: 1 Link ACTIVE", f"{of}: firmware version: 22.39.1048"):
+        assert results(one(fabric.read_carrier, f"{down}\n{back}")) == []
+
+
 def test_interfaces_of_containers_come_and_go() -> None:
     assert fabric.read_carrier((NETWORKD.format("veth01", "Lost"), NETWORKD.format("eth0", "Lost"))) == ()
 
