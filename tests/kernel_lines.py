@@ -291,6 +291,7 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("CPU12: Package temperature above threshold, cpu clock throttled (total events = 812)",),
      "kernel.cpu-throttled", Fault.CPU_THROTTLED),
     (("NETDEV WATCHDOG: enp2s0f0 (ixgbe): transmit queue 3 timed out",), "host.carrier", Fault.HCA_STALLED),
+    (("enp2s0f0: transmit timeout: latency 1544 msecs",), "host.carrier", Fault.HCA_STALLED),
     (("ixgbe 0000:02:00.0 enp2s0f0: NETDEV WATCHDOG: CPU: 7: transmit queue 3 timed out 5124 ms",), "host.carrier",
      Fault.HCA_STALLED),
     (("thermal thermal_zone0: critical temperature reached (105 C), shutting down",), "kernel.cpu-throttled",

@@ -107,7 +107,7 @@ def _reports(box: Box) -> Judged:
             judgement = skip("not-supported", _NO_NVLINKS, *map(_evidence, of_fault)) if refuted else _bad(of_fault)
             if fault in MODULES_REFUSED and not isinstance(box.nvml, Missing):
                 refuted, judgement = True, skip("no-history", _IS_LOADED, *map(_evidence, of_fault))
-            if of_fault[0].topic == LOST_CARRIER and fault is Fault.PORT_DOWN and _states(box):
+            if of_fault[0].topic == LOST_CARRIER and fault is Fault.PORT_DOWN and _states(box, subject):
                 refuted, judgement = True, skip("no-history", _SHOWN, *map(_evidence, of_fault))
             if fault is Fault.FABRIC_MANAGER_DOWN and any(result.topic in OF_SERVICE for result in of_fault):
                 judgement = _of_service(box, of_fault, judgement)
@@ -130,9 +130,11 @@ def _active(box: Box) -> Iterator[IbPort]:
     return (port for _, port in listed_ports(box) if port.link_layer == "InfiniBand" and port.state in UP)
 
 
-def _states(box: Box) -> bool:
-    """Is it known of any port whether it is up?"""
-    return any(not isinstance(port.state, Missing) for _, port in listed_ports(box))
+def _states(box: Box, subject: str) -> bool:
+    """Is it known whether the port is up, or any that may be this one?"""
+    bdf = subject.partition("/")[0]
+    known = (device.bdf for device, port in listed_ports(box) if not isinstance(port.state, Missing))
+    return any(isinstance(each, Missing) or each == bdf or not is_bdf(bdf) for each in known)
 
 
 def _whose(subject: str, fault: FaultKind | None) -> str:

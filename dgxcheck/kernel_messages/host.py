@@ -113,6 +113,7 @@ _SENDS_NOTHING = (
         ": NETDEV WATCHDOG: CPU: ", r"\d{1,5}: transmit queue \d{1,5} timed out",
         before=rf"[\w-]{{1,64}} {PATTERN} (?P<interface>[\w.@-]{{1,15}})",
     ),
+    Form(": transmit timeout: latency ", r"\d{1,9} msecs", before=r"(?P<interface>[\w.@-]{1,15})"),  # ipoib_main.c
 )  # fmt: skip
 _OF_INTERFACE = rf"[\w-]{{1,32}} {PATTERN} (?P<interface>[\w.@-]{{1,15}})"
 _LINK_DOWN = (

@@ -122,6 +122,7 @@ WATCHDOG = ("[rank3]:[E ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught colle
 LOST = "[91201.331112] mlx5_core 0000:4b:00.0 ib4: Link down\n"
 OF_FIRMWARE = "[91201.431112] mlx5_core 0000:4b:00.0: poll_health:835:(pid 0): device's health compromised\n"
 MODULE = "[91201.431112] mlx5_core 0000:4b:00.0: Port module event[error]: module 0, Cable error, Bus stuck\n"
+HEAT = "[91201.421112] mlx5_core 0000:4b:00.0: temp_warn:181:(pid 0): High temperature on sensors 0\n"
 RETRIED = ("[1716212121.123456] [n7:21:0] ib_mlx5_log.c:177  UCX  ERROR Transport retry count exceeded on mlx5_{}:1/IB"
            " (synd 0x15 vend 0x81 hw_synd 0/0)\n")  # fmt: skip
 
@@ -130,8 +131,9 @@ def ibstat(state: str, physical: str, sm_lid: int = 1) -> str:
     """Of four ports, of which this is the last."""
     ports = [*[("Active", "LinkUp", 1)] * 3, (state, physical, sm_lid)]
     return "".join(
-        f"CA 'mlx5_{number}'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: {now}\n\t\tPhysical state:"
-        f" {link}\n\t\tRate: 400\n\t\tBase lid: {number}\n\t\tSM lid: {manager}\n\t\tLink layer: InfiniBand\n"
+        f"CA 'mlx5_{number}'\n\tCA type: MT4129\n\tFirmware version: 28.39.1002\n\tPort 1:\n\t\tState: {now}\n"
+        f"\t\tPhysical state: {link}\n\t\tRate: 400\n\t\tBase lid: {number}\n\t\tSM lid: {manager}\n"
+        "\t\tLink layer: InfiniBand\n"
         for number, (now, link, manager) in enumerate(ports, 1)
     )
 
@@ -141,11 +143,17 @@ def ibstat(state: str, physical: str, sm_lid: int = 1) -> str:
     (ibstat("Down", "Polling") + WATCHDOG, "port/mlx5_4/1"),
     (ibstat("Initializing", "LinkUp", 0) + UNANSWERED, "subnet-manager/at port mlx5_4/1"),
     (LOST + MODULE, "port/ib4"),
+    (LOST + "ConnectX7(rev:0)  /dev/mst/mt4129_pciconf0  5e:00.0  mlx5_1  net-ib1  0\n\nCA 'mlx5_1'\n\tPort 1:\n"
+     "\t\tState: Active\n", "port/ib4"),
     (LOST + OF_FIRMWARE + UNANSWERED, "hca/0000:4b:00.0"),
     ("[12001.331112] NVRM: Xid (PCI:0000:84:00): 79, GPU has fallen off the bus.\n" + WATCHDOG, "gpu/GPU@0000:84:00.0"),
     ("[12001.331112] NVRM: Xid (PCI:0000:84:00): 95, pid=11, name=p, Uncontained: LTC TAG (0x2,0x0)\n" + WATCHDOG,
      "gpu/GPU@0000:84:00.0"),
     ("".join(LOST.replace("4", str(n)) for n in (4, 5, 6)), "fabric/InfiniBand fabric"),
+    (ibstat("Down", "Disabled"), "port/mlx5_4/1"),
+    (ibstat("Active", "LinkUp").replace("28.39.1002", "28.36.1010", 1), "hca/mlx5_1"),
+    ("[91201.331112] NETDEV WATCHDOG: ib3 (mlx5_core): transmit queue 14 timed out\n", "interface/ib3"),
+    (HEAT + MODULE.replace("Bus stuck", "High Temperature") + LOST, "hca/0000:4b:00.0"),
     ("".join(map(RETRIED.format, range(3))), "host/host"),
 ])  # fmt: skip
 def test_what_a_job_and_a_log_say_has_one_cause(text: str, component: str, tmp_path: Path) -> None:

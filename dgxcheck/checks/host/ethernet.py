@@ -99,7 +99,13 @@ def _speed(box: Box, interface: NetInterface, interfaces: list[NetInterface]) ->
 @or_gap
 def _with_cable(box: Box) -> list[NetInterface]:
     """Those that have a carrier; those that had one, or were to send, so that there is a cable, or was one; of IP over
-    InfiniBand those that were to send."""
+    InfiniBand those that were to send; of a log alone those that sent nothing, where no adapter stands for them.
+    """
+    if isinstance(gap := box.snapshot.network, Missing):
+        known = " ".join(each.line for each in box.log.hcas if each.trouble == "stalled")
+        silent = dict.fromkeys(each.part for each in box.log.host if each.trouble == "sends nothing")
+        read = {"operstate": gap, "carrier": gap, "speed_mbit": gap, "carrier_down_count": gap, "mtu": gap, "type": gap}
+        return [NetInterface(name=name, mac=gap, bdf=gap, **read) for name in silent if name not in known] or need(gap)
     up, limit = need(connected(box)), box.settings.limit("network.carrier")
     without = [each for each in rows(box.snapshot.network) if each not in up and _physical(box, each)]
     return [

@@ -68,7 +68,8 @@ def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbD
         return "as is one port of each such card: nothing is cabled"
     idle = may_be_ethernet and port.phys_state in (PhysState.POLLING, PhysState.DISABLED)
     idle |= port.link_layer == "Ethernet" and isinstance(port.phys_state, Missing)  # ibv_devinfo without -v
-    if len(others) >= LEAST and all(each.state in UP for _, each in others):
+    beside = others or _like_it(device, port, listed)
+    if len(beside) >= LEAST and all(each.state in UP for _, each in beside):
         return ""
     kind = "an Ethernet port" if port.link_layer == "Ethernet" else "a port of unknown link layer"
     if idle:
@@ -76,6 +77,14 @@ def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbD
     up = sum(each.state in UP for _, each in others)  # a port without a cable polls; somebody switched this one off
     off = port.phys_state is PhysState.DISABLED and box.number("network.rate") is None
     return "switched off, and no configuration lists it" if off and 2 * up <= len(others) else ""
+
+
+def _like_it(device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> list[tuple[IbDevice, IbPort]]:
+    """Of a text that names no bus ids (ibstat): the InfiniBand ports of the same number on the others of its model."""
+    own = ("InfiniBand", port.port, device.hca_type)
+    return [(other, each) for other, each in listed
+            if (port.link_layer, *own[1:]) == own == (each.link_layer, each.port, other.hca_type)
+            and each is not port and isinstance(device.bdf, Missing)]  # fmt: skip
 
 
 def _is_spare(box: Box, device: IbDevice, listed: list[tuple[IbDevice, IbPort]]) -> bool:

@@ -113,17 +113,25 @@ def _hcas(box: Box, by_place: Rows) -> Iterator[Sibling]:
         place = _place(box, device.path) if device is not None else None
         hca = Sibling(
             kind="hca", subject=Subject(kind="hca", name=row.name, bdf=bdf), role=role, place=place,
-            rows=(row, *by_place.get((bdf, None), ())), image=_image(row, function),
+            rows=(row, *by_place.get((bdf, None), ())), image=_image(box, row, function),
         )  # fmt: skip
         yield hca
         yield from _ports(box, row, hca)
 
 
-def _image(row: IbDevice, function: PciFunction | None) -> Hashable:
-    """``board_id`` names the firmware images that fit; else the model and board of PCI do, else nothing."""
+def _image(box: Box, row: IbDevice, function: PciFunction | None) -> Hashable:
+    """``board_id`` names the firmware images that fit; else the model and board of PCI do; else the model, where all
+    others of it run the same (ibstat): those of another board, as for storage, are seldom one alone.
+    """
     if isinstance(row.board_id, str):
         return row.board_id
-    return row.name if function is None else _model(function)
+    alike = Counter(str(each.fw_ver) for each in rows(box.snapshot.infiniband) if each.hca_type == row.hca_type)
+    alone = len(alike) == 2 and min(alike.values()) == 1 and max(alike.values()) >= _LEAST_OTHERS
+    return (row.hca_type if alone else row.name) if function is None else _model(function)
+
+
+_LEAST_OTHERS = 3
+"""Fewer may be adapters of two boards."""
 
 
 def _ports(box: Box, device: IbDevice, hca: Sibling) -> Iterator[Sibling]:
