@@ -89,6 +89,7 @@ _DCGM: Mapping[Reader, Signs] = {
 _MACHINE: Mapping[Reader, Signs] = {
     lspci.read_text: (*(f".{function} " for function in range(8)), "-[", "lnkcap", "lnksta", "acsctl"),
     lspci.read_lshw: ("*-",),
+    lspci.read_bandwidth: ("available pcie bandwidth, limited",),
     dmidecode.read_dmidecode: ("bios information", "system information", "base board information", "memory device"),
     system.read_driver_version: ("nvrm version",),
     system.read_tegra: ("(release), revision:", " gr3d_freq "),

@@ -368,6 +368,25 @@ LSHW = """\
        bus info: pci@0000:03:00.0
        configuration: driver=ast latency=0
 """
+RACK = """\
+nvbandwidth Version: v0.8
+Process 3 (worker-1): device 1: HGX GB200 (00000009:01:00)
+
+Running multinode_device_to_device_memcpy_read_ce.
+memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)
+           0         1         2         3
+ 0       N/A    798.02    798.25    {0:.2f}
+ 1    798.10       N/A    797.80    {0:.2f}
+ 2    797.95    797.95       N/A    {0:.2f}
+ 3    {0:.2f}    {0:.2f}    {0:.2f}       N/A
+
+SUM multinode_device_to_device_memcpy_read_ce 9576.12
+"""
+"""README.md of https://github.com/NVIDIA/nvbandwidth: each process has one GPU."""
+LIMITED = """\
+[   12.123556] mlx5_core 0000:5e:00.0: {1} Gb/s available PCIe bandwidth, limited by 32.0 GT/s PCIe x{0} link at \
+0000:5d:01.0 (capable of 504.112 Gb/s with 32.0 GT/s PCIe x16 link)
+"""
 OF_CONNECTX = """\
 {}:00.0 Infiniband controller: Mellanox Technologies MT2910 Family [ConnectX-7]
 \tCapabilities: [60] Express (v2) Endpoint, MSI 00
@@ -674,7 +693,11 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "lshw, another driver": (LSHW.format("", "driver=nouveau "), ("fail nouveau drain",)),
     "grep of links": (LNKSTA.format(4, "downgraded"), ("warn link-unseen inspect",)),
     "grep of half a link": (LNKSTA.format(8, "downgraded"), ()),
+    "a rack": (RACK.format(797.8), ()),
+    "a rack with a slow GPU": (RACK.format(391.2), ("warn slow inspect",)),
     "a ConnectX": (OF_CONNECTX.format("5e", 4), ("warn link-unseen inspect",)),
+    "the kernel, of a ConnectX with four lanes": (LIMITED.format(4, "126.024"), ("warn link-unseen inspect",)),
+    "the kernel, of one with half of them": (LIMITED.format(8, "252.048"), ()),
     "a ConnectX with half of its lanes": (OF_CONNECTX.format("5e", 8), ()),
     "a ConnectX with half of its lanes beside two": (
         "".join(OF_CONNECTX.format(*each) for each in (("3e", 16), ("4e", 16), ("5e", 8))),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json, items_of, text_of
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.benchmarks.nvbandwidth_tests import (
@@ -23,7 +24,7 @@ from dgxcheck.readers.benchmarks.p2p_bandwidth_latency import Matrix, indexes, r
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.formats import documents
 from dgxcheck.readers.model import HOST, Imported, Reports
-from dgxcheck.readers.values import MOST_GPUS, bare, bounded, integer, number
+from dgxcheck.readers.values import MOST_GBS, MOST_GPUS, bare, bounded, integer, number
 
 VERSION = LazyPattern(r"nvbandwidth Version: (v?[0-9.]{1,20})")
 RUNNING = LazyPattern(r"Running ([a-z0-9_]{1,60})\.")
@@ -34,6 +35,8 @@ WRONG = LazyPattern(r"Invalid value when checking the pattern at .*")
 OFFSET = LazyPattern(r"Current offset :? ?\[? ?(\d{1,20}).*", flags=re.ASCII)
 AFTER_WRONG = LazyPattern(r"Current offset .*|ASSERT in expression .*")
 MOST_BYTES = 1 << 40
+BETWEEN_HOSTS = LazyPattern(r"multinode_device_to_device_memcpy_(?:read|write)_(?:ce|sm)")
+PROCESS = LazyPattern(r"Process (?P<number>\d{1,6}) \((?P<host>.{1,255})\): device (?P<device>\d{1,3}): .{1,200}")
 CHATTER = LazyPattern(
     r"(?:SUM|MIN|MAX|AVG|&&&& PERF) [a-z0-9_]{1,60} \S{1,40}|Built from Git version: .*"
     r"|CUDA (?:Runtime|Driver) Version: .*|Driver Version: .*|Waived:.*"
@@ -62,9 +65,12 @@ def _part(lines: tuple[str, ...], start: int, end: int) -> Imported:
     """Results of tests between hosts, which have no figure here."""
     understood = {start} if match else set[int]()
     name, broke, begun = "", False, False
+    processes: dict[int, str] = {}
     for at in range(start, end):
         line = " ".join(bare(lines[at]).split())
         running = case(name, version=tool_version)
+        if process := PROCESS.fullmatch(line):
+            processes[int(process["number"])] = f"{process['host']}, device {process['device']}"
         if started := RUNNING.fullmatch(line):
             name, broke, begun = started[1], False, True
         elif waived := WAIVING.fullmatch(line):
@@ -72,6 +78,8 @@ def _part(lines: tuple[str, ...], start: int, end: int) -> Imported:
                 facts += without_result(skipped, "skipped", "not-supported", "waived by nvbandwidth", tool, at)
         elif heading := HEADING.fullmatch(line):
             named = name or _name_in_totals(lines[at : min(at + MOST_GPUS + 4, end)]) or by_heading(heading)
+            if BETWEEN_HOSTS.fullmatch(named):
+                understood |= _between_hosts(other, named, lines, at, processes) | {at}
             if (test := case(named, heading["part"] or "", tool_version)) is None:
                 continue
             table, whole_lines = _table(lines, at, test)
@@ -122,6 +130,30 @@ def _table(lines: tuple[str, ...], heading: int, test: Case) -> tuple[list[tuple
     number = two_places(most(test))
     table = Matrix(corner="", heading=heading + 1, columns=columns, rows=below)
     return table.cells(lambda word: 0.0 if word == "N/A" else number(word))
+
+
+def _between_hosts(
+    reports: Reports, name: str, lines: tuple[str, ...], heading: int, processes: Mapping[int, str]
+) -> set[int]:
+    """Pairs of GPUs of a rack that copy at less than half of what a quarter of the table exceeds, and the GPU of all of
+    these, whose pairs are half of a table of four; the lines of the table, which has 72 processes of a rack."""
+    columns = bare("".join(lines[heading + 1 : heading + 2])).split()
+    rates: dict[tuple[int, int], float] = {}
+    whole_lines, figure = {heading + 1}, two_places(MOST_GBS)
+    for row, at in enumerate(range(heading + 2, min(heading + 2 + len(columns), len(lines)))):
+        if (words := bare(lines[at]).split())[:1] != [str(row)] or len(words) != len(columns) + 1:
+            break
+        rates |= {(row, to): rate for to, word in enumerate(words[1:]) if (rate := figure(word))}
+        whole_lines.add(at)
+    usual = sorted(rates.values())[3 * len(rates) // 4] if rates else 0.0
+    slow = {pair: rate for pair, rate in rates.items() if 2 * rate < usual}
+    if slow:
+        (row, column), rate = min(slow.items(), key=lambda each: each[1])
+        text = f"{len(slow)} of {len(rates)} pairs below half of the usual {usual:g} GB/s; {row} to {column} {rate:g}"
+        shared = set.intersection(*map(set, slow))
+        ends = [f"process {end} ({processes.get(end, 'of an unnamed host')})" for end in sorted(shared)]
+        reports.add(HOST, name, "warn", Fault.SLOW, f"{text}; all have {' and '.join(ends)}" if ends else text)
+    return whole_lines
 
 
 MOST_CASES = 256

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from dgxcheck.facts.bdf import as_bdf
+from dgxcheck.facts.bdf import PATTERN, as_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import DISPLAY, MELLANOX, NETWORK
 from dgxcheck.facts.missing import Json
@@ -199,6 +199,26 @@ def _is_whole(shown: dict[str, Function], lines: tuple[str, ...]) -> bool:
         return False
     first = next(iter(shown))
     return first.endswith(":00:00.0") and _PCI_BRIDGE in classes and _HOST_BRIDGE in classes
+
+
+_BANDWIDTH = LazyPattern(
+    rf"(?:.{{0,120}}\s)?mlx5_core (?P<bdf>{PATTERN}): [\d.]{{3,9}} Gb/s available PCIe bandwidth, limited by"
+    rf" [\d.]{{1,5}} GT/s PCIe x(?P<width>\d{{1,2}}) link at (?P<at>{PATTERN}) \(capable of"
+    r" [\d.]{3,9} Gb/s with [\d.]{1,5} GT/s PCIe x(?P<most>\d{1,2}) link\)"
+)
+"""Linux drivers/pci/pci.c: __pcie_print_link_status; a slot with fewer lanes is limited by design."""
+
+
+def read_bandwidth(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """What the kernel says of the lanes of adapters at boot, the last time."""
+    part = ToolPart("kernel log")
+    last = {row["bdf"]: row for row in part.matches(_BANDWIDTH, numbered(lines))}
+    for bdf, row in last.items():
+        few = int(row["width"]) * FEW_LANES <= int(row["most"])
+        text = f"limited by a link of x{row['width']} at {row['at']}, it supports x{row['most']}"
+        fault = Fault.LINK_UNSEEN if few else None
+        part.add(bdf.replace(":", "."), "link", "warn" if few else "note", fault, text)
+    return part.imported()
 
 
 LSHW = "lshw"
