@@ -201,6 +201,11 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
                      and (each.shared.kind in OF_PORTS or each.shared == NVSWITCHES or is_air_or_power(each.shared))]
         if (shared := shared_by_many(box, scattered, judged)) is not None:
             add(scattered, shared)
+    ports = (each for each in findings if each.subject.kind == "port" and not each.subject.bdf)  # as ibstat names them
+    for judged in gathered((each.id, each) for each in ports if each.status in (Status.PASS, *BAD)).values():
+        scattered = [each for each in judged if each.status in BAD and each.shared and each.shared.kind in OF_PORTS]
+        if (shared := shared_by_many(box, scattered, judged)) is not None:
+            add(scattered, shared)
     found = chain(
         same_moment(box, findings), with_disks(box, [*dead.values()], findings), without_memory(box, findings),
         unstarted.values(), without_modules(findings), _trained_below(box, findings), lost_boards(box, findings),

@@ -232,6 +232,10 @@ def test_an_interface_that_is_down_says_nothing_of_its_port() -> None:
     facts = one(hcas.read_ibdev2netdev, INTERFACES).facts
     states = {key.split("/")[4]: fact for key, fact in facts.items() if key.endswith("/state")}
     assert states == {"mlx5_0": "4: ACTIVE\n", "mlx5_2": "1: DOWN\n"}
+    rows = "".join(f"mlx5_{n} port 1 ==> ib{n} ({'Up' if n else 'Down'})\n" for n in range(4))
+    (odd,) = (fact for key, fact in one(hcas.read_ibdev2netdev, rows).facts.items() if "report mlx5_0/1" in key)
+    assert isinstance(odd, dict)
+    assert (odd["outcome"], odd["fault"]) == ("unknown", "port-down")
 
 
 @pytest.mark.parametrize(

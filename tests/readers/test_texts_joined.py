@@ -151,6 +151,8 @@ def ibstat(state: str, physical: str, sm_lid: int = 1) -> str:
      "gpu/GPU@0000:84:00.0"),
     ("".join(LOST.replace("4", str(n)) for n in (4, 5, 6)), "fabric/InfiniBand fabric"),
     (ibstat("Down", "Disabled"), "port/mlx5_4/1"),
+    (ibstat("Down", "Polling").replace("State: Active", "State: Down").replace("LinkUp", "Polling"),
+     "fabric/InfiniBand fabric"),
     (ibstat("Active", "LinkUp").replace("28.39.1002", "28.36.1010", 1), "hca/mlx5_1"),
     ("[91201.331112] NETDEV WATCHDOG: ib3 (mlx5_core): transmit queue 14 timed out\n", "interface/ib3"),
     (HEAT + MODULE.replace("Bus stuck", "High Temperature") + LOST, "hca/0000:4b:00.0"),

@@ -260,19 +260,28 @@ _ROW = LazyPattern(
 )
 
 
+_FEWEST = 3
+"""Others that say what is usual."""
+
+
 def read_ibdev2netdev(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The ports, and their states as ``-v`` gives them.
 
-    An interface that is up has a port that is ACTIVE; one that is down may be unconfigured on a port that is.
+    An interface that is up has a port that is ACTIVE; one that is down may be unconfigured on a port that is, which is
+    to be looked at where it is the only one of IP over InfiniBand.
     """
     part = PortsPart("ibdev2netdev")
-    for match in part.matches(_ROW, numbered(lines, squeezed)):
+    rows = [*part.matches(_ROW, numbered(lines, squeezed))]
+    of_ipoib = [row["interface"] for row in rows if row["name"].startswith("ib")]
+    alone = of_ipoib.count("Down") == 1 and len(of_ipoib) > _FEWEST
+    for match in rows:
         device, port = match["device"], int(match["port"])
         active = "ACTIVE" if match["interface"] == "Up" else ""
         part.add_port(device, port, {"state": state(match["state"] or active)})
         if match["interface"] == "Down" and not match["state"]:
             text = f"its network interface {match['name']} is down, which says nothing of the port itself"
-            part.add(f"{device}/{port}", "interface", "note", None, text)
+            fault = Fault.PORT_DOWN if alone and match["name"].startswith("ib") else None
+            part.add(f"{device}/{port}", "interface", "unknown" if fault else "note", fault, text)
     return part.imported()
 
 
