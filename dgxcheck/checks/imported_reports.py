@@ -32,8 +32,8 @@ from dgxcheck.facts.record import replace
 from dgxcheck.facts.tool_outputs import (
     CONFIGURED,
     DISK,
-    LOST_CARRIER,
     NOT_STARTED,
+    OF_INTERFACES,
     OF_SERVICE,
     OF_VGPU_SERVICES,
     OVER_TCP,
@@ -107,7 +107,7 @@ def _reports(box: Box) -> Judged:
             judgement = skip("not-supported", _NO_NVLINKS, *map(_evidence, of_fault)) if refuted else _bad(of_fault)
             if fault in MODULES_REFUSED and not isinstance(box.nvml, Missing):
                 refuted, judgement = True, skip("no-history", _IS_LOADED, *map(_evidence, of_fault))
-            if of_fault[0].topic == LOST_CARRIER and fault is Fault.PORT_DOWN and _states(box, subject):
+            if of_fault[0].topic in OF_INTERFACES and fault is Fault.PORT_DOWN and _states(box, subject):
                 refuted, judgement = True, skip("no-history", _SHOWN, *map(_evidence, of_fault))
             if fault is Fault.FABRIC_MANAGER_DOWN and any(result.topic in OF_SERVICE for result in of_fault):
                 judgement = _of_service(box, of_fault, judgement)
@@ -132,6 +132,8 @@ def _active(box: Box) -> Iterator[IbPort]:
 
 def _states(box: Box, subject: str) -> bool:
     """Is it known whether the port is up, or any that may be this one?"""
+    if named := [port.state for _, port in listed_ports(box) if name_of(port) == subject]:
+        return not isinstance(named[0], Missing)
     bdf = subject.partition("/")[0]
     known = (device.bdf for device, port in listed_ports(box) if not isinstance(port.state, Missing))
     return any(isinstance(each, Missing) or each == bdf or not is_bdf(bdf) for each in known)

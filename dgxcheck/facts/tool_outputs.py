@@ -30,8 +30,8 @@ LISTED_NVSWITCHES = "dcgmi-discovery-nvswitches"
 """Topic of a note: its count is the number of NVSwitches that DCGM has on its list."""
 OVER_TCP = "NCCL-over-tcp"
 """Topic of a note: NCCL's channels between hosts use TCP, by a log that shows no HCA."""
-LOST_CARRIER = "network-log-carrier"
-"""Topic: an interface lost its carrier, by a log that may have been written long ago."""
+OF_INTERFACES = ("network-log-carrier", "ibdev2netdev-interface")
+"""Topics: an interface lost its carrier, by a log that may have been written long ago, or is down."""
 CONFIGURED = "fabric-manager-configured"
 """Topic: Fabric Manager found NVSwitches and set them up."""
 
