@@ -185,7 +185,7 @@ _NETWORK: Mapping[Reader, Signs] = {
     adapters.read_firmware: ("image type:", "device #"),
     fabric.read_port_states: ("portinfo:", "port info:", "linkwidth"),
     logs.read_opensm: ("opensm[", "] 0x"),
-    fabric.read_subnet: ("sminfo", "iberror:", "stage", "-e- ", "-w- "),
+    fabric.read_subnet: ("sminfo", "iberror:", "stage", "-e- ", "-w- ", "ibping statistics"),
 }  # fmt: skip
 _NCCL: Mapping[Reader, Signs] = {
     topology_xml.read_topology_xml: ("<pci",),

@@ -368,6 +368,14 @@ LSHW = """\
        bus info: pci@0000:03:00.0
        configuration: driver=ast latency=0
 """
+PINGED = """\
+Pong from node08.(none) (Lid 41): time 0.021 ms
+
+--- node08.(none) (Lid 41) ibping statistics ---
+10 packets transmitted, {} received, 0% packet loss, time 9001 ms
+rtt min/avg/max = 0.018/0.021/0.030 ms
+"""
+"""ibping.c of infiniband-diags."""
 RACK = """\
 nvbandwidth Version: v0.8
 Process 3 (worker-1): device 1: HGX GB200 (00000009:01:00)
@@ -693,6 +701,9 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "lshw, another driver": (LSHW.format("", "driver=nouveau "), ("fail nouveau drain",)),
     "grep of links": (LNKSTA.format(4, "downgraded"), ("warn link-unseen inspect",)),
     "grep of half a link": (LNKSTA.format(8, "downgraded"), ()),
+    "ibping": (PINGED.format(10), ()),
+    "ibping, half of it": (PINGED.format(5), ("warn transfer-unanswered inspect",)),
+    "ibping, nobody answers": (PINGED.format(0), ()),
     "a rack": (RACK.format(797.8), ()),
     "a rack with a slow GPU": (RACK.format(391.2), ("warn slow inspect",)),
     "a ConnectX": (OF_CONNECTX.format("5e", 4), ("warn link-unseen inspect",)),

@@ -1,4 +1,4 @@
-"""The fabric: iblinkinfo, sminfo, ibdiagnet, lost carriers, and outputs of OFED without a fact.
+"""The fabric: iblinkinfo, sminfo, ibdiagnet, ibping, lost carriers, and outputs of OFED without a fact.
 
 Outputs of OFED and MFT that hold no fact of a check: ``ofed_info -s``, ``mlxconfig query``, ``show_gids`` and
 ``ibnetdiscover``.
@@ -160,8 +160,33 @@ _STAGES: tuple[tuple[str, FaultKind], ...] = (
 
 
 def read_subnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Both tools."""
-    return (*_sminfo(lines), *_ibdiagnet(lines))
+    """All three tools."""
+    return (*_sminfo(lines), *_ibdiagnet(lines), *_ibping(lines))
+
+
+_PING_HEAD = LazyPattern(r"--- .{0,100}\((?P<whom>.{1,100})\) ibping statistics ---")
+_PING = LazyPattern(r"(?P<sent>\d{1,12}) packets transmitted, (?P<got>\d{1,12}) received, \d{1,3}% packet loss.{0,40}")
+_PONG = LazyPattern(r"Pong from .{1,200}|rtt min/avg/max = .{1,60}")
+
+
+def _ibping(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """Pings that stayed without an answer; none at all has a node on which no ``ibping -S`` runs (ibping(8))."""
+    part, whom = ToolPart("ibping"), ""
+    for number, line in numbered(lines):
+        if head := _PING_HEAD.fullmatch(line):
+            whom = head["whom"]
+        elif whom and (ping := _PING.fullmatch(line)):
+            sent, got = int(ping["sent"]), int(ping["got"])
+            outcome: Outcome = "pass" if got >= sent else "warn" if got else "unknown"
+            text = f"{got} of {sent} pings to {whom} were answered" + ("" if got else "; does ibping -S run there?")
+            fault = None if got >= sent else Fault.TRANSFER_UNANSWERED
+            part.add(HOST, "ping", outcome, fault, text)
+            whom = ""
+        else:
+            part.beside |= {number} if _PONG.fullmatch(line) or _TIMEOUT.fullmatch(line) else set()
+            continue
+        part.lines.add(number)
+    return part.imported()
 
 
 def _sminfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
