@@ -160,8 +160,8 @@ def _errors(fabric: Fabric) -> Iterator[FabricFinding]:
         yield FabricFinding(
             fault=Fault.PORT_ERRORS, status="warn", ends=(),
             message=f"half of the links of adapters went down {usual:g} times or more since the counters were cleared",
-            action="clear the counters and read them again under load; if they grow, look at what all links share, as"
-            " the firmware of switches and adapters, before any cable",
+            action="save the counters, clear them, read them again under load; if they grow, look at what all links"
+            " share, as the firmware of switches and adapters, before any cable",
         )  # fmt: skip
     found: dict[tuple[Port, Port, str], None] = {}
     reported: set[frozenset[Port]] = set()
@@ -182,13 +182,14 @@ def _errors(fabric: Fabric) -> Iterator[FabricFinding]:
         yield FabricFinding(
             fault=Fault.PORT_ERRORS, status="warn", ends=(name,),
             message=f"{name}: errors at {len(own)} of {counted(totals[name], 'link')} since the counters were cleared",
-            action=f"clear the counters and read them again under load; if they grow, look at what these links share at"
-            f" {name}, as its temperature, power and firmware, before any cable",
+            action=f"save the counters, clear them, read them again under load; if they grow, look at what these"
+            f" links share at {name}, as its temperature, power and firmware, before any cable",
         )  # fmt: skip
     for port, far, bad in found:
         ends = fabric.shown(port), fabric.shown(far)
         yield FabricFinding(
             fault=Fault.PORT_ERRORS, status="warn", ends=ends, plugs=(port, far),
             message=f"{ends[0]} - {ends[1]}: {bad} since the counters were cleared",
-            action="clear the counters and read them again under load; if they grow, reseat, then replace this cable",
+            action="save the counters, clear them, read them again under load; if they grow, reseat, then replace this"
+            " cable",
         )  # fmt: skip

@@ -85,10 +85,10 @@ def test_healthmon_lines_close_the_output(options: tuple[str, ...], capsys: pyte
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        ("dgx-1-v100-gpu-x8", "GPU2 (0a:00.0): PCIe x8 instead of x16 -> cold power cycle"),
+        ("dgx-1-v100-gpu-x8", "GPU2: PCIe x8 instead of x16 -> drain, cold power cycle"),
         ("dgx-1-v100-gpu-missing", "missing GPU below 09:10.0: 7 of .. -> lspci -tv, then reboot"),
-        ("dgx-1-p100-pages-63", "GPU1 (07:00.0): 63 retired pages -> dcgmi diag -r 3"),
-        ("dgx-1-v100-ecc-volatile", "GPU2: 2 uncorrected memory errors since .. -> nvidia-smi -r"),
+        ("dgx-1-p100-pages-63", "GPU1 (07:00.0): 63 retired pages -> drain, dcgmi diag -r 3"),
+        ("dgx-1-v100-ecc-volatile", "GPU2: 2 uncorrected memory errors .. -> drain, nvidia-smi -r"),
     ],
 )
 def test_one_line_says_device_and_figure(name: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:

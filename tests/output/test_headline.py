@@ -52,22 +52,22 @@ def test_a_tools_text_about_fabric_manager_is_looked_into_first(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        ("pcie-x8-gpu-x8", "GPU5 (85:00.0): PCIe x8 instead of x16 -> cold power cycle"),
+        ("pcie-x8-gpu-x8", "GPU5 (85:00.0): PCIe x8 instead of x16 -> drain, cold power cycle"),
         ("dgx-1-v100-hot", "GPU2: 88 °C (slowdown at 87 °C), clocks held down -> check fans and inlet air"),
         ("pcie-x8-bridge-off", "switch above GPU6 and GPU7: bus mastering off, no DMA reaches memory -> "),
         ("dgx-a100-fabric-manager-down", "0 of 96 NVLinks up (6 NVSwitches) -> systemctl status nvidia-fabricmanager"),
         ("dgx-h200-fabric-not-started", "no GPU is registered with the NVSwitch fabric -> systemctl status nvidia-"),
         ("dgx-1-v100-brakes-scattered", "GPU0, GPU3, GPU6: clocks held down: power brake -> ipmitool sdr"),
-        ("dgx-1-v100-no-gpu-starts", "8 GPUs: NVML does not list them -> reload the driver's modules"),
-        ("dgx-1-v100-switch-dead", "switch above 2 GPUs, 1 HCA: 2 GPUs lost, NVML cannot open them -> cold"),
+        ("dgx-1-v100-no-gpu-starts", "8 GPUs: NVML does not list them -> drain, reload the driver's modules"),
+        ("dgx-1-v100-switch-dead", "switch above 2 GPUs, 1 HCA: 2 GPUs lost, NVML cannot open them -> drain, cold"),
         ("dgx-a100-ports-down", "InfiniBand fabric: 12 ports are DOWN (polling) -> check the switch"),
         ("dgx-h100-power-cap", "all 8 GPUs: power limit 500 W, default 700 W -> nvidia-smi -pl 700"),
-        ("dgx-b200-slot-contained", "GPU (df:00.0): fell off the bus 9000 s after boot (Xid 79) -> reboot"),
-        ("pcie-x8-sockets-slow", "between NUMA nodes 0 and 1: 16 pairs, P2P off: 2.6 GB/s"),
+        ("dgx-b200-slot-contained", "GPU (df:00.0): fell off the bus 9000 s after boot (Xid 79) -> drain, reboot"),
+        ("pcie-x8-sockets-slow", "between NUMA nodes 0 and 1: 16 pairs, P2P off .. -> drain, check the socket links"),
         ("dgx-2-nvlink-slow", "GPU5 to 15 GPUs, P2P on: 96 GB/s, 67 % of 144 GB/s -> check NVLinks"),
         ("dgx-2-hca-asleep", "HCA (58:00.0): no driver is bound to this HCA"),
         ("k80-x8-board-hot", "board of GPU4 and GPU5: clocks held down: hardware slowdown -> check fans"),
-        ("dgx-a100-reboot-required", "GPU4 (87:00.0): the driver requires a node reboot -> reboot"),
+        ("dgx-a100-reboot-required", "GPU4 (87:00.0): the driver requires a node reboot -> drain, reboot"),
     ],
 )  # fmt: skip
 def test_device_state_and_command(name: str, line: str) -> None:

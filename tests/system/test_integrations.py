@@ -28,7 +28,7 @@ SCRIPTS = sorted(path.name for path in FOLDER.glob("*.sh"))
 ALERTS = "dgxcheck-alerts.yml"
 UNITS = ("dgxcheck-textfile.service", "dgxcheck-textfile.timer", "dgxcheck-watch.service")
 REAL = "/usr/local/bin/dgxcheck"
-GONE = "GPU (0a:00.0): lost, NVML cannot open it -> reboot"
+GONE = "GPU (0a:00.0): lost, NVML cannot open it -> drain, reboot"
 """What is wrong with the recording ``dgx-1-v100-gpu-lost``."""
 
 

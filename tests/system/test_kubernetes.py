@@ -140,12 +140,12 @@ def test_nvsentinel_asks_for_the_condition_and_reason() -> None:
 @pytest.mark.parametrize(
     ("message", "action"),
     [
-        ("GPU2 (0a:00.0): Xid 62 -> nvidia-smi -r -i 0000:0a:00.0", "RESTART_BM"),
-        ("GPU2 (0a:00.0): 2 uncorrected memory errors -> reset GPU", "RESTART_BM"),
-        ("GPU (0a:00.0): lost, NVML cannot open it -> reboot", "RESTART_BM"),
+        ("GPU2 (0a:00.0): Xid 62 -> drain, nvidia-smi -r -i 0000:0a:00.0", "RESTART_BM"),
+        ("GPU2 (0a:00.0): 2 uncorrected memory errors -> drain, reset GPU", "RESTART_BM"),
+        ("GPU (0a:00.0): lost, NVML cannot open it -> drain, reboot", "RESTART_BM"),
         ("GPU1 (07:00.0): 63 retired pages -> dcgmi diag -r 3", "RUN_FIELDDIAG"),
-        ("GPU2 (0a:00.0): PCIe x8 instead of x16 -> cold power cycle", "CONTACT_SUPPORT"),
-        ("GPU (0a:00.0): lost, NVML cannot open it -> reboot; 2 more", "CONTACT_SUPPORT"),
+        ("GPU2 (0a:00.0): PCIe x8 instead of x16 -> drain, cold power cycle", "CONTACT_SUPPORT"),
+        ("GPU (0a:00.0): lost, NVML cannot open it -> drain, reboot; 2 more", "CONTACT_SUPPORT"),
     ],
 )
 def test_nvsentinel_takes_the_action_of_the_fault_from_one_policy(message: str, action: str) -> None:
@@ -193,7 +193,7 @@ def said(name: str, capsys: pytest.CaptureFixture[str], *more: str) -> str:
     [
         ("dgx-1-v100", ("OK", " checks passed")),
         ("dgx-1-v100-power-cap", ("OK", "")),
-        ("dgx-1-v100-gpu-lost", ("NonOK", "GPU (0a:00.0): lost, NVML cannot open it -> reboot")),
+        ("dgx-1-v100-gpu-lost", ("NonOK", "GPU (0a:00.0): lost, NVML cannot open it -> drain, reboot")),
         ("dgx-1-v100-hot", ("NonOK", "GPU2: 88 C (slowdown at 87 C) -> check fans and inlet air")),
     ],
 )

@@ -71,7 +71,7 @@ def test_checkmk_gets_one_line_of_four_parts(
     assert all(re.fullmatch(r"[A-Za-z]\w*", key) and re.fullmatch(r"-?[\d.]+", value) for key, value in values.items())
     assert {"fail", "coverage"} <= values.keys()
     assert text.count("\\n") == sum(int(values[key]) for key in ("warn", "fail", "unknown"))
-    lost = "GPU (0a:00.0): lost, NVML cannot open it -> reboot\\nFAIL gpu.lost "
+    lost = "GPU (0a:00.0): lost, NVML cannot open it -> drain, reboot\\nFAIL gpu.lost "
     assert box != "dgx-1-v100-gpu-lost" or text.startswith(lost)
 
 

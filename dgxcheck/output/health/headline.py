@@ -1,7 +1,7 @@
 """A cause in one line: the device as people call it, what is and what should be, and what to do first.
 
-``GPU5 (85:00.0): PCIe x8 instead of x16 -> cold power cycle``. Of a message and of an instruction the line has what
-comes before the first semicolon; all of it stands below, the draining that comes before such a step as well.
+``GPU5 (85:00.0): PCIe x8 instead of x16 -> drain, cold power cycle``. Of a message and of an instruction the line has
+what comes before the first semicolon; all of it stands below.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, against, counted
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import NVSWITCHES
-from dgxcheck.diagnosis.action import Action, Code, first_remedy
+from dgxcheck.diagnosis.action import Action, Code, first_remedy, preparatory
 from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.faults import Fault
@@ -59,7 +59,9 @@ def headline(assessment: Assessment, cause: Cause, room: int = LONGEST) -> str:
     """Problem and first action; where there is little room without asides, then with the action in fewer words."""
     action = first_remedy(cause.actions)
     command = action_text(action, assessment.found)
-    actions = [*dict.fromkeys(_texts(action, command, cause.component))]
+    before = "drain, " if action.scope != "none" and "drain" in preparatory(cause.actions) else ""
+    texts = dict.fromkeys(_texts(action, command, cause.component))
+    actions = [text if text.startswith("drain") else f"{before}{text}" for text in texts]
     for most in (min(room, _GOOD), room):
         for text in actions:
             what = problem(assessment, cause, text)
@@ -68,7 +70,8 @@ def headline(assessment: Assessment, cause: Cause, room: int = LONGEST) -> str:
                 if len(f"{each} -> {text}") <= most:
                     return f"{each} -> {text}"
     last = min(actions, key=len)
-    last = last if len(last) <= room - _LEAST_PROBLEM - 4 else _named_step(cause, action, last, room)
+    if len(last) > room - _LEAST_PROBLEM - 4:
+        last = f"{before}{_named_step(cause, action, last.removeprefix(before), room - len(before))}"
     what = _BUS_ID.sub("", problem(assessment, cause, last))
     return f"{shortened(what, max(_LEAST_PROBLEM, room - len(last) - 4))} -> {last}"
 
