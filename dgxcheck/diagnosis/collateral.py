@@ -42,7 +42,7 @@ def collateral(
     leaders = _Leaders(box, bad)
     leading = {key: dict.fromkeys(found) for key in blamed if (found := leaders.of_all(bad[key]))}
     following = {key: keys for key, keys in leading.items() if not _is_among_equals(key, leading)} | _of_heat(bad)
-    following |= _of_hot_adapters(box, bad)
+    following |= _of_hot_adapters(bad)
     at_one = dict(_at_one_gpu(box, bad))
     by_key = {key: [each for leader in keys for each in (*blamed.get(leader, ()), *at_one.get(leader, ()))]
               for key, keys in following.items()}  # fmt: skip
@@ -61,20 +61,12 @@ def _of_heat(bad: Mapping[str, Finding]) -> dict[str, dict[str, None]]:
             if each.subject.bdf in hot and numbers[key] and numbers[key] <= by_heat}  # fmt: skip
 
 
-def _of_hot_adapters(box: Box, bad: Mapping[str, Finding]) -> dict[str, dict[str, None]]:
-    """Errors of ports of HCAs that are too hot, with the findings of that; also errors of their modules and ports that
-    are down, where heat is all that these modules report."""
+def _of_hot_adapters(bad: Mapping[str, Finding]) -> dict[str, dict[str, None]]:
+    """Errors of ports of HCAs that are too hot, with the findings of that."""
     hot = gathered((each.subject.bdf, key) for key, each in bad.items()
                    if each.judgement.fault is Fault.HCA_OVERHEATING and each.subject.bdf)  # fmt: skip
-    modules = gathered((each.bdf, each.text.endswith(_HOT)) for each in box.log.hcas if each.trouble == "module")
-    of_modules = {Fault.PORT_MODULE, Fault.PORT_DOWN}
-    return {key: dict.fromkeys(hot[bdf]) for key, each in bad.items() if (bdf := each.subject.bdf) in hot and (
-            each.judgement.fault is Fault.PORT_ERRORS
-            or (each.judgement.fault in of_modules and all(modules.get(bdf, [False]))))}  # fmt: skip
-
-
-_HOT = "High Temperature"
-"""As Linux drivers/net/ethernet/mellanox/mlx5/core/events.c words it."""
+    return {key: dict.fromkeys(hot[bdf]) for key, each in bad.items()
+            if (bdf := each.subject.bdf) in hot and each.judgement.fault is Fault.PORT_ERRORS}  # fmt: skip
 _HEAT = frozenset({Fault.OVERHEATING, Fault.THERMAL_SLOWDOWN})
 
 
