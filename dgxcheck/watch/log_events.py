@@ -105,12 +105,13 @@ def _devices(log: KernelLog, past: bool) -> Iterator[Event]:
 
 
 def _pcie(log: KernelLog) -> Iterator[Event]:
-    status = {"fatal": Status.FAIL, "nonfatal": Status.WARN, "corrected": Status.PASS}
     for error in log.pcie:
+        worst = Status.WARN if error.past or error.severity == "nonfatal" else Status.FAIL
         bits = f" ({', '.join(error.names)})" if error.names else ""
         stuck = "; the kernel could not recover the device" if error.unrecovered else ""
         yield Event(
-            kind="pcie-error", status=status[error.severity], bdf=error.bdf, code=error.severity,
+            kind="pcie-error", bdf=error.bdf, code=error.severity,
+            status=Status.PASS if error.severity == "corrected" else worst,
             text=_cut(f"{error.severity} PCIe error{bits}{stuck}"), seconds=error.seconds, count=1 + error.more,
         )  # fmt: skip
 
@@ -128,7 +129,7 @@ def _host(log: KernelLog, past: bool) -> Iterator[Event]:
 
 def _of_host(event: HostEvent) -> Status:
     if event.trouble in ("memory", "machine check"):
-        return Status.PASS if event.corrected else Status.FAIL
+        return Status.PASS if event.corrected else Status.WARN if event.past else Status.FAIL
     return Status.FAIL if event.trouble in ("panic", "oops") else Status.WARN
 
 

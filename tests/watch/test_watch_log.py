@@ -185,6 +185,18 @@ def test_every_kind_of_record(message: str, kind: str, code: str, status: Status
     assert kind != "sxid" or event.text.endswith(" at port 30")
 
 
+HE = "[Hardware Error]: "
+BEFORE = ("BERT: Error records from previous boot:", f"{HE}event severity: fatal", f"{HE} Error 0, type: fatal")
+
+
+@pytest.mark.parametrize(("section", "due"), [
+    ((f"{HE}  section_type: PCIe error", f"{HE}  device_id: 0000:06:00.0"), ("pcie-error", Status.WARN)),
+    ((f"{HE}  section type: unknown, 81212a96-09ed-4996-9471-8d729c8e69ed",), ("host", Status.WARN)),
+])  # fmt: skip
+def test_what_firmware_kept_from_before_the_boot_warns(section: tuple[str, ...], due: tuple[str, Status]) -> None:
+    assert [(event.kind, event.status) for event in in_log(*BEFORE, *section)] == [due]
+
+
 X = "NVRM: Xid (PCI:0000:06:00): "
 
 
