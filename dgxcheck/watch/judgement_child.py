@@ -2,7 +2,7 @@
 
 The plan is one line of JSON on stdin: ``root``, ``profile``, ``config``, ``state``, ``deadline`` and ``known``, the
 keys of earlier bad findings. It says ``judgement`` before and after: verdict, bad findings, which of the known ones
-pass now and which are not judged, and is persistence mode on for all GPUs?
+pass now and which are not judged, is persistence mode on for all GPUs, and which GPU is at which bus id?
 """
 
 from __future__ import annotations
@@ -75,6 +75,8 @@ def document(assessment: Assessment, known: Collection[str]) -> dict[str, Json]:
         "unjudged": [key for key, status in now.items() if status in _UNSEEN],
         "verdict": assessment.verdict.value,
         "persistence": _persistence(assessment.snapshot.gpu_modes),
+        "uuids": {gpu.bdf: gpu.uuid for gpu in assessment.snapshot.listed_gpus
+                  if isinstance(gpu.bdf, str) and isinstance(gpu.uuid, str)},
         "findings": {
             finding.key: {
                 "status": finding.status.value, "bdf": finding.subject.bdf or "", "text": finding.judgement.message,

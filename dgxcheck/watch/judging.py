@@ -70,6 +70,7 @@ class Judging:
             return
         judged, events = compared(dispatcher.memory.judged, document)
         dispatcher.memory.judged = replace(judged, date=state_file.now()[1])
+        dispatcher.memory.of_gpus(document["uuids"])
         self._persistence, before = document["persistence"], self._persistence
         if not self._wished:
             self._next = self._last + self._every_s()

@@ -87,6 +87,8 @@ class Memory:
         """Records that were overwritten before they were read, ever."""
         self.ledger = Ledger()
         self.readings: Readings = {}
+        self.uuids: dict[str, str] = {}
+        """Of GPUs by bus id, as far as known."""
         self.judged = LastJudgement()
         self.damaged = 0
         """Entries of the state file that were none, and are gone."""
@@ -99,6 +101,14 @@ class Memory:
         self.judged = replace(self.judged, verdict="", date="")
         for tally in self.ledger.tallies.values():
             tally.began, tally.reported, tally.waiting = -inf, 0, 0
+
+    def of_gpus(self, uuids: Mapping[str, str]) -> None:
+        """GPUs that the driver lists: an Xid of one that was replaced is no earlier one of the GPU in its slot."""
+        replaced = {bdf for bdf, uuid in uuids.items() if self.uuids.get(bdf, uuid) != uuid}
+        for tally in self.ledger.tallies.values():
+            if tally.event.kind == "xid" and tally.event.bdf in replaced:
+                tally.count = tally.waiting
+        self.uuids |= uuids
 
 
 def load(path: str) -> Memory | None:
@@ -134,8 +144,8 @@ def _document(memory: Memory) -> dict[str, Json]:
     return {
         "schema": SCHEMA, "boot_id": memory.boot_id, "sequence": memory.sequence, "lost": memory.lost,
         "tallies": [_row(tally) for tally in memory.ledger.tallies.values()],
-        "events": [*memory.ledger.recent], "readings": {**memory.readings}, "verdict": memory.judged.verdict,
-        "judged": memory.judged.date,
+        "events": [*memory.ledger.recent], "readings": {**memory.readings}, "uuids": {**memory.uuids},
+        "verdict": memory.judged.verdict, "judged": memory.judged.date,
         "findings": {key: [bad.status, bad.bdf, bad.text] for key, bad in memory.judged.findings.items()},
     }  # fmt: skip
 
@@ -167,6 +177,8 @@ def _memory(document: Any) -> Memory:
     memory.ledger.tallies = {tally.event.key: tally for tally in counted}
     memory.ledger.recent.extend(_good(memory, events, _recent))
     memory.readings = dict(_good(memory, readings[:MOST], lambda item: _reading(*item)))
+    gpus = member("uuids", lambda value: _items(value or {}), none)
+    memory.uuids = dict(_good(memory, gpus[:MOST_FINDINGS], lambda item: (_address(item[0]), _text(item[1]))))
     found = dict(_good(memory, findings[:MOST_FINDINGS], lambda item: (_text(item[0]), _finding(*item[1]))))
     verdict = member("verdict", lambda word: word and _status(word).value, "")
     date = member("judged", lambda date: date and _date(date), "")

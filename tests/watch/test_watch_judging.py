@@ -15,6 +15,7 @@ from dgxcheck.watch.children import COUNTERS, JUDGEMENT, NVML_EVENTS, Answer, Ch
 from dgxcheck.watch.dispatcher import Dispatcher
 from dgxcheck.watch.judgement_child import document, judged
 from dgxcheck.watch.judging import LEAST_BETWEEN_S, PERSISTENCE_OFF_S, SETTLED_S, SOON_S, Judging
+from dgxcheck.watch.log_events import xid_event
 from dgxcheck.watch.loop import Watch
 from dgxcheck.watch.plan import Plan
 
@@ -64,7 +65,7 @@ def test_a_machine_that_boots_settles_first(clock: Clock) -> None:
 
 
 def answer(verdict: str = "pass", persistence: bool | None = True) -> dict[str, Any]:
-    return {"verdict": verdict, "findings": {}, "passed": [], "unjudged": [], "persistence": persistence}
+    return {"verdict": verdict, "findings": {}, "passed": [], "unjudged": [], "uuids": {}, "persistence": persistence}
 
 
 def after(judge: Judging, clock: Clock, seconds: float, workers: Started) -> int:
@@ -123,6 +124,18 @@ def test_counters_that_grew_are_trouble_as_records_of_the_log_are(name: str, soo
     for value in (1, 2):
         watch._take(Answer(COUNTERS, "reading", {name: value}))
     assert (watch._judging.due == clock.now + SOON_S) is soon
+
+
+def test_an_xid_of_a_gpu_that_was_replaced_is_no_earlier_one(clock: Clock) -> None:
+    bdf, watch = "0000:06:00.0", Watch(Plan(), [])
+    for boot, (uuid, before) in enumerate((("GPU-a", 0), ("GPU-a", 1), ("GPU-b", 0), ("GPU-b", 1))):
+        watch._dispatcher.memory.of_boot(str(boot))
+        watch._judging.take(answer() | {"uuids": {bdf: uuid}})
+        assert watch._times(bdf, "74") == before
+        watch._tell([xid_event(bdf, 74, "", 1)])
+    uuids = document(assess("dgx-1-v100", Request()), [])["uuids"]
+    assert isinstance(uuids, dict)
+    assert len({*uuids.values()}) == len(uuids) == 8
 
 
 def test_what_became_of_its_own_state_is_said(clock: Clock) -> None:

@@ -171,7 +171,7 @@ def test_judgements_are_compared() -> None:
 def filled() -> Memory:
     memory = Memory()
     memory.of_boot("b1")
-    memory.sequence, memory.lost, memory.readings = 42, 3, {f"aer fatal {GPU}": 1}
+    memory.sequence, memory.lost, memory.readings, memory.uuids = 42, 3, {f"aer fatal {GPU}": 1}, {GPU: "GPU-a"}
     bad = {"a.b": BadFinding("warn", GPU, "text")}
     memory.judged = LastJudgement(verdict="warn", date="2026-11-22T10:00:00Z", findings=bad)
     event = Event(kind="xid", status=Status.FAIL, bdf=GPU, code="79", text="gone")
