@@ -138,8 +138,8 @@ class Watch:
         self._tell(events)
 
     def _tell(self, events: Sequence[Event]) -> None:
-        """Report events; a failure is soon followed by a judgement, which explains it."""
-        if self._dispatcher.tell(events) is Status.FAIL:
+        """Report events; what is no mere information is soon followed by a judgement, which explains it."""
+        if self._dispatcher.tell(events) is not Status.PASS:
             self._judging.soon()
 
     def _log_closed(self, error: OSError) -> None:
@@ -157,8 +157,7 @@ class Watch:
     def _report_devices(self, found: Sequence[Change]) -> None:
         memory = self._dispatcher.memory
         devices = watched(memory.readings)
-        if self._dispatcher.tell([hot_plug(change, devices) for change in found]) is not Status.PASS:
-            self._judging.soon()
+        self._tell([hot_plug(change, devices) for change in found])
         removed = {change.name for change in found if (change.action, change.subsystem) == ("remove", "pci")}
         memory.readings = unlisted(memory.readings, removed)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from watched import Listener
+from watched import Listener, in_log
 
 from dgxcheck.assessment import Request, assess
 from dgxcheck.watch.children import COUNTERS, JUDGEMENT, NVML_EVENTS, Answer, Children
@@ -136,6 +136,18 @@ def test_an_xid_of_a_gpu_that_was_replaced_is_no_earlier_one(clock: Clock) -> No
     uuids = document(assess("dgx-1-v100", Request()), [])["uuids"]
     assert isinstance(uuids, dict)
     assert len({*uuids.values()}) == len(uuids) == 8
+
+
+@pytest.mark.parametrize(("message", "soon"), [
+    ("EXT4-fs (sda1): Remounting filesystem read-only", True),
+    ("md/raid1:md0: Disk failure on sda2, disabling device.", True),
+    ("mlx5_core 0000:05:00.0: Port module event: module 0, Cable unplugged", False),
+])  # fmt: skip
+def test_a_warning_of_the_log_is_soon_judged(message: str, soon: bool, clock: Clock) -> None:
+    watch = Watch(Plan(judge_s=3600), [])
+    watch._judging._next = clock.now + 3600
+    watch._tell(in_log(message))
+    assert (watch._judging.due == clock.now + SOON_S) is soon
 
 
 def test_what_became_of_its_own_state_is_said(clock: Clock) -> None:

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from watched import XID_31, XID_79, Log, kmsg, record
+from watched import XID_31, XID_79, Log, in_log, kmsg, never, record
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.kernel_log import KernelLog
@@ -18,10 +18,6 @@ from dgxcheck.watch.log_follower import GATHER_S, LogFollower, open_kmsg
 
 AER = "pcieport 0000:00:02.0: AER: Uncorrected (Fatal) error received: 0000:06:00.0"
 AER_DETAIL = "nvidia 0000:06:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Requester ID)"
-
-
-def never(_bdf: str, _code: str) -> int:
-    return 0
 
 
 def followed(log: Log, sequence: int = -1) -> tuple[LogFollower, list[Event]]:
@@ -44,13 +40,6 @@ def later(follower: LogFollower) -> list[Event]:
         time.sleep(max(0.0, follower.due - time.monotonic()))
         found += follower.events()
     return found
-
-
-def in_log(*messages: str) -> list[Event]:
-    lines = [f"{10 + number / 100:.6f};{message}" for number, message in enumerate(messages)]
-    facts = log_facts(["0.000000;dgxcheck: log begins", *lines])
-    assert isinstance(facts, KernelLog)
-    return log_events(facts, never)
 
 
 def test_a_real_xid_is_read_and_a_forged_one_is_not() -> None:

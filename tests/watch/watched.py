@@ -6,7 +6,10 @@ import errno
 import socket
 from collections.abc import Iterable
 
+from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.survey import log_facts
 from dgxcheck.watch.event import Event, ReportedEvent
+from dgxcheck.watch.log_events import log_events
 from dgxcheck.watch.log_follower import Kmsg
 from dgxcheck.watch.memory import Memory
 
@@ -69,3 +72,14 @@ class Listener:
 
     def events(self, kind: str) -> list[Event]:
         return [each.event for each in self.reported if each.event.kind == kind]
+
+
+def never(_bdf: str, _code: str) -> int:
+    return 0
+
+
+def in_log(*messages: str) -> list[Event]:
+    lines = [f"{10 + number / 100:.6f};{message}" for number, message in enumerate(messages)]
+    facts = log_facts(["0.000000;dgxcheck: log begins", *lines])
+    assert isinstance(facts, KernelLog)
+    return log_events(facts, never)
