@@ -20,6 +20,7 @@ from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.facts.missing import BadInput, Json, Missing, rows
 from dgxcheck.facts.nvml.gpu import GpuModes
 from dgxcheck.source import state_file
+from dgxcheck.watch.event import Event
 from dgxcheck.watch.fold import RANK
 from dgxcheck.watch.log_events import log_events
 from dgxcheck.workers.answers import answer, ask, end, first_line
@@ -80,14 +81,19 @@ def document(assessment: Assessment, known: Collection[str]) -> dict[str, Json]:
         "findings": {
             finding.key: {
                 "status": finding.status.value, "bdf": finding.subject.bdf or "", "text": finding.judgement.message,
-                "log": finding.witness == "log" and any(
-                    event.bdf == (finding.subject.bdf or "") and RANK.index(event.status) >= RANK.index(finding.status)
-                    for event in logged
-                ),
+                "log": finding.witness == "log" and any(_says(event, finding) for event in logged),
             }
             for finding in bad
         },
     }  # fmt: skip
+
+
+def _says(event: Event, finding: Finding) -> bool:
+    """Does an event of the log say as much as the finding? One of the host is about the line that it quotes."""
+    line = event.text.partition(": ")[2]
+    of_it = event.kind != "host" or any(str(each.value).startswith(line) for each in finding.judgement.evidence)
+    grave = RANK.index(event.status) >= RANK.index(finding.status)
+    return of_it and grave and event.bdf == (finding.subject.bdf or "")
 
 
 def _now(key: str, found: Mapping[str, Finding]) -> Status | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -190,6 +191,17 @@ def test_a_finding_is_over_as_its_check_passes_for_more_or_less(box: str, key: s
 def test_what_no_record_of_the_log_says_by_itself_is_a_finding(box: str, key: str, is_event: bool) -> None:
     found = document(assess(box, Request()), [])["findings"]
     assert found[key]["log"] is is_event  # type: ignore[index,call-overload]
+
+
+def test_a_record_of_the_host_announces_no_other_finding_of_the_host(tmp_path: Path) -> None:
+    messages = ("EDAC MC0: 1 UE memory read error on DIMM0 (channel:0)", "nvidia-uvm: frobnicator failed (0x24)")
+    add = {f"kmsg {place}": f"{3600 * place}.0;{message}" for place, message in enumerate(messages, 40)}
+    base: dict[str, Any] = {"schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", "facts": {}, "add": add}
+    (tmp_path / "box.json").write_text(json.dumps(base))
+    found: Any = document(assess(str(tmp_path / "box.json"), Request()), [])["findings"]
+    assert {key: each["log"] for key, each in found.items() if key.startswith("kernel.")} == {
+        "kernel.memory/mc0": True, "kernel.driver-errors/nvidia driver": False,
+    }  # fmt: skip
 
 
 def test_without_persistence_mode_it_is_judged_rarely_and_that_is_said_once(clock: Clock) -> None:
