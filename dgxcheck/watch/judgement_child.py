@@ -2,7 +2,7 @@
 
 The plan is one line of JSON on stdin: ``root``, ``profile``, ``config``, ``state``, ``deadline`` and ``known``, the
 keys of earlier bad findings. It says ``judgement`` before and after: verdict, bad findings, which of the known ones
-pass now and which are not judged, is persistence mode on for all GPUs, and which GPU is at which bus id?
+pass now, are acknowledged or are not judged, is persistence mode on for all GPUs, and which GPU is at which bus id?
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import gc
 import json
 import os
 from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from dgxcheck.assessment.health import assess
 from dgxcheck.assessment.request import Request
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.checks.engine.finding import BAD, Finding, Status
+from dgxcheck.facts.bdf import is_bdf
 from dgxcheck.facts.missing import BadInput, Json, Missing, rows
 from dgxcheck.facts.nvml.gpu import GpuModes
 from dgxcheck.source import state_file
@@ -68,11 +70,13 @@ def _usable(path: str | None) -> tuple[str | None, str]:
 def document(assessment: Assessment, known: Collection[str]) -> dict[str, Json]:
     """What the loop needs of an assessment."""
     bad = [finding for finding in assessment.findings if finding.counts]
-    now = {key: _now(key, assessment.found) for key in known}
+    found, listed = assessment.found, {row.bdf for row in rows(assessment.snapshot.pci)}
+    now = {key: _now(key, found, listed) for key in known}
     log = assessment.snapshot.kernel_log
     logged = () if isinstance(log, Missing) else log_events(log, lambda bdf, number: 0, past=False)
     return {
         "passed": [key for key, status in now.items() if status is Status.PASS],
+        "acknowledged": [key for key in known if key in found and found[key].acknowledged],
         "unjudged": [key for key, status in now.items() if status in _UNSEEN],
         "verdict": assessment.verdict.value,
         "persistence": _persistence(assessment.snapshot.gpu_modes),
@@ -96,19 +100,25 @@ def _says(event: Event, finding: Finding) -> bool:
     return of_it and grave and event.bdf == (finding.subject.bdf or "")
 
 
-def _now(key: str, found: Mapping[str, Finding]) -> Status | None:
+def _now(key: str, found: Mapping[str, Finding], listed: AbstractSet[str]) -> Status | None:
     """Of an earlier finding: by its own finding, else by those of its parts, else by that of what it is a part of.
 
     ``driver.fabric`` fails once if no GPU is registered, and passes for each GPU; ``gdr.acs`` is the other way round.
+    A check that passes for no device names the odd ones alone: one that it no longer names is as the others, if PCI
+    still lists it.
     """
     parts = [finding for name, finding in found.items() if name.startswith(f"{key}/")]
     if parts and key not in found:
         return Status.SKIP if all(finding.status in _UNSEEN for finding in parts) else Status.PASS
-    while key and key not in found:
-        key = key.rpartition("/")[0]
-    if not key:
-        return None
-    return Status.PASS if found[key].acknowledged else found[key].status
+    whole = key
+    while whole and whole not in found:
+        whole = whole.rpartition("/")[0]
+    if whole:
+        return Status.PASS if found[whole].acknowledged else found[whole].status
+    check, *places = key.split("/")
+    others = {finding.status for finding in found.values() if finding.id == check}
+    bdfs = set(filter(is_bdf, places))
+    return Status.PASS if others.intersection(BAD) and Status.PASS not in others and bdfs and bdfs <= listed else None
 
 
 def _persistence(modes: tuple[GpuModes, ...] | Missing) -> Json:

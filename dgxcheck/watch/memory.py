@@ -55,7 +55,8 @@ def compared(old: LastJudgement, document: Mapping[str, Any]) -> tuple[LastJudge
     events = [_event("finding", key, each, Status(each.status), "") for key, each in new.findings.items()
               if key not in old.findings or old.findings[key].status != each.status]
     passed = (key for key in document["passed"] if key in old.findings)
-    events += [_event("cleared", key, old.findings[key], Status.PASS, "no longer: ") for key in passed]
+    events += [_event("cleared", key, old.findings[key], Status.PASS,
+                      "acknowledged: " if key in document["acknowledged"] else "no longer: ") for key in passed]
     if new.verdict != old.verdict:
         was = f", was {old.verdict}" if old.verdict else ""
         events.append(Event(kind="verdict", status=Status(new.verdict), text=f"verdict {new.verdict}{was}"))
@@ -177,7 +178,7 @@ def _memory(document: Any) -> Memory:
     memory.ledger.tallies = {tally.event.key: tally for tally in counted}
     memory.ledger.recent.extend(_good(memory, events, _recent))
     memory.readings = dict(_good(memory, readings[:MOST], lambda item: _reading(*item)))
-    gpus = member("uuids", lambda value: _items(value or {}), none)
+    gpus = member("uuids", lambda value: none if value is None else _items(value), none)
     memory.uuids = dict(_good(memory, gpus[:MOST_FINDINGS], lambda item: (_address(item[0]), _text(item[1]))))
     found = dict(_good(memory, findings[:MOST_FINDINGS], lambda item: (_text(item[0]), _finding(*item[1]))))
     verdict = member("verdict", lambda word: word and _status(word).value, "")

@@ -48,7 +48,8 @@ WATCH = {
     "tallies": [["xid", "fail", "0000:06:00.0", "79", "Xid 79", 3, "2026-11-22T10:00:00Z",
                  "2026-11-22T10:00:00Z", "fail", 2, 1.5, 1]],
     "events": [{"at": "2026-11-22T10:00:00Z", "event": "xid", "status": "fail", "text": "Xid 79"}],
-    "readings": {"width 0000:06:00.0": 16}, "findings": {"xid/GPU0": ["fail", "0000:06:00.0", "Xid 79"]},
+    "readings": {"width 0000:06:00.0": 16}, "uuids": {"0000:06:00.0": "GPU-a"},
+    "findings": {"xid/GPU0": ["fail", "0000:06:00.0", "Xid 79"]},
 }  # fmt: skip
 ROWS_OF_FABRIC = b"""\
 CA     7  1 0x0000000000100000 4x EDR - SW     7  1 0x0000000000200000 ( 'dgx000 mlx5_0' - 'leaf000' )

@@ -198,7 +198,9 @@ def watch_state(data: bytes) -> object:
             _printable(text_line(told)), json_line(told)
         _printable(watch.table(memory, "2026-11-22T10:00:00Z", 80, 24))
         watch.metrics(memory)
-        news = {"unjudged": [], "findings": {}, "passed": [*memory.judged.findings], "verdict": "pass"}
+        memory.of_gpus({"0000:06:00.0": "GPU-b"})
+        news = {"unjudged": [], "findings": {}, "passed": [*memory.judged.findings], "acknowledged": [],
+                "verdict": "pass"}  # fmt: skip
         compared(memory.judged, news)
         watch_memory.save(path, memory)
         assert watch_memory.load(path) is not None

@@ -18,6 +18,7 @@ from dgxcheck.watch.judgement_child import document, judged
 from dgxcheck.watch.judging import LEAST_BETWEEN_S, PERSISTENCE_OFF_S, SETTLED_S, SOON_S, Judging
 from dgxcheck.watch.log_events import xid_event
 from dgxcheck.watch.loop import Watch
+from dgxcheck.watch.memory import BadFinding, LastJudgement, compared
 from dgxcheck.watch.plan import Plan
 
 
@@ -66,7 +67,8 @@ def test_a_machine_that_boots_settles_first(clock: Clock) -> None:
 
 
 def answer(verdict: str = "pass", persistence: bool | None = True) -> dict[str, Any]:
-    return {"verdict": verdict, "findings": {}, "passed": [], "unjudged": [], "uuids": {}, "persistence": persistence}
+    return {"verdict": verdict, "findings": {}, "passed": [], "acknowledged": [], "unjudged": [], "uuids": {},
+            "persistence": persistence}  # fmt: skip
 
 
 def after(judge: Judging, clock: Clock, seconds: float, workers: Started) -> int:
@@ -176,6 +178,8 @@ def test_a_damaged_state_is_begun_again(text: str, tmp_path: Path) -> None:
     ("big-sur", "gdr.acs/0000:83:08.0", "passed"),
     ("dgx-1-v100-no-nvml", "nvlink.errors/0000:0b:00.0/2", "unjudged"),
     ("dgx-1-v100-no-nvml", "nvlink.graph/0000:0a:00.0/0000:0b:00.0", "unjudged"),
+    ("dgx-1-v100-acs-redirect", "gdr.acs/0000:04:08.0", "passed"),  # another port redirects
+    ("dgx-1-v100-acs-redirect", "gdr.acs/0000:ff:08.0", None),
     ("dgx-1-v100", "network.hca-placement/0000:81:00.0", None),  # no such device
 ])  # fmt: skip
 def test_a_finding_is_over_as_its_check_passes_for_more_or_less(box: str, key: str, due: str | None) -> None:
@@ -191,6 +195,16 @@ def test_a_finding_is_over_as_its_check_passes_for_more_or_less(box: str, key: s
 def test_what_no_record_of_the_log_says_by_itself_is_a_finding(box: str, key: str, is_event: bool) -> None:
     found = document(assess(box, Request()), [])["findings"]
     assert found[key]["log"] is is_event  # type: ignore[index,call-overload]
+
+
+def test_a_finding_that_the_site_acknowledges_is_still_there(tmp_path: Path) -> None:
+    key, config = "kernel.xid/0000:0a:00.0", tmp_path / "site.toml"
+    of_site = f'check = "kernel.xid"\ndevice = "{key[11:]}"\nreason = "known"\nexpiry = "2999-01-01"\n'
+    config.write_text(f"[[acknowledged]]\n{of_site}")
+    found = document(assess("dgx-1-v100-xid-13-often", Request(config=str(config))), [key])
+    assert found["acknowledged"] == found["passed"] == [key]
+    _, (event, *_) = compared(LastJudgement(findings={key: BadFinding("warn", "0000:0a:00.0", "Xid 13")}), found)
+    assert (event.kind, event.text) == ("cleared", "acknowledged: kernel.xid: Xid 13")
 
 
 def test_a_record_of_the_host_announces_no_other_finding_of_the_host(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def judgement(verdict: str, *bad: str, passed: Sequence[str] = (), unjudged: Seq
     said = {"status": "fail", "bdf": GPU, "text": "x8 of x16"}
     return {
         "verdict": verdict, "findings": {key: {**said, "log": key.startswith("kernel")} for key in bad},
-        "passed": [*passed], "unjudged": [*unjudged], "persistence": True,
+        "passed": [*passed], "acknowledged": [], "unjudged": [*unjudged], "persistence": True,
     }  # fmt: skip
 
 
