@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from dgxcheck.checks.engine.finding import Status
+from dgxcheck.facts.kernel_log import ANNOUNCES_RECOVERY
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 
@@ -16,6 +17,8 @@ EventKind = Literal[
 ``note``: about the watching itself."""
 CHANGES: tuple[EventKind, ...] = ("hot-plug", "link", "port", "finding", "cleared", "verdict")
 """Each occurrence is a change of its own, where every other kind may repeat by the thousand."""
+OTHER = "other"
+"""Code of what is counted together, as there is too much of it."""
 TEXT_CHARACTERS = 300
 """The most that is kept of a text."""
 
@@ -38,8 +41,13 @@ class Event(Record):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """The same for what counts as the same again."""
-        return self.bdf, self.kind, self.code
+        """The same for what counts as the same again; of notes each text is something else."""
+        return self.bdf, self.kind, self.text if self.kind == "note" and self.code != OTHER else self.code
+
+    @property
+    def is_change(self) -> bool:
+        """Is it a change of its own each time? So is the recovery that an Xid announces: the last one holds."""
+        return self.kind in CHANGES or (self.kind == "xid" and self.code == str(ANNOUNCES_RECOVERY))
 
 
 class ReportedEvent(Record, kw_only=False):

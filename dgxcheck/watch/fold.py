@@ -12,7 +12,7 @@ from math import inf
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
-from dgxcheck.watch.event import CHANGES, Event, ReportedEvent, as_json
+from dgxcheck.watch.event import OTHER, Event, ReportedEvent, as_json
 
 MOST_KEYS = 512
 """Of device, kind and code; of more the oldest are forgotten."""
@@ -67,12 +67,12 @@ class Ledger:
             event = self._bounded(each)
             if (tally := self.tallies.get(event.key)) is None:
                 tally = self.tallies[event.key] = Tally(event, date)
-            if not tally.waiting or event.kind in CHANGES or not _worse(tally.event.status, event.status):
+            if not tally.waiting or event.is_change or not _worse(tally.event.status, event.status):
                 tally.event = event
             tally.last = date
             tally.count += event.count
             tally.waiting += event.count
-            often = MOST_CHANGES if event.kind in CHANGES else 1
+            often = MOST_CHANGES if event.is_change else 1
             if _worse(event.status, tally.worst) or tally.reported < often or tally.is_over(now):
                 yield self._tell(tally, now, date)
 
@@ -95,8 +95,8 @@ class Ledger:
     def _bounded(self, event: Event) -> Event:
         """The oldest of the mildest makes room: what is new is never without its device as long as that helps."""
         if event.key not in self.tallies and len(self.tallies) >= MOST_KEYS:
-            idle = [tally for tally in self.tallies.values() if not tally.waiting]
+            idle = [tally for tally in self.tallies.values() if not tally.waiting and tally.event.code != OTHER]
             if not idle:
-                return replace(event, bdf="", code="other")
+                return replace(event, bdf="", code=OTHER)
             del self.tallies[min(idle, key=lambda tally: (RANK.index(tally.worst), tally.last)).event.key]
         return event

@@ -9,6 +9,7 @@ from watched import XID_31, Ring, record
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.facts.record import replace
 from dgxcheck.survey import log_facts
 from dgxcheck.watch.event import Event, EventKind, ReportedEvent
 from dgxcheck.watch.fold import MOST_CHANGES, MOST_EVENTS, MOST_KEYS, REPEAT_S, Ledger
@@ -67,6 +68,20 @@ def test_changes_are_told_each_until_they_flap() -> None:
     assert len(reported) == MOST_CHANGES
 
 
+def test_what_xid_154_asks_for_is_reported_each_time() -> None:
+    ledger = Ledger()
+    again = [event("154", status) for status in (Status.FAIL, Status.PASS, Status.FAIL)]
+    assert [each.event.status for each in ledger.take(again, 0.0, DATE)] == [each.status for each in again]
+
+
+def test_two_troubles_of_one_thing_are_both_reported() -> None:
+    ledger = Ledger()
+    notes = [Event(kind="note", status=Status.WARN, code="state", text=text) for text in ("full", "read-only", "full")]
+    assert [each.event.text for each in ledger.take(notes, 0.0, DATE)] == ["full", "read-only"]
+    [*ledger.take((replace(notes[0], text=f"{number // 2}") for number in range(4 * MOST_KEYS)), 0.0, DATE)]
+    assert len(ledger.tallies) <= MOST_KEYS + 1
+
+
 def test_keys_and_events_are_bounded() -> None:
     ledger = Ledger()
     reported = 0
@@ -88,7 +103,7 @@ def test_what_comes_after_many_keeps_its_device_and_the_worst_is_kept() -> None:
 
 def test_what_waits_to_be_told_is_not_forgotten() -> None:
     ledger = Ledger()
-    waiting = [event(str(number)) for number in range(MOST_KEYS)]
+    waiting = [event(f"{1000 + number}") for number in range(MOST_KEYS)]
     [*ledger.take([*waiting, *waiting], 0.0, DATE)]
     [*ledger.take([event("new")], 1.0, DATE)]
     assert {each.key for each in waiting} <= ledger.tallies.keys()
