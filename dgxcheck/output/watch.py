@@ -35,6 +35,8 @@ def described(reported: ReportedEvent) -> str:
     again = f" ({event.count} times)" if event.count > 1 else ""
     if reported.total > event.count:
         again = f" ({event.count} more, {reported.total} in all)"
+    if event.kind == "counter":
+        again = f" (+{event.count})"
     return visible("  ".join(filter(None, (level(event.status.value), event.bdf, f"{event.text}{again}"))))
 
 

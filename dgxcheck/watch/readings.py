@@ -138,7 +138,8 @@ def _change(name: str, old: int, new: int, logged: Logged) -> Event | None:
     group, what, *where = name.split(" ")
     if group == "width":
         status = Status.WARN if new < old else Status.PASS
-        return Event(kind="link", status=status, bdf=what, code="width", text=f"PCIe link x{new}, was x{old}")
+        now, before = (f"x{width}" if width else "down" for width in (new, old))
+        return Event(kind="link", status=status, bdf=what, code="width", text=f"PCIe link {now}, was {before}")
     if group == "port" and what == "state":
         return _port(where, old, new)
     if new <= old:
@@ -148,14 +149,14 @@ def _change(name: str, old: int, new: int, logged: Logged) -> Event | None:
     if group == "aer":
         if more <= logged.get((bdf, _LOGGED[what]), 0):  # of a flood the kernel logs a few
             return None
-        text = f"{counted(more, f'new {what} PCIe error')}, {new} in all"
+        text = counted(new, f"{what} PCIe error")
         status = {"fatal": Status.FAIL, "nonfatal": Status.WARN}.get(what, Status.PASS)
     elif group == "edac":
-        text = f"{counted(more, f'new {what} memory error')} at {where[0]}, {new} in all"
+        text = f"{counted(new, f'{what} memory error')} at {where[0]}"
         status = Status.FAIL if what == "uncorrected" else Status.PASS
     else:
         saturated = " (saturated)" if new == counter_row(what).more.get("ceiling") else ""
-        text = f"{where[0]}: {what} grew by {more} to {new}{saturated}"
+        text = f"{where[0]}: {what} {new}{saturated}"
         status = Status.WARN if what == DOWNED else Status.PASS
     code = f"{group} {what}" if bdf and group == "aer" else f"{group} {what} {where[0]}"
     return Event(kind="counter", status=status, bdf=bdf, code=code, text=text, count=more)

@@ -21,6 +21,7 @@ from dgxcheck.watch.event import Event, ReportedEvent
 from dgxcheck.watch.hook import MOST_RUNNING, MOST_WAITING, Hook
 from dgxcheck.watch.loop import Notifier
 from dgxcheck.watch.memory import BadFinding, LastJudgement, Memory
+from dgxcheck.watch.readings import changes
 
 DATE = "2026-11-22T10:00:00Z"
 EVENT = Event(kind="xid", status=Status.FAIL, bdf="0000:0a:00.0", code="79", text="Xid 79 (\x1b[31mgone)\nNAME=forged")
@@ -41,6 +42,18 @@ def test_lines_hold_no_control_characters() -> None:
     repeated = ReportedEvent(EVENT, "", 12)
     assert text_line(repeated).startswith("[    0.000000]  FAIL")
     assert text_line(repeated).endswith("(1 more, 12 in all)")
+
+
+@pytest.mark.parametrize(("name", "old", "new", "due"), [
+    ("width 0000:0a:00.0", 16, 0, "PCIe link down, was x16"),
+    ("width 0000:0a:00.0", 0, 16, "PCIe link x16, was down"),
+    ("aer correctable 0000:0a:00.0", 8, 38, "38 correctable PCIe errors (+30)"),
+    ("edac uncorrected mc0", 0, 1, "1 uncorrected memory error at mc0 (+1)"),
+    ("port symbol_error mlx5_0/1", 8, 38, "mlx5_0/1: symbol_error 38 (+30)"),
+])  # fmt: skip
+def test_readings_are_worded_with_their_growth(name: str, old: int, new: int, due: str) -> None:
+    (event,) = changes({name: old}, {name: new})
+    assert text_line(ReportedEvent(event, DATE, 1 if event.kind == "link" else 31)).endswith(f"  {due}")
 
 
 def test_an_entry_of_the_journal_has_fields_that_nobody_can_forge() -> None:
