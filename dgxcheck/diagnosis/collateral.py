@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, LogEvent, Status
+from dgxcheck.checks.kernel_log.hca import HOT_MODULE
 from dgxcheck.checks.nvlink.links import links_down
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part, far_ends, has_nvswitches, link_positions
@@ -42,7 +43,7 @@ def collateral(
     leaders = _Leaders(box, bad)
     leading = {key: dict.fromkeys(found) for key in blamed if (found := leaders.of_all(bad[key]))}
     following = {key: keys for key, keys in leading.items() if not _is_among_equals(key, leading)} | _of_heat(bad)
-    following |= _of_hot_adapters(bad)
+    following |= _of_hot_adapters(box, bad)
     at_one = dict(_at_one_gpu(box, bad))
     by_key = {key: [each for leader in keys for each in (*blamed.get(leader, ()), *at_one.get(leader, ()))]
               for key, keys in following.items()}  # fmt: skip
@@ -61,13 +62,21 @@ def _of_heat(bad: Mapping[str, Finding]) -> dict[str, dict[str, None]]:
             if each.subject.bdf in hot and numbers[key] and numbers[key] <= by_heat}  # fmt: skip
 
 
-def _of_hot_adapters(bad: Mapping[str, Finding]) -> dict[str, dict[str, None]]:
-    """Errors of ports of HCAs that are too hot, with the findings of that."""
+_HEAT = frozenset({Fault.OVERHEATING, Fault.THERMAL_SLOWDOWN})
+
+
+def _of_hot_adapters(box: Box, bad: Mapping[str, Finding]) -> dict[str, dict[str, None]]:
+    """Errors of ports of HCAs that are too hot, with the findings of that; also errors of their modules and ports that
+    are down, where heat is all that these modules report, and not before the HCA: a hot module heats its sensors."""
     hot = gathered((each.subject.bdf, key) for key, each in bad.items()
                    if each.judgement.fault is Fault.HCA_OVERHEATING and each.subject.bdf)  # fmt: skip
-    return {key: dict.fromkeys(hot[bdf]) for key, each in bad.items()
-            if (bdf := each.subject.bdf) in hot and each.judgement.fault is Fault.PORT_ERRORS}  # fmt: skip
-_HEAT = frozenset({Fault.OVERHEATING, Fault.THERMAL_SLOWDOWN})
+    since = gathered((each.bdf, each.seconds) for each in box.log.hcas if each.trouble == "temperature")
+    modules = gathered((each.bdf, each.text.endswith(HOT_MODULE) and each.seconds >= min(since.get(each.bdf, [inf])))
+                       for each in box.log.hcas if each.trouble == "module")  # fmt: skip
+    of_modules = {Fault.PORT_MODULE, Fault.PORT_DOWN}
+    return {key: dict.fromkeys(hot[bdf]) for key, each in bad.items() if (bdf := each.subject.bdf) in hot and (
+            each.judgement.fault is Fault.PORT_ERRORS
+            or (each.judgement.fault in of_modules and all(modules.get(bdf, [False]))))}  # fmt: skip
 
 
 def _at_one_gpu(box: Box, bad: Mapping[str, Finding]) -> Iterator[tuple[str, tuple[Component, ...]]]:

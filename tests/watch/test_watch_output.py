@@ -219,12 +219,12 @@ def test_the_program_gets_every_event_on_stdin(tmp_path: Path) -> None:
 
 
 def test_a_program_that_hangs_is_killed_and_what_waits_too_long_is_dropped(tmp_path: Path) -> None:
-    hook = Hook(script(tmp_path, "sleep 60"), seconds=0.1)
+    hook = Hook(script(tmp_path, "sleep 60"), seconds=0.5)
     for _ in range(2 * MOST_WAITING):
         hook.give("{}")
     assert hook.dropped >= MOST_WAITING - 4
     hook.turn()
-    time.sleep(0.15)
+    time.sleep(0.55)
     hook.turn()
     hook.finish(0.0)
 

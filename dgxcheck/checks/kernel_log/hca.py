@@ -207,7 +207,7 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     hot = [event.seconds for event in box.log.hcas if event.bdf == at.bdf and event.trouble == "temperature"]
     for device, port in listed:
         modules = _of_port(box, listed, device, port) if device.bdf == at.bdf else []
-        heat = [event.seconds for event in modules if event.text.endswith(_HOT) and not event.past]
+        heat = [event.seconds for event in modules if event.text.endswith(HOT_MODULE) and not event.past]
         if any(abs(one - other) <= WINDOW_S for one in heat for other in hot):
             yield from itself(box, port_subject(device, port), judgement)
 
@@ -229,10 +229,11 @@ _SHARED: Mapping[FaultKind, Component] = {
 def _of_modules(box: Box, at: Subject, judgement: Judgement) -> Component | None:
     """The air, where heat is all that the modules of the adapter report."""
     texts = {each.text for each in box.log.hcas if each.bdf == at.bdf and each.trouble == "module" and not each.past}
-    return _COOLING if texts and all(text.endswith(_HOT) for text in texts) else None
+    return _COOLING if texts and all(text.endswith(HOT_MODULE) for text in texts) else None
 
 
-_HOT = "High Temperature"
+HOT_MODULE = "High Temperature"
+"""As Linux drivers/net/ethernet/mellanox/mlx5/core/events.c words it."""
 
 
 CHECKS = (
