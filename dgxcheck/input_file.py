@@ -1,4 +1,5 @@
-"""Files that the user names: regular ones, read whole within limits of bytes and time, every refusal one clear line."""
+"""Files that the user names: regular ones, read whole within limits of bytes and time, as TOML where they are that;
+every refusal one clear line."""
 
 from __future__ import annotations
 

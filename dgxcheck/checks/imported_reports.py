@@ -132,11 +132,13 @@ def _active(box: Box) -> Iterator[IbPort]:
 
 def _states(box: Box, subject: str) -> bool:
     """Is it known whether the port is up, or any that may be this one?"""
-    if named := [port.state for _, port in listed_ports(box) if name_of(port) == subject]:
+    bdf, _, own = subject.partition("/") if is_bdf(subject.partition("/")[0]) else ("", "", subject)
+    if named := [port.state for _, port in listed_ports(box) if name_of(port) == own]:
         return not isinstance(named[0], Missing)
-    bdf = subject.partition("/")[0]
+    if "/" in own:  # the port of an RDMA device, of which nothing else says anything
+        return False
     known = (device.bdf for device, port in listed_ports(box) if not isinstance(port.state, Missing))
-    return any(isinstance(each, Missing) or each == bdf or not is_bdf(bdf) for each in known)
+    return any(isinstance(each, Missing) or each == bdf or not bdf for each in known)
 
 
 def _whose(subject: str, fault: FaultKind | None) -> str:

@@ -70,9 +70,11 @@ def _of_hot_adapters(box: Box, bad: Mapping[str, Finding]) -> dict[str, dict[str
     are down, where heat is all that these modules report, and not before the HCA: a hot module heats its sensors."""
     hot = gathered((each.subject.bdf, key) for key, each in bad.items()
                    if each.judgement.fault is Fault.HCA_OVERHEATING and each.subject.bdf)  # fmt: skip
-    since = gathered((each.bdf, each.seconds) for each in box.log.hcas if each.trouble == "temperature")
-    modules = gathered((each.bdf, each.text.endswith(HOT_MODULE) and each.seconds >= min(since.get(each.bdf, [inf])))
-                       for each in box.log.hcas if each.trouble == "module")  # fmt: skip
+    events = [each for each in box.log.hcas if not each.past]
+    heat = gathered((each.bdf, each.seconds) for each in events if each.trouble == "temperature")
+    since = {bdf: min(times) for bdf, times in heat.items()}
+    modules = gathered((each.bdf, each.text.endswith(HOT_MODULE) and each.seconds >= since.get(each.bdf, inf))
+                       for each in events if each.trouble == "module")  # fmt: skip
     of_modules = {Fault.PORT_MODULE, Fault.PORT_DOWN}
     return {key: dict.fromkeys(hot[bdf]) for key, each in bad.items() if (bdf := each.subject.bdf) in hot and (
             each.judgement.fault is Fault.PORT_ERRORS

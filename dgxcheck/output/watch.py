@@ -97,7 +97,7 @@ def metrics(memory: Memory) -> str:
         now("watch_timestamp_seconds", "When the watch last wrote this."),
         metric("watch_events_total", "Events by device, kind and code (number of an Xid).", counted),
         metric("watch_event_timestamp_seconds", "When an event was last seen.", last),
-        metric("watch_event_status", f"Worst of an event within 15 min: {VERDICT_VALUES}.", worst),
+        metric("watch_event_status", f"Worst of an event in its last 15 min: {VERDICT_VALUES}.", worst),
         metric("watch_lost_records_total", "Kernel log records overwritten unread.", [({}, memory.lost)]),
         metric("watch_verdict", f"Of the last judgement: {VERDICT_VALUES}.", verdict),
         metric("watch_judged_timestamp_seconds", "When the machine was last judged.", judged),

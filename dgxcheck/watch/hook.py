@@ -51,16 +51,17 @@ class Hook:
     def turn(self) -> None:
         """End what runs too long, and start what waits. Never waits."""
         now = time.monotonic()
+        troubles = []
         for process, since in [*self._running.items()]:
-            late = now - since >= self._seconds
-            if process.poll() is None and not late:
-                continue
-            if process.returncode is None:
+            late = process.poll() is None and now - since >= self._seconds
+            if late:
                 kill(process.pid)
             if (code := process.poll()) is not None:
                 del self._running[process]
                 how = f"not done within {self._seconds:g} s" if late else exit_text(code << 8 if code > 0 else -code)
-                self.trouble = f"{self._program}: {how}" if code else ""
+                troubles.append(f"{self._program}: {how}" if code else "")
+        if troubles:
+            self.trouble = max(troubles, key=bool)
         while self._waiting and len(self._running) < MOST_RUNNING:
             self._start(self._waiting.popleft(), now)
 

@@ -94,10 +94,10 @@ def document(assessment: Assessment, known: Collection[str]) -> dict[str, Json]:
 
 def _says(event: Event, finding: Finding) -> bool:
     """Does an event of the log say as much as the finding? One of the host is about the line that it quotes."""
+    if event.bdf != (finding.subject.bdf or "") or RANK.index(event.status) < RANK.index(finding.status):
+        return False
     line = event.text.partition(": ")[2]
-    of_it = event.kind != "host" or any(str(each.value).startswith(line) for each in finding.judgement.evidence)
-    grave = RANK.index(event.status) >= RANK.index(finding.status)
-    return of_it and grave and event.bdf == (finding.subject.bdf or "")
+    return bool(event.bdf) or any(str(each.value).startswith(line) for each in finding.judgement.evidence)
 
 
 def _now(key: str, found: Mapping[str, Finding], listed: AbstractSet[str]) -> Status | None:

@@ -188,12 +188,12 @@ def memlock(source: Source) -> Memlock:
 
 def max_locked_memory(text: str, where: str) -> MemlockLimit | Missing:
     """``Max locked memory         8388608              unlimited            bytes``."""
-    line = next((line for line in text.splitlines() if line.startswith(_LABEL)), None)
-    if line is None:
+    row = next((row for row in text.splitlines() if row.startswith(_LABEL)), None)
+    if row is None:
         return Missing(Gap.GARBLED, where, "no line of locked memory")
-    words = line[len(_LABEL) :].split()
+    words = row[len(_LABEL) :].split()
     if len(words) != 3 or words[2] != "bytes":
-        return garbled(line, where)
+        return garbled(row, where)
     return MemlockLimit(soft=_bytes(words[0], where), hard=_bytes(words[1], where))
 
 

@@ -138,16 +138,16 @@ def vpd(source: Source) -> tuple[Vpd, ...] | Missing:
     if any(pci_id(source, bdf, "vendor") == 0x10DE for bdf in bridges):
         return ()
     adapters = [bdf for bdf, code in readable.items() if (code >> 16 == 0x02 or is_dma_controller(code))]
-    return tuple(_device(source, bdf) for bdf in adapters if pci_id(source, bdf, "vendor") == MELLANOX
+    return tuple(_vpd(source, bdf) for bdf in adapters if pci_id(source, bdf, "vendor") == MELLANOX
                  and pci_id(source, bdf, "device") in _ASKED)  # fmt: skip
 
 
-def _device(source: Source, bdf: str) -> Vpd:
+def _vpd(source: Source, bdf: str) -> Vpd:
     where = f"{PCI_DEVICES}/{bdf}/vpd"
     if isinstance(answer := source.data(where), Missing):
         return Vpd(bdf=bdf, uuid=answer, manages_nvswitches=answer)
     if not (found := dict(keywords(answer))):
-        garbled = Missing(Gap.GARBLED, where, f"{len(answer)} bytes without keywords")
-        return Vpd(bdf=bdf, uuid=garbled, manages_nvswitches=garbled)
+        keyless = Missing(Gap.GARBLED, where, f"{len(answer)} bytes without keywords")
+        return Vpd(bdf=bdf, uuid=keyless, manages_nvswitches=keyless)
     return Vpd(bdf=bdf, uuid=found.get(UUID) or Missing(Gap.ABSENT, where, f"no keyword {UUID}"),
                manages_nvswitches=any(_MANAGES in text for text in found.values()))

@@ -317,6 +317,7 @@ def test_no_module_is_replaced_where_memory_is_soldered(base: str, tmp_path: Pat
 def test_what_ends_jobs_is_not_said_without_what_comes_before_it(fault: str, before: str) -> None:
     """As the remedy of a finding, which Nagios and a fleet print by itself."""
     bad = [each for each in briefly(fault)["findings"] if each["status"] in ("warn", "fail")]
+    assert bad
     assert [each["key"] for each in bad if not each["remedy"].startswith(before)] == []
 
 
@@ -324,7 +325,7 @@ def test_a_log_alone_does_not_say_that_a_gpu_is_a_card(tmp_path: Path) -> None:
     line = "[ 1000.0] NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
     (cause,) = of_text(line, tmp_path)[1]["causes"]
     (reseat,) = [action["text"] for action in cause["actions"] if action["action"] == "reseat"]
-    assert reseat.endswith("; if it is an SXM module, only the vendor takes it out")
+    assert reseat.endswith(" (of an SXM module only the vendor)")
 
 
 def test_nvswitches_that_are_not_on_pci_are_no_reason_to_disable_fabric_manager(tmp_path: Path) -> None:

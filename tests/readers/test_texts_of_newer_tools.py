@@ -708,6 +708,10 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "a rack with a slow GPU": (RACK.format(391.2), ("warn slow inspect",)),
     "a ConnectX": (OF_CONNECTX.format("5e", 4), ("warn link-unseen inspect",)),
     "the kernel, of a ConnectX with four lanes": (LIMITED.format(4, "126.024"), ("warn link-unseen inspect",)),
+    "a rack with a GPU that copies nothing": (RACK.format(0), ("warn slow inspect",)),
+    "the kernel, of lanes that are back": (
+        LIMITED.format(4, "126.024") + LIMITED[: LIMITED.index(", lim")].format("", "504.112")
+        + " (32.0 GT/s PCIe x16 link)\n", ()),
     "the kernel, of one with half of them": (LIMITED.format(8, "252.048"), ()),
     "a ConnectX with half of its lanes": (OF_CONNECTX.format("5e", 8), ()),
     "a ConnectX with half of its lanes beside two": (

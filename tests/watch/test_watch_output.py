@@ -218,6 +218,15 @@ def test_the_program_gets_every_event_on_stdin(tmp_path: Path) -> None:
     assert (hook.dropped, hook.trouble) == (0, "")
 
 
+def test_the_failure_of_one_of_two_runs_is_reported_as_what_it_was(tmp_path: Path) -> None:
+    hook = Hook(script(tmp_path, "exit $(cat)"), seconds=0.3)
+    for code in ("3", "0"):
+        hook.give(code)
+    time.sleep(0.6)  # longer than a run may take: both ended by themselves
+    hook.turn()
+    assert hook.trouble.endswith(": exit 3")
+
+
 def test_a_program_that_hangs_is_killed_and_what_waits_too_long_is_dropped(tmp_path: Path) -> None:
     hook = Hook(script(tmp_path, "sleep 60"), seconds=0.5)
     for _ in range(2 * MOST_WAITING):

@@ -135,6 +135,7 @@ def _unique(box: Box) -> Judged:
         alone = Judgement(Status.PASS, "every identity is of one device alone")
         yield HOST, alone if any(len(owners) > 1 for owners in identities) else NOTHING_TO_COMPARE
 
+
 Owned = tuple[tuple[str, ...], Record]
 """A record with the keys that say of which device it is, empty for the host. A BAR has those of its device too."""
 

@@ -269,6 +269,7 @@ def _registered(box: Box, gpu: Device) -> Fabric | None:
         return None
     return fabric if isinstance(fabric.status, Missing) or not fabric.status else None
 
+
 IMEX = "nvidia-imex"
 IMEX_NODES = "/etc/nvidia-imex/nodes_config.cfg"
 
@@ -280,8 +281,6 @@ def _imex(box: Box) -> Judgement:
 
     Source: control group of the unit, /etc/nvidia-imex/nodes_config.cfg;
     https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/overview.html
-
-    IMEX lets jobs use NVLinks between the nodes of a domain: what one node can see of it.
     """
     fabrics = [row.fabric for row in rows(box.snapshot.gpu_modes)]
     if not any(isinstance(fabric, Fabric) and fabric.domain for fabric in fabrics):

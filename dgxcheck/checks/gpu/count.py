@@ -242,11 +242,6 @@ def _blame_missing(box: Box, subject: Subject, judgement: Judgement) -> Iterator
     yield from missing_socket(box)
 
 
-CHECK = Check("gpu.count", per_host(_count_judgement), _blame_missing,
-        remedy="check the kernel log for the missing GPU; drain and reboot, then cold power cycle; if it stays"
-        " missing, reseat the GPU or its tray (SXM: the vendor does), check the firmware's PCI settings")  # fmt: skip
-
-
 CONNECT_POWER = (
     "check the GPU's auxiliary power cables; where one is loose, drain, power off and connect it; if all are connected,"
     " or it is an SXM module, which has none, check the power supplies and the BMC's event log"
@@ -285,3 +280,8 @@ def legacy_release(events: Iterable[NotStarted]) -> str:
     """What the driver names as the release that supports the GPU, as a clause; empty where it names none."""
     found = next(filter(None, (_LEGACY.search(event.line) for event in events)), None)
     return f", the {found[1]} legacy driver does" if found is not None else ""
+
+
+CHECK = Check("gpu.count", per_host(_count_judgement), _blame_missing,
+        remedy="check the kernel log for the missing GPU; drain and reboot, then cold power cycle; if it stays"
+        " missing, reseat the GPU or its tray (SXM: the vendor does), check the firmware's PCI settings")  # fmt: skip

@@ -126,6 +126,7 @@ def _port(box: Box) -> Judged:
     unless(no_rdma(box))
     yield from ((port_subject(device, port), _state(port)) for device, port in given(ports(box)))
 
+
 _NCCL = "NCCL does not use it by default"
 _SAME_NODE: tuple[PciClass, ...] = ("PHB", "NODE")
 """Of Grace these are NCCL's P2C (``NCCL_NET_GDR_C2C``; NVIDIA/nccl src/graph/topo.h), and what rdma_topo calls NUMA."""

@@ -102,7 +102,8 @@ def _with_cable(box: Box) -> list[NetInterface]:
     InfiniBand those that were to send; of a log alone those that sent nothing, where no adapter stands for them.
     """
     if isinstance(gap := box.snapshot.network, Missing):
-        known = " ".join(each.line for each in box.log.hcas if each.trouble == "stalled")
+        stalled = (each.line for each in box.log.hcas if each.trouble == "stalled")
+        known = {word.strip(":,()") for line in stalled for word in line.split()}
         silent = dict.fromkeys(each.part for each in box.log.host if each.trouble == "sends nothing")
         read = {"operstate": gap, "carrier": gap, "speed_mbit": gap, "carrier_down_count": gap, "mtu": gap, "type": gap}
         return [NetInterface(name=name, mac=gap, bdf=gap, **read) for name in silent if name not in known] or need(gap)

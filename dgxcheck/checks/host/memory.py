@@ -193,17 +193,6 @@ def _blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     yield from host(NUMA_SETTING)(box, HOST, judgement)
 
 
-MEMORY = (
-    Check("host.memory", per_host(_total), _blame_missing,
-        remedy="find the DIMM (dmidecode -t memory, the BMC's event log), then reseat or replace it"),
-)  # fmt: skip
-NUMA = (
-    Check("host.numa", _tables, _blame,
-        remedy="check NUMA settings in the firmware (node interleaving, NPS, SNC); update it; look for"
-        " numa= on the kernel command line; for a node without memory check its DIMMs (dmidecode -t memory)"),
-)  # fmt: skip
-
-
 _SOCKET = LazyPattern(r"(?:SrcID|Socket) ?#(\d{1,3})(?!\d)", flags=re.IGNORECASE)
 """In the names that EDAC drivers give to controllers and DIMMs: ``Skylake Socket#0 IMC#1``, ``CPU_SrcID#1_Ha#0``."""
 
@@ -291,6 +280,15 @@ def _row(controllers: tuple[MemoryController, ...] | Missing, name: str) -> Memo
     return next((row for row in rows(controllers) if row.name == name), None)
 
 
+MEMORY = (
+    Check("host.memory", per_host(_total), _blame_missing,
+        remedy="find the DIMM (dmidecode -t memory, the BMC's event log), then reseat or replace it"),
+)  # fmt: skip
+NUMA = (
+    Check("host.numa", _tables, _blame,
+        remedy="check NUMA settings in the firmware (node interleaving, NPS, SNC); update it; look for"
+        " numa= on the kernel command line; for a node without memory check its DIMMs (dmidecode -t memory)"),
+)  # fmt: skip
 ERRORS = (
     Check("host.edac", _edac, memory_modules,
         remedy="find the DIMM (ras-mc-ctl --errors, edac-util -v, the BMC's event log); replace it at the next"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from dgxcheck.checks.engine.box import HOST, Box, pci_subject
@@ -16,6 +16,7 @@ from dgxcheck.facts.infiniband import IbDevice, PortState
 from dgxcheck.facts.missing import Missing, rows, text_of
 from dgxcheck.facts.pci import ROM, PciBars, PciFunction
 from dgxcheck.facts.record import Record, fields, remembered, replace
+from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.survey import NO_DEVICES, Snapshot
 from dgxcheck.topology.nvlinks import is_nvswitch
@@ -102,6 +103,10 @@ def _hcas(box: Box, by_place: Rows) -> Iterator[Sibling]:
     """HCAs without virtual functions, their ports and the interfaces of the network stack on them; none where a
     reference machine's GPUs are all missing, which tell those for storage from the others."""
     matrix = box.topology.matrix()
+    layers = {row.device: frozenset(str(port.link_layer) for port in rows(row.ports))
+              for row in rows(box.snapshot.ib_ports)}  # fmt: skip
+    versions = gathered(((row.hca_type, layers.get(row.name)), row.fw_ver) for row in rows(box.snapshot.infiniband)
+                        if isinstance(row.fw_ver, str))  # fmt: skip
     for row in rows(box.snapshot.infiniband) if box.topology.gpus or box.choice is None else ():
         device = box.topology.device(row.name)
         if row.is_vf is True or (device is not None and device.kind != "nic"):
@@ -113,20 +118,20 @@ def _hcas(box: Box, by_place: Rows) -> Iterator[Sibling]:
         place = _place(box, device.path) if device is not None else None
         hca = Sibling(
             kind="hca", subject=Subject(kind="hca", name=row.name, bdf=bdf), role=role, place=place,
-            rows=(row, *by_place.get((bdf, None), ())), image=_image(box, row, function),
+            rows=(row, *by_place.get((bdf, None), ())),
+            image=_image(row, function, versions.get((row.hca_type, layers.get(row.name)), ())),
         )  # fmt: skip
         yield hca
         yield from _ports(box, row, hca)
 
 
-def _image(box: Box, row: IbDevice, function: PciFunction | None) -> Hashable:
+def _image(row: IbDevice, function: PciFunction | None, versions: Sequence[str]) -> Hashable:
     """``board_id`` names the firmware images that fit; else the model and board of PCI do; else the model, where all
-    others of it run the same (ibstat): those of another board, as for storage, are seldom one alone.
-    """
+    others of it with such ports run the same of these ``versions`` (ibstat): of another board there is seldom one."""
     if isinstance(row.board_id, str):
         return row.board_id
-    alike = Counter(str(each.fw_ver) for each in rows(box.snapshot.infiniband) if each.hca_type == row.hca_type)
-    alone = len(alike) == 2 and min(alike.values()) == 1 and max(alike.values()) >= _LEAST_OTHERS
+    numbers = sorted(Counter(versions).values())
+    alone = len(numbers) == 2 and numbers[0] == 1 and numbers[1] >= _LEAST_OTHERS
     return (row.hca_type if alone else row.name) if function is None else _model(function)
 
 

@@ -78,7 +78,8 @@ def remedies(assessment: Assessment) -> dict[str, str]:
         says_itself = action.remedy_of or (action.step in _VERBS and not action.commands)
         text = action_text(action, found) if says_itself else step_text(action, found)
         if before := preparatory(cause.actions):
-            text = f"{' and '.join(STEPS[step] for step in before)}, then {text}"
+            place = where(action)
+            text = f"{place}{' and '.join(STEPS[step] for step in before)}, then {text.removeprefix(place)}"
         advised |= dict.fromkeys(cause.explains, text)
     return advised
 

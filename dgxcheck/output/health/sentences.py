@@ -185,7 +185,7 @@ _WHERE_TRUE: Mapping[str, tuple[str, str]] = {
     "again": ("mig", _INSTANCES), "mig": ("mig", f"; {_INSTANCES}"),
     "whole": ("mig", " and MIG is off, under which DCGM tests no GPU (nvidia-smi -mig 0; on Ampere then a reset)"),
     "vendors": ("bare", "; then the vendor's field diagnostic if DCGM finds nothing"),
-    "module": ("unknown", "; if it is an SXM module, only the vendor takes it out"),
+    "module": ("unknown", " (of an SXM module only the vendor)"),
     "guest": ("guest", ", and pass the PCIe switch through to this virtual machine too"),
     "or_guest": ("or_guest", f"; in a virtual machine give it {_WINDOW}"),
 }  # fmt: skip

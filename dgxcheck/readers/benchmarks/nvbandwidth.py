@@ -135,22 +135,24 @@ def _table(lines: tuple[str, ...], heading: int, test: Case) -> tuple[list[tuple
 def _between_hosts(
     reports: Reports, name: str, lines: tuple[str, ...], heading: int, processes: Mapping[int, str]
 ) -> set[int]:
-    """Pairs of GPUs of a rack that copy at less than half of what a quarter of the table exceeds, and the GPU of all of
-    these, whose pairs are half of a table of four; the lines of the table, which has 72 processes of a rack."""
+    """Warns of pairs below half of the table's upper quartile (one bad GPU has half of the pairs of four), and names
+    the process that all of them share; returns the lines of the table."""
     columns = bare("".join(lines[heading + 1 : heading + 2])).split()
+    if not columns or columns != [str(number) for number in range(len(columns))]:
+        return set()
     rates: dict[tuple[int, int], float] = {}
     whole_lines, figure = {heading + 1}, two_places(MOST_GBS)
     for row, at in enumerate(range(heading + 2, min(heading + 2 + len(columns), len(lines)))):
         if (words := bare(lines[at]).split())[:1] != [str(row)] or len(words) != len(columns) + 1:
             break
-        rates |= {(row, to): rate for to, word in enumerate(words[1:]) if (rate := figure(word))}
+        rates |= {(row, to): rate for to, word in enumerate(words[1:]) if (rate := figure(word)) is not None}
         whole_lines.add(at)
     usual = sorted(rates.values())[3 * len(rates) // 4] if rates else 0.0
     slow = {pair: rate for pair, rate in rates.items() if 2 * rate < usual}
     if slow:
         (row, column), rate = min(slow.items(), key=lambda each: each[1])
         text = f"{len(slow)} of {len(rates)} pairs below half of the usual {usual:g} GB/s; {row} to {column} {rate:g}"
-        shared = set.intersection(*map(set, slow))
+        shared = set.intersection(*map(set, slow)) if len(slow) > 1 else set[int]()
         ends = [f"process {end} ({processes.get(end, 'of an unnamed host')})" for end in sorted(shared)]
         reports.add(HOST, name, "warn", Fault.SLOW, f"{text}; all have {' and '.join(ends)}" if ends else text)
     return whole_lines

@@ -117,7 +117,7 @@ def read_text(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     listed = shown or {bdf: of_leaf(bdf, name, bdf in bridges) for bdf, name in (drawn.names | bridges).items()}
     whole = not shown or _is_whole(shown, lines)
     facts = files(listed, drawn if drawn.roots else None, whole, _last(shown, of_listing, lines)) | _narrow(shown)
-    facts |= {} if drawn.roots else _adapters(shown)
+    facts |= _adapters({bdf: each for bdf, each in shown.items() if f"link {PCI_DEVICES}/{bdf}" not in facts})
     understood = of_listing | of_tree | _commands(lines)
     return (Imported(tool=TOOL if shown else TREE, facts=facts, understood=understood), *alone)
 
@@ -146,16 +146,18 @@ def _adapters(shown: dict[str, Function]) -> dict[str, Json]:
     reports = Reports(FRAGMENT_TOOL)
     links: dict[tuple[str, ...], dict[str, tuple[int, int]]] = {}
     for bdf, function in shown.items():
-        words = link(function.config, function.details)
-        if function.vendor == MELLANOX and (function.class_code or 0) >> 8 == NETWORK and "max_link_width" in words:
+        if function.vendor != MELLANOX or (function.class_code or 0) >> 8 != NETWORK:
+            continue
+        if "max_link_width" in (words := link(function.config, function.details)):
             board = (f"{function.device}", *(each for each in function.details if each.startswith("Subsystem:")))
             lanes = int(words["max_link_width"]), int(words.get("current_link_width", 0))
             links.setdefault(board, {})[bdf] = lanes
     for alike in links.values():
-        whole = sum(most == width for most, width in alike.values())
+        cards = {bdf.partition(".")[0]: most == width for bdf, (most, width) in alike.items()}
+        whole = sum(cards.values())
         for bdf, (most, width) in alike.items():
             if 0 < width < most:
-                few = width * FEW_LANES <= most or (whole > 1 and 2 * whole > len(alike))
+                few = width * FEW_LANES <= most or (whole > 1 and 2 * whole > len(cards))
                 text = f"link at x{width}; it supports x{most}, what its slot supports is not shown"
                 outcome: Outcome = "warn" if few else "unknown"
                 reports.add(bdf.replace(":", "."), "link", outcome, Fault.LINK_UNSEEN if few else None, text)
@@ -202,9 +204,10 @@ def _is_whole(shown: dict[str, Function], lines: tuple[str, ...]) -> bool:
 
 
 _BANDWIDTH = LazyPattern(
-    rf"(?:.{{0,120}}\s)?mlx5_core (?P<bdf>{PATTERN}): [\d.]{{3,9}} Gb/s available PCIe bandwidth, limited by"
+    rf"(?:.{{0,120}}\s)?mlx5_core (?P<bdf>{PATTERN}): [\d.]{{3,9}} Gb/s available PCIe bandwidth(?:, limited by"
     rf" [\d.]{{1,5}} GT/s PCIe x(?P<width>\d{{1,2}}) link at (?P<at>{PATTERN}) \(capable of"
-    r" [\d.]{3,9} Gb/s with [\d.]{1,5} GT/s PCIe x(?P<most>\d{1,2}) link\)"
+    r" [\d.]{3,9} Gb/s with [\d.]{1,5} GT/s PCIe x(?P<most>\d{1,2}) link\)| \([\d.]{1,5} GT/s"
+    r" PCIe x\d{1,2} link\))"
 )
 """Linux drivers/pci/pci.c: __pcie_print_link_status; a slot with fewer lanes is limited by design."""
 
@@ -214,6 +217,8 @@ def read_bandwidth(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart("kernel log")
     last = {row["bdf"]: row for row in part.matches(_BANDWIDTH, numbered(lines))}
     for bdf, row in last.items():
+        if row["width"] is None or int(row["width"]) >= int(row["most"]):  # whole, or less by its generation
+            continue
         few = int(row["width"]) * FEW_LANES <= int(row["most"])
         text = f"limited by a link of x{row['width']} at {row['at']}, it supports x{row['most']}"
         fault = Fault.LINK_UNSEEN if few else None

@@ -177,9 +177,9 @@ def _ibping(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             whom = head["whom"]
         elif whom and (ping := _PING.fullmatch(line)):
             sent, got = int(ping["sent"]), int(ping["got"])
-            outcome: Outcome = "pass" if got >= sent else "warn" if got else "unknown"
+            outcome: Outcome = "pass" if got >= sent > 0 else "warn" if got else "unknown"
             text = f"{got} of {sent} pings to {whom} were answered" + ("" if got else "; does ibping -S run there?")
-            fault = None if got >= sent else Fault.TRANSFER_UNANSWERED
+            fault = None if got >= sent > 0 else Fault.TRANSFER_UNANSWERED
             part.add(HOST, "ping", outcome, fault, text)
             whom = ""
         else:
@@ -296,7 +296,7 @@ _CARRIER_FORMS = (
     ),
     LazyPattern(rf"{_WHO}mlx5_core (?P<bdf>{PATTERN}) (?P<name>[a-z][\w.]{{1,14}}): (?P<what>Link (?:up|down))"),
     LazyPattern(rf"{_WHO}mlx5_core (?P<bdf>{PATTERN}) (?P<name>{NAME}): Port: (?P<port>\d{{1,3}}) (?P<what>Link (?:DOWN"
-                r"|ACTIVE))"),
+                r"|INIT|ARMED|ACTIVE))"),
 )
 """The last is of RDMA devices, whatever their link layer, and only of ports that were up before (Linux
 drivers/infiniband/core/cache.c: ib_cache_update)."""
@@ -327,13 +327,14 @@ def read_carrier(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             events = {of: states for of, states in events.items() if of[1] != begun["bdf"]}
         elif _OTHERS.fullmatch(text):
             part.beside.add(number)
+    of_rdma = {bdf for name, bdf in events if "/" in name}
     for (name, bdf), states in events.items():
         lost, where = states.count(False), f"{bdf}/{name}" if bdf else name
-        if "/" not in name and any("/" in other and at == bdf for other, at in events):
+        if "/" not in name and bdf in of_rdma:
             continue  # the same of its RDMA device
         if not states[-1] and (True in states or name.startswith("ib") or "/" in name):  # a port may be free at first
             times = f"{lost} time{'s' * (lost > 1)}"
             part.add(where, "carrier", "fail", Fault.PORT_DOWN, f"its carrier is lost, {times} in this log")
-        elif lost >= _FLAPS:
+        elif lost >= _FLAPS and "/" not in name:  # those of RDMA devices are counted by kernel.hca
             part.add(where, "carrier", "warn", Fault.PORT_ERRORS, f"its carrier was lost {lost} times and came back")
     return part.imported()

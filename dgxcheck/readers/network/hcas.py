@@ -279,8 +279,9 @@ def read_ibdev2netdev(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         active = "ACTIVE" if match["interface"] == "Up" else ""
         part.add_port(device, port, {"state": state(match["state"] or active)})
         if match["interface"] == "Down" and not match["state"]:
-            text = f"its network interface {match['name']} is down, which says nothing of the port itself"
             fault = Fault.PORT_DOWN if alone and match["name"].startswith("ib") else None
+            what = "alone of all; see ibstat" if fault else "which says nothing of the port itself"
+            text = f"its network interface {match['name']} is down, {what}"
             part.add(f"{device}/{port}", "interface", "unknown" if fault else "note", fault, text)
     return part.imported()
 
