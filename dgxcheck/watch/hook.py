@@ -15,6 +15,8 @@ MOST_WAITING = 100
 SECONDS = 30.0
 ENDING_S = 10.0
 """The watch waits this long for its last events: they are not reported again after a restart."""
+_KILLED = -inf
+"""In place of the time of a start."""
 
 
 class Hook:
@@ -53,11 +55,11 @@ class Hook:
         now = time.monotonic()
         troubles = []
         for process, since in [*self._running.items()]:
-            late = process.poll() is None and now - since >= self._seconds
-            if late:
+            if process.poll() is None and now - since >= self._seconds:
                 kill(process.pid)
+                self._running[process] = _KILLED
             if (code := process.poll()) is not None:
-                del self._running[process]
+                late = self._running.pop(process) == _KILLED
                 how = f"not done within {self._seconds:g} s" if late else exit_text(code << 8 if code > 0 else -code)
                 troubles.append(f"{self._program}: {how}" if code else "")
         if troubles:
