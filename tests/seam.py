@@ -132,7 +132,7 @@ _MOST_JUDGED = 8
 
 def judge_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on in this test ``health`` judges a box or fault that ships once, for all tests and formats. Where a
-    file is read, it judges anew each time, for a test may have written it again."""
+    file is read, it judges again each time, for a test may have written it again."""
 
     def once(source: Source, request: Request, **more: Any) -> object:
         ships = isinstance(source, RecordedSource) and source.origin.name in BY_NAME

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.checks import baseline, imported_reports
 from dgxcheck.checks.answers import files as answers_of_files
 from dgxcheck.checks.answers import gpus as answers_of_gpus
-from dgxcheck.checks.by_nature import last_run, unique
+from dgxcheck.checks.by_nature import last_run, records
 from dgxcheck.checks.consistency import readings
 from dgxcheck.checks.driver import bound, fabric_manager, versions
 from dgxcheck.checks.driver import loaded as driver
@@ -44,7 +44,7 @@ CHECKS: tuple[Check, ...] = (
     *nvlink.CHECKS, *nvswitches.CHECKS, *companions.CHECKS, *speed.CHECKS, *nvlink_errors.CHECKS, *matrix.CHECKS,
     *p2p.CHECKS, *placement.CHECKS,
     *hcas.CHECKS, *firmware.CHECKS, *port_state.CHECKS, *port_link.CHECKS, *port_counters.CHECKS,
-    *readings.CHECKS, *unique.CHECKS,
+    *readings.CHECKS, *records.CHECKS,
     *software.CHECKS, *gdr_path.CHECKS,
     *isolation.CHECKS, *iommu_groups.CHECKS, *transfer_sizes.CHECKS,
     *command_line.CHECKS, *cpu.CPU, *memory.MEMORY, *memory.ERRORS, *memory.NUMA, *answers_of_files.HOST_FILES,

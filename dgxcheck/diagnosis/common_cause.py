@@ -155,6 +155,12 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
             of_host = virtual and finding.key in dead and (component.kind in _EMULATED or component.part in _FED_BY)
             common.setdefault(finding.key, []).append(_BELOW_A_GUEST if of_host else component)
 
+    def add_scattered(judged: Sequence[Finding]) -> None:
+        those = [each for each in judged if each.status in BAD and each.shared is not None
+                 and (each.shared.kind in OF_PORTS or each.shared == NVSWITCHES or is_air_or_power(each.shared))]
+        if (shared := shared_by_many(box, those, judged)) is not None:
+            add(those, shared)
+
     unpowered = _unpowered(findings)
     all_asked = len(box.gpus) == len(box.topology.gpus)
     by_check = gathered(((finding.id, finding.subject.peer is not None), finding) for finding in findings
@@ -197,15 +203,10 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
                     continue
                 due = (board_of(box, at_once) or _POWER) if responds else whole
                 add(those, due if at_once - unpowered else _POWER)
-        scattered = [each for each in judged if each.status in BAD and each.shared is not None
-                     and (each.shared.kind in OF_PORTS or each.shared == NVSWITCHES or is_air_or_power(each.shared))]
-        if (shared := shared_by_many(box, scattered, judged)) is not None:
-            add(scattered, shared)
+        add_scattered(judged)
     ports = (each for each in findings if each.subject.kind == "port" and not each.subject.bdf)  # as ibstat names them
     for judged in gathered((each.id, each) for each in ports if each.status in (Status.PASS, *BAD)).values():
-        scattered = [each for each in judged if each.status in BAD and each.shared and each.shared.kind in OF_PORTS]
-        if (shared := shared_by_many(box, scattered, judged)) is not None:
-            add(scattered, shared)
+        add_scattered(judged)
     found = chain(
         same_moment(box, findings), with_disks(box, [*dead.values()], findings), without_memory(box, findings),
         unstarted.values(), without_modules(findings), _trained_below(box, findings), lost_boards(box, findings),

@@ -68,7 +68,6 @@ def ended_jobs(
     return dict.fromkeys(jobs, tuple(dict.fromkeys(chain(*failed))))
 
 
-
 def _hangs(finding: Finding) -> bool:
     """Does a GPU alone not respond, or did its firmware time out? Tasks and queries to the driver wait for it then."""
     silent = finding.judgement.fault is Fault.DRIVER_UNRESPONSIVE and finding.subject.kind == "gpu"

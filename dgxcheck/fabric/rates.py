@@ -214,7 +214,7 @@ def _of_one(
         fault=Fault.PORT_SLOW, status="warn", ends=(name, *adapters),
         message=f"{name}: {' and '.join(counts)} at {rates}, {slower[cables[0]]}",
         action="compare the speeds that its ports enable (ibportstate) and the kind of its cables and firmware with"
-        " those of its neighbours, before any cable is moved",
+        " those of the others beside it, before any cable is moved",
     )  # fmt: skip
 
 

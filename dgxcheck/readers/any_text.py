@@ -45,7 +45,7 @@ from dgxcheck.readers.layout.undo import Layout
 from dgxcheck.readers.lspci import text as lspci
 from dgxcheck.readers.model import Imported, Reader
 from dgxcheck.readers.nccl import log, programs, topology_xml
-from dgxcheck.readers.network import adapters, counters, fabric, hcas, logs
+from dgxcheck.readers.network import adapters, carrier, counters, fabric, hcas, logs
 from dgxcheck.readers.nvidia_smi import catalogue as nvidia_smi
 from dgxcheck.readers.values import LINE
 
@@ -203,7 +203,7 @@ _LOGS: Mapping[Reader, Signs] = {
         "98-nvidia.sh", "docker image",
     ),
     health.read_log: (" [",),
-    fabric.read_carrier: ("systemd-networkd[", "networkmanager[", "mlx5_core "),
+    carrier.read_carrier: ("systemd-networkd[", "networkmanager[", "mlx5_core "),
 }
 SIGNS: Mapping[Reader, Signs] = {**BENCHMARKS, **nvidia_smi.SIGNS, **_DCGM, **_MACHINE, **_NETWORK, **_NCCL, **_LOGS}
 """All readers, in the order in which they look at a text; of a text in which, in small letters, none of a reader's

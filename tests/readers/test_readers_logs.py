@@ -12,9 +12,9 @@ from dgxcheck.readers.dcgm import health
 from dgxcheck.readers.host import containers, cuda, services
 from dgxcheck.readers.layout.undo import undone
 from dgxcheck.readers.model import Imported, Reader
-from dgxcheck.readers.network import fabric
+from dgxcheck.readers.network import carrier
 
-READERS = (cuda.read_cuda_errors, containers.read_containers, health.read_log, fabric.read_carrier)
+READERS = (cuda.read_cuda_errors, containers.read_containers, health.read_log, carrier.read_carrier)
 TRAINING = """\
 Traceback (most recent call last):
   File "/srv/job/train.py", line 41, in <module>
@@ -189,30 +189,30 @@ NETWORKD = "Aug 17 06:18:01 node7 systemd-networkd[539]: {}: {} carrier"
     ],
 )
 def test_carriers(events: list[tuple[str, str]], expected: list[tuple[str, str, str]]) -> None:
-    assert results(one(fabric.read_carrier, "\n".join(NETWORKD.format(*each) for each in events))) == expected
+    assert results(one(carrier.read_carrier, "\n".join(NETWORKD.format(*each) for each in events))) == expected
 
 
 def test_a_port_of_an_adapter_flaps_and_one_without_a_cable_is_free() -> None:
     down, up = (f"mlx5_core 0000:4b:00.0 ens2f0np0: Link {state}" for state in ("down", "up"))
-    flapped = one(fabric.read_carrier, "\n".join((down, up, down, up)))
+    flapped = one(carrier.read_carrier, "\n".join((down, up, down, up)))
     assert results(flapped) == [("0000:4b:00.0/ens2f0np0", "warn", "port-errors")]
-    lost = one(fabric.read_carrier, "\n".join((up, down)))
+    lost = one(carrier.read_carrier, "\n".join((up, down)))
     assert results(lost) == [("0000:4b:00.0/ens2f0np0", "fail", "port-down")]
-    assert results(one(fabric.read_carrier, down)) == []
-    assert results(one(fabric.read_carrier, "\n".join((up, down, "reboot: Restarting system")))) == []
+    assert results(one(carrier.read_carrier, down)) == []
+    assert results(one(carrier.read_carrier, "\n".join((up, down, "reboot: Restarting system")))) == []
 
 
 def test_an_rdma_device_logs_a_port_down_only_if_it_was_up() -> None:
     """From Linux 6.15 on, drivers/infiniband/core/cache.c: ib_cache_update."""
     of = "mlx5_core 0000:53:00.0"
     down = f"{of} enp83s0f0np0: Link down\n{of} mlx5_3: Port: 1 Link DOWN"
-    assert results(one(fabric.read_carrier, down)) == [("0000:53:00.0/mlx5_3/1", "fail", "port-down")]
+    assert results(one(carrier.read_carrier, down)) == [("0000:53:00.0/mlx5_3/1", "fail", "port-down")]
     for back in (f"{of} mlx5_3: Port: 1 Link ACTIVE", f"{of}: firmware version: 22.39.1048"):
-        assert results(one(fabric.read_carrier, f"{down}\n{back}")) == []
+        assert results(one(carrier.read_carrier, f"{down}\n{back}")) == []
 
 
 def test_interfaces_of_containers_come_and_go() -> None:
-    assert fabric.read_carrier((NETWORKD.format("veth01", "Lost"), NETWORKD.format("eth0", "Lost"))) == ()
+    assert carrier.read_carrier((NETWORKD.format("veth01", "Lost"), NETWORKD.format("eth0", "Lost"))) == ()
 
 
 UNIT = "Jan 05 14:4{}:41 node7 systemd[1]: {} nvidia-fabricmanager.service - NVIDIA fabric manager service."

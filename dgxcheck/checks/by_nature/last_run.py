@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from dgxcheck.checks.by_nature.unique import records
-from dgxcheck.checks.by_nature.unique import subject as subject_of
+from dgxcheck.checks.by_nature.records import records
+from dgxcheck.checks.by_nature.records import subject as subject_of
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check, host, part

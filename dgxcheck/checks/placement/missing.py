@@ -35,13 +35,13 @@ class _Place(Record):
     bridge: str
     """Bus id of the switch's upstream port, or the root bus."""
     is_switch: bool
-    neighbours: tuple[str, ...]
+    beside: tuple[str, ...]
     """Names of the devices below it that have fewer near them."""
 
     @property
     def name(self) -> str:
         bridge = "switch" if self.is_switch else "host bridge"
-        return f"behind the {bridge} of {', '.join(self.neighbours)}"
+        return f"behind the {bridge} of {', '.join(self.beside)}"
 
 
 def missing(box: Box, what: DeviceType) -> Component:
@@ -228,7 +228,7 @@ def _below(devices: Sequence[Device], near: PciClass) -> _Place | None:
     if not common or (is_switch and len(common) < 2):
         return None
     names = tuple(device.name for device in devices)
-    return _Place(bridge=common[-1] if is_switch else common[0], is_switch=is_switch, neighbours=names)
+    return _Place(bridge=common[-1] if is_switch else common[0], is_switch=is_switch, beside=names)
 
 
 CHECK = "host.inventory"

@@ -77,8 +77,8 @@ def in_words(topology: Topology, to_bar: Mapping[str, int | None], pairs: Sequen
     for key, name in names.items():
         own = [(each.b if each.a == key else each.a, each) for each in pairs if key in (each.a, each.b)]
         if own:
-            neighbours = (f"NV{joint.up} to {names[other]}{_signs(joint.marks)}" for other, joint in own)
-            words.append(f"{name}: {', '.join(neighbours)}")
+            ends = (f"NV{joint.up} to {names[other]}{_signs(joint.marks)}" for other, joint in own)
+            words.append(f"{name}: {', '.join(ends)}")
         elif key in to_bar and len(links) != 1:
             words.append(f"{name}: NV{'?' if to_bar[key] is None else to_bar[key]} to the NVSwitches")
     return words
