@@ -25,6 +25,8 @@ from dgxcheck.watch.memory import Memory
 JOURNAL = "/run/systemd/journal/socket"
 METRICS_S = 30.0
 TABLE_S = 1.0
+RUNNING_S = 0.5
+"""Between two looks at a program that runs."""
 _HOME, _CLEAR_BELOW = "\x1b[H\x1b[2J", "\x1b[J"
 
 
@@ -48,6 +50,10 @@ class TableSink(Sink):
 
     def tell(self, reported: ReportedEvent) -> None:
         self._due = 0.0
+
+    @property
+    def due(self) -> float:
+        return self._due
 
     def show(self, memory: Memory) -> None:
         if time.monotonic() < self._due:
@@ -84,6 +90,10 @@ class MetricsSink(Sink):
     def tell(self, reported: ReportedEvent) -> None:
         self._due = min(self._due, time.monotonic() + 1.0)
 
+    @property
+    def due(self) -> float:
+        return self._due
+
     def show(self, memory: Memory) -> None:
         if time.monotonic() < self._due:
             return
@@ -106,6 +116,10 @@ class ProgramSink(Sink):
 
     def tell(self, reported: ReportedEvent) -> None:
         self.hook.give(json_line(reported))
+
+    @property
+    def due(self) -> float:
+        return time.monotonic() + RUNNING_S if self.hook.busy else inf
 
     def show(self, memory: Memory) -> None:
         self.hook.turn()

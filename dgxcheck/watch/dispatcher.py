@@ -6,6 +6,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import Protocol
 
 from dgxcheck.checks.engine.finding import Status, counted
@@ -28,6 +29,11 @@ class Sink(Protocol):
     def show(self, memory: Memory) -> None:
         """All that is known, once per turn of the loop; what tells events alone leaves this as it is."""
         return
+
+    @property
+    def due(self) -> float:
+        """When the loop has to come around for it (monotonic)."""
+        return inf
 
 
 class Dispatcher:
@@ -94,9 +100,10 @@ class Dispatcher:
         self._changed = True
 
     @property
-    def save_at(self) -> float | None:
-        """When the state is to be written (monotonic); None if it has not changed."""
-        return self._save_at if self._changed and self._path is not None else None
+    def due(self) -> float:
+        """When the state is to be written, if it has changed, or a sink has to do with it (monotonic)."""
+        save_at = self._save_at if self._changed and self._path is not None else inf
+        return min((save_at, *(sink.due for sink in self._sinks)))
 
     def save(self, now: bool = False) -> None:
         """Write the state if that is due, or ``now``; a full disk stops nothing."""

@@ -28,7 +28,7 @@ from dgxcheck.watch.log_events import log_events
 from dgxcheck.workers.answers import answer, ask, end, first_line
 
 JUDGEMENT = "judgement"
-_UNSEEN = (Status.SKIP, Status.UNKNOWN)
+_NOT_JUDGED = (Status.SKIP, Status.UNKNOWN)
 
 
 def main() -> None:
@@ -71,13 +71,13 @@ def document(assessment: Assessment, known: Collection[str]) -> dict[str, Json]:
     """What the loop needs of an assessment."""
     bad = [finding for finding in assessment.findings if finding.counts]
     found, listed = assessment.found, {row.bdf for row in rows(assessment.snapshot.pci)}
-    now = {key: _now(key, found, listed) for key in known}
+    now = {key: _status_now(key, found, listed) for key in known}
     log = assessment.snapshot.kernel_log
     logged = () if isinstance(log, Missing) else log_events(log, lambda bdf, number: 0, past=False)
     return {
         "passed": [key for key, status in now.items() if status is Status.PASS],
         "acknowledged": [key for key in known if key in found and found[key].acknowledged],
-        "unjudged": [key for key, status in now.items() if status in _UNSEEN],
+        "unjudged": [key for key, status in now.items() if status in _NOT_JUDGED],
         "verdict": assessment.verdict.value,
         "persistence": _persistence(assessment.snapshot.gpu_modes),
         "uuids": {gpu.bdf: gpu.uuid for gpu in assessment.snapshot.listed_gpus
@@ -85,14 +85,14 @@ def document(assessment: Assessment, known: Collection[str]) -> dict[str, Json]:
         "findings": {
             finding.key: {
                 "status": finding.status.value, "bdf": finding.subject.bdf or "", "text": finding.judgement.message,
-                "log": finding.witness == "log" and any(_says(event, finding) for event in logged),
+                "log": finding.witness == "log" and any(_reports(event, finding) for event in logged),
             }
             for finding in bad
         },
     }  # fmt: skip
 
 
-def _says(event: Event, finding: Finding) -> bool:
+def _reports(event: Event, finding: Finding) -> bool:
     """Does an event of the log say as much as the finding? One of the host is about the line that it quotes."""
     if event.bdf != (finding.subject.bdf or "") or RANK.index(event.status) < RANK.index(finding.status):
         return False
@@ -100,7 +100,7 @@ def _says(event: Event, finding: Finding) -> bool:
     return bool(event.bdf) or any(str(each.value).startswith(line) for each in finding.judgement.evidence)
 
 
-def _now(key: str, found: Mapping[str, Finding], listed: AbstractSet[str]) -> Status | None:
+def _status_now(key: str, found: Mapping[str, Finding], listed: AbstractSet[str]) -> Status | None:
     """Of an earlier finding: by its own finding, else by those of its parts, else by that of what it is a part of.
 
     ``driver.fabric`` fails once if no GPU is registered, and passes for each GPU; ``gdr.acs`` is the other way round.
@@ -109,7 +109,7 @@ def _now(key: str, found: Mapping[str, Finding], listed: AbstractSet[str]) -> St
     """
     parts = [finding for name, finding in found.items() if name.startswith(f"{key}/")]
     if parts and key not in found:
-        return Status.SKIP if all(finding.status in _UNSEEN for finding in parts) else Status.PASS
+        return Status.SKIP if all(finding.status in _NOT_JUDGED for finding in parts) else Status.PASS
     whole = key
     while whole and whole not in found:
         whole = whole.rpartition("/")[0]

@@ -23,9 +23,10 @@ from dgxcheck.watch.judging import Judging
 from dgxcheck.watch.log_events import xid_event
 from dgxcheck.watch.log_follower import LogFollower, open_kmsg
 from dgxcheck.watch.memory import LastJudgement
-from dgxcheck.watch.plan import LONGEST_S, Plan
+from dgxcheck.watch.plan import Plan
 from dgxcheck.watch.readings import changes, gone, is_blind, merged, unlisted, watched
 
+LONGEST_S = 60.0
 _KMSG, _BOOT_ID = "/dev/kmsg", "/proc/sys/kernel/random/boot_id"
 
 
@@ -112,10 +113,9 @@ class Watch:
             if fd >= 0:
                 poll.register(fd, select.POLLIN)
         self._workers.watch(poll)
-        now = time.monotonic()
-        timers = (log.due if log is not None else None, self._dispatcher.save_at, self._judging.due, self._notifier.due)
-        due = min((timer for timer in timers if timer is not None), default=now + LONGEST_S)
-        poll.poll(max(10.0, min(due - now, self._plan.tick_s) * 1000))
+        timers = (log.due if log is not None else None, self._dispatcher.due, self._judging.due, self._notifier.due)
+        due = min(timer for timer in timers if timer is not None)
+        poll.poll(min(max(0.01, due - time.monotonic()), LONGEST_S) * 1000)
 
     def _follow_log(self) -> None:
         if (log := self._log) is None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dgxcheck.facts.record import Record
 
-LONGEST_S = 60.0
-
 
 class Plan(Record):
     """One run of the watch."""
@@ -22,5 +20,3 @@ class Plan(Record):
     config: str | None = None
     deadline: float = 60.0
     """Most seconds for all that a judgement asks a driver."""
-    tick_s: float = LONGEST_S
-    """The state is shown at least so often."""

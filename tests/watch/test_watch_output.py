@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import time
+from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ from dgxcheck.checks.engine.finding import Status
 from dgxcheck.cli.watch_sinks import JournalSink, MetricsSink, ProgramSink, TableSink
 from dgxcheck.output import watch
 from dgxcheck.output.watch import json_line, text_line
+from dgxcheck.watch.dispatcher import Dispatcher
 from dgxcheck.watch.event import Event, ReportedEvent
 from dgxcheck.watch.hook import MOST_RUNNING, MOST_WAITING, Hook
 from dgxcheck.watch.loop import Notifier
@@ -110,6 +112,18 @@ def test_metrics_are_written_at_most_twice_a_minute_and_soon_after_an_event(
         written.append(file.exists())
         file.unlink(missing_ok=True)
     assert written == [True, False, True, False, True]
+
+
+def test_the_loop_comes_around_when_metrics_are_due_or_a_program_runs(tmp_path: Path) -> None:
+    metrics, program = MetricsSink(str(tmp_path / "x.prom")), ProgramSink(script(tmp_path, "cat"))
+    dispatcher = Dispatcher(None, [metrics, program])
+    metrics.show(known())
+    assert dispatcher.due > time.monotonic() + 10
+    dispatcher.note("x", "y")
+    assert dispatcher.due <= time.monotonic() + 0.5, "the program runs"
+    program.finish(SPARE)
+    assert dispatcher.due <= time.monotonic() + 1.0, "the metrics are old"
+    assert Dispatcher(None, []).due == inf
 
 
 def test_metrics_that_cannot_be_written_are_said_once(

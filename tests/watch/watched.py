@@ -8,10 +8,10 @@ from collections.abc import Iterable
 
 from dgxcheck.facts.kernel_log import KernelLog
 from dgxcheck.survey import log_facts
+from dgxcheck.watch.dispatcher import Sink
 from dgxcheck.watch.event import Event, ReportedEvent
 from dgxcheck.watch.log_events import log_events
 from dgxcheck.watch.log_follower import Kmsg
-from dgxcheck.watch.memory import Memory
 
 XID_79 = "NVRM: Xid (PCI:0000:0a:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
 XID_31 = "NVRM: Xid (PCI:0000:06:00): 31, pid={pid}, name=python3, Ch 00000010, intr 00000000. MMU Fault"
@@ -58,7 +58,7 @@ class Log:
         return self._reader.detach()
 
 
-class Listener:
+class Listener(Sink):
     """Keeps what it is reported."""
 
     def __init__(self) -> None:
@@ -66,9 +66,6 @@ class Listener:
 
     def tell(self, reported: ReportedEvent) -> None:
         self.reported.append(reported)
-
-    def show(self, known: Memory) -> None:
-        return
 
     def events(self, kind: str) -> list[Event]:
         return [each.event for each in self.reported if each.event.kind == kind]

@@ -68,7 +68,7 @@ def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbD
         return "as is one port of each such card: nothing is cabled"
     idle = may_be_ethernet and port.phys_state in (PhysState.POLLING, PhysState.DISABLED)
     idle |= port.link_layer == "Ethernet" and isinstance(port.phys_state, Missing)  # ibv_devinfo without -v
-    beside = others or _like_it(device, port, listed)
+    beside = others or _same_model(device, port, listed)
     if len(beside) >= LEAST and all(each.state in UP for _, each in beside):
         return ""
     kind = "an Ethernet port" if port.link_layer == "Ethernet" else "a port of unknown link layer"
@@ -79,7 +79,7 @@ def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbD
     return "switched off, and no configuration lists it" if off and 2 * up <= len(others) else ""
 
 
-def _like_it(device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> list[tuple[IbDevice, IbPort]]:
+def _same_model(device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> list[tuple[IbDevice, IbPort]]:
     """Of a text that names no bus ids (ibstat): the InfiniBand ports of the same number on the others of its model."""
     own = ("InfiniBand", port.port, device.hca_type)
     return [(other, each) for other, each in listed

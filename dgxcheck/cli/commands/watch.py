@@ -21,7 +21,7 @@ from dgxcheck.source import state_file
 from dgxcheck.watch.dispatcher import Sink
 from dgxcheck.watch.hook import ENDING_S
 from dgxcheck.watch.memory import NAME
-from dgxcheck.watch.plan import LONGEST_S, Plan
+from dgxcheck.watch.plan import Plan
 
 _OF_SAVED_LOG = frozenset(("kernel_log", "form", "program"))
 _FORMS = {"json": json_line, "text": text_line}
@@ -76,7 +76,6 @@ def command(
         judge_s=0 if no_health else every, counters_s=counters,
         profile=os.path.abspath(profile) if profile.endswith(".toml") or "/" in profile else profile,
         config=None if config is None else os.path.abspath(config), deadline=deadline,
-        tick_s=watch_sinks.TABLE_S if isinstance(shown, watch_sinks.TableSink) else 1.0 if hook else LONGEST_S,
     )  # fmt: skip
     # stdout last: where it cannot be written, the watch ends
     listening: list[Sink] = [*hook, *([watch_sinks.MetricsSink(metrics)] if metrics is not None else []), shown]
