@@ -6,6 +6,7 @@ import json
 from itertools import product
 from pathlib import Path
 
+import pytest
 from kernel_lines import JUDGED
 from together import for_each
 
@@ -231,6 +232,15 @@ def test_lines_of_devices_may_share_a_microsecond() -> None:
     detailed = f"nvidia {GPU}: PCIe Bus Error: severity=Uncorrected (Fatal), type=x"
     log = read("\n".join(f"[    5.000000] {line}" for line in (announced, detailed, XID)))
     assert (len(log.pcie), len(log.xids)) == (1, 1)
+
+
+@pytest.mark.parametrize("lines", [
+    ("NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:", f"NVRM: BAR1 is 0M @ 0x0 (PCI:{GPU})"),
+    ("systemd-udevd: attempt to access beyond end of device", "sda1: rw=0, sector=9767, nr_sectors = 8 limit=0"),
+])  # fmt: skip
+def test_lines_of_one_message_have_one_time(lines: tuple[str, str]) -> None:
+    log = read("\n".join(f"[    5.000000] {line}" for line in lines))
+    assert [event.seconds for event in (*log.not_started, *log.host)] == [5.0]
 
 
 FLOODS = (

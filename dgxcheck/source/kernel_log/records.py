@@ -34,18 +34,23 @@ def from_kernel(priority: int) -> bool:
 
 def messages(lines: Sequence[str]) -> list[str]:
     """The messages of one record: its first line, and those after it that belong to its form."""
-    if len(lines) > 1 and (after := goes_on(lines[0])) is not None:
-        return [lines[0], *(line for line in lines[1:] if after.match(line))]
-    return [*lines[:1]]
+    return [*lines[:1], *(line for line in lines[1:] if _belongs(lines[0], line))]
 
 
 def may_follow(first: str, message: str) -> bool:
     """Is a message that has the microsecond of the one before it a record of its own?
 
     ``dmesg -S`` and rsyslog give every line of a record the time of the first. A driver's line after one that is no
-    driver's counts as the rest of that record.
+    driver's counts as the rest of that record, unless its message goes on like that.
     """
-    return _OF_DEVICE.match(first) is not None or is_certain(first) or not is_drivers(message)
+    return (
+        _OF_DEVICE.match(first) is not None or is_certain(first) or not is_drivers(message) or _belongs(first, message)
+    )
+
+
+def _belongs(first: str, line: str) -> bool:
+    """Is a later line of a record of its message, in the form of those that go on with it?"""
+    return (after := goes_on(first)) is not None and after.match(line) is not None
 
 
 class Kept:
