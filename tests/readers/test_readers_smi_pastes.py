@@ -246,6 +246,17 @@ def test_what_is_stated_is_judged(text: str, due: dict[str, str], judged: Any) -
     assert ":00:00.0" not in listed.split("\n\n")[0]  # as of one that is not placed
 
 
+def test_a_gpu_that_registers_has_no_cluster_yet(judged: Any) -> None:
+    def gpu(bus: str, *values: str) -> str:
+        rows = zip(("State", "Status", "CliqueId", "ClusterUUID"), values, strict=True)
+        head = f"GPU 0000:{bus}:00.0\n    Product Name : NVIDIA H100 80GB HBM3\n    Fabric\n"
+        return head + "".join(f"        {name} : {value}\n" for name, value in rows)
+
+    done = "Completed", "Success", "0", "00000000-0000-0000-0000-000000000000"
+    bad, _ = judged(gpu("1B", "In Progress", "N/A", "N/A", "N/A") + gpu("43", *done) + gpu("52", *done))
+    assert bad == {"driver.fabric": "fail GPU@0000:1b:00.0"}
+
+
 @pytest.mark.parametrize("text", [
     "platform.host_id\nbbx.time_run\n\n####\nWed Aug 12 21:53:45 2026\n+-----+\n",
     "index\ndisplay_mode\nname\nserial\nuuid\n",

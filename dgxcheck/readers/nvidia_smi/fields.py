@@ -195,7 +195,7 @@ def fabric(fields: Mapping[str, str]) -> dict[str, Json] | None:
         return None
     answer: dict[str, Json] = {
         "state": state, "status": code, "cliqueId": number(fields.get("fabric/cliqueid", "")),
-        "clusterUuid": fields.get("fabric/clusteruuid", "").removesuffix("N/A"),
+        "clusterUuid": fields.get("fabric/clusteruuid", "").removesuffix("N/A") or None,
     }  # fmt: skip
     if any(path.startswith(_PREFIX) for path in fields):
         answer["healthMask"] = _mask(fields)
