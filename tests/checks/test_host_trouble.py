@@ -118,6 +118,19 @@ def test_disks_of_the_host_alone(text: str, blamed: str | None, tmp_path: Path) 
         assert (found.status, found.blames[0].name) == (Status.WARN, blamed)
 
 
+@pytest.mark.parametrize(("text", "how"), [
+    ("nvme nvme7: I/O 512 QID 12 timeout, aborting", "1 I/O error logged"),
+    ("nvme nvme7: Removing after probe failure status: -19", "1 I/O error logged, and the kernel gave it up"),
+    ("nvme nvme7: Disabling device after reset failure: -19", "1 I/O error logged, and the kernel gave it up"),
+    ("ata3: reset failed, giving up", "1 I/O error logged, and the kernel gave it up"),
+])  # fmt: skip
+def test_a_disk_that_the_kernel_gave_up(text: str, how: str, tmp_path: Path) -> None:
+    (found,) = findings(tmp_path, "kernel.disk", (100.0, text))
+    assert found.judgement.message.partition(";")[0] == how
+    of_its_port = "ata" not in text and "gave it up" in how
+    assert found.judgement.remedy.startswith("read what its PCIe port logged") is of_its_port
+
+
 @pytest.mark.parametrize(("beside", "apart_s", "blamed"), [
     ("sda", 60.0, "sda"), ("sda", 60.5, "ata1"), ("nvme0n1", 1.0, "ata1"), ("dm-0", 1.0, "ata1"), ("md0", 1.0, "ata1"),
 ])  # fmt: skip

@@ -32,6 +32,7 @@ _SCSI = LazyPattern("sd[a-z]+", "sd")
 """Disks of SATA ports among others."""
 _GONE = LazyPattern(r"nvme.*(?:controller is down|timeout|after probe failure|after reset failure)")
 """An NVMe controller or the link to it was lost; a medium error is the disk's own."""
+_GIVEN_UP = LazyPattern(r"after (?:probe|reset) failure|reset failed, giving up")
 _ONES = "CSTS=0xffffffff"
 """What is read of a device that is not there any more (drivers/nvme/host/pci.c, nvme_warn_reset)."""
 _OF_SILENCE = (
@@ -95,8 +96,10 @@ def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     gone = any(_GONE.search(event.line) for event in events) and all("medium" not in event.line for event in events)
     on_pcie = happened(events, "nvme") if gone else ()
     silent = gone and any(_ONES in event.line for event in events)
+    given_up = any(_GIVEN_UP.search(event.line) for event in events)
     message += ", and its controller no longer answered on PCIe" if silent else ""
-    remedy = _OF_SILENCE if silent else _OF_STALE if stale else ""
+    message += ", and the kernel gave it up" if given_up else ""
+    remedy = _OF_SILENCE if silent or (gone and given_up) else _OF_STALE if stale else ""
     return Judgement(status, f"{message}{reach(log)}", *facts, fault=fault, events=on_pcie, remedy=remedy)
 
 
