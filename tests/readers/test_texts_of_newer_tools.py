@@ -712,6 +712,12 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "the kernel, of lanes that are back": (
         LIMITED.format(4, "126.024") + LIMITED[: LIMITED.index(", lim")].format("", "504.112")
         + " (32.0 GT/s PCIe x16 link)\n", ()),
+    "the kernel, of one in a slot of an older generation": (
+        LIMITED.format(16, "126.024").replace("by 32.0", "by 8.0"), (),
+    ),
+    "the kernel, of one whose link did not train up": (
+        LIMITED.format(16, "31.504").replace("by 32.0", "by 2.5"), ("warn link-unseen inspect",),
+    ),
     "the kernel, of one with half of them": (LIMITED.format(8, "252.048"), ()),
     "a ConnectX with half of its lanes": (OF_CONNECTX.format("5e", 8), ()),
     "a ConnectX with half of its lanes beside two": (

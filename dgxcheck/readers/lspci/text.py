@@ -204,12 +204,14 @@ def _is_whole(shown: dict[str, Function], lines: tuple[str, ...]) -> bool:
 
 
 _BANDWIDTH = LazyPattern(
-    rf"(?:.{{0,120}}\s)?mlx5_core (?P<bdf>{PATTERN}): [\d.]{{3,9}} Gb/s available PCIe bandwidth(?:, limited by"
-    rf" [\d.]{{1,5}} GT/s PCIe x(?P<width>\d{{1,2}}) link at (?P<at>{PATTERN}) \(capable of"
-    r" [\d.]{3,9} Gb/s with [\d.]{1,5} GT/s PCIe x(?P<most>\d{1,2}) link\)| \([\d.]{1,5} GT/s"
+    rf"(?:.{{0,120}}\s)?mlx5_core (?P<bdf>{PATTERN}): (?P<rate>\d{{1,4}}\.\d{{1,3}}) Gb/s available PCIe bandwidth(?:,"
+    rf" limited by (?P<gts>[\d.]{{1,5}}) GT/s PCIe x(?P<width>\d{{1,2}}) link at (?P<at>{PATTERN}) \(capable of"
+    r" (?P<can>\d{1,4}\.\d{1,3}) Gb/s with [\d.]{1,5} GT/s PCIe x(?P<most>\d{1,2}) link\)| \([\d.]{1,5} GT/s"
     r" PCIe x\d{1,2} link\))"
 )
 """Linux drivers/pci/pci.c: __pcie_print_link_status; a slot with fewer lanes is limited by design."""
+_FEW = 8
+"""Of what the adapter can, the part that no slot leaves it by its generation alone: gen2 of gen5."""
 
 
 def read_bandwidth(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -217,10 +219,14 @@ def read_bandwidth(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart("kernel log")
     last = {row["bdf"]: row for row in part.matches(_BANDWIDTH, numbered(lines))}
     for bdf, row in last.items():
-        if row["width"] is None or int(row["width"]) >= int(row["most"]):  # whole, or less by its generation
+        if row["width"] is None:
             continue
-        few = int(row["width"]) * FEW_LANES <= int(row["most"])
-        text = f"limited by a link of x{row['width']} at {row['at']}, it supports x{row['most']}"
+        slow = float(row["rate"]) * _FEW <= float(row["can"])
+        if int(row["width"]) >= int(row["most"]) and not slow:  # less by its generation
+            continue
+        few = slow or int(row["width"]) * FEW_LANES <= int(row["most"])
+        rate, most = (f", {row['gts']} GT/s", f"{row['can']} Gb/s") if slow else ("", f"x{row['most']}")
+        text = f"limited by a link of x{row['width']}{rate} at {row['at']}, it supports {most}"
         fault = Fault.LINK_UNSEEN if few else None
         part.add(bdf.replace(":", "."), "link", "warn" if few else "note", fault, text)
     return part.imported()
