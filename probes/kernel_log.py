@@ -281,7 +281,9 @@ def _not_started(lines: Lines, begins: Begins, near_s: float) -> list[NotStarted
             continue
         past, code = _past(number, bdf or "", begins), gpu.start_code(message)
         events.append(NotStarted(bdf=bdf, why=why, code=code, seconds=seconds, line=message, past=past))
-    return [*_of_next_named(events, near_s)]
+    if any(event.why == "given" for event in events):  # then a line that names none can be about that one
+        events = [event for event in events if event.bdf is not None or event.why != "claimed"]
+    return [event for event in _of_next_named(events, near_s) if event.why != "given"]
 
 
 def _of_next_named(events: Sequence[NotStarted], near_s: float) -> Iterator[NotStarted]:

@@ -427,6 +427,8 @@ UNJUDGED: tuple[Lines, ...] = (
     (f"pcieport {PORT}: Data Link Layer Link Active not set in 1000 msec",),  # its GPU is there
     (f"nvidia {GPU}: not ready 1023ms after bus reset; waiting", f"nvidia {GPU}: ready 2047ms after bus reset"),
     (f"NVRM: GPU {GPU} is already bound to NovaCore.",),  # and NVML lists it now
+    (f"NVRM: GPU {NOWHERE} is already bound to vfio-pci.",
+     "NVRM: The NVIDIA probe routine was not called for 1 device(s)."),
     (f"nouveau {GPU}: gr: init failed, -110",),
     ("pcieport 0000:00:02.0: pciehp: Slot(5): Link Down/Up ignored (recovered by DPC)",),
     ("NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.127.05",),

@@ -74,6 +74,7 @@ _NOT_STARTED: Mapping[Form, NoStart] = {
     Form("nvidia: probe of ", rf"{_GPU} failed with error -\d"): "",
     Form(": probe with driver nvidia failed with error -", before=rf"nvidia {_GPU}"): "",
     Form("NVRM: The NVIDIA probe routine was not called for "): "claimed",
+    Form("NVRM: GPU ", rf"{_GPU} is already bound to (?:[\w-]{{0,20}}vfio|pci-stub|xen-pciback)"): "given",
     Form("NVRM: GPU ", rf"{_GPU} is already bound to \w"): "claimed",
     Form("nouveau ", rf"{_GPU}: (?:\w{{2,12}}: )?(?:fifo: fault|SCHED_ERROR|error during falcon reset|init failed, -"
          r"|failed to create kernel channel)"): "claimed",
