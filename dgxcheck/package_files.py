@@ -10,6 +10,7 @@ from functools import cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -30,6 +31,13 @@ def read(path: str) -> bytes:
             return file.read()
     data: bytes = _LOADER.get_data(f"{_ARCHIVE}/dgxcheck{path.removeprefix(FOLDER)}")
     return data
+
+
+def table(folder: str, name: str) -> Iterator[list[str]]:
+    """Cells of each row of a table in a folder of the package: tab-separated values, ``#`` begins a comment."""
+    for line in read(os.path.join(FOLDER, folder, name)).decode("utf-8").split("\n"):
+        if line and not line.startswith("#"):
+            yield line.split("\t")
 
 
 def names(folder: str) -> list[str]:

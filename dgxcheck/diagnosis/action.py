@@ -10,8 +10,9 @@ from typing import Literal
 
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.facts.faults import GPU_DEAD, Fault
-from dgxcheck.facts.faults.kind import OWN, RMA, XIDS, FaultKind, Scope, Step, Urgency
+from dgxcheck.facts.faults.kind import OWN, XIDS, FaultKind, Scope, Step, Urgency
 from dgxcheck.facts.record import Record
+from dgxcheck.package_files import table
 
 Code = Literal[
     "finding-remedy",  # the remedy of the finding ``remedy_of``
@@ -118,117 +119,8 @@ def _urgency(finding: Finding) -> Urgency:
     return "now" if fault is None else fault.fails
 
 
-_SMI = "nvidia-smi(1)"
-_RESET = f"{_SMI}, --gpu-reset"
-_FM = "NVIDIA Fabric Manager guide (DU-09883)"
-_MANUAL = "server's manual"
-_RMA = f"{RMA}: field diagnostic before an RMA"
 _HV = "https://docs.nvidia.com/health-validation/reference/checks/xid.md: drain before reset_gpu and service_required"
-_SERVICE = "the machine's service manual (of NVIDIA for a DGX): parts that only the vendor replaces"
-_MIG = "NVIDIA MIG user guide: nvsm and dcgm are stopped before a reset on DGX"
-_ACS = "NVIDIA NCCL user guide, troubleshooting: PCI Access Control Services"
-_PODS = "https://github.com/NVIDIA/NVSentinel/pull/1243: pods of the GPU Operator, persistence mode"
-_LIBRARY = "ldconfig(8); NVIDIA driver README: library and module of one version"
-_NO_TEST = (
-    "https://docs.nvidia.com/datacenter/dcgm/latest/reference/command-line-reference/dcgmi/dcgmi-diag.html: level 1"
-    " alone on GPUs that are not for data centers"
-)
-SOURCES: Mapping[Code, str] = {
-    "drain-host": f"{OWN}: no job starts on what is about to be disturbed",
-    "drain-scheduler": "scontrol(1), pbsnodes(8B), https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/;"
-    f" {_SMI}: the health of what was reset is verified before it is used",
-    "stop-gpu-clients": f"{_RESET}: no program may use the GPU; {_MIG}; fuser(1); {_PODS}",
-    "stop-gpu-clients-and-display": f"{_RESET}: no program, X server included, may use the GPU; systemctl(1), isolate",
-    "stop-gpu-programs": f"{_SMI}, --query-compute-apps",
-    "stop-load": f"{OWN}; {_SMI}, --query-compute-apps",
-    "reset-one": f"{_RESET}: GPUs with NVLinks are reset one by one from Ampere on, before Ampere together",
-    "reset-named": f"{_RESET}: without -i all GPUs are reset",
-    "reset-together": f"{_RESET}: before Ampere all GPUs that NVLinks join",
-    "reset-board": f"{OWN}: a K80 board has two GPUs behind one PCIe switch; {_RESET}",
-    "reset-with-fabric-manager": f"{_RESET}: on Ampere NVSwitch systems Fabric Manager is required",
-    "reset-all-with-switches": f"{_RESET}; {_FM}: all GPUs and NVSwitches together, Fabric Manager stopped",
-    "reboot": f"{OWN}: where nothing that disturbs less re-initialises it",
-    "power-cycle": f"{OWN}: where a reboot does not help, which leaves devices powered",
-    "power-cycle-tray": "NVIDIA DGX GB200 user guide: compute tray Redfish commands, rack reboot sequence",
-    "restart-fabric-manager": f"{_FM}: ABORT_CUDA_JOBS_ON_FM_EXIT",
-    "restart-fabric-manager-and-gpus": f"{_FM}, initializing NVSwitch and NVLink: from Hopper on Fabric Manager is"
-    " stopped, the GPUs are reset, then it is started",
-    "restart-imex": "NVML_GPU_RECOVERY_ACTION_RECOVER_IMEX_DOMAIN; NVIDIA IMEX service guide",
-    "restart-subnet-manager": "opensm(8), sminfo(8)",
-    "reload-driver": "modprobe(8); NVIDIA driver README: modules and what uses them",
-    "command": "nvidia-modprobe(1)",
-    "if-unintended": f"{_SMI}: ECC and compute mode, clocks",
-    "take-back-or-reset": "nvmlDeviceGetEccMode: current and pending mode",
-    "mig-pending": "nvmlDeviceGetMigMode: current and pending mode; NVIDIA MIG user guide: enable MIG mode",
-    **dict.fromkeys(("default-power-limit", "lower-limit"), f"{_SMI}, --power-limit"),
-    "persistence": "NVIDIA driver persistence, https://docs.nvidia.com/deploy/driver-persistence/index.html",
-    "large-bars": "NVIDIA driver README: Above 4G Decoding; Linux PCI resource assignment",
-    "large-bars-in-guest": "QEMU: pci-hole64-size; edk2 OvmfPkg PlatformInitLib: opt/ovmf/X-PciMmio64Mb; VMware KB"
-    " 2142307: pciPassthru.64bitMMIOSizeGB",
-    "pcie-setting": f"{_MANUAL}: PCIe slot configuration",
-    "nccl-settings": "NVIDIA NCCL user guide: environment variables",
-    "nvlink-setting": "NVIDIA driver README: NVreg_NvLinkDisable, /proc/driver/nvidia/params",
-    "memory-channels": "server's manual: memory population, NUMA and power settings",
-    "socket-links": "server's manual: link frequency and power management of QPI, UPI or xGMI; numactl(8)",
-    "peer-traffic": f"{_ACS}; NVIDIA NCCL user guide: NCCL_P2P_DISABLE",
-    "peer-through-root": f"{_ACS}; NVIDIA NCCL user guide: NCCL_P2P_LEVEL",
-    "driver-library": _LIBRARY,
-    "enable-port": "NVIDIA MFT user manual: mlxlink --port_state",
-    "disable-acs": f"{_ACS}; setpci(8); PCI Express base specification, ACS control register",
-    "field-diagnostic-cooled": "NVIDIA DCGM user guide: dcgmi diag -r 3, which loads every GPU",
-    "field-diagnostic": f"NVIDIA DCGM user guide: dcgmi diag -r 3; {_RMA}",
-    **dict.fromkeys(("field-diagnostic-by-load", "field-diagnostic-by-load-cooled"), _NO_TEST),
-    "watch-counters": f"{OWN}; limits have their sources in dgxcheck health --explain CHECK",
-    "check-program": f"{XIDS}: RESTART_APP, CHECK_APP; compute-sanitizer manual",
-    "restart-program": f"{XIDS}: Xid 94, RESTART_APP",
-    "inspect-rack-fabric": "NVIDIA GB200 NVL72 and NMX-C user guides; NVIDIA IMEX service guide",
-    "inspect-rack-links": "NVIDIA NVOS user manual for NVLink switches: link diagnostics of each port; NMX-C user"
-    " guide",
-    "inspect-missing": "lspci(8); https://docs.nvidia.com/deploy/gpu-debug-guidelines/index.html",
-    "inspect-port": "NVIDIA MFT user manual: mlxlink; perfquery(8), ethtool(8)",
-    "inspect-module": "NVIDIA MFT user manual: mlxlink; NVIDIA NVOS user manual, link diagnostic per port",
-    "inspect-driver-versions": f"modinfo(8), {_LIBRARY}",
-    "inspect-soldered-memory": "ipmitool(1), sel; NVIDIA Grace CPU: LPDDR5X on the module",
-    "inspect-link": "Linux Documentation/PCI/pcieaer-howto; lspci(8)",
-    "inspect-airflow": f"{_MANUAL}: cooling", "inspect-own-fans": f"nvmlDeviceGetFanSpeed; {_MANUAL}: cooling",
-    "inspect-coolant": "NVIDIA DGX GB200 user guide: liquid cooling of the compute trays",
-    "inspect-power": "ipmitool(1), sdr; server's manual: power supplies",
-    "inspect-baseboard": "https://docs.nvidia.com/datacenter/dps/versions/0.7.2/guides/concepts/redfish:"
-    " HGX_Baseboard_0; ipmitool(1), sdr and sel",
-    "inspect-compute-boards": "NVIDIA DGX GB200 user guide, hardware: compute trays hold one or two compute boards;"
-    " ipmitool(1), sel",
-    "inspect-card-power": f"nvml.h: NVML_ERROR_INSUFFICIENT_POWER; {_MANUAL}: PCIe cards",
-    "inspect-power-shelves": "NVIDIA DGX GB200 user guide: power shelves feed all trays of the rack",
-    "inspect-dimms": "dmidecode(8), ipmitool(1); Linux EDAC documentation",
-    "inspect-cabling": "ibdiagnet and iblinkinfo(8): speed and width of every link",
-    "inspect-far-end": "smpquery(8), direct routes; sminfo(8), which asks the LID that the port knows",
-    "reseat-card": f"{OWN}; {_MANUAL}: PCIe cards",
-    "reseat-dual-gpu-card": f"{_MANUAL}: PCIe cards; Tesla K80 board specification: two GPUs on one board",
-    **dict.fromkeys(("reseat-adapter", "replace-adapter"), f"{_MANUAL}; NVIDIA ConnectX user manual"),
-    **dict.fromkeys(("reseat-cable", "replace-cable"), "NVIDIA ConnectX user manual: cables and transceivers"),
-    "reseat-disk": f"md(4), mdadm(8); {_MANUAL}",
-    "reseat-drive": f"{_MANUAL}: drives",
-    **dict.fromkeys(("reseat-dimms", "replace-dimms"), f"{_MANUAL}: memory"),
-    **dict.fromkeys(("move-cards", "move-adapter"), "the reference machine's wiring (dgxcheck profiles)"),
-    **dict.fromkeys(("reseat-part", "replace-part"), _MANUAL),
-    "replace-card": _RMA,
-    "replace-retail-card": "https://www.nvidia.com/en-us/support/warranty/: of GeForce NVIDIA's own cards alone; the"
-    " maker's warranty",
-    "replace-dual-gpu-card": f"{_RMA}; Tesla K80 board specification: two GPUs on one board",
-    **dict.fromkeys(("reseat-carrier", "replace-carrier"), f"{_MANUAL}: risers and boards"),
-    **dict.fromkeys(("replace-disk", "reassemble-array"), "md(4), mdadm(8)"),
-    "replace-one-disk": f"smartctl(8), nvme-smart-log(1); {_MANUAL}",
-    "replace-supply": f"{_MANUAL}: power supplies",
-    "restore-array": "md(4): RAID 0 and linear have no redundancy",
-    **dict.fromkeys(("vendor-gpu-tray", "vendor-board", "vendor-missing-device", "vendor-power"), _SERVICE),
-    **dict.fromkeys(("inspect-water-cooling", "vendor-water-cooled"), "NVIDIA DGX Station user guide: water cooling"),
-    "vendor-disk": f"{_SERVICE}; md(4)",
-    "vendor-network-board": "NVIDIA DGX H100, B200 and B300 user guides: network modules; GB200 and GB300: compute"
-    " trays",
-    "vendor-driver": f"{OWN}; nvidia-bug-report.sh",
-    "contact-host": "nvmlDeviceSetMigMode: a guest may have no reset, its VM is restarted; DCGM installation guide:"
-    " bare metal and full GPU passthrough alone",
-}
+SOURCES: Mapping[str, str] = dict(table("diagnosis", "sources.tsv"))
 """By code, where ``source_of`` knows none that is more particular."""
 
 

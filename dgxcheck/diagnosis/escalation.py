@@ -7,106 +7,25 @@ no step of these lists: ``actions`` puts it before the first step that disturbs 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import cast
 
-from dgxcheck.components.component import FABRIC_MANAGER, PEER_TRAFFIC, Component, Kind
-from dgxcheck.components.containment import COMPUTE_BOARDS, GPU_BASEBOARD, NVSWITCHES, OF_SLOT
+from dgxcheck.components.component import Component, Kind
+from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.facts.faults import DEVICE_ABSENT, DEVICE_DEAD, EVERY_FAULT, GPU_DEAD, MODULES_REFUSED, Fault
-from dgxcheck.facts.faults.kind import LINK_STEPS, NVSWITCH_STEPS, RESET_STEPS, RMA_STEPS, FaultKind, Step, Steps
-
-_GPU: Steps = (*RESET_STEPS, *LINK_STEPS)
-_MISSING: Steps = ("inspect", "reboot", "power-cycle", "reseat", "contact-vendor")
-_COOLING: Steps = ("inspect", *RMA_STEPS)
-_SUPPLY: Steps = ("inspect", "replace", "contact-vendor")
-"""Of the power supply, which is the owner's to replace; the GPU obeys the signal and is not at fault."""
+from dgxcheck.facts.faults.kind import LINK_STEPS, RESET_STEPS, FaultKind, Step, Steps
+from dgxcheck.package_files import table
 
 _RESTART: Steps = ("change-setting", "reboot")
 _FUNCTION: Steps = ("inspect", "power-cycle", "contact-vendor")
 """No slot, cable or board is known of it."""
-_MODE: Steps = ("change-setting", "reset-gpu")
-_ALL_GPUS: Steps = ("reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor")
-_SET_AT_BOOT = (
-    "IOMMU setting", "NVLink setting", "PCIe setting", "large BARs", "kernel command line", "NUMA setting",
-    "memory ECC",
+OF_COMPONENT, OF_SEVERAL_DEAD = (
+    {(cast(Kind, kind), part.strip("-")): cast(Steps, tuple(steps[column].split()))
+     for kind, part, *steps in table("diagnosis", "steps.tsv") if steps[column] != "-"}
+    for column in (0, 1)
 )  # fmt: skip
-_LOOKED_AT = (
-    "disks", "memory modules", "container runtime", "free memory", "programs", "open files", "file server", "burn-in",
-    "results of NCCL", "network of NCCL", "path to other hosts", "transfers to other hosts", "GPUDirect RDMA",
-    "results of diagnostics", "changes since the baseline",
-)  # fmt: skip
-"""Parts of the host."""
-OF_COMPONENT: Mapping[tuple[Kind, str], Steps] = {
-    ("gpu", ""): _GPU,
-    ("gpu", "NVLink"): _GPU,
-    ("gpu", "memory"): ("reset-gpu", "reboot", "field-diagnostic", "replace"),
-    ("gpu", "cooling"): _COOLING,
-    ("gpu", "power supply"): _SUPPLY,
-    ("gpu", "InfoROM"): ("field-diagnostic", "contact-vendor"),
-    ("gpu", "fabric"): ("inspect", "reset-gpu", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"),
-    ("gpu", "ECC mode"): _MODE, ("gpus", "ECC mode"): _MODE, ("gpu", "MIG mode"): _MODE, ("gpus", "MIG mode"): _MODE,
-    ("gpus", ""): _ALL_GPUS,
-    ("gpu", "BAR1"): _RESTART, ("gpu", "MaxPayload"): _RESTART, ("hca", "MaxPayload"): _RESTART,
-    ("hca", "MaxReadReq"): _RESTART, ("host", "MaxReadReq setting"): _RESTART, ("host", "MaxPayload setting"): _RESTART,
-    ("port", "link layer"): _RESTART,
-    ("gpu", "model"): ("inspect", "contact-vendor"), ("hca", "model"): ("inspect",),
-    ("board", ""): _GPU,
-    ("board", "cooling"): _COOLING,
-    ("board", "power supply"): _SUPPLY,
-    ("link", ""): LINK_STEPS, ("switch", ""): LINK_STEPS, ("bridge", ""): LINK_STEPS,
-    ("function", ""): _FUNCTION,
-    ("nvlink", ""): _GPU,
-    ("nvswitch", ""): _ALL_GPUS,
-    ("path", ""): _RESTART, ("host-bridge", ""): _RESTART, ("host-bridge", PEER_TRAFFIC): _RESTART,
-    ("socket-interconnect", ""): _RESTART,
-    ("socket", ""): ("inspect", "contact-vendor"),
-    ("fabric", ""): ("inspect", "reseat"),
-    ("port", ""): ("inspect", "reseat", "replace"),
-    ("subnet-manager", ""): ("inspect", "restart-service"),
-    ("hca", ""): ("inspect", "reseat", "replace"),
-    ("hca", "slot"): ("reseat",),
-    ("driver", ""): ("load-module", "reboot"),
-    ("slot", OF_SLOT): Fault.UNPLUGGED.steps,
-    ("slot", "missing GPU"): _MISSING,
-    ("slot", "missing HCA"): _MISSING,
-    ("slot", "missing PCIe switch"): ("inspect", "reboot", "power-cycle", "contact-vendor"),
-    ("slot", "empty PCIe switch"): _MISSING,
-    ("slot", "missing NVSwitch"): NVSWITCH_STEPS,
-    ("disk", ""): ("inspect", "reseat", "replace"),
-    ("interface", ""): ("inspect", "reseat"),
-    ("host", "NVLink rate"): ("inspect", "reboot", "power-cycle", "contact-vendor"),
-    ("host", "peer memory module"): ("load-module", "reboot"), ("host", "kernel modules"): ("load-module", "reboot"),
-    ("host", "programs with another driver library"): ("stop-jobs",),
-    ("host", "memory"): ("inspect", "reseat", "replace"),
-    ("host", "memory bandwidth"): ("inspect", "change-setting", "reboot"),
-    ("host", "cooling"): ("inspect", "contact-vendor"),
-    ("host", "BMC"): ("inspect", "power-cycle", "contact-vendor"),
-    ("host", "power supply"): _SUPPLY,
-    ("host", "power of PCIe slots"): ("inspect",),
-    (FABRIC_MANAGER.kind, FABRIC_MANAGER.part): ("inspect", "restart-service", "reboot"),
-    ("host", "NVSwitches"): ("restart-service", "reset-gpu", "power-cycle", "field-diagnostic", "contact-vendor"),
-    ("host", "placement of GPUs"): ("reseat",),
-    ("host", "missing socket"): ("inspect", "power-cycle", "contact-vendor"),
-    ("host", "clock source"): ("inspect", "reboot"), ("host", "memory size of GPUs"): ("inspect", "reboot"),
-    ("host", "CPUs"): ("inspect", "contact-vendor"),
-    ("host", "kernel"): ("inspect", "reboot"),
-    **{("host", part): _RESTART for part in _SET_AT_BOOT},
-    **{("host", part): ("inspect",) for part in _LOOKED_AT},
-}  # fmt: skip
+"""By kind and part (empty: the whole), where its faults ask for nothing, and where several dead devices share it."""
 DEFAULT: Steps = ("change-setting",)
 """Of settings, versions and all else that its finding's remedy puts right."""
-OF_SEVERAL_DEAD: Mapping[tuple[Kind, str], Steps] = {
-    ("driver", ""): ("load-module", "reboot", "power-cycle"),
-    ("switch", ""): LINK_STEPS,
-    ("host-bridge", ""): ("reboot", "power-cycle", "contact-vendor"),
-    ("socket", ""): ("reboot", "power-cycle", "contact-vendor"),
-    ("host", "power supply"): ("inspect", "power-cycle", "replace", "contact-vendor"),
-    ("host", "cooling"): ("inspect", "reboot", "power-cycle", "contact-vendor"),
-    ("gpu", "cooling"): ("inspect", "power-cycle", *RMA_STEPS),
-    ("host", "HCA driver"): ("load-module", "power-cycle"),
-    ("host", "IOMMU setting"): ("change-setting", "reboot", "power-cycle"),
-    ("host", GPU_BASEBOARD.part): ("inspect", "power-cycle", "contact-vendor"),
-    ("host", COMPUTE_BOARDS.part): ("inspect", "reboot", "power-cycle", "contact-vendor"),
-}
-"""Of what several devices share that are dead: a restart brings them back, or the vendor is needed."""
 _OF_HARDWARE = ("restart-service", "reset-gpu", "reboot", "power-cycle", "reseat", "field-diagnostic", "replace")
 ASK_FOR_RESET = frozenset({Fault.RESET_REQUIRED, Fault.DRAIN_AND_RESET})
 _BRING_BACK: frozenset[Step] = frozenset({"reset-gpu", "reboot", "power-cycle"})

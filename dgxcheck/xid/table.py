@@ -11,7 +11,6 @@ Severity, part and response are dgxcheck's own reading of them. They are read wh
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -20,7 +19,7 @@ from typing import Literal, cast, get_args
 from dgxcheck.facts.missing import BadInput, did_you_mean
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.package_files import FOLDER, read
+from dgxcheck.package_files import table
 
 Severity = Literal["fail", "repeated", "text", "warn", "application", "information"]
 """The worst first. repeated: warns, and fails if it occurs twice. text: the line itself says how severe it is
@@ -59,54 +58,7 @@ class XidEntry(Record, kw_only=False):
     """Of an SXid; empty for an Xid."""
 
 
-REMEDIES: Mapping[Response, str] = {
-    "off-bus": "save the evidence first (nvidia-bug-report.sh --safe-mode --extra-system-data; it can take long),"
-    " drain the node and reboot it, and cold power cycle if the GPU is still missing; if it comes back, check power,"
-    " seating and temperature of the GPU, then call the vendor",
-    "power": "drain the node, power off and check the GPU's auxiliary power cables (SXM modules have none) and the"
-    " power supplies",
-    "recovery": "do what the driver asks for: GPU Recovery Action of nvidia-smi -q",
-    "fabric-reboot": "drain the node and reboot it: the error is fatal to the whole NVSwitch fabric",
-    "field-diagnostic": "drain the GPU and run dcgmi diag -r 3, then the vendor's field diagnostic; if it fails, call"
-    " the vendor with the file of nvidia-bug-report.sh",
-    "memory": "drain and reset the GPU, then run dcgmi diag -r 3; if it fails or the Xid comes back, call the vendor"
-    " with the file of nvidia-bug-report.sh",
-    "fabric-reset": "the NVLinks at that port of the NVSwitch are down: drain the node, then reset all GPUs and"
-    " NVSwitches together (stop Fabric Manager, nvidia-smi -r, start Fabric Manager) or reboot",
-    "nvlink": "see nvlink.errors and nvidia-smi nvlink -e for the links at both ends; drain and reset the GPU; if the"
-    " Xid comes back, run the vendor's field diagnostic: the GPU, its peer or what joins them can be at fault",
-    "reset": "drain and reset the GPU; if the Xid comes back, call the vendor with the file of nvidia-bug-report.sh",
-    "nvlink-peer": "look at the other end of this NVLink, for Xids or SXids of its own: by NVIDIA's table the device"
-    " there caused it; drain and reset this GPU so that the link trains again",
-    "nvlink-signal": "the signal of this NVLink was bad: drain and reset the GPU; if the Xid comes back, have"
-    " the vendor check connectors and cables of the link (in a rack its cartridge), at both ends",
-    "nvlink-off": "look for what stopped the driver, Fabric Manager or the peer at that time: software or a user"
-    " switched this NVLink off; only a reset of the drained GPU trains the link again",
-    "vm": "restart the virtual machine",
-    "pcie": "check the GPU's PCIe link (pcie.*, kernel.aer)",
-    "cooling": "check the cooling of the system: the NVSwitch can slow its NVLinks down",
-    "mechanical": "if no GPU was reset or shut down then, have the vendor check how boards and NVLink connectors are"
-    " seated",
-    "stalled": "see which GPU is at that port of the NVSwitch (nvidia-smi nvlink -R), and whether its jobs ended with"
-    " Xid 45 or hang: its NVLink traffic can be stalled until its next reset, in a virtual machine until that is"
-    " restarted",
-    "contained": "restart the program that was stopped; reset the GPU at the next drain",
-    "repair": "GPU memory is marked for repair: reset the GPU at the next drain, which repairs it",
-    "update": "update the driver, and the vGPU software of host and guest, to versions that belong together",
-    "nvlink-rate": "read the error rates of this NVLink (nvidia-smi nvlink -e), no reset is asked for; if the Xid comes"
-    " back or they are high, have the vendor check connectors and cables of the link (in a rack its cartridge), at both"
-    " ends",
-    "watch": "no action now; reset the GPU at the next drain if ecc.* asks for it; call the vendor if it comes back",
-    "report": "if it comes back, call the vendor with the file of nvidia-bug-report.sh",
-    "follow": "look for the Xid or the killed program before it: this one only reports that a channel was removed;"
-    " alone: on a machine with NVSwitches drain it and restart Fabric Manager (from Hopper on with a reset of all GPUs"
-    " before its start), else check the program",
-    "program": "check the program (compute-sanitizer); suspect the hardware only if several programs fail on this GPU",
-    "none": "no action",
-}  # fmt: skip
-"""The first step in words, the most drastic first."""
-
-
+REMEDIES: Mapping[Response, str] = {cast(Response, response): text for response, text in table("xid", "remedies.tsv")}
 AMPERE = 7
 """``nvmlDeviceArchitecture_t``"""
 NAMES: Mapping[str, int] = {
@@ -147,7 +99,6 @@ def architecture_of(name: str) -> tuple[str, int]:
     raise BadInput(f"--gpu {name}: unknown GPU; {hint}")
 
 
-_FOLDER = os.path.join(FOLDER, "xid")
 _SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 UNUSED = "unused"
 """Text of a number that NVIDIA reserves and says no driver logs."""
@@ -155,21 +106,15 @@ FIRST_SXID = 10000
 """Numbers of SXids begin here; those of Xids are far below."""
 
 
-def table_rows(file: str) -> Iterator[list[str]]:
-    for line in read(os.path.join(_FOLDER, file)).decode("utf-8").split("\n"):
-        if line and not line.startswith("#"):
-            yield line.split("\t")
-
-
 def _xids(file: str, *, actions: bool) -> dict[int, XidEntry]:
-    table = {}
-    for number, mnemonic, text, severity, response, about, *more in table_rows(file):
-        table[int(number)] = XidEntry(
+    entries = {}
+    for number, mnemonic, text, severity, response, about, *more in table("xid", file):
+        entries[int(number)] = XidEntry(
             int(number), mnemonic, text, cast(Severity, severity), cast(Response, response), cast(Part, about),
             action=more[0] if actions else "", investigation=more[1] if actions else "",
             products=tuple(more[2].split()) if actions else (), causes=() if actions else tuple(more[0].split()),
         )  # fmt: skip
-    return table
+    return entries
 
 
 @cache
@@ -192,7 +137,7 @@ def sxids() -> Mapping[int, XidEntry]:
             number=int(number), mnemonic="", text=text, severity=cast(Severity, severity),
             response=cast(Response, response), about="", fatality=cast(Fatality, fatality),
         )
-        for number, text, fatality, severity, response in table_rows("sxids.tsv")
+        for number, text, fatality, severity, response in table("xid", "sxids.tsv")
     }
 
 
@@ -278,7 +223,7 @@ def _rules() -> tuple[_Rule, ...]:
 
 
 def _each() -> Iterator[_Rule]:
-    for number, units, first, second, status, _, action, investigation in table_rows("nvlink5.tsv"):
+    for number, units, first, second, status, _, action, investigation in table("xid", "nvlink5.tsv"):
         harmless = action == investigation == "IGNORE"
         response = "none" if harmless else _BY_INVESTIGATION.get(investigation, _BY_ACTION[action])
         if action == "IGNORE" and response == "nvlink-signal":
