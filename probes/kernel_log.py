@@ -143,9 +143,9 @@ def _begins(lines: Lines) -> Begins:
     loading: int | None = None
     for number, (seconds, message) in enumerate(lines):
         name, first = gpu.probed(message), number
-        if gpu.LOADING.match(message):
+        if gpu.FORMS.match("loading", message):
             loading = number
-        elif gpu.LOADED.match(message):
+        elif gpu.FORMS.match("loaded", message):
             name, first, loading = "", _same_load(lines, number) if loading is None else loading, None
         elif (xid := gpu.xid(message)) and xid.number == ANNOUNCES_RECOVERY and gpu.RECOVERED in xid.text:
             name = xid.bdf
@@ -162,7 +162,7 @@ def _taken_over(lines: Lines) -> Begins:
 def _same_load(lines: Lines, number: int) -> int:
     """The first line of the load that names itself in a line, where an excerpt begins after the load's own first line:
     what comes before the result of its probe, which no driver that runs logs."""
-    if not number or not gpu.PROBE_FAILED.match(lines[number - 1][1]):
+    if not number or not gpu.FORMS.match("probe failed", lines[number - 1][1]):
         return number
     first = number
     while (first and lines[first - 1][1].startswith(("NVRM: ", "nvidia: ", "nvidia "))
@@ -254,7 +254,7 @@ def _off_bus(lines: Lines, begins: Begins) -> list[OffBus]:
             named = device[0]
         if xid is not None and xid.number == OFF_BUS:
             bdf: str | None = xid.bdf
-        elif gpu.GOES_ON_OFF_BUS.match(message):
+        elif gpu.FORMS.match("goes on off bus", message):
             bdf, named = named, None
         else:
             bdf = gpu.off_bus(message)

@@ -1,26 +1,30 @@
-"""A form of a message: the literal that it holds, and patterns of what stands before and after that."""
+"""A form of a message: the literal that it holds, and patterns of what stands before and after that.
+
+Those of one subject are a table, ``SUBJECT.tsv``, a row each: before, literal, after, what such a message means, and
+the names under which code asks for it. A row of two cells is a part of patterns, for which ``{NAME}`` stands in rows
+below it; ``{BDF}`` is a bus id, ``{DEVICE}`` what ``dev_printk`` puts before a message: driver and bus id.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.facts.bdf import PATTERN
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.package_files import table
 
 Lines = Sequence[tuple[float, str]]
 """Seconds and message of each."""
-DEVICE = rf"[^\s:]{{1,64}} (?P<bdf>{PATTERN}): "
-"""Before a message about a device: driver and bus id (``dev_printk``)."""
+_PARTS = {"BDF": PATTERN, "DEVICE": rf"[^\s:]{{1,64}} (?P<bdf>{PATTERN}): "}
+_PART = re.compile(r"\{([A-Z_]+)\}")
 
 
 class Form(LazyPattern):
     """Matches from the start of a message. What is kept of a log follows from all of these (``forms.py``)."""
 
-    def __init__(
-        self, literal: str, after: str = "", before: str = "", *, forgeable: bool = False, context: bool = False
-    ) -> None:
+    def __init__(self, before: str, literal: str, after: str, names: Sequence[str]) -> None:
         """``forgeable``: a user can choose so much of it that such a message proves nothing about the ones after it.
 
         ``context``: nobody reads facts from it, but it explains those around it.
@@ -29,8 +33,44 @@ class Form(LazyPattern):
         varies = before and (not before[0].isalnum() or before[1:2] in ("?", "*", "{"))
         self.starts = "" if varies else (before or literal)[0]
         """Its first character; empty where that varies."""
-        self.forgeable = forgeable or context
-        self.context = context
+        self.context = "context" in names
+        self.forgeable = self.context or "forgeable" in names
+
+
+class Forms:
+    """The table of one subject."""
+
+    def __init__(self, subject: str) -> None:
+        self.parts = dict(_PARTS)
+        self._meanings: dict[str, dict[Form, str]] = {}
+        for first, second, *more in table("kernel_messages", f"{subject}.tsv"):
+            if not more:
+                self.parts[first] = self._filled(second)
+                continue
+            after, meaning, named = more
+            names = named.split(", ")
+            form = Form(self._filled(first), second, self._filled(after), names)
+            for name in ("", *names):
+                self._meanings.setdefault(name, {})[form] = meaning
+
+    def _filled(self, pattern: str) -> str:
+        return _PART.sub(lambda part: self.parts[part[1]], pattern)
+
+    def __iter__(self) -> Iterator[Form]:
+        return iter(self._meanings[""])
+
+    def __getitem__(self, name: str) -> Mapping[Form, str]:
+        """What the forms of this name mean, in their order."""
+        return self._meanings[name]
+
+    def match(self, name: str, message: str) -> re.Match[str] | None:
+        """The match of the first form of this name that a message has."""
+        return next((match for form in self._meanings[name] if (match := form.match(message)) is not None), None)
+
+    def found(self, name: str, message: str) -> tuple[re.Match[str], str] | None:
+        """That match, with what it means."""
+        found = ((form.match(message), meaning) for form, meaning in self._meanings[name].items())
+        return next(((match, meaning) for match, meaning in found if match is not None), None)
 
 
 def host_event(
@@ -41,8 +81,3 @@ def host_event(
     return HostEvent(
         trouble=trouble, part=part, group=group, corrected=corrected, seconds=seconds, line=line, past=past
     )  # fmt: skip
-
-
-def first_match(forms: tuple[Form, ...], message: str) -> re.Match[str] | None:
-    """The match of the first of these that a message has."""
-    return next((match for form in forms if (match := form.match(message)) is not None), None)

@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import ModuleType
 
 from dgxcheck.facts.kernel_log import OFF_BUS, EarlierXid
 from dgxcheck.kernel_messages import gpu, hca, host, memory, pcie, storage
-from dgxcheck.kernel_messages.form import DEVICE, Form, Lines
+from dgxcheck.kernel_messages.form import Form, Lines
 from dgxcheck.lazy_pattern import LazyPattern
 
-
-def named(module: ModuleType) -> Iterator[Form]:
-    """The forms among a module's names, in their order; in a tuple or as keys of a table too."""
-    for value in vars(module).values():
-        for each in value if isinstance(value, (tuple, dict)) else (value,):
-            if isinstance(each, Form):
-                yield each
-
-
-_SUBJECTS = {form: module for module in (gpu, pcie, hca, memory, storage, host) for form in named(module)}
+_SUBJECTS = {form: module for module in (gpu, pcie, hca, memory, storage, host) for form in module.FORMS}
 FORMS = tuple(sorted(_SUBJECTS, key=lambda form: form.context))
 _BY_FIRST = {
     first: tuple((form.literals[0], form) for form in FORMS if form.starts in ("", first))
     for first in {form.starts for form in FORMS}
 }
 _ANYWHERE = _BY_FIRST[""]
-_SEVERAL_LINES = {**gpu.SEVERAL_LINES, **storage.SEVERAL_LINES}
-_OF_DRIVER = LazyPattern(rf"NVRM: |nvidia|mlx5|efa |infiniband |Linux version |{DEVICE}")
+_SEVERAL_LINES = {form: after for forms in (gpu.FORMS, storage.FORMS) for form in forms["several lines"]
+                  for after in forms["goes on with it"]}  # fmt: skip
+_OF_DRIVER = LazyPattern(rf"NVRM: |nvidia|mlx5|efa |infiniband |Linux version |{gpu.FORMS.parts['DEVICE']}")
 
 
 def form_of(message: str) -> tuple[Form, re.Match[str]] | None:

@@ -13,51 +13,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dgxcheck.facts.bdf import PATTERN, is_bdf
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, PcieError, Severity
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.kernel_messages.form import DEVICE, Form, Lines, first_match, host_event
+from dgxcheck.kernel_messages.form import Forms, Lines, host_event
 from dgxcheck.kernel_messages.gpu import xid
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.xid.table import from_ampere
 
+FORMS = Forms("memory")
 SAME_S = 1.0
 BOOT_S = 30.0
 """Machine checks logged by then without an exception were kept by the CPU or firmware from before the boot."""
-_HARDWARE = r"(?:mce: )?\[Hardware Error\]: "
-_EDAC = Form(
-    "EDAC MC",
-    r"(?P<number>\d{1,3}): (?P<count>\d{1,9}) (?P<kind>[CU])E (?:[A-Za-z][\w /-]{0,60} )??on (?P<dimm>[^(]{1,80}?) \(",
-)
-_MACHINE_CHECK = (
-    Form(
-        ": Machine Check", r"(?: Exception| Event)?: (?P<mcg>[0-9a-f]{1,16}) Bank (?P<bank>\d{1,3}): "
-        r"(?P<status>[0-9a-f]{1,16})", before=rf"{_HARDWARE}CPU (?P<cpu>\d{{1,5}})",
-    ),
-    Form(
-        "_STATUS[", r"[^\]]{0,80}\]: 0x(?P<status>[0-9a-f]{1,16})",
-        before=rf"{_HARDWARE}(?:CPU:(?P<cpu>\d{{1,5}}) \([0-9a-f:]{{1,20}}\) )?MC(?P<bank>\d{{1,3}})",
-    ),
-)  # fmt: skip
-"""Of Intel, and of AMD."""
-_AMD_MEMORY = (
-    Form("Unified Memory Controller", before=_HARDWARE),
-    Form("DRAM ECC error", before=rf"{_HARDWARE}(?:Northbridge Error [^:]{{0,20}}: )?"),
-)
-_IOMMU = Form(
-    "_HARDWARE_ERROR ", "(?:device|address)=",
-    before=rf"(?:iommu ivhd\d{{1,3}}: |{DEVICE})?AMD-Vi: Event logged \[(?:COMMAND|DEV_TAB|PAGE_TAB)",
-)  # fmt: skip
-"""An error of what the IOMMU read of its commands or tables in memory (drivers/iommu/amd/iommu.c)."""
-_STORM = Form("CMCI storm detected", before=r"(?:mce: )?(?:CPU(?P<cpu>\d{1,5}) BANK(?P<bank>\d{1,3}) )?")
 STORM = 15
 """Corrected errors of one CPU within a second (CMCI_STORM_THRESHOLD, arch/x86/kernel/cpu/mce/intel.c)."""
 _STORM_S = 60.0
 """Within this time other lines name what has the errors of a storm."""
-_PROCESSOR = Form("PROCESSOR ", r"[0-9a-f]{1,4}:[0-9a-f]{1,8} TIME \d{1,20} SOCKET (?P<socket>\d{1,3}) ", _HARDWARE)
-_LOGGED = Form("Machine check events logged", before=_HARDWARE)
-_PAGE = Form("Memory failure: 0x", r"[0-9a-f]{1,16}: (?:recovery action for|Sending SIGBUS|Killing) ")
-_CONSUMED = Form("mce: Uncorrected hardware memory error in user-access at ", r"[0-9a-f]{1,16}")
-"""The CPU reports that a program read bad memory: its machine check is of the core that read, which is not at fault."""
-_POISONED = (_CONSUMED, _PAGE)
-_APEI = Form("[Hardware Error]: ", r" {0,7}(?P<rest>\S.*)", before=r"(?:mce: |\{(?P<record>\d{1,10})\})?")
 _SEVERITY = LazyPattern(r"event severity: (?P<severity>[a-z]{1,20})")
 _SECTION = LazyPattern(r"section_?[ ]?type: (?P<section>[^\n]{1,60})")
 _AT = LazyPattern(rf"device_id: (?P<bdf>{PATTERN})$")
@@ -78,7 +46,7 @@ def errors(lines: Lines, of_driver: Lines = ()) -> list[HostEvent]:
     edac = [event for seconds, message in lines if (event := _edac(seconds, message)) is not None]
     times = [event.seconds for event in edac]
     reported = (block.event for block in _blocks(lines) if block.event is not None)
-    consumed = [seconds for seconds, message in lines if _CONSUMED.match(message)]
+    consumed = [seconds for seconds, message in lines if FORMS.match("consumed", message)]
     checks = (check for check in _machine_checks(lines)
               if check.trouble == "memory" or check.corrected or not _near(check.seconds, consumed))  # fmt: skip
     others = [check for check in (*checks, *reported) if not _near(check.seconds, times)]
@@ -87,7 +55,7 @@ def errors(lines: Lines, of_driver: Lines = ()) -> list[HostEvent]:
     others += [*_of_iommu(lines), *storms]
     of_gpus = [*_gpu_memory(of_driver)]
     unnamed = [each for each in _unnamed(lines) if not _near(each.seconds, times)
-               and not (_PAGE.match(each.line) and _near(each.seconds, of_gpus))]  # fmt: skip
+               and not (FORMS.match("page", each.line) and _near(each.seconds, of_gpus))]  # fmt: skip
     return sorted([*edac, *others, *unnamed], key=lambda each: each.seconds)
 
 
@@ -110,7 +78,7 @@ def _near(seconds: float, times: Sequence[float]) -> bool:
 
 def _of_iommu(lines: Lines) -> Iterator[HostEvent]:
     for seconds, message in lines:
-        if _IOMMU.match(message):
+        if FORMS.match("IOMMU", message):
             yield host_event("machine check", "IOMMU", seconds, message, corrected=False)
 
 
@@ -124,14 +92,14 @@ def _of_what(storm: HostEvent, others: Sequence[HostEvent]) -> HostEvent:
 def _storms(lines: Lines) -> Iterator[HostEvent]:
     """So many corrected errors that the kernel asks for them instead of being interrupted."""
     for seconds, message in lines:
-        if (match := _STORM.match(message)) is not None:
+        if (match := FORMS.match("storm", message)) is not None:
             part = f"CPU {int(match['cpu'])} bank {int(match['bank'])}" if match["cpu"] else ""
             yield host_event("machine check", part, seconds, message, corrected=True)
 
 
 def _edac(seconds: float, message: str) -> HostEvent | None:
     """``EDAC MC1: 262 CE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0 (channel:1 slot:0 page:0x2031c14 ..``"""
-    if (match := _EDAC.match(message)) is None:
+    if (match := FORMS.match("EDAC", message)) is None:
         return None
     group, corrected = f"mc{int(match['number'])}", match["kind"] == "C"
     event = host_event("memory", match["dimm"].strip(), seconds, message, group, corrected)
@@ -145,13 +113,13 @@ def _machine_checks(lines: Lines) -> Iterator[HostEvent]:
         if open_ is not None and seconds - open_.seconds > SAME_S:
             yield open_
             open_ = None
-        if (match := first_match(_MACHINE_CHECK, message)) is not None:
+        if (match := FORMS.match("machine check", message)) is not None:
             if open_ is not None:
                 yield open_
             open_ = _machine_check(seconds, message, match)
-        elif open_ is not None and first_match(_AMD_MEMORY, message):
+        elif open_ is not None and FORMS.match("AMD memory", message):
             open_ = replace(open_, trouble="memory")
-        elif open_ is not None and open_.part != OF_IO and (processor := _PROCESSOR.match(message)):
+        elif open_ is not None and open_.part != OF_IO and (processor := FORMS.match("processor", message)):
             open_ = replace(open_, group=f"socket {int(processor['socket'])}")
     if open_ is not None:
         yield open_
@@ -182,7 +150,7 @@ def _blocks(lines: Lines) -> Iterator[_Block]:
     blocks: dict[str, list[tuple[float, str, str]]] = {}
     unnumbered = 0
     for seconds, message in lines:
-        if (match := _APEI.match(message)) is None or message.startswith("mce: "):
+        if (match := FORMS.match("APEI", message)) is None or message.startswith("mce: "):
             continue
         if match["record"] is None and _SEVERITY.match(match["rest"]):
             unnumbered += 1
@@ -227,8 +195,8 @@ def _unnamed(lines: Lines) -> Iterator[HostEvent]:
     """Errors of which the log has no details: those for mcelog, and pages that were taken out of use."""
     last: HostEvent | None = None
     for seconds, message in lines:
-        poisoned = first_match(_POISONED, message) is not None
-        if not poisoned and not _LOGGED.match(message):
+        poisoned = FORMS.match("poisoned", message) is not None
+        if not poisoned and not FORMS.match("logged", message):
             continue
         event = host_event("memory" if poisoned else "machine check", "", seconds, message, corrected=not poisoned)
         if last is None or seconds - last.seconds > SAME_S or last.trouble != event.trouble:

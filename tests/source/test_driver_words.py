@@ -11,7 +11,6 @@ from checkout import ROOT
 from sample import swept
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.kernel_messages.forms import named
 from dgxcheck.source.recording.anonymize import anonymized
 from dgxcheck.source.recording.driver_words import is_word
 from dgxcheck.source.recording.keys import flatten, insert
@@ -48,7 +47,7 @@ def words(text: str) -> set[str]:
 def literals(module: str) -> set[str]:
     """Whole words that the forms of a subject look for, between characters that end a word."""
     found: set[str] = set()
-    for form in named(importlib.import_module(f"dgxcheck.kernel_messages.{module}")):
+    for form in importlib.import_module(f"dgxcheck.kernel_messages.{module}").FORMS:
         plain = re.sub(r"\\ ", " ", re.sub(r"\(\?P<\w+>|\\[a-zA-Z]|\[[^]]*\]", "|", form.expression))
         found |= set(re.findall(r"(?<![\w)?])[A-Za-z]{2,}(?![\w(?])", plain))
     return {word.lower() for word in found}

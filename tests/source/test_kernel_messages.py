@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 from collections.abc import Callable, Sequence
+from typing import Any, get_args
 
 import pytest
 from kernel_lines import JUDGED, UNJUDGED, Lines
 
-from dgxcheck.facts.kernel_log import MARK, KernelLog
+from dgxcheck.facts.kernel_log import MARK, HcaTrouble, HostTrouble, IommuRefusal, KernelLog, ModuleTrouble, NoStart
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import fields
 from dgxcheck.kernel_messages import gpu, hca, host, memory, pcie, storage
-from dgxcheck.kernel_messages.forms import FORMS, named
+from dgxcheck.kernel_messages.forms import FORMS
+from dgxcheck.package_files import table
 from dgxcheck.source.kernel_log.kmsg import line, relevant_lines
 from dgxcheck.source.kernel_log.saved import times
+from probes import kernel_log
 from probes.kernel_log import facts
 
 EXAMPLES: tuple[Lines, ...] = (*(lines for lines, _, _ in JUDGED), *UNJUDGED)
@@ -97,9 +102,33 @@ def test_every_form_has_an_example() -> None:
     assert [form.expression for form in read if not any(map(form.match, messages))] == []
 
 
+OF_ALL = {"context", "forgeable", "several lines", "goes on with it"}
+"""Names that ``forms.py`` asks every table for."""
+MEANINGS = {
+    (gpu, "not started"): NoStart, (gpu, "goes on"): NoStart, (gpu, "module refused"): ModuleTrouble,
+    (gpu, "nvlink trouble"): gpu.NvLinkTrouble, (hca, "trouble"): HcaTrouble, (pcie, "IOMMU"): IommuRefusal,
+    (host, "event"): HostTrouble,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("subject", SUBJECTS, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_names_of_a_table_are_those_that_code_asks_for(subject: Any) -> None:
+    code = inspect.getsource(subject) + (inspect.getsource(kernel_log) if subject is gpu else "")
+    asked = {*re.findall(r"""(?:match|found|_bar)\("([^"]+)"|FORMS\["([^"]+)"\]""", code)}
+    rows = table("kernel_messages", f"{subject.__name__.rpartition('.')[2]}.tsv")
+    named = {name for row in rows if len(row) > 2 for name in row[-1].split(", ")}
+    assert {*map("".join, asked)} | OF_ALL == named | OF_ALL
+
+
+@pytest.mark.parametrize(("subject", "name"), MEANINGS)
+def test_meanings_are_known(subject: Any, name: str) -> None:
+    meanings = {meaning.partition(": ")[0] for meaning in subject.FORMS[name].values()}
+    assert meanings <= {*get_args(MEANINGS[subject, name])}
+
+
 def test_a_line_is_of_one_subject() -> None:
     """Each parser sees the lines of its subject alone."""
-    of = {form: module.__name__ for module in SUBJECTS for form in named(module) if not form.context}
+    of = {form: module.__name__ for module in SUBJECTS for form in module.FORMS if not form.context}
     for lines in EXAMPLES:
         for message in lines:
             assert len({subject for form, subject in of.items() if form.match(message)}) < 2, message
