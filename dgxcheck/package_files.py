@@ -33,9 +33,9 @@ def read(path: str) -> bytes:
     return data
 
 
-def table(folder: str, name: str) -> Iterator[list[str]]:
-    """Cells of each row of a table in a folder of the package: tab-separated values, ``#`` begins a comment."""
-    for line in read(os.path.join(FOLDER, folder, name)).decode("utf-8").split("\n"):
+def table(place: str) -> Iterator[list[str]]:
+    """Cells of each row of a table, ``xid/sxids.tsv``: tab-separated values; a line that begins with ``#`` is none."""
+    for line in read(os.path.join(FOLDER, place)).decode("utf-8").split("\n"):
         if line and not line.startswith("#"):
             yield line.split("\t")
 

@@ -120,7 +120,7 @@ def _urgency(finding: Finding) -> Urgency:
 
 
 _HV = "https://docs.nvidia.com/health-validation/reference/checks/xid.md: drain before reset_gpu and service_required"
-SOURCES: Mapping[str, str] = dict(table("diagnosis", "sources.tsv"))
+SOURCES: Mapping[str, str] = dict(table("diagnosis/sources.tsv"))
 """By code, where ``source_of`` knows none that is more particular."""
 
 

@@ -20,7 +20,7 @@ _FUNCTION: Steps = ("inspect", "power-cycle", "contact-vendor")
 """No slot, cable or board is known of it."""
 OF_COMPONENT, OF_SEVERAL_DEAD = (
     {(cast(Kind, kind), part.strip("-")): cast(Steps, tuple(steps[column].split()))
-     for kind, part, *steps in table("diagnosis", "steps.tsv") if steps[column] != "-"}
+     for kind, part, *steps in table("diagnosis/steps.tsv") if steps[column] != "-"}
     for column in (0, 1)
 )  # fmt: skip
 """By kind and part (empty: the whole), where its faults ask for nothing, and where several dead devices share it."""

@@ -43,7 +43,7 @@ class Forms:
     def __init__(self, subject: str) -> None:
         self.parts = dict(_PARTS)
         self._meanings: dict[str, dict[Form, str]] = {}
-        for first, second, *more in table("kernel_messages", f"{subject}.tsv"):
+        for first, second, *more in table(f"kernel_messages/{subject}.tsv"):
             if not more:
                 self.parts[first] = self._filled(second)
                 continue

@@ -58,7 +58,7 @@ class XidEntry(Record, kw_only=False):
     """Of an SXid; empty for an Xid."""
 
 
-REMEDIES: Mapping[Response, str] = {cast(Response, response): text for response, text in table("xid", "remedies.tsv")}
+REMEDIES: Mapping[Response, str] = {cast(Response, response): text for response, text in table("xid/remedies.tsv")}
 AMPERE = 7
 """``nvmlDeviceArchitecture_t``"""
 NAMES: Mapping[str, int] = {
@@ -108,7 +108,7 @@ FIRST_SXID = 10000
 
 def _xids(file: str, *, actions: bool) -> dict[int, XidEntry]:
     entries = {}
-    for number, mnemonic, text, severity, response, about, *more in table("xid", file):
+    for number, mnemonic, text, severity, response, about, *more in table(f"xid/{file}"):
         entries[int(number)] = XidEntry(
             int(number), mnemonic, text, cast(Severity, severity), cast(Response, response), cast(Part, about),
             action=more[0] if actions else "", investigation=more[1] if actions else "",
@@ -137,7 +137,7 @@ def sxids() -> Mapping[int, XidEntry]:
             number=int(number), mnemonic="", text=text, severity=cast(Severity, severity),
             response=cast(Response, response), about="", fatality=cast(Fatality, fatality),
         )
-        for number, text, fatality, severity, response in table("xid", "sxids.tsv")
+        for number, text, fatality, severity, response in table("xid/sxids.tsv")
     }
 
 
@@ -223,7 +223,7 @@ def _rules() -> tuple[_Rule, ...]:
 
 
 def _each() -> Iterator[_Rule]:
-    for number, units, first, second, status, _, action, investigation in table("xid", "nvlink5.tsv"):
+    for number, units, first, second, status, _, action, investigation in table("xid/nvlink5.tsv"):
         harmless = action == investigation == "IGNORE"
         response = "none" if harmless else _BY_INVESTIGATION.get(investigation, _BY_ACTION[action])
         if action == "IGNORE" and response == "nvlink-signal":

@@ -167,7 +167,7 @@ def test_the_files_are_found_in_a_zip_application_too(tmp_path: Path) -> None:
     archive = tmp_path / "dgxcheck.pyz"
     with zipfile.ZipFile(archive, "w") as packed:
         for path in (ROOT / "dgxcheck").rglob("*"):
-            if path.suffix == ".py" or path.parent == FOLDER:
+            if path.is_file() and path.suffix != ".pyc":
                 packed.write(path, path.relative_to(ROOT))
     script = (
         "from dgxcheck import integrate\n"
