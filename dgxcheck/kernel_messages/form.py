@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
 
 from dgxcheck.facts.bdf import PATTERN
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble
@@ -71,6 +72,15 @@ class Forms:
         """That match, with what it means."""
         found = ((form.match(message), meaning) for form, meaning in self._meanings[name].items())
         return next(((match, meaning) for match, meaning in found if match is not None), None)
+
+    def event(self, seconds: float, message: str) -> HostEvent | None:
+        """Trouble of the host, where a message has a form of the name ``event``: its meaning, and of which ``part`` and
+        ``group`` it is, as the meaning says after ``: `` or groups of the pattern."""
+        if (found := self.found("event", message)) is None:
+            return None
+        (trouble, _, part), parts = found[1].partition(": "), found[0].groupdict("")
+        part = part or parts.get("part", "")
+        return host_event(cast(HostTrouble, trouble), part, seconds, message, parts.get("group", ""))
 
 
 def host_event(

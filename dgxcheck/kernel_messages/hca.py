@@ -12,7 +12,7 @@ from typing import cast
 
 from dgxcheck.facts.bdf import is_bdf
 from dgxcheck.facts.kernel_log import HcaEvent, HcaTrouble
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import replace
 from dgxcheck.kernel_messages.form import Forms, Lines
 
 FORMS = Forms("hca")
@@ -22,35 +22,30 @@ _FATAL = 3
 """Severities are those of syslog; below ``ERROR`` the firmware does not go on."""
 _HOT = "High temperature"
 
-class HcaText(Record):
-    """An error of an HCA in one line, or that a port of it went down."""
 
-    bdf: str
-    trouble: HcaTrouble
-    module: int | None
-    text: str
-
-
-def trouble(message: str) -> HcaText | None:
+def trouble(message: str, seconds: float = 0.0) -> HcaEvent | None:
     """``mlx5_core 0000:05:00.0: Port module event[error]: module 0, Cable error, High Temperature``."""
     if (health := FORMS.match("health", message)) is not None:
         severity = int(health["severity"])
         kind: HcaTrouble = "temperature" if health["what"] == _HOT else "firmware" if severity < _FATAL else "health"
-        return _text(health, kind, message) if severity <= _FATAL else None
+        return _event(health, kind, message, seconds) if severity <= _FATAL else None
     if (down := FORMS.match("port down", message)) is not None and is_bdf(down["bdf"]):
         port = int(down["port"])
-        return HcaText(bdf=down["bdf"], trouble="link down", module=port - 1, text=f"{down['device']} port {port}")
+        text = f"{down['device']} port {port}"
+        return HcaEvent(bdf=down["bdf"], trouble="link down", module=port - 1, text=text, seconds=seconds, line=message,
+                        past=False)  # fmt: skip
     found = FORMS.found("trouble", message)
-    return None if found is None else _text(found[0], cast(HcaTrouble, found[1]), message)
+    return None if found is None else _event(found[0], cast(HcaTrouble, found[1]), message, seconds)
 
 
-def _text(match: re.Match[str], kind: HcaTrouble, message: str) -> HcaText | None:
+def _event(match: re.Match[str], kind: HcaTrouble, message: str, seconds: float) -> HcaEvent | None:
     if not is_bdf(match["bdf"]):
         return None
     parts = match.groupdict()
     module = parts.get("module")
     text = parts.get("what") or re.sub(f"mlx5_core: |{FORMS.parts['HCA']}", "", message, count=1)
-    return HcaText(bdf=match["bdf"], trouble=kind, module=int(module) if module else None, text=text.strip())
+    return HcaEvent(bdf=match["bdf"], trouble=kind, module=int(module) if module else None, text=text.strip(),
+                    seconds=seconds, line=message, past=False)  # fmt: skip
 
 
 def begins(message: str) -> str | None:
@@ -80,10 +75,7 @@ def events(lines: Lines) -> list[HcaEvent]:
         detail = FORMS.match("syndrome", message)
         if detail is not None and seconds - rated.get(detail["bdf"], -SAME_S - 1) <= SAME_S:
             continue
-        if (error := trouble(message)) is not None:
+        if (error := trouble(message, seconds)) is not None:
             past = number < max(last_start.get(error.bdf, -1), last_start.get((error.bdf, error.module), -1))
-            found.append(
-                HcaEvent(bdf=error.bdf, trouble=error.trouble, module=error.module, text=error.text, seconds=seconds,
-                         line=message, past=past)
-            )  # fmt: skip
+            found.append(replace(error, past=past))
     return found

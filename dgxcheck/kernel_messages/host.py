@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import cast
 
-from dgxcheck.facts.kernel_log import HostEvent, HostTrouble
+from dgxcheck.facts.kernel_log import HostEvent
 from dgxcheck.facts.record import replace
 from dgxcheck.kernel_messages.form import Forms, Lines, host_event
 from dgxcheck.lazy_pattern import LazyPattern
@@ -37,21 +36,19 @@ def events(lines: Lines) -> list[HostEvent]:
 
 def _single(lines: Lines) -> Iterator[HostEvent]:
     for seconds, message in lines:
-        if (found := FORMS.found("event", message)) is None:
+        if (event := FORMS.event(seconds, message)) is None:
             continue
-        (trouble, _, named), parts = found[1].partition(": "), found[0].groupdict("")
-        part, group = named or parts.get("part", ""), parts.get("group", "")
-        event = host_event(cast(HostTrouble, trouble), part, seconds, message, group)
-        if trouble == "panic":
-            event = replace(event, part=part.strip(), group="hardware" if _BY_HARDWARE.match(part.strip()) else "")
-        elif trouble == "machine check":
+        if event.trouble == "panic":
+            why = event.part.strip()
+            event = replace(event, part=why, group="hardware" if _BY_HARDWARE.match(why) else "")
+        elif event.trouble == "machine check":
             event = replace(event, corrected=False)
-        elif trouble == "interrupt off":
-            event = replace(event, part=f"IRQ {part}")
-        elif trouble == "out of memory":
-            event = replace(event, group="cgroup" if group else "")
-        elif trouble == "throttled":
-            event = replace(event, part=f"CPU {int(part)}", count=int(parts["count"]))
+        elif event.trouble == "interrupt off":
+            event = replace(event, part=f"IRQ {event.part}")
+        elif event.trouble == "out of memory":
+            event = replace(event, group="cgroup" if event.group else "")
+        elif event.trouble == "throttled":
+            event = replace(event, part=f"CPU {int(event.part)}", count=int(event.group))
         yield event
 
 

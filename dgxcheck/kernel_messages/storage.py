@@ -35,24 +35,19 @@ def events(lines: Lines) -> Iterator[HostEvent]:
 def _single(lines: Lines) -> Iterator[HostEvent]:
     dropped: dict[str, str] = {}
     for seconds, message in lines:
-        if match := FORMS.match("array", message):
-            dropped[match["array"]] = whole_disk(match["disk"])
-            yield host_event("array", match["array"], seconds, message, dropped[match["array"]])
-        elif match := FORMS.match("ended", message):
-            array = match["array"]
-            yield host_event("array", array, seconds, message, dropped.get(array, array))
-        elif match := FORMS.match("disk", message):
-            disk = f"nvme{match['disk']}" if match["disk"].isdigit() else match["disk"]
-            yield host_event("disk", whole_disk(disk), seconds, message)
-        elif match := FORMS.match("file system", message):
-            state = "read-only" if _UNWRITABLE.search(message) else "full" if _FULL.search(message) else ""
-            yield host_event("file system", whole_disk(match["disk"]), seconds, message, state)
-        elif match := FORMS.match("located", message):
-            yield host_event("located", match["disk"], seconds, message, match["bdf"])
-        elif match := FORMS.match("pool", message):
-            yield host_event("file system", match["pool"], seconds, message, "suspended")
-        elif match := FORMS.match("controller", message):
-            yield host_event("controller", match["bdf"], seconds, message, match["what"].strip())
+        if (event := FORMS.event(seconds, message)) is None:
+            continue
+        if event.trouble == "array":
+            disk = dropped[event.part] = whole_disk(event.group) or dropped.get(event.part, event.part)
+            event = replace(event, group=disk)
+        elif event.trouble == "disk":
+            event = replace(event, part=whole_disk(f"nvme{event.part}" if event.part.isdigit() else event.part))
+        elif event.trouble == "controller":
+            event = replace(event, group=event.group.strip())
+        elif event.trouble == "file system":
+            state = "read-only" if _UNWRITABLE.search(message) else "full" if _FULL.search(message) else event.group
+            event = replace(event, part=event.part if event.group else whole_disk(event.part), group=state)
+        yield event
 
 
 def _stale(lines: Lines) -> Iterator[HostEvent]:

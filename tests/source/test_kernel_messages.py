@@ -102,8 +102,8 @@ def test_every_form_has_an_example() -> None:
     assert [form.expression for form in read if not any(map(form.match, messages))] == []
 
 
-OF_ALL = {"context", "forgeable", "several lines", "goes on with it"}
-"""Names that ``forms.py`` asks every table for."""
+OF_ALL = {"event", "context", "forgeable", "several lines", "goes on with it"}
+"""Names that ``form.py`` and ``forms.py`` ask any table for."""
 MEANINGS = {
     (gpu, "not started"): NoStart, (gpu, "goes on"): NoStart, (gpu, "module refused"): ModuleTrouble,
     (gpu, "nvlink trouble"): gpu.NvLinkTrouble, (hca, "trouble"): HcaTrouble, (pcie, "IOMMU"): IommuRefusal,
