@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
@@ -120,8 +121,14 @@ def _urgency(finding: Finding) -> Urgency:
 
 
 _HV = "https://docs.nvidia.com/health-validation/reference/checks/xid.md: drain before reset_gpu and service_required"
-SOURCES: Mapping[str, str] = dict(table("diagnosis/sources.tsv"))
+_TABLE = [*table("diagnosis/instructions.tsv")]
+SOURCES: Mapping[str, str] = {code: source for code, source, *_ in _TABLE}
 """By code, where ``source_of`` knows none that is more particular."""
+COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    code: tuple(tuple(shlex.split(command)) for command in commands.split("; "))
+    for code, _, *more in _TABLE for commands in more
+}  # fmt: skip
+"""By code, where what is looked at depends on nothing else."""
 
 
 def source_of(action: Action, faults: Iterable[FaultKind], finding: Finding | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from typing import cast
 
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.expected import is_coherent
@@ -11,9 +12,9 @@ from dgxcheck.checks.host.disks import arrays_of
 from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.bar1 import has_displays, largest_bar1, others_have_bar1
 from dgxcheck.components.component import FABRIC_MANAGER, Component
-from dgxcheck.components.containment import BOARDS, COMPUTE_BOARDS, GPU_BASEBOARD, NVSWITCHES, is_k80
+from dgxcheck.components.containment import BOARDS, NVSWITCHES, is_k80
 from dgxcheck.components.locate import is_nvidia_adapter
-from dgxcheck.diagnosis.action import Code, Instruction, Value
+from dgxcheck.diagnosis.action import COMMANDS, Code, Instruction, Value
 from dgxcheck.diagnosis.form_factor import (
     VENDOR_ONLY,
     FormFactor,
@@ -35,35 +36,12 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import RMA_STEPS, FaultKind, Step
 from dgxcheck.facts.ids import NETWORK
 from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.package_files import table
 from dgxcheck.topology.model import slot_of
 from dgxcheck.topology.nvlinks import is_nvswitch
 
 _INSPECT: Mapping[tuple[str, str], Code] = {
-    **{(kind, "cooling"): "inspect-airflow" for kind in ("gpu", "board", "host")},
-    **{(kind, "power supply"): "inspect-power" for kind in ("gpu", "board", "host")},
-    ("host", GPU_BASEBOARD.part): "inspect-baseboard",
-    ("host", COMPUTE_BOARDS.part): "inspect-compute-boards",
-    ("host", "memory"): "inspect-dimms",
-    ("host", "memory bandwidth"): "inspect-dimms",
-    ("slot", "missing GPU"): "inspect-missing",
-    ("slot", "missing HCA"): "inspect-missing",
-    ("slot", "empty PCIe switch"): "inspect-missing",
-    ("port", ""): "inspect-port",
-    ("fabric", ""): "inspect-cabling",
-    ("subnet-manager", ""): "inspect-far-end",
-}
-_COMMANDS: Mapping[Code, tuple[tuple[str, ...], ...]] = {
-    "inspect-dimms": (("dmidecode", "-t", "memory"), ("ipmitool", "sel", "elist")),
-    "inspect-missing": (("lspci", "-tv"),),
-    "inspect-rack-links": (("nvidia-smi", "nvlink", "-s"),),
-    "inspect-driver-versions": (
-        ("cat", "/proc/driver/nvidia/version"), ("modinfo", "-F", "version", "nvidia"), ("ldconfig", "-p"),
-    ),
-    **dict.fromkeys(
-        ("inspect-soldered-memory", "inspect-compute-boards", "inspect-power-shelves"), (("ipmitool", "sel", "elist"),)
-    ),
-    "inspect-baseboard": (("ipmitool", "sdr", "type", "Power Supply"), ("ipmitool", "sel", "elist")),
-    "inspect-power": (("ipmitool", "sdr", "type", "Power Supply"),),
+    (kind, part.strip("-")): cast(Code, code) for kind, part, *_, code in table("diagnosis/steps.tsv") if code != "-"
 }
 _VENDOR: Mapping[FormFactor, Code] = {"sxm": "vendor-gpu-tray", "water-cooled": "vendor-water-cooled"}
 _CARRIERS = ("link", "switch", "bridge")
@@ -214,7 +192,7 @@ def inspection(
         return (("lspci", "-vvv", "-s", component.bdf),), Instruction(code="inspect-link")
     if component.kind == "disk" and _is_array(box, component.name):
         return (("cat", "/proc/mdstat"), ("mdadm", "--detail", f"/dev/{component.name}")), None
-    commands = _COMMANDS.get(code, ()) if code is not None else ()
+    commands = COMMANDS.get(code, ()) if code is not None else ()
     asked = tuple(each for each in commands if each[0] != "ipmitool" or may_have_bmc(box))
     return asked, Instruction(code=code) if code is not None else None
 
