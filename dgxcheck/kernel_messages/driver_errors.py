@@ -11,6 +11,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import GPU_DRIVER
 from dgxcheck.kernel_messages.forms import form_of
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.package_files import table
 
 ALARM = LazyPattern(
     r"\b(?:errors?|err!|fail(?:ed|ing|ure|ures|s)?|fatal|critical|panic|uncorrect(?:ed|able)|corrupt(?:ed|ion)?"
@@ -45,26 +46,7 @@ _HCAS: Mapping[str, LazyPattern] = {
     MLX5: LazyPattern("mlx5_(?:core|ib)[ :]"), EFA: LazyPattern(rf"efa {PATTERN}[ :]|infiniband (?:efa_|rdmap)\d"),
 }  # fmt: skip
 _BDF = LazyPattern(PATTERN)
-_HARMLESS = {
-    r"^.{1,15}[\[(]\d{1,10}[\])]: ": "begins with the name of a program, which its user chooses",
-    r"nv(?:Assert|Check)\w{0,24}:(?!.*NO_MEMORY)": "an assertion: some are of no account (open-gpu-kernel-modules 402)",
-    r"status[= ](?:0x)?0{0,6}56\b": "a control that this GPU does not support (nvstatuscodes.h)",
-    ": module verification failed: ": "loaded all the same (kernel/module/signing.c)",
-    "Direct firmware load for": "tried at the next path (drivers/base/firmware_loader/main.c)",
-    r"\bACPI\b|_DSM\b": "methods of a laptop's firmware",
-    "corruption and stability problems": "the console of a machine with a VGA driver",
-    r"MSI-X; falling back to MSI\b": "works the same",
-    r"\bAER: |PCIe Bus Error|error status/mask=": "read by kernel.aer",
-    r"\bBAR \d": "of the PCI core; read where a GPU lacks it",
-    "ACCESS_REG|_cmd_": "a command that a restricted function may not run",
-    r"Failed to (?:(?:process|submit) command [A-Z]|[a-z]+ [a-z]+ ?\[-\d+\]$)":
-        "of EFA, what a program asked for; a time-out has a line of its own",
-    "NV_PF0_(?:INITIAL_AND_TOTAL_VFS|VF_STRIDE)": "numbers of virtual functions, which a guest does not see",
-    "error retrieving numa node": "of nvidia-fs, where firmware names no node: one socket, or a guest (nvfs-pci.c)",
-    "query_mcia|module_eeprom|Port module event": "a module that cannot be asked; read by kernel.port-module",
-}
-"""Expressions, and why such a line is no error of the driver, or is read elsewhere."""
-_NO_ERROR = LazyPattern("|".join(_HARMLESS))
+_NO_ERROR = LazyPattern("|".join(expression for expression, _ in table("kernel_messages/harmless.tsv")))
 _FINAL: Mapping[LazyPattern, FaultKind] = {
     LazyPattern(r"fatal error .{0,40}requiring (?:os )?reboot"): Fault.DRIVER_REBOOT,
     LazyPattern(r"confComputeSetErrorState\w{0,12}: ConfCompute: Fatal error hit!"):

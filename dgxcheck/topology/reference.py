@@ -8,6 +8,7 @@ from itertools import combinations
 
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
+from dgxcheck.package_files import table
 from dgxcheck.topology.graph import Graph
 
 Rows = list[list[int]]
@@ -96,37 +97,18 @@ class Nearest(Record):
     """The reference's number of each GPU of the box."""
 
 
-def _all_pairs(gpus: int, links: int) -> dict[tuple[int, int], int]:
-    return dict.fromkeys(combinations(range(gpus), 2), links)
+def _pairs(words: str, gpus: int) -> dict[tuple[int, int], int]:
+    """Of ``all 6`` (every pair has six links), or ``0-1 0-3x2 ..``."""
+    if words.startswith("all "):
+        return dict.fromkeys(combinations(range(gpus), 2), int(words[4:]))
+    split = (word.replace("x", "-").split("-") for word in words.split())
+    return {(int(a), int(b)): int(links[0]) if links else 1 for a, b, *links in split}
 
 
-FACE = tuple(_all_pairs(4, 1))
-CUBE_MESH = (*FACE, *((a + 4, b + 4) for a, b in FACE), *((a, a + 4) for a in range(4)))
-"""The edges of a cube and the diagonals of two opposite faces."""
-DOUBLED = {(0, 3), (0, 4), (1, 2), (1, 5), (2, 3), (4, 7), (5, 6), (6, 7)}
-
-ALL = (
-    Reference("dgx-1-p100", "DGX-1 with P100", 8, 1, dict.fromkeys(CUBE_MESH, 1),
-              "NVIDIA DGX-1 System Architecture white paper (2017); recorded topo -m of a DGX-1 (RSE-Sheffield)"),
-    Reference("dgx-1-v100", "DGX-1 with V100, HGX-1 and other cube-mesh boards with 8 V100-SXM2", 8, 2,
-              {pair: 2 if pair in DOUBLED else 1 for pair in CUBE_MESH},
-              "NVIDIA DGX-1 With Tesla V100 white paper (2017); recorded topo -m of a DGX-1 (rapidsai/ucx-py)"),
-    Reference("dgx-station-v100", "DGX Station with V100", 4, 2, {**_all_pairs(4, 1), (0, 3): 2, (1, 2): 2},
-              "NVIDIA DGX Station white paper WP-V01: 4 links per GPU, fully connected, hence two disjoint pairs"
-              " doubled; which ones is not published, so any perfect matching is accepted"),
-    Reference("dgx-station-a100", "DGX Station A100, HGX A100 4-GPU", 4, 3, _all_pairs(4, 4),
-              "recorded topo -m of nodes with an HGX A100 4-GPU board; that the Station is wired alike is inferred"),
-    Reference("dgx-2", "DGX-2, HGX-2", 16, 2, _all_pairs(16, 6),
-              "recorded topo -m of a DGX-2 (NVIDIA/nccl-tests issue 78); 12 NVSwitches"),
-    Reference("dgx-a100", "DGX A100, HGX A100 8-GPU", 8, 3, _all_pairs(8, 12),
-              "NCCL topology of a DGX A100 (NVIDIA/nccl issue 1505); 6 NVSwitches"),
-    Reference("dgx-h100", "DGX H100, DGX H200, HGX H100 and H200 8-GPU", 8, 4, _all_pairs(8, 18),
-              "recorded topo -m of a DGX H100 (vllm issue 6732); 4 NVSwitches (oracle-quickstart/oci-hpc)"),
-    Reference("dgx-b200", "DGX B200, DGX B300, HGX B200 and B300 8-GPU", 8, 5, _all_pairs(8, 18),
-              "recorded topo -m of eight B200 (sgl-project/sglang issue 26541) and of eight B300"),
-    Reference("gb200-nvl72", "compute tray of a GB200 or GB300 NVL72", 4, 5, _all_pairs(4, 18),
-              "recorded topo -m of a GB200 tray (sgl-project/sglang issue 11208)"),
-)  # fmt: skip
+ALL = tuple(
+    Reference(name, machines, int(gpus), int(generation), _pairs(pairs, int(gpus)), source)
+    for name, machines, gpus, generation, pairs, source in table("topology/references.tsv")
+)
 
 
 def matches(graph: Graph, generation: int | Missing) -> tuple[Reference, ...]:
