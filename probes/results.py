@@ -69,11 +69,11 @@ _MOST_TEXT = 240
 _OUTCOMES: dict[str, Outcome] = {outcome: outcome for outcome in get_args(Outcome)}
 
 
-def tool_reports(source: Source) -> tuple[ToolReport, ...] | Missing:
+@or_gap
+def tool_reports(source: Source) -> tuple[ToolReport, ...]:
     """Everything under ``stated report SUBJECT TOPIC``; a result that is none of the known ones is left out."""
-    if isinstance(facts := source.stated(), Missing):
-        return facts
-    found = [_report(key.split(" "), fact) for key, fact in sorted(facts.items()) if key.split(" ")[1:2] == [KIND]]
+    facts = sorted(need(source.stated()).items())
+    found = [_report(key.split(" "), fact) for key, fact in facts if key.split(" ")[1:2] == [KIND]]
     return tuple(report for report in found if report is not None)
 
 

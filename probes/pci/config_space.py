@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.pci import Acs, AerDevice, AerErrors, ConfigSpace, Control, Express, PortType, RootPortErrors
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import PCI_DEVICES
@@ -18,11 +18,10 @@ _CONVENTIONAL = 256
 _ASLEEP = ("D3hot", "D3cold")
 
 
-def config_space(source: Source) -> tuple[ConfigSpace, ...] | Missing:
+@or_gap
+def config_space(source: Source) -> tuple[ConfigSpace, ...]:
     """``/sys/bus/pci/devices/<bdf>/config``, not of a sleeping device: reading would wake it, or hang."""
-    if isinstance(found := roles(source), Missing):
-        return found
-    return tuple(_device(source, bdf) for bdf in (*found.devices, *found.bridges))
+    return tuple(_device(source, bdf) for bdf in need(roles(source)).functions)
 
 
 def usable(config: bytes, where: str) -> bytes | Missing:
@@ -233,12 +232,12 @@ _SHORT = {
 _SEVERITIES = ("correctable", "nonfatal", "fatal")
 
 
-def aer(source: Source) -> tuple[AerDevice, ...] | Missing:
+@or_gap
+def aer(source: Source) -> tuple[AerDevice, ...]:
     """``aer_dev_*`` of every device and bridge, ``aer_rootport_total_err_*`` of bridges on a root bus."""
-    if isinstance(found := roles(source), Missing):
-        return found
+    found = need(roles(source))
     ports = set(_root_ports(found))
-    return tuple(_error_counters(source, bdf, bdf in ports) for bdf in (*found.devices, *found.bridges))
+    return tuple(_error_counters(source, bdf, bdf in ports) for bdf in found.functions)
 
 
 def errors(text: str, where: str) -> AerErrors | Missing:

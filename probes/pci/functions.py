@@ -18,13 +18,10 @@ from probes.pci.tree import Path, behind_infiniband, class_codes, is_dma_control
 _ENDS = frozenset((0x01, 0x02, 0x03, 0x0B, 0x12))  # storage, network, display, processor, accelerator
 
 
-def pci(source: Source) -> tuple[PciFunction, ...] | Missing:
+@or_gap
+def pci(source: Source) -> tuple[PciFunction, ...]:
     """``/sys/bus/pci/devices``: class first for all, the rest only of functions of interest, in the names' order."""
-    if isinstance(codes := class_codes(source), Missing):
-        return codes
-    if isinstance(known := _paths(source), Missing):
-        return known
-    vendors, paths = known
+    codes, (vendors, paths) = need(class_codes(source)), need(_paths(source))
     order = [bdf for bdf in codes if bdf in paths] + [bdf for bdf in paths if bdf not in codes]
     return tuple(_function(source, bdf, paths[bdf], codes.get(bdf), vendors.get(bdf)) for bdf in order)
 
@@ -127,11 +124,10 @@ _ACCELERATOR = 0x0302
 _MANAGES = f"{PURPOSE}SW_MNG"
 
 
-def vpd(source: Source) -> tuple[Vpd, ...] | Missing:
+@or_gap
+def vpd(source: Source) -> tuple[Vpd, ...]:
     """``/sys/bus/pci/devices/<bdf>/vpd``, for root only; of machines with GPUs for computing and no NVSwitch on PCI."""
-    if isinstance(codes := class_codes(source), Missing):
-        return codes
-    readable = {bdf: code for bdf, code in codes.items() if isinstance(code, int)}
+    readable = {bdf: code for bdf, code in need(class_codes(source)).items() if isinstance(code, int)}
     if _ACCELERATOR not in {code >> 8 for code in readable.values()}:
         return ()
     bridges = (bdf for bdf, code in readable.items() if code >> 8 == OTHER_BRIDGE)

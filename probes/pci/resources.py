@@ -77,10 +77,9 @@ def group_number(target: str, where: str) -> int | Missing:
     return int(name) if is_decimal(name) else garbled(target, where)
 
 
-def _functions(source: Source) -> tuple[IommuFunction, ...] | Missing:
-    if isinstance(found := roles(source), Missing):
-        return found
-    bdfs = (*found.devices, *found.bridges)
+@or_gap
+def _functions(source: Source) -> tuple[IommuFunction, ...]:
+    bdfs = need(roles(source)).functions
     numbers = {bdf: _number(source, f"{PCI_DEVICES}/{bdf}/iommu_group") for bdf in bdfs}
     groups = {number: IommuGroup(number=number, type=ask(source, f"/sys/kernel/iommu_groups/{number}/type", line))
               for number in sorted({number for number in numbers.values() if isinstance(number, int)})}  # fmt: skip

@@ -135,6 +135,11 @@ class Roles(Record):
         ends = set(self.devices)
         return tuple(sorted(bdf for bdf in self.paths if bdf not in ends))
 
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """All of these."""
+        return self.devices + self.bridges
+
 
 @once
 def roles(source: Source) -> Roles | Missing:
