@@ -16,7 +16,7 @@ from dgxcheck.source.recording.keys import GroupedFacts
 from dgxcheck.source.recording.load import open_source
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.survey import Snapshot, survey
-from dgxcheck.topology.build import build
+from dgxcheck.topology.build import NOTHING_STATED, build
 from dgxcheck.topology.model import Topology
 
 SHIPPED = {word for name_and_path in BY_NAME.items() for word in name_and_path}
@@ -54,9 +54,7 @@ def box(spec: str) -> Box:
 
 def wired(facts: Snapshot) -> Topology:
     """How the machine is wired by its own account, whatever another tool states."""
-    return build(
-        facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa, vpd=facts.vpd
-    )  # fmt: skip
+    return build(replace(facts, stated=NOTHING_STATED, gpu_modes=()))
 
 
 def _box(facts: Snapshot) -> Box:

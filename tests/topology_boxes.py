@@ -12,6 +12,7 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvml.gpu import Gpu, Nvml
 from dgxcheck.facts.nvml.nvlink import GpuPair, NvLink
 from dgxcheck.facts.pci import PciFunction
+from dgxcheck.survey import Snapshot
 from dgxcheck.topology.build import build
 from dgxcheck.topology.model import Topology
 
@@ -140,7 +141,7 @@ def direct(bdfs: Sequence[str], pairs: Mapping[tuple[int, int], int], generation
 
 
 class Box(NamedTuple):
-    """The arguments of ``build``."""
+    """Facts that ``build`` reads."""
 
     functions: tuple[PciFunction, ...] | Missing
     ib: tuple[IbDevice, ...] | Missing = ()
@@ -150,7 +151,8 @@ class Box(NamedTuple):
     numa: tuple[NumaNode, ...] | Missing = NO_FILE
 
     def topology(self) -> Topology:
-        return build(*self)
+        return build(Snapshot(pci=self.functions, infiniband=self.ib, gpu=self.nvml, nvlink=self.nvlinks,
+                              gpu_pairs=self.pairs, numa=self.numa))  # fmt: skip
 
 
 DGX1_GPUS = tuple(f"0000:{bus}:00.0" for bus in ("06", "07", "0a", "0b", "85", "86", "89", "8a"))

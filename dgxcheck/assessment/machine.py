@@ -158,10 +158,7 @@ def topology_of(facts: Snapshot) -> Topology:
     """How the machine of these facts is wired."""
     from dgxcheck.topology.build import build
 
-    return build(
-        facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa, facts.stated, facts.vpd,
-        facts.gpu_modes,
-    )  # fmt: skip
+    return build(facts)
 
 
 _JSON, _SCHEMA = b"{", b'"dgxcheck/'

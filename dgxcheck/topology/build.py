@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dgxcheck.facts.bdf import bus_order, gpu_at
 from dgxcheck.facts.ids import DATA_DIRECT, DISPLAY, NVIDIA
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.memory import NumaNode
 from dgxcheck.facts.missing import Gap, Missing, rows
-from dgxcheck.facts.nvml.gpu import Gpu, GpuModes, Nvml
-from dgxcheck.facts.nvml.nvlink import GpuPair, NvLink
+from dgxcheck.facts.nvml.gpu import Gpu, Nvml
 from dgxcheck.facts.pci import PciFunction, Vpd
-from dgxcheck.facts.tool_outputs import NvidiaSmiTopo
 from dgxcheck.facts.typical import gathered
 from dgxcheck.topology import notes
 from dgxcheck.topology.model import Device, Link, Links, PciClass, Topology
 from dgxcheck.topology.nvlinks import Count, End, between, end, unknown_end
 from dgxcheck.topology.paths import data_ends, numa_node, pci_class
+
+if TYPE_CHECKING:
+    from dgxcheck.survey import Snapshot
 
 _Row = tuple[str, str, "Gpu | None"]
 NOTHING_STATED = Missing(Gap.UNASKED, "stated")
@@ -26,17 +27,13 @@ NO_NVLINKS = Count(0)
 NOT_LISTED = Missing(Gap.ABSENT, "nvmlDeviceGetHandleByIndex", "NVML does not list this GPU")
 
 
-def build(
-    functions: tuple[PciFunction, ...] | Missing, ib: tuple[IbDevice, ...] | Missing, nvml: Nvml | Missing,
-    nvlinks: tuple[NvLink, ...] | Missing, pairs: tuple[GpuPair, ...] | Missing, numa: tuple[NumaNode, ...] | Missing,
-    stated: NvidiaSmiTopo | Missing = NOTHING_STATED, vpd: tuple[Vpd, ...] | Missing = (),
-    modes: tuple[GpuModes, ...] | Missing = (),
-) -> Topology:  # fmt: skip
+def build(facts: Snapshot) -> Topology:
     """The topology of a box from its facts; a fact that could not be read is Missing in the device or link it is of.
 
-    GPUs come in NVML's order, then NICs in the order of ``ib``. ``stated`` is an imported ``nvidia-smi topo`` matrix,
-    used only for what the box itself does not report.
+    GPUs come in NVML's order, then NICs in the order of ``infiniband``. ``stated`` is an imported ``nvidia-smi topo``
+    matrix, used only for what the box itself does not report.
     """
+    functions, ib, nvml, nvlinks, numa = facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.numa
     if isinstance(nvml, Nvml) and isinstance(nvml.count, Missing) and not nvml.gpus:
         nvml = nvml.count
     by_bdf = {} if isinstance(functions, Missing) else {function.bdf: function for function in functions}
@@ -55,7 +52,7 @@ def build(
         else:
             ends[name] = end(nvlinks_of.get(bdf, ()), bdfs, by_bdf)
         gpus.append(_gpu(name, bdf, gpu or unlisted, ends[name], by_bdf.get(bdf) or absent, numa))
-    boards = {row.bdf: row for row in rows(vpd)}
+    boards = {row.bdf: row for row in rows(facts.vpd)}
     nics = () if isinstance(ib, Missing) else tuple(_nic(device, by_bdf, numa, absent, boards) for device in ib)
     devices = (*gpus, *nics)
 
@@ -64,22 +61,22 @@ def build(
         return _link(devices[a], devices[b], count, numa)
 
     links = Links([device.name for device in devices], link_of)
-    unanswered = notes.unanswered(nvml, pairs)
+    unanswered = notes.unanswered(nvml, facts.gpu_pairs)
     sentences = (
-        *notes.sources(functions, ib, nvml, nvlinks, gpus),
+        *notes.sources(facts, nvml, gpus),
         *notes.unknown_class(by_bdf.values()),
-        *notes.nvlink_ends(gpus, ends, (_count(a, b, ends) for a, b in _joined(listed, ends)), nvlinks, stated),
-        *notes.ancestors(gpus, links, pairs),
+        *notes.nvlink_ends(gpus, ends, (_count(a, b, ends) for a, b in _joined(listed, ends)), nvlinks, facts.stated),
+        *notes.ancestors(gpus, links, facts.gpu_pairs),
         *notes.unanswered_queries(unanswered),
         *notes.printed_otherwise(gpus, nics),
         *notes.virtual(gpus, by_bdf),
-        *notes.nvlink_domains(gpus, rows(modes)),
+        *notes.nvlink_domains(gpus, rows(facts.gpu_modes)),
     )
     topology = Topology(
         devices=devices, links=links, headline=notes.headline(nvlinks, gpus), notes=sentences,
-        gaps=(*_gaps(functions, ib, nvml, gpus, ends), *unanswered), functions=by_bdf,
+        gaps=(*_gaps(facts, nvml, gpus, ends), *unanswered), functions=by_bdf,
     )  # fmt: skip
-    if isinstance(stated, Missing):
+    if isinstance(facts.stated, Missing):
         return topology
     from dgxcheck.topology.nvidia_smi_topo import add_imported
 
@@ -87,23 +84,20 @@ def build(
     numberless = any(isinstance(gpu.index, Missing) for gpu in gpus)
     if isinstance(nvml, Missing) or any(gap.gap is Gap.UNASKED for gap in nvml.lost) or numberless:
         unlisted_kinds.add("gpu")
-    return add_imported(topology, stated, unlisted_kinds)
+    return add_imported(topology, facts.stated, unlisted_kinds)
 
 
-def _gaps(
-    functions: tuple[PciFunction, ...] | Missing, ib: tuple[IbDevice, ...] | Missing, nvml: Nvml | Missing,
-    gpus: list[Device], ends: Mapping[str, End],
-) -> Iterator[Missing]:  # fmt: skip
+def _gaps(facts: Snapshot, nvml: Nvml | Missing, gpus: list[Device], ends: Mapping[str, End]) -> Iterator[Missing]:
     """Facts that should be there; no InfiniBand, no NVML, or NVML not recorded, is no gap."""
-    sources = ((functions, (Gap.UNASKED,)), (ib, (Gap.ABSENT, Gap.UNASKED)),
+    sources = ((facts.pci, (Gap.UNASKED,)), (facts.infiniband, (Gap.ABSENT, Gap.UNASKED)),
                (nvml, (Gap.ABSENT, Gap.UNRECORDED, Gap.UNASKED)))
-    yield from (facts for facts, normal in sources if isinstance(facts, Missing) and facts.gap not in normal)
+    yield from (gap for gap, normal in sources if isinstance(gap, Missing) and gap.gap not in normal)
     if isinstance(nvml, Nvml):
         yield from nvml.lost
         nvlink_gaps = (ends[gpu.name].gap for gpu in gpus if gpu.index is not None)
         yield from (gap for gap in nvlink_gaps if gap is not None and gap.gap is not Gap.UNASKED)
     yield from (gpu.path for gpu in gpus if isinstance(gpu.path, Missing))
-    for function in rows(functions):
+    for function in rows(facts.pci):
         code, vendor = function.class_code, function.vendor
         if isinstance(code, Missing) and vendor == NVIDIA:
             yield code

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from dgxcheck.facts.ids import DISPLAY, NVIDIA, NvmlReturn
-from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import NOT_LOADABLE, Gap, Missing
 from dgxcheck.facts.nvml.gpu import Fabric, GpuModes, Nvml
 from dgxcheck.facts.nvml.nvlink import GpuPair, NvLink
@@ -16,6 +16,9 @@ from dgxcheck.facts.typical import gathered
 from dgxcheck.topology.model import Device, Links
 from dgxcheck.topology.nvlinks import Count, End
 from dgxcheck.topology.paths import data_ends, is_virtual
+
+if TYPE_CHECKING:
+    from dgxcheck.survey import Snapshot
 
 ANCESTORS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SOC"}
 """``nvmlGpuTopologyLevel_t`` to nvidia-smi's label; 0 is ``NVML_TOPOLOGY_INTERNAL``, one board with two GPUs (K80)."""
@@ -29,11 +32,9 @@ HINTS = {
 }
 
 
-def sources(
-    functions: tuple[PciFunction, ...] | Missing, ib: tuple[IbDevice, ...] | Missing, nvml: Nvml | Missing,
-    nvlinks: tuple[NvLink, ...] | Missing, gpus: Sequence[Device],
-) -> Iterator[str]:  # fmt: skip
+def sources(facts: Snapshot, nvml: Nvml | Missing, gpus: Sequence[Device]) -> Iterator[str]:
     """Sources that did not answer, and GPUs that only one of PCI and NVML lists."""
+    functions, ib, nvlinks = facts.pci, facts.infiniband, facts.nvlink
     if isinstance(nvml, Missing):
         if gpus:
             in_headline = isinstance(nvlinks, Missing) and _why(nvlinks) == _why(nvml)

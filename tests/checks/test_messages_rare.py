@@ -263,7 +263,7 @@ def under_first_gpu(base: str) -> Box:
     moved = {device.bdf: device.path for device in devices}
     assert not isinstance(facts.pci, Missing)
     functions = tuple(replace(row, path=moved.get(row.bdf, row.path)) for row in facts.pci)
-    topology = build(functions, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa)
+    topology = build(replace(facts, pci=functions))
     return replace(box, topology=topology, gpus=topology.gpus)
 
 
@@ -279,7 +279,7 @@ def test_a_virtual_machine_without_bridges(tmp_path: Path) -> None:
     box = changed(tmp_path, dict(VIRTUAL))
     functions = tuple(replace(each, path=("pci0000:00", each.bdf)) for each in box.topology.functions.values())
     facts = box.snapshot
-    flat = build(functions, facts.infiniband, facts.gpu, facts.nvlink, facts.gpu_pairs, facts.numa)
+    flat = build(replace(facts, pci=functions))
     message = "skip not-visible: no link is visible above those of the GPUs themselves"
     assert message in messages(replace(box, topology=flat), "pcie.path")
     nic = box.topology.device(HCA)

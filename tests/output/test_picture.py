@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from picture_rules import SOLID, faults
 from sample import swept
 from smi_texts import STATION
-from topology_boxes import gpu_at, ib, nic_at, nodes, nvml, tree
+from topology_boxes import Box, gpu_at, ib, nic_at, nodes, nvml, tree
 
 from dgxcheck.assessment import Request, assess
 from dgxcheck.assessment.machine import Machine, examine
@@ -26,7 +26,6 @@ from dgxcheck.output.picture.marks import box as at_box
 from dgxcheck.output.picture.shapes import Picture
 from dgxcheck.output.topo.picture import wiring_marks
 from dgxcheck.source.recording.load import shipped
-from dgxcheck.topology.build import build
 from dgxcheck.topology.model import Topology
 
 FAULTS = [name for name, path in shipped() if "faults" in Path(path).parts]
@@ -263,7 +262,7 @@ def generated(gpus: int, nics: int, roots: int, deep: int, known: bool) -> tuple
     bdfs = [each.bdf for each in functions if each.class_code == 0x030200]
     hcas = tuple(ib(f"mlx5_{n}", each.bdf) for n, each in enumerate(f for f in functions if f.bdf not in bdfs))
     numa = nodes((roots + 1) // 2)
-    return build(tree(functions), hcas, nvml(bdfs), NO_NVLINK, NO_NVLINK, numa), roots * (gpus + nics)
+    return Box(tree(functions), hcas, nvml(bdfs), NO_NVLINK, NO_NVLINK, numa).topology(), roots * (gpus + nics)
 
 
 SIZES = st.tuples(st.integers(0, 9), st.integers(0, 4), st.integers(1, 6), st.integers(0, 3), st.booleans())
@@ -292,7 +291,7 @@ def test_two_hcas_of_one_function_are_two_boxes() -> None:
     """Both are named by one bus id, and each has a place of its own."""
     function = nic_at("pci0000:00", "0000:00:01.0", "0000:01:00.0", node=0)
     hcas = (ib("mlx4_0", "0000:01:00.0"), ib("mlx4_1", "0000:01:00.0"))
-    topology = build(tree([function]), hcas, NO_NVLINK, NO_NVLINK, NO_NVLINK, nodes(1))
+    topology = Box(tree([function]), hcas, NO_NVLINK, NO_NVLINK, NO_NVLINK, nodes(1)).topology()
     picture = layout.drawn(topology, nodes(1), "a box", [mark_at(at_box("0000:01:00.0"))])
     assert faults(picture) == []
     assert devices_in(picture) == ["mlx4_0", "mlx4_1"]
@@ -302,7 +301,7 @@ def test_two_hcas_of_one_function_are_two_boxes() -> None:
 
 
 def test_a_machine_without_anything_is_a_picture_too() -> None:
-    nothing = build((), (), NO_NVLINK, NO_NVLINK, NO_NVLINK, nodes(1))
+    nothing = Box((), (), NO_NVLINK, NO_NVLINK, NO_NVLINK, nodes(1)).topology()
     picture = layout.drawn(nothing, nodes(1), "nothing")
     assert faults(picture) == []
     assert any("No GPUs and no HCAs" in line.text for box in picture.boxes for line in box.lines)

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from programs import program
 from sample import swept
-from topology_boxes import ib, nic_at, nodes, tree
+from topology_boxes import Box, ib, nic_at, nodes, tree
 
 from dgxcheck.assessment.machine import examine
 from dgxcheck.cli import main
@@ -20,7 +20,6 @@ from dgxcheck.output.picture.marks import box as at_box
 from dgxcheck.output.picture.shapes import DARK, LIGHT, TONES
 from dgxcheck.output.topo.picture import wiring_marks
 from dgxcheck.source.recording.load import shipped
-from dgxcheck.topology.build import build
 
 BOXES = [name for name, path in shipped() if "faults" not in Path(path).parts]
 NO_NVLINK = Missing(Gap.UNSUPPORTED, "nvlink")
@@ -44,8 +43,8 @@ def test_svg_is_well_formed_and_says_what_it_shows(box: str) -> None:
 
 def test_hostile_names_stay_text() -> None:
     evil = '</text><script>alert("1")</script>\x1b[31m&\u202e￾'
-    topology = build(tree([nic_at("pci0000:00", "0000:00:01.0", "0000:01:00.0", node=0)]), (ib(evil, "0000:01:00.0"),),
-                     NO_NVLINK, NO_NVLINK, NO_NVLINK, nodes(1))  # fmt: skip
+    topology = Box(tree([nic_at("pci0000:00", "0000:00:01.0", "0000:01:00.0", node=0)]), (ib(evil, "0000:01:00.0"),),
+                   NO_NVLINK, NO_NVLINK, NO_NVLINK, nodes(1)).topology()  # fmt: skip
     mark = Mark(number=1, tone="warn", sign="WARN", tag=evil, words=evil, at=(at_box("0000:01:00.0"),))
     drawn = svg.render([layout.drawn(topology, nodes(1), evil, [mark], [evil])])
     root = ElementTree.fromstring(drawn)
@@ -69,8 +68,9 @@ def test_graphviz_reads_the_dot_and_has_every_device(box: str, capsys: pytest.Ca
 
 
 def test_dot_quotes_what_is_hostile() -> None:
-    topology = build(tree([nic_at("pci0000:00", "0000:00:01.0", "0000:01:00.0", node=0)]),
-                     (ib('a"]; x [label="\\', "0000:01:00.0"),), NO_NVLINK, NO_NVLINK, NO_NVLINK, nodes(1))  # fmt: skip
+    topology = Box(tree([nic_at("pci0000:00", "0000:00:01.0", "0000:01:00.0", node=0)]),
+                   (ib('a"]; x [label="\\', "0000:01:00.0"),), NO_NVLINK, NO_NVLINK, NO_NVLINK,
+                   nodes(1)).topology()  # fmt: skip
     result = subprocess.run([program("dot"), "-Tplain"], input=dot.render(topology, nodes(1), "t"), text=True,
                             capture_output=True, check=False)  # fmt: skip
     assert result.returncode == 0

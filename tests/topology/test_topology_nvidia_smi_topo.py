@@ -37,7 +37,7 @@ def wired(facts: dict[str, Json], box: str | None = None) -> Topology:
     for key, fact in facts.items():
         insert(lines, key, fact)
     found = survey(RecordedSource(lines, Origin("recording")), WIRING)
-    return build(found.pci, found.infiniband, found.gpu, found.nvlink, found.gpu_pairs, found.numa, found.stated)
+    return build(found)
 
 
 def test_nvlinks_hide_the_pci_path() -> None:
