@@ -122,6 +122,11 @@ def begin(names: Iterable[str], start: str, before: str = "", files: bool = Fals
     return [*([CompletionItem(start, type="file")] if files else []), *items]
 
 
+def completing(names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
+    """Completes to one of these names."""
+    return lambda _ctx, _param, incomplete: begin(names(), incomplete)
+
+
 def sources(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Shipped recordings by name, and files."""
     from dgxcheck.source.recording.load import shipped

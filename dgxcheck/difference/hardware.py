@@ -110,17 +110,16 @@ def _functions(old: Side, new: Side) -> Iterator[Difference]:
                      for listed in lists)  # fmt: skip
     old_rows = [row for bdf, row in before.items() if bdf not in after or _ids(after[bdf]) != _ids(row)]
     new_rows = [row for bdf, row in after.items() if bdf not in before or _ids(before[bdf]) != _ids(row)]
-    for change, same in (("moved", _same_ids), ("replaced", _same_place)):
+    for same in (_same_ids, _same_place):
         for row in tuple(old_rows):
             if (match := next((candidate for candidate in new_rows if same(candidate, row)), None)) is not None:
                 old_rows.remove(row)
                 new_rows.remove(match)
-                if change == "moved":
+                if same is _same_ids:
                     words = f"moved from {row.bdf} to {match.bdf}"
                     yield _function("neutral", "moved", match, row.bdf, match.bdf, words)
                 else:
-                    words = f"replaced by {match.ids}"
-                    yield _function("neutral", "replaced", match, row.ids, match.ids, words)
+                    yield _function("neutral", "replaced", match, row.ids, match.ids, f"replaced by {match.ids}")
     yield from (_function("worse", "gone", row, row.bdf, None, "missing") for row in old_rows)
     yield from (_function("better", "new", row, None, row.bdf, "new") for row in new_rows)
 

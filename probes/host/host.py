@@ -20,7 +20,7 @@ _CPU = "/sys/devices/system/cpu"
 def host(source: Source) -> Host:
     """``/proc``, ``/etc``, ``/sys/class/dmi/id``, ``/sys/devices/system``: each file on its own."""
     cpu = ask(source, "/proc/cpuinfo", cpuinfo)
-    dmi = _dmi(source)
+    dmi = Dmi(**files(source, Dmi, DMI, **dict.fromkeys(fields(Dmi), line)))
     return Host(
         hostname=ask(source, f"{_KERNEL}/hostname", line),
         boot_id=ask(source, f"{_KERNEL}/random/boot_id", line),
@@ -109,10 +109,6 @@ def _container(source: Source) -> str | Missing | None:
 def _states(source: Source, key: str) -> bool:
     stated = source.stated()
     return not isinstance(stated, Missing) and stated.get(key) is True
-
-
-def _dmi(source: Source) -> Dmi:
-    return Dmi(**files(source, Dmi, DMI, **dict.fromkeys(fields(Dmi), line)))
 
 
 _NEOVERSE_V2 = ("0x41", "0xd4f")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import click
 
 from dgxcheck.cli import INCOMPLETE
-from dgxcheck.cli.options import emit, flag, option, output_file
+from dgxcheck.cli.options import completing, emit, flag, option, output_file
 from dgxcheck.facts.missing import BadInput, did_you_mean
 from dgxcheck.integrate import COMMAND, INTEGRATIONS, Integration, command_problem, plan, write
 from dgxcheck.output.integrate import contents, listing, report
 
 
 @click.command("integrate")
-@click.argument("name", required=False, metavar="[NAME]", shell_complete=lambda _ctx, _param, start: _names(start))
+@click.argument("name", required=False, metavar="[NAME]",
+                shell_complete=completing(lambda: [each.name for each in INTEGRATIONS]))  # fmt: skip
 @flag("--print shown", "Print the contents of the files.")
 @flag("--write wanted", "Write the files; existing files are never replaced.")
 @option("--root", "DIR", "Write below DIR, such as the image of a node, instead of /.",
@@ -58,7 +59,3 @@ def _named(name: str) -> Integration:
         valid = f"valid names: {', '.join(by_name)}"
         raise BadInput(f"{name}: no such integration; {did_you_mean(name, by_name, valid)}")
     return by_name[name]
-
-
-def _names(incomplete: str) -> list[str]:
-    return [integration.name for integration in INTEGRATIONS if integration.name.startswith(incomplete)]

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from dgxcheck.cli.options import emit, output_file
+from dgxcheck.cli.options import completing, emit, output_file
 from dgxcheck.facts.missing import BadInput, did_you_mean
 from dgxcheck.package_files import FOLDER, names, read
 from dgxcheck.rootfs import decode
@@ -15,7 +15,7 @@ _FOLDER = os.path.join(FOLDER, "schemas")
 
 
 @click.command("schema")
-@click.argument("name", metavar="NAME", shell_complete=lambda _ctx, _param, start: _completed(start))
+@click.argument("name", metavar="NAME", shell_complete=completing(lambda: _names()))
 @output_file
 def command(name: str, output: str | None) -> int:
     """Print the JSON Schema of an output or file format: topo, health, result, fleet, history,
@@ -31,7 +31,3 @@ def command(name: str, output: str | None) -> int:
 
 def _names() -> list[str]:
     return [file.removesuffix(".schema.json") for file in names(_FOLDER) if file.endswith(".schema.json")]
-
-
-def _completed(incomplete: str) -> list[str]:
-    return [name for name in _names() if name.startswith(incomplete)]

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from dgxcheck.assessment.xid_explanation import explain, explain_all, relations_of
-from dgxcheck.cli.options import begin, emit, flag, option, output_file
+from dgxcheck.cli.options import completing, emit, flag, option, output_file
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.xid.relations import relations
 from dgxcheck.xid.table import BOARDS, NAMES
 
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
-
-def _gpus(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    return begin((*BOARDS, *NAMES), incomplete)
-
-
-def _numbers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    return begin(dict.fromkeys(str(each.entry.number) for each in explain_all(None)), incomplete)
+def _numbers() -> dict[str, None]:
+    return dict.fromkeys(str(each.entry.number) for each in explain_all(None))
 
 
 _OF_LINE = LazyPattern(r"xid:? ?(?:\([^)]{0,40}\): )?(\d{1,6})\b", flags=re.ASCII | re.IGNORECASE)
@@ -40,10 +33,10 @@ class _Number(click.IntRange):
 
 
 @click.command("xid")
-@click.argument("number", required=False, type=_Number(min=0), metavar="[NUMBER]", shell_complete=_numbers)
+@click.argument("number", required=False, type=_Number(min=0), metavar="[NUMBER]", shell_complete=completing(_numbers))
 @flag("--list listed", "List every Xid and SXid, a line each.")
 @option("--gpu", "NAME", "Board or architecture (v100, h100, ampere); some Xids differ before Ampere.",
-        shell_complete=_gpus)  # fmt: skip
+        shell_complete=completing(lambda: (*BOARDS, *NAMES)))  # fmt: skip
 @option("--format form", ["text", "json"], "", default="text")
 @output_file
 @click.pass_context
