@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,6 @@ from typing import Literal
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
-from dgxcheck.input_file import load
 from dgxcheck.package_files import FOLDER, read
 from dgxcheck.rootfs import read_bytes
 from dgxcheck.source.recording.save import create_file
@@ -30,7 +30,7 @@ class Integration(Record, kw_only=False):
 
 INTEGRATIONS = tuple(
     Integration(entry["name"], entry["purpose"], entry["files"], tuple(entry["steps"]))
-    for entry in load(os.path.join(FOLDER, "integrations.toml"))["integration"]
+    for entry in json.loads(read(os.path.join(FOLDER, "integrations.json")))
 )
 COMMAND = "/usr/local/bin/dgxcheck"
 """The path of dgxcheck as the shipped files have it."""
