@@ -9,15 +9,15 @@ import click
 from dgxcheck import __version__
 from dgxcheck.assessment.request import Level, Request
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.assessment.selection import Topic, findings_of
+from dgxcheck.assessment.selection import Topic, findings_of, words
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.run import EXIT_CODES
 from dgxcheck.cli.options import (
     F,
     checks,
+    completing,
     devices,
-    explained,
     flag,
     option,
     profiles,
@@ -96,7 +96,8 @@ OPTIONS: tuple[Callable[[Callable[..., int]], Callable[..., int]], ...] = (
     _ids("--require", text="Checks that must run: one that skips is unknown."),
     option("--explain", "ID|KEY|FAULT|FACT", "Explain a check, a threshold, a finding by its key, a fault word or a"
            " fact (power-limit), with what this box has of it; how the score is calculated (score); or what root and"
-           " capabilities add (privileges).", shell_complete=explained),
+           " capabilities add (privileges).",
+           shell_complete=completing(lambda: dict.fromkeys(("score", "privileges", *words())))),
     flag("-q --quick", "Check only the current state: no counter growth, no kernel log."),
     flag("-e --extended", "Also measure bandwidth, latency and data integrity of every GPU and pair under load."),
     flag("--long", "With -e: larger copies, and patterns in all free memory."),

@@ -150,13 +150,6 @@ def checks(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
     return begin(dict.fromkeys((*(each.partition(".")[0] for each in ids), *ids)), last, before + comma)
 
 
-def explained(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """What ``--explain`` knows: checks, thresholds, fault words, score and privileges."""
-    from dgxcheck.assessment.selection import words
-
-    return begin(dict.fromkeys(("score", "privileges", *words())), incomplete)
-
-
 def devices(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """GPUs, and but for ``-i`` adapters, of the machine that ``--from`` names, else of this one."""
     from dgxcheck.assessment.machine import device_names
