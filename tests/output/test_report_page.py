@@ -23,7 +23,7 @@ from dgxcheck.output.health.instructions import STEPS
 from dgxcheck.output.page import markdown as page_markdown
 from dgxcheck.output.page.blocks import Cell, Page, PageSection, Paragraph, Table
 from dgxcheck.output.page.drawings import Markup, element
-from dgxcheck.output.page.style import HEAT_DARK, HEAT_LIGHT, STATUS, heat_class
+from dgxcheck.output.page.style import HEAT_DARK, HEAT_LIGHT, STATUS, css, heat_class
 from dgxcheck.output.picture.shapes import DARK, LIGHT
 from dgxcheck.output.plain_text import visible
 from dgxcheck.output.report import HealthReport
@@ -201,6 +201,14 @@ def test_heat_and_badges_have_the_contrast_of_wcag_aa(colours: dict[str, str], h
                  (colours["faint"], colours[fill]))  # fmt: skip
         low += [f"{tone} {number}" for number, pair in enumerate(pairs) if contrast(*pair) < 4.5]
     assert low == []
+
+
+def test_every_colour_of_the_rules_is_one_of_the_themes_or_of_a_tone() -> None:
+    rules = css()
+    named, given = ({*re.findall(form, rules)} for form in (r"var\(--([\w-]+)\)", r"--([\w-]+):"))
+    assert named <= given
+    assert {*HEAT_LIGHT} <= named, "each class of a heat map has a rule"
+    assert rules.count("{") == rules.count("}")
 
 
 @pytest.mark.parametrize(
