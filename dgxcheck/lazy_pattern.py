@@ -94,6 +94,16 @@ class LazyPattern:
         return self.compiled.split(text) if self.is_possible(text) else [text]
 
 
+def ascii_pattern(expression: str, *literals: str) -> LazyPattern:
+    """Its digits, letters and blanks are those of ASCII alone."""
+    return LazyPattern(expression, *literals, flags=re.ASCII)
+
+
+def caseless_pattern(expression: str, *literals: str) -> LazyPattern:
+    """Capital letters and small ones are the same to it."""
+    return LazyPattern(expression, *literals, flags=re.IGNORECASE)
+
+
 def needed(expression: str, flags: int = 0) -> tuple[str, ...]:
     """Literals of which every match holds one; none where only short ones, or many, are sure."""
     unsure = flags & (re.IGNORECASE | re.VERBOSE) or _FLAGS.match(expression)

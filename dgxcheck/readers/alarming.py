@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from dgxcheck.kernel_messages.driver_errors import ALARM, mentions_error
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 
 _EXPLAINS = LazyPattern(
     r"\s{0,80}(?:-{1,2}[A-Za-z]|#|(?:If|When|This|That|These|The|Typically|It|In|For|To|Only|Reset|Note)\b)"
@@ -17,9 +16,8 @@ _EVENT = LazyPattern(
     r"|^\W{0,40}(?:Fail|Fatal|Job for|Unable|Couldn)"
 )
 """Signs of an event rather than of prose: a number, a subject, capitals."""
-_TROUBLE = LazyPattern(
-    r"\b(?:lost|faults?|faulty|crash(?:ed|es)?|broken|dead|down|missing|overheat\w{0,5}|xid|bad|warn\w{0,5})\b",
-    flags=re.IGNORECASE,
+_TROUBLE = caseless_pattern(
+    r"\b(?:lost|faults?|faulty|crash(?:ed|es)?|broken|dead|down|missing|overheat\w{0,5}|xid|bad|warn\w{0,5})\b"
 )
 LONGEST = 1000
 

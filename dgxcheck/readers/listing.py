@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from dgxcheck.facts.bdf import bus_order, is_unplaced, unplaced
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import PCI_DEVICES
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import ascii_pattern
 
 INDEX = "nvml nvmlDeviceGetHandleByIndex"
 COUNT = "nvml nvmlDeviceGetCount"
@@ -23,8 +22,8 @@ OF_LIST = (INDEX, WITHOUT_NUMBER, ATTACHED)
 """Prefixes of the keys that describe NVML's list of GPUs."""
 _UUID = "nvml nvmlDeviceGetUUID "
 _NOT_SHOWN: Json = {"missing": "unasked", "detail": "no text shows this GPU"}
-_OF_LINKS = LazyPattern(r"stated nvlink[a-z-]{0,20} GPU(\d{1,2})(?: |$)", flags=re.ASCII)
-_GPU = LazyPattern(r"GPU\d{1,2}", flags=re.ASCII)
+_OF_LINKS = ascii_pattern(r"stated nvlink[a-z-]{0,20} GPU(\d{1,2})(?: |$)")
+_GPU = ascii_pattern(r"GPU\d{1,2}")
 
 
 def handles(facts: Mapping[str, Json]) -> dict[int, str]:

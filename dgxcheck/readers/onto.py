@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
@@ -10,7 +9,7 @@ from dgxcheck.facts.bdf import UNPLACED, as_bdf, is_unplaced, number_of, place_o
 from dgxcheck.facts.ids import MOST_GPUS, NVLINK5_ERRORS, NVLINK_SPEED
 from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.nvml.nvlink import CAPABILITIES, STATUSES
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import ascii_pattern
 from dgxcheck.readers.listing import COUNT, INDEX, INIT, OF_LIST, numberless, printed_bdfs
 from dgxcheck.readers.nvidia_smi.nvlink import KIND as NVLINK_ERRORS
 
@@ -19,7 +18,7 @@ Numbered: TypeAlias = Sequence[str] | Mapping[int, str]
 NO_INDEXES = ("ring", "collective")
 """Kinds of measurement whose subjects are not GPU indexes."""
 _WITH_SUBJECTS = ("nvml ", "measure ", "stated ")
-_GPU = LazyPattern(r"(?:GPU)?(\d{1,3})", flags=re.ASCII)
+_GPU = ascii_pattern(r"(?:GPU)?(\d{1,3})")
 _P2P = {f"p2p-{name}": number for number, name in enumerate(CAPABILITIES)}
 _STATE = "nvml nvmlDeviceGetNvLinkState"
 _ERRORS = "nvml nvmlDeviceGetNvLinkErrorCounter"
@@ -27,7 +26,7 @@ LEAST_FIELD = min(NVLINK5_ERRORS.values())
 _STATUS = "nvml nvmlDeviceGetP2PStatus"
 _MIG = "nvml nvmlDeviceGetMigMode"
 _FIELD = "nvml nvmlDeviceGetFieldValues"
-_RATE = LazyPattern(r"(\d{1,4}(?:\.\d{1,6})?) ?GB/s", flags=re.ASCII)
+_RATE = ascii_pattern(r"(\d{1,4}(?:\.\d{1,6})?) ?GB/s")
 _NO_STATES = {"none": "no NVLink", "MIG": "no NVLink queries in MIG mode"}
 
 

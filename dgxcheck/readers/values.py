@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import runs_of
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.limits import LINE_CHARACTERS
 
 MOST_GPUS = 64
@@ -24,8 +24,8 @@ LINE = "line "
 DECORATION = "\ufeff \t\r>|#*`"
 """Characters around a line that was quoted, put into a table or commented out."""
 
-_DECIMAL = LazyPattern(r"\d{1,15}(?:\.\d{1,9})?", flags=re.ASCII)
-_INDEX = LazyPattern(r"\d{1,3}", flags=re.ASCII)
+_DECIMAL = ascii_pattern(r"\d{1,15}(?:\.\d{1,9})?")
+_INDEX = ascii_pattern(r"\d{1,3}")
 
 
 def number(word: str, most: float) -> float | None:

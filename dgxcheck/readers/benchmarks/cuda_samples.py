@@ -18,10 +18,8 @@ Its verdict is of both directions together: each GPU's kernel reads what the oth
 
 from __future__ import annotations
 
-import re
-
 from dgxcheck.facts.missing import Json
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.model import Imported, ToolPart
 from dgxcheck.readers.values import MOST_GBS, gpu, imported, integer, number, numbered, squeezed
@@ -43,11 +41,10 @@ COLUMNS = LazyPattern(
     r"(?:Write-Combined Memory Writes are Enabled ?)?Transfer Size \(Bytes\) ?Bandwidth\((MB/s|GB/s)\)"
 )
 DEVICE = LazyPattern(r"Device (\d{1,3}): (.{1,100})")
-ROW = LazyPattern(r"(\d{1,13}) (\d{1,9}\.\d)", flags=re.ASCII)
-CSV = LazyPattern(
+ROW = ascii_pattern(r"(\d{1,13}) (\d{1,9}\.\d)")
+CSV = ascii_pattern(
     r"bandwidthTest-(H2D|D2H|D2D)(-Paged|-Pinned)?(-WriteCombined)?, Bandwidth = (\d{1,9}\.\d) (MB/s|GB/s), "
-    r"Time = \d{1,9}\.\d{1,9} s, Size = (\d{1,13}) bytes, NumDevsUsed = (\d{1,3})",
-    flags=re.ASCII,
+    r"Time = \d{1,9}\.\d{1,9} s, Size = (\d{1,13}) bytes, NumDevsUsed = (\d{1,3})"
 )
 BANDWIDTH_CHATTER = LazyPattern(
     r"\[?CUDA Bandwidth Test\] - Starting\.\.\.|(?:Quick|Range|Shmoo) Mode|\.{2,500}|!!!!!Cumulative Bandwidth to be .*"
@@ -139,16 +136,10 @@ SIMPLE_P2P_TOOL = "simpleP2P"
 GIB = 1.073741824
 MIB = 1 << 20
 ACCESS = LazyPattern(r"Peer access from .{1,100} \(GPU(\d{1,3})\) ?-> .{1,100} \(GPU(\d{1,3})\) ?: (Yes|No)")
-RATE = LazyPattern(
-    r"cudaMemcpyPeer / cudaMemcpy between GPU(\d{1,3}) and GPU(\d{1,3}): (\d{1,9}\.\d\d) ?GB/s",
-    flags=re.ASCII,
-)
+RATE = ascii_pattern(r"cudaMemcpyPeer / cudaMemcpy between GPU(\d{1,3}) and GPU(\d{1,3}): (\d{1,9}\.\d\d) ?GB/s")
 PAIR = LazyPattern(r"Enabling peer access between GPU(\d{1,3}) and GPU(\d{1,3})\.\.\.")
-BUFFERS = LazyPattern(
-    r"Allocating buffers \((\d{1,6})MB on GPU\d{1,3}, GPU\d{1,3} and CPU Host\)\.\.\.",
-    flags=re.ASCII,
-)
-WRONG = LazyPattern(r"Verification error @ element (\d{1,12}): .{1,100}", flags=re.ASCII)
+BUFFERS = ascii_pattern(r"Allocating buffers \((\d{1,6})MB on GPU\d{1,3}, GPU\d{1,3} and CPU Host\)\.\.\.")
+WRONG = ascii_pattern(r"Verification error @ element (\d{1,12}): .{1,100}")
 VERDICT = LazyPattern(r"Test (passed|failed!?)")
 SIMPLE_P2P_CHATTER = LazyPattern(
     r"\[\S{0,200}simpleP2P\S{0,20}\] - Starting\.\.\.|Checking for multiple GPUs\.\.\."

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json, items_of, text_of
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.benchmarks.nvbandwidth_tests import (
     HEADING,
     Case,
@@ -32,7 +31,7 @@ WAIVING = LazyPattern(r"Waiving ([a-z0-9_]{1,60})\.")
 TOTALS = LazyPattern(r"(?:SUM|MIN|MAX|AVG|&&&& PERF) ([a-z0-9_]{1,60}?)(?:_(?:read|write)[12]|_total)? \S{1,40}")
 BROKEN = LazyPattern(r"\[(CUDA_ERROR_[A-Z0-9_]{1,60})\] (.{1,200}?) in expression .*|(?:ERROR|Error): (.{1,200})")
 WRONG = LazyPattern(r"Invalid value when checking the pattern at .*")
-OFFSET = LazyPattern(r"Current offset :? ?\[? ?(\d{1,20}).*", flags=re.ASCII)
+OFFSET = ascii_pattern(r"Current offset :? ?\[? ?(\d{1,20}).*")
 AFTER_WRONG = LazyPattern(r"Current offset .*|ASSERT in expression .*")
 MOST_BYTES = 1 << 40
 BETWEEN_HOSTS = LazyPattern(r"multinode_device_to_device_memcpy_(?:read|write)_(?:ce|sm)")

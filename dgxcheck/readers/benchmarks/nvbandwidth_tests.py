@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.values import LINE, MOST_GBS, gpu, imported
 
 HOST = LazyPattern(r"(host_to_device|device_to_host|host_to_all|all_to_host)(_bidirectional)?_memcpy_(ce|sm)")
@@ -95,14 +95,13 @@ def _engine(engine: str) -> str:
 
 
 MOST_NS = 1e9
-DEVICE = LazyPattern(
+DEVICE = ascii_pattern(
     r"(?:Process \d{1,6} \(.{1,255}\): device |Device )?(\d{1,3}): (.{1,100})"
-    r" \(([0-9a-f]{8}):([0-9a-f]{2}):([0-9a-f]{2})\)(?:: \(.{0,255}\))?",
-    flags=re.ASCII,
+    r" \(([0-9a-f]{8}):([0-9a-f]{2}):([0-9a-f]{2})\)(?:: \(.{0,255}\))?"
 )
-NAME_ALONE = LazyPattern(r"Device (\d{1,3}): (.{1,100})", flags=re.ASCII)
+NAME_ALONE = ascii_pattern(r"Device (\d{1,3}): (.{1,100})")
 """Without a bus id, before 0.5."""
-VERSION = LazyPattern(r"v?(\d{1,4})\.(\d{1,4})(?:\.\d{1,4})?", flags=re.ASCII)
+VERSION = ascii_pattern(r"v?(\d{1,4})\.(\d{1,4})(?:\.\d{1,4})?")
 
 
 def most(case: Case) -> float:

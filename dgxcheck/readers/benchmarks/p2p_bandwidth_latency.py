@@ -21,14 +21,14 @@ from typing import TypeAlias, TypeVar
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.model import Imported, ToolPart
 from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, gpu, imported, number
 
 V = TypeVar("V")
 
-TWO_PLACES = LazyPattern(r"\d{1,12}\.\d\d", flags=re.ASCII)
+TWO_PLACES = ascii_pattern(r"\d{1,12}\.\d\d")
 
 
 class Matrix(Record):

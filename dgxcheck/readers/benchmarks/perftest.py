@@ -13,14 +13,13 @@ by people is ``BW average``: ``BW peak`` is 0 where the test ran by time.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.network.files import completion
@@ -190,7 +189,7 @@ def read_perftest(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 _COMMAND = LazyPattern(r"(?:\S{1,120}/)?ib_(?P<verb>write|read|send)_(?P<what>bw|lat)(?P<options>(?: \S{1,120}){0,40})")
-_WITH_DEVICE = LazyPattern(r" (?:-d ?|--ib-dev[= ])(?P<device>[A-Za-z][\w.-]{0,63})(?= |$)", flags=re.ASCII)
+_WITH_DEVICE = ascii_pattern(r" (?:-d ?|--ib-dev[= ])(?P<device>[A-Za-z][\w.-]{0,63})(?= |$)")
 
 
 def command(line: str) -> tuple[Run, str] | None:
@@ -230,9 +229,9 @@ def _fact(run: Run, device: str, column: Column, rows: list[tuple[int, float, in
     return f"measure {kind} {device}", fact if run.latency else too_small(size, fact)
 
 
-_STATUS = LazyPattern(r"Failed status (?P<code>\d{1,3}): wr_id \d{1,20} syndrom 0x[0-9a-f]{1,8}", flags=re.ASCII)
+_STATUS = ascii_pattern(r"Failed status (?P<code>\d{1,3}): wr_id \d{1,20} syndrom 0x[0-9a-f]{1,8}")
 _FAILURES = {
-    LazyPattern(r"(?:Couldn't allocate MR|failed to create mr)\b.{0,80}", flags=re.IGNORECASE):
+    caseless_pattern(r"(?:Couldn't allocate MR|failed to create mr)\b.{0,80}"):
         (Fault.RDMA_ACCESS, "memory cannot be registered with the HCA"),
     LazyPattern(r"Unable to open file descriptor for socket connection.{0,60}"):
         (Fault.NO_CONNECTION, "no TCP connection to the other end"),

@@ -10,10 +10,8 @@ the bus bandwidth at 1 GB, ``Packet`` was run on eight GPUs. It does not say whi
 
 from __future__ import annotations
 
-import re
-
 from dgxcheck.facts.missing import Json
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import ascii_pattern
 from dgxcheck.readers.benchmarks.p2p_bandwidth_latency import matrices, two_places
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.model import Imported, ToolPart
@@ -23,7 +21,7 @@ TOOL = "Tartan"
 MOST_BYTES = 1 << 40
 MOST_SIZES = 64
 LATENCY_BYTES = 16
-SIZE = LazyPattern(r"===== (\d{1,13}) =====", flags=re.ASCII)
+SIZE = ascii_pattern(r"===== (\d{1,13}) =====")
 TABLES = {
     "Uni-PCIe-Bandwidth": "p2p-off",
     "Uni-NVLink-Bandwidth": "p2p",
@@ -33,9 +31,7 @@ TABLES = {
     "NVLink-Latency": "latency",
 }
 HEADS = ("OP,GPU,Bandwidth", "OP,GPU,Latency", "OP,Packet,Bandwidth")
-ROW = LazyPattern(
-    r"(all_gather|all_reduce|broadcast|reduce|reduce_scatter)_perf,(\d{1,13}),(\d{1,12}\.\d{2,3})", flags=re.ASCII
-)
+ROW = ascii_pattern(r"(all_gather|all_reduce|broadcast|reduce|reduce_scatter)_perf,(\d{1,13}),(\d{1,12}\.\d{2,3})")
 
 
 def read_tartan(lines: tuple[str, ...]) -> tuple[Imported, ...]:

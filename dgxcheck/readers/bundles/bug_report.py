@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.limits import SECTION_BYTES
 from dgxcheck.readers.bundles.sections import Section, reader_of
 from dgxcheck.readers.host import system
@@ -130,9 +130,9 @@ class _Open:
 _ENDINGS = frozenset(("txt", "log", "out", "csv", "json", "xml", "old", "gz", "xz", "bz2", "tgz", "txz", "tar", "zip"))
 _NAME = LazyPattern(r"(?=.*[A-Za-z]{2})(?=.*\d)[A-Za-z0-9][A-Za-z0-9.-]{1,62}")
 """Hosts of clusters are numbered; a word without a digit is more often part of what a file holds."""
-_NO_HOST = LazyPattern(
+_NO_HOST = caseless_pattern(
     r"(?:gpu|nic|mlx|hca|ib|eth|nvme|link|port|slot|bus|numa|cpu|socket|rank|run|test|try|pass|part|step|iter|boot|day"
-    r"|log|level|gen|cuda|driver|fp|bf|int)[-_.]?\d.*|\d+[a-z]{1,3}\d*|[a-z]{2}\d", flags=re.IGNORECASE)  # fmt: skip
+    r"|log|level|gen|cuda|driver|fp|bf|int)[-_.]?\d.*|\d+[a-z]{1,3}\d*|[a-z]{2}\d")  # fmt: skip
 """Devices, times, levels, sizes and formats of numbers are numbered too."""
 _OPTION = LazyPattern(r"[A-Za-z]\d|-.*")
 _SUBJECTS = frozenset((

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dgxcheck.facts.record import Record
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.limits import SECTION_BYTES
 
 
@@ -103,11 +103,10 @@ _PASTED = 1 << 20
 """Longer outputs are not pasted by hand; those are identified by their names alone."""
 _SHORT = 32 << 10
 """Bytes; a text so short is tried with every reader whatever its words."""
-_TELLING = LazyPattern(
+_TELLING = caseless_pattern(
     r"nvidia|nvrm|nvlink|nvswitch|nccl|\bgpu|\bxid\b|\bhca\b|mlx[45]_|infiniband|\blnk(?:cap|sta)|\[10de:|\bdcgm|"
     r"\bedac\b|\bmce:|pcieport|\bnode [01] cpus|numa node|dmidecode|\bca '|mst devices|\bib_(?:write|read|send)|"
-    r"link_layer|\bp2p\b|healthmon|\bnhc\b|<topology|<system version|ib[0-9]|hardware error|bandwidth|\[06\d\d\]",
-    flags=re.IGNORECASE,
+    r"link_layer|\bp2p\b|healthmon|\bnhc\b|<topology|<system version|ib[0-9]|hardware error|bandwidth|\[06\d\d\]"
 )
 """No reader recognises a long text without any of these words."""
 

@@ -9,7 +9,7 @@ from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_outputs import LISTED_NVSWITCHES
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
 from dgxcheck.readers.dcgm.cells import cells, is_rule
 from dgxcheck.readers.formats import documents
 from dgxcheck.readers.listing import INDEX
@@ -54,12 +54,9 @@ def read_discovery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported() if found else ()
 
 
-_TOPO_HEAD = LazyPattern(
-    r"\| (?:GPU ID: (?P<gpu>\d{1,3})|[\w .-]{1,40}?) {0,40}\| Topology Information {0,80}\|?",
-    flags=re.ASCII,
-)
-_ROW = LazyPattern(r"\| To GPU (?P<to>\d{1,3}) {0,40}\| (?P<how>[A-Z].{3,80}?) {0,80}\|?", flags=re.ASCII)
-_MORE = LazyPattern(r"\| {1,40}\| (?P<how>[A-Z].{3,80}?) {0,80}\|?", flags=re.ASCII)
+_TOPO_HEAD = ascii_pattern(r"\| (?:GPU ID: (?P<gpu>\d{1,3})|[\w .-]{1,40}?) {0,40}\| Topology Information {0,80}\|?")
+_ROW = ascii_pattern(r"\| To GPU (?P<to>\d{1,3}) {0,40}\| (?P<how>[A-Z].{3,80}?) {0,80}\|?")
+_MORE = LazyPattern(r"\| {1,40}\| (?P<how>[A-Z].{3,80}?) {0,80}\|?")
 _REST = LazyPattern(r"\| (?:CPU Core Affinity|NUMA Optimal|Worst Path) {0,40}\| .{0,80}")
 _PCI = {
     "Connected via an on-board PCIe switch": "PIX", "Connected via a single PCIe switch": "PIX",
@@ -100,11 +97,10 @@ def _label(gpu: str, to: str, how: str) -> dict[str, Json]:
 
 
 ERRORS = "dcgmi nvlink -e"
-_OF_GPU = LazyPattern(r"\| ?GPU (\d{1,3}) {0,80}\|?", flags=re.ASCII)
-_LINK = LazyPattern(r"\| ?Link (\d{1,2}) {0,80}\|.{0,80}", flags=re.ASCII)
-_NVLINK_COUNT = LazyPattern(
-    r"\| ?-> (CRC FLIT|CRC Data|Replay|Recovery) Error {0,40}\| (\d{1,20}|N/A|Error|Not Supported) {0,80}\|?",
-    flags=re.ASCII,
+_OF_GPU = ascii_pattern(r"\| ?GPU (\d{1,3}) {0,80}\|?")
+_LINK = ascii_pattern(r"\| ?Link (\d{1,2}) {0,80}\|.{0,80}")
+_NVLINK_COUNT = ascii_pattern(
+    r"\| ?-> (CRC FLIT|CRC Data|Replay|Recovery) Error {0,40}\| (\d{1,20}|N/A|Error|Not Supported) {0,80}\|?"
 )
 _COUNTERS = {"Replay": 0, "Recovery": 1, "CRC FLIT": 2}
 """``nvmlNvLinkErrorCounter_t``: DL_REPLAY, DL_RECOVERY, DL_CRC_FLIT."""
@@ -115,9 +111,9 @@ _OF_ALL_LINKS = LazyPattern(
 """Of GPUs from Blackwell on, sums over their NVLinks (DCGM, dcgmi/Nvlink.cpp)."""
 _MOST_BIT_ERRORS = 1e-12
 """Of a link that DCGM's health watch takes for sound."""
-_GPU = LazyPattern(r"gpuId (\d{1,3}):?", flags=re.ASCII)
+_GPU = ascii_pattern(r"gpuId (\d{1,3}):?")
 _SWITCH = LazyPattern(r"(?:physicalId|switchId|nvSwitchId) \d{1,3}:?", flags=re.IGNORECASE | re.ASCII)
-_STATES = LazyPattern(r"[UDX_](?:\s{1,4}[UDX_]){0,71}", flags=re.ASCII)
+_STATES = ascii_pattern(r"[UDX_](?:\s{1,4}[UDX_]){0,71}")
 _CHATTER = LazyPattern(
     r"NvLink Link Status|GPUs:|NvSwitches:|No NvSwitches found\.|Key: Up=U, Down=D, Disabled=X, Not Supported=_"
     r"|(?:Link Entities: {1,3})?(?:N/A|\d{1,2}:\d{1,6}(?: {1,4}\d{1,2}:\d{1,6}){0,71})"
@@ -194,8 +190,8 @@ _FORMS: Sequence[Form] = (
     Form("dcgmi discovery -c", LazyPattern(r"\| Instance Hierarchy {1,120}\|"), _TABLE,
          instead="nvidia-smi -L"),
     Form("dcgmi group", LazyPattern(r"\| (?:GROUPS?|GROUP INFO) {1,100}\|"), _TABLE),
-    Form("dcgmi modules", LazyPattern(r"\| List Modules.{1,100}\|", flags=re.IGNORECASE), _TABLE),
-    Form("dcgmi fieldgroup", LazyPattern(r"\| FIELD GROUPS? {1,100}\|", flags=re.IGNORECASE), _TABLE),
+    Form("dcgmi modules", caseless_pattern(r"\| List Modules.{1,100}\|"), _TABLE),
+    Form("dcgmi fieldgroup", caseless_pattern(r"\| FIELD GROUPS? {1,100}\|"), _TABLE),
 )
 
 

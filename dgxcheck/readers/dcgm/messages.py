@@ -5,13 +5,11 @@ Messages: https://github.com/NVIDIA/DCGM/blob/master/dcgmlib/dcgm_errors.h
 
 from __future__ import annotations
 
-import re
-
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.tool_outputs import Outcome
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.xid.table import architecture_of, meaning
 
 _OF_RESPONSE = {
@@ -106,7 +104,7 @@ _FORMS = (
     (Fault.TRANSFER_UNANSWERED, r"^(?:[\w-]{1,60}: )?only \d{1,3} port(?:s|\(s\))? .{0,40}active"),
     (Fault.PERSISTENCE_OFF, r"persistence mode"),
 )  # fmt: skip
-_DID_NOT_RUN = LazyPattern(
+_DID_NOT_RUN = caseless_pattern(
     r"busy or unavailable|exclusive(?:[- ]process)? (?:compute )?mode|(?:is|are) in use by|resource (?:is )?in use"
     r"|other (?:compute )?process(?:es)? (?:is|are) running|(?:not enough|insufficient|out of) (?:free )?memory"
     r"|(?:could not|unable to|failed to) allocate|incompatible with the diagnostic|unsupported toolchain"
@@ -114,11 +112,11 @@ _DID_NOT_RUN = LazyPattern(
     r"|host ?engine|aborted early|have permissions to create|which is too low to|without 2 or more|^Skipping "
     r"|internal error during the test|field watches|get field information|Could not query field|collect stat\b"
     r"|Bad parameter to function|Error using DCGM API|memory copy utilization"
-    r"|executable which is required", flags=re.IGNORECASE)  # fmt: skip
+    r"|executable which is required")  # fmt: skip
 """A test that another program or a setting kept from running is no evidence about the hardware."""
 _MOMENT = LazyPattern(r"\bviolations totaling 0\.0 seconds")
 """Of heat; DCGM fails a test for it all the same (https://github.com/NVIDIA/DCGM/issues/242)."""
-_COMPILED = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, words in _FORMS)
+_COMPILED = tuple((fault, caseless_pattern(words)) for fault, words in _FORMS)
 
 
 def judged(outcome: Outcome, message: str) -> tuple[Outcome, FaultKind | None]:

@@ -6,21 +6,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from dgxcheck.facts.record import replace
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.fabric.rows import End, EndKind, PortRow, digits, speed_of_lane
 from dgxcheck.readers.network.files import state
 
-_HEAD = LazyPattern(
-    r"(?P<kind>CA|Switch|Router): (?:0x(?P<guid>[0-9a-f]{1,16}) )?(?P<description>.{1,120}):", flags=re.ASCII
-)
-_LINK = LazyPattern(
+_HEAD = LazyPattern(r"(?P<kind>CA|Switch|Router): (?:0x(?P<guid>[0-9a-f]{1,16}) )?(?P<description>.{1,120}):")
+_LINK = ascii_pattern(
     r"(?:0x(?P<guid>[0-9a-f]{1,16}) {1,12})?(?:\"(?P<description>[^\"]{0,100})\" {1,12})?"
     r"(?P<lid>\d{1,5}) {1,12}(?P<port>\d{1,3})\[.{0,8}\] {0,4}"
     r"==\( {0,16}(?:(?P<lanes>\d{1,2})X {1,16}(?P<speed>[\d.]{1,12} Gbps(?: or FDR10)?) {1,8})?"
     r"(?P<state>[A-Za-z]{2,12}) {0,8}/ {0,8}(?P<physical>[A-Za-z ]{4,20}?) {0,4}\)==> {0,20}"
     r"(?:0x(?P<peer_guid>[0-9a-f]{1,16}) {1,12})?(?:(?P<peer_lid>\d{1,5}) {1,12}(?P<peer_port>\d{1,3}))? {0,12}"
-    r"\[.{0,8}\] \"(?P<peer>[^\"]{0,100})\" {0,4}\((?P<could>.{0,100})\)",
-    flags=re.ASCII,
+    r"\[.{0,8}\] \"(?P<peer>[^\"]{0,100})\" {0,4}\((?P<could>.{0,100})\)"
 )
 
 

@@ -6,18 +6,17 @@ import re
 from collections.abc import Iterable, Iterator
 
 from dgxcheck.facts.infiniband import LANE_GBIT
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import ascii_pattern
 from dgxcheck.readers.fabric.rows import End, EndKind, PortRow, digits
 
 _KINDS: dict[str, EndKind] = {"CA": "adapter", "SW": "switch", "RT": "adapter", "H": "adapter", "S": "switch",
                               "R": "adapter"}  # fmt: skip
 _RATE = r"(?P<lanes>\d{1,2})x ?(?P<speed>[A-Z]{2,4}\d{0,2}|\?{1,6}|undefined \(\d{1,3}\))"
-_PORT = LazyPattern(
+_PORT = ascii_pattern(
     rf"(?P<kind>CA|SW|RT) {{1,8}}(?P<lid>\d{{1,5}}) {{1,4}}(?P<port>\d{{1,3}}) 0x(?P<guid>[0-9a-f]{{16}}) {_RATE}"
     r" {1,40}(?:- (?P<peer_kind>CA|SW|RT) {1,8}(?P<peer_lid>\d{1,5}) {1,4}(?P<peer_port>\d{1,3})"
     r" 0x(?P<peer_guid>[0-9a-f]{16}) )?"
-    r"(?:\( '(?P<both>.{0,200})' \)|'(?P<own>.{0,100})')\s{0,8}",
-    flags=re.ASCII,
+    r"(?:\( '(?P<both>.{0,200})' \)|'(?P<own>.{0,100})')\s{0,8}"
 )
 
 
@@ -36,18 +35,16 @@ def ports(lines: Iterable[str]) -> Iterator[PortRow]:
         yield PortRow(end, peer, int(match["lanes"]), match["speed"] if match["speed"] in LANE_GBIT else "")
 
 
-_NODE = LazyPattern(
+_NODE = ascii_pattern(
     r"(?P<kind>Switch|Ca|Rt)\s{1,8}\d{1,4}\s{1,8}\"[SHR]-(?P<guid>[0-9a-f]{16})\"\s{1,40}"
-    r"# \"(?P<description>.{0,100}?)\"(?: (?:base|enhanced) port 0 lid (?P<lid>[-\d]{0,5}).{0,40})?",
-    flags=re.ASCII,
+    r"# \"(?P<description>.{0,100}?)\"(?: (?:base|enhanced) port 0 lid (?P<lid>[-\d]{0,5}).{0,40})?"
 )  # fmt: skip
-_LINK = LazyPattern(
+_LINK = ascii_pattern(
     r"\[(?P<port>\d{1,3})\](?:\[.{0,20}\])?(?:\((?:0x)?(?P<guid>[0-9a-f]{1,16})\))?\s{1,8}"
     r"\"(?P<peer_kind>[SHR])-(?:0x)?(?P<peer_node>[0-9a-f]{16})\"\[(?P<peer_port>\d{1,3})\](?:\[.{0,20}\])?"
     r"(?:\((?:0x)?(?P<peer_guid>[0-9a-f]{1,16})\))?\s{1,40}"
     r"#(?: lid (?P<lid>[-\d]{0,5}) lmc \d)? \"(?P<peer>.{0,100}?)\" lid (?P<peer_lid>[-\d]{0,5})"
-    rf"(?: {_RATE})?.{{0,60}}",
-    flags=re.ASCII,
+    rf"(?: {_RATE})?.{{0,60}}"
 )  # fmt: skip
 
 

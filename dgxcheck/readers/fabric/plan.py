@@ -6,7 +6,7 @@ import re
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import ascii_pattern
 from dgxcheck.readers.fabric.lldp import number_of
 
 
@@ -29,12 +29,11 @@ class PlannedCable(Record, kw_only=False):
     lane_gbit: float = 0.0
 
 
-_NODE = LazyPattern(r"(?P<model>\S{1,60})[ \t]{1,20}(?P<name>\S{1,100})", flags=re.ASCII)
-_LINE = LazyPattern(
+_NODE = ascii_pattern(r"(?P<model>\S{1,60})[ \t]{1,20}(?P<name>\S{1,100})")
+_LINE = ascii_pattern(
     r"(?P<port>\S{1,40})[ \t]{1,20}-(?:(?P<lanes>\d{1,2})x)?-?(?:(?P<rate>\d{1,4}(?:\.\d{1,4})?)G)?-?>[ \t]{1,20}"
     r"(?P<model>\S{1,60})[ \t]{1,20}(?P<node>\S{1,100})[ \t]{1,20}(?P<far>\S{1,60})",
     ">",
-    flags=re.ASCII,
 )
 _COLUMNS = ("host", "adapter", "switch", "port")
 _ADAPTER = re.compile(r"(?P<adapter>[A-Za-z][\w.-]{0,40}?\d{1,4})(?:/P(?P<port>\d{1,2}))?", flags=re.ASCII)

@@ -5,14 +5,12 @@ Messages: libnvidia-container (https://github.com/NVIDIA/libnvidia-container), s
 
 from __future__ import annotations
 
-import re
-
 from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_outputs import Outcome
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.host.cuda import error_of_host
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import HOST, Imported, ToolPart
@@ -47,8 +45,8 @@ _MEANINGS: tuple[tuple[LazyPattern, Outcome, FaultKind], ...] = (
     (LazyPattern(r"driver not loaded|nvidia-driver.{0,40}not loaded"), "fail", Fault.DRIVER_NOT_LOADED),
     (LazyPattern(r"load library failed: libnvidia-ml"), "fail", Fault.LIBRARY_MISSING),
     (LazyPattern(r"unsatisfied condition: (?:cuda|driver)"), "warn", Fault.CUDA_TOO_NEW),
-    (LazyPattern(r"GPU is lost|nvml error: gpu is lost", flags=re.IGNORECASE), "fail", Fault.DRIVER_UNRESPONSIVE),
-    (LazyPattern(r"gpu requires reset", flags=re.IGNORECASE), "fail", Fault.RESET_REQUIRED),
+    (caseless_pattern(r"GPU is lost|nvml error: gpu is lost"), "fail", Fault.DRIVER_UNRESPONSIVE),
+    (caseless_pattern(r"gpu requires reset"), "fail", Fault.RESET_REQUIRED),
     (LazyPattern(r"driver rpc error: timed out"), "fail", Fault.DRIVER_UNRESPONSIVE),
     (
         LazyPattern(r"(?:nvml|cuda|driver) error: unknown error|driver (?:rpc )?error"),

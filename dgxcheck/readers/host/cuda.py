@@ -19,7 +19,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_outputs import Outcome
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import gpu, numbered
@@ -33,15 +33,14 @@ _MODELS = LazyPattern(
 _MODEL = LazyPattern(r"GPU (?P<gpu>\d{1,3}): (?P<name>[A-Za-z][^:()]{2,80}?)")
 _CUDA = LazyPattern(r"Is CUDA available {0,20}: (?P<answer>True|False)")
 _BUILT = LazyPattern(r"CUDA used to build PyTorch {0,20}: (?P<version>\d{1,2}\.\d{1,2}|\S.{0,40})")
-_REST = LazyPattern(
+_REST = caseless_pattern(
     r"(?:Is debug build|ROCM used to build PyTorch|OS|GCC version|Clang version|CMake version|Libc version"
     r"|Python (?:version|platform)|CUDA runtime version|CUDA_MODULE_LOADING set to|cuDNN version"
     r"|HIP runtime version|MIOpen runtime version|Is XNNPACK available|Is XPU available|Caching allocator config"
     r"|Versions of relevant libraries|ROCM Version|Neuron SDK Version|vLLM (?:Version|Build Flags)|CUDA Archs"
     r"|Nvidia driver version|Neuron|GPU Topology|CPU) {0,24}:.{0,400}|\[(?:pip3?|conda)\] .{0,160}|uv is set"
     r"|={20,40}|(?:System|PyTorch|CPU|CUDA / GPU|vLLM) Info|Python Environment|Environment Variables"
-    r"|/usr/\S{0,120}/libcudnn\S{0,60}|(?:Versions of relevant libraries)|[A-Z][A-Z0-9_]{3,60}=.{0,300}",
-    flags=re.IGNORECASE,
+    r"|/usr/\S{0,120}/libcudnn\S{0,60}|(?:Versions of relevant libraries)|[A-Z][A-Z0-9_]{3,60}=.{0,300}"
 )
 
 
@@ -138,30 +137,27 @@ ERRORS = (
               "MPS client failed to connect to the MPS control daemon or the MPS server", "note", None),
     CudaError(999, "UNKNOWN|Unknown", "unknown error", "warn", Fault.DRIVER_FAILED),
 )  # fmt: skip
-_SIGN = LazyPattern(r"cuda|cuInit|-> |burn-drv|GPUassert: ", flags=re.IGNORECASE)
+_SIGN = caseless_pattern(r"cuda|cuInit|-> |burn-drv|GPUassert: ")
 """In every line about a CUDA error; searched for first, because it is cheap."""
-_ERROR_LINE = LazyPattern(
+_ERROR_LINE = caseless_pattern(
     r"(?:CUDA(?: driver| runtime)? (?:error|failure)|cuda\w{3,60}\(?\)? (?:returned|failed)"
     r"|Unexpected error from cuda\w{3,40}|Error \d{3}|-> |CUDA Error|cudaError|CUDA_ERROR_|CUDA out of memory"
     r"|CUDA unknown error|failed to initialize CUDA: |cuda driver library init failure: \d{3}"
     r"|does not match DSO version|cuInit failed: |init CUDA: |burn-drv\.cpp:\d{1,5}\): |== cudaSuccess"
-    r"|THCudaCheck FAIL|CUDA error in cu\w{3,60}:|CUDART Error: |GPUassert: )",
-    flags=re.IGNORECASE,
+    r"|THCudaCheck FAIL|CUDA error in cu\w{3,60}:|CUDART Error: |GPUassert: )"
 )
 _BUSY = r"CUDA-capable device(?:s are|\(s\) is/are) busy or unavailable"
 _BY_TEXT = tuple(
-    (error, LazyPattern(_BUSY if error.number == 46 else rf"\b{re.escape(error.text)}\b", flags=re.IGNORECASE))
-    for error in ERRORS
+    (error, caseless_pattern(_BUSY if error.number == 46 else rf"\b{re.escape(error.text)}\b")) for error in ERRORS
 )
 _BY_NAME = tuple((error, LazyPattern(rf"\b(?:CUDA_ERROR_|cudaError)(?:{error.names})\b")) for error in ERRORS)
 _DSO = LazyPattern(r"does not match DSO version")
 """Of TensorFlow and XLA: the module that is loaded is of another version than libcuda."""
-_NUMBER = LazyPattern(
+_NUMBER = caseless_pattern(
     r"(?:CUDA error|CUDA runtime error|CUDA driver error|\bcode ?=|\breturned|\bError|init failure:)"
-    r" \(?(?P<number>\d{1,3})\b\)?",
-    flags=re.IGNORECASE,
+    r" \(?(?P<number>\d{1,3})\b\)?"
 )
-_GPU = LazyPattern(r"\b(?:cuda:|GPU |device |gpu_id=)(?P<gpu>\d{1,2})\b(?![.:]\d)", flags=re.IGNORECASE)
+_GPU = caseless_pattern(r"\b(?:cuda:|GPU |device |gpu_id=)(?P<gpu>\d{1,2})\b(?![.:]\d)")
 _AROUND = LazyPattern(
     r"Traceback \(most recent call last\):|File \"[^\"]{1,300}\", line \d{1,7}, in .{1,200}"
     r"|(?:CUDA kernel errors might be asynchronously|For debugging consider passing CUDA_LAUNCH_BLOCKING"

@@ -8,14 +8,13 @@ are rated, where a channel holds two or the CPU supports no more: that alone is 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts import firmware
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.sysfs import DMI, SMBIOS
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.values import bounded, integer
 from dgxcheck.source.recording.keys import to_rows
@@ -25,7 +24,7 @@ _SIZE = LazyPattern(r"(\d{1,7}) (MB|GB|MiB|GiB)")
 _SPEED = LazyPattern(r"(\d{3,5}) (?:MT/s|MHz)")
 _SLOT = LazyPattern(r"(?P<channel>.{0,40}[A-Za-z])(?P<slot>\d)")
 """``P1-DIMMA2``, ``CPU2_DIMM_C1``: the letter is the channel."""
-_CHANNEL = LazyPattern(r".{0,40}CHANNEL[ _-]?[A-Z0-9]{1,2}", flags=re.IGNORECASE)
+_CHANNEL = caseless_pattern(r".{0,40}CHANNEL[ _-]?[A-Z0-9]{1,2}")
 FEWEST_CHANNELS = 6
 """Boards with fewer are often not filled."""
 

@@ -8,7 +8,6 @@ somebody cleared it: what it tells is a warning with its date, and what was deas
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from operator import itemgetter
 
@@ -17,7 +16,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json, members_of
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_outputs import Outcome
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.dcgm.messages import fault_of
 from dgxcheck.readers.formats import Document, documents
 from dgxcheck.readers.model import HOST, Imported, ToolPart
@@ -67,7 +66,7 @@ _ROWS = (_ROW, _FREEIPMI, _IPMIUTIL, _WEB)
 _HEAD = LazyPattern(r"ID {1,6}\| Date {1,12}\| Time {1,12}\| Name {1,80}\|.{1,120}")
 _FIELD = LazyPattern(r"(?P<name>[A-Z][\w ()]{2,30}?) {0,20}: {0,4}(?P<value>.{0,200})")
 """Of ``sel get``, and of ``sel list -v``."""
-_SENTENCES = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, words in (
+_SENTENCES = tuple((fault, caseless_pattern(words)) for fault, words in (
     (Fault.POWER_SUPPLY, r"power ?suppl|power input|\bPSU"),
     (Fault.FAN, r"(?:\b|_)fans?(?:\b|_|\d)"),
     (Fault.OVERHEATING, r"(?:\b|_)temp(?:\b|_|\d).{0,60}(?:Critical|high)"),

@@ -18,7 +18,7 @@ from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_outputs import Outcome
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
 from dgxcheck.readers import values
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.dcgm.messages import fault_of
@@ -152,7 +152,7 @@ _FAILED = LazyPattern(
     r"(?P<text>\S.{0,600})"
 )
 _OTHER = LazyPattern(r"Healthy|ERROR: {1,2}No results reported")
-_NODE_HEALTH_GPU = LazyPattern(r"\b(?:GPU (?:id )?|device )(?P<gpu>\d{1,2})\b(?!:\d)", flags=re.IGNORECASE)
+_NODE_HEALTH_GPU = caseless_pattern(r"\b(?:GPU (?:id )?|device )(?P<gpu>\d{1,2})\b(?!:\d)")
 _PAIR = LazyPattern(r"\bGPU \d{1,2} (?:to|and|from) GPU \d{1,2}\b")
 """Neither of the two is to blame by that."""
 _NODE_HEALTH_COPIES = LazyPattern(
@@ -161,7 +161,7 @@ _NODE_HEALTH_COPIES = LazyPattern(
 _BETWEEN = LazyPattern(
     rf"IB devices= ?(?P<names>{NAME}(?:, ?{NAME}){{0,15}}): .{{0,80}}Measured IB BW (?P<rate>[\d.]{{1,12}}) Gbps"
 )
-_PORT = LazyPattern(rf"No IB port (?P<device>{NAME}):(?P<port>\d{{1,2}}) is ACTIVE", flags=re.ASCII)
+_PORT = ascii_pattern(rf"No IB port (?P<device>{NAME}):(?P<port>\d{{1,2}}) is ACTIVE")
 
 
 def read_node_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -207,15 +207,13 @@ def _node_health_add(reports: Reports, check: str, text: str) -> None:
     reports.add(f"GPU{int(named['gpu'])}" if named else HOST, check, "fail", fault_of(message), message)
 
 
-_FIELD_DIAGNOSTIC_BEGIN = LazyPattern(
-    r"(?:NVIDIA )?(?:\(R\) )?(?:field ?diag(?:nostics?)?|partner ?diag|nvqual|MODS)\b.{0,200}", flags=re.IGNORECASE
+_FIELD_DIAGNOSTIC_BEGIN = caseless_pattern(
+    r"(?:NVIDIA )?(?:\(R\) )?(?:field ?diag(?:nostics?)?|partner ?diag|nvqual|MODS)\b.{0,200}"
 )
-_CODE = LazyPattern(r"(?:Error|Exit) Code\s?[=:]?\s?(?P<code>[0-9A-F]{3,16})(?: ?[:(] ?(?P<text>[^()]{1,120})\)?)?",
-    flags=re.IGNORECASE
+_CODE = caseless_pattern(r"(?:Error|Exit) Code\s?[=:]?\s?(?P<code>[0-9A-F]{3,16})(?: ?[:(] ?(?P<text>[^()]{1,120})\)?)?"
 )  # fmt: skip
-_FIELD_DIAGNOSTIC_RESULT = LazyPattern(
-    r"(?:Final |Overall |Test )?(?:Result|Status)s?\s?[:=]\s?(?P<word>PASS|FAIL|RETEST|CONFIG)(?:ED)?",
-    flags=re.IGNORECASE,
+_FIELD_DIAGNOSTIC_RESULT = caseless_pattern(
+    r"(?:Final |Overall |Test )?(?:Result|Status)s?\s?[:=]\s?(?P<word>PASS|FAIL|RETEST|CONFIG)(?:ED)?"
 )
 _REST = LazyPattern(r"(?:Driver|Package|Version|Command line|Start time|End time)\s{0,20}: .{1,160}")
 _FIELD_DIAGNOSTIC_OUTCOMES: dict[str, Outcome] = {

@@ -12,7 +12,7 @@ from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import INFINIBAND, NODES, PCI_DEVICES, cpulist
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.network.files import NAME
@@ -30,7 +30,7 @@ _TYPE = LazyPattern(
     flags=re.IGNORECASE | re.ASCII,
 )
 _ROOT = LazyPattern(r"([0-9a-f]{4,8}):\[([0-9a-f]{2})-[0-9a-f]{2}\]", flags=re.IGNORECASE | re.ASCII)
-_NVML = LazyPattern(r"nvml(\d{1,3})", flags=re.ASCII)
+_NVML = ascii_pattern(r"nvml(\d{1,3})")
 _OPENFABRICS = "3"
 _NO_SUBSYSTEM = "0000"
 

@@ -7,7 +7,6 @@ wrong only warns.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 from dgxcheck.facts.bdf import PATTERN
@@ -15,7 +14,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import members_of
 from dgxcheck.facts.tool_outputs import DISK
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.formats import Document, documents
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
@@ -38,11 +37,10 @@ _COUNTED = LazyPattern(
     r"|Errors Corrected by .{20,80}|E[CE]C {5,20}rereads/.{20,80}|fast \| delayed .{20,80}"
 )
 """The error counter log of a SAS disk."""
-_SELF_TEST = LazyPattern(
+_SELF_TEST = caseless_pattern(
     r"(?:SMART (?:Extended )?Self-test log|Num {1,4}Test|Description {5,60}number).{0,100}"
     r"|# {0,2}(?P<number>\d{1,2}) {1,4}(?:Short|Extended|Conveyance|Selective|Background|Foreground) (?:.{2,24}?"
-    r"(?P<failed>Completed: \w.{3,20}? failure|Failed in .{0,16}segment|Fatal or unknown error))?.*",
-    flags=re.IGNORECASE,
+    r"(?P<failed>Completed: \w.{3,20}? failure|Failed in .{0,16}segment|Fatal or unknown error))?.*"
 )
 """The last one has number 1; what failed may be remapped since (smartmontools, ataprint.cpp and scsiprint.cpp)."""
 _NUMBER = LazyPattern(r"(?:0x[0-9a-f]{1,2}|[\d,]{1,16})")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bounded, numbered
 
@@ -24,7 +24,7 @@ _LOST = LazyPattern(
     r"(?! (?:detected )?[Dd]easserted)"
 )
 """States of a sensor without thresholds, whose row says ok."""
-_NAMED = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, words in (
+_NAMED = tuple((fault, caseless_pattern(words)) for fault, words in (
     (Fault.BATTERY, r"(?:\b|_|v)bat(?:t|\b|_|\d)"),
     (Fault.FAN, r"fan"),
     (Fault.DIMM_ERRORS, r"dimm|\bmem"),
@@ -33,10 +33,9 @@ _NAMED = tuple((fault, LazyPattern(words, flags=re.IGNORECASE)) for fault, words
     (Fault.POWER_SUPPLY, r"power (?:supply|unit|redund)|\bpwr|(?<![a-z])ps(?:u|\d|\b)"),
 ))  # fmt: skip
 """How such a sensor is named."""
-_SUPPLY = LazyPattern(
+_SUPPLY = caseless_pattern(
     r"(?P<name>(?:STATUS_)?PSU?\d{1,2}(?:[ _]Status)?) {0,30}\| (?:0x[0-9a-f]{1,2} {1,9}\| discrete {1,4}\| )?"
-    r"(?P<state>0x0[3579bdf])(?: {1,20}\| ok|[0-9a-f]{2}\|.{0,120})",
-    flags=re.IGNORECASE,
+    r"(?P<state>0x0[3579bdf])(?: {1,20}\| ok|[0-9a-f]{2}\|.{0,120})"
 )
 """Present (bit 0) and failed, predicted to fail or without input (bits 1 to 3: IPMI 2.0, table 42-3), which
 ``ipmitool sdr`` calls ok and ``sensor`` shows as a number."""

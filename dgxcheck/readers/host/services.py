@@ -13,13 +13,12 @@ Source: https://docs.nvidia.com/datacenter/nvsm/nvsm-user-guide/latest/using-nvs
 from __future__ import annotations
 
 from collections.abc import Mapping
-from re import IGNORECASE
 
 from dgxcheck.facts.bdf import PATTERN, as_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import NVSWITCHES_ON_PCI, FaultKind
 from dgxcheck.facts.tool_outputs import NOT_STARTED, Outcome
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.host.event_log import of_sentence
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.values import numbered
@@ -46,11 +45,10 @@ _HELPER = LazyPattern(
     r"|Fabric Manager Log initializing at: .{1,60}"
 )
 """What starts the service in containers, and the subnet manager of NVLink 5."""
-_UNIT = LazyPattern(
+_UNIT = caseless_pattern(
     r"(?P<job>Job for nvidia-fabricmanager\.service failed) .{1,200}"
     r"|(?:.{0,120} )?systemd\[1\]: (?:nvidia-fabricmanager\.service: (?P<text>.{1,300})"
-    r"|(?P<verb>Start|Stopp|Fail)\w* .{0,20}(?:nvidia-fabricmanager\.service|NVIDIA fabric manager service).{0,80})",
-    flags=IGNORECASE,
+    r"|(?P<verb>Start|Stopp|Fail)\w* .{0,20}(?:nvidia-fabricmanager\.service|NVIDIA fabric manager service).{0,80})"
 )
 LOADED = r"Loaded: [a-z-]{4,12} \(/\S{1,120}/"
 """``systemctl status`` below the name of the unit, which is left out easily: the path of its file."""
@@ -62,7 +60,7 @@ ACTIVE = LazyPattern(
 )
 ASIDE = LazyPattern(r"(?:Loaded|Drop-In|Docs|Process|Main PID|Tasks|Memory|CPU|CGroup|Status|Duration|Active): .*")
 """``systemctl status``: the unit, its state, and what stands around it."""
-UNIT_STOPPED = LazyPattern(r"Failed with |status=(?!0/)|Start request repeated too quickly", flags=IGNORECASE)
+UNIT_STOPPED = caseless_pattern(r"Failed with |status=(?!0/)|Start request repeated too quickly")
 """Of the unit: how systemd says that the service ended, or did not begin."""
 _PAYLOAD = LazyPattern(r"Message (?:payload|header) details:.{0,2000}")
 _OF_ENTRY = LazyPattern(r"(?P<name>[a-z][A-Za-z]{3,30}) : (?P<value>[\w.-]{1,40})(?: #.{0,80})?")
@@ -75,7 +73,7 @@ _NOTHING_TO_DO = (
 _NVSWITCH = "nvswitch-error"
 _UMAD = "ib_umad"
 _NO_UMAD = "the NVLink subnet manager finds no management datagrams: the module ib_umad is not loaded"
-_SXID = LazyPattern(r"NVSwitch (?P<not>non-?)?fatal error (?P<number>\d{5})\b", flags=IGNORECASE)
+_SXID = caseless_pattern(r"NVSwitch (?P<not>non-?)?fatal error (?P<number>\d{5})\b")
 _AT_PORT = LazyPattern(r"\bport (?P<port>\d{1,3})\b")
 _NOT_STARTED = NOT_STARTED.removeprefix(f"{FABRIC_MANAGER_TOOL.replace(' ', '-')}-")
 _CONFIGURED = LazyPattern(r"Successfully configured all the available")
@@ -83,23 +81,23 @@ _CONFIGURED = LazyPattern(r"Successfully configured all the available")
 _FORMS: tuple[tuple[LazyPattern, str, Outcome, FaultKind | None], ...] = (
     (LazyPattern(r"NV_WARN_NOTHING_TO_DO"), NONE, "note", None),
     (_CONFIGURED, "configured", "pass", None),
-    (LazyPattern(r"NVSwitch (?:non-?)?fatal error", flags=IGNORECASE), _NVSWITCH, "warn", Fault.NVSWITCH_WATCHED),
-    (LazyPattern(r"detected GPU NVL (?:non-?)?fatal error", flags=IGNORECASE), "nvlink", "warn", Fault.NVLINK_REPORTED),
-    (LazyPattern(r"GPU.{0,80}NVLink.{0,80}(?:fail|error|down)|NVLink.{0,60}train\w* (?:fail|error)", flags=IGNORECASE),
+    (caseless_pattern(r"NVSwitch (?:non-?)?fatal error"), _NVSWITCH, "warn", Fault.NVSWITCH_WATCHED),
+    (caseless_pattern(r"detected GPU NVL (?:non-?)?fatal error"), "nvlink", "warn", Fault.NVLINK_REPORTED),
+    (caseless_pattern(r"GPU.{0,80}NVLink.{0,80}(?:fail|error|down)|NVLink.{0,60}train\w* (?:fail|error)"),
      "nvlink", "fail", Fault.NVLINK_DOWN),
     (LazyPattern(r"is ib_umad module loaded"), _UMAD, "fail", Fault.UMAD_MISSING),
-    (LazyPattern(r"driver.{0,40} version.{0,80}(?:mismatch|(?:don['’]t|does not|do not) match)", flags=IGNORECASE),
+    (caseless_pattern(r"driver.{0,40} version.{0,80}(?:mismatch|(?:don['’]t|does not|do not) match)"),
      "version", "fail", Fault.FABRIC_MANAGER_VERSION),
-    (LazyPattern(r"version.{0,80}(?:mismatch|(?:don['’]t|does not|do not) match)", flags=IGNORECASE), "version", "fail",
+    (caseless_pattern(r"version.{0,80}(?:mismatch|(?:don['’]t|does not|do not) match)"), "version", "fail",
      Fault.FABRIC_MANAGER_DOWN),
-    (LazyPattern(r"fail|error|abort|not supported|invalid", flags=IGNORECASE), "error", "warn",
+    (caseless_pattern(r"fail|error|abort|not supported|invalid"), "error", "warn",
      Fault.FABRIC_MANAGER_ERROR),
 )  # fmt: skip
-ERROR_WORDS = LazyPattern(
-    r"\bfail|\berror\b|\babort|invalid|mismatch|(?:don['’]t|does not|do not) match|is ib_umad module", flags=IGNORECASE
+ERROR_WORDS = caseless_pattern(
+    r"\bfail|\berror\b|\babort|invalid|mismatch|(?:don['’]t|does not|do not) match|is ib_umad module"
 )
-_FABRIC_MANAGER_BDF = LazyPattern(
-    r"(?:pci bus id:? ?|PCI:?)(?P<bdf>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])", flags=IGNORECASE
+_FABRIC_MANAGER_BDF = caseless_pattern(
+    r"(?:pci bus id:? ?|PCI:?)(?P<bdf>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])"
 )
 
 
@@ -196,16 +194,16 @@ _WORDS: Mapping[str, Outcome] = {
     "healthy": "pass", "ok": "pass", "unhealthy": "fail", "critical": "fail", "warning": "warn",
     "informational": "note",
 }  # fmt: skip
-_SUMMARY = LazyPattern(r"\d{1,5} out of \d{1,5} checks are healthy|(?P<bad>\d{1,5}) checks? (?:is|are) unhealthy"
-                      r"|(?P<other>\d{1,5}) (?:informational|unknown) checks?.{0,40}", flags=IGNORECASE)  # fmt: skip
-_OVERALL = LazyPattern(r"Overall system status is (?P<word>[a-z]{2,12})\.?", flags=IGNORECASE)
+_SUMMARY = caseless_pattern(r"\d{1,5} out of \d{1,5} checks are healthy|(?P<bad>\d{1,5}) checks? (?:is|are) unhealthy"
+                      r"|(?P<other>\d{1,5}) (?:informational|unknown) checks?.{0,40}")  # fmt: skip
+_OVERALL = caseless_pattern(r"Overall system status is (?P<word>[a-z]{2,12})\.?")
 _GREETING = LazyPattern(r"The system has (?P<fail>\d{1,4}) critical alerts? and (?P<warn>\d{1,4}) warnings?\..{0,80}")
 _HEADINGS = frozenset(("Info", "Checks", "Health Summary", "Properties:", "Targets:", "Verbs:", "nvsm->"))
 _PLAIN = LazyPattern(r"-{4,40}|Timestamp: .{6,60}|Version: [\d.]{3,20}")
 _TARGET = LazyPattern(r"/(?:systems|chassis)/[\w./-]{3,200}/(?P<name>[\w.-]{1,64})/?")
 _PROPERTY = LazyPattern(r"(?P<name>[A-Za-z]\w{1,60}) = (?P<value>.{0,600})")
-_NVSM_BDF = LazyPattern(PATTERN, flags=IGNORECASE)
-_GPU = LazyPattern(r"GPU[ _]?(\d{1,2})", flags=IGNORECASE)
+_NVSM_BDF = caseless_pattern(PATTERN)
+_GPU = caseless_pattern(r"GPU[ _]?(\d{1,2})")
 _OVER = frozenset(("cleared", "resolved", "closed"))
 """States of an alert that is no longer one."""
 

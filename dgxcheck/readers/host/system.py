@@ -3,14 +3,13 @@ that are full, and whether the clock is synchronised: df, chronyc, timedatectl."
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import OF_THE_KERNEL
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import NODES, cpulist, ranges, runs_of
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bare, bounded, integer, numbered
 
@@ -62,12 +61,12 @@ def read_lscpu(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported() if part.found else ()
 
 
-_NUMACTL_HEAD = LazyPattern(r"available: (\d{1,4}) nodes? \(.{1,200}\)", flags=re.ASCII)
-_CPUS = LazyPattern(r"node (\d{1,4}) cpus:((?: \d{1,5}){0,8192})", flags=re.ASCII)
-_SIZE = LazyPattern(r"node (\d{1,4}) size: (\d{1,12}) MB", flags=re.ASCII)
-_FREE = LazyPattern(r"node \d{1,4} free: \d{1,12} MB|No distance information available\.", flags=re.ASCII)
-_TITLES = LazyPattern(r"node distances:|node(?:\s+\d{1,4}){1,256}", flags=re.ASCII)
-_DISTANCES = LazyPattern(r"(\d{1,4}):((?:\s+\d{1,3}){1,256})", flags=re.ASCII)
+_NUMACTL_HEAD = ascii_pattern(r"available: (\d{1,4}) nodes? \(.{1,200}\)")
+_CPUS = ascii_pattern(r"node (\d{1,4}) cpus:((?: \d{1,5}){0,8192})")
+_SIZE = ascii_pattern(r"node (\d{1,4}) size: (\d{1,12}) MB")
+_FREE = ascii_pattern(r"node \d{1,4} free: \d{1,12} MB|No distance information available\.")
+_TITLES = ascii_pattern(r"node distances:|node(?:\s+\d{1,4}){1,256}")
+_DISTANCES = ascii_pattern(r"(\d{1,4}):((?:\s+\d{1,3}){1,256})")
 
 
 def read_numactl(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -100,13 +99,12 @@ def read_numactl(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 MODULES_TOOL = "lsmod"
 _STATES = ("Live", "Loading", "Unloading")
-_NAME = LazyPattern(r"[\w-]{1,64}", flags=re.ASCII)
-_COUNT = LazyPattern(r"-?\d{1,9}", flags=re.ASCII)
-_ROW = LazyPattern(
+_NAME = ascii_pattern(r"[\w-]{1,64}")
+_COUNT = ascii_pattern(r"-?\d{1,9}")
+_ROW = ascii_pattern(
     r"(?P<name>nvidia(?:_\w{2,20})?|nv_peer_mem|nvidia_peermem|gdrdrv|nouveau|nova_core|mlx[45]_(?:core|ib)"
     r"|ib_(?:core|uverbs)|ib_\w{2,12}|rdma_\w{2,8}|mlxfw|knem|xpmem) {1,40}\d{3,9} {1,8}-?\d{1,5}"
-    r"(?: {1,4}[\w,-]{1,400})?",
-    flags=re.ASCII,
+    r"(?: {1,4}[\w,-]{1,400})?"
 )
 """Of ``lsmod | grep``: the modules that are asked for."""
 _MODULES_HEAD = ["Module", "Size", "Used", "by"]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 
 _ESCAPE = LazyPattern(
     r"\x1b\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)"  # title of a window
@@ -60,10 +59,9 @@ def without_remark(line: str) -> str:
 _CUTS_WORD = (
     r"(?:\.{2,6}|\u2026{1,2}|snip(?:ped)?|cut|truncated|omitted|skipped|output (?:omitted|truncated|cut)|\u7701\u7565)"
 )
-_CUT = LazyPattern(
+_CUT = caseless_pattern(
     rf"[\[(<{{] ?{_CUTS_WORD}(?: (?:omitted|snip|cut|more))? ?[\])>}}]|\.{{3,6}}|\u2026{{1,2}}"
-    rf"|[-=~*#._]{{2,20}} ?(?:snip|cut|cut here|\u2026) ?[-=~*#._]{{2,20}}|\d{{1,6}} more lines?",
-    flags=re.IGNORECASE,
+    rf"|[-=~*#._]{{2,20}} ?(?:snip|cut|cut here|\u2026) ?[-=~*#._]{{2,20}}|\d{{1,6}} more lines?"
 )
 
 
@@ -76,10 +74,9 @@ _PROSE_WORDS = LazyPattern(r"(?<!\S)[(\"'*_`]{0,8}[^\W\d_](?:[^\W\d_]|['\u2019-]
 _CJK = LazyPattern(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _COLUMNS = LazyPattern(r"[\t|=]|  |(?<=\S)\s+:\s+\S", "\t", "|", "=", "  ", ":")
 """What lines of tools have and sentences do not."""
-_TECHNICAL = LazyPattern(
+_TECHNICAL = caseless_pattern(
     r"gpu|nic\d|mlx\d|nvlink|nvml|nvrm|xid|ecc|pcie?\b|\bbus\b|device|driver|error|fail|warn|unable|lost|fault|corrupt"
-    r"|\b\w\w:\w\w\.\d|inactive|down\b|\d\.\d",
-    flags=re.IGNORECASE,
+    r"|\b\w\w:\w\w\.\d|inactive|down\b|\d\.\d"
 )
 _COMMENT = LazyPattern(r"#{1,6} (?=[A-Za-z])|\*\*(?=\S)|- (?=[A-Z])")
 _URL = LazyPattern(r"https?://\S{4}")

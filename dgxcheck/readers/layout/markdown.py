@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.layout.lines import is_prose
 
 _QUOTE = LazyPattern(r"(?: {0,12}>{1,3} ?){1,8}")
@@ -15,14 +14,13 @@ _ESCAPES = ("\\|", "\\+", "\\[")
 _IN_WORD = LazyPattern(r"\w\\_\w", "\\_")
 """Of ``mlx5\\_core``: the whole line has them."""
 _ESCAPED = LazyPattern(r"\\(?=[|+_*#\[\]<>~=]|-(?![\[\d]))")
-_FENCE = LazyPattern(
+_FENCE = caseless_pattern(
     r"(?:\s*(?:`{3,8}|~{3,8})[\w+.-]{0,24}|\[/?(?:code|quote|pre)\]"
     r"|(?:</?(?:pre|code|details|summary|blockquote|p|br|div)(?: [^<>]{0,80})?/?>\s{0,8}){1,6}"
-    r"|<summary>[^<>]{0,200}</summary>|=== \"[^\"]{1,80}\")\s*",
-    flags=re.IGNORECASE,
+    r"|<summary>[^<>]{0,200}</summary>|=== \"[^\"]{1,80}\")\s*"
 )
 """A line that only begins or ends a block."""
-_TAGS = LazyPattern(r"^\s*(?:<(?:pre|code|p)>){1,3}|(?:</(?:pre|code|p)>){1,3}\s*$", flags=re.IGNORECASE)
+_TAGS = caseless_pattern(r"^\s*(?:<(?:pre|code|p)>){1,3}|(?:</(?:pre|code|p)>){1,3}\s*$")
 _TICKS = LazyPattern(r"^(\s*)`{1,3}(?=\S)|(?<=\S)`{1,3}\s*$")
 FEWEST = 3
 """Lines of a table of one column."""
@@ -30,7 +28,7 @@ CODE = 4
 """Blanks that begin a line of code."""
 _MARKED = LazyPattern(r"[\w.]{0,40}[\d:'\[|+#=]")
 """How a paragraph begins that is no part of a dump, in which indentation has a meaning: ``07:00.0``, ``|``, ``[``."""
-_TREE = LazyPattern(r"[ |]{0,400}(?:[-+\\|]{1,3}\[[0-9a-f]{2}|[+\\]-[01][0-9a-f]\.[0-7])", flags=re.ASCII)
+_TREE = LazyPattern(r"[ |]{0,400}(?:[-+\\|]{1,3}\[[0-9a-f]{2}|[+\\]-[01][0-9a-f]\.[0-7])")
 """A line of ``lspci -t``, which has bars of its own."""
 _RULE = frozenset("|-: ")
 

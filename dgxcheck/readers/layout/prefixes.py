@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
 from dgxcheck.readers.layout.lines import is_prose
 from dgxcheck.readers.layout.prompts import prompt
 
@@ -58,12 +58,11 @@ _HOST = LazyPattern(rf"(?P<host>{_NAME})(?::(?: |$)| \| (?={_NHC}))")
 """As pdsh and clush write it, or a cluster's run of Node Health Check, where each host has a line or two."""
 _RANK = LazyPattern(r" {0,12}\d{1,4}:(?: |$)")
 _TAG = LazyPattern(r" {0,12}\[\d{1,5}\]")
-_BYTES = LazyPattern(r"\s{0,12}[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*", flags=re.ASCII)
+_BYTES = ascii_pattern(r"\s{0,12}[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*")
 """A row of ``lspci -x``: its offset is no rank and no host."""
-_DEVICE = LazyPattern(
+_DEVICE = caseless_pattern(
     r"(?:gpu|nic|mlx|link|nvme|ib|eth|bond|dm|ata|rank|cpu|mc|nvidia-nvswitch)-?_?(?:0|[1-9]\d*)(?:_\d+|\.\d\d)?"
-    r"|mlx[45]_(?:core|ib|en)|en[opsx]\d\w{0,12}|sd[a-z]{1,2}\d{0,3}",
-    flags=re.IGNORECASE,
+    r"|mlx[45]_(?:core|ib|en)|en[opsx]\d\w{0,12}|sd[a-z]{1,2}\d{0,3}"
 )
 """Devices are numbered without leading zeros: ``gpu01`` is a host."""
 _OF_DELL = LazyPattern(r"(?:PCI|CPU|MEM|PSU|FAN|TMP|VLT)\d{4}(?::|\b)")
@@ -170,9 +169,8 @@ _NUMBER = LazyPattern(
 )
 """Events of a BMC have numbers of their own; Markdown puts a backslash before a bar."""
 _COUNT = LazyPattern(r"\s{0,24}\d{1,6}(?:\t| {1,4}|$)")
-_BEFORE_BDF = LazyPattern(
-    r"\s{0,24}([1-9]\d{0,3}):(?=[0-9a-f]{2}:[01][0-9a-f]\.[0-7] |[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*$)",
-    flags=re.ASCII,
+_BEFORE_BDF = ascii_pattern(
+    r"\s{0,24}([1-9]\d{0,3}):(?=[0-9a-f]{2}:[01][0-9a-f]\.[0-7] |[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*$)"
 )
 """Before the address of a PCI function, or the offset of its bytes: no domain has one digit, or none of its zeros."""
 NUMBERING_FEWEST = 4

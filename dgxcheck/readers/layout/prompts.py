@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from dgxcheck.facts.record import Record
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 
 _NAME = r"[A-Za-z0-9][\w.-]{0,63}"
 TOOLS = (
@@ -37,17 +37,15 @@ _ROOT = LazyPattern(
     r"(?!# dmidecode \d)(?:# \$|#|>|\+|PS [A-Z]:[^>]{0,120}>|[A-Z]:\\[^>]{0,120}>|In ?\[\d{0,4}\]:|!|%) {0,4}!?"
     rf"(?P<command>{_TOOL}\b.{{0,900}})"
 )
-_BARS = LazyPattern(
+_BARS = caseless_pattern(
     rf"(?:={{3,40}}|-{{3,40}}|\*{{3,40}}|\#{{2,40}}|>{{3,40}}|\+{{3,40}}) {{0,4}}"
     r"(?:(?:hostname|host|node)(?: {0,2}[:=] {0,2}| {1,2}))?"
     rf"(?P<host>{_NAME})(?: \| [^=]{{0,80}})? {{0,4}}:? {{0,4}}"
-    rf"(?:={{3,80}}|-{{3,80}}|\*{{3,80}}|\#{{2,80}}|<{{3,80}}|\+{{3,80}})",
-    flags=re.IGNORECASE,
+    rf"(?:={{3,80}}|-{{3,80}}|\*{{3,80}}|\#{{2,80}}|<{{3,80}}|\+{{3,80}})"
 )
-_NAMED = LazyPattern(
+_NAMED = caseless_pattern(
     r"(?:#{1,4} {0,2}|\*\*)?(?:on )?(?:host|hostname|node|server|machine)(?: ?name)? {0,2}[:=] {0,2}`?"
-    rf"(?P<host>{_NAME})`?(?:\*\*)?:?",
-    flags=re.IGNORECASE,
+    rf"(?P<host>{_NAME})`?(?:\*\*)?:?"
 )
 _ANSIBLE = LazyPattern(rf"(?P<host>{_NAME}) \| (?:CHANGED|SUCCESS|FAILED)(?: \| rc=\d{{1,3}} >>)?")
 _RULE = LazyPattern(r"-{5,120}")

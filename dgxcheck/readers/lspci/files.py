@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.firmware import read_only
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import PCI_DEVICES, PCI_SLOTS
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.lspci.listing import Bus, Function, Tree
 from dgxcheck.readers.lspci.registers import extended, is_dead, link, resource, secondary_bus
 from dgxcheck.readers.model import REPORT, add_report
@@ -21,20 +20,17 @@ _BRIDGE = 0x0604
 MOST_BRIDGES = 32
 """Above one function; the bus numbers of a forged listing may lead in a circle."""
 _LINK_FILES = ("max_link_speed", "max_link_width", "current_link_speed", "current_link_width")
-_DRIVER = LazyPattern(r"Kernel driver in use: ([\w.+-]{1,64})", flags=re.ASCII)
-_GROUP = LazyPattern(r"IOMMU group: (\d{1,6})", flags=re.ASCII)
-_NODE = LazyPattern(r"NUMA node: (\d{1,4})", flags=re.ASCII)
-_SLOT = LazyPattern(r"Physical Slot: ([\w .+-]{1,60})", flags=re.ASCII)
-_SERIAL = LazyPattern(
-    r"Capabilities: \[[0-9a-f]{3}(?: v\d)?\] Device Serial Number ((?:[0-9a-f]{2}-){7}[0-9a-f]{2})",
-    flags=re.ASCII,
-)
-_KEYWORD = LazyPattern(r"\[(V[0-9A-Z])\] Vendor specific: (.{1,255})", flags=re.ASCII)
+_DRIVER = ascii_pattern(r"Kernel driver in use: ([\w.+-]{1,64})")
+_GROUP = ascii_pattern(r"IOMMU group: (\d{1,6})")
+_NODE = ascii_pattern(r"NUMA node: (\d{1,4})")
+_SLOT = ascii_pattern(r"Physical Slot: ([\w .+-]{1,60})")
+_SERIAL = ascii_pattern(r"Capabilities: \[[0-9a-f]{3}(?: v\d)?\] Device Serial Number ((?:[0-9a-f]{2}-){7}[0-9a-f]{2})")
+_KEYWORD = LazyPattern(r"\[(V[0-9A-Z])\] Vendor specific: (.{1,255})")
 """Of vital product data, which lspci shows to root with -vv (pciutils, ls-vpd.c)."""
 _BEGINS = LazyPattern(r"(?:Flags|Control): |!!! ")
 """What the details of every function begin with, with -v and with -vv, or where it does not respond."""
 _ENDS = LazyPattern(r"Kernel (?:driver in use|modules): ")
-_SUBSYSTEM = LazyPattern(r"Subsystem: .{0,300}\[([0-9a-f]{4}):([0-9a-f]{4})\]", flags=re.ASCII)
+_SUBSYSTEM = LazyPattern(r"Subsystem: .{0,300}\[([0-9a-f]{4}):([0-9a-f]{4})\]")
 _VENDORS = {0x10DE: "NVIDIA Corporation ", 0x15B3: "Mellanox Technologies "}
 """How pci.ids calls vendors whose devices matter; the name of a device follows."""
 _ADAPTER = 0x15B3, 0x02

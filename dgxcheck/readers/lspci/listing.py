@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 
 MOST_FUNCTIONS = 4096
 """Of one listing; a DGX-2 has some 400."""
@@ -15,8 +15,8 @@ CONFIG_BYTES = 4096
 _HEAD = LazyPattern(
     r"(?P<bdf>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[01][0-9a-f]\.[0-7]) (?P<text>\S.{0,600})", flags=re.IGNORECASE | re.ASCII
 )
-_NAMED_CLASS = LazyPattern(r"[^\[\]]{1,80} \[(?P<code>[0-9a-f]{4})\]: ", flags=re.ASCII)
-_CLASS = LazyPattern(r"(?P<words>[A-Z0-9][\w /.&()-]{1,60}): (?P<name>\S.{0,300})", flags=re.ASCII)
+_NAMED_CLASS = LazyPattern(r"[^\[\]]{1,80} \[(?P<code>[0-9a-f]{4})\]: ")
+_CLASS = ascii_pattern(r"(?P<words>[A-Z0-9][\w /.&()-]{1,60}): (?P<name>\S.{0,300})")
 """Without ``-n``: class, vendor and device in words."""
 _CLASSES = {
     "VGA compatible controller": 0x0300, "3D controller": 0x0302, "Display controller": 0x0380,
@@ -27,7 +27,7 @@ _CLASSES = {
     "Serial bus controller": 0x0C80,
 }  # fmt: skip
 """How pci.ids calls the classes that matter."""
-_UNNAMED = LazyPattern(r"Device ([0-9a-f]{4})\b", flags=re.ASCII)
+_UNNAMED = ascii_pattern(r"Device ([0-9a-f]{4})\b")
 """A device that pci.ids did not know."""
 _NVIDIA, _PCI_BRIDGE = 0x10DE, 0x0604
 _NO_GPUS = {"NVSwitch": 0x0680, "Audio": 0x0403, "USB": 0x0C03, "UCSI": 0x0C80}
@@ -40,11 +40,11 @@ _MODELS = {
     "Tesla T4": 0x1EB8, "A40": 0x2235,
 }  # fmt: skip
 """Device ids of data-center GPUs by their names in pci.ids."""
-_BARE = LazyPattern(r"(?P<code>[0-9a-f]{4}): (?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})(?: |$)", flags=re.ASCII)
-_IDS = LazyPattern(r"\[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\]", flags=re.ASCII)
-_INTERFACE = LazyPattern(r"\(prog-if (?P<code>[0-9a-f]{2})", flags=re.ASCII)
+_BARE = LazyPattern(r"(?P<code>[0-9a-f]{4}): (?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})(?: |$)")
+_IDS = LazyPattern(r"\[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\]")
+_INTERFACE = LazyPattern(r"\(prog-if (?P<code>[0-9a-f]{2})")
 _UNREADABLE = LazyPattern(r"!!! Unknown header type 7f")
-_ROW = LazyPattern(r"(?P<at>[0-9a-f]{2,3}): (?P<bytes>[0-9a-f]{2}(?: [0-9a-f]{2}){15})\s*", flags=re.ASCII)
+_ROW = ascii_pattern(r"(?P<at>[0-9a-f]{2,3}): (?P<bytes>[0-9a-f]{2}(?: [0-9a-f]{2}){15})\s*")
 
 
 class Function(Record):
@@ -181,8 +181,8 @@ def _ids_of(name: str) -> tuple[int | None, int | None]:
     return _VENDORS.get(vendor), int(unnamed[1], 16) if unnamed else _MODELS.get(model[1]) if model else None
 
 
-_BUS = LazyPattern(r"\[(?:(?P<domain>[0-9a-f]{4,8}):)?(?P<bus>[0-9a-f]{2})(?:-[0-9a-f]{2})?\]", flags=re.ASCII)
-_DEVICE = LazyPattern(r"(?P<device>[01][0-9a-f]\.[0-7])(?=-\[|\s|$)", flags=re.ASCII)
+_BUS = LazyPattern(r"\[(?:(?P<domain>[0-9a-f]{4,8}):)?(?P<bus>[0-9a-f]{2})(?:-[0-9a-f]{2})?\]")
+_DEVICE = ascii_pattern(r"(?P<device>[01][0-9a-f]\.[0-7])(?=-\[|\s|$)")
 _LINE = LazyPattern(r"[ |]{0,400}(?:-\[|-\+-|\+-|\\-)")
 _NAME = 300
 _DRAWING = " |+\\-"

@@ -5,10 +5,9 @@ Offsets are those of the PCI Local Bus and PCI Express Base specifications (pciu
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 
 _BRIDGE = 1
 _EXPRESS = 0x10
@@ -18,10 +17,10 @@ _INTEGRATED = (9, 10)
 """Port types of endpoints and event collectors within the root complex, which have no link."""
 _ACS = 0x000D
 _SECONDARY = LazyPattern(r"Bus: primary=[0-9a-f]{2}, secondary=([0-9a-f]{2}),")
-_LINK = LazyPattern(r"(?P<which>LnkCap|LnkSta):\s(?:Port #\d+, )?Speed (?P<speed>[\d.]{1,5})GT/s[^,]{0,20}, "
-                   r"Width x(?P<width>\d{1,2})\b.*", flags=re.ASCII)  # fmt: skip
-_SUPPORTED = LazyPattern(r"LnkCap2: Supported Link Speeds: (?:[\d.]{1,5}-)?([\d.]{1,5})GT/s", flags=re.ASCII)
-_CAPABILITY = LazyPattern(r"Capabilities: \[([0-9a-f]{3})(?: v(\d+))?\] (.*)", flags=re.ASCII)
+_LINK = ascii_pattern(r"(?P<which>LnkCap|LnkSta):\s(?:Port #\d+, )?Speed (?P<speed>[\d.]{1,5})GT/s[^,]{0,20}, "
+                   r"Width x(?P<width>\d{1,2})\b.*")  # fmt: skip
+_SUPPORTED = ascii_pattern(r"LnkCap2: Supported Link Speeds: (?:[\d.]{1,5}-)?([\d.]{1,5})GT/s")
+_CAPABILITY = ascii_pattern(r"Capabilities: \[([0-9a-f]{3})(?: v(\d+))?\] (.*)")
 _ACS_WORDS = LazyPattern(r"ACS(Cap|Ctl):\s(.*)")
 _ACS_BITS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "EgressCtrl", "DirectTrans")
 
@@ -126,11 +125,10 @@ def _word(config: bytes, at: int) -> int:
 _REGION = LazyPattern(
     r"(?:Region (?P<number>[0-5]): |(?P<rom>(?:\[virtual\] )?Expansion ROM) at |(?P<plain>))"
     r"(?:(?P<memory>Memory at )|(?P<io>I/O ports at )|(?<= at ))"
-    r"(?P<at>[0-9a-f]{1,16}|<unassigned>|<ignored>|\[?virtual\]?)(?P<more>.*)",
-    flags=re.ASCII,
+    r"(?P<at>[0-9a-f]{1,16}|<unassigned>|<ignored>|\[?virtual\]?)(?P<more>.*)"
 )
 _UNKNOWN = LazyPattern(r"^Region \d|(?:Memory|I/O ports) at ")
-_SIZE = LazyPattern(r"\[size=(\d{1,4})([KMGT]?)\]", flags=re.ASCII)
+_SIZE = ascii_pattern(r"\[size=(\d{1,4})([KMGT]?)\]")
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 _ROM = 6
 # include/linux/ioport.h

@@ -8,7 +8,6 @@ and GPUs lower the speed of an idle link, so only a width is reported, and half 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.facts.bdf import PATTERN, as_bdf
@@ -19,7 +18,7 @@ from dgxcheck.facts.pci import FEW_LANES
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.facts.tool_outputs import Outcome
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.lspci.files import files
 from dgxcheck.readers.lspci.listing import Function, Tree, functions, of_leaf, of_words, tree
 from dgxcheck.readers.lspci.registers import link
@@ -27,15 +26,14 @@ from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.values import bounded, numbered
 
 FRAGMENT_TOOL = "lspci -vv"
-_DETAIL = LazyPattern(
+_DETAIL = ascii_pattern(
     r"(?:Lnk|Dev|Slt|Root)(?:Cap|Ctl|Sta)\d?:.*|(?:UE|CE)(?:Sta|Msk|Svrt?):.*|AERCap:.*|HeaderLog:.*|RootCmd:.*"
     r"|Capabilities: (?:\[[0-9a-f]{2,3}|<access denied>).*|ClockPM[+-].*|ExtSynch[+-].*|TrErr[+-].*|RlxdOrd[+-].*"
     r"|MaxPayload .*|ExtTag[+-].*|AtomicOps.*|10BitTag.*|EmergencyPower.*|FRS[+-].*|Transmit Margin.*|Compliance .*"
     r"|EqualizationPhase.*|Retimer[+-].*|First Error Pointer.*|MultHdrRecCap[+-].*|CorrErr[+-].*"
-    r"|Kernel (?:driver|modules).*",
-    flags=re.ASCII,
+    r"|Kernel (?:driver|modules).*"
 )
-_WIDTH = LazyPattern(r"LnkSta:\s.{0,60}\bWidth x(?P<width>\d{1,2})(?P<narrow> \(downgraded\))?", flags=re.ASCII)
+_WIDTH = ascii_pattern(r"LnkSta:\s.{0,60}\bWidth x(?P<width>\d{1,2})(?P<narrow> \(downgraded\))?")
 _LINK = ("LnkCap:", "LnkSta:")
 MOST = 64
 """Devices of one text."""
@@ -99,7 +97,7 @@ def _blocks(lines: Sequence[str], named: frozenset[int]) -> Iterator[list[int]]:
 TOOL, TREE = "lspci", "lspci -t"
 _PART = LazyPattern(r"\blspci\b.{0,200}\s-[a-zA-Z]*[ds]\b")
 _COMMAND = LazyPattern(r"(?:.{0,80}[$#>] ?)?(?:sudo )?(?:/\S{1,40}/)?lspci(?: .{0,200})?")
-_HEAD = LazyPattern(r" {0,16}(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[01][0-9a-f]\.[0-7] [A-Z0-9]", flags=re.ASCII)
+_HEAD = LazyPattern(r" {0,16}(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[01][0-9a-f]\.[0-7] [A-Z0-9]")
 _HOST_BRIDGE, _PCI_BRIDGE, _NVIDIA = 0x0600, 0x0604, 0x10DE
 
 

@@ -8,7 +8,6 @@ The lines of NCCL's log: who wrote each, and what it says behind that.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.bdf import as_bdf
@@ -17,7 +16,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.facts.tool_outputs import OVER_TCP
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.nccl.channels import GDR, Channels, Fabrics, Graph, Multicast
 from dgxcheck.readers.nccl.warnings import HARMLESS, Gpus, report
@@ -78,16 +77,12 @@ def version_in(line: str) -> str:
 
 
 _USING = LazyPattern(r"NET/IB(?:ext(?:_v\d{1,2})?)? ?: Using (?P<ports>.{1,2000})")
-_PORT = LazyPattern(
-    rf"\[\d{{1,3}}\](?P<name>{NAME}):(?P<port>\d{{1,3}})(?::\d{{0,6}}){{0,2}}/(?P<layer>IB|RoCE)",
-    "/RoCE",
-    "/IB",
-    flags=re.ASCII,
+_PORT = ascii_pattern(
+    rf"\[\d{{1,3}}\](?P<name>{NAME}):(?P<port>\d{{1,3}})(?::\d{{0,6}}){{0,2}}/(?P<layer>IB|RoCE)", "/RoCE", "/IB"
 )
-_FOUND = LazyPattern(
+_FOUND = ascii_pattern(
     rf"NET/IB ?: \[\d{{1,3}}\] (?P<name>{NAME}):uverbs\d{{1,4}}:(?P<port>\d{{1,3}})/(?P<layer>IB|RoCE) "
-    r"provider=.{1,200}?pciPath=/sys/devices/(?:[\w:./-]{1,400}/)?(?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b.{0,80}",
-    flags=re.ASCII,
+    r"provider=.{1,200}?pciPath=/sys/devices/(?:[\w:./-]{1,400}/)?(?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\b.{0,80}"
 )
 """With NCCL_DEBUG_SUBSYS=NET, since 2.19."""
 _SOCKETS = LazyPattern(r"NET/(?P<kind>Socket|FastSocket) ?: Using (?P<interfaces>\[\d{1,3}\].{1,2000})")

@@ -18,7 +18,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES, cpulist
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME
@@ -29,7 +29,7 @@ _UNKNOWN_IDS = ("0x0000", "0xffff")
 """Providers write these for a virtual machine's switches and cards."""
 _NVIDIA = "0x10de"
 """NCCL runs on no other GPUs; a file for those of another vendor names it."""
-_SPEED = LazyPattern(r"(\d{1,3}(?:\.\d)?) GT/s(?: PCIe)?", flags=re.ASCII)
+_SPEED = ascii_pattern(r"(\d{1,3}(?:\.\d)?) GT/s(?: PCIe)?")
 _SWITCH = "0x0680"
 _NO_BRIDGE: Json = {"missing": "unrecorded", "detail": "PHB or NODE: NCCL's topology file holds no host bridges"}
 _NO_CPU: Json = {"missing": "unrecorded", "detail": "the file does not show the CPU of both"}

@@ -11,15 +11,14 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.infiniband import LANE_GBIT
 from dgxcheck.facts.record import Record
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
 from dgxcheck.readers.model import Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME, PortsPart, device_files, listed, physical, rate, state
 from dgxcheck.readers.values import bare, bounded, integer, numbered
 
-_MLXLINK_COMMAND = LazyPattern(
+_MLXLINK_COMMAND = ascii_pattern(
     rf"(?:.{{0,120}}\W)?mlxlink\s.{{0,200}}?(?:-d|--device)[ =](?P<device>{NAME}|[\w./:-]{{4,80}})"
-    r"(?P<more>\s.{0,200})?",
-    flags=re.ASCII,
+    r"(?P<more>\s.{0,200})?"
 )
 _PORT = LazyPattern(r"\s(?:-p|--port)[ =](?P<port>\d{1,2})\b")
 _GROUP = LazyPattern(
@@ -42,7 +41,7 @@ _OF_MODULES = frozenset({16, 20, *range(24, 33), 41, *range(_UNPLUGGED, 2048)})
 https://docs.nvidia.com/networking/display/nvidianvosusermanualforinfinibandswitchesv25024014/link+diagnostic+per+port
 """
 _SPEED = LazyPattern(r"IB-(?P<name>[A-Z]DR)")
-_LANES = LazyPattern(r"(?P<lanes>\d{1,2})x", flags=re.IGNORECASE)
+_LANES = caseless_pattern(r"(?P<lanes>\d{1,2})x")
 _RULE = LazyPattern(r"[-=]{3,80}")
 _RATES = ("Effective Physical BER", "Symbol BER")
 _RATE = LazyPattern(r"\d{1,3}(?:\.\d{1,3})?[Ee]-\d{1,3}")
@@ -93,7 +92,7 @@ def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 _MODULE_COMMAND = LazyPattern(r"(?:.{0,120}\W)?ethtool (?:-m|--module-info) (?P<name>[A-Za-z][\w.-]{0,31})")
 _MODULE = LazyPattern(r"Identifier\s{1,60}: 0x[0-9a-f]{2} \(.{1,100}\)")
-_LIGHT = LazyPattern(r"rx power low alarm", flags=re.IGNORECASE)
+_LIGHT = caseless_pattern(r"rx power low alarm")
 _MODULE_ROW = LazyPattern(r"(?P<name>[A-Z][\w /(),.+-]{1,70}?)\s{0,60}: ?(?P<value>.{0,200})")
 
 
@@ -187,13 +186,12 @@ def _fault(code: int, state: str) -> FaultKind:
 
 
 PCI_OF = "stated pci-function"
-_ROW = LazyPattern(
+_ROW = ascii_pattern(
     r"(?P<kind>\S{1,80})\(rev:\w{1,4}\)\s+\S{1,80}\s+(?P<bdf>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
-    r"(?:\s+(?P<name>[a-z]\w{1,63}))?(?:\s.*)?",
-    flags=re.ASCII,
+    r"(?:\s+(?P<name>[a-z]\w{1,63}))?(?:\s.*)?"
 )
-_MST_HEAD = LazyPattern(r"(?:MST modules|PCI devices):|-{4,40}|MST PCI(?: configuration)? module (?:is not )?loaded"
-                   r"|DEVICE_TYPE\s+MST\s+PCI\s.*", flags=re.ASCII)  # fmt: skip
+_MST_HEAD = ascii_pattern(r"(?:MST modules|PCI devices):|-{4,40}|MST PCI(?: configuration)? module (?:is not )?loaded"
+                   r"|DEVICE_TYPE\s+MST\s+PCI\s.*")  # fmt: skip
 
 
 def read_mst(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -218,10 +216,9 @@ def read_mst(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-_FIRMWARE_COMMAND = LazyPattern(
+_FIRMWARE_COMMAND = ascii_pattern(
     rf"(?:.{{0,120}}\W)?(?:mst)?flint\s.{{0,80}}?(?:-d|--device)[ =](?P<device>{NAME}|[\w./:-]{{4,80}})\s.{{0,60}}"
-    r"\b(?:q|query)\b.{0,60}",
-    flags=re.ASCII,
+    r"\b(?:q|query)\b.{0,60}"
 )
 _BEGIN = LazyPattern(r"Image type: {1,20}FS\d|Device #\d{1,3}:|Querying Mellanox devices firmware \.{3}")
 _FIRMWARE_MEMBER = LazyPattern(
@@ -230,8 +227,8 @@ _FIRMWARE_MEMBER = LazyPattern(
     r"|Default Update Method|VSD|Running FW Version|Image VSD|Device VSD|GUID|MAC)(?::| {2,40})\s{0,40}"
     r"(?P<value>.{0,300})"
 )
-_VERSION = LazyPattern(r"\d{1,3}\.\d{1,4}\.\d{1,5}", flags=re.ASCII)
-_PSID = LazyPattern(r"[A-Z]{2,3}_?[0-9A-Z_]{6,14}", flags=re.ASCII)
+_VERSION = ascii_pattern(r"\d{1,3}\.\d{1,4}\.\d{1,5}")
+_PSID = LazyPattern(r"[A-Z]{2,3}_?[0-9A-Z_]{6,14}")
 _UNQUERIED = LazyPattern(r"-E- Failed to query (?P<name>\S{4,80}) device, error : (?P<why>\S.{2,120})")
 _CHATTER = LazyPattern(r"-{4,40}|type=\w{2,8}.{0,80}|.{0,30}(?:GUID|Guid|MAC) {1,30}Number.{0,40}")
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from dgxcheck.facts.infiniband import counter_row
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import INFINIBAND
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME, PortsPart, lid, physical, state
 from dgxcheck.readers.values import bare, integer, numbered, squeezed
 
-_LINK_ROW = LazyPattern(
+_LINK_ROW = ascii_pattern(
     rf"(?:\d{{1,4}}/\d{{1,3}}: )?(?:link )?({NAME})/(\d{{1,3}}):?"
-    r" (.{0,400}\bstate [A-Z_]{2,16} physical_state \w.{0,400})",
-    flags=re.ASCII,
+    r" (.{0,400}\bstate [A-Z_]{2,16} physical_state \w.{0,400})"
 )
 
 
@@ -35,11 +33,10 @@ def read_link(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 MOST = 1 << 63
-_STATISTIC_ROW = LazyPattern(
-    rf"link (?P<device>{NAME})/(?P<port>\d{{1,3}})(?P<rest>(?: [a-z][a-z0-9_]{{1,60}} \d{{1,20}}){{1,200}})",
-    flags=re.ASCII,
+_STATISTIC_ROW = ascii_pattern(
+    rf"link (?P<device>{NAME})/(?P<port>\d{{1,3}})(?P<rest>(?: [a-z][a-z0-9_]{{1,60}} \d{{1,20}}){{1,200}})"
 )
-_STATISTIC_COUNTER = LazyPattern(r"(?P<name>[a-z][a-z0-9_]{1,60}) (?P<count>\d{1,20})(?= |$)", flags=re.ASCII)
+_STATISTIC_COUNTER = ascii_pattern(r"(?P<name>[a-z][a-z0-9_]{1,60}) (?P<count>\d{1,20})(?= |$)")
 
 
 def read_statistic(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -75,10 +72,9 @@ def _ethtool(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported() if counted else ()
 
 
-_FILE = LazyPattern(
+_FILE = ascii_pattern(
     rf"(?P<path>{INFINIBAND}/(?P<device>{NAME})/ports/(?P<port>\d{{1,3}})/(?P<name>(?:(?:hw_)?counters/)?\w{{1,60}}))"
-    r"(?::|: |=| {1,40})(?P<text>\S.{0,80}?)",
-    flags=re.ASCII,
+    r"(?::|: |=| {1,40})(?P<text>\S.{0,80}?)"
 )
 
 
@@ -128,22 +124,18 @@ _HEAD = LazyPattern(
     r"#? ?(?:Port (?:extended )?|Port(?:Rcv|Xmit)\w{2,30} )counters: Lid (?P<lid>\d{1,5})"
     r" port (?P<port>\d{1,3})(?: \(CapMask: .{1,40}\))?"
 )
-_MEMBER = LazyPattern(
-    r"(?P<name>[A-Z][A-Za-z0-9]{2,40}):\.{1,60}(?P<value>0x[0-9a-fA-F]{1,16}|\d{1,20})", flags=re.ASCII
-)
+_MEMBER = ascii_pattern(r"(?P<name>[A-Z][A-Za-z0-9]{2,40}):\.{1,60}(?P<value>0x[0-9a-fA-F]{1,16}|\d{1,20})")
 _NODE = LazyPattern(r"Errors for (?:0x[0-9a-f]{1,16} )?\"(?P<name>[^\"]{0,100})\"")
-_PORT = LazyPattern(
+_PORT = ascii_pattern(
     r"GUID (?P<guid>0x[0-9a-f]{1,16}) port (?P<port>\d{1,3}|ALL):(?P<counters>(?: {1,4}\[\w{2,40} == \d{1,20}"
-    r"(?: \([\d.]{1,12}[kKMGTPE]?\))?\]){1,40})",
-    flags=re.ASCII,
+    r"(?: \([\d.]{1,12}[kKMGTPE]?\))?\]){1,40})"
 )
 _PORT_COUNTERS_COUNTER = LazyPattern(r"\[(?P<name>\w{2,40}) == (?P<value>\d{1,20})")
 _LID = LazyPattern(rf"text (?P<path>{INFINIBAND}/[^/]{{1,64}}/ports/(?P<port>\d{{1,3}}))/lid")
-_HEX = LazyPattern(r"0x[0-9a-f]{1,4}", flags=re.ASCII)
+_HEX = LazyPattern(r"0x[0-9a-f]{1,4}")
 _REST = LazyPattern(
     r"Link info:.{0,300}|##|## (?:Summary|Data Counters|Suppressed).{0,200}|Suppressing: .{1,200}"
-    r"|##? .{0,40}(?:nodes? (?:checked|have|had)|ports? (?:checked|have|had)|Thresholds|Suppressed).{0,160}",
-    flags=re.ASCII
+    r"|##? .{0,40}(?:nodes? (?:checked|have|had)|ports? (?:checked|have|had)|Thresholds|Suppressed).{0,160}"
 )  # fmt: skip
 _NO_NODE = LazyPattern(r"## Summary: [1-9]\d{0,8} nodes checked, 0 bad nodes found")
 

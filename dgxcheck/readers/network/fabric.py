@@ -9,20 +9,19 @@ from collections.abc import Sequence
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_outputs import Outcome
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.model import HOST, Form, Imported, Reports, ToolPart, recognised
 from dgxcheck.readers.network.files import state
 from dgxcheck.readers.values import bare, bounded, numbered
 
-_LINK = LazyPattern(
+_LINK = ascii_pattern(
     r"(?P<before>.{0,200}?)(?<![\w.])(?P<lid>\d{1,5}) {1,12}(?P<port>\d{1,3})\[.{0,8}\] {0,4}==\( {0,16}"
     r"(?:(?P<lanes>\d{1,2})X {1,16}(?P<speed>[\d.]{1,12} Gbps(?: or FDR10)?) {1,8})?"
     r"(?P<state>[A-Za-z]{2,12}) {0,8}/ {0,8}(?P<physical>[A-Za-z ]{4,20}?) {0,4}\)==> {0,20}"
-    r"(?P<far>[^\"]{0,60})\"(?P<peer>[^\"]{0,100})\" {0,4}\( {0,4}(?P<could>[^()]{0,80}?) {0,4}\)",
-    flags=re.ASCII,
+    r"(?P<far>[^\"]{0,60})\"(?P<peer>[^\"]{0,100})\" {0,4}\( {0,4}(?P<could>[^()]{0,80}?) {0,4}\)"
 )
 _END = LazyPattern(r"(\d{1,5}) {1,12}(\d{1,3})\[")
-_IBLINKINFO_HEAD = LazyPattern(r"(?:CA|Switch|Router):? (?:0x[0-9a-f]{16} )?(?P<node>.{1,120}):", flags=re.ASCII)
+_IBLINKINFO_HEAD = LazyPattern(r"(?:CA|Switch|Router):? (?:0x[0-9a-f]{16} )?(?P<node>.{1,120}):")
 _NODE = LazyPattern(r'"(?P<node>[^"]{1,180})"')
 _OTHER = LazyPattern(r"[^\w.-]+")
 

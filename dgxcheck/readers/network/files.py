@@ -12,7 +12,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.facts.tool_outputs import Outcome
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.model import Imported, ToolPart
 
 NAME = r"[A-Za-z][\w.-]{0,63}"
@@ -62,7 +62,7 @@ def rate(lanes: int, gbit_per_lane: float) -> str | None:
     return None if name is None else f"{lanes * gbit_per_lane:g} Gb/sec ({lanes}X {name})"
 
 
-_RATE = LazyPattern(r"[0-9.]{1,8} Gb/sec \(\d{1,3}X(?: [A-Z0-9]{1,8})?\)", flags=re.ASCII)
+_RATE = ascii_pattern(r"[0-9.]{1,8} Gb/sec \(\d{1,3}X(?: [A-Z0-9]{1,8})?\)")
 _WORDED: Mapping[str, Callable[[str], str | None]] = {
     "state": state, "phys_state": physical, "lid": lid, "sm_lid": lid, "node_guid": guid, "sys_image_guid": guid,
     "rate": lambda words: words if _RATE.fullmatch(words) else None,

@@ -14,7 +14,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import SDR
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import INFINIBAND
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.network.files import (
     NAME,
@@ -30,12 +30,9 @@ from dgxcheck.readers.network.files import (
 )
 from dgxcheck.readers.values import bare, bounded, integer, numbered, squeezed
 
-_IBSTAT_DEVICE = LazyPattern(rf"CA '({NAME})'", flags=re.ASCII)
-_IBSTAT_PORT = LazyPattern(r"Port (\d{1,3}):", flags=re.ASCII)
-_GONE = LazyPattern(
-    rf"ibpanic: \[\d{{1,10}}\] \w{{1,40}}: (?P<what>.{{1,80}}'(?P<device>{NAME})'.{{1,120}})",
-    flags=re.ASCII,
-)
+_IBSTAT_DEVICE = ascii_pattern(rf"CA '({NAME})'")
+_IBSTAT_PORT = ascii_pattern(r"Port (\d{1,3}):")
+_GONE = ascii_pattern(rf"ibpanic: \[\d{{1,10}}\] \w{{1,40}}: (?P<what>.{{1,80}}'(?P<device>{NAME})'.{{1,120}})")
 """A device that is still listed, but whose files cannot be read because its driver released it."""
 _IBSTAT_FILES = (
     {"CA type": "hca_type", "Firmware version": "fw_ver", "Node GUID": "node_guid",
@@ -121,15 +118,15 @@ def read_ibstatus(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-_IBV_DEVINFO_DEVICE = LazyPattern(rf"hca_id:\s+({NAME})", flags=re.ASCII)
-_IBV_DEVINFO_PORT = LazyPattern(r"port:\s+(\d{1,3})", flags=re.ASCII)
-_MEMBER = LazyPattern(r"([A-Za-z][\w-]{1,40}(?:\[\s{0,3}\d{1,4}\])?):\s*(\S.{0,300})?", flags=re.ASCII)
-_FLAG = LazyPattern(r"\w[\w -]{2,60}(?::\s{0,40}\w{0,20})?|\d{1,20}(?:ns|us|ms|kHZ|KHz)?", flags=re.ASCII)
+_IBV_DEVINFO_DEVICE = ascii_pattern(rf"hca_id:\s+({NAME})")
+_IBV_DEVINFO_PORT = ascii_pattern(r"port:\s+(\d{1,3})")
+_MEMBER = ascii_pattern(r"([A-Za-z][\w-]{1,40}(?:\[\s{0,3}\d{1,4}\])?):\s*(\S.{0,300})?")
+_FLAG = ascii_pattern(r"\w[\w -]{2,60}(?::\s{0,40}\w{0,20})?|\d{1,20}(?:ns|us|ms|kHZ|KHz)?")
 """What ``-v`` prints below a member: capabilities, with names of several words
 (https://github.com/linux-rdma/rdma-core/blob/master/libibverbs/examples/devinfo.c)."""
-_GUID = LazyPattern(r"[0-9a-f]{16}", flags=re.IGNORECASE)
-_WIDTH = LazyPattern(r"(\d{1,2})X \(\d{1,3}\)", flags=re.ASCII)
-_SPEED = LazyPattern(r"(\d{1,3}\.\d) Gbps \(\d{1,4}\)", flags=re.ASCII)
+_GUID = caseless_pattern(r"[0-9a-f]{16}")
+_WIDTH = ascii_pattern(r"(\d{1,2})X \(\d{1,3}\)")
+_SPEED = ascii_pattern(r"(\d{1,3}\.\d) Gbps \(\d{1,4}\)")
 _LAYERS = {"infiniband": "InfiniBand", "ethernet": "Ethernet"}
 _IBV_DEVINFO_HEAD = ["device", "node", "GUID"]
 
@@ -252,11 +249,10 @@ def _list(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-_ROW = LazyPattern(
+_ROW = ascii_pattern(
     rf"(?:[0-9a-f:.]{{7,16}} )?(?P<device>{NAME}) (?:\(.{{1,120}}\) )?(?:\S.{{0,120}} fw \S{{1,40}} )?port"
     r" (?P<port>\d{1,3}) (?:\((?P<state>\S{1,10}?) ?\) )?==> (?P<name>[\w.-]{1,32}) \((?P<interface>Up"
-    r"|Down)\)(?: #.{0,200})?",
-    flags=re.ASCII,
+    r"|Down)\)(?: #.{0,200})?"
 )
 
 

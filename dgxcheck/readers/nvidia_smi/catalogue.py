@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.bdf import as_bdf, unplaced
 from dgxcheck.facts.faults import Fault
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.model import HOST, Form, Imported, Reader, ToolPart, recognised
 from dgxcheck.readers.nvidia_smi import dmon, nvlink, query, query_csv, table, topo
 from dgxcheck.readers.values import numbered
@@ -23,8 +22,8 @@ _FORMS: Sequence[Form] = (
     Form("nvidia-smi --query-supported-clocks",
          LazyPattern(r"(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid), ?){0,5}"
                     r"(?:graphics|memory)(?: \[MHz\])?, ?(?:graphics|memory)(?: \[MHz\])?"), _PAIR),
-    Form("nvidia-smi --version", LazyPattern(r"(?:NVIDIA-SMI|NVML) version {1,12}: .{1,100}", flags=re.IGNORECASE),
-         LazyPattern(r"(?:NVML|DRIVER|CUDA|KMD|CUDA UMD) version {1,12}: .{1,100}", flags=re.IGNORECASE)),
+    Form("nvidia-smi --version", caseless_pattern(r"(?:NVIDIA-SMI|NVML) version {1,12}: .{1,100}"),
+         caseless_pattern(r"(?:NVML|DRIVER|CUDA|KMD|CUDA UMD) version {1,12}: .{1,100}")),
     Form("nvidia-smi --query-accounted-apps",
          LazyPattern(r"^(?=.{0,300}(?:max_memory_usage|_util))(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|vgpu_instance|pid|gpu_util(?:ization)?"
                     r"|mem_util(?:ization)?|max_memory_usage|time)(?: \[[^\]]{1,8}\])?(?:, ?|$)){3,11}"),
@@ -98,22 +97,20 @@ def read_excluded(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-_HELD = LazyPattern(
+_HELD = caseless_pattern(
     rf"(?:Warning: MIG mode is in pending \w{{6,8}} state for GPU )?(?:GPU )?(?P<bus>{_BUS_ID})"
     rf"(?:: ?In use by another client(?: ?{_BUS_ID} is currently being used.{{0,400}})?"
     r"| is currently in use by another process\.)"
     r"|Unable to destroy .{0,40}instance id {1,3}\d{1,3} from GPU {1,3}(?P<gpu>\d{1,2})\b.{0,40}"
     r": In use by another client"
-    r"|.{0,300}error destroying \w{2,8} instance for profile .{1,40}: In use by another client.{0,80}",
-    flags=re.IGNORECASE,
+    r"|.{0,300}error destroying \w{2,8} instance for profile .{1,40}: In use by another client.{0,80}"
 )
 _FREED = LazyPattern(rf"GPU (?P<bus>{_BUS_ID}) was successfully reset\.")
-_ASIDE = LazyPattern(
+_ASIDE = caseless_pattern(
     r"The following GPUs could not be reset:|GPU Reset couldn't run because .{1,200}"
     r"|.{0,40}Resetting GPU .{1,60} is not supported.{0,20}"
     r"|Failed to destroy \w{3,8} instances: In use by another client"
-    rf"|(?:\d{{1,2}} devices?|{_BUS_ID}) (?:is|are) currently being used by one or more other processes.{{0,400}}",
-    flags=re.IGNORECASE,
+    rf"|(?:\d{{1,2}} devices?|{_BUS_ID}) (?:is|are) currently being used by one or more other processes.{{0,400}}"
 )
 _ENDS = "All done."
 """Of many of its commands."""

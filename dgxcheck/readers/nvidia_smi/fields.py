@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dgxcheck.facts.ids import BRANDS, THROTTLE_TIMES
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.nvml import fabric_health as health
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 
 MOST_PAGES = 512
 """Retired pages; a GPU has room for 64 in its InfoROM."""
@@ -25,8 +25,8 @@ _REASONS = (("idle|gpu idle", 0x1), ("applications clocks setting", 0x2), ("sw p
 SW_THERMAL = 0x20
 """The last but one of the reasons; the last is the setting for displays."""
 SLOWDOWNS = 0x8 | SW_THERMAL | 0x40 | 0x80
-_INTEGER = LazyPattern(r"-?\d{1,18}(?!\d)", flags=re.ASCII)
-_DECIMAL = LazyPattern(r"\d{1,9}(?:\.\d{1,6})?(?!\d)", flags=re.ASCII)
+_INTEGER = ascii_pattern(r"-?\d{1,18}(?!\d)")
+_DECIMAL = ascii_pattern(r"\d{1,9}(?:\.\d{1,6})?(?!\d)")
 
 
 def number(text: str) -> Json:

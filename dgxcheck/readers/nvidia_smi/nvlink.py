@@ -8,7 +8,7 @@ from dgxcheck.facts.bdf import nameless, unplaced
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import NVLINK5_BER, NVLINK5_ERRORS
 from dgxcheck.facts.missing import Json
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
 from dgxcheck.readers.layout.lines import is_cut
 from dgxcheck.readers.model import Imported, Reports, ToolPart
 from dgxcheck.readers.nvidia_smi.topo import bare
@@ -18,7 +18,7 @@ TOOL = "nvidia-smi -L"
 _LIST_GPU = LazyPattern(
     r"GPU {1,3}(\d{1,3}): {0,3}([^()]{1,80}?)(?: {0,3}\(UUID: {0,2}(GPU-[0-9A-Za-z.-]{1,60}|[^)]{1,80})\))?"
 )
-_UUID = LazyPattern(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", flags=re.IGNORECASE)
+_UUID = caseless_pattern(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LIST_MIG = LazyPattern(r"MIG \d{1,2}[cg][\w.+]{1,24} {1,12}Device {1,4}\d{1,3}: {0,3}\(UUID: MIG-[^)]{1,120}\)")
 
 
@@ -51,7 +51,7 @@ def _is_name(text: str, listed: bool) -> bool:
     return listed or text.startswith(("NVIDIA ", "Tesla ", "GeForce ", "Quadro ", "TITAN ", "GRID "))
 
 
-_NVLINK_GPU = LazyPattern(r"GPU {1,3}(\d{1,3}): {0,3}[^:]{1,80}(?:\(UUID:.{1,80})?", flags=re.ASCII)
+_NVLINK_GPU = ascii_pattern(r"GPU {1,3}(\d{1,3}): {0,3}[^:]{1,80}(?:\(UUID:.{1,80})?")
 _STATE = LazyPattern(
     r"(?:NVML: Unable to retrieve NVLink information for )?Link (\d{1,2})(?:: | - )(\d{1,4}(?:\.\d{1,6})? ?GB/s"
     r"|<?inactive>?)",
@@ -144,10 +144,10 @@ def read_nvlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 KIND = "nvlink-errors"
-_COUNT = LazyPattern(r"Link (\d{1,2}): (Replay|Recovery|CRC) Errors: (\d{1,20})", flags=re.ASCII)
+_COUNT = ascii_pattern(r"Link (\d{1,2}): (Replay|Recovery|CRC) Errors: (\d{1,20})")
 _COUNTERS = {"Replay": 0, "Recovery": 1, "CRC": 2}
 """``nvmlNvLinkErrorCounter_t``: DL_REPLAY, DL_RECOVERY, DL_CRC_FLIT."""
-_COUNT_5 = LazyPattern(r"Link (\d{1,2}): ([A-Z][\w -]{3,40}): (\d{1,20}|\d{1,2}e-\d{1,3})", flags=re.ASCII)
+_COUNT_5 = ascii_pattern(r"Link (\d{1,2}): ([A-Z][\w -]{3,40}): (\d{1,20}|\d{1,2}e-\d{1,3})")
 _NAMES_5 = {
     "Malformed packet Errors": "malformed", "Buffer overrun Errors": "overrun", "Rx Errors": "receive",
     "Rx remote Errors": "receive_remote", "Rx General Errors": "receive_general",
@@ -184,11 +184,10 @@ def read_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported() if part.found else ()
 
 
-_C2C = LazyPattern(
+_C2C = caseless_pattern(
     r"(?:GPU (?P<gpu>\d{1,2}): .{1,120}\(UUID: .{1,60}\)\s{1,4})?C2C Link (?P<link>\d{1,2}): (?P<is>.{1,60})"
     r"|NVML: Unable to retr\w{4} C2C link information (?:for link (?P<one>\d{1,2}) -|as (?P<all>all) links are)"
-    r" inactive|No Devices support C2C\.",
-    flags=re.IGNORECASE,
+    r" inactive|No Devices support C2C\."
 )
 
 

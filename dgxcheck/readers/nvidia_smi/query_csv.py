@@ -6,13 +6,12 @@ decimal commas. Columns: ``nvidia-smi --help-query-gpu`` of R352 to R590.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.listing import WITHOUT_NUMBER
 from dgxcheck.readers.model import Imported, ToolPart
 from dgxcheck.readers.nvidia_smi.answers import NOWHERE, GpuDump, imported
@@ -60,13 +59,12 @@ _REASONS = LazyPattern(r"clocks_(?:throttle|event)_reasons\.(\w+)")
 _HISTOGRAM = LazyPattern(r"remapped_rows\.histogram\.(max|high|partial|low|none)")
 _FABRIC = LazyPattern(r"fabric\.((?:health\.)?\w+)")
 BUS_ID = ("pci.bus_id", "gpu_bus_id")
-UNUSED = LazyPattern(
+UNUSED = caseless_pattern(
     r"timestamp|count|index|driver_version|cuda_version|hostname|compute_cap|minor_number|accounting\.\w+|utilization\.\w+"
     r"|pci\.\w+|pcie\.link\.\w+(?:\.\w+)?|gom\.\w+|driver_model\.\w+|encoder\.\w+\.\w+|inforom\.\w+|addressing_mode"
     r"|display_attached|(?:clocks|power|ecc|memory|temperature|platform|module|edpp|gsp|c2c|vgpu|protected|dram|power_smoothing"
     r"|vgpu_device_capability|vgpu_driver_capability|clocks_event_reasons_counters|clocks_throttle_reasons_counters"
-    r"|dramEncryption|protected_memory|edpp_multiplier|board_id|multigpu_board|nvlink|retired_pages|remapped_rows)(?:[._][\w.]*)?",
-    flags=re.IGNORECASE
+    r"|dramEncryption|protected_memory|edpp_multiplier|board_id|multigpu_board|nvlink|retired_pages|remapped_rows)(?:[._][\w.]*)?"
 )  # fmt: skip
 """Columns that exist and answer nothing that is asked."""
 
@@ -229,7 +227,7 @@ _NAMES = r"gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|timestamp|(?:retired_pages\.)
 _HEAD = LazyPattern(rf"(?:(?:{_NAMES})(?:, ?|$)){{2,8}}")
 _PAGES_COMMAND = LazyPattern(rf"--query-retired-pages[= ]['\"]?(?P<names>(?:(?:{_NAMES}),?){{1,8}})")
 _SEPARATOR = LazyPattern(r", ?")
-_ADDRESS = LazyPattern(r"0x[0-9a-f]{1,16}", flags=re.IGNORECASE)
+_ADDRESS = caseless_pattern(r"0x[0-9a-f]{1,16}")
 _CAUSES = (("single", 0), ("double", 1))
 """A word of the cause, and ``nvmlPageRetirementCause_t``."""
 _GET = "nvml nvmlDeviceGet"

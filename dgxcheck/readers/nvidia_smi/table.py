@@ -18,7 +18,7 @@ from dgxcheck.facts.ids import MOST_GPUS
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.tool_outputs import ON_WINDOWS
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.listing import COUNT, INIT, NO_HANDLE, WITHOUT_NUMBER
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.nvidia_smi.answers import ERRORS, MIG_DEVICES, NO_ANSWER, NOWHERE, GpuDump, imported
@@ -52,10 +52,9 @@ _HANDLE_BY_NUMBER = LazyPattern(
 )
 _DEBUG_DUMP = LazyPattern(r"FAILED to get details on GPU \(0x(?P<number>[0-9a-f]{1,2})\): (?P<why>\S.{0,100})")
 """Of ``nvdebugdump -l``."""
-_QUOTED = LazyPattern(
+_QUOTED = caseless_pattern(
     r"(?:[\"'`“](?P<message>Unable to [^\"'`“”]{20,300}?)\.?[\"'`”]"
-    r"|[:：\u4e00-\u9fff] {0,2}(?P<last>Unable to [^\"'`“”]{20,200}?)\.?$)",
-    flags=re.IGNORECASE,
+    r"|[:：\u4e00-\u9fff] {0,2}(?P<last>Unable to [^\"'`“”]{20,200}?)\.?$)"
 )
 """Such a line within a sentence, in quotation marks or at its end."""
 _INFOROM = LazyPattern(

@@ -18,13 +18,12 @@ The output does not say which of the five was asked; a command line pasted above
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.nvml.nvlink import CAPABILITIES, STATUSES
 from dgxcheck.facts.record import Record
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers import values
 from dgxcheck.readers.model import Imported
 
@@ -38,15 +37,15 @@ _TITLE = LazyPattern(
 )
 """The last one also where a narrow terminal broke the head within it."""
 _GLUED = LazyPattern(r"(GPU\d{1,3}|NIC\d{1,3}|mlx\d_\d{1,3})(?=\D)")
-_NAME = LazyPattern(r"(?!NV\d+$)(?=[\w.-]{0,63}\d)[A-Za-z][\w.-]{0,63}", flags=re.ASCII)
+_NAME = ascii_pattern(r"(?!NV\d+$)(?=[\w.-]{0,63}\d)[A-Za-z][\w.-]{0,63}")
 _CELL = LazyPattern(r"X|PIX|PXB|PHB|NODE|SOC|SYS|NV\d+|OK|CNS|GNS|TNS|NS|DR|U")
-_GPU = LazyPattern(r"GPU\d{1,3}", flags=re.ASCII)
-_REST = LazyPattern(r"[\d,-]{1,4096}|N/A|0N/A", flags=re.ASCII)
+_GPU = ascii_pattern(r"GPU\d{1,3}")
+_REST = ascii_pattern(r"[\d,-]{1,4096}|N/A|0N/A")
 """What stands under the titles."""
 LONGEST_REST = 4096
 _COMMAND = LazyPattern(r"nvidia-smi\s+topo\s+(-\S+)(?:\s+(\w+))?")
 _LEGEND = LazyPattern(r"(?:NIC )?Legend:|\S{1,4}\s*=\s\S.*")
-_NIC = LazyPattern(r"(NIC\d{1,3}):\s+(\S{1,64})", flags=re.ASCII)
+_NIC = ascii_pattern(r"(NIC\d{1,3}):\s+(\S{1,64})")
 
 
 class TopoRow(Record, kw_only=False):
@@ -206,10 +205,10 @@ def _parted(cell: str) -> list[str]:
     return parts if len(parts) > 1 and "".join(parts) == cell else [cell]
 
 
-_LABEL = LazyPattern(r"PIX|PXB|PHB|NODE|SOC|SYS|NV[1-9]\d{0,2}", flags=re.ASCII)
+_LABEL = ascii_pattern(r"PIX|PXB|PHB|NODE|SOC|SYS|NV[1-9]\d{0,2}")
 _BEFORE_NVLINK = "Path traverses"
 """Words of the legend of 2015 and 2016 (352)."""
-_CPUS = LazyPattern(r"[\d,-]{1,4096}|N/A", flags=re.ASCII)
+_CPUS = ascii_pattern(r"[\d,-]{1,4096}|N/A")
 
 
 def read_labels(lines: tuple[str, ...]) -> tuple[Imported, ...]:
