@@ -19,7 +19,7 @@ from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.network.files import completion
@@ -35,6 +35,7 @@ from dgxcheck.readers.values import (
     squeezed,
     too_small,
 )
+from dgxcheck.readers.wording import wordings
 
 _LISTED = LazyPattern(r"CUDA device (?P<number>\d{1,3}): PCIe address is (?P<place>[0-9A-Fa-f]{1,2}:[0-9A-Fa-f]{1,2})")
 _PICKED = LazyPattern(r"Picking (?:device No\. (?P<number>\d{1,3})|CUDA device number (?P<other>\d{1,3})).{0,80}")
@@ -230,19 +231,7 @@ def _fact(run: Run, device: str, column: Column, rows: list[tuple[int, float, in
 
 
 _STATUS = ascii_pattern(r"Failed status (?P<code>\d{1,3}): wr_id \d{1,20} syndrom 0x[0-9a-f]{1,8}")
-_FAILURES = {
-    caseless_pattern(r"(?:Couldn't allocate MR|failed to create mr)\b.{0,80}"):
-        (Fault.RDMA_ACCESS, "memory cannot be registered with the HCA"),
-    LazyPattern(r"Unable to open file descriptor for socket connection.{0,60}"):
-        (Fault.NO_CONNECTION, "no TCP connection to the other end"),
-    LazyPattern(r"Received \d{1,4} times ADDR_ERROR"):
-        (Fault.NO_CONNECTION, "rdma_cm does not resolve the address of the other end"),
-    LazyPattern(r"Failed to modify QP (?:\d{1,9} )?to RT[RS]"):
-        (Fault.TRANSFER_UNANSWERED, "a queue pair cannot be set up: no path to the other end"),
-    LazyPattern(r"Port number \d{1,3} state is (?:Down|Nop)"): (Fault.PORT_DOWN, "the port is down"),
-    LazyPattern(r"Port number \d{1,3} state is (?:Init|Armed)"):
-        (Fault.NO_SUBNET_MANAGER, "the port waits for a subnet manager"),
-}  # fmt: skip
+_FAILURES = wordings("benchmarks/perftest")
 """perftest_communication.c, perftest_parameters.c, perftest_resources.c."""
 _FAILURES_CHATTER = LazyPattern(
     r"Completion with error at (?:client|server)|scnt=\d{1,12}, ccnt=\d{1,12}"
@@ -261,9 +250,9 @@ def read_failures(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if match := _STATUS.fullmatch(line):
             ended, text = completion(int(match["code"]))
             part.add(HOST, "status", ended.outcome, ended.fault, text)
-        elif found := next((found for form, found in _FAILURES.items() if form.fullmatch(line)), None):
-            fault, text = found
-            part.add("HCA" if fault is Fault.PORT_DOWN else HOST, fault.word, "fail", fault, text)
+        elif row := next((row for row in _FAILURES if row.words.fullmatch(line)), None):
+            subject = "HCA" if row.fault is Fault.PORT_DOWN else HOST
+            part.add(subject, row.fault.word if row.fault else "", "fail", row.fault, row.text)
         else:
             part.beside |= {at} if _FAILURES_CHATTER.fullmatch(line) else set()
             continue

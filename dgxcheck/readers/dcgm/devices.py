@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_outputs import LISTED_NVSWITCHES
-from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.dcgm.cells import cells, is_rule
 from dgxcheck.readers.formats import documents
 from dgxcheck.readers.listing import INDEX
-from dgxcheck.readers.model import HOST, Form, Imported, ToolPart, recognised
+from dgxcheck.readers.model import HOST, Imported, ToolPart, recognised
 from dgxcheck.readers.values import bare, bounded, gpu, numbered
+from dgxcheck.readers.wording import known
 
 _NAME = LazyPattern(r"Name: (\S.{0,80})")
 _BUS = LazyPattern(r"PCI Bus ID: ([0-9A-Fa-f:.]{7,16})")
@@ -184,15 +185,7 @@ def _links(name: str, states: list[str]) -> dict[str, Json]:
     return {f"stated nvlink {name} {link}": words[state] for link, state in enumerate(states) if state in words}
 
 
-_TABLE = LazyPattern(r"[|+].{3,300}[|+]?")
-_FORMS: Sequence[Form] = (
-    Form("dcgmi policy", LazyPattern(r"\| Policy Information {1,100}\|"), _TABLE),
-    Form("dcgmi discovery -c", LazyPattern(r"\| Instance Hierarchy {1,120}\|"), _TABLE,
-         instead="nvidia-smi -L"),
-    Form("dcgmi group", LazyPattern(r"\| (?:GROUPS?|GROUP INFO) {1,100}\|"), _TABLE),
-    Form("dcgmi modules", caseless_pattern(r"\| List Modules.{1,100}\|"), _TABLE),
-    Form("dcgmi fieldgroup", caseless_pattern(r"\| FIELD GROUPS? {1,100}\|"), _TABLE),
-)
+_FORMS = known("dcgm/known")
 
 
 def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:

@@ -24,6 +24,7 @@ from dgxcheck.readers.nvidia_smi.answers import NOWHERE, GpuDump, imported
 from dgxcheck.readers.nvidia_smi.fields import RECOVERY_ACTIONS
 from dgxcheck.readers.values import gpu as number_of
 from dgxcheck.readers.values import numbered
+from dgxcheck.readers.wording import rows
 from dgxcheck.xid.table import meaning
 
 XID = "xid"
@@ -34,68 +35,12 @@ _C2C = "c2c link status"
 _NVLINK = "nvlink "
 """Begins the path of a sum of error counters over all NVLinks of a GPU."""
 _MASK = "clocks event reasons mask"
-_PAGES, _ROWS, _ECC, _FB = "retired pages/", "remapped rows/", "ecc errors/", "fb memory usage/"
-_TABLE: tuple[tuple[str, str, str], ...] = (
-    ("TMPTR", "temperature/gpu current temp", "gpu_temp gpu_temp_celsius temperature_gpu"),
-    ("MMTMP", "temperature/memory current temp", "memory_temp memory_temp_celsius temperature_memory"),
-    ("POWER", "power readings/power draw", "power_usage board_power_watts power_draw_watts"),
-    ("PMLMT", "power readings/power limit", "power_mgmt_limit board_power_limit_requested_watts"),
-    ("PMDEF", "power readings/default power limit", "power_mgmt_limit_def board_power_limit_default_watts"),
-    ("EPLMT", "power readings/enforced power limit", "enforced_power_limit board_power_limit_enforced_watts"),
-    ("SMCLK", "clocks/sm", "sm_clock"), ("MMCLK", "clocks/memory", "mem_clock memory_clock"),
-    ("SMMAX", "max clocks/sm", "max_sm_clock"), ("MMMAX", "max clocks/memory", "max_mem_clock"),
-    ("RPCTR", "pci/replays since reset", "pcie_replay_counter pcie_replay_total"),
-    ("PCILG", "pci/gpu link info/pcie generation/current", "pcie_link_gen pcie_link_gen_current"),
-    ("PCIMG", "pci/gpu link info/pcie generation/max", "pcie_max_link_gen pcie_link_gen_max"),
-    ("PCILW", "pci/gpu link info/link width/current", "pcie_link_width pcie_link_width_current"),
-    ("PCIMW", "pci/gpu link info/link width/max", "pcie_max_link_width pcie_link_width_max"),
-    ("ESVTL", f"{_ECC}volatile/single bit/total",
-     "ecc_sbe_vol_total ecc_sbe_volatile_total ecc_errors_corrected_volatile_total"),
-    ("EDVTL", f"{_ECC}volatile/double bit/total",
-     "ecc_dbe_vol_total ecc_dbe_volatile_total ecc_errors_uncorrected_volatile_total"),
-    ("ESATL", f"{_ECC}aggregate/single bit/total",
-     "ecc_sbe_agg_total ecc_sbe_aggregate_total ecc_errors_corrected_aggregate_total"),
-    ("EDATL", f"{_ECC}aggregate/double bit/total",
-     "ecc_dbe_agg_total ecc_dbe_aggregate_total ecc_errors_uncorrected_aggregate_total"),
-    ("RPSBE", f"{_PAGES}single bit ecc",
-     "retired_sbe page_retired_sbe_total retired_pages_sbe retired_pages_single_bit_ecc_count"),
-    ("RPDBE", f"{_PAGES}double bit ecc",
-     "retired_dbe page_retired_dbe_total retired_pages_dbe retired_pages_double_bit_count"),
-    ("RPPEN", f"{_PAGES}pending", "retired_pending page_retired_pending retired_pages_pending"),
-    ("URMPS", f"{_ROWS}uncorrectable error",
-     "uncorrectable_remapped_rows row_remap_uncorrectable_total remapped_rows_uncorrectable"),
-    ("CRMPS", f"{_ROWS}correctable error",
-     "correctable_remapped_rows row_remap_correctable_total remapped_rows_correctable"),
-    ("RRP", f"{_ROWS}pending", "row_remap_pending remapped_rows_pending"),
-    ("RRF", f"{_ROWS}remapping failure occurred", "row_remap_failure row_remap_failed remapped_rows_failure"),
-    ("FBTTL", f"{_FB}total", "fb_total"), ("FBUSD", f"{_FB}used", "fb_used"), ("FBFRE", f"{_FB}free", "fb_free"),
-    ("FBRSV", f"{_FB}reserved", "fb_reserved"),
-    ("PMMOD", "persistence mode", "persistence_mode gpu_persistence_mode"), ("PSTAT", "performance state", "pstate"),
-    ("DVCCTR", _MASK, "clock_throttle_reasons clocks_event_reasons"),
-    ("GPURECOV", RECOVERY, "get_gpu_recovery_action gpu_recovery_action"),
-    ("XIDER", XID, "xid_errors xid_error"),
-    ("NFELT", f"{_NVLINK}CRC flit errors", "nvlink_crc_flit_error_count_total nvlink_crc_flit_error_total"),
-    ("NDELT", f"{_NVLINK}CRC data errors", "nvlink_crc_data_error_count_total nvlink_crc_data_error_total"),
-    ("NRELT", f"{_NVLINK}replays", "nvlink_replay_error_count_total nvlink_replay_error_total"),
-    ("NRCLT", f"{_NVLINK}recoveries", "nvlink_recovery_error_count_total nvlink_recovery_error_total"),
-)  # fmt: skip
-TAGS: Mapping[str, str] = {tag: path for tag, path, _ in _TABLE}
+_PAGES, _ROWS = "retired pages/", "remapped rows/"
+_TABLE = (*rows("dcgm/fields"),)
+TAGS: Mapping[str, str] = {row["tag"]: row["path"] for row in _TABLE if row["tag"]}
 """Path by the short name above a column of ``dcgmi dmon``."""
 _FAILED = f"{_NVLINK}failed link recoveries"
-_OF_NVLINK5 = {
-    "malformed packets": "count_rx_malformed_packet_errors rx_packet_malformed_total",
-    "buffer overruns": "count_rx_buffer_overrun_errors rx_packet_dropped_total",
-    "receive errors": "count_rx_errors rx_error_total",
-    "remote receive errors": "count_rx_remote_errors rx_remote_error_total",
-    "general receive errors": "count_rx_general_errors rx_general_error_total",
-    "local link integrity errors": "count_local_link_integrity_errors integrity_error_total",
-    "link recoveries": "count_link_recovery_events recovery_event_total",
-    "failed link recoveries": "count_link_recovery_failed_events recovery_failed_total",
-}
-NAMES: Mapping[str, str] = {
-    "c2c_link_status": _C2C, **{name: path for _, path, names in _TABLE for name in names.split()},
-    **{f"nvlink_{name}": f"{_NVLINK}{path}" for path, names in _OF_NVLINK5.items() for name in names.split()},
-}
+NAMES: Mapping[str, str] = {name: row["path"] for row in _TABLE for name in row["names"].split()}
 """Path by the name of a metric, in small letters and without ``DCGM_FI_DEV_``, ``dcgm_`` or ``nvidia_smi_``."""
 _OF_TOTALS: Mapping[str, tuple[Outcome, FaultKind | None]] = {_FAILED: ("warn", Fault.NVLINK_ERRORS)}
 """Of errors that no healthy link has."""

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
-from dgxcheck.facts.tool_outputs import Outcome
-from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.host.cuda import error_of_host
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import gpu, numbered
+from dgxcheck.readers.wording import wordings
 
 TOOL = "nvidia-container-cli"
 _ERROR = LazyPattern(
@@ -40,21 +39,7 @@ _IMPORT = (
     "pyxis could not import an image: the lines of enroot below say why (registry, ~/.config/enroot/.credentials, room"
     " in ENROOT_CACHE_PATH)"
 )
-_MEANINGS: tuple[tuple[LazyPattern, Outcome, FaultKind], ...] = (
-    (LazyPattern(r"driver/library version mismatch"), "fail", Fault.DRIVER_MISMATCH),
-    (LazyPattern(r"driver not loaded|nvidia-driver.{0,40}not loaded"), "fail", Fault.DRIVER_NOT_LOADED),
-    (LazyPattern(r"load library failed: libnvidia-ml"), "fail", Fault.LIBRARY_MISSING),
-    (LazyPattern(r"unsatisfied condition: (?:cuda|driver)"), "warn", Fault.CUDA_TOO_NEW),
-    (caseless_pattern(r"GPU is lost|nvml error: gpu is lost"), "fail", Fault.DRIVER_UNRESPONSIVE),
-    (caseless_pattern(r"gpu requires reset"), "fail", Fault.RESET_REQUIRED),
-    (LazyPattern(r"driver rpc error: timed out"), "fail", Fault.DRIVER_UNRESPONSIVE),
-    (
-        LazyPattern(r"(?:nvml|cuda|driver) error: unknown error|driver (?:rpc )?error"),
-        "fail",
-        Fault.DRIVER_FAILED,
-    ),
-    (LazyPattern(r""), "warn", Fault.CONTAINER_ERROR),
-)
+_MEANINGS = wordings("host/container_errors")
 _FIELD = LazyPattern(
     r"(?P<name>NVRM version|CUDA version|Device Index|Device Minor|Model|Brand|GPU UUID|Bus Location|Architecture):"
     r" {1,12}(?P<value>\S.{0,100})"
@@ -69,7 +54,7 @@ def read_containers(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for number, line in numbered(lines):
         if match := _ERROR.search(line):
             text = match["text"].strip().rstrip(":")
-            outcome, fault = next((how, kind) for form, how, kind in _MEANINGS if form.search(text))
+            outcome, fault = next((row.outcome, row.fault) for row in _MEANINGS if row.words.search(text))
             if fault is Fault.CONTAINER_ERROR and (passed_on := error_of_host(text)) is not None:
                 outcome, fault = passed_on.outcome, passed_on.fault or fault
             subject = nameless(0) if fault is Fault.RESET_REQUIRED else HOST

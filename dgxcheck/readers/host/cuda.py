@@ -23,6 +23,7 @@ from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import gpu, numbered
+from dgxcheck.readers.wording import fault_of, outcome_of, rows
 
 _BEGIN = LazyPattern(r"Collecting environment information\.{3}|PyTorch version {0,20}: .{0,60}")
 _DRIVER = LazyPattern(r"Nvidia driver version {0,20}: (?P<version>\d{3}\.\d{2,3}(?:\.\d{2,3})?)")
@@ -90,53 +91,10 @@ class CudaError(Record, kw_only=False):
     of_gpu: bool = False
 
 
-ERRORS = (
-    CudaError(2, "OUT_OF_MEMORY|MemoryAllocation", "out of memory", "note", None),
-    CudaError(3, "NOT_INITIALIZED|InitializationError", "initialization error", "note", None),
-    CudaError(35, "InsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version", "warn",
-              Fault.CUDA_TOO_NEW),
-    CudaError(46, "DevicesUnavailable|DEVICE_UNAVAILABLE",
-              "CUDA-capable device(s) is/are busy or unavailable", "warn", Fault.GPU_BUSY),
-    CudaError(98, "InvalidDeviceFunction", "invalid device function", "warn", Fault.PROGRAM_CRASHED),
-    CudaError(100, "NO_DEVICE|NoDevice", "no CUDA-capable device is detected", "warn", Fault.NOT_READY),
-    CudaError(101, "INVALID_DEVICE|InvalidDevice", "invalid device ordinal", "warn", Fault.PROGRAM_CRASHED),
-    CudaError(200, "INVALID_IMAGE|InvalidKernelImage", "device kernel image is invalid", "warn", Fault.PROGRAM_CRASHED),
-    CudaError(209, "NO_BINARY_FOR_GPU|NoKernelImageForDevice",
-              "no kernel image is available for execution on the device", "warn", Fault.PROGRAM_CRASHED),
-    CudaError(214, "ECC_UNCORRECTABLE|ECCUncorrectable", "uncorrectable ECC error encountered", "fail",
-              Fault.ECC_UNCORRECTED, True),
-    CudaError(220, "NVLINK_UNCORRECTABLE|NvlinkUncorrectable",
-              "uncorrectable NVLink error detected during the execution", "fail", Fault.NVLINK_ERRORS, True),
-    CudaError(222, "UNSUPPORTED_PTX_VERSION|UnsupportedPtxVersion",
-              "the provided PTX was compiled with an unsupported toolchain", "warn", Fault.CUDA_TOO_NEW),
-    CudaError(226, "CONTAINED|Contained", "Invalid access of peer GPU memory over nvlink or a hardware error", "warn",
-              Fault.PEER_CONTAINED, True),
-    CudaError(304, "OPERATING_SYSTEM|OperatingSystem",
-              "OS call failed or operation not supported on this OS", "note", None),
-    CudaError(700, "ILLEGAL_ADDRESS|IllegalAddress", "an illegal memory access was encountered", "warn",
-              Fault.PROGRAM_CRASHED),
-    CudaError(701, "LAUNCH_OUT_OF_RESOURCES|LaunchOutOfResources", "too many resources requested for launch", "warn",
-              Fault.PROGRAM_CRASHED),
-    CudaError(702, "LAUNCH_TIMEOUT|LaunchTimeout", "the launch timed out and was terminated", "note", None),
-    CudaError(710, "ASSERT|Assert", "device-side assert triggered", "warn", Fault.PROGRAM_CRASHED),
-    CudaError(714, "HARDWARE_STACK_ERROR|HardwareStackError", "hardware stack error", "warn", Fault.PROGRAM_CRASHED),
-    CudaError(715, "ILLEGAL_INSTRUCTION|IllegalInstruction", "an illegal instruction was encountered", "warn",
-              Fault.PROGRAM_CRASHED),
-    CudaError(716, "MISALIGNED_ADDRESS|MisalignedAddress", "misaligned address", "warn", Fault.PROGRAM_CRASHED),
-    CudaError(718, "INVALID_PC|InvalidPc", "invalid program counter", "warn", Fault.PROGRAM_CRASHED),
-    CudaError(719, "LAUNCH_FAILED|LaunchFailure", "unspecified launch failure", "warn", Fault.PROGRAM_CRASHED),
-    CudaError(721, "TENSOR_MEMORY_LEAK|TensorMemoryLeak", "Tensor Memory not completely freed", "warn",
-              Fault.PROGRAM_CRASHED),
-    CudaError(801, "NOT_SUPPORTED|NotSupported", "operation not supported", "note", None),
-    CudaError(802, "SYSTEM_NOT_READY|SystemNotReady", "system not yet initialized", "fail", Fault.FABRIC_MANAGER_DOWN),
-    CudaError(803, "SYSTEM_DRIVER_MISMATCH|SystemDriverMismatch",
-              "system has unsupported display driver / cuda driver combination", "fail", Fault.DRIVER_MISMATCH),
-    CudaError(804, "COMPAT_NOT_SUPPORTED_ON_DEVICE|CompatNotSupportedOnDevice",
-              "forward compatibility was attempted on non supported HW", "warn", Fault.CUDA_TOO_NEW),
-    CudaError(805, "MPS_CONNECTION_FAILED|MpsConnectionFailed",
-              "MPS client failed to connect to the MPS control daemon or the MPS server", "note", None),
-    CudaError(999, "UNKNOWN|Unknown", "unknown error", "warn", Fault.DRIVER_FAILED),
-)  # fmt: skip
+ERRORS = tuple(
+    CudaError(int(row["number"]), row["names"], row["text"], outcome_of(row), fault_of(row), bool(row["of_gpu"]))
+    for row in rows("host/cuda_errors")
+)
 _SIGN = caseless_pattern(r"cuda|cuInit|-> |burn-drv|GPUassert: ")
 """In every line about a CUDA error; searched for first, because it is cheap."""
 _ERROR_LINE = caseless_pattern(

@@ -15,12 +15,12 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json, members_of
 from dgxcheck.facts.record import Record
-from dgxcheck.facts.tool_outputs import Outcome
-from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
+from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.dcgm.messages import fault_of
 from dgxcheck.readers.formats import Document, documents
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
+from dgxcheck.readers.wording import rows, wording, wordings
 
 TOOL = "ipmitool sel"
 _ROW = LazyPattern(
@@ -30,26 +30,6 @@ _ROW = LazyPattern(
     r"(?: \| (?P<way>Asserted|Deasserted))?(?: \|.{0,100})?"
 )
 """Old releases of ipmitool print no direction, and name the DIMM in its place."""
-_FAULTS: tuple[tuple[str, str, Outcome, FaultKind | None], ...] = (
-    ("Memory", r"Uncorrectable|Memory Parity|Multi-bit", "warn", Fault.DIMM_ERRORS),
-    ("Memory", r"logging limit reached|Memory Device Disabled|Transition to (?:Critical|Non-recoverable)", "warn",
-     Fault.DIMM_ERRORS),
-    ("Memory", r"Correctable", "note", None),
-    ("Processor", r"IERR|Machine Check|Uncorrectable|FRB\d|Configuration Error", "warn", Fault.MACHINE_CHECK),
-    ("Processor", r"Thermal Trip", "warn", Fault.OVERHEATING),
-    ("Temperature", r"Upper (?:Critical|Non-recoverable)|to Critical|to Non-recoverable", "warn", Fault.OVERHEATING),
-    ("Critical Interrupt|PCI", r"Fatal|Uncorrectable|SERR|PERR", "warn", Fault.AER_UNCORRECTABLE),
-    ("Critical Interrupt|PCI", r"Correctable", "note", None),
-    (r"Battery|Voltage .*BAT(?:\b|T|_)", r"Low|Fail", "warn", Fault.BATTERY),
-    ("Voltage", r"(?:Upper|Lower) (?:Critical|Non-recoverable)|to Critical", "warn", Fault.POWER_SUPPLY),
-    ("Power Supply|Power Unit", r"Fail|lost|out-of-range|Config Error|Redundancy (?:Lost|Degraded)", "warn",
-     Fault.POWER_SUPPLY),
-    ("Fan", r"Lower (?:Critical|Non-recoverable)|Fail|Redundancy (?:Lost|Degraded)|to Critical", "warn",
-     Fault.FAN),
-    ("Drive Slot|Drive Bay", r"Fault|Failed|In Critical Array|Predictive Failure", "warn", Fault.DISK),
-    ("Watchdog", r"reset|Power (?:down|cycle)|expired", "note", None),
-)  # fmt: skip
-"""How the sensor's name begins, words of the event, and what they stand for."""
 _FREEIPMI = LazyPattern(
     r"\d{1,6} {0,6}\| (?P<date>[A-Z][a-z]{2}-\d\d-\d{4}) {0,2}\| (?P<time>\d\d:\d\d:\d\d) {0,2}\| [^|]{1,80}"
     r"\| (?P<sensor>[^|]{1,40}?) {0,30}\| (?:(?:Nominal|Warning|Critical|N/A) {1,8}\| )?"
@@ -66,20 +46,9 @@ _ROWS = (_ROW, _FREEIPMI, _IPMIUTIL, _WEB)
 _HEAD = LazyPattern(r"ID {1,6}\| Date {1,12}\| Time {1,12}\| Name {1,80}\|.{1,120}")
 _FIELD = LazyPattern(r"(?P<name>[A-Z][\w ()]{2,30}?) {0,20}: {0,4}(?P<value>.{0,200})")
 """Of ``sel get``, and of ``sel list -v``."""
-_SENTENCES = tuple((fault, caseless_pattern(words)) for fault, words in (
-    (Fault.POWER_SUPPLY, r"power ?suppl|power input|\bPSU"),
-    (Fault.FAN, r"(?:\b|_)fans?(?:\b|_|\d)"),
-    (Fault.OVERHEATING, r"(?:\b|_)temp(?:\b|_|\d).{0,60}(?:Critical|high)"),
-    (Fault.DIMM_ERRORS, r"(?<!GPU )(?<!_SXM_\d )\bmemory(?:summary)?\b"),
-    (Fault.AER_UNCORRECTABLE, r"fatal error .{0,40}\b(?:component|bus|slot)|PCIe?\b.{0,60}(?:fatal|uncorrect)"
-     r"|uncorrect\w* PCI\b|PCIe\b.{0,60}(?:link (?:goes )?down|incorrect link|link error)"),
-    (Fault.MACHINE_CHECK, r"\bCPU \d .{0,60}(?:error|machine check)|machine check|\bIERR\b"),
-    (Fault.BATTERY, r"\bbattery\b"),
-    (Fault.DISK, r"\b(?:drive|disk)\b"),
-))  # fmt: skip
-_COMPILED = tuple(
-    (LazyPattern(sensors), LazyPattern(words), outcome, fault) for sensors, words, outcome, fault in _FAULTS
-)
+_SENTENCES = wordings("host/bmc_sentences")
+_EVENTS = tuple((LazyPattern(row["sensors"]), wording(row)) for row in rows("host/events"))
+"""How the sensor's name begins, and what words of the event stand for."""
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -116,7 +85,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     lost = {_minute(date) for rank, _, _, dates in known if rank == 0 for date in dates}
     for rank, sensor, words, dates in sorted(known, key=itemgetter(0)):
         text = f"{sensor}: {words}{dates[-1]}" + (f", {len(dates)} entries" if dates[1:] else "")
-        outcome, fault = _COMPILED[rank][2:]
+        outcome, fault = _EVENTS[rank][1].outcome, _EVENTS[rank][1].fault
         if fault is Fault.MACHINE_CHECK and lost.issuperset(map(_minute, dates)):
             outcome, fault, text = "note", None, f"{text}, of that memory error"
         part.add(HOST, sensor.partition(" #")[0].split()[0].lower(), outcome, fault, text)
@@ -128,11 +97,10 @@ def _minute(date: str) -> str:
 
 
 def _stands_for(sensor: str, words: str) -> int | None:
-    """The row of ``_FAULTS``, the worst of a kind of sensor first; None for an event that reports no fault: a boot, a
+    """The row of the table, the worst of a kind of sensor first; None for an event that reports no fault: a boot, a
     login, a presence."""
-    stands = (number for number, (sensors, form, *_) in enumerate(_COMPILED)
-              if sensors.match(sensor) and form.search(words))  # fmt: skip
-    return next(stands, None)
+    told = (sensors.match(sensor) and row.words.search(words) for sensors, row in _EVENTS)
+    return next((number for number, found in enumerate(told) if found), None)
 
 
 def read_redfish(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -176,7 +144,7 @@ def _members(found: Json, kind: str, depth: int = 5) -> Iterator[tuple[Document,
 def of_sentence(message: str) -> FaultKind:
     """The fault by what is said of GPUs, else of the machine's parts; a failed test where neither is named."""
     fault = fault_of(message)
-    of_host = next((each for each, words in _SENTENCES if words.search(message)), None)
+    of_host = next((row.fault for row in _SENTENCES if row.words.search(message)), None)
     return of_host if of_host and (fault is Fault.TEST_FAILED or "GPU" not in message) else fault
 
 

@@ -16,6 +16,7 @@ from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
+from dgxcheck.readers.wording import wordings
 
 TOOL = "modprobe"
 _PEER = LazyPattern(r"nvidia[-_]peermem|nv_peer_mem")
@@ -60,25 +61,7 @@ _INSTALLED = LazyPattern(
     r"(?:-> )?Installation of the (?:kernel module for the )?NVIDIA .{1,80} is now complete\..{0,300}"
 )
 """What failed before that does not count."""
-_FAILED: tuple[tuple[LazyPattern, str, Outcome, FaultKind | None, str], ...] = (
-    (LazyPattern(r"The Nouveau kernel driver is currently in use"), "nouveau", "warn",
-     Fault.NOUVEAU, "nouveau is bound to a GPU, so that the driver was not installed"),
-    (LazyPattern(r"An NVIDIA kernel module '[\w-]{2,40}' appears to already be loaded"),
-     "in-use", "note", None, "the driver was not installed because modules of another one are in use: lsmod and fuser"
-     " -v /dev/nvidia* list what holds them"),
-    (LazyPattern(r"Unable to find the kernel source tree"), "headers", "warn",
-     Fault.MODULE_NOT_BUILT, "the driver was not installed: headers of the running kernel are missing"),
-    (LazyPattern(r"Could not resolve Linux kernel version"), "headers", "warn",
-     Fault.MODULE_NOT_BUILT, "a driver container found no headers of the running kernel"),
-    (LazyPattern(r"The kernel module failed to load.{0,80} not signed by a key"), "signature",
-     "fail", Fault.MODULE_UNSIGNED, "the kernel refused the signature of a module"),
-    (LazyPattern(r"The kernel module failed to load\. Secure boot is enabled"), "signature",
-     "fail", Fault.MODULE_UNSIGNED, "the kernel refused the signature of a module"),
-    (LazyPattern(r"error occurred while performing the step: \"Building"), "build", "warn",
-     Fault.MODULE_NOT_BUILT, "modules were not built: /var/log/nvidia-installer.log says why"),
-    (LazyPattern(r"(?:compiler|CC|gcc) version check failed"), "compiler", "note", None,
-     "the kernel was built with another version of the compiler than is installed: /proc/version shows which"),
-)
+_FAILED = wordings("host/installer")
 
 
 def read_installer(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -93,8 +76,8 @@ def read_installer(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             why = match["why"]
         elif _INSTALLED.fullmatch(text):
             module, failed = "", {}
-        elif row := next((row for row in _FAILED if row[0].search(text)), None):
-            failed[row[1]] = row[2:]
+        elif row := next((row for row in _FAILED if row.words.search(text)), None):
+            failed[row.topic] = row.outcome, row.fault, row.text
         else:
             continue
         part.lines.add(number)

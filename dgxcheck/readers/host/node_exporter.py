@@ -8,16 +8,16 @@ Source: https://github.com/prometheus/node_exporter, collectors infiniband, edac
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from dgxcheck.facts.infiniband import PHYS_STATES, PortState
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import EDAC
-from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers import formats
-from dgxcheck.readers.model import Form, Imported, ToolPart, recognised
+from dgxcheck.readers.model import Imported, ToolPart, recognised
 from dgxcheck.readers.network.files import NAME, device_files, listed, port_files
 from dgxcheck.readers.values import numbered
+from dgxcheck.readers.wording import known
 
 TOOL = "node_exporter"
 _PREFIX = "node_"
@@ -97,37 +97,7 @@ def _whole(text: str) -> int | None:
     return int(value) if value <= _MOST and value.is_integer() else None
 
 
-_DUMP = "nvidia-smi -q"
-_GPUSTAT = (r"\[\d{1,2}\] .{2,60} \| {1,4}(?:\d{1,3}|\?\?)['°] ?C.{0,40}\| {1,8}[\d?]{1,6} / {1,8}[\d?]{1,6} MB"
-            r" \|.{0,300}")  # fmt: skip
-_GPUSTAT_HEAD = r"\S{1,64} {2,40}[A-Z][a-z]{2} [A-Z][a-z]{2} .{10,30} {1,4}\d{3}\.[\d.]{2,12}"
-_NVTOP = (r"Device \d{1,2} ?\[.{2,60}\] PCIe GEN ?\d@ ?\d{1,2}x.{0,100}"
-          r"|GPU {1,4}\d{1,5}MHz MEM {1,4}\d{1,5}MHz TEMP {1,4}\d{1,3}°C.{0,120}")  # fmt: skip
-_METRIC = r"(?:nvidia_gpu|nvml)_\w{2,80}(?:\{.{0,2000}\})? \S{1,40}"
-_COMMENT = r"# (?:HELP|TYPE) (?:nvidia_gpu|nvml)_\w{2,80} .{1,300}"
-_FORMS: Sequence[Form] = (
-    Form("modinfo", LazyPattern(r"filename: {1,20}/lib/modules/\S{1,160}\.ko(?:\.\w{2,4})?"),
-         LazyPattern(r"[a-z_]{3,20}:(?: {1,20}.{0,400})?|(?:[0-9A-F]{2}:){4,40}.{0,80}"),
-         instead="cat /proc/driver/nvidia/version"),
-    Form("/proc/driver/nvidia/gpus", LazyPattern(r"GPU UUID:\s{1,12}GPU-[0-9a-f?-]{36}"),
-         LazyPattern(r"(?:Model|IRQ|Video BIOS|Bus (?:Type|Location)|DMA (?:Size|Mask)|Device Minor"
-                     r"|GPU (?:Excluded|Firmware)|Blacklisted):\s.{1,80}"), instead=_DUMP),
-    Form("nvme list",
-         LazyPattern(r"Node\s{1,30}(?:Generic\s{1,30})?SN\s{1,30}Model\s{1,60}Namespace\s.{1,160}"),
-         LazyPattern(r"-{5,60}[ -]{0,300}|/dev/nvme\S{1,20}\s.{10,300}"), instead="nvme smart-log"),
-    Form("nvme error-log", LazyPattern(r"Error Log Entries for device:\w{1,32} entries:\d{1,4}"),
-         LazyPattern(r"\.{5,30}|Entry\[ {0,2}\d{1,4}\]|[a-z_]{2,20} {0,12}: .{1,200}"), instead="nvme smart-log"),
-    Form("gpustat", LazyPattern(f"{_GPUSTAT}|{_GPUSTAT_HEAD}"), LazyPattern(_GPUSTAT), instead=_DUMP),
-    Form("nvitop", LazyPattern(r"[│|] ?NVITOP \d.{1,20}Driver Version: .{1,100}"),
-         LazyPattern(r"[│|╞├╒╘+].{3,300}"),
-         instead=_DUMP),
-    Form("nvtop", LazyPattern(_NVTOP), LazyPattern(_NVTOP), instead=_DUMP),
-    Form("deviceQuery", LazyPattern(r'Device \d{1,3}: "[^"]{2,80}"'),
-         LazyPattern(r"[A-Z(][\w()/ ,-]{4,70}(?::| {2}).{0,120}|< .{4,120} >"), instead=_DUMP),
-    Form("metrics of a GPU exporter", LazyPattern(f"{_METRIC}|{_COMMENT}"),
-         LazyPattern(f"{_METRIC}|{_COMMENT}"),
-         instead=_DUMP),
-)  # fmt: skip
+_FORMS = known("host/known")
 
 
 def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:

@@ -22,6 +22,7 @@ from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.host.event_log import of_sentence
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.values import numbered
+from dgxcheck.readers.wording import wordings
 from dgxcheck.xid.relations import sxid_fault, sxid_response
 from dgxcheck.xid.table import sxids
 
@@ -65,6 +66,7 @@ UNIT_STOPPED = caseless_pattern(r"Failed with |status=(?!0/)|Start request repea
 _PAYLOAD = LazyPattern(r"Message (?:payload|header) details:.{0,2000}")
 _OF_ENTRY = LazyPattern(r"(?P<name>[a-z][A-Za-z]{3,30}) : (?P<value>[\w.-]{1,40})(?: #.{0,80})?")
 """Below what it detected of a GPU in a rack: which one, and at which link."""
+_NOTHING = "NV_WARN_NOTHING_TO_DO"
 NONE = "no-nvswitch"
 _NOTHING_TO_DO = (
     f"the driver sees no NVSwitch: where there is none ({NVSWITCHES_ON_PCI}) disable nvidia-fabricmanager, else read"
@@ -76,23 +78,9 @@ _NO_UMAD = "the NVLink subnet manager finds no management datagrams: the module 
 _SXID = caseless_pattern(r"NVSwitch (?P<not>non-?)?fatal error (?P<number>\d{5})\b")
 _AT_PORT = LazyPattern(r"\bport (?P<port>\d{1,3})\b")
 _NOT_STARTED = NOT_STARTED.removeprefix(f"{FABRIC_MANAGER_TOOL.replace(' ', '-')}-")
-_CONFIGURED = LazyPattern(r"Successfully configured all the available")
+_CONFIGURED = "Successfully configured all the available"
 """It found NVSwitches, then or before."""
-_FORMS: tuple[tuple[LazyPattern, str, Outcome, FaultKind | None], ...] = (
-    (LazyPattern(r"NV_WARN_NOTHING_TO_DO"), NONE, "note", None),
-    (_CONFIGURED, "configured", "pass", None),
-    (caseless_pattern(r"NVSwitch (?:non-?)?fatal error"), _NVSWITCH, "warn", Fault.NVSWITCH_WATCHED),
-    (caseless_pattern(r"detected GPU NVL (?:non-?)?fatal error"), "nvlink", "warn", Fault.NVLINK_REPORTED),
-    (caseless_pattern(r"GPU.{0,80}NVLink.{0,80}(?:fail|error|down)|NVLink.{0,60}train\w* (?:fail|error)"),
-     "nvlink", "fail", Fault.NVLINK_DOWN),
-    (LazyPattern(r"is ib_umad module loaded"), _UMAD, "fail", Fault.UMAD_MISSING),
-    (caseless_pattern(r"driver.{0,40} version.{0,80}(?:mismatch|(?:don['’]t|does not|do not) match)"),
-     "version", "fail", Fault.FABRIC_MANAGER_VERSION),
-    (caseless_pattern(r"version.{0,80}(?:mismatch|(?:don['’]t|does not|do not) match)"), "version", "fail",
-     Fault.FABRIC_MANAGER_DOWN),
-    (caseless_pattern(r"fail|error|abort|not supported|invalid"), "error", "warn",
-     Fault.FABRIC_MANAGER_ERROR),
-)  # fmt: skip
+_FORMS = wordings("host/fabric_manager")
 ERROR_WORDS = caseless_pattern(
     r"\bfail|\berror\b|\babort|invalid|mismatch|(?:don['’]t|does not|do not) match|is ib_umad module"
 )
@@ -127,7 +115,7 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             shown = shown and bool(text)
             continue
         part.lines.add(number)
-    if any(_FORMS[0][0].search(text) for _, text in entries):
+    if any(_NOTHING in text for _, text in entries):
         part.add(HOST, NONE, "note", None, _NOTHING_TO_DO)  # systemd calls it a failure that it ends at once
         unit, entries = [], []
     for level, text in entries:
@@ -141,7 +129,7 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         explained = True
     last = next((text.lower() for text in reversed(unit) if text.lower() in ("start", "stopp", "fail")), "")
     if any(text.startswith("Job for ") for text in unit) and not explained:
-        configured, again = any(_CONFIGURED.search(text) for _, text in entries), last == "start"
+        configured, again = any(_CONFIGURED in text for _, text in entries), last == "start"
         how: Outcome = "fail" if configured and not again else "unknown"
         topic = "service" if again else _NOT_STARTED
         part.add(HOST, topic, how, down, "systemctl could not start the service")
@@ -153,8 +141,9 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 def _take(reports: Reports, level: str, text: str) -> None:
     """A line: of notices those alone that tell that all is well."""
     is_error = level in ("ERROR", "CRITICAL", "FATAL")
-    for form, topic, outcome, fault in _FORMS:
-        if form.search(text) and (is_error or outcome == "pass"):
+    for row in _FORMS:
+        topic, outcome, fault = row.topic, row.outcome, row.fault
+        if row.words.search(text) and (is_error or outcome == "pass"):
             named = _FABRIC_MANAGER_BDF.search(text)
             bdf = as_bdf(named["bdf"]) if named and (topic == _NVSWITCH or fault is Fault.NVLINK_DOWN) else None
             if topic == _NVSWITCH:

@@ -10,9 +10,10 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
-from dgxcheck.readers.model import HOST, Form, Imported, Reports, ToolPart, recognised
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, recognised
 from dgxcheck.readers.network.files import state
 from dgxcheck.readers.values import bare, bounded, numbered
+from dgxcheck.readers.wording import known
 
 _LINK = ascii_pattern(
     r"(?P<before>.{0,200}?)(?<![\w.])(?P<lid>\d{1,5}) {1,12}(?P<port>\d{1,3})\[.{0,8}\] {0,4}==\( {0,16}"
@@ -245,32 +246,7 @@ def _fault(words: str) -> FaultKind:
     return next((fault for word, fault in _STAGES if word in lower), Fault.TEST_FAILED)
 
 
-_NEVER = LazyPattern(r"(?!)")
-_GID = LazyPattern(r"[\w.-]{2,40}\s+\d{1,3}\s+\d{1,3}\s+(?:[0-9a-f]{4}:){7}[0-9a-f]{4}(?:\s+\S{1,60}){0,4}"
-                  r"|(?:-{2,16}\s+){3,8}-{2,16}|n_gids_found=\d{1,5}")  # fmt: skip
-_PORTS = r"(?:CA|SW|RT) {1,6}\d{1,5} {1,4}\d{1,3} 0x[0-9a-f]{16} .{0,300}"
-_KNOWN_FORMS: Sequence[Form] = (
-    Form("ofed_info", LazyPattern(r"(?:MLNX_OFED_LINUX|MLNX_EN|DOCA-OFED|OFED-internal|doca-ofed)-[\d.rcGA-]{3,40}:?"
-                                  r"|OFED-internal-[\w.-]{3,40}:?"), _NEVER),
-    Form("show_gids", LazyPattern(r"DEV\s+PORT\s+INDEX\s+GID\s+(?:IPv4\s+)?VER\s+DEV"), _GID),
-    Form("mlxconfig", LazyPattern(r"Device #\d{1,3}:|Device type: {1,12}(?:ConnectX|BlueField|Connect-IB).{0,30}"),
-          LazyPattern(r"-{4,40}|(?:Name|Description|Device|Device type|PCI device|Configurations): {0,60}.{0,200}"
-                     r"|[A-Z][A-Z0-9_]{3,60} {1,60}\S.{0,200}|The '\*' shows parameters .{0,100}"), False),
-    Form("ethtool", LazyPattern(r"Settings for [\w.-]{1,15}:|NIC statistics:"),
-         LazyPattern(r"[A-Za-z][\w ./-]{1,60}: {0,20}\S.{0,200}|drv probe link"
-                     r"|\d{2,6}base\S{1,40}(?: {1,4}\d{2,6}base\S{1,40}){0,11}"),
-         instead="ibstat"),
-    Form("lshca", LazyPattern(r"Dev {1,10}\| {0,4}Desc {1,60}\|.{1,300}"),
-         LazyPattern(r"-{20,300}|(?:#\d{1,3} |PCI_addr |[0-9a-f]{4}:[0-9a-f]{2}:).{0,20}\|.{1,300}"), False,
-         instead="ibstat"),
-    Form("ibnetdiscover -p", LazyPattern(_PORTS), LazyPattern(_PORTS)),
-    Form("ibnetdiscover", LazyPattern(r"# (?:Topology file: generated on|.{0,40}\(ibnetdiscover output\)).{0,60}"
-                                      r"|vendid=0x[0-9a-f]{1,8}"),
-          LazyPattern(r"#.{0,200}"
-                     r"|(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid|nodeguid)=0x[0-9a-f]{1,16}.{0,80}"
-                     r"|(?:Switch|Ca|Rt)\s+\d{1,4} \".{1,60}\".{0,200}|\[\d{1,4}\](?:\([0-9a-f]{1,16}\))?\s*\".{0,300}"
-), False),
-)  # fmt: skip
+_KNOWN_FORMS = known("network/known")
 
 
 def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:

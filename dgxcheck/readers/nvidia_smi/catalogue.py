@@ -2,60 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import as_bdf, unplaced
 from dgxcheck.facts.faults import Fault
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
-from dgxcheck.readers.model import HOST, Form, Imported, Reader, ToolPart, recognised
+from dgxcheck.readers.model import HOST, Imported, Reader, ToolPart, recognised
 from dgxcheck.readers.nvidia_smi import dmon, nvlink, query, query_csv, table, topo
 from dgxcheck.readers.values import numbered
+from dgxcheck.readers.wording import known
 
-_NEVER = LazyPattern(r"(?!)")
-_PAIR = LazyPattern(r"\d{2,5}(?: MHz)?, ?\d{2,5}(?: MHz)?")
-_TABLE = LazyPattern(r"[|+].{3,300}[|+]|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}")
 _BUS_ID = r"[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d"
-_FORMS: Sequence[Form] = (
-    Form("nvidia-smi pmon", LazyPattern(r"# {0,4}(?:Date +)?(?:Time +)?gpu {1,12}pid {1,12}type .{0,200}"),
-         LazyPattern(r"# {0,4}(?:[A-Z:]{8} +){0,2}Idx .{1,200}|(?:\d{8} +)?(?:\d\d:\d\d:\d\d +)?"
-                    r"\d{1,3}(?: {1,12}[\w.,/:+-]{1,60}){2,24}"), instead="nvidia-smi -q"),
-    Form("nvidia-smi --query-supported-clocks",
-         LazyPattern(r"(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid), ?){0,5}"
-                    r"(?:graphics|memory)(?: \[MHz\])?, ?(?:graphics|memory)(?: \[MHz\])?"), _PAIR),
-    Form("nvidia-smi --version", caseless_pattern(r"(?:NVIDIA-SMI|NVML) version {1,12}: .{1,100}"),
-         caseless_pattern(r"(?:NVML|DRIVER|CUDA|KMD|CUDA UMD) version {1,12}: .{1,100}")),
-    Form("nvidia-smi --query-accounted-apps",
-         LazyPattern(r"^(?=.{0,300}(?:max_memory_usage|_util))(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|vgpu_instance|pid|gpu_util(?:ization)?"
-                    r"|mem_util(?:ization)?|max_memory_usage|time)(?: \[[^\]]{1,8}\])?(?:, ?|$)){3,11}"),
-         LazyPattern(r"^[^,]{1,60}(?:, ?[^,]{1,60}){2,10}")),
-    Form("nvidia-smi --query-compute-apps",
-         LazyPattern(r"^(?=.{0,300}(?:used_|gpu_))(?:(?:timestamp|gpu_name|gpu_bus_id|gpu_serial|gpu_uuid|pid|process_name|used_(?:gpu_)?memory|name)"
-                    r"(?: \[[^\]]{1,8}\])?(?:, ?|$)){2,8}"),
-         LazyPattern(r"^[^,]{1,200}(?:, ?[^,]{1,200}){1,7}")),
-    Form("nvidia-smi mig -lgip", LazyPattern(r"\| (?:GPU instance profiles|Compute instance profiles):? {1,80}\|"),
-         _TABLE, instead="nvidia-smi -L"),
-    Form("nvidia-smi mig -lgi", LazyPattern(r"\| (?:GPU instances|Compute instances):? {1,80}\|"), _TABLE,
-         instead="nvidia-smi -L"),
-    Form("nvidia-smi", LazyPattern(r"\| MIG devices:? {1,90}\|"), _TABLE, instead="nvidia-smi -L"),
-    Form("nvidia-smi mig",
-         LazyPattern(r"No (?:MIG-(?:enabled|supported) devices|(?:GPU|compute) instances) found.{0,100}"), _NEVER),
-    Form("nvidia-smi conf-compute",
-         LazyPattern(r"={3,40}NVSMI CONF-COMPUTE LOG={3,40}"
-                    r"|CC (?:status|Environment|GPUs? Ready State|Feature): {0,12}.{1,60}"),
-         LazyPattern(r"[A-Z][\w -]{2,40} {0,30}: {0,12}[A-Za-z][\w -]{0,40}"), False),
-    Form("nvidia-smi vgpu", LazyPattern(r"\| GPU {1,4}Name {1,60}\| Bus-Id {1,60}\| GPU-Util {1,20}\|"), _TABLE,
-         instead="nvidia-smi -q"),
-    Form("nvidia-smi vgpu", LazyPattern(r"No supported devices in vGPU mode"), _NEVER),
-    Form("nvidia-smi topo",
-         LazyPattern(r"The GPUs that have an affinity with CPU \d{1,4} are:"
-                    r"|Device \d{1,2} is connected to device .{1,80}"),
-         LazyPattern(r"(?:\d{1,2}(?:, ?|$)){1,64}|None"), instead="nvidia-smi topo -m"),
-    Form("nvidia-smi nvlink -info", LazyPattern(r"NVLE: \w{1,20}"),
-         LazyPattern(r"Firmware Version:|(?:MSE|NETIR(?: \w{2,6})?): [\d:.]{1,24}"
-                    r"|GPU \d{1,2}: .{1,80}\(UUID: .{1,60}\)"),
-         instead="nvidia-smi nvlink -s"),
-    Form("nvidia-smi nvlink -gt", LazyPattern(r"Link \d{1,2}: (?:Data|Raw|Payload) [TR]x: .{1,40}"), _NEVER),
-)  # fmt: skip
+_FORMS = known("nvidia_smi/known")
 
 
 _DRAINED = LazyPattern(

@@ -17,40 +17,9 @@ from dgxcheck.readers.model import Imported, ToolPart
 from dgxcheck.readers.nvidia_smi.answers import NOWHERE, GpuDump, imported
 from dgxcheck.readers.values import gpu, numbered
 from dgxcheck.readers.values import number as decimal
+from dgxcheck.readers.wording import rows
 
-_SAME = {
-    "name": "product name", "gpu_name": "product name", "uuid": "gpu uuid", "gpu_uuid": "gpu uuid",
-    "serial": "serial number", "gpu_serial": "serial number", "vbios_version": "vbios version",
-    "persistence_mode": "persistence mode", "display_mode": "display mode", "display_active": "display active",
-    "inforom.img": "inforom version/image version", "inforom.image": "inforom version/image version",
-    "inforom.oem": "inforom version/oem object", "inforom.ecc": "inforom version/ecc object",
-    "pci.device_id": "pci/device id", "pcie.link.gen.current": "pci/gpu link info/pcie generation/current",
-    "pcie.link.gen.max": "pci/gpu link info/pcie generation/max", "compute_mode": "compute mode",
-    "pcie.link.width.current": "pci/gpu link info/link width/current",
-    "pcie.link.width.max": "pci/gpu link info/link width/max", "fan.speed": "fan speed", "pstate": "performance state",
-    "memory.total": "fb memory usage/total", "memory.used": "fb memory usage/used",
-    "memory.free": "fb memory usage/free", "memory.reserved": "fb memory usage/reserved",
-    "ecc.mode.current": "ecc mode/current", "ecc.mode.pending": "ecc mode/pending",
-    "retired_pages.single_bit_ecc.count": "retired pages/single bit ecc",
-    "retired_pages.sbe": "retired pages/single bit ecc", "retired_pages.pending": "retired pages/pending",
-    "retired_pages.double_bit.count": "retired pages/double bit ecc",
-    "retired_pages.dbe": "retired pages/double bit ecc",
-    "remapped_rows.correctable": "remapped rows/correctable error", "remapped_rows.pending": "remapped rows/pending",
-    "remapped_rows.uncorrectable": "remapped rows/uncorrectable error",
-    "remapped_rows.failure": "remapped rows/remapping failure occurred",
-    "temperature.gpu": "temperature/gpu current temp",
-    "temperature.gpu.tlimit": "temperature/gpu t.limit temp", "temperature.memory": "temperature/memory current temp",
-    "power.draw": "power readings/power draw", "power.draw.instant": "power readings/instantaneous power draw",
-    "enforced.power.limit": "power readings/enforced power limit", "power.limit": "power readings/power limit",
-    "power.default_limit": "power readings/default power limit", "power.min_limit": "power readings/min power limit",
-    "power.max_limit": "power readings/max power limit", "mig.mode.current": "mig mode/current",
-    "mig.mode.pending": "mig mode/pending", "gpu_recovery_action": "gpu recovery action",
-    "gpu_reset_status.reset_required": "gpu reset status/reset required",
-    "gpu_reset_status.drain_and_reset_recommended": "gpu reset status/drain and reset recommended",
-    "ecc.errors.uncorrected.aggregate.sram.thresholdexceeded": "ecc errors/aggregate/sram threshold exceeded",
-    "clocks_throttle_reasons.active": "clocks event reasons mask",
-    "clocks_event_reasons.active": "clocks event reasons mask",
-}  # fmt: skip
+_SAME = {row["column"]: row["path"] for row in rows("nvidia_smi/columns")}
 _ECC = LazyPattern(r"ecc\.errors\.(un)?corrected\.(volatile|aggregate)\.total")
 _CLOCKS = LazyPattern(
     r"clocks\.(?:(current|max|applications|default_applications)\.)?(graphics|gr|sm|memory|mem|video)"

@@ -1,0 +1,66 @@
+"""Tables of words beside the readers: how a tool says something, and what it stands for.
+
+``NAME.tsv``: a head with the names of the columns, then the rows, in the order in which they are tried; what a row
+leaves empty does not apply to it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import cast
+
+from dgxcheck.facts.faults import BY_WORD
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.record import Record
+from dgxcheck.facts.tool_outputs import Outcome
+from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.package_files import FOLDER, read
+from dgxcheck.readers.model import Form
+
+
+class Wording(Record, kw_only=False):
+    """Words of a tool, and what they stand for."""
+
+    words: LazyPattern
+    outcome: Outcome = "warn"
+    fault: FaultKind | None = None
+    topic: str = ""
+    text: str = ""
+    """For people; may name groups of ``words``."""
+    tool: str = ""
+    """Whose words they are, in a table of several tools."""
+
+
+def rows(table: str) -> Iterator[dict[str, str]]:
+    """The rows of ``ROOM/NAME``, by the names of the columns."""
+    head, *lines = read(os.path.join(FOLDER, "readers", f"{table}.tsv")).decode("utf-8").rstrip("\n").split("\n")
+    names = head.removeprefix("# ").split("\t")
+    return (dict(zip(names, line.split("\t"), strict=True)) for line in lines)
+
+
+def wordings(table: str) -> tuple[Wording, ...]:
+    """The rows of a table as what they stand for."""
+    return tuple(map(wording, rows(table)))
+
+
+def wording(row: dict[str, str]) -> Wording:
+    topic, text, tool = (row.get(name, "") for name in ("topic", "text", "tool"))
+    return Wording(LazyPattern(row["words"]), outcome_of(row), fault_of(row), topic, text, tool)
+
+
+def outcome_of(row: dict[str, str]) -> Outcome:
+    """A warning in a table without that column."""
+    return cast(Outcome, row.get("outcome", "warn"))
+
+
+def fault_of(row: dict[str, str], column: str = "fault") -> FaultKind | None:
+    return BY_WORD[row[column]] if row.get(column) else None
+
+
+def known(table: str) -> tuple[Form, ...]:
+    """Outputs of which no more is read than that they are there."""
+    return tuple(
+        Form(row["tool"], LazyPattern(row["head"]), LazyPattern(row["row"]), not row["goes_on"], row["instead"])
+        for row in rows(table)
+    )
