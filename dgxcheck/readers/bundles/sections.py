@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.limits import SECTION_BYTES
+from dgxcheck.readers.wording import rows
 
 
 class Section(Record):
@@ -73,19 +74,7 @@ def without_dots(path: str) -> str:
 
 
 _LOOKED_AT = 200
-_FORMS = (
-    ("lspci -t", LazyPattern(r"-(?:\+-)?\[[0-9a-f]{4}:[0-9a-f]{2}\]-.*"), 1),
-    ("lspci",
-     LazyPattern(r"(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z][\w /-]{2,60}(?: \[[0-9a-f]{4}\])?: .*"), 3),
-    ("dmidecode", LazyPattern(r"# dmidecode \d.*"), 1),
-    ("ibstat", LazyPattern(r"CA '[\w.-]{1,64}'"), 1),
-    ("numactl -H", LazyPattern(r"available: \d+ nodes? \(.*\)"), 1),
-    ("lsmod", LazyPattern(r"Module +Size +Used by"), 1),
-    ("nvidia-smi",
-     LazyPattern(r"={1,99}NVSMI LOG={1,99}|\| NVIDIA-SMI \d.*|NVIDIA-SMI has failed .*|GPU \d+: .* \(UUID: .*\)"), 1),
-    ("nvidia-smi topo -m", LazyPattern(r"[ \t]{1,40}(?:\x1b\[4m)?GPU0\s.{0,2000}"), 1),
-    ("dmesg", LazyPattern(r"(?:<\d{1,5}>)?\[ *\d{1,10}\.\d{6}\] .*"), 3),
-)  # fmt: skip
+_FORMS = tuple((row["title"], LazyPattern(row["words"]), int(row["least"])) for row in rows("bundles/guesses"))
 """Title, form of a line, and how many lines of it there must be."""
 
 

@@ -17,7 +17,7 @@ from dgxcheck.readers import formats
 from dgxcheck.readers.model import Imported, ToolPart, recognised
 from dgxcheck.readers.network.files import NAME, device_files, listed, port_files
 from dgxcheck.readers.values import numbered
-from dgxcheck.readers.wording import known
+from dgxcheck.readers.wording import known, rows
 
 TOOL = "node_exporter"
 _PREFIX = "node_"
@@ -26,16 +26,7 @@ _IDS: Mapping[str, tuple[str, Mapping[int, str]]] = {
     "physical_state_id": ("phys_state", {state.value: name for state, name in PHYS_STATES.items()}),
 }
 """File and its words by number, by metric."""
-_COUNTERS = {
-    "link_downed_total": "link_downed", "link_error_recovery_total": "link_error_recovery",
-    "symbol_error_total": "symbol_error", "port_errors_received_total": "port_rcv_errors",
-    "port_discards_transmitted_total": "port_xmit_discards", "vl15_dropped_total": "VL15_dropped",
-    "local_link_integrity_errors_total": "local_link_integrity_errors",
-    "excessive_buffer_overrun_errors_total": "excessive_buffer_overrun_errors",
-    "port_receive_remote_physical_errors_total": "port_rcv_remote_physical_errors",
-    "port_constraint_errors_received_total": "port_rcv_constraint_errors",
-    "port_constraint_errors_transmitted_total": "port_xmit_constraint_errors",
-}  # fmt: skip
+_COUNTERS = {row["collector"]: row["file"] for row in rows("network/counters") if row["collector"]}
 """Names of sysfs below ``counters`` by those of the collector, without ``node_infiniband_``."""
 _EDAC_FILES = {"node_edac_correctable_errors_total": "ce_count", "node_edac_uncorrectable_errors_total": "ue_count"}
 _DMI = ("product_name", "system_vendor", "board_name", "board_vendor", "bios_version")

@@ -10,6 +10,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bounded, numbered
+from dgxcheck.readers.wording import wordings
 
 _SENSOR = LazyPattern(
     r"(?P<name>[^|]{2,40}?) {0,30}\|(?P<address> [0-9A-F]{2}h \|)? (?P<before>[^|]{1,60}(?:\|[^|]{1,60})?\|)? {0,4}"
@@ -24,14 +25,7 @@ _LOST = LazyPattern(
     r"(?! (?:detected )?[Dd]easserted)"
 )
 """States of a sensor without thresholds, whose row says ok."""
-_NAMED = tuple((fault, caseless_pattern(words)) for fault, words in (
-    (Fault.BATTERY, r"(?:\b|_|v)bat(?:t|\b|_|\d)"),
-    (Fault.FAN, r"fan"),
-    (Fault.DIMM_ERRORS, r"dimm|\bmem"),
-    (Fault.DISK, r"\b(?:drive|disk|hdd|ssd|nvme)"),
-    (Fault.MACHINE_CHECK, r"\b(?:cpu|proc)"),
-    (Fault.POWER_SUPPLY, r"power (?:supply|unit|redund)|\bpwr|(?<![a-z])ps(?:u|\d|\b)"),
-))  # fmt: skip
+_NAMED = wordings("host/sensors")
 """How such a sensor is named."""
 _SUPPLY = caseless_pattern(
     r"(?P<name>(?:STATUS_)?PSU?\d{1,2}(?:[ _]Status)?) {0,30}\| (?:0x[0-9a-f]{1,2} {1,9}\| discrete {1,4}\| )?"
@@ -69,7 +63,7 @@ def _of_nagios(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for row in part.matches(_NAGIOS, numbered(lines)):
         for entry in _ENTRY.finditer(row[0]):
             text = f"{entry['name']}: {entry['event']}"
-            named = next((fault for fault, words in _NAMED if words.search(text)), None)
+            named = next((row.fault for row in _NAMED if row.words.search(text)), None)
             part.add(HOST, "sensor", "warn" if named else "note", named, text)
     return part.imported(sound="sensors")
 
@@ -109,7 +103,7 @@ def _of_bmc(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         part.lines.add(at)
         if lost := _LOST.search(row["after"] or ""):
             message = f"{row['name']}: {lost[0]}"
-            named = next((fault for fault, words in _NAMED if words.search(message)), None)
+            named = next((row.fault for row in _NAMED if row.words.search(message)), None)
             part.add(HOST, "sensor", "warn" if named else "note", named, message)
         elif row["state"][-2:] in ("cr", "nr"):
             shown = " ".join(f"{row['before'] or row['after']}".replace("|", " ").split())
@@ -121,4 +115,4 @@ def _of_bmc(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 def _beyond(name: str, unit: re.Match[str] | None) -> FaultKind | None:
     """The fault by the unit of a sensor that is beyond its threshold."""
     fault = _UNITS.get((unit["unit"] if unit else None) or "")
-    return Fault.BATTERY if fault is Fault.POWER_SUPPLY and _NAMED[0][1].search(name) else fault
+    return Fault.BATTERY if fault is Fault.POWER_SUPPLY and _NAMED[0].words.search(name) else fault

@@ -22,6 +22,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.nccl.warnings import Gpus, report
 from dgxcheck.readers.values import numbered
+from dgxcheck.readers.wording import rows, wording
 
 PROGRAMS_TOOL = "PyTorch"
 TESTS = "nccl-tests"
@@ -49,19 +50,8 @@ _PROGRAMS_CHATTER = LazyPattern(
     r"|.{0,160}(?:ProcessGroupNCCL\.cpp:\d{1,6}\]|TORCH_NCCL_\w{3,60}|NCCL_ASYNC_ERROR_HANDLING).{0,600}"
     r"|.{0,120}: Test failure \S{1,80}:\d{1,6}"
 )
-_KINDS: dict[str, tuple[str, Outcome, FaultKind, str]] = {
-    "ncclInternalError": ("internal", "warn", Fault.TOOL_ERROR, "an internal check of NCCL failed"),
-    "ncclInvalidUsage": ("usage", "warn", Fault.PROGRAM_ERROR, "the program used NCCL in a wrong way"),
-    "ncclInvalidArgument": ("usage", "warn", Fault.PROGRAM_ERROR, "the program called NCCL with a wrong argument"),
-    "ncclSystemError": ("system", "warn", Fault.TRANSFER_FAILED, "a system call or library that NCCL used failed"),
-    "ncclUnhandledCudaError": ("cuda", "warn", Fault.TOOL_ERROR, "a call of CUDA failed in NCCL"),
-    "ncclRemoteError": ("peer-gone", "warn", Fault.TRANSFER_FAILED, "another rank ended, or the network to it failed"),
-}  # fmt: skip
-_WORDS = {
-    "unhandled cuda error": "ncclUnhandledCudaError", "unhandled system error": "ncclSystemError",
-    "internal error": "ncclInternalError", "invalid usage": "ncclInvalidUsage",
-    "invalid argument": "ncclInvalidArgument", "remote process exited or there was a network error": "ncclRemoteError",
-}  # fmt: skip
+_RESULTS = {row["result"]: wording(row) for row in rows("nccl/results")}
+_WORDS = {row["words"]: row["result"] for row in rows("nccl/results")}
 """``ncclGetErrorString``."""
 
 
@@ -129,8 +119,8 @@ class _Job:
         if self._waits or self._silent:
             found.add(HOST, "timeout", "warn", Fault.COLLECTIVE_TIMEOUT, self._text())
         for kind in self._kinds if not self.warnings else ():
-            topic, outcome, fault, text = _KINDS[kind]
-            found.add(HOST, topic, outcome, fault, text)
+            result = _RESULTS[kind]
+            found.add(HOST, result.topic, result.outcome, result.fault, result.text)
         return found
 
     def _text(self) -> str:

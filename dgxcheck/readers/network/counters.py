@@ -11,6 +11,7 @@ from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME, PortsPart, lid, physical, state
 from dgxcheck.readers.values import bare, integer, numbered, squeezed
+from dgxcheck.readers.wording import rows
 
 _LINK_ROW = ascii_pattern(
     rf"(?:\d{{1,4}}/\d{{1,3}}: )?(?:link )?({NAME})/(\d{{1,3}}):?"
@@ -99,19 +100,7 @@ def read_files(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 ERRORS = "ibqueryerrors"
 COUNTERS = "stated port-counters"
 """Key of one port's counters with its LID and number: ``{"symbol_error": 3}``, by the names of sysfs."""
-_FILES = {
-    "SymbolError": "symbol_error", "LinkErrorRecovery": "link_error_recovery", "LinkDowned": "link_downed",
-    "PortRcvErrors": "port_rcv_errors", "PortRcvRemotePhysicalErrors": "port_rcv_remote_physical_errors",
-    "PortRcvSwitchRelayErrors": "port_rcv_switch_relay_errors", "PortXmitDiscards": "port_xmit_discards",
-    "PortXmitConstraintErrors": "port_xmit_constraint_errors", "PortRcvConstraintErrors": "port_rcv_constraint_errors",
-    "LocalLinkIntegrityErrors": "local_link_integrity_errors", "VL15Dropped": "VL15_dropped",
-    "ExcessiveBufferOverrunErrors": "excessive_buffer_overrun_errors", "PortXmitWait": "port_xmit_wait",
-    "RcvErrors": "port_rcv_errors", "RcvRemotePhysErrors": "port_rcv_remote_physical_errors",
-    "RcvSwRelayErrors": "port_rcv_switch_relay_errors", "XmtDiscards": "port_xmit_discards",
-    "XmtConstraintErrors": "port_xmit_constraint_errors", "RcvConstraintErrors": "port_rcv_constraint_errors",
-    "LinkIntegrityErrors": "local_link_integrity_errors", "ExcBufOverrunErrors": "excessive_buffer_overrun_errors",
-    "XmtWait": "port_xmit_wait", "LinkRecovers": "link_error_recovery",
-}  # fmt: skip
+_FILES = {name: row["file"] for row in rows("network/counters") for name in row["names"].split()}
 """Both tools' names, which older versions shorten, without ``Counter`` at their end."""
 _DETAILS = frozenset((
     "PortLocalPhysicalErrors", "PortMalformedPktErrors", "PortBufferOverrunErrors", "PortDLIDMappingErrors",

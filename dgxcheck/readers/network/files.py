@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults import BY_WORD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.infiniband import LANE_GBIT, PHYS_STATES, PortState
 from dgxcheck.facts.missing import Json
@@ -14,6 +14,7 @@ from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.model import Imported, ToolPart
+from dgxcheck.readers.wording import outcome_of, rows
 
 NAME = r"[A-Za-z][\w.-]{0,63}"
 """How a device is called: ``mlx5_0``, ``mlx5_bond_0``, ``ibp12s0``."""
@@ -119,36 +120,17 @@ class Completion(Record, kw_only=False):
     """Something else failed before it, here or at the other end."""
 
 
-_ACCESS, _UNANSWERED, _FAILED = Fault.RDMA_ACCESS, Fault.TRANSFER_UNANSWERED, Fault.TRANSFER_FAILED
-COMPLETIONS = {
-    1: Completion("local length error", _FAILED),
-    2: Completion("local queue pair error", _FAILED),
-    4: Completion("local protection error: the HCA may not access the memory", _ACCESS),
-    5: Completion("flushed: another transfer failed before it", _FAILED, "warn", True),
-    6: Completion("memory window bind error", _FAILED),
-    7: Completion("bad response", _FAILED),
-    8: Completion("local access error", _ACCESS),
-    9: Completion("remote invalid request", _FAILED),
-    10: Completion("remote access error: the two ends do not agree on the memory", _FAILED),
-    11: Completion("remote operation error: the other end failed", _FAILED, "warn", True),
-    12: Completion("transport retries exceeded: no answer from the other end", _UNANSWERED),
-    13: Completion("receiver not ready, retries exceeded: the program at the other end stopped", _FAILED, "warn", True),
-}
+def _completion(row: dict[str, str]) -> Completion:
+    return Completion(row["text"], BY_WORD[row["fault"]], outcome_of(row), bool(row["follows"]))
 
-EFA_ENDINGS = (
-    ("Un(?:responsive|reachable) re(?:mote|ceiver)",
-     Completion("no answer over EFA: the program or instance at the other end is gone, or subnets or security groups"
-                " keep the two apart", _UNANSWERED)),
-    ("reset by remote peer|QP does not exist|[Bb]ad queue pair|Flushed during|peer closed its"
-     "|not ready \\(no work queue",
-     Completion("the program at the other end stopped", _FAILED, "warn", True)),
-    ("[Ii]nvalid address|memory registration is invalid",
-     Completion("EFA: the two ends do not agree on an address or on the memory", _FAILED)),
-)  # fmt: skip
+
+COMPLETIONS = {int(row["code"]): _completion(row) for row in rows("network/completions")}
+
+EFA_ENDINGS = tuple((row["words"], _completion(row)) for row in rows("network/efa_endings"))
 """Words of libfabric (prov/efa/src/efa_errno.h, efa_strerror.c), and what they stand for."""
 
 
 def completion(code: int) -> tuple[Completion, str]:
     """What a status stands for, and the sentence for people."""
-    status = COMPLETIONS.get(code) or Completion("see ibv_wc_status", _FAILED)
+    status = COMPLETIONS.get(code) or Completion("see ibv_wc_status", Fault.TRANSFER_FAILED)
     return status, f"a transfer ended with status {code} ({status.words})"

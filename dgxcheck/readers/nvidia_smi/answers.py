@@ -18,22 +18,16 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import ATTACHED, INDEX, WITHOUT_NUMBER
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.nvidia_smi.fields import (
-    C2C,
-    HISTOGRAM,
     LISTS,
-    PLATFORM,
     POWER,
-    RETIRED,
     SINGLE,
     SLOWDOWNS,
-    SRAM,
-    SRAM_SOURCES,
+    STRUCTS,
     SW_THERMAL,
     THROTTLE,
     fabric,
     milli,
     number,
-    pages,
 )
 from dgxcheck.readers.values import integer
 
@@ -165,13 +159,8 @@ def answers(fields: Fields) -> Iterator[tuple[str, Json]]:
     yield from _limits_answer(fields)
     yield from _clock_event_reasons(fields)
     yield from _ecc_totals(fields)
-    yield from _numbers(fields, "SramEccErrorStatus", SRAM, SRAM_SOURCES)
-    yield from _numbers(fields, "C2cModeInfo", C2C)
-    yield from _numbers(fields, "PlatformInfo", PLATFORM)
-    yield from _numbers(fields, "RowRemapperHistogram", HISTOGRAM)
-    for cause, pattern in RETIRED:
-        if (text := _field(fields, pattern)) is not None:
-            yield f"RetiredPages {cause}", _read(text, pages)
+    for question, members, more in STRUCTS:
+        yield from _struct(fields, question, members, more)
     if "fabric/state" in fields and "fabric/status" in fields:
         words = {fields["fabric/state"], fields["fabric/status"]}
         unread: Json = {"missing": "garbled", "detail": f"nvidia-smi: {', '.join(sorted(words))[:60]}"}
@@ -226,8 +215,8 @@ def _memory_answer(fields: Fields) -> Iterator[tuple[str, Json]]:
         yield "MemoryInfo", amounts
 
 
-def _numbers(
-    fields: Fields, question: str, names: Mapping[str, LazyPattern], more: Mapping[str, LazyPattern] = {}
+def _struct(
+    fields: Fields, question: str, names: Mapping[str, LazyPattern], more: Mapping[str, LazyPattern]
 ) -> Iterator[tuple[str, Json]]:
     """A struct of numbers; a gap where one of its fields is none, nothing where the dump lacks one. ``more``: what
     newer drivers print."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from dgxcheck.facts.ids import BRANDS, THROTTLE_TIMES
+from dgxcheck.facts.ids import BRANDS
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.nvml import fabric_health as health
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
+from dgxcheck.readers.wording import rows
 
 MOST_PAGES = 512
 """Retired pages; a GPU has room for 64 in its InfoROM."""
@@ -66,60 +67,27 @@ def _nano(text: str) -> Json:
 
 _ADDRESSING: Mapping[str, Json] = {"None": 0, "HMM": 1, "ATS": 2}
 _VIRTUALIZATION: Mapping[str, Json] = {"None": 0, "Pass-Through": 1, "VGPU": 2, "Host VGPU": 3, "Host VSGA": 4}
-_TIMES = "clocks event reasons counters/(?:clocks event reasons counters )?"
 POWER = "(?:gpu )?power readings/"
-_TEMP = "temperature/"
-SINGLE: tuple[tuple[str, LazyPattern, Callable[[str], Json]], ...] = tuple(
-    (question, LazyPattern(pattern), read)
-    for question, pattern, read in (
-        ("Name", "product name", _text), ("Serial", "serial(?: number)?", _text), ("UUID", "(?:gpu )?uuid", _text),
-        ("MinorNumber", "minor number", number), ("VbiosVersion", "vbios version", _text),
-        ("InforomImageVersion", "inforom version/(?:image|img) version", _text),
-        ("InforomVersion 0", "inforom version/oem object", _text),
-        ("InforomVersion 1", "inforom version/ecc object", _text),
-        ("BoardId", "board id", _hex), ("MultiGpuBoard", "multigpu board", number),
-        ("PersistenceMode", "persistence mode", number), ("DisplayMode", "display mode", number),
-        ("DisplayActive", "display active", number), ("ComputeMode", "compute mode", number),
-        ("PerformanceState", "performance state", lambda text: number(text.removeprefix("P"))),
-        ("PcieReplayCounter", "pci/(?:replays since reset|replay counter)", number),
-        ("CurrPcieLinkGeneration", "pci/.*/(?:pcie gen(?:eration)?)/current(?: link gen)?", number),
-        ("MaxPcieLinkGeneration", "pci/.*/(?:pcie gen(?:eration)?)/max(?: link gen)?", number),
-        ("CurrPcieLinkWidth", "pci/.*/link widths?/current(?: link width)?", number),
-        ("MaxPcieLinkWidth", "pci/.*/link widths?/max(?: link width)?", number),
-        ("BoardPartNumber", "board part number", _text), ("Brand", "product brand", BRANDS.get),
-        ("FanSpeed", "fan speed", number),
-        ("MaxCustomerBoostClock 0", "max customer boost clocks/graphics(?: clock)?", number),
-        ("Temperature 0", f"{_TEMP}gpu (?:current )?temp", number),
-        ("TemperatureThreshold 0", f"{_TEMP}gpu (?:shutdown temp|temp max threshold)", number),
-        ("TemperatureThreshold 1", f"{_TEMP}gpu (?:slowdown temp|temp slow threshold)", number),
-        ("TemperatureThreshold 2", f"{_TEMP}(?:memory max operating temp|gpu temp max mem threshold)", number),
-        ("TemperatureThreshold 3", f"{_TEMP}(?:gpu max operating temp|gpu temp max gpu threshold)", number),
-        ("FieldValues 82", f"{_TEMP}memory (?:current )?temp", number),
-        ("MarginTemperature", f"{_TEMP}gpu (?:t.limit temp|temp tlimit)", number),
-        ("FieldValues 193", f"{_TEMP}gpu (?:shutdown t.limit temp|temp max tlimit threshold)", number),
-        ("FieldValues 194", f"{_TEMP}gpu (?:slowdown t.limit temp|temp slow tlimit threshold)", number),
-        ("FieldValues 230", "gpu recovery action", _recovery),
-        ("PowerUsage", f"{POWER}(?:power draw|instant(?:aneous)? power draw)", milli),
-        ("EnforcedPowerLimit", f"{POWER}(?:enforced|current) power limit", milli),
-        ("PowerManagementLimit", f"{POWER}(?:requested )?power limit", milli),
-        ("PowerManagementDefaultLimit", f"{POWER}default power limit", milli),
-        ("UnrepairableMemoryFlag", "ecc errors/unrepairable memory", number),
-        ("GspFirmwareVersion", "gsp firmware version", _text),
-        ("ModuleId", "platform ?info/module id", number),
-        ("AddressingMode", "addressing mode", _ADDRESSING.get),
-        ("VirtualizationMode", "gpu virtualization mode/virtualization mode", _VIRTUALIZATION.get),
-        *((f"FieldValues {THROTTLE_TIMES[name]}", f"{_TIMES}{words}", _nano)
-          for name, words in (("sw_thermal_ns", "sw therm(?:al)? slowdown"),
-                              ("hw_thermal_ns", "hw therm(?:al)? slowdown"), ("brake_ns", "hw power brak(?:e|ing)"))),
-        ("RetiredPagesPendingStatus", "retired pages/(?:pending.*)", number),
-        *((f"{name} {which}", f"{group}/{clock}(?: clock)?", number)
-          for name, group in (("ClockInfo", "clocks"), ("MaxClockInfo", "max clocks"),
-                              ("ApplicationsClock", "applications clocks"),
-                              ("DefaultApplicationsClock", "default applications clocks"))
-          for which, clock in ((0, "graphics"), (1, "sm"), (2, "mem(?:ory)?"), (3, "video"))
-          if name.endswith("ClockInfo") or which in (0, 2)),
-    )
-)  # fmt: skip
+_READ: Mapping[str, Callable[[str], Json]] = {
+    "number": number, "milli": milli, "text": _text, "hex": _hex, "nano": _nano, "pages": pages,
+    "recovery": _recovery, "brand": BRANDS.get, "addressing": _ADDRESSING.get, "virtualization": _VIRTUALIZATION.get,
+    "pstate": lambda text: number(text.removeprefix("P")),
+}  # fmt: skip
+_TABLE = (*rows("nvidia_smi/fields"),)
+SINGLE = tuple((row["question"], LazyPattern(row["path"]), _READ[row["read"]]) for row in _TABLE if not row["member"])
+
+
+def _members(question: str, read: str) -> dict[str, LazyPattern]:
+    found = (row for row in _TABLE if row["question"] == question and row["read"] == read and row["member"])
+    return {row["member"]: LazyPattern(row["path"]) for row in found}
+
+
+STRUCTS = tuple(
+    (question, _members(question, "number"), _members(question, "more"))
+    for question in dict.fromkeys(row["question"] for row in _TABLE if row["member"])
+)
+"""Structs of numbers (``nvmlEccSramErrorStatus_t``, ``nvmlRowRemapperHistogramValues_t`` ..): the members that a dump
+has, and ``more`` that newer drivers print."""
 LISTS = tuple(
     (question, group, tuple(LazyPattern(f"{group}/{part}") for part in parts))
     for question, group, parts in (
@@ -131,34 +99,6 @@ LISTS = tuple(
                                            "(?:remapping failure occurred|remapped row failure)")),
     )
 )  # fmt: skip
-SRAM = {"bThresholdExceeded": LazyPattern("ecc errors/aggregate/sram threshold exceeded")}
-_SOURCES = "ecc errors/aggregate uncorrectable sram sources/sram"
-SRAM_SOURCES = {
-    name: LazyPattern(pattern)
-    for name, pattern in (
-        ("aggregateUncParity", "ecc errors/aggregate/sram uncorrectable parity"),
-        ("aggregateUncSecDed", "ecc errors/aggregate/sram uncorrectable sec-?ded"),
-        ("aggregateUncBucketL2", f"{_SOURCES} l2"), ("aggregateUncBucketSm", f"{_SOURCES} sm"),
-        ("aggregateUncBucketPcie", f"{_SOURCES} pcie"), ("aggregateUncBucketMcu", f"{_SOURCES} microcontroller"),
-        ("aggregateUncBucketOther", f"{_SOURCES} other"),
-    )
-}  # fmt: skip
-C2C = {"isC2cEnabled": LazyPattern("(?:gpu )?c2c mode")}
-PLATFORM = {
-    "slotNumber": LazyPattern("platform ?info/slot number"),
-    "trayIndex": LazyPattern("platform ?info/tray index"),
-}
-HISTOGRAM = {
-    name: LazyPattern(
-        f"remapped rows/(?:bank remap availability histogram/|row remapper histogram/row remapper histogram ){name}"
-    )
-    for name in ("max", "high", "partial", "low", "none")
-}
-"""Members of ``nvmlEccSramErrorStatus_t`` and ``nvmlRowRemapperHistogramValues_t``."""
-RETIRED = (
-    (0, LazyPattern("retired pages/(?:single bit ecc|multiple single bit retirement/retired count)")),
-    (1, LazyPattern("retired pages/(?:double bit ecc|double bit retirement/retired count)")),
-)
 _GROUPS = "clocks (?:throttle|event) reasons"
 THROTTLE = tuple(
     (bit, LazyPattern(f"{_GROUPS}(?:/hw slowdown)?/(?:clocks (?:throttle|event) reason )?(?:{name})"))

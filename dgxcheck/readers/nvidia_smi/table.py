@@ -25,16 +25,14 @@ from dgxcheck.readers.nvidia_smi.answers import ERRORS, MIG_DEVICES, NO_ANSWER, 
 from dgxcheck.readers.nvidia_smi.topo import bare, plain
 from dgxcheck.readers.values import bounded, gpu
 
-_BEGIN = "Failed to initialize"
-_INIT = tuple((LazyPattern(words), gap, code) for words, literal, gap, code in (
-    (r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver\b.*", "NVIDIA-SMI has failed",
-     "absent", 9),
-    (r"NVIDIA-SMI couldn't find libnvidia-ml\.so\b.*", "libnvidia-ml", "absent", 12),
-    (rf"{_BEGIN} NVML: Driver Not Loaded\b.*", _BEGIN, "absent", 9),
-    (rf"{_BEGIN} NVML: Driver/library version mismatch\b.*", _BEGIN, "garbled", 18),
-    (rf"{_BEGIN} NVML: Insufficient Permissions\b.*", "Insufficient", "denied", 4),
-    (rf"{_BEGIN} NVML: GPU access blocked by the operating system\b.*", _BEGIN, "denied", 17),
-    (rf"{_BEGIN} NVML: \S.{{0,80}}", _BEGIN, "garbled", 999),
+_INIT = tuple((LazyPattern(words), gap, code) for words, gap, code in (
+    (r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver\b.*", "absent", 9),
+    (r"NVIDIA-SMI couldn't find libnvidia-ml\.so\b.*", "absent", 12),
+    (r"Failed to initialize NVML: Driver Not Loaded\b.*", "absent", 9),
+    (r"Failed to initialize NVML: Driver/library version mismatch\b.*", "garbled", 18),
+    (r"Failed to initialize NVML: Insufficient Permissions\b.*", "denied", 4),
+    (r"Failed to initialize NVML: GPU access blocked by the operating system\b.*", "denied", 17),
+    (r"Failed to initialize NVML: \S.{0,80}", "garbled", 999),
 ))  # fmt: skip
 """Words, gap and nvmlReturn_t."""
 _MORE = LazyPattern(r"Please also try adding directory that contains libnvidia-ml\.so to your system PATH\.?"
