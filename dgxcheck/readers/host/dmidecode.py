@@ -17,6 +17,7 @@ from dgxcheck.facts.sysfs import DMI, SMBIOS
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.values import bounded, integer
+from dgxcheck.readers.wording import rows
 from dgxcheck.source.recording.keys import to_rows
 
 Members = Mapping[str, str]
@@ -84,17 +85,7 @@ def _channel(device: Members) -> str:
 
 
 TOOL = "dmidecode"
-_FILES = {
-    ("BIOS Information", "Vendor"): "bios_vendor",
-    ("BIOS Information", "Version"): "bios_version",
-    ("BIOS Information", "Release Date"): "bios_date",
-    ("System Information", "Manufacturer"): "sys_vendor",
-    ("System Information", "Product Name"): "product_name",
-    ("System Information", "Version"): "product_version",
-    ("System Information", "Serial Number"): "product_serial",
-    ("Base Board Information", "Manufacturer"): "board_vendor",
-    ("Base Board Information", "Product Name"): "board_name",
-}
+_FILES = {(row["table"], row["member"]): row["file"] for row in rows("host/dmi")}
 _MEMORY, _ARRAY = "Memory Device", "Physical Memory Array"
 _TABLES = frozenset((*(table for table, _ in _FILES), _MEMORY, _ARRAY))
 _STRINGS = {

@@ -26,6 +26,7 @@ from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.network.files import NAME
 from dgxcheck.readers.values import MOST_GBS, gpu, imported, numbered
+from dgxcheck.readers.wording import rows
 
 _HEALTHMON_OUTCOMES: dict[str, Outcome | None] = {
     "SUCCESS": "pass", "SKIPPED": None, "WARNING": "warn", "ERROR": "fail", "CRITICAL ERROR": "fail",
@@ -108,19 +109,7 @@ def _healthmon_add(reports: Reports, subject: str, test: str, word: str, text: s
 
 
 CONFIG_TOOL = "nvidia-healthmon.conf"
-_CONFIG_COPIES = "profile keys pcie.host-to-device and pcie.device-to-host (GB/s)"
-_PEERS = "profile keys pcie.p2p-pix, pcie.p2p-soc .. (GB/s)"
-REPLACED_BY: Mapping[str, str] = {
-    "devices.tesla.count": "profile key gpu.count",
-    "drivers.blacklist": "check driver.bound, which needs no setting",
-    "bandwidth.warn": f"{_CONFIG_COPIES}, threshold measure.warn",
-    "bandwidth.min": f"{_CONFIG_COPIES}, threshold measure.fail",
-    "peer.bandwidth.warn": f"{_PEERS}, threshold measure.warn",
-    "peer.bandwidth.min": f"{_PEERS}, threshold measure.fail",
-    "pci.gen": "checks pcie.generation and pcie.path, which need no setting",
-    "pci.width": "checks pcie.width and pcie.path, which need no setting",
-    "temperature.warn": "threshold thermal.margin, below each GPU's own limit",
-}
+REPLACED_BY: Mapping[str, str] = {row["key"]: row["now"] for row in rows("host/healthmon_keys")}
 """By key; profile keys: dgxcheck profiles --new; thresholds: dgxcheck-config(5)."""
 _SECTION = LazyPattern(r"\[(?:global|(?:NVIDIA |Tesla |Quadro |GeForce )?[A-Z][\w. -]{1,60})\]")
 _KEY = LazyPattern(r"(?P<key>[a-z][a-z.]{2,40})\s{0,40}=\s{0,40}(?P<value>\S.{0,200}|)")

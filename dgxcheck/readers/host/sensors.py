@@ -63,9 +63,16 @@ def _of_nagios(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for row in part.matches(_NAGIOS, numbered(lines)):
         for entry in _ENTRY.finditer(row[0]):
             text = f"{entry['name']}: {entry['event']}"
-            named = next((row.fault for row in _NAMED if row.words.search(text)), None)
-            part.add(HOST, "sensor", "warn" if named else "note", named, text)
+            _add(part, _named(text), text)
     return part.imported(sound="sensors")
+
+
+def _named(text: str) -> FaultKind | None:
+    return next((row.fault for row in _NAMED if row.words.search(text)), None)
+
+
+def _add(part: ToolPart, fault: FaultKind | None, text: str) -> None:
+    part.add(HOST, "sensor", "warn" if fault else "note", fault, text)
 
 
 def _of_chips(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -73,7 +80,7 @@ def _of_chips(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for row in part.matches(_LM, numbered(lines), beside=_LM_AROUND):
         if float(row["now"]) >= float(row["limit"]):
             shown = f"{row['name']}: {row['now']} °C (critical at {row['limit']} °C)"
-            part.add(HOST, "sensor", "warn", Fault.OVERHEATING, shown)
+            _add(part, Fault.OVERHEATING, shown)
     return part.imported(sound="sensors")
 
 
@@ -87,14 +94,12 @@ def _of_bmc(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             members[member["label"]] = member["value"]
             if member["label"] == "Status" and _BEYOND.fullmatch(member["value"]):
                 unit = _READING.search(shown := members.get("Sensor Reading", ""))
-                fault = _beyond(members["Sensor ID"], unit)
                 text = f"{members['Sensor ID'].partition(' (')[0]}: {shown} ({member['value'].lower()})"
-                part.add(HOST, "sensor", "warn" if fault else "note", fault, text)
+                _add(part, _beyond(members["Sensor ID"], unit), text)
             continue
         if supply := _SUPPLY.fullmatch(line.strip()):
             part.lines.add(at)
-            text = f"{supply['name']}: failure or no input ({supply['state']})"
-            part.add(HOST, "sensor", "warn", Fault.POWER_SUPPLY, text)
+            _add(part, Fault.POWER_SUPPLY, f"{supply['name']}: failure or no input ({supply['state']})")
             continue
         row = _SENSOR.fullmatch(line.strip())
         value = row and _READING.search(f"{row['before']} {row['after']}")
@@ -103,12 +108,10 @@ def _of_bmc(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         part.lines.add(at)
         if lost := _LOST.search(row["after"] or ""):
             message = f"{row['name']}: {lost[0]}"
-            named = next((row.fault for row in _NAMED if row.words.search(message)), None)
-            part.add(HOST, "sensor", "warn" if named else "note", named, message)
+            _add(part, _named(message), message)
         elif row["state"][-2:] in ("cr", "nr"):
             shown = " ".join(f"{row['before'] or row['after']}".replace("|", " ").split())
-            fault = _beyond(row["name"], value)
-            part.add(HOST, "sensor", "warn" if fault else "note", fault, f"{row['name']}: {shown} ({row['state']})")
+            _add(part, _beyond(row["name"], value), f"{row['name']}: {shown} ({row['state']})")
     return part.imported(sound="sensors")
 
 

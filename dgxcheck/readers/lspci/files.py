@@ -11,7 +11,7 @@ from dgxcheck.facts.sysfs import PCI_DEVICES, PCI_SLOTS
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.lspci.listing import Bus, Function, Tree
 from dgxcheck.readers.lspci.registers import extended, is_dead, link, resource, secondary_bus
-from dgxcheck.readers.model import REPORT, add_report
+from dgxcheck.readers.model import Reports
 from dgxcheck.source.recording.keys import to_rows
 
 SERIAL = "serial-number"
@@ -40,6 +40,7 @@ _ERRORS = LazyPattern(r"UESta:\s.{20,200}")
 _MASKED = LazyPattern(r"UEMsk:\s.{20,200}")
 _ERROR = LazyPattern(r"(?<!\w)(?:DLP|TLP|FCP|CmpltTO|RxOF|MalfTLP|ECRC)(?=\+)")
 """Uncorrectable errors that stand until they are cleared. Probing at boot leaves the others, and a reset SDES."""
+_ONES = "its config space reads all ones (rev ff)"
 _ABSENT: Json = {"missing": "absent"}
 _LOST: Json = {"missing": "lost", "detail": "lspci reads all ones"}
 
@@ -55,6 +56,7 @@ def files(functions: Mapping[str, Function], tree: Tree | None, whole: bool, cut
     grouped = any(_first(_GROUP, function) for function in functions.values())
     noded = any(_first(_NODE, function) for function in functions.values())
     slots: dict[str, str] = {}
+    reports = Reports("lspci")
     for bdf, function in functions.items():
         for name, fact in _function(function, grouped, noded, bdf != cut):
             facts[name.replace(" ", f" {PCI_DEVICES}/{bdf}/", 1)] = fact
@@ -65,14 +67,11 @@ def files(functions: Mapping[str, Function], tree: Tree | None, whole: bool, cut
         facts |= dict(_name(function))
         if (lost := _lost(function)) is not None:
             what, fault = _LOST_OF[lost]
-            text = f"the {what} does not respond: its config space reads all ones (rev ff)"
-            result: Json = {"tool": "lspci", "outcome": "fail", "fault": fault.word, "text": text, "count": 1}
             name = bdf.replace(":", ".") if lost == _ADAPTER else bdf  # in results one with colons is of a GPU
-            add_report(facts, f"{REPORT}{name} lspci-ones", result)
+            reports.add(name, "ones", "fail", fault, f"the {what} does not respond: {_ONES}")
         elif function.class_code != _BRIDGE and function.vendor in _VENDORS and (errors := _uncorrected(function)):
-            word, text = Fault.AER_UNCORRECTABLE.word, f"uncorrectable PCIe errors in its status: {errors}"
-            result = {"tool": "lspci", "outcome": "warn", "fault": word, "text": text, "count": 1}
-            add_report(facts, f"{REPORT}{bdf}/PCIe lspci-errors", result)
+            text = f"uncorrectable PCIe errors in its status: {errors}"
+            reports.add(f"{bdf}/PCIe", "errors", "warn", Fault.AER_UNCORRECTABLE, text)
         if serial := _first(_SERIAL, function):
             facts[f"stated {SERIAL} {bdf}"] = serial.replace("-", "")
     if whole and functions:
@@ -80,7 +79,7 @@ def files(functions: Mapping[str, Function], tree: Tree | None, whole: bool, cut
         if any(_BEGINS.match(line) for function in functions.values() for line in function.details):
             facts[f"names {PCI_SLOTS}"] = [*sorted(slots)]
             facts |= {f"text {PCI_SLOTS}/{slot}/address": f"{address}\n" for slot, address in slots.items()}
-    return facts
+    return facts | reports.facts()
 
 
 def _uncorrected(function: Function) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
+from dgxcheck.readers.wording import rows
 
 MOST_FUNCTIONS = 4096
 """Of one listing; a DGX-2 has some 400."""
@@ -18,28 +19,16 @@ _HEAD = LazyPattern(
 _NAMED_CLASS = LazyPattern(r"[^\[\]]{1,80} \[(?P<code>[0-9a-f]{4})\]: ")
 _CLASS = ascii_pattern(r"(?P<words>[A-Z0-9][\w /.&()-]{1,60}): (?P<name>\S.{0,300})")
 """Without ``-n``: class, vendor and device in words."""
-_CLASSES = {
-    "VGA compatible controller": 0x0300, "3D controller": 0x0302, "Display controller": 0x0380,
-    "Infiniband controller": 0x0207, "InfiniBand controller": 0x0207, "Ethernet controller": 0x0200,
-    "Network controller": 0x0280, "Non-Volatile memory controller": 0x0108, "RAID bus controller": 0x0104,
-    "SATA controller": 0x0106, "Audio device": 0x0403, "Processing accelerators": 0x1200, "Host bridge": 0x0600,
-    "PCI bridge": 0x0604, "Bridge": 0x0680, "System peripheral": 0x0880, "USB controller": 0x0C03,
-    "Serial bus controller": 0x0C80,
-}  # fmt: skip
-"""How pci.ids calls the classes that matter."""
+_NAMES = (*rows("lspci/names"),)
+_CLASSES, _NO_GPUS, _MODELS = (
+    {row["name"]: int(row["code"], 16) for row in _NAMES if row["kind"] == kind} for kind in ("class", "other", "gpu")
+)
+"""How pci.ids calls the classes that matter, NVIDIA's functions that are no GPU, and data-center GPUs."""
 _UNNAMED = ascii_pattern(r"Device ([0-9a-f]{4})\b")
 """A device that pci.ids did not know."""
 _NVIDIA, _PCI_BRIDGE = 0x10DE, 0x0604
-_NO_GPUS = {"NVSwitch": 0x0680, "Audio": 0x0403, "USB": 0x0C03, "UCSI": 0x0C80}
 _VENDORS = {"NVIDIA Corporation ": 0x10DE, "Mellanox Technologies ": 0x15B3, "PLX Technology, Inc. ": 0x10B5}
 _MODEL = LazyPattern(r"NVIDIA Corporation \w{4,8} ?\[([\w ]{2,24})\]")
-_MODELS = {
-    "Tesla P100 SXM2 16GB": 0x15F9, "Tesla V100 SXM2 16GB": 0x1DB1, "Tesla V100 SXM2 32GB": 0x1DB5,
-    "Tesla V100 SXM3 32GB": 0x1DB8, "A100 SXM4 40GB": 0x20B0, "A100 SXM4 80GB": 0x20B2, "H100 SXM5 80GB": 0x2330,
-    "H200 SXM 141GB": 0x2335, "B200": 0x2901, "H100 PCIe": 0x2331, "L40S": 0x26B9, "L40": 0x26B5, "L4": 0x27B8,
-    "Tesla T4": 0x1EB8, "A40": 0x2235,
-}  # fmt: skip
-"""Device ids of data-center GPUs by their names in pci.ids."""
 _BARE = LazyPattern(r"(?P<code>[0-9a-f]{4}): (?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})(?: |$)")
 _IDS = LazyPattern(r"\[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\]")
 _INTERFACE = LazyPattern(r"\(prog-if (?P<code>[0-9a-f]{2})")

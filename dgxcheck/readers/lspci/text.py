@@ -59,9 +59,12 @@ def unnamed(lines: Sequence[str], named: frozenset[int]) -> tuple[Imported, ...]
             of = "more lanes" if most is None else f"x{most}"
             text = f"{text}; it supports {of}, what its slot supports is not shown"
         few = most is not None and int(status["width"]) * FEW_LANES <= int(most)
-        fault = Fault.LINK_UNSEEN if few else None
-        part.add(HOST, "link", "warn" if few else "unknown" if narrow else "pass", fault, text)
+        _add_link(part, HOST, few, text, "unknown" if narrow else "pass")
     return part.imported()
+
+
+def _add_link(reports: Reports, device: str, few: bool, text: str, otherwise: Outcome = "unknown") -> None:
+    reports.add(device, "link", "warn" if few else otherwise, Fault.LINK_UNSEEN if few else None, text)
 
 
 _ACS = LazyPattern(r"ACSCtl:(?:\s{1,2}[A-Z]\w{5,12}[+-]){2,9}")
@@ -133,9 +136,8 @@ def _narrow(shown: dict[str, Function]) -> dict[str, Json]:
     most = max((width for narrow, width in links.values() if not narrow), default=0)
     for bdf, (narrow, width) in links.items():
         if narrow:
-            few = width * FEW_LANES <= most
             text = f"link at x{width}; it supports more lanes, what its slot supports is not shown"
-            reports.add(bdf, "link", "warn" if few else "unknown", Fault.LINK_UNSEEN if few else None, text)
+            _add_link(reports, bdf, width * FEW_LANES <= most, text)
     return reports.facts()
 
 
@@ -157,8 +159,7 @@ def _adapters(shown: dict[str, Function]) -> dict[str, Json]:
             if 0 < width < most:
                 few = width * FEW_LANES <= most or (whole > 1 and 2 * whole > len(cards))
                 text = f"link at x{width}; it supports x{most}, what its slot supports is not shown"
-                outcome: Outcome = "warn" if few else "unknown"
-                reports.add(bdf.replace(":", "."), "link", outcome, Fault.LINK_UNSEEN if few else None, text)
+                _add_link(reports, bdf.replace(":", "."), few, text)
     return reports.facts()
 
 
@@ -225,8 +226,7 @@ def read_bandwidth(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         few = slow or int(row["width"]) * FEW_LANES <= int(row["most"])
         rate, most = (f", {row['gts']} GT/s", f"{row['can']} Gb/s") if slow else ("", f"x{row['most']}")
         text = f"limited by a link of x{row['width']}{rate} at {row['at']}, it supports {most}"
-        fault = Fault.LINK_UNSEEN if few else None
-        part.add(bdf.replace(":", "."), "link", "warn" if few else "note", fault, text)
+        _add_link(part, bdf.replace(":", "."), few, text, "note")
     return part.imported()
 
 

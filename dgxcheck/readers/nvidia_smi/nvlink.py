@@ -13,6 +13,7 @@ from dgxcheck.readers.layout.lines import is_cut
 from dgxcheck.readers.model import Imported, Reports, ToolPart
 from dgxcheck.readers.nvidia_smi.topo import bare
 from dgxcheck.readers.values import gpu, integer, numbered
+from dgxcheck.readers.wording import rows
 
 TOOL = "nvidia-smi -L"
 _LIST_GPU = LazyPattern(
@@ -148,14 +149,7 @@ _COUNT = ascii_pattern(r"Link (\d{1,2}): (Replay|Recovery|CRC) Errors: (\d{1,20}
 _COUNTERS = {"Replay": 0, "Recovery": 1, "CRC": 2}
 """``nvmlNvLinkErrorCounter_t``: DL_REPLAY, DL_RECOVERY, DL_CRC_FLIT."""
 _COUNT_5 = ascii_pattern(r"Link (\d{1,2}): ([A-Z][\w -]{3,40}): (\d{1,20}|\d{1,2}e-\d{1,3})")
-_NAMES_5 = {
-    "Malformed packet Errors": "malformed", "Buffer overrun Errors": "overrun", "Rx Errors": "receive",
-    "Rx remote Errors": "receive_remote", "Rx General Errors": "receive_general",
-    "Local link integrity Errors": "integrity", "Tx discards": "discards",
-    "Link recovery successful events": "recovered", "Link recovery failed events": "recovery_failed",
-    "Effective Errors": "effective", "Symbol Errors": "symbols", "Effective BER": "effective_ber",
-    "Symbol BER": "symbol_ber",
-}  # fmt: skip
+_NAMES_5 = {row["label"]: row["counter"] for row in rows("nvidia_smi/nvlink5")}
 """From NVLink 5 on. Other lines are no errors: traffic, what forward error correction put right (``FEC Errors - 0``
 counts the good code words), rates and errors before it (``Raw BER``)."""
 _TRAFFIC_5 = LazyPattern(
