@@ -99,6 +99,8 @@ def _difference(run: Mapping[str, Json], best: Mapping[str, Json]) -> dict[str, 
 
 NAMES = "names "
 """Begins the key of what a directory holds; a tool may show a part of it."""
+_MEASURED = "measure "
+_NO_ANSWERS = (_MEASURED, *OF_LIST, NAMES, REPORT)
 _OWN = ("nvml nvmlDeviceGetUUID ", "nvml nvmlDeviceGetSerial ")
 _LASTING = (*_OWN, "nvml nvmlDeviceGetName ", "nvml nvmlDeviceGetVbiosVersion ")
 _READ_AGAIN = ("nvml nvmlDeviceGet", "nvml nvmlSystemGetCudaDriverVersion")
@@ -142,11 +144,10 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None, one_b
     gpu_lists: list[dict[str, Json]] = []
     reports: dict[str, Json] = {}
     for part, facts in zip(parts, placed(part.found.facts for part in parts), strict=True):
-        answers = {key: fact for key, fact in facts.items() if not key.startswith("measure ")}
-        for key, fact in answers.items():
+        for key, fact in facts.items():
             if key.startswith(NAMES) and isinstance(fact, list):
                 lists.setdefault(key, []).extend(map(str, fact))
-        answers = {key: fact for key, fact in answers.items() if not key.startswith((*OF_LIST, NAMES, REPORT))}
+        answers = {key: fact for key, fact in facts.items() if not key.startswith(_NO_ANSWERS)}
         of_tool = by_tool.setdefault(part.found.tool, {})
         earlier = (
             first if all(key.startswith(("stated ", DRIVER)) for key in answers) else {**of_tool, **_driver(first)}
@@ -155,11 +156,8 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None, one_b
         if differing and not (one_box and _are_readings(differing)):
             (again if _same_gpus(answers, earlier) else refused).append(part)
             continue
-        measured += [
-            (key, _with_file(fact, (names or {}).get(part.file, part.file)))
-            for key, fact in facts.items()
-            if key not in answers and not key.startswith((*OF_LIST, NAMES, REPORT))
-        ]
+        file = (names or {}).get(part.file, part.file)
+        measured += [(key, _with_file(fact, file)) for key, fact in facts.items() if key.startswith(_MEASURED)]
         for key, fact in facts.items():
             if key.startswith(REPORT):
                 add_report(reports, key, fact)

@@ -72,14 +72,9 @@ def numbered(lines: tuple[str, ...], form: Callable[[str], str] = str.strip) -> 
 def imported(value: Json, unit: str, *, tool: str, line: int, method: str, **more: Json) -> dict[str, Json]:
     """A ``measure`` fact; ``line`` (from 0) is the line of its number, shown from 1."""
     return {
-        "value": value,
-        "unit": unit,
-        "method": method,
-        "tool": tool,
-        "how": "imported",
-        "from": f"{LINE}{line + 1}",
+        "value": value, "unit": unit, "method": method, "tool": tool, "how": "imported", "from": f"{LINE}{line + 1}",
         **more,
-    }
+    }  # fmt: skip
 
 
 def too_small(size: int, fact: dict[str, Json]) -> dict[str, Json]:

@@ -12,6 +12,7 @@ from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.measurement import MANY_RANKS
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.benchmarks.nccl_tables import (
     MOST_RANKS,
@@ -131,18 +132,11 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     if not run.rows:
         facts += _devices(run)  # of a run that was cut, or failed
     _next(run, facts, understood)
-    tools = dict.fromkeys(str(fact["tool"]) for _, fact in facts if isinstance(fact, dict))
-    if not tools and (len({rank.host for rank in run.ranks}) > 1 or (len(run.ranks) == 1 and run.rows)):
-        tools = {run.tool: None}  # over several hosts, cut before its rows, or of one rank, which moves no data
-    lines_understood = frozenset(understood)
-    return tuple(
-        Imported(tool=tool, facts=merge_runs(_facts_of_tool(tool, facts)), understood=lines_understood)
-        for tool in tools
-    )
-
-
-def _facts_of_tool(tool: str, facts: list[tuple[str, Json]]) -> list[tuple[str, Json]]:
-    return [(key, fact) for key, fact in facts if isinstance(fact, dict) and fact["tool"] == tool]
+    by_tool = gathered((str(fact["tool"]), (key, fact)) for key, fact in facts if isinstance(fact, dict))
+    if not by_tool and (len({rank.host for rank in run.ranks}) > 1 or (len(run.ranks) == 1 and run.rows)):
+        by_tool = {run.tool: []}  # over several hosts, cut before its rows, or of one rank, which moves no data
+    lines_of = frozenset(understood)
+    return tuple(Imported(tool=tool, facts=merge_runs(own), understood=lines_of) for tool, own in by_tool.items())
 
 
 def _rank(match: re.Match[str], at: int) -> Rank | None:

@@ -10,6 +10,8 @@ from dgxcheck.lazy_pattern import LazyPattern
 _ROW = LazyPattern(r"\|(?P<left>[^|]{0,80})\|(?P<right>[^|]{0,400})(?P<closed>\|?)")
 _RULE = LazyPattern(r"[+|][-=+\s]{6,200}[+|]?|[+|]-{2,12}\s{1,3}[A-Z][\w ]{2,30}\s{1,3}-{2,20}\+?-{0,100}[+|]")
 
+_END = "."
+"""A line that is of no table."""
 _MARGINS = 3
 """Blanks that a full row of the right column leaves: one before it, two behind it."""
 
@@ -53,7 +55,7 @@ def cells(lines: Sequence[str]) -> Iterator[DiagCell]:
     width = 0
     parts: list[str] = []
     numbers: list[int] = []
-    for number, line in enumerate(lines):
+    for number, line in enumerate((*lines, _END)):
         match = _ROW.fullmatch(line.strip())
         if match is None or is_rule(line):
             if left and match is None and not line.strip():
@@ -71,5 +73,3 @@ def cells(lines: Sequence[str]) -> Iterator[DiagCell]:
         elif left:
             parts.append(part)
             numbers.append(number)
-    if left:
-        yield DiagCell(left=left, parts=tuple(parts), lines=tuple(numbers), width=width)

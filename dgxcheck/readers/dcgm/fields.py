@@ -60,6 +60,11 @@ class Gpu(Record):
     model: str = ""
     uuid: str = ""
 
+    def take(self, path: str | None, text: str) -> None:
+        """A value of a known path; of several the first counts."""
+        if path is not None and (value := value_of(text)) is not None:
+            self.values.setdefault(path, value)
+
 
 def value_of(text: str) -> float | None:
     """A value that is one; None for ``N/A``, ``NaN``, a negative one, and what DCGM calls blank."""
@@ -130,7 +135,9 @@ def read_dmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif (row := _ROW.fullmatch(text)) and len(cells := row["cells"].split()) == len(tags):
             index = number_of(row["id"]) if row["kind"] in (None, "GPU") else None
             if index is not None:
-                _dmon_take(gpus.setdefault(index, Gpu(index=index, bdf=None, values={})), tags, cells)
+                gpu = gpus.setdefault(index, Gpu(index=index, bdf=None, values={}))
+                for tag, cell in zip(tags, cells, strict=True):
+                    gpu.take(TAGS.get(tag), cell)
             of_table.add(number)
             lines_of |= of_table
         elif _UNITS.fullmatch(text):
@@ -138,13 +145,6 @@ def read_dmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         else:
             tags = []
     return (_output(DMON_TOOL, _Host(gpus=gpus, system={}, lines=lines_of)),) if lines_of else ()
-
-
-def _dmon_take(gpu: Gpu, tags: list[str], cells: list[str]) -> None:
-    for tag, cell in zip(tags, cells, strict=True):
-        path, value = TAGS.get(tag), value_of(cell)
-        if path is not None and value is not None:
-            gpu.values.setdefault(path, value)
 
 
 class _Host(Record):
@@ -195,13 +195,10 @@ def _metrics_take(host: _Host, metric: str, labels: Mapping[str, str], text: str
     new = Gpu(index=index, bdf=labels.get("pci_bus_id"), values={}, model=model, uuid=uuid)
     gpu = host.gpus.setdefault(index, new)
     if metric == "DCGM_EXP_XID_ERRORS_COUNT":
-        last = value_of(labels.get("xid", ""))
-        if value and last is not None:
-            gpu.values.setdefault(XID, last)
+        gpu.take(XID if value else None, labels.get("xid", ""))
         return
     name = metric.lower().removeprefix("dcgm_fi_dev_").removeprefix("dcgm_")
-    if (path := NAMES.get(name)) is not None:
-        gpu.values.setdefault(path, value)
+    gpu.take(NAMES.get(name), text)
 
 
 _SMI = "nvidia_smi_"
@@ -226,10 +223,9 @@ def read_smi_metrics(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             elif uuid:
                 samples.append((uuid, found.name.removeprefix(_SMI), found.value))
     for uuid, name, text in samples:
-        path, value = NAMES.get(name), value_of(text)
-        if path is not None and value is not None:
+        if name in NAMES and value_of(text) is not None:
             gpu = host.gpus.setdefault(uuid, Gpu(index=None, bdf=None, values={}, uuid=f"GPU-{uuid}"))
-            gpu.values.setdefault(path, value)
+            gpu.take(NAMES[name], text)
     if not host.gpus:
         return ()
     return (imported("nvidia_gpu_exporter", [*map(section, host.gpus.values())], host.system, frozenset(host.lines)),)

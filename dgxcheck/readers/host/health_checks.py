@@ -206,11 +206,8 @@ _FIELD_DIAGNOSTIC_RESULT = caseless_pattern(
 )
 _REST = LazyPattern(r"(?:Driver|Package|Version|Command line|Start time|End time)\s{0,20}: .{1,160}")
 _FIELD_DIAGNOSTIC_OUTCOMES: dict[str, Outcome] = {
-    "pass": "pass",
-    "fail": "fail",
-    "retest": "unknown",
-    "config": "unknown",
-}
+    "pass": "pass", "fail": "fail", "retest": "unknown", "config": "unknown",
+}  # fmt: skip
 
 
 def read_field_diagnostic(lines: tuple[str, ...]) -> tuple[Imported, ...]:

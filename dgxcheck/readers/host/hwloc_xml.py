@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Json
-from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import INFINIBAND, NODES, PCI_DEVICES, cpulist
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.listing import INDEX
@@ -35,13 +34,8 @@ _OPENFABRICS = "3"
 _NO_SUBSYSTEM = "0000"
 
 
-class _Object(Record):
-    """An object whose end has not come yet."""
-
-    members: dict[str, str]
-
-    def of(self, *types: str) -> bool:
-        return self.members.get("type") in types
+_Object = dict[str, str]
+"""Members of an object whose end has not come yet."""
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -60,7 +54,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             if match["end"]:
                 stack = stack[:-1]
                 continue
-            found = _Object(members=dict(_MEMBER.findall(match["members"])))
+            found = dict(_MEMBER.findall(match["members"]))
             if len(facts) < 16 * MOST_DEVICES:
                 facts |= dict(_pci(stack, found))
                 facts |= dict(_node(found, nodes))
@@ -80,8 +74,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _pci(stack: list[_Object], found: _Object) -> Iterator[tuple[str, Json]]:
-    kind = _TYPE.fullmatch(found.members.get("pci_type", ""))
-    bdf = as_bdf(found.members.get("pci_busid", ""))
+    kind = _TYPE.fullmatch(found.get("pci_type", ""))
+    bdf = as_bdf(found.get("pci_busid", ""))
     if kind is None or bdf is None:
         return
     base = f"text {PCI_DEVICES}/{bdf}"
@@ -91,13 +85,13 @@ def _pci(stack: list[_Object], found: _Object) -> Iterator[tuple[str, Json]]:
     if kind["subvendor"] not in (None, _NO_SUBSYSTEM):
         yield f"{base}/subsystem_vendor", f"0x{kind['subvendor'].lower()}\n"
         yield f"{base}/subsystem_device", f"0x{kind['subdevice'].lower()}\n"
-    above = [each for each in stack if each.of("Bridge")]
-    root = _ROOT.fullmatch(above[0].members.get("bridge_pci", "")) if above else None
-    bridges = [as_bdf(each.members.get("pci_busid", "")) for each in above[1:]]
-    if root is not None and above[0].members.get("bridge_type") == "0-1" and None not in bridges:
+    above = [each for each in stack if each.get("type") == "Bridge"]
+    root = _ROOT.fullmatch(above[0].get("bridge_pci", "")) if above else None
+    bridges = [as_bdf(each.get("pci_busid", "")) for each in above[1:]]
+    if root is not None and above[0].get("bridge_type") == "0-1" and None not in bridges:
         path = "/".join([f"pci{root[1].lower()}:{root[2].lower()}", *map(str, bridges), bdf])
         yield f"link {PCI_DEVICES}/{bdf}", f"../../../devices/{path}"
-    place = next((each.members for each in reversed(stack) if "nodeset" in each.members), {})
+    place = next((each for each in reversed(stack) if "nodeset" in each), {})
     near = bits(place.get("nodeset", ""))
     if near is not None and sum(map(len, near)) == 1:
         yield f"{base}/numa_node", f"{near[0].start}\n"
@@ -106,11 +100,11 @@ def _pci(stack: list[_Object], found: _Object) -> Iterator[tuple[str, Json]]:
 
 
 def _node(found: _Object, nodes: dict[str, None]) -> Iterator[tuple[str, Json]]:
-    index = found.members.get("os_index", "")
-    if not found.of("NUMANode") or re.fullmatch(r"\d{1,4}", index, re.ASCII) is None:
+    index = found.get("os_index", "")
+    if found.get("type") != "NUMANode" or re.fullmatch(r"\d{1,4}", index, re.ASCII) is None:
         return
     nodes[f"node{index}"] = None
-    if (cpus := bits(found.members.get("cpuset", ""))) is not None:
+    if (cpus := bits(found.get("cpuset", ""))) is not None:
         yield f"text {NODES}/node{index}/cpulist", f"{cpulist(cpus)}\n"
 
 
@@ -118,12 +112,12 @@ def _device(
     stack: list[_Object], found: _Object, order: dict[int, str], hcas: dict[str, None]
 ) -> Iterator[tuple[str, Json]]:
     """An HCA, or a GPU's number in NVML's list."""
-    name, holder = found.members.get("name", ""), stack[-1].members if stack else {}
+    name, holder = found.get("name", ""), stack[-1] if stack else {}
     bdf = as_bdf(holder.get("pci_busid", ""))
-    if not found.of("OSDev") or bdf is None:
+    if found.get("type") != "OSDev" or bdf is None:
         return
     if (nvml := _NVML.fullmatch(name)) and int(nvml[1]) < MOST_GPUS:
         order[int(nvml[1])] = bdf
-    elif found.members.get("osdev_type") == _OPENFABRICS and re.fullmatch(NAME, name, re.ASCII):
+    elif found.get("osdev_type") == _OPENFABRICS and re.fullmatch(NAME, name, re.ASCII):
         hcas[name] = None
         yield f"link {INFINIBAND}/{name}/device", f"../../../{bdf}"

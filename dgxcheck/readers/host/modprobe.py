@@ -8,15 +8,13 @@ conflicting-kernel-modules.c; the driver containers of https://github.com/NVIDIA
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults import BY_WORD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
-from dgxcheck.readers.wording import wordings
+from dgxcheck.readers.wording import rows, wordings
 
 TOOL = "modprobe"
 _PEER = LazyPattern(r"nvidia[-_]peermem|nv_peer_mem")
@@ -42,13 +40,7 @@ _OF_DKMS = LazyPattern(
     r"|modprobe: ERROR: (?:\S{1,80} command_do\(\) )?Error running install command '[^']{1,120}' for module nvidia"
     r".{1,60}"
 )
-_WHY: Mapping[str, FaultKind] = {
-    "Key was rejected by service": Fault.MODULE_UNSIGNED,
-    "Required key not available": Fault.MODULE_UNSIGNED,
-    "Exec format error": Fault.MODULE_NOT_BUILT,
-    "Invalid module format": Fault.MODULE_NOT_BUILT,
-    "Unknown symbol in module, or unknown parameter": Fault.MODULE_REFUSED,
-}
+_WHY = {row["why"]: BY_WORD[row["fault"]] for row in rows("host/module_errors")}
 _NOTHING = ("File exists", "Operation not permitted")
 """It is loaded already; who asked is not root of the host, or the kernel is locked down, which its log says."""
 _BY_UDEV = LazyPattern(

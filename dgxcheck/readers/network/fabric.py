@@ -6,14 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults import BY_WORD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, recognised
 from dgxcheck.readers.network.files import state
 from dgxcheck.readers.values import bare, bounded, numbered
-from dgxcheck.readers.wording import known
+from dgxcheck.readers.wording import known, rows
 
 _LINK = ascii_pattern(
     r"(?P<before>.{0,200}?)(?<![\w.])(?P<lid>\d{1,5}) {1,12}(?P<port>\d{1,3})\[.{0,8}\] {0,4}==\( {0,16}"
@@ -142,12 +142,7 @@ _CHATTER = LazyPattern(
     r"-I- .{1,300}|-{10,120}|Summary|Performance Monitor counter {1,20}: Value|[A-Z][\w /()-]{2,40}"
     r"|Loading IBDIAGNET from: .{0,120}"
 )
-_STAGES: tuple[tuple[str, FaultKind], ...] = (
-    ("speed", Fault.PORT_SLOW), ("width", Fault.PORT_SLOW), ("subnet manager", Fault.NO_SUBNET_MANAGER),
-    ("port counters", Fault.PORT_ERRORS), ("_counter", Fault.PORT_ERRORS), ("port_", Fault.PORT_ERRORS),
-    ("cable", Fault.PORT_MODULE), ("ber", Fault.PORT_ERRORS),
-    ("link", Fault.PORT_DOWN),
-)  # fmt: skip
+_STAGES = tuple((row["word"], BY_WORD[row["fault"]]) for row in rows("network/stages"))
 """Words of a stage's name, and what an error in it stands for."""
 
 

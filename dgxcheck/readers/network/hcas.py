@@ -29,7 +29,6 @@ from dgxcheck.readers.network.files import (
     worded,
 )
 from dgxcheck.readers.values import bare, bounded, integer, numbered, squeezed
-from dgxcheck.readers.wording import wordings
 
 _IBSTAT_DEVICE = ascii_pattern(rf"CA '({NAME})'")
 _IBSTAT_PORT = ascii_pattern(r"Port (\d{1,3}):")
@@ -143,7 +142,13 @@ _WARNING = LazyPattern(
     r"|couldn't open config directory) .{1,200}"
 )
 """Of one provider: the other adapters may have theirs."""
-_NO_DEVICES = wordings("network/no_devices")
+_NO_DEVICES = (
+    (LazyPattern(r"Failed to get IB devices list: Function not implemented"),
+     "the kernel offers no verbs devices: the module ib_uverbs is not loaded, or no adapter has its driver"),
+    (LazyPattern(r"No IB devices found|Unable to find the Infiniband/RoCE device|0 HCAs found:"
+                 r"|Fatal error:  (?:No devices|device '\*': sys files not found \(\S{1,80}\))"),
+     "the program found no RDMA device that it could use"),
+)
 """libibverbs and its examples, perftest, and ibstatus of infiniband-diags
 (https://github.com/linux-rdma/rdma-core)."""
 _AROUND_NONE = LazyPattern(r"Did not detect devices|If device exists, check if driver is up|Failed to open device")
@@ -152,7 +157,7 @@ _AROUND_NONE = LazyPattern(r"Did not detect devices|If device exists, check if d
 def _none(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart("libibverbs")
     for number, line in numbered(lines, bare):
-        if text := next((row.text for row in _NO_DEVICES if row.words.fullmatch(line)), ""):
+        if text := next((text for form, text in _NO_DEVICES if form.fullmatch(line)), ""):
             part.add(HOST, "devices", "unknown", Fault.HCA_UNLISTED, text)
             part.lines.add(number)
         elif _WARNING.fullmatch(line):

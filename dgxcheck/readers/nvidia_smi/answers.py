@@ -43,13 +43,8 @@ NOWHERE = UNPLACED
 """The bdf of a GPU whose dump begins after it, until its number is known."""
 UNSUPPORTED: Json = {"missing": "unsupported", "detail": "nvidia-smi: N/A"}
 _UNSUPPORTED = (
-    "",
-    "N/A",
-    "Not Supported",
-    "Not Found",
-    "Function Not Found",
-    "Requested functionality has been deprecated",
-)
+    "", "N/A", "Not Supported", "Not Found", "Function Not Found", "Requested functionality has been deprecated",
+)  # fmt: skip
 NO_ANSWER = "no answer"
 """A value of a GPU that does not even tell its name."""
 MIG_DEVICES = "mig devices"

@@ -77,28 +77,22 @@ _TABLE = (*rows("nvidia_smi/fields"),)
 SINGLE = tuple((row["question"], LazyPattern(row["path"]), _READ[row["read"]]) for row in _TABLE if not row["member"])
 
 
-def _members(question: str, read: str) -> dict[str, LazyPattern]:
-    found = (row for row in _TABLE if row["question"] == question and row["read"] == read and row["member"])
-    return {row["member"]: LazyPattern(row["path"]) for row in found}
+def _members(question: str, read: str) -> list[tuple[str, LazyPattern]]:
+    found = (row for row in _TABLE if row["member"] and row["question"] == question and row["read"] == read)
+    return [(row["member"], LazyPattern(row["path"])) for row in found]
 
 
 STRUCTS = tuple(
-    (question, _members(question, "number"), _members(question, "more"))
-    for question in dict.fromkeys(row["question"] for row in _TABLE if row["member"])
+    (question, dict(_members(question, "number")), dict(_members(question, "more")))
+    for question in dict.fromkeys(row["question"] for row in _TABLE if row["member"] and row["read"] != "list")
 )
 """Structs of numbers (``nvmlEccSramErrorStatus_t``, ``nvmlRowRemapperHistogramValues_t`` ..): the members that a dump
 has, and ``more`` that newer drivers print."""
 LISTS = tuple(
-    (question, group, tuple(LazyPattern(f"{group}/{part}") for part in parts))
-    for question, group, parts in (
-        ("EccMode", "ecc mode", ("current(?: ecc)?", "pending(?: ecc)?")),
-        ("MigMode", "mig mode", ("current(?: mig)?", "pending(?: mig)?")),
-        ("RepairStatus", "ecc errors", ("channel repair pending", "tpc repair pending")),
-        ("RemappedRows", "remapped rows", ("(?:correctable error|remapped row corr)",
-                                           "(?:uncorrectable error|remapped row unc)", "(?:remapped row )?pending",
-                                           "(?:remapping failure occurred|remapped row failure)")),
-    )
-)  # fmt: skip
+    (question, group, tuple(path for _, path in _members(question, "list")))
+    for question, group in dict.fromkeys((row["question"], row["member"]) for row in _TABLE if row["read"] == "list")
+)
+"""Lists of numbers; where a dump says that there is no such group, its member is the group."""
 _GROUPS = "clocks (?:throttle|event) reasons"
 THROTTLE = tuple(
     (bit, LazyPattern(f"{_GROUPS}(?:/hw slowdown)?/(?:clocks (?:throttle|event) reason )?(?:{name})"))

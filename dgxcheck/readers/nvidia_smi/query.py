@@ -16,6 +16,7 @@ from dgxcheck.readers.model import Imported
 from dgxcheck.readers.nvidia_smi.answers import MOST_FIELDS, NOWHERE, Fields, GpuDump, answers, imported, is_unlicensed
 from dgxcheck.readers.nvidia_smi.topo import plain
 from dgxcheck.readers.values import bounded
+from dgxcheck.readers.wording import rows
 
 TEXT_TOOL = "nvidia-smi -q"
 FEWEST = 3
@@ -42,17 +43,7 @@ _COUNTED = " us"
 """Ends the counters of slowdowns, which have the same names."""
 _ECC = "ecc errors"
 _VOLATILE, _AGGREGATE = f"{_ECC}/volatile/", f"{_ECC}/aggregate/"
-_ALONE = {
-    **dict.fromkeys(("correctable error", "uncorrectable error", "remapping failure occurred"), _ROWS),
-    **dict.fromkeys(("volatile", "aggregate", "channel repair pending", "tpc repair pending", "unrepairable memory"),
-                    _ECC),
-    "sram threshold exceeded": f"{_ECC}/aggregate", "pending page blacklist": "retired pages",
-    **dict.fromkeys(("hw slowdown", "hw thermal slowdown", "hw power brake slowdown", "sw thermal slowdown"),
-                    "clocks event reasons"),
-    **dict.fromkeys(("gpu current temp", "gpu t.limit temp", "gpu shutdown t.limit temp", "gpu slowdown t.limit temp",
-                     "gpu shutdown temp", "gpu slowdown temp", "memory current temp"), "temperature"),
-    **dict.fromkeys(("pcie generation", "link width"), "pci/gpu link info"), "replays since reset": "pci",
-}  # fmt: skip
+_ALONE = {row["label"]: row["group"] for row in rows("nvidia_smi/groups")}
 """What only one group has, for ``grep`` leaves out the line of that; what is pending is said above the failure."""
 
 
