@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
 
 EXPRESSION = r"Xid \(PCI:(?P<bdf>[0-9a-f:]{10,16})\): (?P<number>\d{1,3})"
 TEXT = "Xid (PCI:0000:06:00): 79, pid=1; Xid (PCI:0000:07:00): 48"
@@ -63,3 +63,11 @@ def test_flags_are_kept() -> None:
     assert LazyPattern("xid", flags=re.IGNORECASE).search("XID")
     assert not LazyPattern("xid").search("XID")
     assert LazyPattern("xid", flags=re.IGNORECASE).literals == ("",)
+
+
+def test_which_letters_a_pattern_knows() -> None:
+    assert LazyPattern(r"GPU \d").fullmatch("GPU \u0663")
+    assert not ascii_pattern(r"GPU \d").fullmatch("GPU \u0663")
+    assert ascii_pattern(r"GPU \d", "GPU").literals == ("GPU",)
+    assert caseless_pattern(r"GPU \d").fullmatch("gpu 3")
+    assert caseless_pattern(r"GPU \d").literals == ("",)

@@ -93,7 +93,7 @@ def _literals() -> Iterator[tuple[str, str, re.Pattern[str]]]:
     """Expressions that stand in a call of ``re`` in the source: place, function, expression."""
     for path in sorted([*(ROOT / "dgxcheck").rglob("*.py"), *(ROOT / "probes").rglob("*.py")]):
         source = path.read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(source)) if re.search(r"\bre\b|\bLazyPattern\b", source) else ():
+        for node in ast.walk(ast.parse(source)) if re.search(r"\bre\b|[pP]attern\b", source) else ():
             if isinstance(node, ast.Call) and (use := used(node.func)) and node.args:
                 text = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
                 if isinstance(text, str | bytes):
@@ -109,7 +109,7 @@ def literals() -> tuple[tuple[str, str, re.Pattern[str]], ...]:
 
 def used(function: ast.expr) -> str:
     """``match`` of ``re.match``, ``compile`` of ``LazyPattern``; empty for what is no function of ``re``."""
-    if isinstance(function, ast.Name) and function.id == "LazyPattern":
+    if isinstance(function, ast.Name) and function.id in ("LazyPattern", "ascii_pattern", "caseless_pattern"):
         return "compile"
     of_re = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "re"
     return function.attr if of_re and isinstance(function, ast.Attribute) else ""
