@@ -45,7 +45,7 @@ def wordings(table: str) -> tuple[Wording, ...]:
 
 
 def wording(row: dict[str, str]) -> Wording:
-    topic, text, tool = (row.get(name, "") for name in ("topic", "text", "tool"))
+    topic, text, tool = row.get("topic", ""), row.get("text", ""), row.get("tool", "")
     return Wording(LazyPattern(row["words"]), outcome_of(row), fault_of(row), topic, text, tool)
 
 
