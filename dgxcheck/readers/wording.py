@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from typing import cast
 
 from dgxcheck.facts.faults import BY_WORD
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_outputs import Outcome
+from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.package_files import FOLDER, read
 from dgxcheck.readers.model import Form
@@ -64,3 +66,13 @@ def known(table: str) -> tuple[Form, ...]:
         Form(row["tool"], LazyPattern(row["head"]), LazyPattern(row["row"]), not row["goes_on"], row["instead"])
         for row in rows(table)
     )
+
+
+@cache
+def _lines(table: str) -> dict[str, list[str]]:
+    return gathered((row["of"], row["words"]) for row in rows(table))
+
+
+def any_of(table: str, of: str) -> str:
+    """The expression that matches what matches one of the rows: lines of a tool that all mean the same, or nothing."""
+    return "|".join(_lines(table)[of])

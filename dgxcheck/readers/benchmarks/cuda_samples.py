@@ -23,6 +23,7 @@ from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.model import Imported, ToolPart
 from dgxcheck.readers.values import MOST_GBS, gpu, imported, integer, number, numbered, squeezed
+from dgxcheck.readers.wording import any_of
 
 BANDWIDTH_TOOL = "bandwidthTest"
 GBS = {"MB/s": 1.024e-3, "GB/s": 1.0}
@@ -46,10 +47,7 @@ CSV = ascii_pattern(
     r"bandwidthTest-(H2D|D2H|D2D)(-Paged|-Pinned)?(-WriteCombined)?, Bandwidth = (\d{1,9}\.\d) (MB/s|GB/s), "
     r"Time = \d{1,9}\.\d{1,9} s, Size = (\d{1,13}) bytes, NumDevsUsed = (\d{1,3})"
 )
-BANDWIDTH_CHATTER = LazyPattern(
-    r"\[?CUDA Bandwidth Test\] - Starting\.\.\.|(?:Quick|Range|Shmoo) Mode|\.{2,500}|!!!!!Cumulative Bandwidth to be .*"
-    r"|Result = (?:PASS|FAIL)|NOTE: The CUDA Samples are not meant for performance.*|Write-Combined Memory Writes .*"
-)
+BANDWIDTH_CHATTER = LazyPattern(any_of("benchmarks/lines", "bandwidthTest"))
 MEMORY = LazyPattern(r"(PINNED|PAGEABLE) Memory Transfers")
 
 
@@ -141,18 +139,7 @@ PAIR = LazyPattern(r"Enabling peer access between GPU(\d{1,3}) and GPU(\d{1,3})\
 BUFFERS = ascii_pattern(r"Allocating buffers \((\d{1,6})MB on GPU\d{1,3}, GPU\d{1,3} and CPU Host\)\.\.\.")
 WRONG = ascii_pattern(r"Verification error @ element (\d{1,12}): .{1,100}")
 VERDICT = LazyPattern(r"Test (passed|failed!?)")
-SIMPLE_P2P_CHATTER = LazyPattern(
-    r"\[\S{0,200}simpleP2P\S{0,20}\] - Starting\.\.\.|Checking for multiple GPUs\.\.\."
-    r"|CUDA-capable device count: \d{1,3}"
-    r"|GPU\d{1,3} = \" ?.{1,60}\" (?:IS|NOT|IS NOT) +capable of Peer-to-Peer \(P2P\)"
-    r"|Checking GPU\(s\) for support of peer to peer memory access\.\.\."
-    r"|Checking GPU\d{1,3} and GPU\d{1,3} for UVA capabilities\.\.\.|.{1,100} \(GPU\d{1,3}\) supports UVA: (?:Yes|No)"
-    r"|Both GPUs can support UVA, enabling\.\.\.|Creating event handles\.\.\."
-    r"|Preparing host buffer and memcpy to GPU\d{1,3}\.\.\."
-    r"|Run kernel on GPU\d{1,3}, taking source data from GPU\d{1,3} and writing to GPU\d{1,3}\.\.\."
-    r"|Copy data back to host from GPU\d{1,3} and verify results\.\.\."
-    r"|Disabling peer access\.\.\.|Shutting down\.\.\."
-)
+SIMPLE_P2P_CHATTER = LazyPattern(any_of("benchmarks/lines", "simpleP2P"))
 
 
 def read_simple_p2p(lines: tuple[str, ...]) -> tuple[Imported, ...]:

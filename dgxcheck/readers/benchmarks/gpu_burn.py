@@ -20,6 +20,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.host.cuda import error_of_host
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.values import gpu, imported, numbered
+from dgxcheck.readers.wording import any_of
 
 BURN_SLOW = 0.5
 """Of the median of the other GPUs of the same name."""
@@ -37,12 +38,7 @@ _NAME = LazyPattern(r"GPU (?P<gpu>\d{1,3}): (?P<name>.{1,100}?) \(UUID: .{1,80}\
 _FAILED = LazyPattern(r"(?:Couldn't init a GPU test|Failure during compute): (?P<why>.{1,200})")
 _FLOATS = LazyPattern(r"Initialized device \d{1,3} with .{1,120}, using FLOATS(?:, .{1,40})?")
 _IN_MIG = LazyPattern(r"MIG \S{1,20} .{1,100}")
-_BURN_CHATTER = LazyPattern(
-    r"Summary at: .{0,80}|Initialized device \d{1,3} with .{1,120}|Results are \d{1,12} bytes each, .{1,80}"
-    r"|Using compare file: .{1,120}|Burning for \d{1,9} seconds\.?|Run length not specified .{0,120}|Uninitted cublas"
-    r"|Killing processes.{0,200}|Freed memory for dev \d{1,3}|done|read\[\d{1,3}\] error \d{1,6}"
-    r"|No clients are alive!\s{1,4}Aborting"
-)
+_BURN_CHATTER = LazyPattern(any_of("benchmarks/lines", "gpu_burn"))
 
 
 class _Gpu:
@@ -151,11 +147,7 @@ _RATE = LazyPattern(r"GPU #(?P<gpu>\d{1,3}): {1,4}(?P<rate>\d{1,9}(?:\.\d{1,3})?
 _THROTTLING = LazyPattern(
     r"Throttling HW: (?P<hw>true|false), Thermal SW: (?P<sw>true|false), Thermal HW: (?P<hot>true|false)"
 )
-_FRYER_CHATTER = LazyPattern(
-    r"Temperature: .{1,80}|All GPUs seem healthy|Detected \d{1,3} GPUs?.{0,80}|Burning .{0,120}|.{0,60}Creating"
-    r" random .{0,80}"
-    r"|.{0,60}Matrices created.{0,40}"
-)
+_FRYER_CHATTER = LazyPattern(any_of("benchmarks/lines", "gpu-fryer"))
 
 
 def read_fryer(lines: tuple[str, ...]) -> tuple[Imported, ...]:

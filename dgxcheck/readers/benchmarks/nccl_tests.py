@@ -28,6 +28,7 @@ from dgxcheck.readers.benchmarks.nccl_tables import (
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bare, bounded, gpu, imported, integer, too_small
+from dgxcheck.readers.wording import any_of
 
 MOST_SIZES = 64
 OPERATIONS = "all_reduce|all_gather|alltoallv?|broadcast|reduce_scatter|reduce|sendrecv|gather|scatter|hypercube"
@@ -39,12 +40,7 @@ RANK = LazyPattern(
     r"\[([0-9a-fA-Fx:.]{1,16})\] (.{1,100})"
 )
 BOUNDS = LazyPattern(r"Out of bounds values : (\d{1,12}) (?:OK|FAILED)")
-CHATTER = LazyPattern(
-    r"nThread \d{1,9} nGpus .*|NCCL Tests compiled with NCCL .*|NCCL version .*|Avg bus bandwidth : .*"
-    r"|out-of-place( in-place)?|\(B\) \(elements\) .*|Using devices"
-    r"|\S{1,255}:\d{1,9}:\d{1,9} \[\d{1,4}\] NCCL (?:INFO|WARN) .*"
-    r"|Blocking Enabled: .*|Parallel Init Enabled: .*|Reducing maxBytes to .*|minBytes \d{1,18} maxBytes .*"
-)
+CHATTER = LazyPattern(any_of("benchmarks/lines", "nccl-tests"))
 _WRITER = r"[A-Za-z][\w.-]{0,254}:\d{1,10}:\d{1,10} \[\d{1,4}\] "
 PIECE = LazyPattern(
     rf"(?P<head>\d{{1,15}} \d{{1,15}} [a-z]\w{{1,12}}(?: [a-z]{{2,8}})? -1)(?={_WRITER})"

@@ -24,6 +24,7 @@ from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.formats import documents
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.values import MOST_GBS, MOST_GPUS, bare, bounded, integer, number
+from dgxcheck.readers.wording import any_of
 
 VERSION = LazyPattern(r"nvbandwidth Version: (v?[0-9.]{1,20})")
 RUNNING = LazyPattern(r"Running ([a-z0-9_]{1,60})\.")
@@ -36,13 +37,7 @@ AFTER_WRONG = LazyPattern(r"Current offset .*|ASSERT in expression .*")
 MOST_BYTES = 1 << 40
 BETWEEN_HOSTS = LazyPattern(r"multinode_device_to_device_memcpy_(?:read|write)_(?:ce|sm)")
 PROCESS = LazyPattern(r"Process (?P<number>\d{1,6}) \((?P<host>.{1,255})\): device (?P<device>\d{1,3}): .{1,200}")
-CHATTER = LazyPattern(
-    r"(?:SUM|MIN|MAX|AVG|&&&& PERF) [a-z0-9_]{1,60} \S{1,40}|Built from Git version: .*"
-    r"|CUDA (?:Runtime|Driver) Version: .*|Driver Version: .*|Waived:.*"
-    r"|NOTE: The reported results may not reflect .*|NOTE: This tool reports current measured bandwidth .*"
-    r"|Performance can vary with software drivers.*|Additional system-specific tuning may be required.*"
-    r"|NOTE: You have chosen a buffer size .*|MPI version: .*"
-)
+CHATTER = LazyPattern(any_of("benchmarks/lines", "nvbandwidth"))
 
 
 def read_text(lines: tuple[str, ...]) -> tuple[Imported, ...]:

@@ -35,20 +35,12 @@ from dgxcheck.readers.values import (
     squeezed,
     too_small,
 )
-from dgxcheck.readers.wording import wordings
+from dgxcheck.readers.wording import any_of, wordings
 
 _LISTED = LazyPattern(r"CUDA device (?P<number>\d{1,3}): PCIe address is (?P<place>[0-9A-Fa-f]{1,2}:[0-9A-Fa-f]{1,2})")
 _PICKED = LazyPattern(r"Picking (?:device No\. (?P<number>\d{1,3})|CUDA device number (?P<other>\d{1,3})).{0,80}")
 _NAMED = LazyPattern(r"\[pid = \d{1,10}, dev = (?P<number>\d{1,3})\] device name = \[(?P<name>[^\[\]]{1,80})\]")
-_PERFTEST_GPUS_CHATTER = LazyPattern(
-    r"initializing CUDA|Listing all CUDA devices in system:|creating CUDA Ctx|making it the current CUDA Ctx"
-    r"|There (?:is|are) \d{1,3} (?:devices? supporting CUDA|CUDA devices?).{0,80}|CUDA device integrated: .{1,40}"
-    r"|cuMemAlloc\(\) of a \d{1,15} bytes GPU buffer|allocated (?:\d{1,15} bytes of )?GPU buffer .{1,90}"
-    r"|deallocating (?:RX )?GPU buffer.{0,40}|destroying current CUDA Ctx",
-    "device",
-    "buffer",
-    "CUDA",
-)
+_PERFTEST_GPUS_CHATTER = LazyPattern(any_of("benchmarks/lines", "perftest, GPUs"), "device", "buffer", "CUDA")
 
 
 class GpuMemory:
@@ -96,14 +88,7 @@ BANDWIDTH = LazyPattern(
 LATENCY = LazyPattern(r"bytes #iterations t_min\[usec\] t_max\[usec\] t_typical\[usec\].*")
 MEAN_LATENCY = LazyPattern(r"bytes #iterations t_avg\[usec\] tps average")
 """Of a run by time (``-D``)."""
-CHATTER = LazyPattern(
-    r"-{20,200}|Waiting for client to connect\.\.\.|(?:local|remote) address: LID .*|GID: [0-9a-f:]+"
-    r"|(?:Number of qps|Connection type|PCIe relax order|ibv_wr\* API|TX depth|RX depth|CQ Moderation|CQE Poll Batch"
-    r"|Mtu|Link type|GID index|Max inline data|Outstand reads|rdma_cm QPs|Data ex\. method|Post List|Use ROCm memory"
-    r"|Using DDP|Lock-free) ?: .*"
-    r"|WARNING: BW peak won't be measured in this run\.?|Requested mtu is higher than active mtu"
-    r"|Changing to active mtu - \d|Device not recognized to implement inline feature\. Disabling it"
-)
+CHATTER = LazyPattern(any_of("benchmarks/lines", "perftest"))
 OF_ITSELF = LazyPattern(
     r"Conflicting CPU frequency values detected: .*|Perftest doesn't supports CUDA tests with inline messages: .*"
 )
@@ -233,14 +218,7 @@ def _fact(run: Run, device: str, column: Column, rows: list[tuple[int, float, in
 _STATUS = ascii_pattern(r"Failed status (?P<code>\d{1,3}): wr_id \d{1,20} syndrom 0x[0-9a-f]{1,8}")
 _FAILURES = wordings("benchmarks/perftest")
 """perftest_communication.c, perftest_parameters.c, perftest_resources.c."""
-_FAILURES_CHATTER = LazyPattern(
-    r"Completion with error at (?:client|server)|scnt=\d{1,12}, ccnt=\d{1,12}"
-    r"|Failed to complete run_iter_\w{2,12} function successfully|Failed to exchange data between server and clients"
-    r"|Unable to (?:read|write) (?:to|from) socket/rdma_cm"
-    r"|(?:ethernet|rdma)_(?:read|write)_keys: Couldn't (?:read|write) remote address"
-    r"|Unable to (?:init|perform|Connect) .{1,120}|Couldn't (?:set the link layer|get context)\b.{0,60}"
-    r"|Couldn't connect to \S{1,80}:\d{1,5}"
-)
+_FAILURES_CHATTER = LazyPattern(any_of("benchmarks/lines", "perftest, failures"))
 
 
 def read_failures(lines: tuple[str, ...]) -> tuple[Imported, ...]:

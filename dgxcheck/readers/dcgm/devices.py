@@ -15,7 +15,7 @@ from dgxcheck.readers.formats import documents
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import HOST, Imported, ToolPart, recognised
 from dgxcheck.readers.values import bare, bounded, gpu, numbered
-from dgxcheck.readers.wording import known
+from dgxcheck.readers.wording import any_of, known
 
 _NAME = LazyPattern(r"Name: (\S.{0,80})")
 _BUS = LazyPattern(r"PCI Bus ID: ([0-9A-Fa-f:.]{7,16})")
@@ -115,10 +115,7 @@ _MOST_BIT_ERRORS = 1e-12
 _GPU = ascii_pattern(r"gpuId (\d{1,3}):?")
 _SWITCH = LazyPattern(r"(?:physicalId|switchId|nvSwitchId) \d{1,3}:?", flags=re.IGNORECASE | re.ASCII)
 _STATES = ascii_pattern(r"[UDX_](?:\s{1,4}[UDX_]){0,71}")
-_CHATTER = LazyPattern(
-    r"NvLink Link Status|GPUs:|NvSwitches:|No NvSwitches found\.|Key: Up=U, Down=D, Disabled=X, Not Supported=_"
-    r"|(?:Link Entities: {1,3})?(?:N/A|\d{1,2}:\d{1,6}(?: {1,4}\d{1,2}:\d{1,6}){0,71})"
-)
+_CHATTER = LazyPattern(any_of("dcgm/lines", "dcgmi nvlink -s"))
 _FRAME = LazyPattern(r"\+-{4,80}\+")
 
 

@@ -23,7 +23,7 @@ from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import gpu, numbered
-from dgxcheck.readers.wording import fault_of, outcome_of, rows
+from dgxcheck.readers.wording import any_of, fault_of, outcome_of, rows
 
 _BEGIN = LazyPattern(r"Collecting environment information\.{3}|PyTorch version {0,20}: .{0,60}")
 _DRIVER = LazyPattern(r"Nvidia driver version {0,20}: (?P<version>\d{3}\.\d{2,3}(?:\.\d{2,3})?)")
@@ -34,15 +34,7 @@ _MODELS = LazyPattern(
 _MODEL = LazyPattern(r"GPU (?P<gpu>\d{1,3}): (?P<name>[A-Za-z][^:()]{2,80}?)")
 _CUDA = LazyPattern(r"Is CUDA available {0,20}: (?P<answer>True|False)")
 _BUILT = LazyPattern(r"CUDA used to build PyTorch {0,20}: (?P<version>\d{1,2}\.\d{1,2}|\S.{0,40})")
-_REST = caseless_pattern(
-    r"(?:Is debug build|ROCM used to build PyTorch|OS|GCC version|Clang version|CMake version|Libc version"
-    r"|Python (?:version|platform)|CUDA runtime version|CUDA_MODULE_LOADING set to|cuDNN version"
-    r"|HIP runtime version|MIOpen runtime version|Is XNNPACK available|Is XPU available|Caching allocator config"
-    r"|Versions of relevant libraries|ROCM Version|Neuron SDK Version|vLLM (?:Version|Build Flags)|CUDA Archs"
-    r"|Nvidia driver version|Neuron|GPU Topology|CPU) {0,24}:.{0,400}|\[(?:pip3?|conda)\] .{0,160}|uv is set"
-    r"|={20,40}|(?:System|PyTorch|CPU|CUDA / GPU|vLLM) Info|Python Environment|Environment Variables"
-    r"|/usr/\S{0,120}/libcudnn\S{0,60}|(?:Versions of relevant libraries)|[A-Z][A-Z0-9_]{3,60}=.{0,300}"
-)
+_REST = caseless_pattern(any_of("host/lines", "collect_env"))
 
 
 def read_collect_env(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -116,12 +108,7 @@ _NUMBER = caseless_pattern(
     r" \(?(?P<number>\d{1,3})\b\)?"
 )
 _GPU = caseless_pattern(r"\b(?:cuda:|GPU |device |gpu_id=)(?P<gpu>\d{1,2})\b(?![.:]\d)")
-_AROUND = LazyPattern(
-    r"Traceback \(most recent call last\):|File \"[^\"]{1,300}\", line \d{1,7}, in .{1,200}"
-    r"|(?:CUDA kernel errors might be asynchronously|For debugging consider passing CUDA_LAUNCH_BLOCKING"
-    r"|Compile with `?TORCH_USE_CUDA_DSA|Search for `?cudaError|Device-side assert"
-    r"|The current PyTorch install supports|terminate called after throwing).{0,300}"
-)
+_AROUND = LazyPattern(any_of("host/lines", "errors of CUDA"))
 """What Python and PyTorch print around such an error."""
 _FILE = LazyPattern(r"\s{0,40}File \"")
 """Before a line of code."""
@@ -129,11 +116,7 @@ _RUNS_ON = LazyPattern(r"NOTE: CUDA Minor Version Compatibility mode ENABLED\.")
 """Of images of NGC, where CUDA of the image is newer than the driver's: forward compatibility alone is not to be had.
 https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html"""
 _RUNS_ON_LINES = 8
-_RUNS_ON_TEXT = LazyPattern(
-    r"Using driver version \S{3,20} which has support for CUDA .{0,60}"
-    r"|was built with CUDA \S{1,12} and will be run in .{0,60}|CUDA Forward Compatibility is preferred over .{0,60}"
-    r"|with this container but was unavailable:|See https://docs\.nvidia\.com/deploy/cuda-compatibility/.{0,40}"
-)
+_RUNS_ON_TEXT = LazyPattern(any_of("host/lines", "CUDA of a container"))
 _RUNS_ON_WHY = LazyPattern(r"\[\[.{3,160} cuInit\(\)=\d{1,4}\]\]")
 _OWN_READER = LazyPattern(r"NCCL |nvidia-container-cli")
 _NOT_RUNNING = LazyPattern(r"kernel driver does not appear to be running on this host")

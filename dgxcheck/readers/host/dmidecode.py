@@ -17,7 +17,7 @@ from dgxcheck.facts.sysfs import DMI, SMBIOS
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.values import bounded, integer
-from dgxcheck.readers.wording import rows
+from dgxcheck.readers.wording import any_of, rows
 from dgxcheck.source.recording.keys import to_rows
 
 Members = Mapping[str, str]
@@ -96,11 +96,7 @@ MOST_SLOTS = 512
 _HANDLE = LazyPattern(r"Handle 0x[0-9A-Fa-f]{1,4}, DMI type \d{1,3}, \d{1,3} bytes\.?")
 _MEMBER = LazyPattern(r"\s{1,16}([A-Z][\w /-]{1,40}): ?(.{0,200})")
 _VERSION = LazyPattern(r"# dmidecode (\d[\w.-]{0,20})")
-_CHATTER = LazyPattern(
-    r"Getting SMBIOS data from \S{1,80}|SMBIOS [\d.]{1,12} present\.|# SMBIOS implementations newer .{1,200}"
-    r"|# fully supported by this version of dmidecode\.|Table at 0x[0-9A-Fa-f]{1,16}\."
-    r"|\d{1,6} structures occupying \d{1,9} bytes\.|End Of Table"
-)
+_CHATTER = LazyPattern(any_of("host/lines", "dmidecode"))
 
 
 def read_dmidecode(lines: tuple[str, ...]) -> tuple[Imported, ...]:

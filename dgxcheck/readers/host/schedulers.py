@@ -22,6 +22,7 @@ from dgxcheck.readers.dcgm.messages import XID_NUMBER, fault_of, of_xid
 from dgxcheck.readers.formats import Document, documents
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bounded
+from dgxcheck.readers.wording import any_of
 
 _CONDITION = LazyPattern(
     r"(?P<type>[A-Z]\w{2,60}) {1,40}(?P<status>True|False|Unknown) {1,20}"
@@ -81,12 +82,7 @@ _NODE = LazyPattern(
     r" {1,40}\d\w{1,12} {1,20}v1\.\d{1,2}\..{1,300}"
 )
 """Of ``kubectl get nodes``."""
-_AROUND = LazyPattern(
-    r"(?:NAMESPACE {1,80})?NAME {1,120}READY {1,20}STATUS .{1,160}|NAME {1,120}STATUS {1,40}ROLES .{1,120}"
-    r"|Type {1,40}Status {1,40}LastH.{1,200}"
-    r"|(?:-{4,30} {1,40}){5}-{4,30}"
-    r"|(?:cpu|memory|pods|ephemeral-storage|hugepages-\w{2,4}|rdma/\S{1,40}): {1,40}\w{1,30}"
-)
+_AROUND = LazyPattern(any_of("host/lines", "kubectl"))
 """Heads of tables, and resources that are no GPUs."""
 
 

@@ -12,22 +12,11 @@ from dgxcheck.facts.sysfs import NODES, cpulist, ranges, runs_of
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bare, bounded, integer, numbered
+from dgxcheck.readers.wording import any_of
 
 _MEMBER = LazyPattern(r"(?P<name>[A-Z][\w ().,/-]{1,50}?):\s{0,60}(?P<value>.{0,4000})")
 _NODE = LazyPattern(r"NUMA node(?P<node>\d{1,4}) CPU\(s\)")
-_LABELS = LazyPattern(
-    r"Architecture|CPU op-mode\(s\)|Address sizes|Byte Order|CPU\(s\)|O(?:n|ff)-line CPU\(s\) (?:list|mask)|Vendor ID"
-    r"|Model name|BIOS (?:Vendor ID|Model name|CPU family)|CPU family|Model"
-    r"|Thread\(s\) per (?:core|socket)"
-    r"|Core\(s\) per (?:socket|cluster)|Socket\(s\)|Cluster\(s\)|Stepping|Frequency boost"
-    r"|CPU\(s\) scaling MHz|CPU (?:max|min|dynamic) MHz|BogoMIPS|Flags"
-    r"|Virtualization(?: features| type)?|Hypervisor vendor|CPU MHz"
-    r"|Caches \(sum of all\)|L\d[a-z]?(?: cache)?"
-    r"|NUMA(?: node\(s\)| node\d{1,4} CPU\(s\))?|Vulnerabilit(?:y|ies).{0,60}"
-    r"|Gather data sampling|Itlb multihit|L1tf|Mds|Meltdown|Mmio stale data|Reg file data sampling|Retbleed"
-    r"|Spec (?:rstack overflow|store bypass)|Spectre v[12]|Srbds|Tsx async abort|Indirect target selection|Tsa|Vmscape"
-    r"|Ghostwrite|Old microcode"
-)
+_LABELS = LazyPattern(any_of("host/lines", "lscpu"))
 
 
 def read_lscpu(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -226,11 +215,7 @@ _SYNCED = LazyPattern(
     r"(?P<chrony>Leap status)\s{0,20}: (?P<leap>Normal|Not synchronised|(?:Insert|Delete) second)"
     r"|(?:System clock|NTP) synchronized: (?P<synced>yes|no)"
 )
-_OF_CLOCK = LazyPattern(
-    r"(?:Reference ID|Stratum|Ref time \(UTC\)|System time|Last offset|RMS offset|Frequency|Residual freq|Skew"
-    r"|Root delay|Root dispersion|Update interval|Local time|Universal time|RTC time|Time zone|NTP service"
-    r"|RTC in local TZ|Network time on|NTP enabled) ?\s{0,30}: .{0,120}"
-)
+_OF_CLOCK = LazyPattern(any_of("host/lines", "clock"))
 
 
 def read_clock(lines: tuple[str, ...]) -> tuple[Imported, ...]:

@@ -24,15 +24,10 @@ from dgxcheck.readers.lspci.listing import Function, Tree, functions, of_leaf, o
 from dgxcheck.readers.lspci.registers import link
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.values import bounded, numbered
+from dgxcheck.readers.wording import any_of
 
 FRAGMENT_TOOL = "lspci -vv"
-_DETAIL = ascii_pattern(
-    r"(?:Lnk|Dev|Slt|Root)(?:Cap|Ctl|Sta)\d?:.*|(?:UE|CE)(?:Sta|Msk|Svrt?):.*|AERCap:.*|HeaderLog:.*|RootCmd:.*"
-    r"|Capabilities: (?:\[[0-9a-f]{2,3}|<access denied>).*|ClockPM[+-].*|ExtSynch[+-].*|TrErr[+-].*|RlxdOrd[+-].*"
-    r"|MaxPayload .*|ExtTag[+-].*|AtomicOps.*|10BitTag.*|EmergencyPower.*|FRS[+-].*|Transmit Margin.*|Compliance .*"
-    r"|EqualizationPhase.*|Retimer[+-].*|First Error Pointer.*|MultHdrRecCap[+-].*|CorrErr[+-].*"
-    r"|Kernel (?:driver|modules).*"
-)
+_DETAIL = ascii_pattern(any_of("lspci/lines", "lspci -vv"))
 _WIDTH = ascii_pattern(r"LnkSta:\s.{0,60}\bWidth x(?P<width>\d{1,2})(?P<narrow> \(downgraded\))?")
 _LINK = ("LnkCap:", "LnkSta:")
 MOST = 64

@@ -22,7 +22,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.nccl.warnings import Gpus, report
 from dgxcheck.readers.values import numbered
-from dgxcheck.readers.wording import rows, wording
+from dgxcheck.readers.wording import any_of, rows, wording
 
 PROGRAMS_TOOL = "PyTorch"
 TESTS = "nccl-tests"
@@ -45,11 +45,7 @@ _TEST = LazyPattern(
 )
 _MULTICAST = LazyPattern(r"Failed to bind NVLink SHARP \(NVLS\) Multicast memory of size \d{1,15} ?:.{0,200}")
 """The first line of a message of several, without what NCCL puts before it."""
-_PROGRAMS_CHATTER = LazyPattern(
-    r"CUDA error 401 'the operation cannot .{1,60}|This is usually caused by a system or configuration error .{1,90}"
-    r"|.{0,160}(?:ProcessGroupNCCL\.cpp:\d{1,6}\]|TORCH_NCCL_\w{3,60}|NCCL_ASYNC_ERROR_HANDLING).{0,600}"
-    r"|.{0,120}: Test failure \S{1,80}:\d{1,6}"
-)
+_PROGRAMS_CHATTER = LazyPattern(any_of("nccl/lines", "programs"))
 _RESULTS = {row["result"]: wording(row) for row in rows("nccl/results")}
 _WORDS = {row["words"]: row["result"] for row in rows("nccl/results")}
 """``ncclGetErrorString``."""
@@ -157,25 +153,12 @@ _WHO = LazyPattern(
     r"|Rank (?P<rank>\d{1,7})(?: (?P<state>(?:has|reported) .{1,60}?))? -- (?:GPU (?P<gpu>[\w:, -]{1,40}) managed by"
     r" process \d{1,10} on node (?P<home>[\w.:%-]{1,80})|\[.{1,80}\]))"
 )
-_WHAT = LazyPattern(
-    r"Missing communicator data from \d{1,7} (?:job process|rank)(?:es|s)?"
-    r"|\d{1,7} job process(?:es)? (?:is|are) considered dead .{0,60}"
-    r"|(?:Initialization|Asynchronous) errors? on \d{1,7} ranks?"
-    r"|Communicator ranks have different (?:\w{1,40} operation counts|status)"
-    r"|Encountered \d{1,7} communication timeouts? .{0,60}"
-)
+_WHAT = LazyPattern(any_of("nccl/lines", "ncclras, titles"))
 _GROUP = LazyPattern(
     r"\d{1,6}(?: {1,12}\d{1,7}){2} {1,12}[\d-]{1,12}(?: {1,12}[\d-]{1,12}){2} {1,12}[A-Z]{2,12}"
     r" {1,12}(?P<errors>[A-Z]{2,12}(?:,[A-Z]{2,12}){0,3})"
 )
-_RAS_CHATTER = LazyPattern(
-    r"NCCL version \d.{1,60} compiled with CUDA .{1,20}|CUDA runtime version \d{1,6}, driver version \d{1,6}"
-    r"|Job summary|={4,20}|(?:Nodes|per node|Group|Processes|Comms).{0,100}|[(#].{0,20}total\).{0,80}|\(total\).{0,80}"
-    r"|# {1,12}in group.{0,80}|\d{1,7} ranks have (?:status|launched|not).{0,60}|\d{1,7} ranks reported .{0,80}"
-    r"|Communicators\.{3}.{0,60}|Errors|Warnings|\d{1,7}(?: {1,14}\d{1,7}){1,5}"
-    r"|\[could not find information .{1,60}\]|The missing (?:rank|process).{0,60}"
-    r"|The outlier nodes?:|Node \S{1,80} running process.{0,200}|Gathering data about .{0,80}"
-)
+_RAS_CHATTER = LazyPattern(any_of("nccl/lines", "ncclras"))
 _FOUND: dict[str, tuple[Outcome, FaultKind]] = {
     "DEAD": ("fail", Fault.COLLECTIVE_TIMEOUT), "INCOMPLETE": ("warn", Fault.COLLECTIVE_TIMEOUT),
     "ERROR": ("fail", Fault.TOOL_ERROR), "MISMATCH": ("unknown", Fault.COLLECTIVE_TIMEOUT),

@@ -11,7 +11,7 @@ from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME, PortsPart, lid, physical, state
 from dgxcheck.readers.values import bare, integer, numbered, squeezed
-from dgxcheck.readers.wording import rows
+from dgxcheck.readers.wording import any_of, rows
 
 _LINK_ROW = ascii_pattern(
     rf"(?:\d{{1,4}}/\d{{1,3}}: )?(?:link )?({NAME})/(\d{{1,3}}):?"
@@ -122,10 +122,7 @@ _PORT = ascii_pattern(
 _PORT_COUNTERS_COUNTER = LazyPattern(r"\[(?P<name>\w{2,40}) == (?P<value>\d{1,20})")
 _LID = LazyPattern(rf"text (?P<path>{INFINIBAND}/[^/]{{1,64}}/ports/(?P<port>\d{{1,3}}))/lid")
 _HEX = LazyPattern(r"0x[0-9a-f]{1,4}")
-_REST = LazyPattern(
-    r"Link info:.{0,300}|##|## (?:Summary|Data Counters|Suppressed).{0,200}|Suppressing: .{1,200}"
-    r"|##? .{0,40}(?:nodes? (?:checked|have|had)|ports? (?:checked|have|had)|Thresholds|Suppressed).{0,160}"
-)  # fmt: skip
+_REST = LazyPattern(any_of("network/lines", "ibqueryerrors"))
 _NO_NODE = LazyPattern(r"## Summary: [1-9]\d{0,8} nodes checked, 0 bad nodes found")
 
 

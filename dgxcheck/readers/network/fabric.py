@@ -13,7 +13,7 @@ from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, recognised
 from dgxcheck.readers.network.files import state
 from dgxcheck.readers.values import bare, bounded, numbered
-from dgxcheck.readers.wording import known, rows
+from dgxcheck.readers.wording import any_of, known, rows
 
 _LINK = ascii_pattern(
     r"(?P<before>.{0,200}?)(?<![\w.])(?P<lid>\d{1,5}) {1,12}(?P<port>\d{1,3})\[.{0,8}\] {0,4}==\( {0,16}"
@@ -138,10 +138,7 @@ _LINE = LazyPattern(r"-(?P<kind>[EW])- (?P<text>\S.{2,300})")
 _OF_PORT = LazyPattern(r"(?P<name>[a-z][a-z_]{6,40}) {0,40}: (?P<value>0x[0-9a-f]{1,16}.{0,20}|\d{1,20})", ": ")
 """A counter below the port that a warning names (ibutils)."""
 _ENDED = LazyPattern(r" finished with errors")
-_CHATTER = LazyPattern(
-    r"-I- .{1,300}|-{10,120}|Summary|Performance Monitor counter {1,20}: Value|[A-Z][\w /()-]{2,40}"
-    r"|Loading IBDIAGNET from: .{0,120}"
-)
+_CHATTER = LazyPattern(any_of("network/lines", "ibdiagnet"))
 _STAGES = tuple((row["word"], BY_WORD[row["fault"]]) for row in rows("network/stages"))
 """Words of a stage's name, and what an error in it stands for."""
 

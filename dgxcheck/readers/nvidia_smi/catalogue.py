@@ -10,7 +10,7 @@ from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.model import HOST, Imported, Reader, ToolPart, recognised
 from dgxcheck.readers.nvidia_smi import dmon, nvlink, query, query_csv, table, topo
 from dgxcheck.readers.values import numbered
-from dgxcheck.readers.wording import known
+from dgxcheck.readers.wording import any_of, known
 
 _BUS_ID = r"[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d"
 _FORMS = known("nvidia_smi/known")
@@ -64,12 +64,7 @@ _HELD = caseless_pattern(
     r"|.{0,300}error destroying \w{2,8} instance for profile .{1,40}: In use by another client.{0,80}"
 )
 _FREED = LazyPattern(rf"GPU (?P<bus>{_BUS_ID}) was successfully reset\.")
-_ASIDE = caseless_pattern(
-    r"The following GPUs could not be reset:|GPU Reset couldn't run because .{1,200}"
-    r"|.{0,40}Resetting GPU .{1,60} is not supported.{0,20}"
-    r"|Failed to destroy \w{3,8} instances: In use by another client"
-    rf"|(?:\d{{1,2}} devices?|{_BUS_ID}) (?:is|are) currently being used by one or more other processes.{{0,400}}"
-)
+_ASIDE = caseless_pattern(any_of("nvidia_smi/lines", "nvidia-smi -r"))
 _ENDS = "All done."
 """Of many of its commands."""
 

@@ -17,7 +17,7 @@ from dgxcheck.readers.model import Imported, ToolPart
 from dgxcheck.readers.nvidia_smi.answers import NOWHERE, GpuDump, imported
 from dgxcheck.readers.values import gpu, numbered
 from dgxcheck.readers.values import number as decimal
-from dgxcheck.readers.wording import rows
+from dgxcheck.readers.wording import any_of, rows
 
 _SAME = {row["column"]: row["path"] for row in rows("nvidia_smi/columns")}
 _ECC = LazyPattern(r"ecc\.errors\.(un)?corrected\.(volatile|aggregate)\.total")
@@ -28,13 +28,7 @@ _REASONS = LazyPattern(r"clocks_(?:throttle|event)_reasons\.(\w+)")
 _HISTOGRAM = LazyPattern(r"remapped_rows\.histogram\.(max|high|partial|low|none)")
 _FABRIC = LazyPattern(r"fabric\.((?:health\.)?\w+)")
 BUS_ID = ("pci.bus_id", "gpu_bus_id")
-UNUSED = caseless_pattern(
-    r"timestamp|count|index|driver_version|cuda_version|hostname|compute_cap|minor_number|accounting\.\w+|utilization\.\w+"
-    r"|pci\.\w+|pcie\.link\.\w+(?:\.\w+)?|gom\.\w+|driver_model\.\w+|encoder\.\w+\.\w+|inforom\.\w+|addressing_mode"
-    r"|display_attached|(?:clocks|power|ecc|memory|temperature|platform|module|edpp|gsp|c2c|vgpu|protected|dram|power_smoothing"
-    r"|vgpu_device_capability|vgpu_driver_capability|clocks_event_reasons_counters|clocks_throttle_reasons_counters"
-    r"|dramEncryption|protected_memory|edpp_multiplier|board_id|multigpu_board|nvlink|retired_pages|remapped_rows)(?:[._][\w.]*)?"
-)  # fmt: skip
+UNUSED = caseless_pattern(any_of("nvidia_smi/lines", "--query-gpu"))
 """Columns that exist and answer nothing that is asked."""
 
 
