@@ -118,9 +118,8 @@ def _forms(row: dict[str, str]) -> Iterator[Form]:
         )  # fmt: skip
         return
     for words, ended in EFA_ENDINGS:
-        form = LazyPattern(rf"NET/OFI .{{0,400}}(?:{words})")
-        text = f"a transfer ended: {ended.words}"
-        yield Form(form, ended.outcome, ended.fault, "ofi", text, of_host=True, follows=ended.follows)
+        form, text = LazyPattern(row["words"] % words), row["text"] % ended.words
+        yield Form(form, ended.outcome, ended.fault, row["topic"], text, of_host=True, follows=ended.follows)
 
 
 _PORT = rf"(?:(?P<hca>{NAME}):(?P<port>\d{{1,3}}) )?"
