@@ -108,6 +108,8 @@ def test_a_cpu_that_is_throttled_now_and_then_is_no_fault(tmp_path: Path) -> Non
         ("Buffer I/O error on dev dm-0, logical block 0, async page read", "dm-0"),
         ("nvme nvme7: Removing after probe failure status: -19", "nvme7"),
         ("md/raid0:md0: Disk failure on sdq detected, failing array.", "md0"),
+        ("md/raid0md0: Disk failure on sdq detected, failing array.", "md0"),
+        ("md/linearmd0: Disk failure on sdq detected, failing array.", "md0"),
     ],
 )
 def test_disks_of_the_host_alone(text: str, blamed: str | None, tmp_path: Path) -> None:
