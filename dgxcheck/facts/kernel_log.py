@@ -156,6 +156,8 @@ class PcieError(LoggedEvent):
     """The kernel could not recover the device."""
     other_gpus: tuple[str, ...] = ()
     """GPUs below the port that reported it, or on its card, that the kernel could not recover."""
+    received: bool = False
+    """A port above received it as a message of this function."""
     past: bool = False
     """Kept by firmware from before this boot."""
     more: int = 0

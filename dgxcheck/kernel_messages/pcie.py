@@ -22,6 +22,9 @@ SAME_S = 1.0
 """Within this time the details of an error follow its announcement by a port."""
 RECOVERY_S = 10.0
 """Within this time the drivers of the devices below a port are asked."""
+_REASON, _BY_MESSAGE = 0x6, (0x2, 0x4)
+"""Why a port contained an error, in its DPC Status register: of these two an error message of a device below it, whose
+requester ID the Source ID register then holds; of all others that register means nothing (PCI Express 5.0, 7.9.15)."""
 _NOBODY = ":00:00.0"
 _GONE, _BACK = ("Link Down", "Card not present"), ("Link Up", "Card present")
 _SIZE = LazyPattern(r"\[mem size 0x([0-9a-f]{1,16}) 64bit")
@@ -40,10 +43,10 @@ def announced(message: str) -> tuple[str, Severity] | None:
     Most are followed by a line that ``error`` knows; where the device cannot be asked any more there is none. An ID of
     0, that of the host bridge, is what root ports hold that were told none: then it is the port's own error. A port
     that contained an error (``pcieport 0000:80:02.0: DPC: containment event, ..``, drivers/pci/pcie/dpc.c) took the
-    link below it down.
+    link below it down: its own error, or that of the device whose error message it received.
     """
     if (contained := FORMS.match("contained", message)) is not None:
-        return (contained["bdf"], "fatal") if is_bdf(contained["bdf"]) else None
+        return _contained(contained)
     if (match := FORMS.match("announced", message)) is None:
         return None
     if (bdf := match["of"]) is None:
@@ -51,6 +54,15 @@ def announced(message: str) -> tuple[str, Severity] | None:
     if bdf.endswith(_NOBODY):
         bdf = match["bdf"]
     return (bdf, _severity(match["uncorrected"])) if is_bdf(bdf) else None
+
+
+def _contained(match: re.Match[str]) -> tuple[str, Severity] | None:
+    port = match["bdf"] or match["old"]
+    sender = match["of"] or ""
+    if match["id"] is not None and int(match["status"], 16) & _REASON in _BY_MESSAGE:
+        sender = _requester(int(match["id"], 16), port.partition(":")[0])
+    bdf = sender if is_bdf(sender) and not sender.endswith(_NOBODY) else port
+    return (bdf, "fatal") if is_bdf(bdf) else None
 
 
 def error_bit(message: str) -> tuple[str, str] | None:
@@ -82,13 +94,16 @@ def errors(lines: Lines) -> list[PcieError]:
             bdf, severity = announcement
             if severity in waiting:
                 found.append(waiting[severity])
-            waiting[severity] = PcieError(bdf=bdf, severity=severity, seconds=seconds, line=message)
+            waiting[severity] = PcieError(bdf=bdf, severity=severity, seconds=seconds, line=message,
+                                          received=bdf not in message.split(maxsplit=2)[1])
         elif (detailed := error(message)) is not None:
             bdf, severity = detailed
             if (before := waiting.pop(severity, None)) is not None and seconds - before.seconds > SAME_S:
                 found.append(before)
+                before = None
             last[bdf] = len(found)
-            found.append(PcieError(bdf=bdf, severity=severity, seconds=seconds, line=message))
+            received = before is not None and before.bdf == bdf and before.received
+            found.append(PcieError(bdf=bdf, severity=severity, seconds=seconds, line=message, received=received))
         elif (bit := error_bit(message)) is not None and bit[0] in last:
             of = found[last[bit[0]]]
             if seconds - of.seconds <= SAME_S and bit[1] not in of.names:

@@ -101,6 +101,10 @@ OOPS = ("BUG: unable to handle page fault for address: ffffb24d403e50", "RIP: 00
     ("dgx-h100", ("nvme nvme0: pci function 0000:09:00.0", "DMAR: [DMA Read NO_PASID] Request device [09:00.0] fault"
      " addr 0xfe000000 [fault reason 0x06] PTE", "nvme nvme0: I/O 128 QID 17 timeout, reset controller"),
      "host/host/IOMMU setting", "change-setting"),
+    ("dgx-h100", ("pcieport 0000:3b:01.0: DPC: containment event, status:0x1f15 source:0x3c00", OFF.format("43"),
+     "pcieport 0000:3b:01.0: AER: device recovery failed"), "link/0000:3c:00.0", "power-cycle"),
+    ("dgx-h100", ("pcieport 0000:41:00.0: DPC: containment event, status:0x1f15 source:0x4300", OFF.format("43"),
+     "pcieport 0000:41:00.0: AER: device recovery failed"), "gpu/0000:43:00.0", "reboot"),
     ("dgx-h100", ("mce: [Hardware Error]: CPU 60: Machine Check: 0 Bank 0: be00000000800400",
      "watchdog: BUG: soft lockup - CPU#60 stuck for 22s! [python3:4711]"), "host/host/CPUs/CPU 60 bank 0", "inspect"),
     ("dgx-a100", tuple(f"mlx5_core 0000:{bus}:00.0: mlx5_pcie_event:299:(pid 2): Detected insufficient power on the"

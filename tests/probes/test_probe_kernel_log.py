@@ -144,6 +144,14 @@ def test_pcie_error(message: str, due: object) -> None:
         ),
         ("pcieport 0000:00:03.1: AER: Corrected error received: id=0000", ("0000:00:03.1", "corrected")),
         ("pcieport 0000:00:02.0: AER: enabled with IRQ 24", None),
+        ("pcieport 0000:05:01.0: DPC: containment event, status:0x1f15 source:0x0600", (GPU, "fatal")),
+        ("pcieport 0000:05:01.0: DPC: containment event, status:0x200d, ERR_FATAL received from 0000:06:00.0",
+         (GPU, "fatal")),
+        ("pcieport 0000:05:01.0: DPC: containment event, status:0x1f01 source:0x0600", ("0000:05:01.0", "fatal")),
+        ("pcieport 0000:05:01.0: DPC: containment event, status:0x1f05 source:0x0000", ("0000:05:01.0", "fatal")),
+        ("pcieport 0000:05:01.0: DPC: containment event, status:0x1f01: unmasked uncorrectable error detected",
+         ("0000:05:01.0", "fatal")),
+        ("dpc 0000:05:01.0:pcie008: DPC containment event, status:0x1f01 source:0x0000", ("0000:05:01.0", "fatal")),
     ],
 )
 def test_pcie_error_announced(message: str, due: object) -> None:

@@ -89,9 +89,13 @@ def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | No
 
 
 def _lost_its_link(box: Box, error: PcieError) -> bool:
-    """Did the link below a port with several devices fail? None of them does that to a link which they share."""
-    own = error.severity == "fatal" and {"SDES", "DLP"}.issuperset(error.names or ("",))
-    return own and len(list(box.topology.below(error.bdf))) > 1
+    """Did the link below a port with several devices fail? None of them does that to a link which they share.
+
+    Of the fatal error that a bridge itself reports to the port above it the kernel reads no bits: the link between them
+    may not work (aer_get_device_error_info). What a device below the bridge reports has the ID of that device.
+    """
+    own = {"SDES", "DLP"}.issuperset(error.names or ("",)) or (error.received and not error.names)
+    return error.severity == "fatal" and own and len(list(box.topology.below(error.bdf))) > 1
 
 
 def links_lost_above(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
