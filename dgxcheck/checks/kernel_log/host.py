@@ -136,7 +136,8 @@ def _in_module(event: HostEvent) -> str:
 def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The adapters in whose driver CPUs hang, and whose queues stalled (NVIDIA/NVSentinel issue 1334) or whose firmware
     does not respond; CPUs with errors at that time, or what tasks wait for, memory that ran out, a disk with
-    errors or a file server that does not respond; the driver; else the kernel."""
+    errors or a file server that does not respond; the driver, where no stack says otherwise also if another task hung
+    in it at that time; else the kernel."""
     if judgement.fault is Fault.DRIVER_STUCK:
         yield DRIVER
         return
@@ -155,6 +156,9 @@ def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
     if any(not event.past for event in events_of(box.log, "file server")):
         yield from blame_servers(box)
     yield host_part("kernel")
+    stuck = [each.seconds for each in events_of(box.log, "stuck")]
+    if all(any(abs(event.seconds - at) <= _WAITS_S for at in stuck) and not event.group for event in hung):
+        yield DRIVER
     for event in events_of(box.log, "out of memory"):
         if event.group != BY_LIMIT and any(abs(event.seconds - each.seconds) <= _WAITS_S for each in hung):
             yield host_part("free memory")
