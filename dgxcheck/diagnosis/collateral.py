@@ -5,9 +5,9 @@ the bridges above it PCIe errors. A fatal SXid of an NVSwitch has Xid 74 of the 
 controllers, of which the log does not say where they are, go with several devices that stop below a switch or host
 bridge that leads to such disks.
 
-Of a log alone, without the machine's topology, GPUs that log NVLink errors together count as joined, and a port that
-logs a PCIe error in the moment in which a GPU is lost as above it. Where its lines have no times their order tells
-which of two that can follow from each other came first.
+Of a log alone, without the machine's topology, GPUs that log NVLink errors together count as joined. Where its lines
+have no times their order tells which of two that can follow from each other came first. A port that is not on PCI, as
+in a log alone or after it was lost as well, counts as above a GPU that is lost in the moment of its PCIe error.
 
 Where all NVLinks of one GPU have errors, or are down, those at their other ends belong to it too, whoever reports them.
 """
@@ -187,7 +187,7 @@ class _Leaders:
         if event.kind == "pcie":
             window = WINDOW_S if self._timed else inf
             below = [device.bdf for device in self._box.topology.below(here) if device.bdf is not None]
-            if not self._box.topology.functions or not here:
+            if here not in self._box.topology.functions:
                 below = [*self._stopped]
             yield from _merged(_Cause(key, window, -inf, seconds) for at in dict.fromkeys((here, *below))
                                for key, seconds in self._stopped.get(at, {}).items())  # fmt: skip

@@ -46,9 +46,9 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
 
     Of NVSwitches the fabric that they make up, or the NVLinks between two, and of NVLinks that end at them, where half
     of the GPUs log errors of theirs. Of GPUs and adapters the nearest PCIe switch above all of them, unless all the
-    adapters below it respond, or the host bridge or socket if nothing else below it does; else their boards or the
-    power supply, which is all that they share. Adapters alone have each a cause of its own, for what has power beside
-    them, their GPUs too, still responds.
+    adapters below it respond, or the host bridge or socket if nothing else below it does; else their boards, NVSwitches
+    on them that failed in that moment too, or the power supply, which is all that they share. Adapters alone have each
+    a cause of its own, for what has power beside them, their GPUs too, still responds.
     """
     failed = [finding for finding in findings if finding.status is Status.FAIL]
     for together in _moments([finding for finding in failed if times_of(finding, "nvswitch")], "nvswitch"):
@@ -61,7 +61,16 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Fi
         around = _shared(box, lost, gone) or _adapter_above(box, lost) or board_of(box, lost)
         whole = around if {*lost} - unpowered else _POWER
         if whole is not None or any(finding.subject.kind != "hca" for finding in together):
-            yield [finding for finding in dead if finding.subject.bdf in lost], whole or _POWER
+            those = [finding for finding in dead if finding.subject.bdf in lost]
+            of_board = whole is not None and whole.part in BOARDS
+            yield [*those, *(_nvswitches_with(failed, those) if of_board else ())], whole or _POWER
+
+
+def _nvswitches_with(failed: Sequence[Finding], lost: Sequence[Finding]) -> list[Finding]:
+    """NVSwitches whose errors began within seconds of the loss of these GPUs: their board feeds them as well."""
+    began = [min(times_of(finding, "device")) for finding in lost if times_of(finding, "device")]
+    return [each for each in failed if (times := times_of(each, "nvswitch"))
+            and any(abs(min(times) - seconds) <= WINDOW_S for seconds in began)]  # fmt: skip
 
 
 def _through_switches(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:

@@ -174,6 +174,15 @@ def test_a_board_of_two_gpus_that_is_lost_is_named_by_its_slot(tmp_path: Path) -
     assert one["id"] == "gpu/0000:0a:00.0"
 
 
+def test_a_port_that_is_gone_was_above_the_gpus_that_were_lost_with_it(tmp_path: Path) -> None:
+    """Hot-plug takes the ports of a board off PCI as well."""
+    gone = ("pcieport 0000:0f:08.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Data Link Layer, id=0f40",
+            "pcieport 0000:0f:08.0:    [ 5] Surprise Down Error    (First)")  # fmt: skip
+    (cause,) = causes(tmp_path, "k80-x8", {}, (xid("0a", 79, OFF), xid("0b", 79, OFF), *gone))
+    assert cause["id"].startswith("board/")
+    assert len(cause["explains"]) == 3
+
+
 def port_down(hca: str) -> dict[str, Json]:
     port = f"/sys/class/infiniband/{hca}/ports/1"
     return {f"text {port}/state": "1: DOWN\n", f"text {port}/phys_state": "2: Polling\n", f"text {port}/lid": "0x0\n"}

@@ -107,6 +107,8 @@ OOPS = ("BUG: unable to handle page fault for address: ffffb24d403e50", "RIP: 00
      "pcieport 0000:41:00.0: AER: device recovery failed"), "gpu/0000:43:00.0", "reboot"),
     ("dgx-h100", ("watchdog: BUG: soft lockup - CPU#33 stuck for 26s! [nv_queue:2241]", OOPS[1].format("_nv0123rm",
      "nvidia"), "rcu: INFO: rcu_sched self-detected stall on CPU"), "driver/NVIDIA driver", "inspect"),
+    ("dgx-h200", (*(OFF.format(bus.split(":")[1]) for bus in OF_H200), *(f"nvidia-nvswitch{n}: SXid (PCI:0000:0{5 + n}"
+     ":00.0): 10001, Fatal, Host_priv_error" for n in range(4))), "host/host/GPU baseboard", "inspect"),
     ("dgx-h100", ("mce: [Hardware Error]: CPU 60: Machine Check: 0 Bank 0: be00000000800400",
      "watchdog: BUG: soft lockup - CPU#60 stuck for 22s! [python3:4711]"), "host/host/CPUs/CPU 60 bank 0", "inspect"),
     ("dgx-a100", tuple(f"mlx5_core 0000:{bus}:00.0: mlx5_pcie_event:299:(pid 2): Detected insufficient power on the"
