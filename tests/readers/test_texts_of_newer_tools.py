@@ -401,6 +401,11 @@ OF_CONNECTX = """\
 \t\tLnkCap:\tPort #0, Speed 32GT/s, Width x16, ASPM not supported
 \t\tLnkSta:\tSpeed 32GT/s, Width x{}
 """
+LNKCAP = """\
+d1:00.0 3D controller: NVIDIA Corporation {} (rev a1)
+\t\tLnkCap:\tPort #0, Speed 32GT/s, Width x16, ASPM not supported
+\t\tLnkSta:\tSpeed 32GT/s, Width x8 (downgraded)
+"""
 LNKSTA = """\
 07:00.0 3D controller: NVIDIA Corporation GA100 [A100 SXM4 80GB] (rev a1)
 \t\tLnkSta:\tSpeed 16GT/s (ok), Width x16 (ok)
@@ -701,6 +706,8 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "lshw, another driver": (LSHW.format("", "driver=nouveau "), ("fail nouveau drain",)),
     "grep of links": (LNKSTA.format(4, "downgraded"), ("warn link-unseen inspect",)),
     "grep of half a link": (LNKSTA.format(8, "downgraded"), ()),
+    "lspci -vv of a module": (LNKCAP.format("GH100 [H100 SXM5 80GB]"), ("warn link-unseen inspect",)),
+    "lspci -vv of a card": (LNKCAP.format("GH100 [H100 PCIe]"), ()),
     "ibping": (PINGED.format(10), ()),
     "ibping, half of it": (PINGED.format(5), ("warn transfer-unanswered inspect",)),
     "ibping, nobody answers": (PINGED.format(0), ()),

@@ -81,7 +81,7 @@ def _by_itself(box: Box, gpu: Device) -> Judgement | None:
     if len(alike) >= FEWEST and 2 * sum(each == most for each in alike) > len(alike) + 1:
         message = f"{message}, as most other GPUs have"
         return judged(Fault.LINK_NARROW, message, width, most, "lanes", evidence, warns=True)
-    return _few(width, most, tuple(evidence))
+    return _few(width, most, tuple(evidence), is_set=box.board_number(gpu, "link_width") is not None)
 
 
 def _few(width: int, most: int, evidence: tuple[Evidence, ...], is_set: bool = False) -> Judgement:
