@@ -157,6 +157,8 @@ def inspection(
         return (), Instruction(code="inspect-card-power")
     if component.kind == "gpu" and Fault.HOTTER in faults:
         return (), None  # its siblings are cool
+    if Fault.LEAK in faults:
+        return (), None  # before air and coolant level
     if {*faults} == {Fault.CPU_THROTTLED} and not is_tray_of_a_rack(box):
         return (), None  # of one socket its heat sink, too
     if Fault.GPU_UNPOWERED in faults or {*faults} == {Fault.FABRIC_ERRORS}:

@@ -356,3 +356,34 @@ def test_a_processor_that_stops_at_a_memory_error_is_part_of_it(ierr: str, fault
     ))[0].facts  # fmt: skip
     assert [fact["fault"] for fact in found.values() if isinstance(fact, dict)] == faults
     assert "Uncorrectable" in str(next(iter(found.values())))
+
+
+LEAK = {"@odata.type": "#LeakDetector.v1_1_0.LeakDetector", "Name": "Chassis 0 LeakDetector 0 ColdPlate",
+        "DetectorState": "Critical", "Status": {"Health": "OK", "State": "Enabled"}}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [
+    "  1f | 11/28/2026 | 03:11:22 | Leak_Detect ColdPlate_1 | Leak detected | Asserted\n",
+    "  20 | 11/28/2026 | 03:11:22 | Cooling Device LEAK_SENSOR_2 | Transition to Critical | Asserted\n",
+    json.dumps(LEAK) + "\n",
+    json.dumps({"@odata.type": "#LogEntry.v1_15_0.LogEntry", "Severity": "Critical",
+                "Message": "Leak detector 'ColdPlate 0' reported a critical level leak."}) + "\n",
+])  # fmt: skip
+def test_a_leak_is_looked_for_at_the_machine_at_once(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "bmc.txt"
+    file.write_text(text)
+    (cause,) = judged(str(file))[1]["causes"]
+    assert (cause["id"], cause["faults"]) == ("host/host/cooling", ["leak"])
+    assert [(each["action"], each["urgency"]) for each in cause["actions"]] == [
+        ("inspect", "now"), ("contact-vendor", "now"),
+    ]  # fmt: skip
+    assert "coolant" in cause["action"]["text"]
+
+
+def test_a_leak_detector_that_is_not_well_reports_no_leak() -> None:
+    broken = {**LEAK, "DetectorState": "OK", "Status": {"Health": "Critical", "State": "Enabled"}}
+    dry = "  21 | 11/28/2026 | 03:11:22 | Leak_Detect ColdPlate_1 | Leak detected | Deasserted\n"
+    assert {fault for _, fault, _ in results(one(event_log.read_redfish, json.dumps(broken) + "\n")).values()} == {
+        "test-failed",
+    }  # fmt: skip
+    assert {fault for _, fault, _ in results(one(event_log.read, dry)).values()} <= {""}

@@ -48,6 +48,12 @@ class Host:
     POWER_SUPPLY = FaultKind("a power supply of the machine failed or lost its input", "hardware",
         about=("host", "power supply"))
     FAN = FaultKind("a fan of the machine failed or turns too slowly", "hardware", about=("host", "cooling"))
+    LEAK = FaultKind("a detector of the machine reports that coolant leaks", "hardware", about=("host", "cooling"),
+        warns="now", steps=("inspect", "contact-vendor"),
+        remedy="read on the BMC which detector it is and whether it still reports it (Redfish: LeakDetectors below"
+        " ThermalSubsystem/LeakDetection of its chassis), and look for coolant at the tray, its hoses and the manifold:"
+        " where there is any, the machine must not stay under power, nor be powered on before it is repaired",
+        source="DMTF Redfish: schema LeakDetector; https://github.com/dsx-ai-factory/infra-controller/pull/5521")
     BATTERY = FaultKind("a battery of the machine is low or failed", "hardware", about=("host", "batteries"),
         steps=("inspect",), remedy="see which one it is (ipmitool sdr elist); replace it at the next maintenance:"
         " without the coin cell of its board the machine forgets its clock and firmware settings once it has no power,"

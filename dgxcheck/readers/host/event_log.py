@@ -104,7 +104,8 @@ def _stands_for(sensor: str, words: str) -> int | None:
 
 
 def read_redfish(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Entries of a log service, alone or in a collection, and the health of what is not well."""
+    """Entries of a log service, alone or in a collection, and the health of what is not well; a leak by the state of
+    its detector, whose health is its own."""
     part = ToolPart("Redfish")
     entries: list[tuple[str, str, str]] = []
     for found, where in documents(lines, lambda found: str(found.get("@odata.type", "")).startswith("#")):
@@ -115,7 +116,9 @@ def read_redfish(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             oem = members_of(each.get("Oem"))
             ilo = members_of(oem.get("Hpe", oem.get("Hp")))
             over = each.get("Resolved") is True or ilo.get("Repaired") is True
-            if kind.startswith("#LogEntry.") and not over:
+            if (leak := each.get("DetectorState")) in ("Critical", "Warning"):
+                part.add(HOST, "leak", "warn", Fault.LEAK, f"{each.get('Name') or each.get('Id') or ''}: {leak}")
+            elif kind.startswith("#LogEntry.") and not over:
                 entries.append((str(each.get("Created", "")), str(each.get("Severity")), str(each.get("Message", ""))))
             elif health in ("Critical", "Warning"):
                 what = str(each.get("ProcessorType") or kind.strip("#").partition(".")[0])
