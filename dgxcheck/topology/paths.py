@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dgxcheck.facts.ids import NVIDIA
 from dgxcheck.facts.memory import NumaNode
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.pci import PciFunction
@@ -237,11 +238,20 @@ def _lower(upper: int | Missing, lower: int | Missing) -> int | Missing:
     return upper if isinstance(upper, Missing) else min(upper, lower)
 
 
+_ON_PACKAGE = 0x2E12
+"""PCI device of the GPU of a GB10, a die beside that of the CPU: it claims a link of generation 1 with one lane."""
+NO_LINK = "no PCIe link: GPU and CPU are on one package"
+
+
 def _skip_reason(upper: PciFunction, lower: PciFunction) -> str:
-    """Ports inside one Broadcom chip are no link, and its synthetic ports report nonsense (5 GT/s above 32 GT/s).
+    """A GPU on the package of its CPU has no PCIe link: https://github.com/Syllo/nvtop/issues/426.
+
+    Ports inside one Broadcom chip are no link, and its synthetic ports report nonsense (5 GT/s above 32 GT/s).
 
     Two such chips in a row look the same in sysfs; only ``/sys/kernel/pci_switch_link`` distinguishes them.
     """
+    if (lower.vendor, lower.device) == (NVIDIA, _ON_PACKAGE):
+        return NO_LINK
     ends = [end for end in (upper, lower) if end.vendor == BROADCOM and end.device in PEX]
     if len(ends) == 2 and upper.device == lower.device:
         return "ports inside one switch"

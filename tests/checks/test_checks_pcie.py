@@ -328,3 +328,19 @@ def test_lanes_that_a_board_need_not_wire(device: str, due: str, tmp_path: Path)
     assert said(box("dgx-1-v100"), "pcie.path", device) == ["pass"]
     facts = speed(device, "current_link_width", "1")
     assert said(box(changed(tmp_path, facts)), "pcie.path", device) == [due]
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_gpu_on_the_package_of_its_cpu_has_no_link(busy: bool, tmp_path: Path) -> None:
+    gpu = "0009:01:00.0"
+    facts: dict[str, Json] = {
+        f"nvml nvmlDeviceGetName {gpu}": "NVIDIA GB10", f"text /sys/bus/pci/devices/{gpu}/device": "0x2e12\n",
+        f"nvml nvmlDeviceGetCurrPcieLinkGeneration {gpu}": 1, f"nvml nvmlDeviceGetCurrPcieLinkWidth {gpu}": 1,
+        **speed(gpu, "current_link_width", "1"), **speed(gpu, "current_link_speed", "2.5 GT/s PCIe"),
+        f"nvml nvmlDeviceGetCurrentClocksEventReasons {gpu}": int(not busy),
+        f"nvml nvmlDeviceGetUtilizationRates {gpu}": {"gpu": 96 * busy, "memory": 0},
+    }  # fmt: skip
+    whole = changed(tmp_path, facts, "gh200")
+    treeless: dict[str, Json] = {"names /sys/bus/pci/devices": {"missing": "unrecorded"}}
+    for of in (box(whole), box(changed(tmp_path, facts | treeless, "gh200"))):
+        assert not [each.id for each in findings(of, "pcie") if each.judgement.fault]

@@ -221,7 +221,7 @@ GPU 00000000:01:00.0
     ("Unable to determine the device handle for GPU 0000:0B:00.0: Unknown Error\n"
      "[  812.117000] NVRM: Xid (PCI:0000:0b:00): 79, pid=1, GPU has fallen off the bus.\n",
      {"tools.reports": "fail GPU@0000:0b:00.0", "kernel.off-bus": "fail GPU@0000:0b:00.0"}),
-    (DESKTOP, {}),
+    (DESKTOP, {}), (DESKTOP.replace("GeForce RTX 2080", "NVIDIA GB10"), {}),
     ("index, name, memory.total [MiB], driver_version\n0, NVIDIA A100-SXM4-80GB, 81920 MiB, 580.105.08\n", {}),
     (DESKTOP.replace("GeForce", "Tesla").replace("RTX 2080", "V100-PCIE"), {"driver.persistence": "warn GPU0"}),
     (f"{DESKTOP}{DESKTOP.replace('01:', '02:')}", {}),

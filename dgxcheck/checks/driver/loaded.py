@@ -140,7 +140,7 @@ def _one_silent(box: Box, unanswered: Sequence[Missing]) -> Device | None:
     return silent[0] if silent and len(box.gpus) > 1 else None
 
 
-_OF_DESKTOPS = LazyPattern(r"(?:NVIDIA )?(?:GeForce|TITAN|GTX|Quadro|RTX|[MG]TX?\d|MX ?\d|T\d{3,4}\b)")
+_OF_DESKTOPS = LazyPattern(r"(?:NVIDIA )?(?:GeForce|TITAN|GTX|Quadro|RTX|[MG]TX?\d|MX ?\d|T\d{3,4}\b|GB10\b)")
 """Models for displays, by their names in NVML."""
 _OF_CONSUMERS = LazyPattern(r"(?:NVIDIA )?(?:GeForce|TITAN|GTX)")
 _BRANDS_OF_CONSUMERS = (BRANDS["GeForce"], BRANDS["GeForce RTX"], BRANDS["Titan"], BRANDS["Titan RTX"])

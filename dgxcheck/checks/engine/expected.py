@@ -75,14 +75,26 @@ def gpus_of_a_board(model: str) -> int:
 
 def is_spark(box: Box) -> bool:
     """Is it a DGX Spark, or another maker's machine with GB10?"""
-    return any(_SPARK.search(model_family(box, gpu)) for gpu in box.topology.gpus)
+    return any(is_on_package(box, gpu) for gpu in box.topology.gpus)
+
+
+def is_on_package(box: Box, gpu: Device) -> bool:
+    """Is it on the package of its CPU? The link that it claims, generation 1 with one lane, is none."""
+    return bool(_SPARK.search(model_family(box, gpu)))
 
 
 def is_coherent(box: Box) -> bool:
     """Is it a Grace machine? There translation is no obstacle, because HCAs reach GPU memory over C2C:
     nv_grdma_pci_topology_supported() of https://github.com/NVIDIA/open-gpu-kernel-modules (nv-pci.c).
     """
-    return any(_GRACE.search(model_family(box, gpu)) for gpu in box.topology.gpus)
+    return any(is_joined_to_grace(box, gpu) for gpu in box.topology.gpus)
+
+
+def is_joined_to_grace(box: Box, gpu: Device) -> bool:
+    """Does it share a board, and memory over C2C, with a Grace CPU? A card beside such GPUs, as of a DGX Station GB300,
+    does not.
+    """
+    return bool(_GRACE.search(model_family(box, gpu)))
 
 
 def siblings(box: Box, gpu: Device) -> tuple[Device, ...]:

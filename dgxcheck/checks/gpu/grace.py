@@ -5,27 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import Box, guest
-from dgxcheck.checks.engine.check import Check, host, part, per_gpu, per_host, per_listed_gpu, setting_of_all
-from dgxcheck.checks.engine.expected import is_coherent
+from dgxcheck.checks.engine.check import Check, host, part, per_host, per_listed_gpu, setting_of_all
+from dgxcheck.checks.engine.expected import is_coherent, is_joined_to_grace
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Subject, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing, need, rows
-from dgxcheck.facts.nvml.gpu import GpuBoard
 from dgxcheck.topology.model import Device
 
 _BALANCING = "/proc/sys/kernel/numa_balancing"
 _NO_GRACE = skip("not-supported", "no GPU here is joined to a Grace CPU")
+_A_CARD = skip("not-supported", "this GPU is not joined to a Grace CPU")
 
 
-def _c2c(box: Box, board: GpuBoard) -> Judgement:
+def _c2c(box: Box, gpu: Device) -> Judgement:
     """On Grace machines (GH200, GB200, GB300), fails if NVLink-C2C between a GPU and its CPU is not in use.
 
     Source: nvmlDeviceGetC2cModeInfo, drivers from R560 on
+
+    GPUs without it, as a card beside them, answer "Disabled" (nvidia-smi -q of an H100, driver 590).
     """
-    if not is_coherent(box):
-        return _NO_GRACE
+    if not is_joined_to_grace(box, gpu):
+        return _A_CARD if is_coherent(box) else _NO_GRACE
+    board = need(box.gpu(gpu).board)
     used = need(board.c2c)
     evidence = (answered({"isC2cEnabled": int(used)}, "nvmlDeviceGetC2cModeInfo", board.bdf),)
     message = f"NVLink-C2C to the CPU is {'in' if used else 'not in'} use"
@@ -42,8 +45,8 @@ def _memory_node(box: Box, gpu: Device) -> Judgement:
 
     Drivers of R615 and later keep the memory to themselves unless told otherwise, older ones make it a node.
     """
-    if not is_coherent(box):
-        return _NO_GRACE
+    if not is_joined_to_grace(box, gpu):
+        return _A_CARD if is_coherent(box) else _NO_GRACE
     if guest(box) is not None:
         return skip("not-visible", "a guest has the NUMA nodes that its host gives it")
     node = gpu.gpu_numa_id
@@ -88,7 +91,7 @@ def _of_the_node(box: Box, subject: Subject, judgement: Judgement) -> Iterator[C
 
 
 CHECKS = (
-    Check("gpu.c2c", per_gpu("gpu_board", _c2c), part("C2C"), setting_of_all("C2C"),
+    Check("gpu.c2c", per_listed_gpu(_c2c), part("C2C"), setting_of_all("C2C"),
         remedy="check the links with nvidia-smi c2c -s; drain and reboot; if C2C stays off, call the vendor"),
     Check("gpu.memory-node", per_listed_gpu(_memory_node), _of_the_node,
         remedy="search dmesg for memory hot-plug and NVRM lines of this GPU"),

@@ -7,7 +7,7 @@ from typing import Literal
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, device_of, host_if_all, own_link, per_listed_gpu, ruled
-from dgxcheck.checks.engine.expected import siblings
+from dgxcheck.checks.engine.expected import is_on_package, siblings
 from dgxcheck.checks.engine.finding import (
     Evidence,
     Judged,
@@ -32,7 +32,7 @@ from dgxcheck.facts.pci import Control
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
-from dgxcheck.topology.paths import Hop, hops_above, is_virtual, sharers
+from dgxcheck.topology.paths import NO_LINK, Hop, hops_above, is_virtual, sharers
 
 
 def under_load(box: Box, bdf: str | None, member: str) -> tuple[int, Evidence] | None:
@@ -186,6 +186,8 @@ def _trained(box: Box, gpu: Device) -> Judgement:
     Source: nvmlDeviceGetMaxPcieLinkGeneration and max_link_speed of both ends against
     nvmlDeviceGetCurrPcieLinkGeneration and the profile's pcie.link_gen; nvidia-smi(1) on idle links
     """
+    if is_on_package(box, gpu):
+        return skip("not-supported", NO_LINK)
     pcie = need(box.gpu(gpu).pcie)
     supported = need(_supported(box, gpu, pcie))
     number = box.number("pcie.link_gen", gpu)

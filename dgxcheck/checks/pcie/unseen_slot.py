@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.expected import siblings
+from dgxcheck.checks.engine.expected import is_on_package, siblings
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, answered, judged
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import CONTROLLER_3D
@@ -25,6 +25,8 @@ def _fewer_lanes(box: Box, gpu: Device) -> tuple[int, int, tuple[Evidence, ...]]
     """Lanes of a GPU that has fewer than it or its model supports, by NVML, and those that these support."""
     pcie, of_model = box.gpu(gpu).pcie, box.board_number(gpu, "link_width")
     if isinstance(pcie, Missing) or isinstance(pcie.link_width, Missing) or isinstance(pcie.max_link_width, Missing):
+        return None
+    if is_on_package(box, gpu):
         return None
     asked = {"Curr": pcie.link_width, "Max": pcie.max_link_width}
     evidence = (answered(value, f"nvmlDeviceGet{which}PcieLinkWidth", pcie.bdf) for which, value in asked.items())

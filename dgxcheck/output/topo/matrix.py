@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import count
 
+from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.output.plain_text import columns, fit_columns, hidden_columns, lines, shown, visible
 from dgxcheck.topology.model import Device, Link, Topology, is_printed
 
@@ -100,13 +101,19 @@ def _tables(
         ["NUMA Affinity", *(_affinity(device, device.numa_nodes or device.numa_node) for device in topology.devices)],
     ]
     if any(isinstance(device.gpu_numa_id, int) for device in topology.devices):
-        affinities.append(["GPU NUMA ID", *(shown(device.gpu_numa_id) for device in topology.devices)])
+        affinities.append(["GPU NUMA ID", *(shown(_own_node(device)) for device in topology.devices)])
     return fit_columns(head, peers, affinities, width, len(topology.gpus))
 
 
 def _affinity(device: Device, value: object) -> str:
     """The cell of an affinity; empty for NICs, as in nvidia-smi."""
     return shown(value) if device.kind == "gpu" else ""
+
+
+def _own_node(device: Device) -> int | Missing | None:
+    """The NUMA node of a GPU's memory; None where it is none, as of a card beside GPUs of Grace."""
+    node = device.gpu_numa_id
+    return None if isinstance(node, Missing) and node.gap is Gap.UNSUPPORTED else node
 
 
 def _legend(shown_labels: set[str], labels: str) -> list[str]:
@@ -118,7 +125,6 @@ def _legend(shown_labels: set[str], labels: str) -> list[str]:
 def _unknown_cells(topology: Topology, names: Mapping[str, str]) -> list[str]:
     """Why a matrix shows ``?``, once each: devices without a PCI function, pairs without a label, affinities."""
     from dgxcheck.checks.engine.finding import first_of
-    from dgxcheck.facts.missing import Missing
     from dgxcheck.topology.nvidia_smi_topo import HIDDEN, NO_ID
 
     names_by_reason: dict[str, list[str]] = {}
