@@ -22,7 +22,7 @@ from dgxcheck.score import gpus
 from dgxcheck.score.expectation import WEIGHTS, Area, Expectation, Score, score
 from dgxcheck.score.gpus import gpus_uncertain, hidden_gpus
 from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
-from dgxcheck.topology.reference import matches
+from dgxcheck.topology.reference import THROUGH_SWITCHES, matches
 
 ALL: tuple[Area, ...] = tuple(WEIGHTS)
 _OF_A_GPU: Mapping[str, tuple[Area, ...]] = {
@@ -211,11 +211,14 @@ def fastest_ethernet(box: Box) -> tuple[str, float | Missing]:
 
 @or_gap
 def _graph(box: Box, choice: SelectedProfile) -> int | Missing:
-    references = matches(need(nvlink_graph(box.topology)), nvlink_generation(box.topology))
+    graph = need(nvlink_graph(box.topology))
+    references = matches(graph, nvlink_generation(box.topology))
     if choice.profile.nvlink_graph in [reference.name for reference in references]:
         return 1
     if mig_enabled(box, *(gpu.bdf for gpu in box.gpus)):
         return Missing(Gap.UNSUPPORTED, "nvlink", "MIG mode is on")
+    if graph.pairs and not graph.switched and choice.how == "gpus" and choice.profile.nvlink_graph in THROUGH_SWITCHES:
+        return Missing(Gap.UNSUPPORTED, "nvlink", "another board: its NVLinks join the GPUs without NVSwitches")
     hidden = hidden_gpus(box)
     return 0 if hidden is None else hidden
 

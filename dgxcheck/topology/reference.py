@@ -57,6 +57,8 @@ def _assign(box: KnownRows, reference: Rows, apart: Rows, labels: list[int], bou
 
 
 FEWEST_GPUS = 3
+MOST_LINKS = 18
+"""NVLinks of a GPU up to Blackwell."""
 
 
 class Reference(Record, kw_only=False):
@@ -109,6 +111,9 @@ ALL = tuple(
     Reference(name, machines, int(gpus), int(generation), _pairs(pairs, int(gpus)), source)
     for name, machines, gpus, generation, pairs, source in table("topology/references.tsv")
 )
+
+THROUGH_SWITCHES = frozenset(each.name for each in ALL if sum(each.rows()[0]) > MOST_LINKS)
+"""Graphs of machines with NVSwitches: each link counts for every peer, so that a GPU seems to have more than it has."""
 
 
 def matches(graph: Graph, generation: int | Missing) -> tuple[Reference, ...]:

@@ -306,6 +306,22 @@ def test_a_machine_known_by_its_gpus_alone_misses_no_gpu() -> None:
     assert shares(made, "memory.size") == {}
 
 
+def test_a_board_without_nvswitches_is_held_to_no_graph_of_one_with_them(tmp_path: Path) -> None:
+    gpus = ("0008:01:00.0", "0009:01:00.0", "0018:01:00.0", "0019:01:00.0")
+    facts: dict[str, Json] = {}
+    for gpu in gpus:
+        peers = [peer for peer in gpus if peer != gpu for _ in range(6)]
+        for link, peer in enumerate(peers):
+            facts[f"nvml nvmlDeviceGetNvLinkRemoteDeviceType {gpu} {link}"] = 0
+            facts[f"nvml nvmlDeviceGetNvLinkRemotePciInfo {gpu} {link}"] = {"busId": f"0000{peer}"}
+    made = box(changed(tmp_path, facts, "gb200-nvl72"))
+    profile = by_name("gb200-nvl72")
+    cases: tuple[tuple[Selection, float | None], ...] = (("gpus", None), ("named", 0))
+    for how, share in cases:
+        choice = SelectedProfile(profile=profile, how=how)
+        assert shares(replace(made, choice=choice, boards=boards_for(None)), "nvlink.graph") == {"host": share}
+
+
 @pytest.mark.parametrize(
     ("driver", "less"), [("vfio-pci", None), ("nvidia", 0), ("nouveau", 0), ({"missing": "absent"}, 0)]
 )
