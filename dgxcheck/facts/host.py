@@ -232,8 +232,9 @@ class MdArray(Record, where="/sys/class/block/{name}/md"):
     name: str = nature.key()
     level: str | Missing = nature.setting("RAID level", kept=True)
     state: str | Missing = nature.state(
-        "RAID state", file="array_state", by="host.disks", differs="arrays are written to, checked or idle by turns"
-    )
+        "RAID state", file="array_state", by="host.disks", differs="arrays are written to, checked or idle by turns",
+        good=("clean", "active", "active-idle", "write-pending", "read-auto"),
+    )  # fmt: skip
     """``array_state``: ``clean``, ``active``, ``inactive``, ..."""
     degraded: int | Missing = nature.state("members missing", better="less", good=(0,), by="host.disks")
     """Members that are missing; absent for levels without redundancy."""

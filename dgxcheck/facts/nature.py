@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     def inventory(
         label: str = "", unit: str = "", *, differs: str = "", differs_in: Mapping[str, str] = ...,
         tolerance: str = "", slack: int = 0, low: float = ..., high: float = ..., file: str = "", any: str = "",
-        better: Better = ..., shown: tuple[str, float] = ..., default: Any = ...,
+        better: Better = ..., shown: tuple[str, float] = ..., most: str = "", default: Any = ...,
     ) -> Any:  # fmt: skip
         """What was built in: alike among siblings, the same as in the last run unless ``any`` says why not."""
 

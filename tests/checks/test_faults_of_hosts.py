@@ -177,6 +177,8 @@ def test_conditions_of_the_host(
          "raid1 of sdb, sdc, sdd is degraded: 1 disk missing, configured for 3 disks"),
         (NO_MEMBER | {MD0 + "/array_state": "inactive\n"}, Fault.ARRAY_FAILED,
          "raid0 of sdb, sdc is inactive, configured for 3 disks"),
+        ({MD0 + "/array_state": "readonly\n"}, Fault.ARRAY_READ_ONLY,
+         "raid0 of sdb, sdc, sdd is read-only: writes fail"),
     ],
 )  # fmt: skip
 def test_conditions_of_an_array(facts: dict[str, Json], fault: FaultKind, message: str, tmp_path: Path) -> None:

@@ -68,6 +68,15 @@ def test_ports_of_one_switch_model_support_the_same_generation(tmp_path: Path) -
     assert odd(slow | {f"text {port}/device": "0x8733\n"}, tmp_path, "l40s-x8") == []
 
 
+
+@pytest.mark.parametrize(("more", "found"), [(1 << 29, []), (4 << 30, ["reserved memory 4576 MiB, others 480 MiB"])])
+def test_a_gpu_of_which_the_driver_keeps_more_than_of_the_others(more: int, found: list[str], tmp_path: Path) -> None:
+    reserved, total = 480 << 20, 81559 << 20
+    memory: Json = {"total": total, "reserved": reserved + more, "used": 0, "free": total - reserved - more}
+    facts: dict[str, Json] = {"nvml nvmlDeviceGetMemoryInfo 0000:c3:00.0": memory}
+    assert odd(facts, tmp_path, "dgx-h100") == [("gpu.uniform", "GPU5", message) for message in found]
+
+
 @cache
 def compared_records(shipped: str) -> frozenset[str]:
     """The names of all records of devices that have siblings."""

@@ -54,7 +54,7 @@ UNJUDGED = {
     **_all("names the place of a part, for who replaces it", "GpuBoard.module_id", "GpuBoard.chassis_slot",
            "GpuBoard.tray"),
     **_all("time stamp of a counter", "GpuCounters.clock_us"),
-    **_all("use by programs", "GpuMemory.free", "GpuMemory.reserved", "GpuPcie.bar1_free",
+    **_all("use by programs", "GpuMemory.free", "GpuPcie.bar1_free",
            "GpuProcess.used_memory", "GpuProcess.name", "GpuActivity.memory_percent"),
     **_all("a display may be connected", "GpuModes.display_mode"),
     **_all("evidence and words for people", "JobDaemon.name", "Setting.path", "Setting.line"),

@@ -23,6 +23,8 @@ from dgxcheck.profiles.model import Number
 
 _DOWN = ("inactive", "broken")
 """Of ``array_state``: https://docs.kernel.org/admin-guide/md.html"""
+_READ_ONLY = "readonly"
+"""And this one; ``read-auto`` ends at the first write."""
 _REDUNDANT = ("raid1", "raid4", "raid5", "raid6", "raid10")
 _FIND = "find the missing disk (mdadm --detail, cat /proc/mdstat, the kernel log)"
 _REBUILD = "{}, then reassemble the array (mdadm --stop; mdadm --assemble); replace a disk that failed"
@@ -37,8 +39,9 @@ _NVME = LazyPattern(r"nvme\d+")
 
 def _disks(box: Box) -> Judged:
     """Fails if a software RAID array is inactive or lacks a disk that its level cannot do without; warns if it is
-    degraded, and if no volume (of a RAID controller, or an array counted with its redundancy) is as large as the
-    reference machine's data volume less {host.data-tolerance}. Disks that may form a pool of their own are not judged.
+    degraded or read-only, and if no volume (of a RAID controller, or an array counted with its redundancy) is as large
+    as the reference machine's data volume less {host.data-tolerance}. Disks that may form a pool of their own are not
+    judged.
 
     Source: size of /sys/class/block, array_state and degraded of each array, against the profile
     """
@@ -84,6 +87,9 @@ def _array(box: Box, array: MdArray) -> Judgement:
         device = f"/dev/{array.name}"
         remedy = f"{find}; if its device is back without errors: mdadm {shlex.quote(device)} --re-add DEVICE"
         return Judgement(Status.WARN, message, missing, 0, "disks", tuple(evidence), fault=Fault.DISK, remedy=remedy)
+    if state == _READ_ONLY:
+        message = f"{name} is read-only: writes fail"
+        return judged(Fault.ARRAY_READ_ONLY, message, state, evidence=tuple(evidence), warns=True)
     return Judgement(Status.PASS, f"{name} is {state}", 0, 0, "disks", tuple(evidence))
 
 

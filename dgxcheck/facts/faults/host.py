@@ -98,6 +98,10 @@ class Host:
         " only if several programs fail on it, and then by its Xids", source="compute-sanitizer manual")
     ARRAY_FAILED = FaultKind("an array is inactive: its data cannot be read", "hardware",
         steps=("inspect", "reseat", "replace"), source="md(4), mdadm(8)")
+    ARRAY_READ_ONLY = FaultKind("an array is read-only: writes to it fail", "setting",
+        about=("host", "disks"), warns="now", steps=("change-setting",), alone=True,
+        remedy="see in the kernel log and in mdadm --detail why it is so; if none of its disks has errors, mdadm"
+        " --readwrite makes it writable", source="md(4), mdadm(8); Linux Documentation/admin-guide/md.rst")
     DISK_ERRORS = FaultKind("the kernel logged I/O errors of a disk", "hardware",
         steps=("inspect", "replace"), source="smartctl(8), nvme-smart-log(1)")
     RAID_ALARM = FaultKind("a RAID controller logged an alarm of its volumes or drives", "hardware",

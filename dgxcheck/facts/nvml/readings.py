@@ -183,8 +183,11 @@ class GpuMemory(Record, where="nvml memory"):
         "memory", "bytes", better="more", tolerance="gpu.uniform-memory", low=1 << 26, high=1 << 50
     )
     """Net of the driver's reserve up to R470, the physical size from R510 on."""
-    reserved: int | Missing = nature.load("reserved memory", "bytes", most="total")
-    """From R510 on."""
+    reserved: int | Missing = nature.inventory(
+        "reserved memory", "bytes", most="total", tolerance="gpu.uniform-memory", slack=1 << 30,
+        any="each version of the driver keeps another amount",
+    )  # fmt: skip
+    """From R510 on; eight GPUs of one dump have the same to the MiB (nvidia-smi -q of A100, H100, B200 machines)."""
     free: int | Missing = nature.load("free memory", "bytes", most="total", part_of="total")
     used: int | Missing = nature.load("memory in use", "bytes", most="total", part_of="total")
     ecc: bool | Missing = nature.setting("ECC mode", fix="-e {:d}")
