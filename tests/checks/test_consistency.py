@@ -56,6 +56,12 @@ def test_readings_that_exclude_each_other(facts: dict[str, Json], tmp_path: Path
     assert findings(tmp_path, facts, only=ALONE) == {READINGS: "unknown"}
 
 
+@pytest.mark.parametrize(("odd", "found"), [(1, {IDENTITY: "warn"}), (4, {})])
+def test_a_name_unlike_that_of_most_boards_with_the_same_ids(odd: int, found: dict[str, str], tmp_path: Path) -> None:
+    facts: dict[str, Json] = {f"{NVML}Name {gpu}": "NVIDIA Graphics Device" for gpu in (GPU2, *GPUS[-3:])[:odd]}
+    assert findings(tmp_path, facts, only=ALONE) == found
+
+
 def test_a_hypervisor_makes_up_the_links_that_its_guest_reads(tmp_path: Path) -> None:
     facts: dict[str, Json] = {
         f"{NVML}CurrPcieLinkWidth {GPU2}": 8, "text /sys/class/dmi/id/sys_vendor": "QEMU\n",

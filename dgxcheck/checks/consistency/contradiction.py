@@ -3,6 +3,7 @@ its name and its VBIOS."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -173,6 +174,22 @@ def model(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
     if isinstance(capability, tuple) and capability[0] not in CAPABILITY[named]:
         text = f"compute capability {capability[0]}.{capability[1]} of a {name}"
         yield Contradiction(text, (own, reading(box, gpu, "gpu_board.compute_capability")))
+
+
+def names(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
+    """The name against that of most others with the same device and subsystem id, as "Graphics Device" where the driver
+    does not know a board. vGPUs of one board have names of their own.
+    """
+    own = facts.get("gpu.name")
+    if not isinstance(own, str) or gpu.bdf in vgpus(box.snapshot.gpu, box.snapshot.gpu_board):
+        return
+    boards = {row.bdf: (row.pci_device_id, row.pci_subsystem_id) for row in rows(box.snapshot.gpu_board)}
+    ids = boards.get(gpu.bdf or "", ())
+    alike = [each.name for each in box.snapshot.listed_gpus if each.bdf != gpu.bdf and boards.get(each.bdf) == ids]
+    usual, count = Counter(name for name in alike if isinstance(name, str)).most_common(1)[0] if alike else (own, 0)
+    if all(isinstance(each, int) for each in ids) and usual != own and 2 * count > len(alike) + 1:
+        text = f"NVML names it {own}, {count} others with the same PCI ids {usual}"
+        yield Contradiction(text, tuple(reading(box, gpu, each) for each in ("gpu.name", "gpu_board.pci_device_id")))
 
 
 def far_ends(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:

@@ -168,7 +168,9 @@ READINGS: tuple[ReadingRule, ...] = (
     bounds.never_above, bounds.told_twice, bounds.ranges, bounds.parts, bounds.spare_rows, contradiction.at_load,
     contradiction.fallen,
 )  # fmt: skip
-IDENTITIES: tuple[ReadingRule, ...] = (contradiction.pci_ids, contradiction.model, contradiction.far_ends)
+IDENTITIES: tuple[ReadingRule, ...] = (
+    contradiction.pci_ids, contradiction.model, contradiction.names, contradiction.far_ends,
+)  # fmt: skip
 OF_THE_HOST = (memory, nodes, ports, cells)
 _PRINT_AGAIN = f"print {MATRIX} again and judge its whole output"
 
@@ -227,7 +229,7 @@ def _readings(box: Box, gpu: Device) -> Judgement:
 
 def _identity(box: Box, gpu: Device) -> Judgement:
     """Warns if NVML, the PCI bus, the name, the VBIOS version and the compute capability of a GPU are not those of one
-    model.
+    model, or if NVML names it otherwise than most others with the same PCI ids.
 
     Source: boards.toml; https://developer.nvidia.com/cuda-gpus
     """
