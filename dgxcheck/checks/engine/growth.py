@@ -8,7 +8,7 @@ from math import inf
 from typing import TypeVar
 
 from dgxcheck.checks.engine.box import Box, Growth, guest
-from dgxcheck.checks.engine.finding import Judgement, skip
+from dgxcheck.checks.engine.finding import BAD, Judgement, skip
 from dgxcheck.checks.engine.host_limits import cpus_hidden
 from dgxcheck.facts.kernel_log import HcaEvent, HostEvent
 from dgxcheck.facts.missing import Missing, need, or_gap
@@ -54,6 +54,11 @@ MANY = 10
 def is_short(growth: Growth | Judgement) -> bool:
     """Was the counter read once, or twice within an hour? Errors come in bursts: a quiet minute acquits nothing."""
     return isinstance(growth, Judgement) or growth.seconds < HOUR_S
+
+
+def or_total(judgement: Judgement, total: Judgement | None) -> Judgement:
+    """What the growth of a counter says; where that is nothing wrong, what its total does, if anything."""
+    return judgement if total is None or judgement.status in BAD else total
 
 
 def flood(box: Box, count: int, others: Iterable[int] | None, limit: float, period: float) -> str | None:

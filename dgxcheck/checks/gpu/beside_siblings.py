@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.growth import counter_growth
 from dgxcheck.components.gpu_view import GpuView
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import GPU_IDLE
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need, or_gap
 from dgxcheck.facts.nvml.readings import GpuCounters
 from dgxcheck.facts.record import Record
 
@@ -57,31 +57,26 @@ class _Load(Record):
     """Does any compute process run? None where that is not known."""
 
 
+@or_gap
 def _load(view: GpuView, name: str) -> _Load | None:
-    """None for one that is not fully used, and where a figure is missing, as under MIG and in a vGPU."""
-    clocks, power, activity = view.clocks, view.power, view.processes
-    if isinstance(clocks, Missing) or isinstance(power, Missing) or isinstance(activity, Missing):
-        return None
-    state, clock, reasons = clocks.performance_state, clocks.current.sm, clocks.reasons
-    draw, limit, busy = power.usage_mw, power.enforced_limit_mw, activity.gpu_percent
-    if isinstance(state, Missing) or isinstance(clock, Missing) or isinstance(reasons, Missing):
-        return None
-    if isinstance(draw, Missing) or isinstance(limit, Missing) or isinstance(busy, Missing):
-        return None
-    if busy < BUSY or limit <= 0:
+    """None for one that is not fully used; the gap where a figure is missing, as under MIG and in a vGPU."""
+    clocks, power, activity = need(view.clocks), need(view.power), need(view.processes)
+    draw, limit = need(power.usage_mw), need(power.enforced_limit_mw)
+    if need(activity.gpu_percent) < BUSY or limit <= 0:
         return None
     programs = None if isinstance(activity.compute, Missing) else bool(activity.compute)
-    return _Load(name=name, bdf=clocks.bdf, state=state, clock=clock, share=draw / limit, power_mw=draw, limit_mw=limit,
-                 mask=reasons.mask, programs=programs)  # fmt: skip
+    return _Load(name=name, bdf=clocks.bdf, state=need(clocks.performance_state), clock=need(clocks.current.sm),
+                 share=draw / limit, power_mw=draw, limit_mw=limit, mask=need(clocks.reasons).mask,
+                 programs=programs)  # fmt: skip
 
 
 def _beside(box: Box, bdf: str) -> tuple[_Load, list[_Load]] | None:
     """A fully used GPU and those of its model, as fully used; None without."""
     gpu = box.topology.device(bdf)
-    if gpu is None or (own := _load(box.gpu(gpu), gpu.name)) is None:
+    if gpu is None or not isinstance(own := _load(box.gpu(gpu), gpu.name), _Load):
         return None
     loads = (_load(box.gpu(other), other.name) for other in siblings(box, gpu))
-    return own, [load for load in loads if load is not None]
+    return own, [load for load in loads if isinstance(load, _Load)]
 
 
 def capped(box: Box, bdf: str) -> Judgement | None:

@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import duration, flaps
 from dgxcheck.checks.kernel_log.device_log import events_of, grouped, happened, lines, reach
 from dgxcheck.checks.kernel_log.pcie import links_lost_above
-from dgxcheck.checks.network.hcas import hcas, subject
+from dgxcheck.checks.network.hcas import NO_HCAS, hcas, subject
 from dgxcheck.checks.network.ports import port_subject, ports
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.containment import functions_beside, gpus_behind
@@ -26,7 +26,6 @@ from dgxcheck.facts.record import Record
 from dgxcheck.xid.relations import WINDOW_S
 
 _DRIVER = "mlx5_core"
-_NO_HCAS = skip("not-supported", "no InfiniBand devices")
 
 
 class _Meaning(Record, kw_only=False):
@@ -93,7 +92,7 @@ def _hcas(box: Box) -> Judged:
     log = box.snapshot.kernel_log
     subjects = {device.bdf: subject(device) for device in rows(hcas(box)) if isinstance(device.bdf, str)}
     if isinstance(log, Missing):
-        yield HOST, unjudged(log) if subjects else _NO_HCAS
+        yield HOST, unjudged(log) if subjects else NO_HCAS
         return
     meant = _MEANINGS.keys() - ({"power"} if is_spark(box) else set())
     events = [event for event in log.hcas if event.trouble in meant]
@@ -108,7 +107,7 @@ def _hcas(box: Box) -> Judged:
         else:
             yield at, _hca(box, log, own)
     if not subjects:
-        yield HOST, _NO_HCAS
+        yield HOST, NO_HCAS
 
 
 def _hca(box: Box, log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:

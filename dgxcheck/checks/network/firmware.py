@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, host_if_all, part, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
-from dgxcheck.checks.network.hcas import hcas, in_flash_recovery, none_here, subject
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, given, judged
+from dgxcheck.checks.network.hcas import hcas, in_flash_recovery, listed_hcas, subject
 from dgxcheck.checks.siblings.compare import Odd, compared
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.containment import gpus_behind
@@ -38,15 +38,11 @@ def _firmware(box: Box) -> Judged:
         message, remedy = "in flash recovery: the adapter runs no firmware", _RECOVER.format(bdf)
         judgement = judged(Fault.HCA_FLASH_RECOVERY, message, evidence=evidence, fails=True, remedy=remedy)
         yield Subject(kind="hca", name=bdf, bdf=bdf), judgement
-    devices = hcas(box)
-    if isinstance(devices, Missing):
-        yield HOST, none_here(devices)
-    elif not devices:
-        yield HOST, skip("not-supported", "no InfiniBand devices")
+    devices = given(listed_hcas(box))
     odd = compared(box, ["hca"], IbDevice.fw_ver).odd
-    for device in rows(devices):
+    for device in devices:
         at = subject(device)
-        yield at, ruled(_version, box, device, next(iter(odd.get(at, ())), None), rows(devices))
+        yield at, ruled(_version, box, device, next(iter(odd.get(at, ())), None), devices)
 
 
 def _newest(device: IbDevice, devices: Sequence[IbDevice]) -> tuple[str, list[IbDevice]] | None:

@@ -66,6 +66,7 @@ https://pci-ids.ucw.cz/v2.2/pci.ids, without the switch chips of the same name; 
 adapters (0262 and 0263 are a ConnectX-4 Lx)."""
 
 
+NO_HCAS = skip("not-supported", "no InfiniBand devices")
 _VIRTUAL = frozenset(f"MT{device}" for device in (4100, 4114, 4116, 4118, 4120, 4122, 4124, 4126, 41683))
 """Device ids of virtual functions (Linux drivers/net/ethernet/mellanox: mlx4_pci_table, mlx5_core_pci_table)."""
 
@@ -101,9 +102,15 @@ def subject(device: IbDevice) -> Subject:
     return Subject(kind="hca", name=device.name, bdf=None if isinstance(device.bdf, Missing) else device.bdf)
 
 
+def listed_hcas(box: Box) -> tuple[IbDevice, ...] | Judgement:
+    """The same, never empty; or the skip that stands for them."""
+    devices = hcas(box)
+    return none_here(devices) if isinstance(devices, Missing) else devices or NO_HCAS
+
+
 def none_here(gap: Missing) -> Judgement:
     """What stands in place of judgements about HCAs where ``/sys/class/infiniband`` cannot be read."""
-    return skip("not-supported", "no InfiniBand devices") if gap.gap is Gap.ABSENT else unjudged(gap)
+    return NO_HCAS if gap.gap is Gap.ABSENT else unjudged(gap)
 
 
 def count(box: Box) -> int | Missing:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 
-from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, part, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, counted, judged, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, counted, given, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.network.hcas import hcas, none_here, subject
+from dgxcheck.checks.network.hcas import hcas, listed_hcas, subject
 from dgxcheck.checks.network.ports import (
     LEAST,
     UP,
@@ -62,13 +62,7 @@ def _identity(box: Box) -> Judged:
 
     Source: node_guid and ports of /sys/class/infiniband/*
     """
-    devices = hcas(box)
-    if isinstance(devices, Missing):
-        yield HOST, none_here(devices)
-        return
-    if not devices:
-        yield HOST, skip("not-supported", "no InfiniBand devices")
-    for device in devices:
+    for device in given(listed_hcas(box)):
         yield subject(device), ruled(_of_hca, box, device)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Hashable
 
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Judge, ruled, saying
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, given, skip
-from dgxcheck.checks.engine.growth import is_short
+from dgxcheck.checks.engine.finding import Judged, Judgement, Subject, given, skip
+from dgxcheck.checks.engine.growth import is_short, or_total
 from dgxcheck.checks.network.hcas import hcas, none_here, subject
 from dgxcheck.components.component import INFINIBAND_FABRIC, SUBNET_MANAGER, Component
 from dgxcheck.facts.faults import Fault
@@ -181,7 +181,6 @@ def per_port_growth(
             return
         for device, port in listed:
             judgement = growth if isinstance(growth, Judgement) else ruled(rule, box, growth, port)
-            many = totals.get(name_of(port)) if judgement.status in (Status.PASS, Status.SKIP) else None
-            yield port_subject(device, port), many or judgement
+            yield port_subject(device, port), or_total(judgement, totals.get(name_of(port)))
 
     return saying(rule, judge)

@@ -8,7 +8,15 @@ from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, counted, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, NO_EARLIER_READING, counter_growth, flood, is_short
+from dgxcheck.checks.engine.growth import (
+    COUNTER_RESET,
+    DAY_S,
+    NO_EARLIER_READING,
+    counter_growth,
+    flood,
+    is_short,
+    or_total,
+)
 from dgxcheck.checks.nvlink.links import links_down, nvlinks
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.components.locate import all_nvlinks
@@ -61,9 +69,8 @@ def _of_gpu(box: Box, gpu: Device) -> Judged:
     listed = [row for row in growth.new.nvlink_errors if row.bdf == gpu.bdf and row.link not in down]
     for row in listed:
         judgement = _judged(box, growth, old.get(row.link), row)
-        if judgement.status in (Status.PASS, Status.SKIP):
-            judgement = _of_nvlink_5(box, row) or totals.get(row.link, judgement)
-        yield replace(subject, part=str(row.link)), judgement
+        total = _of_nvlink_5(box, row) or totals.get(row.link)
+        yield replace(subject, part=str(row.link)), or_total(judgement, total)
     if not listed:
         yield subject, skip("not-supported", "this GPU has no NVLink up")
 

@@ -18,6 +18,7 @@ from dgxcheck.checks.engine.growth import (
     counter_growth,
     flood,
     is_short,
+    or_total,
     rate,
     uptime,
 )
@@ -192,9 +193,7 @@ def _grown(box: Box, growth: Growth, totals: Mapping[str, Judgement]) -> Judged:
             kind, number = by_port[row.bdf]
             message = f"{counted(number, KINDS[kind])} from below {growth.how}, which no device there counts"
             judgement = _judgement(box, growth, kind, number, message, received(row, kind))
-        if judgement.status in (Status.PASS, Status.SKIP):
-            judgement = totals.get(row.bdf, judgement)
-        yield box.subject_at(row.bdf), judgement
+        yield box.subject_at(row.bdf), or_total(judgement, totals.get(row.bdf))
     if not counting:
         yield HOST, skip("not-supported", "no device or bridge counts PCIe errors")
 

@@ -16,6 +16,7 @@ from dgxcheck.checks.engine.growth import (
     counter_growth,
     flood,
     is_short,
+    or_total,
     rate,
     uptime,
 )
@@ -43,9 +44,8 @@ def _replay(box: Box) -> Judged:
     most = sorted(totals.values(), reverse=True)
     for gpu in box.gpus:
         judgement = growth if isinstance(growth, Judgement) else ruled(_replays, box, growth, gpu)
-        if is_short(growth) and judgement.status in (Status.PASS, Status.SKIP):
-            judgement = _odd_total(box, gpu, totals, most) or judgement
-        yield box.subject(gpu), gpu_unavailable(box, gpu) or judgement
+        odd = _odd_total(box, gpu, totals, most) if is_short(growth) else None
+        yield box.subject(gpu), gpu_unavailable(box, gpu) or or_total(judgement, odd)
 
 
 def _odd_total(box: Box, gpu: Device, totals: Mapping[str | None, int], most: Sequence[int]) -> Judgement | None:
