@@ -35,10 +35,10 @@ FOLLOWING: Mapping[Kind, frozenset[FaultKind]] = {
         Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_FAILED, Fault.DRIVER_NOT_LOADED, Fault.CONTAINER_RUNTIME,
         Fault.CONTAINER_ERROR, Fault.DRIVER_STUCK,
     }),
-    "port": frozenset({Fault.HCA_OVERHEATING}), "host": frozenset({Fault.HCA_OVERHEATING}),
+    "port": frozenset({Fault.HCA_OVERHEATING}), "host": frozenset({Fault.HCA_OVERHEATING, Fault.DRIVER_STUCK}),
 }  # fmt: skip
 """What says nothing of the component of this kind: of a GPU that is dead or does not answer, of a hot transceiver, of
-the air of a host."""
+the air of a host or its CPUs."""
 _WAITING = (
     Fault.DISK_ERRORS, Fault.DISK, Fault.IOMMU_UNANSWERED, Fault.GPUS_NOT_OFFERED, Fault.FABRIC_MANAGER_DOWN,
     Fault.DRIVER_NOT_LOADED,

@@ -111,6 +111,9 @@ OOPS = ("BUG: unable to handle page fault for address: ffffb24d403e50", "RIP: 00
      ":00.0): 10001, Fatal, Host_priv_error" for n in range(4))), "host/host/GPU baseboard", "inspect"),
     ("dgx-h100", ("mce: [Hardware Error]: CPU 60: Machine Check: 0 Bank 0: be00000000800400",
      "watchdog: BUG: soft lockup - CPU#60 stuck for 22s! [python3:4711]"), "host/host/CPUs/CPU 60 bank 0", "inspect"),
+    ("dgx-b300", ("mce: [Hardware Error]: CPU 88: Machine Check: 0 Bank 5: be00000000800400",
+     "watchdog: BUG: soft lockup - CPU#88 stuck for 23s! [nvidia-smi:77]", OOPS[1].format("_nv0123rm", "nvidia")),
+     "host/host/CPUs/CPU 88 bank 5", "inspect"),
     ("dgx-a100", tuple(f"mlx5_core 0000:{bus}:00.0: mlx5_pcie_event:299:(pid 2): Detected insufficient power on the"
      " PCIe slot (27W)." for bus in ("0c", "12", "4b")), "host/host/power of PCIe slots", "inspect"),
     ("dgx-a100", ("Out of memory: Killed process 2211 (python3) total-vm:1kB",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, Judge, component_of, driver, host, saying
+from dgxcheck.checks.engine.check import Check, Judge, component_of, host, saying
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, first_of, judged, skip
 from dgxcheck.checks.host.disks import by_disk
 from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, nothing_logged, reach
@@ -147,9 +147,7 @@ def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
     hung = events_of(box.log, "hung")
     if any(event.group.startswith(_MLX5) for event in hung):
         yield from _silent_adapters(box)
-    for event in events_of(box.log, "machine check"):
-        if event.corrected is False and any(abs(event.seconds - each.seconds) <= _WAITS_S for each in hung):
-            yield checked(event)
+    yield from _checked_at(box, hung)
     for disk in dict.fromkeys(name for name, event in by_disk(box, box.log)
                               if any(abs(event.seconds - each.seconds) <= _WAITS_S for each in hung)):  # fmt: skip
         yield from blame_disk(box, Subject(kind="disk", name=disk, bdf=None), judgement)
@@ -162,6 +160,19 @@ def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
     for event in events_of(box.log, "out of memory"):
         if event.group != BY_LIMIT and any(abs(event.seconds - each.seconds) <= _WAITS_S for each in hung):
             yield host_part("free memory")
+
+
+def _checked_at(box: Box, hung: Sequence[HostEvent]) -> Iterator[Component]:
+    """CPUs with errors that were not corrected, at the time when tasks hung."""
+    for event in events_of(box.log, "machine check"):
+        if event.corrected is False and any(abs(event.seconds - each.seconds) <= _WAITS_S for each in hung):
+            yield checked(event)
+
+
+def _blame_stuck(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
+    """The driver; CPUs that had errors when one locked up in it."""
+    yield DRIVER
+    yield from _checked_at(box, [each for each in events_of(box.log, "stuck") if "lockup" in each.line.lower()])
 
 
 def _stuck(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
@@ -236,8 +247,8 @@ def _longest(times: Iterable[float]) -> float:
 
 
 CHECKS = (
-    Check("kernel.driver-stuck", of_host(_stuck, "no task hung in the NVIDIA driver", "stuck", "held"), driver,
-        remedy=Fault.DRIVER_STUCK.remedy),
+    Check("kernel.driver-stuck", of_host(_stuck, "no task hung in the NVIDIA driver", "stuck", "held"),
+        _blame_stuck, remedy=Fault.DRIVER_STUCK.remedy),
     Check("kernel.panic", of_host(_panic, "no panic or oops logged", "panic", "oops"), _blame_panic,
         remedy="save the crash data (/sys/fs/pstore, /var/lib/systemd/pstore, /var/crash) and the BMC's event log;"
         " follow up machine checks or PCIe errors before it, else the module that the RIP line names: after an oops the"
