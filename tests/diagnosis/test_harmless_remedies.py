@@ -46,7 +46,7 @@ CORRECTED: Mapping[int, tuple[str, str, str]] = {
     15: ("Xids 167, 174 and 176", _HERE, '(174, "program"'),
     16: ("no reason is guessed for a failed remapping", "golden/dgx-h100-remap-failed.health.txt",
          "a row remapping failed\n"),
-    17: ("whose limit of retired pages it is", "../dgxcheck/settings.py", "Meta GCM alone; Azure: 62"),
+    17: ("whose limit of retired pages it is", "../dgxcheck/thresholds.tsv", "Meta GCM alone; Azure: 62"),
     18: ("the time of the power brake", _HERE, "test_the_time_of_the_power_brake"),
     19: ("a step's source is about it", "documents/test_remedies_once.py", "Xid 79 is a lost GPU's"),
     20: ("Xid 45 alone", _HERE, "test_xid_45_alone"),
