@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from calendar import timegm
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 from dgxcheck.kernel_messages.forms import is_drivers
@@ -145,5 +145,13 @@ def _at(row: str, year: int) -> tuple[float, str] | None:
             return None
         if not (1 <= months <= 12 and years >= 1970):
             return None
-        return timegm((years, months, days, hours, minutes, 0)) + seconds, parts["rest"]
+        return _timegm()((years, months, days, hours, minutes, 0)) + seconds, parts["rest"]
     return None
+
+
+@cache
+def _timegm() -> Callable[[tuple[int, ...]], int]:
+    """Imported where a row has a date: the module reads the locale's names of days, and /dev/kmsg has none."""
+    from calendar import timegm
+
+    return timegm
