@@ -101,7 +101,7 @@ def imported(text: str, folder: Path, *more: str) -> dict[str, Any]:
     (ROWS, f"{NVML}MaxClockInfo {GPU} 1", 1980),
     (ROWS, f"{NVML}CurrentClocksEventReasons {GPU}", 0x9),
     (ROWS, f"{NVML}RowRemapperHistogram {GPU}", BANKS),
-    (ROWS, f"{NVML}GpuFabricInfo {GPU}", {"cliqueId": None, "clusterUuid": "", "state": 3, "status": 0}),
+    (ROWS, f"{NVML}GpuFabricInfo {GPU}", {"cliqueId": None, "clusterUuid": None, "state": 3, "status": 0}),
     (LOG, f"{NVML}FieldValues {GPU} 230", 1),
     (LOG, f"{NVML}BAR1MemoryInfo {GPU}", {"missing": "unsupported", "detail": "nvidia-smi: N/A"}),
     (LOG, f"{NVML}CurrentClocksEventReasons {GPU}", {"missing": "garbled", "detail": "nvidia-smi: Unknown Error"}),

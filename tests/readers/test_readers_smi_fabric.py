@@ -38,7 +38,7 @@ def test_the_health_of_a_fabric() -> None:
 
 def test_a_fabric_without_health() -> None:
     found = fabric(REGISTERED)
-    assert found == {"state": 3, "status": 0, "cliqueId": 2, "clusterUuid": ""}
+    assert found == {"state": 3, "status": 0, "cliqueId": 2, "clusterUuid": None}
     assert fabric({"fabric/state": "N/A", "fabric/status": "N/A"}) is None
 
 
