@@ -150,6 +150,8 @@ def test_an_imex_daemon_that_is_not_ready_is_no_fault_of_nvlinks() -> None:
     [
         ("GpuPowerWatch  GpuPowerWatchIsNotHealthy  2m  monitor  ErrorCode:DCGM_FR_CLOCK_THROTTLE_POWER GPU:2"
          " PCI:0001:00:00.0 clocks event due to power violation in GPU 2", "GPU2", "power-violation"),
+        ("GpuPowerWatchIsNotHealthy Message=ErrorCode:DCGM_FR_CLOCK_THROTTLE_POWER GPU:1 PCI:0001:00:00.0 clocks event"
+         " due to power violation in GPU 1", "GPU1", "power-violation"),
         ("  ErrorCode:DCGM_FR_IMEX_UNHEALTHY GPU:0 PCI:0000:9d:00.0", "GPU0", ""),
     ],
 )  # fmt: skip

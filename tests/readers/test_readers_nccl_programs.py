@@ -54,6 +54,9 @@ def reports(text: str, reader: Reader = programs.read_programs) -> dict[str, Any
           "Heartbeat monitor timed out! Process will be terminated."],
          "rank 4 stopped: the watchdog of NCCL got no answer"
          " from CUDA or a lock"),
+        (["[rank4]:[E205 18:11:06.3757 ProcessGroupNCCL.cpp:1870] [PG ID 12 PG GUID 99(TP) Rank 4] ProcessGroupNCCL's"
+          " watchdog got stuck for 480 seconds without making progress in monitoring enqueued collectives."],
+         "rank 4 stopped: the watchdog of NCCL got no answer from CUDA or a lock"),
     ],
 )  # fmt: skip
 def test_who_kept_the_others_waiting(lines: list[str], end: str) -> None:

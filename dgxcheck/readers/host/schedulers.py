@@ -37,7 +37,7 @@ _EVENT = LazyPattern(
     r"\S{2,20} {1,20}Warning {1,20}(?P<reason>[A-Z]\w{2,60}) {1,20}(?:[Nn]ode/(?P<node>[\w.-]{1,253}) {1,40}"
     r"|[Pp]od/[\w.-]{1,253} {1,40}(?=.{0,300}\bnvidia\.com/gpu))(?P<message>\S.{0,600})"
 )
-_CODE = LazyPattern(r"(?:.{0,300} )?ErrorCode:(?P<message>(?P<code>[A-Z]\w{3,60}) .{0,600})")
+_CODE = LazyPattern(r"(?:.{0,300}[ =])?ErrorCode:(?P<message>(?P<code>[A-Z]\w{3,60}) .{0,600})")
 """In NVSentinel's messages, wherever they stand."""
 _KUBELET = LazyPattern(
     r"(?:.{0,2000}[^\w.-])?(?P<message>DRA driver [\w.-]{0,60}nvidia\.com is not registered"

@@ -33,7 +33,7 @@ _TIMEOUT = LazyPattern(
     r"WorkNCCL\(SeqNum=(?P<number>\d{1,12}), OpType=(?P<operation>\w{1,40})\b.{0,400}"
 )
 _BEHIND = LazyPattern(rf"\[{_RANK}.{{0,200}}?last completed NCCL work: (?P<number>\d{{1,12}}).{{0,200}}")
-_SILENT = LazyPattern(rf"\[{_RANK}.{{0,120}}?[Hh]eartbeat monitor timed out.{{0,400}}")
+_SILENT = LazyPattern(rf"\[{_RANK}.{{0,120}}?(?:[Hh]eartbeat monitor timed out|'s watchdog got stuck for).{{0,400}}")
 _DUMP = LazyPattern(r".{0,120}[Rr]eceived a dump signal .{0,40}from (?:this local )?rank .{0,400}")
 _RESULT = LazyPattern(
     r".{0,200}?(?P<kind>nccl(?:UnhandledCuda|System|Internal|InvalidUsage|InvalidArgument|Remote)Error): .{0,200}"
@@ -89,7 +89,7 @@ class _Job:
             self._waits.setdefault(int(wait["rank"]), (int(wait["number"]), wait["operation"]))
         elif done := _BEHIND.search(line) if "NCCL work" in line else None:
             self._completed.setdefault(int(done["rank"]), int(done["number"]))
-        elif silent := _SILENT.search(line) if "eartbeat" in line else None:
+        elif silent := _SILENT.search(line) if "eartbeat" in line or "watchdog" in line else None:
             self._silent.add(int(silent["rank"]))
         elif test := _TEST.fullmatch(line) if " failure " in line else None:
             self.of_tests = True
