@@ -17,14 +17,6 @@ if TYPE_CHECKING:
 _SHORTEST = 3
 _MOST = 6
 """What looks for shorter literals, or for more of them, takes as long as the expression itself."""
-_PART = re.compile(
-    r"(?P<run>[^\\\[(){}|*+?.^$]+(?![*+?{]))|(?P<open>\((?:\?(?:P<\w+>|:|(?P<aside>)))?)|(?P<bar>\|)"
-    r"|(?:(?P<close>\))|(?P<class>\[\^?\]?(?:\\.|[^\]\\])*\]|\\(?:x..|u.{4}|\d+|\w)|[.^$])|(?P<char>\\.|.))"
-    r"(?P<repeat>[*+?]|\{(?!\})\d*(?:,\d*)?\})?\??",
-    re.DOTALL,
-)
-_FLAGS = re.compile(r"\(\?[aLmsu]*[ix]")
-"""Flags within the expression, after which its letters are no literals."""
 _METHODS = ("match", "fullmatch", "search", "finditer", "findall", "sub", "split")
 
 
@@ -102,6 +94,17 @@ def ascii_pattern(expression: str, *literals: str) -> LazyPattern:
 def caseless_pattern(expression: str, *literals: str) -> LazyPattern:
     """Capital letters and small ones are the same to it."""
     return LazyPattern(expression, *literals, flags=re.IGNORECASE)
+
+
+_PART = LazyPattern(
+    r"(?P<run>[^\\\[(){}|*+?.^$]+(?![*+?{]))|(?P<open>\((?:\?(?:P<\w+>|:|(?P<aside>)))?)|(?P<bar>\|)"
+    r"|(?:(?P<close>\))|(?P<class>\[\^?\]?(?:\\.|[^\]\\])*\]|\\(?:x..|u.{4}|\d+|\w)|[.^$])|(?P<char>\\.|.))"
+    r"(?P<repeat>[*+?]|\{(?!\})\d*(?:,\d*)?\})?\??",
+    "",
+    flags=re.DOTALL,
+)
+_FLAGS = LazyPattern(r"\(\?[aLmsu]*[ix]", "(?")
+"""Flags within the expression, after which its letters are no literals."""
 
 
 def needed(expression: str, flags: int = 0) -> tuple[str, ...]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 
 from dgxcheck.facts.missing import Missing
+from dgxcheck.lazy_pattern import LazyPattern
 
 _LAST_COLUMN = 0.75
 """Share of the width: a last column that begins farther right is not wrapped."""
@@ -133,7 +133,7 @@ def wrapped(text: str, width: int | None, hanging: int) -> str:
     return _filled(text.strip(), width, indent, " " * min(hanging, width // 4))
 
 
-_UNIT = re.compile(r"(?<=\d) (?=(?:%|°C|[GMKT]i?B(?:/s)?|Gbit/s|GT/s|[MG]Hz|W|µs)(?:\W|$))")
+_UNIT = LazyPattern(r"(?<=\d) (?=(?:%|°C|[GMKT]i?B(?:/s)?|Gbit/s|GT/s|[MG]Hz|W|µs)(?:\W|$))", " ")
 
 
 def _filled(text: str, width: int, first: str = "", later: str = "") -> str:
