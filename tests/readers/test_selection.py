@@ -29,10 +29,16 @@ def test_lines_that_name_devices_and_errors_come_first() -> None:
     lines = ["line of a program"] * (3 * READ_LINES)
     lines[READ_LINES], lines[2 * READ_LINES] = "NVRM: Xid (PCI:0000:44:00): 79, lost", "mlx5_0 is up"
     kept = selected(lines)
-    assert len(kept) == READ_LINES
+    assert len(kept) == READ_LINES - 4  # as many gaps: each of the two lines, and both ends
     assert {0, READ_LINES, 2 * READ_LINES, len(lines) - 1} <= {*kept}
     assert sorted({*kept}) == [*kept]
     assert sum(len(lines[at]) for at in selected(["x" * 1000] * READ_LINES)) <= READ_CHARACTERS
+
+
+def test_a_line_that_stands_alone_counts_twice() -> None:
+    """Readers take as long for the empty line that parts it from the next one."""
+    lines = ["line of a program", "NVRM: Xid (PCI:0000:44:00): 79, lost"] * READ_LINES
+    assert selected(lines) == [at for at in range(1, len(lines), 2) if not READ_LINES / 2 < at < 3 * READ_LINES / 2]
 
 
 @settings(max_examples=20)
@@ -51,9 +57,9 @@ def test_it_is_said_how_much_was_read(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(selection, "READ_LINES", most)
     path = tmp_path / "syslog"
     path.write_text("a program says hello\n" * (2 * most) + "\n".join(MATRIX) + "\n" * 5_000)
-    assert "3000 of 11003 lines were read" in open_source(str(path)).origin.unread
+    assert "2997 of 11003 lines were read" in open_source(str(path)).origin.unread
     path.write_text("hello\n" * (2 * most))
-    with pytest.raises(BadInput, match="no output of a known tool; 3000 of 6001 lines were read"):
+    with pytest.raises(BadInput, match="no output of a known tool; 2998 of 6001 lines were read"):
         open_source(str(path))
 
 

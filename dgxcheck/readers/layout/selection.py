@@ -22,20 +22,23 @@ def selected(lines: Sequence[str]) -> Sequence[int]:
     holding = cache(partial(_holding, lines))
     pieces = range(0, len(lines), _PIECE)
     chosen: set[int] = set()
-    room = READ_CHARACTERS
+    room, left = READ_CHARACTERS, READ_LINES
     for rank in range(_RANKS):
         forth = (number for start in pieces for number in holding(start)[rank])
         back = (number for start in reversed(pieces) for number in reversed(holding(start)[rank]))
         for number in chain.from_iterable(zip(forth, back, strict=True)):  # of too many the beginning and the end
             if number not in chosen and (line := lines[number]) and not line.isspace():
                 room -= len(line)
-                if room < 0 or len(chosen) == READ_LINES:
+                left -= 1 if number - 1 in chosen or number + 1 in chosen else _ALONE
+                if room < 0 or left < 0:
                     return sorted(chosen)
                 chosen.add(number)
     return sorted(chosen)
 
 
 _RANKS = 3
+_ALONE = 2
+"""Lines for one that stands alone: an empty one, which readers take as long for, parts it from the others."""
 
 
 def _holding(lines: Sequence[str], start: int) -> tuple[Sequence[int], ...]:
