@@ -234,6 +234,8 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
 
 
 _TRAINED = (Fault.LINK_NARROW, Fault.LINK_SLOW, Fault.LINK_DEGRADED)
+_OF_LINKS = ("pcie.width", "pcie.generation", "gdr.link")
+"""Checks of the own links of GPUs and adapters."""
 
 
 def _trained_below(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
@@ -241,8 +243,8 @@ def _trained_below(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list
     another slow, whichever checks judge them, with that switch."""
     of_devices = [each for each in findings if each.subject.kind in ("gpu", "hca") and each.subject.peer is None]
     bad = [each for each in of_devices if each.status in BAD and each.judgement.fault in _TRAINED]
-    ids, at = {each.id for each in bad}, {each.subject.bdf for each in bad}
-    good = (each for each in of_devices if each.id in ids and each.status is Status.PASS)
+    at = {each.subject.bdf for each in bad}
+    good = (each for each in of_devices if each.id in _OF_LINKS and each.status is Status.PASS)
     for whole, inside in _by_container(box, [*bad, *(each for each in good if each.subject.bdf not in at)]):
         if whole.kind == "switch" and _all_bad(inside):
             yield inside, whole

@@ -281,15 +281,25 @@ def at_work(gpus: Sequence[str]) -> dict[str, Json]:
     return {f"nvml nvmlDeviceGet{query} {gpu}": fact for gpu in gpus for query, fact in busy.items()}
 
 
-def test_links_below_a_switch_that_are_narrow_and_slow_have_one_cause(tmp_path: Path) -> None:
-    narrow, slow = wired("pcie-x8").gpus[:2]
-    facts: dict[str, Json] = {
+def narrow_and_slow(narrow: str, slow: str) -> dict[str, Json]:
+    return {
         f"text /sys/bus/pci/devices/{narrow}/current_link_width": "8\n",
         f"nvml nvmlDeviceGetCurrPcieLinkWidth {narrow}": 8,
         f"text /sys/bus/pci/devices/{slow}/current_link_speed": "2.5 GT/s PCIe\n",
         f"nvml nvmlDeviceGetCurrPcieLinkGeneration {slow}": 1,
+        **at_work([slow]),
     }
-    assert causes(tmp_path, [], facts | at_work([slow]), "pcie-x8") == {"switch/0000:02:00.0": 2}
+
+
+def test_links_below_a_switch_that_are_narrow_and_slow_have_one_cause(tmp_path: Path) -> None:
+    narrow, slow = wired("pcie-x8").gpus[:2]
+    assert causes(tmp_path, [], narrow_and_slow(narrow, slow), "pcie-x8") == {"switch/0000:02:00.0": 2}
+
+
+def test_a_switch_below_which_another_link_is_sound_is_no_cause(tmp_path: Path) -> None:
+    narrow, slow = A100_GPUS[:2]
+    found = causes(tmp_path, [], narrow_and_slow(narrow, slow), "dgx-a100")
+    assert {component.split("/")[0] for component in found} == {"link"}
 
 
 @pytest.mark.parametrize(("base", "more", "first"), [
