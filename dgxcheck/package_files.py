@@ -33,11 +33,12 @@ def read(path: str) -> bytes:
     return data
 
 
-def table(place: str) -> Iterator[list[str]]:
-    """Cells of each row of a table, ``xid/sxids.tsv``: tab-separated values; a line that begins with ``#`` is none."""
-    for line in read(os.path.join(FOLDER, place)).decode("utf-8").split("\n"):
-        if line and not line.startswith("#"):
-            yield line.split("\t")
+def table(place: str) -> Iterator[dict[str, str]]:
+    """The rows of a table of tab-separated values, ``xid/sxids.tsv``, by the names of its columns, which are its first
+    line; lines that begin with ``#`` do not count. ValueError for a row that has not all of them."""
+    lines = read(os.path.join(FOLDER, place)).decode("utf-8").split("\n")
+    head, *rows = (line.split("\t") for line in lines if line and not line.startswith("#"))
+    return (dict(zip(head, cells, strict=True)) for cells in rows)
 
 
 def names(folder: str) -> list[str]:

@@ -26,8 +26,10 @@ def _number(cell: str) -> int | float:
 
 
 THRESHOLDS: Mapping[str, Threshold] = {
-    name: Threshold(_number(value), unit, _number(low), _number(high), source)
-    for name, value, unit, low, high, source in table("thresholds.tsv")
+    row["name"]: Threshold(
+        _number(row["default"]), row["unit"], _number(row["lowest"]), _number(row["highest"]), row["source"]
+    )
+    for row in table("thresholds.tsv")
 }
 """By name, which begins with the subject of the check that compares."""
 

@@ -122,11 +122,11 @@ def _urgency(finding: Finding) -> Urgency:
 
 _HV = "https://docs.nvidia.com/health-validation/reference/checks/xid.md: drain before reset_gpu and service_required"
 _TABLE = [*table("diagnosis/instructions.tsv")]
-SOURCES: Mapping[str, str] = {code: source for code, source, *_ in _TABLE}
+SOURCES: Mapping[str, str] = {row["code"]: row["source"] for row in _TABLE}
 """By code, where ``source_of`` knows none that is more particular."""
 COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    code: tuple(tuple(shlex.split(command)) for command in commands.split("; "))
-    for code, _, *more in _TABLE for commands in more
+    row["code"]: tuple(tuple(shlex.split(command)) for command in row["commands"].split("; "))
+    for row in _TABLE if row["commands"]
 }  # fmt: skip
 """By code, where what is looked at depends on nothing else."""
 

@@ -41,7 +41,8 @@ from dgxcheck.topology.model import slot_of
 from dgxcheck.topology.nvlinks import is_nvswitch
 
 _INSPECT: Mapping[tuple[str, str], Code] = {
-    (kind, part.strip("-")): cast(Code, code) for kind, part, *_, code in table("diagnosis/steps.tsv") if code != "-"
+    (row["kind"], row["part"].strip("-")): cast(Code, row["inspect"])
+    for row in table("diagnosis/steps.tsv") if row["inspect"] != "-"
 }
 _VENDOR: Mapping[FormFactor, Code] = {"sxm": "vendor-gpu-tray", "water-cooled": "vendor-water-cooled"}
 _CARRIERS = ("link", "switch", "bridge")

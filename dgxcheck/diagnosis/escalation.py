@@ -19,9 +19,9 @@ _RESTART: Steps = ("change-setting", "reboot")
 _FUNCTION: Steps = ("inspect", "power-cycle", "contact-vendor")
 """No slot, cable or board is known of it."""
 OF_COMPONENT, OF_SEVERAL_DEAD = (
-    {(cast(Kind, kind), part.strip("-")): cast(Steps, tuple(steps[column].split()))
-     for kind, part, *steps in table("diagnosis/steps.tsv") if steps[column] != "-"}
-    for column in (0, 1)
+    {(cast(Kind, row["kind"]), row["part"].strip("-")): cast(Steps, tuple(row[column].split()))
+     for row in table("diagnosis/steps.tsv") if row[column] != "-"}
+    for column in ("steps", "shared")
 )  # fmt: skip
 """By kind and part (empty: the whole), where its faults ask for nothing, and where several dead devices share it."""
 DEFAULT: Steps = ("change-setting",)

@@ -46,7 +46,7 @@ _HCAS: Mapping[str, LazyPattern] = {
     MLX5: LazyPattern("mlx5_(?:core|ib)[ :]"), EFA: LazyPattern(rf"efa {PATTERN}[ :]|infiniband (?:efa_|rdmap)\d"),
 }  # fmt: skip
 _BDF = LazyPattern(PATTERN)
-_NO_ERROR = LazyPattern("|".join(expression for expression, _ in table("kernel_messages/harmless.tsv")))
+_NO_ERROR = LazyPattern("|".join(row["words"] for row in table("kernel_messages/harmless.tsv")))
 _FINAL: Mapping[LazyPattern, FaultKind] = {
     LazyPattern(r"fatal error .{0,40}requiring (?:os )?reboot"): Fault.DRIVER_REBOOT,
     LazyPattern(r"confComputeSetErrorState\w{0,12}: ConfCompute: Fatal error hit!"):

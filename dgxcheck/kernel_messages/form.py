@@ -1,8 +1,8 @@
 """A form of a message: the literal that it holds, and patterns of what stands before and after that.
 
 Those of one subject are a table, ``SUBJECT.tsv``, a row each: before, literal, after, what such a message means, and
-the names under which code asks for it. A row of two cells is a part of patterns, for which ``{NAME}`` stands in rows
-below it; ``{BDF}`` is a bus id, ``{DEVICE}`` what ``dev_printk`` puts before a message: driver and bus id.
+the names under which code asks for it. A row without a literal is a part of patterns, ``{NAME}`` in rows below it, and
+what it stands for; ``{BDF}`` is a bus id, ``{DEVICE}`` what ``dev_printk`` puts before a message: driver and bus id.
 """
 
 from __future__ import annotations
@@ -44,15 +44,14 @@ class Forms:
     def __init__(self, subject: str) -> None:
         self.parts = dict(_PARTS)
         self._meanings: dict[str, dict[Form, str]] = {}
-        for first, second, *more in table(f"kernel_messages/{subject}.tsv"):
-            if not more:
-                self.parts[first] = self._filled(second)
+        for row in table(f"kernel_messages/{subject}.tsv"):
+            if not row["literal"]:
+                self.parts[row["before"].strip("{}")] = self._filled(row["after"])
                 continue
-            after, meaning, named = more
-            names = named.split(", ")
-            form = Form(self._filled(first), second, self._filled(after), names)
+            names = row["names"].split(", ")
+            form = Form(self._filled(row["before"]), row["literal"], self._filled(row["after"]), names)
             for name in ("", *names):
-                self._meanings.setdefault(name, {})[form] = meaning
+                self._meanings.setdefault(name, {})[form] = row["meaning"]
 
     def _filled(self, pattern: str) -> str:
         return _PART.sub(lambda part: self.parts[part[1]], pattern)

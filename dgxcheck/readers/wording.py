@@ -1,23 +1,21 @@
 """Tables of words beside the readers: how a tool says something, and what it stands for.
 
-``NAME.tsv``: a head with the names of the columns, then the rows, in the order in which they are tried; what a row
-leaves empty does not apply to it.
+Rows are tried in their order; what one leaves empty does not apply to it.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from functools import cache
 from typing import cast
 
+from dgxcheck import package_files
 from dgxcheck.facts.faults import BY_WORD
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.package_files import FOLDER, read
 from dgxcheck.readers.model import Form
 
 
@@ -35,10 +33,8 @@ class Wording(Record, kw_only=False):
 
 
 def rows(table: str) -> Iterator[dict[str, str]]:
-    """The rows of ``ROOM/NAME``, by the names of the columns."""
-    head, *lines = read(os.path.join(FOLDER, "readers", f"{table}.tsv")).decode("utf-8").rstrip("\n").split("\n")
-    names = head.removeprefix("# ").split("\t")
-    return (dict(zip(names, line.split("\t"), strict=True)) for line in lines)
+    """The rows of ``ROOM/NAME.tsv``."""
+    return package_files.table(f"readers/{table}.tsv")
 
 
 def wordings(table: str) -> tuple[Wording, ...]:

@@ -108,8 +108,11 @@ def _pairs(words: str, gpus: int) -> dict[tuple[int, int], int]:
 
 
 ALL = tuple(
-    Reference(name, machines, int(gpus), int(generation), _pairs(pairs, int(gpus)), source)
-    for name, machines, gpus, generation, pairs, source in table("topology/references.tsv")
+    Reference(
+        row["name"], row["machines"], int(row["gpus"]), int(row["generation"]),
+        _pairs(row["pairs"], int(row["gpus"])), row["source"],
+    )
+    for row in table("topology/references.tsv")
 )
 
 THROUGH_SWITCHES = frozenset(each.name for each in ALL if sum(each.rows()[0]) > MOST_LINKS)

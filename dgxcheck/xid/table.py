@@ -58,7 +58,7 @@ class XidEntry(Record, kw_only=False):
     """Of an SXid; empty for an Xid."""
 
 
-REMEDIES: Mapping[Response, str] = {cast(Response, response): text for response, text in table("xid/remedies.tsv")}
+REMEDIES: Mapping[Response, str] = {cast(Response, row["response"]): row["text"] for row in table("xid/remedies.tsv")}
 AMPERE = 7
 """``nvmlDeviceArchitecture_t``"""
 NAMES: Mapping[str, int] = {
@@ -106,39 +106,35 @@ FIRST_SXID = 10000
 """Numbers of SXids begin here; those of Xids are far below."""
 
 
-def _xids(file: str, *, actions: bool) -> dict[int, XidEntry]:
-    entries = {}
-    for number, mnemonic, text, severity, response, about, *more in table(f"xid/{file}"):
-        entries[int(number)] = XidEntry(
-            int(number), mnemonic, text, cast(Severity, severity), cast(Response, response), cast(Part, about),
-            action=more[0] if actions else "", investigation=more[1] if actions else "",
-            products=tuple(more[2].split()) if actions else (), causes=() if actions else tuple(more[0].split()),
-        )  # fmt: skip
-    return entries
+def _entries(place: str) -> dict[int, XidEntry]:
+    """What a table does not have is empty."""
+    return {
+        int(row["number"]): XidEntry(
+            int(row["number"]), row.get("mnemonic", ""), row["text"], cast(Severity, row["severity"]),
+            cast(Response, row["response"]), cast(Part, row.get("about", "")), row.get("action", ""),
+            row.get("investigation", ""), tuple(row.get("products", "").split()), tuple(row.get("causes", "").split()),
+            cast(Fatality, row.get("fatality", "")),
+        )
+        for row in table(place)
+    }  # fmt: skip
 
 
 @cache
 def from_ampere() -> Mapping[int, XidEntry]:
     """NVIDIA's catalogue for Ampere and later, by number."""
-    return _xids("from_ampere.tsv", actions=True)
+    return _entries("xid/from_ampere.tsv")
 
 
 @cache
 def before_ampere() -> Mapping[int, XidEntry]:
     """NVIDIA's older list, by number."""
-    return _xids("before_ampere.tsv", actions=False)
+    return _entries("xid/before_ampere.tsv")
 
 
 @cache
 def sxids() -> Mapping[int, XidEntry]:
     """The SXids of NVIDIA's Fabric Manager guide, by number."""
-    return {
-        int(number): XidEntry(
-            number=int(number), mnemonic="", text=text, severity=cast(Severity, severity),
-            response=cast(Response, response), about="", fatality=cast(Fatality, fatality),
-        )
-        for number, text, fatality, severity, response in table("xid/sxids.tsv")
-    }
+    return _entries("xid/sxids.tsv")
 
 
 def is_listed(number: int) -> bool:
@@ -223,11 +219,13 @@ def _rules() -> tuple[_Rule, ...]:
 
 
 def _each() -> Iterator[_Rule]:
-    for number, units, first, second, status, _, action, investigation in table("xid/nvlink5.tsv"):
+    for row in table("xid/nvlink5.tsv"):
+        action, investigation = row["action"], row["investigation"]
         harmless = action == investigation == "IGNORE"
         response = "none" if harmless else _BY_INVESTIGATION.get(investigation, _BY_ACTION[action])
         if action == "IGNORE" and response == "nvlink-signal":
             response = "nvlink-rate"
         yield _Rule(
-            int(number), tuple(units.split("/")), (first, second), int(status, 16), action == "IGNORE", response
-        )
+            int(row["number"]), tuple(row["units"].split("/")), (row["first"], row["second"]), int(row["status"], 16),
+            action == "IGNORE", response,
+        )  # fmt: skip

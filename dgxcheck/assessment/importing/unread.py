@@ -13,8 +13,8 @@ from dgxcheck.package_files import table
 from dgxcheck.readers.alarming import mentions_trouble
 
 NEAREST = tuple(
-    (tool, LazyPattern(pattern, *(json.loads(literals[0]) if literals else ())), lacking)
-    for tool, lacking, pattern, *literals in table("assessment/importing/nearest.tsv")
+    (row["tool"], LazyPattern(row["pattern"], *json.loads(row["literals"] or "[]")), row["lacks"])
+    for row in table("assessment/importing/nearest.tsv")
 )
 LONGEST = 400
 MOST_LINES = 10_000

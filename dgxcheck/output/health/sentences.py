@@ -11,8 +11,8 @@ from dgxcheck.facts.faults.kind import SOLDERED
 from dgxcheck.package_files import table
 
 _ROWS = [*table("output/health/sentences.tsv")]
-_PHRASES = [(word.strip("{}"), value, text) for word, value, text in (row for row in _ROWS if len(row) > 2)]
-SENTENCES: Mapping[str, str] = {row[0]: row[1] for row in _ROWS if len(row) == 2}
+_PHRASES = [(row["code"].strip("{}"), row["value"], row["text"]) for row in _ROWS if row["code"][0] == "{"]
+SENTENCES: Mapping[str, str] = {row["code"]: row["text"] for row in _ROWS if row["code"][0] != "{"}
 _NO_LABEL = " whose label was found, and no other: if nothing names one, call the vendor"
 
 
