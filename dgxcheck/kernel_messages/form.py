@@ -3,6 +3,7 @@
 Those of one subject are a table, ``SUBJECT.tsv``, a row each: before, literal, after, what such a message means, and
 the names under which code asks for it. A row without a literal is a part of patterns, ``{NAME}`` in rows below it, and
 what it stands for; ``{BDF}`` is a bus id, ``{DEVICE}`` what ``dev_printk`` puts before a message: driver and bus id.
+Several subjects share ``silent.tsv``, each with the drivers whose devices are its own: ``{HELD_BY}``.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ class Form(LazyPattern):
 
 
 class Forms:
-    """The table of one subject."""
+    """The table of one subject, and rows that it shares with others, filled with parts of its own."""
 
-    def __init__(self, subject: str) -> None:
+    def __init__(self, subject: str, *shared: str) -> None:
         self.parts = dict(_PARTS)
         self._meanings: dict[str, dict[Form, str]] = {}
-        for row in table(f"kernel_messages/{subject}.tsv"):
+        for row in (row for name in (subject, *shared) for row in table(f"kernel_messages/{name}.tsv")):
             if not row["literal"]:
                 self.parts[row["before"].strip("{}")] = self._filled(row["after"])
                 continue

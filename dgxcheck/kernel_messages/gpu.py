@@ -19,7 +19,7 @@ from dgxcheck.kernel_messages.form import Forms, Lines
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.xid.table import from_ampere
 
-FORMS = Forms("gpu")
+FORMS = Forms("gpu", "silent")
 SEVERAL_LINES = FORMS["several lines"]
 """How messages of several lines begin."""
 NvLinkTrouble = Literal["nvlink", "fabric"]

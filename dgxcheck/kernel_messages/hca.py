@@ -15,7 +15,7 @@ from dgxcheck.facts.kernel_log import HcaEvent, HcaTrouble
 from dgxcheck.facts.record import replace
 from dgxcheck.kernel_messages.form import Forms, Lines
 
-FORMS = Forms("hca")
+FORMS = Forms("hca", "silent")
 SAME_S = 1.0
 """Within this time the details of a health issue follow its first line."""
 _FATAL = 3

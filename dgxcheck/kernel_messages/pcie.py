@@ -17,7 +17,7 @@ from dgxcheck.facts.typical import gathered
 from dgxcheck.kernel_messages.form import Form, Forms, Lines, host_event
 from dgxcheck.lazy_pattern import LazyPattern
 
-FORMS = Forms("pcie")
+FORMS = Forms("pcie", "silent")
 SAME_S = 1.0
 """Within this time the details of an error follow its announcement by a port."""
 RECOVERY_S = 10.0

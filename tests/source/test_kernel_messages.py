@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 import pytest
+from checkout import ROOT
 from kernel_lines import JUDGED, UNJUDGED, Lines
 
 from dgxcheck.facts.kernel_log import MARK, HcaTrouble, HostTrouble, IommuRefusal, KernelLog, ModuleTrouble, NoStart
@@ -23,6 +25,7 @@ from probes import kernel_log
 from probes.kernel_log import facts
 
 EXAMPLES: tuple[Lines, ...] = (*(lines for lines, _, _ in JUDGED), *UNJUDGED)
+FOLDER = ROOT / "dgxcheck" / "kernel_messages"
 SUBJECTS = (gpu, hca, host, memory, pcie, storage)
 AT_S = 1000.0
 STEP_S = 0.05
@@ -100,6 +103,16 @@ def test_every_form_has_an_example() -> None:
     read = [form for form in FORMS if not form.context]
     assert len(read) > 90
     assert [form.expression for form in read if not any(map(form.match, messages))] == []
+
+
+def test_the_words_of_a_message_are_in_one_table() -> None:
+    """Those of several subjects are a table of their own, from which each has its forms."""
+    words = {(path.stem, row["before"].partition("}")[2], row["literal"], row["after"])
+             for path in FOLDER.glob("*.tsv") if path.stem != "harmless"
+             for row in table(f"kernel_messages/{path.name}") if row["literal"] and row["after"]}  # fmt: skip
+    assert [each for each, times in Counter(row[1:] for row in words).items() if times > 1] == []
+    silent = [form for module in (gpu, hca, pcie) for form in module.FORMS if form.literals == (" change power state",)]
+    assert len(silent) == 3
 
 
 OF_ALL = {"event", "context", "forgeable", "several lines", "goes on with it"}
