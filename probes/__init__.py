@@ -11,14 +11,12 @@ COUNTERS = ("aer", "edac", "ib_ports", "nvlink", "gpu_ecc", "gpu_counters", "nvl
 """What is worth asking again after a while."""
 
 _FIELDS = {
-    "pci.functions": "pci pci_names slots empty_ports vpd",
+    "pci.functions": "pci pci_names slots empty_ports vpd bars iommu",
     "host.memory": "numa numa_memory edac dimms",
     "infiniband": "infiniband ib_ports",
-    "pci.resources": "bars iommu",
     "pci.config_space": "aer config_space",
     "host.software": "modules device_nodes units imex memlock",
-    "host.host": "host",
-    "host.devices": "network storage",
+    "host.host": "host network storage",
     "kernel_log": "kernel_log",
     "gpu.identity": "gpu gpu_board gpu_modes gpu_processes gpu_affinity",
     "gpu.nvlink": "nvlink gpu_pairs nvlink_capability nvlink_rate nvlink_errors p2p",

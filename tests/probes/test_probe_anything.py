@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.source.protocol import Source
-from probes.host.devices import network, storage
-from probes.host.host import host
+from probes.host.host import host, network, storage
 from probes.host.memory import numa
 from probes.host.software import device_nodes, modules
 from probes.infiniband import ib_ports, infiniband
 from probes.pci.config_space import aer, config_space
-from probes.pci.functions import pci, slots
-from probes.pci.resources import bars, iommu
+from probes.pci.functions import bars, iommu, pci, slots
 
 PROBES: tuple[Callable[[Source], object], ...] = (
     pci,

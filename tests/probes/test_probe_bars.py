@@ -6,7 +6,7 @@ from fake_source import FakeSource, function
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import Bar
-from probes.pci.resources import bar1, bars, resource
+from probes.pci.functions import bar1, bars, resource
 
 ABSENT_LINE = "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
 V100 = (

@@ -6,7 +6,7 @@ from fake_source import PCI, FakeSource, function
 
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.pci import IommuGroup
-from probes.pci.resources import iommu
+from probes.pci.functions import iommu
 
 
 def box(links: dict[str, str | Missing], **types: str) -> FakeSource:

@@ -7,7 +7,7 @@ from fake_source import FakeSource
 
 from dgxcheck.facts.host import NetInterface
 from dgxcheck.facts.missing import Gap, Missing
-from probes.host.devices import network
+from probes.host.host import network
 
 NET = "/sys/class/net"
 

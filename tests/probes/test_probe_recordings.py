@@ -15,7 +15,7 @@ from dgxcheck.facts.infiniband import IbPort, PhysState, PortState
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.source.directory import DirectorySource
-from probes.host.devices import network, storage
+from probes.host.host import network, storage
 from probes.host.memory import numa
 from probes.infiniband import ib_ports, infiniband
 from probes.pci.functions import pci

@@ -6,7 +6,7 @@ from fake_source import FakeSource
 
 from dgxcheck.facts.host import BlockDevice, MdArray
 from dgxcheck.facts.missing import Gap, Missing
-from probes.host.devices import storage, whole_devices
+from probes.host.host import storage, whole_devices
 
 BLOCK = "/sys/class/block"
 

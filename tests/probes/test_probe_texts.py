@@ -12,14 +12,12 @@ from dgxcheck.facts.host import Flavour, NvidiaDriver
 from dgxcheck.facts.infiniband import IbRate, PhysState, PortState
 from dgxcheck.facts.missing import Gap, Missing
 from probes.ask import cpulist, decimal, flag, hexadecimal, line, natural, signed
-from probes.host.devices import mac, size_bytes, speed
-from probes.host.host import cpuinfo, release
+from probes.host.host import cpuinfo, mac, release, size_bytes, speed
 from probes.host.memory import distances, mem_total_kb
 from probes.host.software import driver_params, driver_version
 from probes.infiniband import counter, guid, node_type, phys_state, port_state, rate
 from probes.pci.config_space import errors
-from probes.pci.functions import link_gen, link_width
-from probes.pci.resources import group_number, resource
+from probes.pci.functions import group_number, link_gen, link_width, resource
 from probes.pci.tree import path
 
 PARSERS: tuple[Callable[[str, str], object], ...] = (
