@@ -10,8 +10,8 @@ from dgxcheck.facts.host import Cpu
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.pci import ConfigSpace
 from dgxcheck.facts.record import Record
-from dgxcheck.topology.graph import Rings, nvlink_generation, nvlink_graph, search
 from dgxcheck.topology.model import Device, PciClass, Topology
+from dgxcheck.topology.nvlinks import Rings, find_rings, nvlink_generation, nvlink_graph
 from dgxcheck.topology.paths import NEAR, Hop, nvlink_gbs, pcie_gbs
 
 DECK = "slide deck on DL infrastructure with NVIDIA GPUs, 2016"
@@ -253,7 +253,7 @@ def copies_gbs(topology: Topology, rings_used: int, both_ways: bool) -> float | 
     graph, generation = nvlink_graph(topology), nvlink_generation(topology)
     if isinstance(graph, Missing) or isinstance(generation, Missing) or generation not in NVLINK_SHARE:
         return None
-    rings = search(graph)
+    rings = find_rings(graph)
     most = collective_gbs(rings, generation)
     if isinstance(most, Missing) or isinstance(rings.count, Missing) or not most:
         return None

@@ -11,8 +11,8 @@ from itertools import chain, combinations, permutations
 from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.facts.sysfs import ranges
 from dgxcheck.survey import Snapshot
-from dgxcheck.topology.graph import nvlink_graph, search
 from dgxcheck.topology.model import Device, Topology
+from dgxcheck.topology.nvlinks import find_rings, nvlink_graph
 from dgxcheck.topology.paths import hops_between
 
 MeasureStep = dict[str, Json]
@@ -100,7 +100,7 @@ def _rings(topology: Topology, gpus: Sequence[Device]) -> Iterator[MeasureStep]:
     if isinstance(graph := nvlink_graph(topology), Missing) or len(graph.names) < 2:
         return
     gpu_by_name = {gpu.name: gpu for gpu in gpus}
-    orders = search(graph).orders or ((graph.names,) if graph.switched else ())
+    orders = find_rings(graph).orders or ((graph.names,) if graph.switched else ())
     if not all(name in gpu_by_name for order in orders for name in order):
         return
     bdfs: list[list[Json]] = [[gpu_by_name[name].bdf for name in order] for order in orders]

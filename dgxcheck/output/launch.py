@@ -11,8 +11,8 @@ from dgxcheck.facts.nvml.gpu import Gpu
 from dgxcheck.launch import Placement
 from dgxcheck.output.plain_text import visible
 from dgxcheck.survey import Snapshot
-from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
 from dgxcheck.topology.model import Topology
+from dgxcheck.topology.nvlinks import nvlink_generation, nvlink_graph
 from dgxcheck.topology.reference import matches
 
 

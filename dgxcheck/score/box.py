@@ -21,7 +21,7 @@ from dgxcheck.profiles.model import SelectedProfile
 from dgxcheck.score import gpus
 from dgxcheck.score.expectation import WEIGHTS, Area, Expectation, Score, score
 from dgxcheck.score.gpus import gpus_uncertain, hidden_gpus
-from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
+from dgxcheck.topology.nvlinks import nvlink_generation, nvlink_graph
 from dgxcheck.topology.reference import THROUGH_SWITCHES, matches
 
 ALL: tuple[Area, ...] = tuple(WEIGHTS)

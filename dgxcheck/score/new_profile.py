@@ -20,8 +20,8 @@ from dgxcheck.profiles.library import board_id
 from dgxcheck.profiles.model import MEASURED_KEYS, Board, Number, Profile, SelectedProfile, Wiring
 from dgxcheck.score.box import OF_THE_HOST, fastest_ethernet
 from dgxcheck.score.gpus import OF_THE_BOARD, OF_THE_BOX
-from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
 from dgxcheck.topology.model import PciClass
+from dgxcheck.topology.nvlinks import nvlink_generation, nvlink_graph
 from dgxcheck.topology.reference import matches
 
 

@@ -9,7 +9,7 @@ from itertools import combinations
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.package_files import table
-from dgxcheck.topology.graph import Graph
+from dgxcheck.topology.nvlinks import Graph
 
 Rows = list[list[int]]
 KnownRows = Sequence[Sequence[int | None]]

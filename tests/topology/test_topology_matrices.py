@@ -31,8 +31,8 @@ from topology_boxes import (
 )
 
 from dgxcheck.assessment import examine
-from dgxcheck.topology.graph import Graph, nvlink_generation, nvlink_graph, search
 from dgxcheck.topology.model import Topology
+from dgxcheck.topology.nvlinks import Graph, find_rings, nvlink_generation, nvlink_graph
 from dgxcheck.topology.reference import matches
 
 SHARED = ROOT.parent / "shared"
@@ -106,7 +106,7 @@ def assert_graph(topology: Topology, name: str, rings: int) -> None:
     wires = nvlink_graph(topology)
     assert isinstance(wires, Graph)
     assert [reference.name for reference in matches(wires, nvlink_generation(topology))] == [name]
-    assert search(wires).count == rings
+    assert find_rings(wires).count == rings
 
 
 def test_station_matrix() -> None:

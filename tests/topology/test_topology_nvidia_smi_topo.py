@@ -18,9 +18,9 @@ from dgxcheck.source.recording.load import open_source
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.survey import WIRING, survey
 from dgxcheck.topology.build import build
-from dgxcheck.topology.graph import nvlink_graph
 from dgxcheck.topology.model import Topology
 from dgxcheck.topology.nvidia_smi_topo import HIDDEN, NOT_SHOWN, PCI_ALONE
+from dgxcheck.topology.nvlinks import nvlink_graph
 from dgxcheck.topology.reference import possible
 from probes.stated import stated
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from topology_boxes import FACE, P100, V100
 
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.topology.graph import Graph
+from dgxcheck.topology.nvlinks import Graph
 from dgxcheck.topology.reference import ALL, Nearest, PairDifference, Reference, matches, nearest
 
 UNKNOWN = Missing(Gap.UNSUPPORTED, "nvmlDeviceGetNvLinkVersion")

@@ -14,7 +14,7 @@ from topology_boxes import FACE, P100, V100, dgx1, fabric
 
 from dgxcheck.bandwidth.links import collective_gbs
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.topology.graph import Graph, Rings, nvlink_generation, nvlink_graph, search
+from dgxcheck.topology.nvlinks import Graph, Rings, find_rings, nvlink_generation, nvlink_graph
 
 
 def graph(gpus: int, pairs: dict[tuple[int, int], int]) -> Graph:
@@ -57,34 +57,34 @@ def assert_rings(found: Rings, box: Graph) -> None:
 )
 def test_counts(gpus: int, pairs: dict[tuple[int, int], int], count: int, gbs: float) -> None:
     box = graph(gpus, pairs)
-    found = search(box)
+    found = find_rings(box)
     assert (found.count, found.how) == (count, "exhaustive")
     assert_rings(found, box)
     assert collective_gbs(found, 2) == gbs
-    assert found == search(box)
+    assert found == find_rings(box)
 
 
 def test_bandwidth_of_the_white_papers() -> None:
     """Above 60 GB/s are measured on P100, above 130 on V100; nobody has measured more than the rings allow."""
-    assert collective_gbs(search(graph(8, P100)), 1) == 80.0
-    assert collective_gbs(search(graph(8, V100)), 2) == 150.0
-    assert collective_gbs(search(graph(8, V100)), Missing(Gap.ABSENT, "version")) == Missing(Gap.ABSENT, "version")
+    assert collective_gbs(find_rings(graph(8, P100)), 1) == 80.0
+    assert collective_gbs(find_rings(graph(8, V100)), 2) == 150.0
+    assert collective_gbs(find_rings(graph(8, V100)), Missing(Gap.ABSENT, "version")) == Missing(Gap.ABSENT, "version")
 
 
 def test_v100_is_fast() -> None:
     start = time.perf_counter()
-    assert search(graph(8, V100)).count == 3
+    assert find_rings(graph(8, V100)).count == 3
     assert time.perf_counter() - start < 0.5 + SPARE
 
 
 def test_a_lost_link_of_a_dgx1_costs_one_ring() -> None:
     for pair in V100:
-        assert search(graph(8, {**V100, pair: V100[pair] - 1})).count == 2
+        assert find_rings(graph(8, {**V100, pair: V100[pair] - 1})).count == 2
 
 
 def test_why_there_is_no_ring() -> None:
-    assert search(graph(3, {(0, 1): 1, (1, 2): 1})).detail == "fewer than two NVLinks up: GPU0, GPU2"
-    assert search(graph(4, {(0, 1): 2, (2, 3): 2})).detail == "no ring visits every GPU"
+    assert find_rings(graph(3, {(0, 1): 1, (1, 2): 1})).detail == "fewer than two NVLinks up: GPU0, GPU2"
+    assert find_rings(graph(4, {(0, 1): 2, (2, 3): 2})).detail == "no ring visits every GPU"
 
 
 @pytest.mark.parametrize(("switches", "links", "count"), [(6, 2, 6), (6, 1, 3), (2, 9, 9), (3, 1, 1)])
@@ -92,13 +92,13 @@ def test_switched_boxes(switches: int, links: int, count: int) -> None:
     """DGX A100: 6 switches with 2 links from each GPU to each: 6 rings in any order."""
     box = nvlink_graph(fabric(8, switches, links).topology())
     assert not isinstance(box, Missing)
-    found = search(box)
+    found = find_rings(box)
     assert (found.count, found.how, found.orders) == (count, "switched", ())
     assert collective_gbs(found, 3) == count * 50.0
 
 
 def test_beyond_ten_gpus_nothing_is_claimed() -> None:
-    found = search(graph(11, everyone(11, 1)))
+    found = find_rings(graph(11, everyone(11, 1)))
     assert isinstance(found.count, Missing)
     assert found.how == "not searched"
     assert isinstance(collective_gbs(found, 2), Missing)
@@ -108,8 +108,8 @@ def test_a_hopeless_search_is_given_up() -> None:
     """Two complete halves joined by one GPU pair: no ring, and many paths to try."""
     halves = {pair: 1 for pair in combinations(range(10), 2) if (pair[0] < 5) == (pair[1] < 5)}
     box = graph(10, {**halves, (0, 5): 1})
-    assert search(box).count == 0
-    found = search(box, most_steps=20)
+    assert find_rings(box).count == 0
+    found = find_rings(box, most_steps=20)
     assert isinstance(found.count, Missing)
     assert (found.how, found.detail) == ("not searched", "search aborted: too many candidate rings")
 
@@ -154,7 +154,7 @@ def most_rings(gpus: int, links: Counter[tuple[int, ...]]) -> int:
 def test_no_search_finds_more_rings(gpus: int, links: list[int]) -> None:
     pairs = dict(zip(combinations(range(gpus), 2), links, strict=False))
     box = graph(gpus, {pair: count for pair, count in pairs.items() if count})
-    found = search(box)
+    found = find_rings(box)
     assert_rings(found, box)
     assert found.count == most_rings(gpus, Counter(pairs))
 
@@ -164,4 +164,4 @@ def test_no_search_finds_more_rings(gpus: int, links: list[int]) -> None:
 def test_renumbering_keeps_the_count(order: list[int], drop: tuple[int, int]) -> None:
     pairs = {**V100, drop: V100[drop] - 1}
     renamed = {(min(order[a], order[b]), max(order[a], order[b])): links for (a, b), links in pairs.items() if links}
-    assert search(graph(8, renamed)).count == search(graph(8, {k: v for k, v in pairs.items() if v})).count == 2
+    assert find_rings(graph(8, renamed)).count == find_rings(graph(8, {k: v for k, v in pairs.items() if v})).count == 2

@@ -91,12 +91,12 @@ def rings(asked: Question) -> Answer:
     """``--rings``."""
     from dgxcheck.output.topo import reference_graph
     from dgxcheck.output.topo import rings as topo_rings
-    from dgxcheck.topology import graph
+    from dgxcheck.topology.nvlinks import nvlink_graph
 
     return asked.either(
         lambda: topo_rings.rings(asked.topology) + asked.notes(),
         lambda: topo_rings.as_json(asked.topology) | reference_graph.as_json(asked.topology),
-    ), not isinstance(graph.nvlink_graph(asked.topology), Missing)
+    ), not isinstance(nvlink_graph(asked.topology), Missing)
 
 
 def _paths_known(topology: Topology) -> bool:

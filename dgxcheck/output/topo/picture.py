@@ -18,8 +18,8 @@ from dgxcheck.output.topo import path
 from dgxcheck.output.topo.matrix import cell
 from dgxcheck.output.topo.tree import link_words
 from dgxcheck.source.protocol import Origin
-from dgxcheck.topology.graph import nvlink_generation, nvlink_graph
 from dgxcheck.topology.model import Device, Topology
+from dgxcheck.topology.nvlinks import nvlink_generation, nvlink_graph
 from dgxcheck.topology.paths import hops_above, hops_between
 from dgxcheck.topology.reference import PairDifference, nearest
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.plain_text import visible
-from dgxcheck.topology.graph import Graph, known_rows, nvlink_generation, nvlink_graph
 from dgxcheck.topology.model import Topology
+from dgxcheck.topology.nvlinks import Graph, known_rows, nvlink_generation, nvlink_graph
 from dgxcheck.topology.reference import PairDifference, matches, nearest, possible
 
 

@@ -8,8 +8,8 @@ from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.output.json_values import either
 from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.output.topo import reference_graph
-from dgxcheck.topology.graph import Rings, nvlink_generation, nvlink_graph, search
 from dgxcheck.topology.model import Topology
+from dgxcheck.topology.nvlinks import Rings, find_rings, nvlink_generation, nvlink_graph
 
 
 def rings(topology: Topology) -> str:
@@ -17,7 +17,7 @@ def rings(topology: Topology) -> str:
     graph = nvlink_graph(topology)
     if isinstance(graph, Missing):
         return lines([f"NVLink is unknown ({visible(str(graph))}), so rings cannot be computed."])
-    result = search(graph)
+    result = find_rings(graph)
     if isinstance(result.count, Missing):
         return lines([f"Rings: {visible(result.detail)}."])
     bandwidth = collective_gbs(result, nvlink_generation(topology))
@@ -36,6 +36,6 @@ def as_json(topology: Topology) -> dict[str, Json]:
     graph = nvlink_graph(topology)
     if isinstance(graph, Missing):
         return {"rings": either("count", graph)}
-    result: Rings = search(graph)
+    result: Rings = find_rings(graph)
     member = either("count", result.count) | {"orders": [list(order) for order in result.orders], "how": result.how}
     return {"rings": member | either("collective_gb_per_second", collective_gbs(result, nvlink_generation(topology)))}
