@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.facts.nvml import fabric_health as health
+from dgxcheck.facts.nvml import gpu as nvml
 from dgxcheck.readers.nvidia_smi import query
 from dgxcheck.readers.nvidia_smi.answers import answers
 from dgxcheck.readers.nvidia_smi.fields import fabric
@@ -30,10 +30,11 @@ def test_the_health_of_a_fabric() -> None:
     assert told(bandwidth="N/A", incorrect_configuration="N/A") == (0xA8, 1)
     mask, summary = told(summary="Unhealthy", route_unhealthy="True")
     assert isinstance(mask, int)
-    assert (health.flag(mask, "route_unhealthy"), health.flag(mask, "route_recovery"), summary) == (True, False, 2)
+    flags = [nvml.fabric_flag(mask, name) for name in ("route_unhealthy", "route_recovery")]
+    assert (flags, summary) == ([True, False], 2)
     mask, _ = told(bandwidth="Degraded", incorrect_configuration="Insufficient Nvlinks")
     assert isinstance(mask, int)
-    assert (health.flag(mask, "degraded_bandwidth"), health.configuration(mask)) == (True, 5)
+    assert (nvml.fabric_flag(mask, "degraded_bandwidth"), nvml.fabric_configuration(mask)) == (True, 5)
 
 
 def test_a_fabric_without_health() -> None:

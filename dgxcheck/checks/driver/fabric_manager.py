@@ -27,8 +27,8 @@ from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.components.locate import has_nvswitches, lost_nvswitches, missing_nvswitch, nvlinks_disabled
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
-from dgxcheck.facts.nvml import fabric_health as health
-from dgxcheck.facts.nvml.gpu import REGISTERED, Fabric, GpuModes
+from dgxcheck.facts.nvml import gpu as nvml
+from dgxcheck.facts.nvml.gpu import FABRIC_STATUSES, REGISTERED, Fabric, GpuModes
 from dgxcheck.facts.nvml.nvlink import NvLink
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.nvlinks import SWITCH, is_nvswitch
@@ -56,7 +56,7 @@ def _fabric(box: Box) -> Judged:
     failed = [judgement for _, judgement in registrations if judgement.status is Status.FAIL]
     if len(failed) == len(registrations) and (len(failed) > 1 or len(box.topology.gpus) == 1):
         state, evidence = failed[0].measured, tuple(fact for judgement in failed for fact in judgement.evidence)
-        shown = health.STATUSES.get(state, f"NVML error {state}") if isinstance(state, int) else state
+        shown = FABRIC_STATUSES.get(state, f"NVML error {state}") if isinstance(state, int) else state
         message = f"no GPU is registered with the NVSwitch fabric (first GPU: {shown})"
         yield HOST, judged(Fault.FABRIC_MANAGER_DOWN, message, state, "completed", evidence=evidence, fails=True)
         return
@@ -92,7 +92,7 @@ def _registration(modes: GpuModes) -> Judgement | Missing:
         return Missing(Gap.GARBLED, evidence[0].where, f"unknown fabric state {number}")
     state = _STATES[number]
     if state == "completed" and (error := need(fabric.status)):
-        words = f"{health.STATUSES[error]} (NVML error {error})" if error in health.STATUSES else f"NVML error {error}"
+        words = f"{FABRIC_STATUSES[error]} (NVML error {error})" if error in FABRIC_STATUSES else f"NVML error {error}"
         message = f"registration with the NVSwitch fabric failed: {words}"
         return Judgement(Status.FAIL, message, error, 0, evidence=evidence, fault=Fault.FABRIC_FAILED)
     done = state == "completed"
@@ -211,20 +211,21 @@ def _of_gpu(box: Box, gpu: Device) -> Judgement:
 def _health(mask: int, summary: int, evidence: Evidence) -> Judgement | None:
     """The worst that mask and summary tell; None where it is nothing."""
     facts = (evidence,)
-    reason = health.configuration(mask)
-    if health.flag(mask, "route_unhealthy") or (summary == health.UNHEALTHY and reason in health.CONFIGURED):
-        what = "its routes are unhealthy" if health.flag(mask, "route_unhealthy") else "unhealthy"
+    reason = nvml.fabric_configuration(mask)
+    by_route = nvml.fabric_flag(mask, "route_unhealthy")
+    if by_route or (summary == nvml.FABRIC_UNHEALTHY and reason in nvml.FABRIC_CONFIGURED):
+        what = "its routes are unhealthy" if by_route else "unhealthy"
         return Judgement(Status.FAIL, f"fabric: {what}", evidence=facts, fault=Fault.FABRIC_UNHEALTHY)
-    if reason not in health.CONFIGURED:
-        word = health.CONFIGURATIONS.get(reason, f"reason {reason}")
+    if reason not in nvml.FABRIC_CONFIGURED:
+        word = nvml.FABRIC_CONFIGURATIONS.get(reason, f"reason {reason}")
         return Judgement(
             Status.FAIL, f"fabric: incorrect configuration: {word}", evidence=facts, fault=Fault.FABRIC_MISCONFIGURED,
             remedy=_REMEDIES.get(reason, ""),
         )  # fmt: skip
-    reduced = [words for name, words in _WARNINGS.items() if health.flag(mask, name)]
-    if health.disconnected(mask):
+    reduced = [words for name, words in _WARNINGS.items() if nvml.fabric_flag(mask, name)]
+    if nvml.fabric_disconnected(mask):
         reduced.append("its fabric manager is disconnected")
-    if summary == health.LIMITED and not reduced:
+    if summary == nvml.FABRIC_LIMITED and not reduced:
         reduced.append("limited capacity")
     if reduced:
         message = f"fabric: {', '.join(reduced)}"

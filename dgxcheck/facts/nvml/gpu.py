@@ -1,6 +1,8 @@
-"""GPUs as NVML describes them: identity, board, clocks, memory, ECC, power, temperature, modes and processes."""
+"""GPUs as NVML describes them: identity, board, clocks, memory, ECC, power, temperature, modes, processes, fabric."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from dgxcheck.facts import nature
 from dgxcheck.facts.ids import ADDRESSING_MODES, COMPUTE_MODES
@@ -183,3 +185,42 @@ def _is_vgpu_name(name: str | Missing) -> bool:
     """Names of vGPUs end in frame buffer and series: ``A40-48Q``, ``A100D-3-20C``."""
     size = text_of(name).rpartition("-")[2]
     return size[:-1].isdigit() and size[-1:] in tuple("QABC")
+
+
+FABRIC_FLAGS: Mapping[str, int] = {
+    "degraded_bandwidth": 0, "route_recovery": 2, "route_unhealthy": 4, "access_timeout_recovery": 6,
+}  # fmt: skip
+"""Fields of two bits of ``healthMask`` (``NVML_GPU_FABRIC_HEALTH_MASK_*``) by their shift: 0 not supported, 1 true, 2
+false."""
+FABRIC_STATUSES: Mapping[int, str] = {
+    3: "not supported", 10: "timeout", 19: "in use", 23: "insufficient resources", 26: "invalid state",
+    999: "unknown error",
+}  # fmt: skip
+"""What the status of a registration can be, ``nvmlReturn_t``, in the words of nvmlErrorString."""
+FABRIC_CONFIGURATION, FABRIC_MANAGER = 8, 14
+"""Shifts of the configuration (four bits) and of the fabric manager's state (two bits)."""
+_TRUE = 1
+FABRIC_CONFIGURED = (0, 1)
+"""Values of the configuration that are no fault: not supported, and none of these."""
+FABRIC_CONFIGURATIONS: Mapping[int, str] = {
+    2: "wrong system GUID", 3: "wrong chassis serial number", 4: "no partition", 5: "too few NVLinks",
+    6: "incompatible GPU firmware", 7: "invalid location", 8: "invalid GPU state",
+}  # fmt: skip
+_DISCONNECTED = 2
+FABRIC_UNHEALTHY, FABRIC_LIMITED = 2, 3
+"""Of ``healthSummary``; 0 is not supported, 1 healthy."""
+
+
+def fabric_flag(mask: int, name: str) -> bool:
+    """Is this flag of the fabric's health known to be true?"""
+    return mask >> FABRIC_FLAGS[name] & 3 == _TRUE
+
+
+def fabric_configuration(mask: int) -> int:
+    """Why the configuration is incorrect, one of ``FABRIC_CONFIGURATIONS``, or one of ``FABRIC_CONFIGURED``."""
+    return mask >> FABRIC_CONFIGURATION & 0xF
+
+
+def fabric_disconnected(mask: int) -> bool:
+    """Does the GPU say that its fabric manager is disconnected?"""
+    return mask >> FABRIC_MANAGER & 3 == _DISCONNECTED

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from dgxcheck.facts.ids import BRANDS
 from dgxcheck.facts.missing import Json
-from dgxcheck.facts.nvml import fabric_health as health
+from dgxcheck.facts.nvml import gpu as nvml
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.wording import rows
 
@@ -103,7 +103,7 @@ THROTTLE = tuple(
 _PREFIX = "fabric/health/"
 _BEFORE = (1, 2)
 """NVML_GPU_FABRIC_STATE_NOT_STARTED and _IN_PROGRESS."""
-_CODES = {words: code for code, words in health.STATUSES.items()}
+_CODES = {words: code for code, words in nvml.FABRIC_STATUSES.items()}
 _FLAGS: Mapping[str, tuple[str, Mapping[str, int]]] = {
     "degraded_bandwidth": ("bandwidth", {"Degraded": 1, "Full": 2}),
     "route_recovery": ("route recovery in progress", {"True": 1, "False": 2}),
@@ -140,7 +140,7 @@ def fabric(fields: Mapping[str, str]) -> dict[str, Json] | None:
 def _mask(fields: Mapping[str, str]) -> int:
     """What is N/A, or in words that are not known, counts as not supported."""
     wrong = fields.get(f"{_PREFIX}incorrect configuration", "n/a").lower()
-    mask = next((code for word, code in _CONFIGURATIONS if word in wrong), 0) << health.CONFIGURATION
+    mask = next((code for word, code in _CONFIGURATIONS if word in wrong), 0) << nvml.FABRIC_CONFIGURATION
     for flag, (name, words) in _FLAGS.items():
-        mask |= words.get(fields.get(_PREFIX + name, ""), 0) << health.FLAGS[flag]
+        mask |= words.get(fields.get(_PREFIX + name, ""), 0) << nvml.FABRIC_FLAGS[flag]
     return mask
