@@ -6,7 +6,7 @@ import os
 from math import inf
 from typing import TYPE_CHECKING
 
-from dgxcheck.assessment.growth import with_growth, within
+from dgxcheck.assessment.health import with_growth, within
 from dgxcheck.assessment.machine import LIVE, begins_like_text, opened, topology_of
 from dgxcheck.assessment.request import DEADLINE_S
 from dgxcheck.checks.engine.box import NO_GROWTH, Box

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgxcheck.assessment.growth import within
+from dgxcheck.assessment.health import within
 from dgxcheck.assessment.last_run import RENEWED_AFTER_S, Present, last_run
 from dgxcheck.checks.engine.box import Growth
 from dgxcheck.checks.engine.finding import Judgement

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sample import BOXES, FAULTS, swept
 
 import probes
-from dgxcheck.assessment.growth import with_growth, within
+from dgxcheck.assessment.health import with_growth, within
 from dgxcheck.assessment.machine import topology_of
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.finding import Finding, Status

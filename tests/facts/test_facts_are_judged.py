@@ -12,7 +12,7 @@ from traced_reads import traced
 
 from dgxcheck.assessment import assess
 from dgxcheck.assessment.compare import side_of
-from dgxcheck.assessment.growth import within
+from dgxcheck.assessment.health import within
 from dgxcheck.assessment.machine import topology_of
 from dgxcheck.assessment.request import Request
 from dgxcheck.checks.by_nature.last_run import kept
