@@ -11,7 +11,7 @@ from dgxcheck.checks.driver import bound, fabric_manager, versions
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.gpu import clocks, ecc, grace, inventory, power, presence, spare_memory, thermal
-from dgxcheck.checks.gpudirect import iommu_groups, isolation, software, transfer_sizes
+from dgxcheck.checks.gpudirect import isolation, pcie_settings, software
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.host import command_line, cpu, disks, ethernet, memory
 from dgxcheck.checks.kernel_log import drivers as driver_log
@@ -46,7 +46,7 @@ CHECKS: tuple[Check, ...] = (
     *hcas.CHECKS, *firmware.CHECKS, *port_state.CHECKS, *port_link.CHECKS, *port_counters.CHECKS,
     *readings.CHECKS, *records.CHECKS,
     *software.CHECKS, *gdr_path.CHECKS,
-    *isolation.CHECKS, *iommu_groups.CHECKS, *transfer_sizes.CHECKS,
+    *isolation.CHECKS, *pcie_settings.CHECKS,
     *command_line.CHECKS, *cpu.CPU, *memory.MEMORY, *memory.ERRORS, *memory.NUMA, *answers_of_files.HOST_FILES,
     *disks.CHECKS, *missing.CHECKS, *ethernet.CHECKS, *cpu.GOVERNOR, *grace.CHECKS, *cpu.CPU_CLOCK,
     *xid.CHECKS, *gpu_log.CHECKS, *driver_log.NVLINK, *pcie_log.CHECKS, *hca_log.CHECKS,

@@ -11,13 +11,12 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import FAULTY
 from dgxcheck.checks.engine.precondition import Precondition, State, deciding
 from dgxcheck.checks.gpu.presence import LOST
-from dgxcheck.checks.gpudirect import isolation, software, transfer_sizes
+from dgxcheck.checks.gpudirect import isolation, pcie_settings, software
 from dgxcheck.checks.gpudirect import path as gdr_path
-from dgxcheck.checks.gpudirect.iommu_groups import iommu_groups
 from dgxcheck.checks.gpudirect.isolation import acs, iommu
 from dgxcheck.checks.gpudirect.path import bar1, bound_to_driver, link, path, port, port_gbs
+from dgxcheck.checks.gpudirect.pcie_settings import iommu_groups, payload
 from dgxcheck.checks.gpudirect.software import memlock, peer_memory, stack
-from dgxcheck.checks.gpudirect.transfer_sizes import payload
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device
@@ -26,7 +25,7 @@ Verdict = Literal["ready", "slow", "not ready", "cannot tell"]
 _WORST: tuple[tuple[State, Verdict], ...] = (("no", "not ready"), ("?", "cannot tell"), ("slow", "slow"))
 _REMEDIES = {
     check.id: check.remedy
-    for subject in (isolation, transfer_sizes, gdr_path, software)
+    for subject in (isolation, pcie_settings, gdr_path, software)
     for check in subject.CHECKS
 }
 

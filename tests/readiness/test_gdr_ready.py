@@ -15,7 +15,7 @@ from dgxcheck.bandwidth.rate import exactly, share
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output.topo.peers import text_of
-from dgxcheck.readiness.gpudirect import readiness
+from dgxcheck.readiness.gpudirect import readiness, remedy_of
 from dgxcheck.topology.paths import NEAR
 
 
@@ -119,6 +119,13 @@ def test_every_shipped_fault_of_rdma_breaks_a_pair() -> None:
 def test_a_gpu_apart_from_its_dma_function_is_not_ready() -> None:
     found = verdicts("gb300-nvl72-iommu-groups")
     assert (found["GPU0", "mlx5_1"], found["GPU1", "mlx5_0"]) == ("ready", "not ready")
+
+
+def test_what_is_to_be_done_about_its_groups_is_shown() -> None:
+    of = box("gb300-nvl72-iommu-groups")
+    gpu, nic = of.topology.gpus[1], of.topology.adapters[0]
+    found = dict(readiness(of, gpu, nic).reasons)["gdr.iommu-groups"]
+    assert "pci=config_acs=" in remedy_of("gdr.iommu-groups", found)
 
 
 def test_what_only_root_sees_is_never_ready() -> None:
