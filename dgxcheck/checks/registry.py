@@ -14,14 +14,14 @@ from dgxcheck.checks.gpu import clocks, ecc, grace, inventory, power, presence, 
 from dgxcheck.checks.gpudirect import isolation, pcie_settings, software
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.host import command_line, cpu, disks, ethernet, memory
-from dgxcheck.checks.kernel_log import drivers as driver_log
 from dgxcheck.checks.kernel_log import gpu as gpu_log
 from dgxcheck.checks.kernel_log import hca as hca_log
 from dgxcheck.checks.kernel_log import host as host_log
 from dgxcheck.checks.kernel_log import memory as memory_log
 from dgxcheck.checks.kernel_log import pcie as pcie_log
-from dgxcheck.checks.kernel_log import programs, xid
+from dgxcheck.checks.kernel_log import software as software_log
 from dgxcheck.checks.kernel_log import storage as storage_log
+from dgxcheck.checks.kernel_log import xid
 from dgxcheck.checks.measurement import checks as measurement
 from dgxcheck.checks.network import companions, firmware, hcas, port_counters, port_link, port_state
 from dgxcheck.checks.nvlink import errors as nvlink_errors
@@ -49,8 +49,8 @@ CHECKS: tuple[Check, ...] = (
     *isolation.CHECKS, *pcie_settings.CHECKS,
     *command_line.CHECKS, *cpu.CPU, *memory.MEMORY, *memory.ERRORS, *memory.NUMA, *answers_of_files.HOST_FILES,
     *disks.CHECKS, *missing.CHECKS, *ethernet.CHECKS, *cpu.GOVERNOR, *grace.CHECKS, *cpu.CPU_CLOCK,
-    *xid.CHECKS, *gpu_log.CHECKS, *driver_log.NVLINK, *pcie_log.CHECKS, *hca_log.CHECKS,
-    *memory_log.CHECKS, *storage_log.CHECKS, *host_log.CHECKS, *programs.CHECKS, *driver_log.CHECKS,
+    *xid.CHECKS, *gpu_log.CHECKS, *software_log.NVLINK, *pcie_log.CHECKS, *hca_log.CHECKS,
+    *memory_log.CHECKS, *storage_log.CHECKS, *host_log.CHECKS, *software_log.CHECKS,
     *imported_reports.CHECKS, *versions.SITE_VERSIONS, *baseline.CHECKS, *uniform.CHECKS, *last_run.CHECKS,
     *measurement.CHECKS,
 )  # fmt: skip
