@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from dgxcheck import __version__
-from dgxcheck.facts.inventory import Part
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.record import Record, fields
 from dgxcheck.source.protocol import Origin
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dgxcheck.facts.inventory import Part
 
 
 def either(key: str, value: object) -> dict[str, Json]:

@@ -17,12 +17,15 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import BlockDevice, MdArray, NetInterface
 from dgxcheck.facts.ids import DISPLAY, NETWORK
 from dgxcheck.facts.infiniband import IbDevice
-from dgxcheck.facts.inventory import Kept
 from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.facts.nature import Fact
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.values import Leaf, as_json, described, held, is_inside, label, leaves, option, text, where
 from dgxcheck.survey import Snapshot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dgxcheck.facts.inventory import Kept
 
 CHECK = "host.last-run"
 STATE_FILE = "state file"
