@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dgxcheck.checks.engine import device_facts, gaps
+from dgxcheck.checks.engine import gaps
 from dgxcheck.checks.siblings import kinds
+from dgxcheck.components import device_facts
 from dgxcheck.facts.record import Record
 
 Heard = Callable[[object, str, str], None]

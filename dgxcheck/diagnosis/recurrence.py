@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding
-from dgxcheck.components.gpu_view import row_of
+from dgxcheck.components.device_facts import row_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind, Step
 from dgxcheck.facts.kernel_log import ANNOUNCES_RECOVERY, EARLIER_DAYS, OFF_BUS, EarlierXid, KernelLog, Xid

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import is_k80
-from dgxcheck.components.gpu_view import architecture
+from dgxcheck.components.device_facts import architecture
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.nvml.gpu import vgpus
 from dgxcheck.topology.model import Device

@@ -17,7 +17,7 @@ from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.checks.engine.growth import counter_growth, duration
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli import main
-from dgxcheck.components.gpu_view import GpuView
+from dgxcheck.components.device_facts import GpuView
 from dgxcheck.facts.missing import BadInput, Gap, Json, Missing
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Source

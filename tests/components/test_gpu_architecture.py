@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from test_health_checks import NVML, box, changed
 
-from dgxcheck.components.gpu_view import architecture
+from dgxcheck.components.device_facts import architecture
 from dgxcheck.facts.missing import Json
 from dgxcheck.xid.table import NAMES
 

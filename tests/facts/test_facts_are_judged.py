@@ -37,7 +37,7 @@ RECORDS = [
     if isinstance(each, type) and issubclass(each, Record) and each.__module__ == module.__name__
 ]
 ROOMS = ("checks", "difference", "score", "diagnosis", "components", "readiness", "topology", "xid")
-GENERIC = ("engine/device_facts.py", "engine/gaps.py", "facts/record.py")
+GENERIC = ("components/device_facts.py", "engine/gaps.py", "facts/record.py")
 """Code that walks all fields: whether there is an answer, not which."""
 BOXES = ("dgx-1-v100", "dgx-a100", "k80-x8", "dgx-1-v100-iommu-dma", "dgx-a100-fabric-manager-down")
 

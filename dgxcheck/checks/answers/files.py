@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dgxcheck.checks.answers.gpus import Facts, Group, gaps_in
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.device_facts import facts_of
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, of_gaps, skip
 from dgxcheck.checks.engine.gaps import is_driver_query
 from dgxcheck.checks.engine.host_limits import in_container
+from dgxcheck.components.device_facts import facts_of
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import replace

@@ -14,13 +14,12 @@ from itertools import chain
 from dgxcheck.checks.answers.capability import GEFORCE, is_answered
 from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, guest
 from dgxcheck.checks.engine.check import Check, itself
-from dgxcheck.checks.engine.device_facts import changed_facts, facts_of
 from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, of_gaps, skip
 from dgxcheck.checks.engine.gaps import is_driver_query
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.components.component import Component
-from dgxcheck.components.gpu_view import row_of
+from dgxcheck.components.device_facts import changed_facts, facts_of, row_of
 from dgxcheck.facts.bdf import is_unplaced
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import PASSED_THROUGH, NvmlReturn

@@ -9,8 +9,8 @@ from itertools import chain
 from dgxcheck.checks.consistency.contradiction import Contradiction, Facts, number
 from dgxcheck.checks.consistency.contradiction import reading as read_at
 from dgxcheck.checks.engine.box import Box, guest
-from dgxcheck.checks.engine.device_facts import records_of
 from dgxcheck.checks.engine.finding import Evidence
+from dgxcheck.components.device_facts import records_of
 from dgxcheck.facts.nature import Fact, rows_of
 from dgxcheck.facts.nvml.readings import ClockPair, Clocks, RowHistogram
 from dgxcheck.facts.record import Record, remembered

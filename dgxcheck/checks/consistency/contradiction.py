@@ -10,7 +10,7 @@ from typing import Any
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
 from dgxcheck.checks.gpu.beside_siblings import LOW_STATE, kept_slow
-from dgxcheck.components.gpu_view import row_of
+from dgxcheck.components.device_facts import row_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import BadInput, Missing, is_number, question, rows
 from dgxcheck.facts.nature import Fact, rows_of
@@ -23,7 +23,7 @@ from dgxcheck.topology.nvlinks import is_nvswitch
 from dgxcheck.xid.table import architecture_of
 
 Facts = Mapping[str, object]
-"""Of one device by path, as ``engine/device_facts.py`` gives them."""
+"""Of one device by path, as ``components/device_facts.py`` gives them."""
 NOTHING_TO_COMPARE = skip("not-recorded", "nothing was read that could be compared")
 _MOST = 3
 

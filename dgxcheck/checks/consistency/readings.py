@@ -16,10 +16,10 @@ from dgxcheck.checks.consistency.contradiction import NOTHING_TO_COMPARE, Contra
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.check import Check, part, per_host, per_listed_gpu
-from dgxcheck.checks.engine.device_facts import facts_of
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, first_of, skip
 from dgxcheck.checks.engine.host_limits import MEMORY_PARAMETERS, NUMA_SETTING, command_line
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.device_facts import facts_of
 from dgxcheck.facts.infiniband import LANE_GBIT, IbRate, PhysState, PortState
 from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.facts.record import replace

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dgxcheck.checks.engine.finding import Finding, Judgement, Subject, skip
 from dgxcheck.checks.engine.gaps import missing_in, unjudged
-from dgxcheck.components.gpu_view import GpuView
+from dgxcheck.components.device_facts import GpuView
 from dgxcheck.components.locate import serial_of
 from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.host import Module, Modules

@@ -15,7 +15,7 @@ from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
 from dgxcheck.checks.engine.finding import Instead, Judged, Judgement, Subject, Traffic, Witness
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.components.component import DRIVER, Component, Kind, host_part
-from dgxcheck.components.gpu_view import row_of
+from dgxcheck.components.device_facts import row_of
 from dgxcheck.components.locate import all_gpus, device_part, links_above, links_at
 from dgxcheck.facts.ids import PCI_BRIDGE
 from dgxcheck.facts.missing import Missing, NeededFact, need

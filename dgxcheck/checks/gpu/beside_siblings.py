@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, answered, as_evidence, skip
 from dgxcheck.checks.engine.growth import counter_growth
-from dgxcheck.components.gpu_view import GpuView
+from dgxcheck.components.device_facts import GpuView
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import GPU_IDLE
 from dgxcheck.facts.missing import Missing, need, or_gap

@@ -7,7 +7,7 @@ from dgxcheck.checks.engine.check import Check, part, per_gpu, setting_of_all
 from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.finding import Judgement, Status, answered, counted, judged
 from dgxcheck.checks.engine.growth import HOUR_S, counter_growth, rate
-from dgxcheck.components.gpu_view import GpuView
+from dgxcheck.components.device_facts import GpuView
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FIELD_DIAGNOSTIC
 from dgxcheck.facts.missing import Gap, Missing, need

@@ -8,7 +8,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, answered
 from dgxcheck.checks.engine.growth import COUNTER_RESET, NO_EARLIER_READING, counter_growth
 from dgxcheck.checks.gpu.beside_siblings import POWER_CAP
 from dgxcheck.checks.gpu.clocks import BRAKE, percent_of_time
-from dgxcheck.components.gpu_view import GpuView
+from dgxcheck.components.device_facts import GpuView
 from dgxcheck.components.locate import all_gpus
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Json, Missing, need

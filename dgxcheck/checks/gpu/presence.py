@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dgxcheck.checks.driver.loaded import bound, gpu_nodes
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check, device_of, itself, part, per_gpu, setting_of_all
-from dgxcheck.checks.engine.device_facts import is_only_named
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, of_gaps, skip
 from dgxcheck.checks.engine.gaps import common_gpus, failed_pairs, is_about, unjudged
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.checks.gpu.count import not_opened
 from dgxcheck.checks.placement.missing import baseboard, missing
 from dgxcheck.components.component import DRIVER, Component, host_part
+from dgxcheck.components.device_facts import is_only_named
 from dgxcheck.components.locate import all_gpus, device_part, off_the_bus
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import DeviceNodes

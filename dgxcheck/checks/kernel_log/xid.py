@@ -33,7 +33,7 @@ from dgxcheck.checks.kernel_log.xid_meaning import (
 )
 from dgxcheck.checks.nvlink.links import far_nvlinks, links_down
 from dgxcheck.components.component import DRIVER, Component
-from dgxcheck.components.gpu_view import architecture
+from dgxcheck.components.device_facts import architecture
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import ANNOUNCES_RECOVERY, OFF_BUS, EarlierXid, KernelLog, Xid

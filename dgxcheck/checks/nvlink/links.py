@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject,
 from dgxcheck.checks.nvlink.nvswitches import lacking
 from dgxcheck.components.component import FABRIC_MANAGER, Component, host_part
 from dgxcheck.components.containment import NVSWITCHES
-from dgxcheck.components.gpu_view import architecture
+from dgxcheck.components.device_facts import architecture
 from dgxcheck.components.locate import (
     all_nvlinks,
     device_part,

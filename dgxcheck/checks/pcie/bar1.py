@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, host_if_all, part, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, judged, skip
-from dgxcheck.components.gpu_view import row_of
+from dgxcheck.components.device_facts import row_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MIB, VGA
 from dgxcheck.facts.missing import Gap, Missing, need, rows

@@ -20,7 +20,7 @@ from dgxcheck.checks.engine.growth import (
     rate,
     uptime,
 )
-from dgxcheck.components.gpu_view import GpuView
+from dgxcheck.components.device_facts import GpuView
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, need
 from dgxcheck.topology.model import Device

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dgxcheck.assessment.result import Assessment
-from dgxcheck.checks.engine.device_facts import is_only_named
 from dgxcheck.checks.engine.finding import BAD, WORST_FIRST, Status, Subject, counted
 from dgxcheck.checks.placement.placement import is_reference_machine
 from dgxcheck.components.component import Component
-from dgxcheck.components.gpu_view import GpuView
+from dgxcheck.components.device_facts import GpuView, is_only_named
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.infiniband import IbPort, PortState
 from dgxcheck.facts.missing import Gap, Missing, NeededFact, need, rows, text_of
