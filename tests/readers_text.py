@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from dgxcheck.assessment.importing.texts import lines as lines_of
 from dgxcheck.facts.missing import Json
+from dgxcheck.readers import any_text
+from dgxcheck.readers.any_text import outputs
+from dgxcheck.readers.layout.undo import undone
 from dgxcheck.readers.model import Imported, Reader
 
 
@@ -35,6 +39,19 @@ def unread(found: Sequence[Imported], text: str) -> list[int]:
     """The numbers, from 1, of the lines that nobody accounts for."""
     understood = {number for part in found for number in part.understood}
     return [number + 1 for number, line in enumerate(text.splitlines()) if line.strip() and number not in understood]
+
+
+def left_over(text: str) -> list[str]:
+    """The lines that no reader accounts for."""
+    lines = lines_of(text.encode(), "f")
+    layout = undone(lines)
+    return [lines[number] for number in any_text.unread(lines, layout, [output for _, output in outputs(layout)])]
+
+
+def reported(output: Imported) -> list[tuple[Json, Json, Json]]:
+    """Outcome, fault and text of every result."""
+    found = [fact for fact in output.facts.values() if isinstance(fact, dict) and "outcome" in fact]
+    return [(fact["outcome"], fact["fault"], fact["text"]) for fact in found]
 
 
 def numbers(fact: Json) -> list[float]:

@@ -1,0 +1,99 @@
+"""What programs on GPUs say, NCCL among them: what health finds, its first step, and that all is read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from judging import of_text
+from readers_text import left_over
+
+from dgxcheck.readers.benchmarks.gpu_burn import read_memtest
+
+UNKNOWN = """\
+RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment, e.g. changing env variable
+"""
+OLLAMA = """\
+level=WARN source=gpu.go:220 msg="error initializing, cuda driver library init failure: 802. see docs"
+"""
+DSO = """\
+E cuda_diagnostics.cc:309] kernel version 535.104.5 does not match DSO version 535.129.3 -- cannot find working devices
+"""
+MULTINODE = """\
+Running multinode_device_to_device_memcpy_read_ce.
+[CUDA_ERROR_INVALID_VALUE] invalid argument in expression cuMemSetAccess(buffer) on node0, rank = 8 in F() : /m.cpp:76
+"""
+RAS_TABLE = """\
+  Nodes  Processes         GPUs
+          per node  per process
+      1          2            1
+
+Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors
+    #  in group  per comm  per node  per comm  in group
+    2         4         0         0         0         0    NOCOMM  {}
+"""
+MEMTEST = """\
+[10/23/2023 10:02:11][node7][2]:Running cuda memtest, version 1.2.3
+[10/23/2023 10:02:11][node7][2]:Test6 [Moving inversions, 32 bit pattern]
+[10/23/2023 10:02:19][node7][2]:ERROR: The unit serial number is unknown (no NVML found)
+[10/23/2023 10:02:19][node7][2]:ERROR: (move_inv_read) 121 errors found in block 13
+[10/23/2023 10:02:19][node7][2]:ERROR: the last 2 error addresses are:\t0x7f9a40012340\t0x7f9a40012344
+[10/23/2023 10:02:19][node7][2]:ERROR: 0th error, expected value=0x1, current value=0x3, diff=0x2 (second_read=0x1)
+[10/23/2023 10:02:19][node7][2]:Test6 finished in 22.1 seconds
+"""
+RACK = """\
+nvbandwidth Version: v0.8
+Process 3 (worker-1): device 1: HGX GB200 (00000009:01:00)
+
+Running multinode_device_to_device_memcpy_read_ce.
+memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)
+           0         1         2         3
+ 0       N/A    798.02    798.25    {0:.2f}
+ 1    798.10       N/A    797.80    {0:.2f}
+ 2    797.95    797.95       N/A    {0:.2f}
+ 3    {0:.2f}    {0:.2f}    {0:.2f}       N/A
+
+SUM multinode_device_to_device_memcpy_read_ce 9576.12
+"""
+"""README.md of https://github.com/NVIDIA/nvbandwidth: each process has one GPU."""
+BURNT = "".join(f"GPU {gpu}: NVIDIA H100 80GB HBM3 (UUID: GPU-5d5ba0d6-d33d-2b2c-524d-{gpu})\n" for gpu in range(2)) + (
+    "Initialized device 0 with 81089 MB of memory (80000 MB available, using 72000 MB of it), using {0}\n"
+    "100.0%  proc'd: 9 ({1} Gflop/s) - 9 ({1} Gflop/s)   errors: 0 - 0   temps: 60 C - 61 C\n"
+)
+EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "PyTorch": (UNKNOWN, ("warn driver-failed inspect",)),
+    "Ollama": (OLLAMA, ("fail fabric-manager-down inspect",)),
+    "TensorFlow": (DSO, ("fail driver-mismatch inspect",)),
+    "nvbandwidth between nodes": (MULTINODE, ()),
+    "ncclras, two errors of a group": (RAS_TABLE.format("INCOMPLETE,MISMATCH"), ("warn collective-timeout inspect",)),
+    "ncclras, good": (RAS_TABLE.format("OK"), ()),
+    "gpu_burn": (BURNT.format("FLOATS", 8200), 2 * ("fail slow inspect",)),
+    "gpu_burn, good": (BURNT.format("FLOATS", 48231), ()),
+    "gpu_burn of doubles": (BURNT.format("DOUBLES", 8200), ()),
+    "gpu_burn of a part": (
+        BURNT.replace("\n", "\n  MIG 1g.10gb     Device  0: (UUID: MIG-c6d4)\n", 1).format("FLOATS", 8200), ()),
+    "cuda_memtest": (MEMTEST, ("fail memory-faulty drain",)),
+    "cuda_memtest, good": ("".join(MEMTEST.splitlines(keepends=True)[i] for i in (0, 1, 6)), ()),
+    "a rack": (RACK.format(797.8), ()),
+    "a rack with a slow GPU": (RACK.format(391.2), ("warn slow inspect",)),
+    "a rack with a GPU that copies nothing": (RACK.format(0), ("warn slow inspect",)),
+}  # fmt: skip
+"""By text: of each cause severity, faults and first step."""
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_text(name: str, tmp_path: Path) -> None:
+    text, causes = EXPECTED[name]
+    assert of_text(text, tmp_path)[0] == causes
+    assert left_over(text) == []
+
+
+@pytest.mark.parametrize(("last", "outcomes"), [
+    ("Test7 [Random blocks]", []), ("Test7 finished in 1.2 seconds", ["pass"]),
+    ("ERROR: CUDA error: misaligned address, line 9", ["unknown"]),
+])  # fmt: skip
+def test_a_test_of_memory_passes_once_it_is_finished(last: str, outcomes: list[str]) -> None:
+    head, *_ = MEMTEST.splitlines()
+    (*found,) = read_memtest((head, head.replace(head.partition("]:")[2], last)))
+    assert re.findall("'outcome': '([a-z]+)'", str(found)) == outcomes

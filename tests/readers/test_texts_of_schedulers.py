@@ -1,0 +1,80 @@
+"""What schedulers and container runtimes say: what health finds, its first step, and that all is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from judging import of_text
+from readers_text import left_over, reported
+
+from dgxcheck.readers.host import slurm
+
+SINFO = """\
+PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST
+gpu*         up   infinite      4  drng@ gpu[01-04]
+gpu*         up   infinite      1   mix* gpu05
+gpu*         up   infinite      5  maint gpu[06-10]
+"""
+LONG = """\
+NODELIST   NODES PARTITION       STATE CPUS    S:C:T MEMORY TMP_DISK WEIGHT AVAIL_FE REASON
+gpu01          1      gpu*     drained 128    2:32:2 103100        0      1   (null) GPU3 fell off the bus
+gpu02          1      gpu*        idle 128    2:32:2 103100        0      1   (null) none
+"""
+"""``sinfo -N -l``."""
+NODES = """\
+NAME     STATUS                     ROLES    AGE   VERSION
+gpu-01   Ready,SchedulingDisabled   <none>   90d   v1.29.3
+gpu-02   NotReady                   <none>   90d   v1.29.3
+"""
+MISSING = """\
+GPUMissing   True  Mon, 03 Mar 2025 08:00:00 +0000   Mon, 03 Mar 2025 07:40:00 +0000   Gone   expected 8 GPUs, found 7
+"""
+REFUSED = """\
+2m          Warning   UnexpectedAdmissionError   pod/train-0   Allocate failed due to no healthy devices present; \
+cannot allocate unhealthy devices nvidia.com/gpu, which is unexpected
+"""
+PLUGIN = "I0313 08:11 1 factory.go:107] Detected non-NVML platform: could not load NVML library: libnvidia-ml.so.1\n"
+CHECK = "20250303 /etc/nhc/nhc.conf: ERROR:  nhc:  Health check failed:  check_hw_ib:  No IB port mlx5_3:1 is ACTIVE\n"
+REASON = """\
+NodeName=gpu07 Arch=x86_64
+   State=IDLE+DRAIN ThreadsPerCore=2
+   Reason=PCIe link width x8 [root@2024-03-11T08:11:10]
+"""
+TWO_EVENTS = REFUSED + "3m          Warning   NodeNotReady   node/gpu-02   Node is not ready\n"
+EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "sinfo": (SINFO, ()),
+    "kubectl get nodes": (NODES, ()),
+    "a condition": (MISSING, ("warn gpus-not-offered inspect",)),
+    "an event of a pod": (REFUSED, ("warn gpus-not-offered inspect",)),
+    "the device plugin without NVML": (PLUGIN, ("warn container-runtime inspect",)),
+    "NHC behind the name of its file": (CHECK, ("fail port-down inspect",)),
+    "a reason that names no device": (REASON, ("warn link-tested inspect",)),
+    "a reason that names no GPU": (REASON.replace("PCIe link width x8", "Xid 79"), ("warn gpu-lost inspect",)),
+    "events of a pod and a node": (TWO_EVENTS, ("warn gpus-not-offered inspect",)),
+    "a container": ("nvidia-container-cli: detection error: nvml error: gpu requires reset\n",
+                    ("fail reset-required drain",)),
+    "kubelet": ("Warning  UnexpectedAdmissionError  12s  kubelet  Allocate failed due to rpc error: code = Unknown desc"
+                " = failed to get nvlink state: GPU requires reset, which is unexpected\n",
+                ("warn reset-required inspect",)),
+    "the device plugin": ("E0902 09:57:32.900000       1 factory.go:113] Incompatible strategy detected auto\n",
+                          ("warn container-runtime inspect",)),
+}  # fmt: skip
+"""By text: of each cause severity, faults and first step."""
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_text(name: str, tmp_path: Path) -> None:
+    text, causes = EXPECTED[name]
+    assert of_text(text, tmp_path)[0] == causes
+    assert left_over(text) == []
+
+
+def test_what_the_scheduler_says_of_nodes() -> None:
+    """A state is a note that tells where the reason is; a reason counts as what it names."""
+    (states,) = slurm.read_slurm(tuple(SINFO.splitlines()))
+    notes = [text for outcome, _, text in reported(states) if outcome == "note"]
+    assert notes == ["gpu[01-04] drng@: sinfo -R says why", "gpu05 mix*: sinfo -R says why"]
+    lost, fine = slurm.read_slurm(tuple(LONG.splitlines()))
+    assert (lost.host, fine.host) == ("gpu01", "gpu02")
+    assert reported(lost) == [("warn", "gpu-lost", "GPU3 fell off the bus")]
