@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from changed_box import document
 from judging import judged
-from test_whole_devices import document
 
 from dgxcheck.facts.missing import Json
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_whole_devices import document
+from changed_box import document
 
 from dgxcheck.facts.missing import Json
 

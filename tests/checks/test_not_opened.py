@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from changed_box import document
 from test_health_checks import NVML, changed
-from test_whole_devices import document
 
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Json

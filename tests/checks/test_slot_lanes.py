@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from changed_box import PCI, document
 from judging import of_text
-from test_whole_devices import PCI, document
 
 from dgxcheck.facts.missing import Json
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from changed_box import PCI, document
 from hand_made import box_of
 from sample import FAULTS
-from test_whole_devices import PCI, document
 
 from dgxcheck.components.locate import is_nvidia_adapter
 from dgxcheck.facts.missing import Json

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_whole_devices import causes, document
+from changed_box import causes, document
 
 from dgxcheck.facts.missing import Json
 

@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
+from changed_box import document
 from hypothesis import given
 from hypothesis import strategies as st
 from judging import judged
 from sample import FAULTS, swept
 from seam import run
-from test_whole_devices import document
 
 from dgxcheck.assessment import assess
 from dgxcheck.facts.missing import Json

@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
+from changed_box import DIED, causes, document
 from judging import judged
 from sample import BY_NAME
 from test_public_reports import IN_NO_DOMAIN, OF_H100, OFF, RESET, links_off, lost, of, xid
 from test_shared_faults import HUNG
-from test_whole_devices import DIED, causes, document
 
 from dgxcheck.facts.missing import Json
 

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from changed_box import causes
 from fabric_box import MINE, PROFILES, box
 from fabric_box import bad as bad_in
 from judging import BAD, judged, of_text, without_reference
 from sample import FAULTS, FOUND_BY, expected, swept
-from test_whole_devices import causes
 
 from dgxcheck.checks.engine.box import DEFAULTS
 from dgxcheck.checks.registry import CHECKS

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from changed_box import PCI, causes, document
 from sample import BY_NAME
-from test_whole_devices import PCI, causes, document
 
 from dgxcheck.facts.missing import Json
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_whole_devices import OF_H200, PCI, causes, document
+from changed_box import OF_H200, PCI, causes, document
 
 from dgxcheck.facts.missing import Json
 

@@ -24,8 +24,6 @@ def joined(label: str, legend: str = "NV#  = Connection traversing a bonded set 
     return "\n\t" + "\t".join(f"GPU{gpu}" for gpu in range(8)) + f"\n{rows}\nLegend:\n\n{legend}"
 
 
-
-
 def allowed(cell: str, which: str = "r") -> str:
     """The matrix of access between eight GPUs."""
     return f"\n$ nvidia-smi topo -p2p {which}" + joined(cell, "OK   = Status Ok")
