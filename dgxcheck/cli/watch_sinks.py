@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from dgxcheck.watch.dispatcher import Sink
 from dgxcheck.watch.event import ReportedEvent
 from dgxcheck.watch.hook import Hook
 from dgxcheck.watch.memory import Memory
+from dgxcheck.watch.systemd import send
 
 JOURNAL = "/run/systemd/journal/socket"
 METRICS_S = 30.0
@@ -72,9 +72,7 @@ class JournalSink(Sink):
 
     def tell(self, reported: ReportedEvent) -> None:
         try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
-                sender.setblocking(False)
-                sender.sendto(watch.journal_entry(reported), self._address)
+            send(watch.journal_entry(reported), self._address)
         except OSError:  # journald is being restarted: its own pipe takes the line
             LineSink(json_line).tell(reported)
 

@@ -21,9 +21,9 @@ from dgxcheck.output.watch import json_line, text_line
 from dgxcheck.watch.dispatcher import Dispatcher
 from dgxcheck.watch.event import Event, ReportedEvent
 from dgxcheck.watch.hook import MOST_RUNNING, MOST_WAITING, Hook
-from dgxcheck.watch.loop import Notifier
 from dgxcheck.watch.memory import BadFinding, LastJudgement, Memory
 from dgxcheck.watch.readings import changes
+from dgxcheck.watch.systemd import Notifier
 
 DATE = "2026-11-22T10:00:00Z"
 EVENT = Event(kind="xid", status=Status.FAIL, bdf="0000:0a:00.0", code="79", text="Xid 79 (\x1b[31mgone)\nNAME=forged")
