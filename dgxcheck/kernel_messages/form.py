@@ -9,7 +9,7 @@ Several subjects share ``silent.tsv``, each with the drivers whose devices are i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
 from dgxcheck.facts.bdf import PATTERN
@@ -91,3 +91,23 @@ def host_event(
     return HostEvent(
         trouble=trouble, part=part, group=group, corrected=corrected, seconds=seconds, line=line, past=past
     )  # fmt: skip
+
+
+def blocks(
+    lines: Lines, within_s: float, step: Callable[[HostEvent | None, float, str], HostEvent | None]
+) -> Iterator[HostEvent]:
+    """Events that a heading opens and the lines after it within so many seconds add to.
+
+    ``step`` has the event that is open, seconds and message, and gives the one that is open then: the same with what
+    the message adds, another one where it is a heading itself, None where it shows that there is none.
+    """
+    event: HostEvent | None = None
+    for seconds, message in lines:
+        if event is not None and seconds - event.seconds > within_s:
+            yield event
+            event = None
+        before, event = event, step(event, seconds, message)
+        if before is not None and event is not None and (event.seconds, event.line) != (before.seconds, before.line):
+            yield before
+    if event is not None:
+        yield event

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from math import inf
 
 from dgxcheck.facts.kernel_log import HostEvent
 from dgxcheck.facts.record import replace
-from dgxcheck.kernel_messages.form import Forms, Lines, host_event
+from dgxcheck.kernel_messages.form import Forms, Lines, blocks, host_event
 from dgxcheck.lazy_pattern import LazyPattern
 
 FORMS = Forms("host")
@@ -95,30 +96,25 @@ def _stuck(lines: Lines) -> Iterator[HostEvent]:
 
 def _oopses(lines: Lines) -> Iterator[HostEvent]:
     """Each once, with the module that the processor was in; a heading has several lines."""
-    open_: HostEvent | None = None
-    for seconds, message in lines:
-        if open_ is not None and seconds - open_.seconds > FRAMES_S:
-            yield open_
-            open_ = None
-        if open_ is None and FORMS.match("oops", message):
-            open_ = host_event("oops", "", seconds, message)
-        elif open_ is not None and not open_.group and (at := FORMS.match("address", message)):
-            open_ = host_event("oops", "", open_.seconds, open_.line, at["module"])
-    if open_ is not None:
-        yield open_
+
+    def step(event: HostEvent | None, seconds: float, message: str) -> HostEvent | None:
+        if event is None:
+            return host_event("oops", "", seconds, message) if FORMS.match("oops", message) else None
+        at = None if event.group else FORMS.match("address", message)
+        return event if at is None else replace(event, group=at["module"])
+
+    return blocks(lines, FRAMES_S, step)
 
 
 def _hung(lines: Lines) -> Iterator[HostEvent]:
     """Tasks and CPUs that hang outside the NVIDIA driver, with the module they are in: those in it are ``stuck``."""
-    open_: HostEvent | None = None
-    for seconds, message in lines:
-        if open_ is not None and seconds - open_.seconds <= FRAMES_S and FORMS.match("frame", message):
-            open_ = None
-        elif open_ is not None and not open_.group and (at := FORMS.match("module", message)):
-            open_ = replace(open_, group=at["module"])
-        if (match := FORMS.match("stuck", message) or FORMS.match("stalled", message)) is not None:
-            if open_ is not None:
-                yield open_
-            open_ = host_event("hung", match.groupdict().get("task", ""), seconds, message)
-    if open_ is not None:
-        yield open_
+
+    def step(event: HostEvent | None, seconds: float, message: str) -> HostEvent | None:
+        if match := FORMS.match("stuck", message) or FORMS.match("stalled", message):
+            return host_event("hung", match.groupdict().get("task", ""), seconds, message)
+        if event is not None and seconds - event.seconds <= FRAMES_S and FORMS.match("frame", message):
+            return None
+        at = None if event is None or event.group else FORMS.match("module", message)
+        return event if event is None or at is None else replace(event, group=at["module"])
+
+    return blocks(lines, inf, step)

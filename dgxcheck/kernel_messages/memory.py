@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dgxcheck.facts.bdf import PATTERN, is_bdf
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, PcieError, Severity
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.kernel_messages.form import Forms, Lines, host_event
+from dgxcheck.kernel_messages.form import Forms, Lines, blocks, host_event
 from dgxcheck.kernel_messages.gpu import xid
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.xid.table import from_ampere
@@ -108,21 +108,17 @@ def _edac(seconds: float, message: str) -> HostEvent | None:
 
 def _machine_checks(lines: Lines) -> Iterator[HostEvent]:
     """Of Intel (``CPU 0: Machine Check: 0 Bank 7: cc00418000010091``) and AMD (``CPU:2 (17:31:0) MC17_STATUS[..]``)."""
-    open_: HostEvent | None = None
-    for seconds, message in lines:
-        if open_ is not None and seconds - open_.seconds > SAME_S:
-            yield open_
-            open_ = None
+
+    def step(event: HostEvent | None, seconds: float, message: str) -> HostEvent | None:
         if (match := FORMS.match("machine check", message)) is not None:
-            if open_ is not None:
-                yield open_
-            open_ = _machine_check(seconds, message, match)
-        elif open_ is not None and FORMS.match("AMD memory", message):
-            open_ = replace(open_, trouble="memory")
-        elif open_ is not None and open_.part != OF_IO and (processor := FORMS.match("processor", message)):
-            open_ = replace(open_, group=f"socket {int(processor['socket'])}")
-    if open_ is not None:
-        yield open_
+            return _machine_check(seconds, message, match)
+        if event is not None and FORMS.match("AMD memory", message):
+            return replace(event, trouble="memory")
+        if event is not None and event.part != OF_IO and (processor := FORMS.match("processor", message)):
+            return replace(event, group=f"socket {int(processor['socket'])}")
+        return event
+
+    return blocks(lines, SAME_S, step)
 
 
 def _machine_check(seconds: float, message: str, match: re.Match[str]) -> HostEvent:
