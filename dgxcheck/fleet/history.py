@@ -18,15 +18,14 @@ from dgxcheck.facts.record import Record, replace
 from dgxcheck.fleet.document import parts_of
 from dgxcheck.fleet.judge import results_of
 from dgxcheck.fleet.node import (
-    LEVELS,
     VERDICTS,
     Identity,
     LikeMachines,
     NodeFault,
     NodeVerdict,
-    OpenFault,
     Result,
     in_order,
+    open_after,
     proven,
 )  # fmt: skip
 from dgxcheck.fleet.part_history import DAY_S, PartHistory, PartsOverTime
@@ -234,11 +233,10 @@ class _Open:
     def __init__(self, first: Visit, fault: NodeFault) -> None:
         self._first = self.last = first
         self._results = 0
-        self.fault = OpenFault(fault, first.result.level, first.result.generated_at, first.result.machine)
+        self.fault = open_after(first.result, fault)
 
     def add(self, visit: Visit, fault: NodeFault) -> None:
-        level = max(self.fault.level, visit.result.level, key=LEVELS.index)
-        self.fault = OpenFault(fault, level, visit.result.generated_at, visit.result.machine)
+        self.fault = open_after(visit.result, fault, self.fault)
         self.last, self._results = visit, self._results + 1
 
     def spell(self) -> Spell:

@@ -184,15 +184,19 @@ def node_of(results: Sequence[Result], oldest: str = "") -> Node:
     for result in ordered:
         found = {key: each for key, each in found.items() if not proven(each, result)}
         for fault in result.faults:
-            before = found.get(fault.key)
-            level = result.level if before is None else max(before.level, result.level, key=LEVELS.index)
-            found[fault.key] = OpenFault(fault, level, result.generated_at, result.machine)
+            found[fault.key] = open_after(result, fault, found.get(fault.key))
         _count(result, most, found)
     newest = ordered[-1]
     faults = sorted(found.values(), key=lambda each: VERDICTS.index(each.fault.status))
     stale = newest.generated_at < oldest
     verdict = worst(newest.verdict, "unknown" if stale else "pass", *(each.fault.status for each in faults))
     return Node(newest.node, newest, tuple(faults), verdict, stale)
+
+
+def open_after(result: Result, fault: NodeFault, before: OpenFault | None = None) -> OpenFault:
+    """A fault of a result; one that was open ``before`` still takes a result of its own level to be proven gone."""
+    level = result.level if before is None else max(before.level, result.level, key=LEVELS.index)
+    return OpenFault(fault, level, result.generated_at, result.machine)
 
 
 def _count(result: Result, most: dict[str, tuple[int, str]], found: dict[str, OpenFault]) -> None:
@@ -211,7 +215,7 @@ def _count(result: Result, most: dict[str, tuple[int, str]], found: dict[str, Op
                 action="look for the missing device in the kernel log of the node; if it was removed on purpose,"
                 f" acknowledge {INVENTORY} there",
             )  # fmt: skip
-            found[key] = OpenFault(lost, result.level, result.generated_at, result.machine)
+            found[key] = open_after(result, lost)
 
 
 def proven(found: OpenFault, result: Result) -> bool:
