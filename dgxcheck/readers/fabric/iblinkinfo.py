@@ -10,15 +10,27 @@ from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.fabric.rows import End, EndKind, PortRow, digits, speed_of_lane
 from dgxcheck.readers.network.files import state
 
-_HEAD = LazyPattern(r"(?P<kind>CA|Switch|Router): (?:0x(?P<guid>[0-9a-f]{1,16}) )?(?P<description>.{1,120}):")
+_HEAD = LazyPattern(r"(?P<kind>CA|Switch|Router):? (?:0x(?P<guid>[0-9a-f]{1,16}) )?(?P<description>.{1,120}):")
 _LINK = ascii_pattern(
-    r"(?:0x(?P<guid>[0-9a-f]{1,16}) {1,12})?(?:\"(?P<description>[^\"]{0,100})\" {1,12})?"
-    r"(?P<lid>\d{1,5}) {1,12}(?P<port>\d{1,3})\[.{0,8}\] {0,4}"
+    r".{0,200}?(?:0x(?P<guid>[0-9a-f]{1,16}) {1,12})?(?:\"(?P<description>[^\"]{0,100})\" {1,12})?"
+    r"(?<![\w.])(?P<lid>\d{1,5}) {1,12}(?P<port>\d{1,3})\[.{0,8}\] {0,4}"
     r"==\( {0,16}(?:(?P<lanes>\d{1,2})X {1,16}(?P<speed>[\d.]{1,12} Gbps(?: or FDR10)?) {1,8})?"
     r"(?P<state>[A-Za-z]{2,12}) {0,8}/ {0,8}(?P<physical>[A-Za-z ]{4,20}?) {0,4}\)==> {0,20}"
     r"(?:0x(?P<peer_guid>[0-9a-f]{1,16}) {1,12})?(?:(?P<peer_lid>\d{1,5}) {1,12}(?P<peer_port>\d{1,3}))? {0,12}"
-    r"\[.{0,8}\] \"(?P<peer>[^\"]{0,100})\" {0,4}\((?P<could>.{0,100})\)"
+    r"\[.{0,8}\] {1,4}\"(?P<peer>[^\"]{0,100})\" {0,4}\( {0,4}(?P<could>[^()]{0,100}?) {0,4}\)"
 )
+
+
+def port_lines(lines: Iterable[str]) -> Iterator[tuple[int, re.Match[str] | None, re.Match[str] | None]]:
+    """Number of each line of a port, its members, and the head of its block; of a head itself without members."""
+    head: re.Match[str] | None = None
+    for number, raw in enumerate(lines):
+        line = raw.strip()
+        if match := _LINK.fullmatch(line) if "==(" in line else None:
+            yield number, match, head
+        elif match := _HEAD.fullmatch(line):
+            head = match
+            yield number, None, head
 
 
 def links(lines: Iterable[str]) -> Iterator[PortRow]:
@@ -27,19 +39,14 @@ def links(lines: Iterable[str]) -> Iterator[PortRow]:
     known by its LID; what an adapter is joined with is a switch then. Nodes that have LID 0, as no subnet manager gave
     one, differ by their descriptions, adapters by the port that they are joined with."""
     found: list[tuple[re.Match[str], End]] = []
-    kind: EndKind = "adapter"
-    head: re.Match[str] | None = None
-    for raw in lines:
-        line = raw.strip()
-        if match := _HEAD.fullmatch(line):
-            head = match
-            kind = "switch" if match["kind"] == "Switch" else "adapter"
-        elif match := _LINK.fullmatch(line):
-            description = match["description"].strip() if match["description"] else head["description"] if head else ""
-            guid = match["guid"] or (head["guid"] if head else "") or ""
-            lid = int(match["lid"])
-            if not guid and not lid and not description:
-                continue
+    for _, match, head in port_lines(lines):
+        if match is None:
+            continue
+        kind: EndKind = "switch" if head is not None and head["kind"] == "Switch" else "adapter"
+        description = (match["description"] or "").strip() or (head["description"] if head else "")
+        guid = match["guid"] or (head["guid"] if head else "") or ""
+        lid = int(match["lid"])
+        if guid or lid or description:
             node = digits(guid) if guid else f"lid:{lid}" if lid else f"lid:0 {description}"
             found.append((match, End(kind, node, int(match["port"]), description, lid)))
     switches = _switches(found)

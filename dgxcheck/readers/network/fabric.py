@@ -9,21 +9,13 @@ from collections.abc import Sequence
 from dgxcheck.facts.faults import BY_WORD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_outputs import Outcome
-from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
+from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.readers.fabric.iblinkinfo import port_lines
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, recognised
 from dgxcheck.readers.network.files import state
 from dgxcheck.readers.values import bare, bounded, numbered
 from dgxcheck.readers.wording import any_of, known, rows
 
-_LINK = ascii_pattern(
-    r"(?P<before>.{0,200}?)(?<![\w.])(?P<lid>\d{1,5}) {1,12}(?P<port>\d{1,3})\[.{0,8}\] {0,4}==\( {0,16}"
-    r"(?:(?P<lanes>\d{1,2})X {1,16}(?P<speed>[\d.]{1,12} Gbps(?: or FDR10)?) {1,8})?"
-    r"(?P<state>[A-Za-z]{2,12}) {0,8}/ {0,8}(?P<physical>[A-Za-z ]{4,20}?) {0,4}\)==> {0,20}"
-    r"(?P<far>[^\"]{0,60})\"(?P<peer>[^\"]{0,100})\" {0,4}\( {0,4}(?P<could>[^()]{0,80}?) {0,4}\)"
-)
-_END = LazyPattern(r"(\d{1,5}) {1,12}(\d{1,3})\[")
-_IBLINKINFO_HEAD = LazyPattern(r"(?:CA|Switch|Router):? (?:0x[0-9a-f]{16} )?(?P<node>.{1,120}):")
-_NODE = LazyPattern(r'"(?P<node>[^"]{1,180})"')
 _OTHER = LazyPattern(r"[^\w.-]+")
 
 
@@ -35,20 +27,16 @@ def read_iblinkinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """
     part = ToolPart("iblinkinfo")
     heads: set[int] = set()
-    odd: set[frozenset[tuple[str, ...]]] = set()
-    node = ""
-    for number, line in enumerate(bounded(lines)):
-        link = _LINK.fullmatch(line.strip()) if "==(" in line else None
-        if link is not None:
-            own = _NODE.search(link["before"])
-            ends = frozenset((link.group("lid", "port"), *_END.findall(link["far"])))
-            if ends not in odd:
-                _take(part, link, own["node"] if own else node)
-            odd |= {ends} if link["could"] else set()
-            part.lines.add(number)
-        elif head := _IBLINKINFO_HEAD.fullmatch(line.strip()):
-            node = head["node"]
+    odd: set[frozenset[tuple[str | None, ...]]] = set()
+    for number, link, head in port_lines(bounded(lines)):
+        if link is None:
             heads.add(number)
+            continue
+        ends = frozenset((link.group("lid", "port"), link.group("peer_lid", "peer_port")))
+        if ends not in odd:
+            _take(part, link, link["description"] or (head["description"] if head else ""))
+        odd |= {ends} if link["could"] else set()
+        part.lines.add(number)
     part.beside = {head for head in heads if head + 1 in part.lines or head + 1 in heads}
     return part.imported()
 
