@@ -45,7 +45,7 @@ from dgxcheck.readers.layout.undo import Layout
 from dgxcheck.readers.lspci import text as lspci
 from dgxcheck.readers.model import Imported, Reader
 from dgxcheck.readers.nccl import log, programs, topology_xml
-from dgxcheck.readers.network import adapters, carrier, counters, fabric, hcas, logs
+from dgxcheck.readers.network import adapters, carrier, counters, ethtool, fabric, hcas, logs
 from dgxcheck.readers.nvidia_smi import catalogue as nvidia_smi
 from dgxcheck.readers.values import LINE
 
@@ -169,12 +169,12 @@ _NETWORK: Mapping[Reader, Signs] = {
     counters.read_link: ("physical_state",),
     counters.read_files: (f"{INFINIBAND}/",),
     hcas.read_ibdev2netdev: ("==>",),
-    hcas.read_ethtool: ("settings for ",),
+    ethtool.read_settings: ("settings for ",),
     adapters.read_mlxlink: ("operational info",),
     logs.read_rshim: ("display_level",),
     logs.read_devlink: ("pci/",),
     adapters.read_mst: ("(rev:",),
-    adapters.read_module: ("identifier",),
+    ethtool.read_module: ("identifier",),
     fabric.read_iblinkinfo: ("==(",),
     counters.read_port_counters: ("counters: lid", " == ", "0 bad nodes"),
     fabric.read_known: (

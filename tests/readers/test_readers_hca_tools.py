@@ -10,7 +10,7 @@ from readers_text import one, results, unread
 
 from dgxcheck.assessment import Request, assess
 from dgxcheck.readers.model import Reader
-from dgxcheck.readers.network import adapters, counters, fabric, logs
+from dgxcheck.readers.network import adapters, counters, ethtool, fabric, logs
 
 STATISTIC = """\
 link mlx5_0/1 rx_write_requests 12 rx_read_requests 0 out_of_sequence 4 packet_seq_err 0 local_ack_timeout_err {}
@@ -162,14 +162,14 @@ MODULE = """\
 
 
 def test_alarms_of_a_transceiver() -> None:
-    found = reports(MODULE, adapters.read_module)
+    found = reports(MODULE, ethtool.read_module)
     assert {(key.split()[0], fact["outcome"], fact["fault"]) for key, fact in found.items()} == {
         ("enp1s0f0np0", "warn", "port-module"), ("enp1s0f0np0", "note", "")
     }  # fmt: skip
-    beside = reports(f"{MODULE}\tRx power low alarm (Channel 2)            : Off\n", adapters.read_module)
+    beside = reports(f"{MODULE}\tRx power low alarm (Channel 2)            : Off\n", ethtool.read_module)
     assert {fact["fault"] for fact in beside.values()} == {"port-module", "port-errors"}
-    assert unread([one(adapters.read_module, MODULE)], MODULE) == []
-    (good,) = reports(MODULE.replace(": On", ": Off"), adapters.read_module).values()
+    assert unread([one(ethtool.read_module, MODULE)], MODULE) == []
+    (good,) = reports(MODULE.replace(": On", ": Off"), ethtool.read_module).values()
     assert good["outcome"] == "pass"
 
 

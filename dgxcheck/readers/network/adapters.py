@@ -90,38 +90,6 @@ def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-_MODULE_COMMAND = LazyPattern(r"(?:.{0,120}\W)?ethtool (?:-m|--module-info) (?P<name>[A-Za-z][\w.-]{0,31})")
-_MODULE = LazyPattern(r"Identifier\s{1,60}: 0x[0-9a-f]{2} \(.{1,100}\)")
-_LIGHT = caseless_pattern(r"rx power low alarm")
-_MODULE_ROW = LazyPattern(r"(?P<name>[A-Z][\w /(),.+-]{1,70}?)\s{0,60}: ?(?P<value>.{0,200})")
-
-
-def read_module(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Alarms of a transceiver, from ``ethtool -m``: heat, and lanes without light beside others that have it; without
-    any it may be the other end that is off."""
-    part = ToolPart("ethtool -m")
-    name, inside = "HCA", False
-    lit: dict[str, dict[str, bool]] = {}
-    for number, line in numbered(lines):
-        if command := _MODULE_COMMAND.fullmatch(line):
-            name, inside = command["name"], False
-            part.beside.add(number)
-        elif _MODULE.fullmatch(line) or (inside and (row := _MODULE_ROW.fullmatch(line))):
-            part.lines.add(number)
-            if inside and row and " alarm" in row["name"] and row["value"].startswith(("On", "Off")):
-                lit.setdefault(name, {})[row["name"]] = row["value"].startswith("Off")
-            inside = True
-        else:
-            inside = False
-    for name, alarms in lit.items():
-        of_light = [off for alarm, off in alarms.items() if _LIGHT.search(alarm)]
-        for alarm in (alarm for alarm, off in alarms.items() if not off):
-            dark = Fault.PORT_ERRORS if _LIGHT.search(alarm) and any(of_light) else None
-            fault = Fault.PORT_MODULE if "temperature" in alarm else dark
-            part.add(name, "alarm", "warn" if fault else "note", fault, f"transceiver: {alarm}")
-    return part.imported(sound="module")
-
-
 def _begins(lines: tuple[str, ...]) -> bool:
     """Does a document of mlxlink begin here?"""
     return lines[0].strip()[:1] == "{" and any('"Operational Info"' in line for line in lines)

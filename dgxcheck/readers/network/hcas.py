@@ -1,4 +1,4 @@
-"""HCAs and their ports: ibstat, ibstatus, ibv_devinfo, ibv_devices, ibdev2netdev; ethtool.
+"""HCAs and their ports: ibstat, ibstatus, ibv_devinfo, ibv_devices, ibdev2netdev.
 
 ``ibv_devinfo``, also with ``-v``, and ``ibv_devices``: what libibverbs tells of HCAs and their ports.
 
@@ -280,41 +280,3 @@ def read_ibdev2netdev(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             text = f"its network interface {match['name']} is down, {what}"
             part.add(f"{device}/{port}", "interface", "unknown" if fault else "note", fault, text)
     return part.imported()
-
-
-_FAR = 100
-_PARTNER = "Link partner advertised"
-_OF_INTERFACE = LazyPattern(
-    r"Settings for (?P<name>[\w.-]{1,15}):|Speed: (?P<speed>\d{2,6})Mb/s"
-    r"|(?:(?P<whose>Advertised|Link partner advertised) link modes: {1,8})?"
-    r"(?P<modes>\d{2,6}base\S{1,40}(?: {1,4}\d{2,6}base\S{1,40}){0,11})"
-    r"|(?P<other>Supported|Advertised|Link partner advertised) [\w -]{4,40}: .{1,200}"
-)
-
-
-def read_ethtool(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Links slower than the fastest mode that both ends advertise; what one end offers alone is a fault from a
-    hundredfold on: pairs of a copper cable that are broken leave 100 Mbit/s."""
-    part = ToolPart("ethtool")
-    name = whose = ""
-    rates: dict[str, set[int]] = {}
-    for number, text in numbered(lines):
-        if (row := _OF_INTERFACE.fullmatch(text)) is None or not (name or row["name"]):
-            continue
-        part.lines.add(number)
-        if row["name"]:
-            name, whose, rates = row["name"], "", {}
-            continue
-        if not row["speed"]:
-            whose = row["whose"] or row["other"] or whose
-            modes = (row["modes"] or "").split()
-            rates.setdefault(whose, set()).update(int(mode.partition("base")[0]) for mode in modes)
-            continue
-        own, speed = rates.get("Advertised", set()), int(row["speed"])
-        both = max(own & rates.get(_PARTNER, set()), default=0)
-        most = both if both or max(own, default=0) < _FAR * speed else max(own)
-        if most > speed:
-            whom = "both ends advertise" if both else "the port advertises"
-            text = f"the link runs at {speed / 1000:g} Gbit/s, {whom} {most / 1000:g}"
-            part.add(name, "speed", "warn", Fault.PORT_SLOW, text)
-    return part.imported(sound="links")
