@@ -13,7 +13,7 @@ from readers_text import one, results, unread
 
 from dgxcheck.readers.host import dmidecode, system
 from dgxcheck.readers.network import adapters, hcas
-from dgxcheck.readers.nvidia_smi import nvlink, table
+from dgxcheck.readers.nvidia_smi import failures, nvlink
 
 INIT = "nvml nvmlInit"
 IB = "/sys/class/infiniband/mlx5_0"
@@ -119,12 +119,12 @@ def test_uname() -> None:
     ],
 )
 def test_a_failure_has_nvmls_code(words: str, code: int) -> None:
-    fact: Any = one(table.read_failure, words).facts[INIT]
+    fact: Any = one(failures.read_failure, words).facts[INIT]
     assert fact["code"] == code
 
 
 def test_no_devices() -> None:
-    output = one(table.read_failure, "No devices were found")
+    output = one(failures.read_failure, "No devices were found")
     found = output.facts
     assert (found[INIT], found["nvml nvmlDeviceGetCount"]) == (True, 0)
     ((outcome, fault, _),) = [each for key, each in results(output).items() if key.startswith("host ")]
@@ -133,7 +133,7 @@ def test_no_devices() -> None:
 
 def test_a_mismatch_with_both_versions() -> None:
     text = "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 570.124"
-    fact: Any = one(table.read_failure, text).facts[INIT]
+    fact: Any = one(failures.read_failure, text).facts[INIT]
     assert fact["detail"].endswith("mismatch, library 570.124")
 
 
@@ -159,7 +159,7 @@ def test_the_module_that_is_loaded() -> None:
     ],
 )
 def test_a_gpu_without_a_handle(words: str) -> None:
-    assert one(table.read_failure, words).facts == {"stated no-handle 0000:0f:00.0": "Unknown Error"}
+    assert one(failures.read_failure, words).facts == {"stated no-handle 0000:0f:00.0": "Unknown Error"}
 
 
 @pytest.mark.parametrize("command", [
@@ -186,7 +186,7 @@ def test_a_gpu_that_another_run_lists_is_looked_at_first(tmp_path: Path) -> None
 
 def test_a_gpu_that_nvdebugdump_does_not_open() -> None:
     """https://github.com/jamesstringer90/Easy-GPU-PV/issues/276"""
-    (fact,) = one(table.read_failure, "FAILED to get details on GPU (0x1): Unknown Error").facts.items()
+    (fact,) = one(failures.read_failure, "FAILED to get details on GPU (0x1): Unknown Error").facts.items()
     assert (fact[0].split()[:2], fact[1]) == (["stated", "no-handle"], "Unknown Error")
 
 
@@ -204,7 +204,7 @@ def test_any_text(rows: list[str]) -> None:
         hcas.read_ibstat,
         adapters.read_mst,
         system.read_modules,
-        table.read_failure,
+        failures.read_failure,
         nvlink.read_errors,
     ):
         read(tuple(rows))

@@ -7,7 +7,7 @@ from readers_text import one, unread
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.nccl import topology_xml
-from dgxcheck.readers.nvidia_smi import query
+from dgxcheck.readers.nvidia_smi import query_documents
 
 D = "/sys/bus/pci/devices"
 
@@ -121,7 +121,7 @@ def test_a_file_has_limits(limit: str, most: int, is_whole: bool, monkeypatch: p
 
 def test_every_line_is_read_and_nvidia_smis_reader_leaves_it_alone() -> None:
     assert unread([one(topology_xml.read_topology_xml, TEXT)], TEXT) == []
-    assert query.read_xml(tuple(TEXT.splitlines())) == ()
+    assert query_documents.read_xml(tuple(TEXT.splitlines())) == ()
 
 
 def test_files_and_order_of_the_gpus() -> None:

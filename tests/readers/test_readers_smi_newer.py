@@ -6,7 +6,7 @@ import pytest
 from readers_text import one
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.nvidia_smi import query
+from dgxcheck.readers.nvidia_smi import query, query_documents
 
 TEXT = """\
 ==============NVSMI LOG==============
@@ -106,7 +106,7 @@ def test_text(word: str, flag: int | None) -> None:
 
 
 def test_xml() -> None:
-    facts = one(query.read_xml, XML).facts
+    facts = one(query_documents.read_xml, XML).facts
     assert {question: facts[key(question)] for question in OF_XML} == OF_XML
 
 

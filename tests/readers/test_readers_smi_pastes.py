@@ -16,7 +16,7 @@ from smi_texts import LINKS, QUERY, STATION
 
 from dgxcheck.facts.bdf import is_unplaced, unplaced
 from dgxcheck.facts.missing import Json
-from dgxcheck.readers.nvidia_smi import nvlink, query, query_csv, table, topo
+from dgxcheck.readers.nvidia_smi import nvlink, query, query_csv, query_documents, table, topo
 
 NEW = """\
 +-----------------------------------------------------------------------------------------+
@@ -140,7 +140,7 @@ def test_the_command_says_which_gpu_it_was() -> None:
 
 
 def test_other_programs_write_gpu_elements_too() -> None:
-    assert query.read_xml(('<system version="1">', '<gpu dev="0" sm="90" gdr="1">', "</gpu>")) == ()
+    assert query_documents.read_xml(('<system version="1">', '<gpu dev="0" sm="90" gdr="1">', "</gpu>")) == ()
 
 
 @pytest.mark.parametrize("width", range(14, 96, 3))

@@ -18,11 +18,11 @@ from smi_texts import LINKS, QUERY, TABLE
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.listing import ATTACHED, WITHOUT_NUMBER
 from dgxcheck.readers.model import Reader
-from dgxcheck.readers.nvidia_smi import nvlink, query, table
+from dgxcheck.readers.nvidia_smi import nvlink, query, query_documents, table
 from dgxcheck.source.recording.keys import place
 
 A, B = "0000:06:00.0", "0000:07:00.0"
-READERS = (query.read_text, query.read_xml, query.read_json, table.read_table, nvlink.read_nvlink)
+READERS = (query.read_text, query_documents.read_xml, query_documents.read_json, table.read_table, nvlink.read_nvlink)
 TOLD: dict[str, Json] = {
     "nvml nvmlSystemGetDriverVersion": "550.1.2",
     "nvml nvmlSystemGetCudaDriverVersion": 12040,
@@ -87,7 +87,7 @@ def test_the_text_is_what_nvml_would_have_answered() -> None:
 
 
 def test_the_xml_is_what_nvml_would_have_answered() -> None:
-    found = one(query.read_xml, as_xml())
+    found = one(query_documents.read_xml, as_xml())
     same = {key: fact for key, fact in TOLD.items() if "HwThermal" not in key and "EventReasons" not in key}
     assert {key: found.facts[key] for key in same} == same
     assert unread([found], as_xml()) == []
@@ -98,7 +98,7 @@ def test_xml_that_was_turned_into_json_is_read() -> None:
     text = json.dumps(
         {"nvidia_smi_log": {"driver_version": "550.1.2", "gpu": [gpu, {**gpu, "@id": f"0000{B}"}]}}, indent=1
     )
-    found = one(query.read_json, text)
+    found = one(query_documents.read_json, text)
     assert found.facts[f"nvml nvmlDeviceGetName {B}"] == "Example"
     assert found.facts[f"nvml nvmlDeviceGetEccMode {A}"] == {"missing": "unsupported", "detail": "nvidia-smi: N/A"}
     assert found.facts["nvml nvmlSystemGetDriverVersion"] == "550.1.2"
@@ -169,7 +169,7 @@ def test_text_around_a_dump_belongs_to_nobody() -> None:
 @pytest.mark.parametrize("cut", range(0, len(as_xml()), 97))
 def test_cut_xml_tells_what_it_holds(cut: int) -> None:
     text = as_xml()[:cut]
-    for found in query.read_xml(tuple(text.splitlines())):
+    for found in query_documents.read_xml(tuple(text.splitlines())):
         assert all(found.facts[key] == TOLD.get(key, found.facts[key]) for key in found.facts if "Name" in key)
 
 
@@ -192,7 +192,7 @@ def test_no_cut_says_what_the_whole_does_not(reader: Reader, first: int) -> None
 
 def test_entities_are_not_expanded() -> None:
     bomb = ('<!DOCTYPE a [<!ENTITY b "bbbb">]>', "<nvidia_smi_log>", '<gpu id="0:06:00.0">')
-    (found,) = query.read_xml((*bomb, "<product_name>&b;&lt;</product_name>"))
+    (found,) = query_documents.read_xml((*bomb, "<product_name>&b;&lt;</product_name>"))
     assert found.facts[f"nvml nvmlDeviceGetName {A}"] == "&b;<"
 
 

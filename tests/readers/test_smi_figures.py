@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from textwrap import dedent
@@ -15,7 +16,7 @@ from smi_texts import QUERY, TABLE
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.listing import ATTACHED
 from dgxcheck.readers.model import Reader
-from dgxcheck.readers.nvidia_smi import fields, query, table
+from dgxcheck.readers.nvidia_smi import fields, query, query_documents, table
 from dgxcheck.source.recording.load import open_source
 
 SHIPPED = sorted(path.stem for path in (ROOT / "fixtures").glob("*.json"))
@@ -49,22 +50,22 @@ def test_words_of_one_figure(read: Callable[[str], Json], text: str, answer: Jso
 GPU = {"Product Name": "X", "ECC Mode": {"Current": "Enabled"}}
 FORMS: dict[Reader, str] = {
     query.read_text: "GPU 00000000:06:00.0\n    Product Name : X\n    ECC Mode\n        Current : Enabled\n",
-    query.read_xml: '<nvidia_smi_log><gpu id="00000000:06:00.0"><product_name>X</product_name><ecc_mode>'
-                    "<current_ecc>Enabled</current_ecc></ecc_mode></gpu></nvidia_smi_log>",
-    query.read_json: '{"nvidia_smi_log": {"driver_version": "1", "gpu": {"@id": "00000000:06:00.0", "product_name": "X"'
-                     ', "ecc_mode": {"current_ecc": "Enabled"}}}}',
+    query_documents.read_xml: '<nvidia_smi_log><gpu id="00000000:06:00.0"><product_name>X</product_name><ecc_mode>'
+                              "<current_ecc>Enabled</current_ecc></ecc_mode></gpu></nvidia_smi_log>",
+    query_documents.read_json: '{"nvidia_smi_log": {"driver_version": "1", "gpu": {"@id": "00000000:06:00.0",'
+                               ' "product_name": "X", "ecc_mode": {"current_ecc": "Enabled"}}}}',
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("limit", "most", "reader", "is_whole"), [
     *(("MOST_FIELDS", most, reader, most == 2) for most in (1, 2) for reader in FORMS),
-    *(("XML_DEEPEST", most, query.read_xml, most == 2) for most in (1, 2)),
-    *(("JSON_DEEPEST", most, query.read_json, most == 5) for most in (4, 5)),
+    *(("XML_DEEPEST", most, query_documents.read_xml, most == 2) for most in (1, 2)),
+    *(("JSON_DEEPEST", most, query_documents.read_json, most == 5) for most in (4, 5)),
 ])  # fmt: skip
 def test_a_dump_has_limits(
     limit: str, most: int, reader: Reader, is_whole: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(query, limit, most)
+    monkeypatch.setattr(sys.modules[reader.__module__], limit, most)
     (found,) = reader(tuple(FORMS[reader].splitlines()))
     assert found.facts["nvml nvmlDeviceGetName 0000:06:00.0"] == "X"
     assert ("nvml nvmlDeviceGetEccMode 0000:06:00.0" in found.facts) == is_whole

@@ -8,7 +8,7 @@ from dgxcheck.facts.bdf import as_bdf, unplaced
 from dgxcheck.facts.faults import Fault
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.model import HOST, Imported, Reader, ToolPart, recognised
-from dgxcheck.readers.nvidia_smi import dmon, nvlink, query, query_csv, table, topo
+from dgxcheck.readers.nvidia_smi import dmon, failures, nvlink, query, query_csv, query_documents, table, topo
 from dgxcheck.readers.values import numbered
 from dgxcheck.readers.wording import any_of, known
 
@@ -98,7 +98,7 @@ def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 SIGNS: Mapping[Reader, tuple[str, ...]] = {
-    table.read_failure: ("nvidia-smi", "initialize nvml", "no devices were found", "device handle", "is corrupted",
+    failures.read_failure: ("nvidia-smi", "initialize nvml", "no devices were found", "device handle", "is corrupted",
                          "failed to get details on gpu"),
     topo.read_labels: ("gpu", "affinity", "numa"),
     topo.read_p2p: ("gpu", "affinity", "numa"),
@@ -107,8 +107,8 @@ SIGNS: Mapping[Reader, tuple[str, ...]] = {
     nvlink.read_c2c: ("c2c",),
     nvlink.read_pci: ("_error", "_counter", "tx_bytes"),
     query.read_text: (" :",),
-    query.read_xml: ("<gpu",),
-    query.read_json: ("nvidia_smi_log", "driver_version"),
+    query_documents.read_xml: ("<gpu",),
+    query_documents.read_json: ("nvidia_smi_log", "driver_version"),
     table.read_table: ("|",),
     query_csv.read_csv: (
         "--query-", "name", "uuid", "serial", "index", "_mode", "pstate", "version", "display", "inforom.", "pci",

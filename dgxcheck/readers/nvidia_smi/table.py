@@ -1,6 +1,4 @@
-"""The table that nvidia-smi without options prints, and what it says where it reaches no driver.
-
-The table that ``nvidia-smi`` without options prints, of every driver: two or three rows for each GPU.
+"""The table that ``nvidia-smi`` without options prints, of every driver: two or three rows for each GPU.
 
 Cells are what stands between bars, however wide: R545 made the columns wider, R450 added MIG. A cell without its right
 bar is cut. Long names are cut by nvidia-smi itself (``Tesla V100-SXM2...``): such a name is left out, unless the size
@@ -9,103 +7,18 @@ of the memory makes it whole.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
-from dgxcheck.facts.bdf import as_bdf, unplaced
-from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.ids import MOST_GPUS
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.tool_outputs import ON_WINDOWS
-from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
-from dgxcheck.readers.listing import COUNT, INIT, NO_HANDLE, WITHOUT_NUMBER
-from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
+from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.nvidia_smi.answers import ERRORS, MIG_DEVICES, NO_ANSWER, NOWHERE, GpuDump, imported
-from dgxcheck.readers.nvidia_smi.topo import bare, plain
+from dgxcheck.readers.nvidia_smi.topo import plain
 from dgxcheck.readers.values import bounded, gpu
-
-_INIT = tuple((LazyPattern(words), gap, code) for words, gap, code in (
-    (r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver\b.*", "absent", 9),
-    (r"NVIDIA-SMI couldn't find libnvidia-ml\.so\b.*", "absent", 12),
-    (r"Failed to initialize NVML: Driver Not Loaded\b.*", "absent", 9),
-    (r"Failed to initialize NVML: Driver/library version mismatch\b.*", "garbled", 18),
-    (r"Failed to initialize NVML: Insufficient Permissions\b.*", "denied", 4),
-    (r"Failed to initialize NVML: GPU access blocked by the operating system\b.*", "denied", 17),
-    (r"Failed to initialize NVML: \S.{0,80}", "garbled", 999),
-))  # fmt: skip
-"""Words, gap and nvmlReturn_t."""
-_MORE = LazyPattern(r"Please also try adding directory that contains libnvidia-ml\.so to your system PATH\.?"
-                   r"|NVML library version: (?P<library>[\d.]{1,20})")  # fmt: skip
-_NO_GPU = LazyPattern(r"No devices were found\.?")
-_HANDLE = LazyPattern(
-    r"Unable to (?:determine|detect) the device handle for GPU ?(?:\d{1,3}: )?"
-    r"(?P<bdf>[0-9a-f]{1,8}:[0-9a-f]{1,4}:[0-9a-f]{1,4}(?:\.\d)?)\"?: (?P<why>\S.{0,200}?)[\"*` \\]{0,8}",
-    flags=re.IGNORECASE | re.ASCII,
-)
-_HANDLE_BY_NUMBER = LazyPattern(
-    r"Unable to (?:determine|detect) the device handle for GPU ?(?P<number>\d{1,2}): "
-    r"(?P<why>[a-z]{2}[^:]{0,200}?)[\"*`]{0,4}",
-    flags=re.IGNORECASE | re.ASCII,
-)
-_DEBUG_DUMP = LazyPattern(r"FAILED to get details on GPU \(0x(?P<number>[0-9a-f]{1,2})\): (?P<why>\S.{0,100})")
-"""Of ``nvdebugdump -l``."""
-_QUOTED = caseless_pattern(
-    r"(?:[\"'`“](?P<message>Unable to [^\"'`“”]{20,300}?)\.?[\"'`”]"
-    r"|[:：\u4e00-\u9fff] {0,2}(?P<last>Unable to [^\"'`“”]{20,200}?)\.?$)"
-)
-"""Such a line within a sentence, in quotation marks or at its end."""
-_INFOROM = LazyPattern(
-    r"WARNING: infoROM is corrupted at gpu (?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\.?",
-    flags=re.IGNORECASE | re.ASCII,
-)
-_CORRUPTED: Json = {"missing": "garbled", "detail": "nvidia-smi: infoROM is corrupted", "code": 14}
-
-
-def read_failure(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """The first failure of a text; all lines of the same kind are understood.
-
-    A container can have lost its right to open a GPU that the host opens.
-    """
-    part = ToolPart("nvidia-smi")
-    is_inside = False
-    for at, line in enumerate(lines):
-        text = bare(line[:400]).strip().strip('"')
-        if _COMMAND.search(text) or _ENTERS.match(text):
-            is_inside = _ENTERS.match(text) is not None
-        if found := _facts(text):
-            part.lines.add(at)
-            if is_inside and (key := next(iter(found))).startswith(NO_HANDLE):
-                bdf, why = key.rpartition(" ")[2], str(found.pop(key))[:80]
-                part.add(HOST, "handle", "fail", Fault.DRIVER_FAILED, f"cannot open GPU {bdf} in a container: {why}")
-            if INIT not in part.found or INIT not in found:
-                part.found |= found
-        elif part.found and (more := _MORE.fullmatch(text)):
-            part.lines.add(at)
-            if more["library"] and isinstance(failed := part.found.get(INIT), dict):
-                part.found[INIT] = {**failed, "detail": f"{failed['detail']}, library {more['library']}"}
-    if part.found.get(COUNT) == 0:
-        part.add(HOST, "devices", "unknown", Fault.DRIVER_FAILED, "no devices were found: the driver is loaded")
-    return part.imported() if part.found or part else ()
-
-
-def _facts(text: str) -> dict[str, Json]:
-    for form, gap, code in _INIT:
-        if form.fullmatch(text):
-            return {INIT: {"missing": gap, "detail": f"nvidia-smi: {text[:160]}", "code": code}}
-    if _NO_GPU.fullmatch(text):
-        return {INIT: True, COUNT: 0}
-    quoted = _QUOTED.search(text)
-    if match := _HANDLE.fullmatch(text) or (_HANDLE.fullmatch(quoted["message"] or quoted["last"]) if quoted else None):
-        return {f"{NO_HANDLE} {as_bdf(match['bdf']) or match['bdf'].lower()}": match["why"]}
-    if match := _HANDLE_BY_NUMBER.fullmatch(text):
-        return {f"{NO_HANDLE} {unplaced(int(match['number']))}": match["why"]}
-    if match := _DEBUG_DUMP.fullmatch(text):
-        return {f"{NO_HANDLE} {unplaced(int(match['number'], 16))}": match["why"]}
-    if (match := _INFOROM.fullmatch(text)) and (bdf := as_bdf(match["bdf"])) is not None:
-        return {f"nvml nvmlDeviceGetInforomImageVersion {bdf}": _CORRUPTED, f"{WITHOUT_NUMBER} {bdf}": True}
-    return {}
-
 
 TABLE_TOOL = "nvidia-smi"
 ERR = "ERR!"
@@ -148,12 +61,7 @@ _INSTANCE = LazyPattern(
 """A MIG device and its uncorrected errors; the row of its GPU only says that ECC is on."""
 _NO_INSTANCE = LazyPattern(r"\| +No MIG devices found +\|")
 _CLOCK = LazyPattern(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]?\d \d\d:\d\d:\d\d \d{4}")
-_COMMAND = LazyPattern(r"(?:^|[\s/])nvidia-smi$")
-_ENTERS = LazyPattern(
-    r"(?:sudo )?(?:(?:docker|podman|nerdctl|crictl|kubectl|oc|ctr|singularity|apptainer|enroot|lxc|pct) .{0,200}?"
-    r"\b(?:run|exec|start|enter)|srun .{0,200}--container-\w{3,10})\b"
-)
-"""A command that runs another one in a container."""
+COMMAND = LazyPattern(r"(?:^|[\s/])nvidia-smi$")
 
 
 def read_table(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -223,7 +131,7 @@ class _Reader:
             last |= _named(last.pop(_CUT, ""), last.get("fb memory usage/total", "").removesuffix("MiB").strip())
             self._row += 1
             self._understood.add(number)
-        elif _CLOCK.fullmatch(text) or _COMMAND.search(text):
+        elif _CLOCK.fullmatch(text) or COMMAND.search(text):
             self._above.add(number)
         elif text:
             self._below = False
