@@ -14,13 +14,13 @@ from dgxcheck.assessment.request import DEFAULT, WINDOW_S, Request, validate
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.assessment.selection import selected, site_settings
 from dgxcheck.checks.by_nature.last_run import CHECK as LAST_RUN
+from dgxcheck.checks.by_nature.last_run import INVENTORY
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Finding, Judgement, Status
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import INTERRUPTED, duration
 from dgxcheck.checks.engine.run import LEAST_CHECKS, acknowledged, run, today, unmatched, verdict
-from dgxcheck.checks.placement.missing import CHECK as INVENTORY
 from dgxcheck.checks.registry import PROBES
 from dgxcheck.diagnosis.model import HEALTHY, Diagnosis
 from dgxcheck.facts.kernel_log import KernelLog

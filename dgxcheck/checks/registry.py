@@ -30,7 +30,7 @@ from dgxcheck.checks.nvlink import state as nvlink
 from dgxcheck.checks.pcie import aer as pcie_aer
 from dgxcheck.checks.pcie import bar1, control, gpu_link, path, replays
 from dgxcheck.checks.peer_access import status as p2p
-from dgxcheck.checks.placement import misplaced, missing, placement
+from dgxcheck.checks.placement import misplaced, placement
 from dgxcheck.checks.siblings import uniform
 
 CHECKS: tuple[Check, ...] = (
@@ -48,7 +48,7 @@ CHECKS: tuple[Check, ...] = (
     *software.CHECKS, *gdr_path.CHECKS,
     *isolation.CHECKS, *pcie_settings.CHECKS,
     *command_line.CHECKS, *cpu.CPU, *memory.MEMORY, *memory.ERRORS, *memory.NUMA, *answers_of_files.HOST_FILES,
-    *disks.CHECKS, *missing.CHECKS, *ethernet.CHECKS, *cpu.GOVERNOR, *grace.CHECKS, *cpu.CPU_CLOCK,
+    *disks.CHECKS, *last_run.INVENTORY_CHECKS, *ethernet.CHECKS, *cpu.GOVERNOR, *grace.CHECKS, *cpu.CPU_CLOCK,
     *xid.CHECKS, *gpu_log.CHECKS, *software_log.NVLINK, *pcie_log.CHECKS, *hca_log.CHECKS,
     *memory_log.CHECKS, *storage_log.CHECKS, *host_log.CHECKS, *software_log.CHECKS,
     *imported_reports.CHECKS, *versions.SITE_VERSIONS, *baseline.CHECKS, *uniform.CHECKS, *last_run.CHECKS,

@@ -11,10 +11,10 @@ from read_box import facts_of
 
 from dgxcheck.assessment.last_run import Present, counts, inventory, last_run, updated
 from dgxcheck.assessment.machine import topology_of
-from dgxcheck.checks.by_nature.last_run import kept
+from dgxcheck.checks.by_nature.last_run import INVENTORY_CHECKS, kept
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.run import run
-from dgxcheck.checks.placement.missing import CHECKS, missing
+from dgxcheck.checks.placement.missing import missing
 from dgxcheck.facts.inventory import Count, Remembered
 from dgxcheck.facts.missing import Json, need
 from dgxcheck.facts.record import replace
@@ -43,7 +43,7 @@ def ran(spec: str, file: Path, accepted: bool = False, profile: str = "auto") ->
     last = last_run(source, facts, str(file), present)
     box = Box(snapshot=facts, topology=topology, gpus=topology.gpus, choice=library.select(profile, facts, topology),
               inventory=last.inventory, present=present.counts)  # fmt: skip
-    findings = run(box, CHECKS)
+    findings = run(box, INVENTORY_CHECKS)
     return {each.subject.part: (each.status.value, each.judgement.reason) for each in findings}
 
 

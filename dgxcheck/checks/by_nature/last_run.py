@@ -1,5 +1,5 @@
-"""Is the machine what it was in the last run? Identities, inventory, versions, capabilities and settings of the host:
-nothing else tells."""
+"""Is the machine what it was in earlier runs? Numbers of devices; identities, inventory, versions, capabilities and
+settings of the host: nothing else tells."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import HOST, Box, guest
 from dgxcheck.checks.engine.check import Check, host, part
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, first_of, skip
-from dgxcheck.checks.placement.missing import NO_EARLIER_RUN, NOT_LIVE
+from dgxcheck.checks.placement.missing import missing
+from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.host import BlockDevice, MdArray, NetInterface
 from dgxcheck.facts.ids import DISPLAY, NETWORK
 from dgxcheck.facts.infiniband import IbDevice
@@ -27,12 +29,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dgxcheck.facts.inventory import Kept
 
-CHECK = "host.last-run"
+CHECK, INVENTORY = "host.last-run", "host.inventory"
 STATE_FILE = "state file"
 _NATURES = ("identity", "inventory", "version", "capability")
 _MOST, _MANY = 3, 4
 """Facts of one device that a message names; devices with the same change of which each is named."""
 _Change = tuple[Record, Leaf, Json]
+_ASSIGNED = skip("not-visible", "a container or virtual machine sees what is assigned to it")
+
+
+def _is_assigned(box: Box) -> bool:
+    return host_limits.in_container(box) or guest(box) is not None
+
+
+def _without_earlier(box: Box) -> Judgement:
+    if box.present:
+        return skip("no-history", "no earlier run on this host")
+    return skip("not-recorded", "only the live machine is compared with earlier runs")
 
 
 def kept(facts: Snapshot) -> dict[str, dict[str, Json]]:
@@ -108,10 +121,10 @@ def _last_run(box: Box) -> Judged:
     if box.state_trouble:
         yield replace(HOST, part=STATE_FILE), skip("no-history", box.state_trouble, Evidence(STATE_FILE, None))
     if before is None:
-        yield HOST, NO_EARLIER_RUN if box.present else NOT_LIVE
+        yield HOST, _without_earlier(box)
         return
-    if host_limits.in_container(box) or guest(box) is not None:
-        yield HOST, skip("not-visible", "a container or virtual machine sees what is assigned to it")
+    if _is_assigned(box):
+        yield HOST, _ASSIGNED
         return
     changes: dict[Subject, list[_Change]] = {}
     by_name: dict[str, list[tuple[Subject, _Change]]] = {}
@@ -196,4 +209,71 @@ CHECKS = (
         lambda box, at, judgement: (_OF_HOST if at.kind == "host" else _OF_DEVICE)(box, at, judgement), last=True,
         remedy="find out who changed it: an upgrade needs nothing, and is accepted after a day; a device that was"
         " replaced or lost its setting needs the same attention as at its first installation"),
+)  # fmt: skip
+
+
+class _Kind(Record, kw_only=False):
+    name: str
+    unit: str
+    key: str
+    """What a profile says of it, which another check judges."""
+    status: Status
+    fault: FaultKind
+
+
+_KINDS = (
+    _Kind("GPU", "GPUs", "gpu.count", Status.FAIL, Fault.GPU_MISSING),
+    _Kind("HCA", "HCAs", "network.hcas", Status.FAIL, Fault.HCA_MISSING),
+    _Kind("memory", "GiB", "host.memory", Status.WARN, Fault.MEMORY_MISSING),
+    _Kind("disk", "disks", "host.data", Status.WARN, Fault.DISK),
+)
+
+
+def _inventory(box: Box) -> Judged:
+    """Fails if the host has fewer GPUs or HCAs than in an earlier run, and warns if it has less memory (by more than
+    {host.memory-missing}) or fewer disks. Compared on the live machine with the highest numbers that the state file
+    holds of this host. Not judged in containers and virtual machines. A removal on purpose is accepted with an
+    acknowledgement of this check: the next run expects what there is then.
+
+    Source: the state file of earlier runs
+    """
+    if not box.inventory:
+        yield HOST, _without_earlier(box)
+        return
+    yield from ((replace(HOST, part=kind.name), _of_kind(box, kind)) for kind in _KINDS if kind.name in box.inventory)
+
+
+def _of_kind(box: Box, kind: _Kind) -> Judgement:
+    was, now = box.inventory[kind.name], box.present.get(kind.name)
+    if now is None:
+        return skip("not-recorded", f"{kind.unit} were not counted in this run")
+    if _is_assigned(box):
+        return _ASSIGNED
+    evidence = (Evidence(f"state file, {was.date}", was.number), Evidence("this run", now))
+    # of memory the kernel and the firmware reserve now more, now less
+    tolerance = box.settings.limit("host.memory-missing") / 100 if kind.name == "memory" else 0
+    if now >= was.number - was.number * tolerance:
+        return Judgement(Status.PASS, f"{_many(kind, now)} as on {was.date}", now, was.number, kind.unit, evidence)
+    reference = box.number(kind.key) if box.choice is not None and box.choice.how != "gpus" else None
+    if reference is not None and kind.name in ("GPU", "HCA") and now < reference.value:
+        return skip("dependency-failed", f"fewer {kind.unit} than the reference machine: see {kind.key}", *evidence)
+    message = f"{_many(kind, now)}, was {was.number} on {was.date}"
+    return Judgement(kind.status, message, now, was.number, kind.unit, evidence, fault=kind.fault)
+
+
+def _many(kind: _Kind, number: int) -> str:
+    return f"{number} GiB of memory" if kind.name == "memory" else counted(number, kind.name)
+
+
+def _blame_missing(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
+    if subject.part in ("GPU", "HCA"):
+        yield missing(box, "GPU" if subject.part == "GPU" else "HCA")
+    else:
+        yield host_part("memory" if subject.part == "memory" else "disks")
+
+
+INVENTORY_CHECKS = (
+    Check(INVENTORY, _inventory, _blame_missing,
+        remedy="check the kernel log for the missing device; drain and cold power cycle; if it stays missing, reseat it"
+        " (SXM: the vendor does); if it was removed on purpose, acknowledge host.inventory in the configuration"),
 )  # fmt: skip

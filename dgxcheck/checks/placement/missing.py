@@ -1,4 +1,4 @@
-"""Devices that are missing: where they were, and since which run."""
+"""Where devices that are missing were."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from dgxcheck.checks.engine import host_limits
-from dgxcheck.checks.engine.box import HOST, Box, guest
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.expected import is_of_baseboard
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, skip
-from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.component import Component
 from dgxcheck.components.containment import GPU_BASEBOARD
 from dgxcheck.components.locate import off_the_bus
-from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import DISPLAY, NETWORK
 from dgxcheck.facts.missing import Missing, rows
-from dgxcheck.facts.record import Record, replace
+from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import PCI_CLASSES, Device, PciClass
 from dgxcheck.topology.paths import NEAR
 
@@ -229,75 +225,3 @@ def _below(devices: Sequence[Device], near: PciClass) -> _Place | None:
         return None
     names = tuple(device.name for device in devices)
     return _Place(bridge=common[-1] if is_switch else common[0], is_switch=is_switch, beside=names)
-
-
-CHECK = "host.inventory"
-NO_EARLIER_RUN = skip("no-history", "no earlier run on this host")
-NOT_LIVE = skip("not-recorded", "only the live machine is compared with earlier runs")
-
-
-class _Kind(Record, kw_only=False):
-    name: str
-    unit: str
-    key: str
-    """What a profile says of it, which another check judges."""
-    status: Status
-    fault: FaultKind
-
-
-KINDS = (
-    _Kind("GPU", "GPUs", "gpu.count", Status.FAIL, Fault.GPU_MISSING),
-    _Kind("HCA", "HCAs", "network.hcas", Status.FAIL, Fault.HCA_MISSING),
-    _Kind("memory", "GiB", "host.memory", Status.WARN, Fault.MEMORY_MISSING),
-    _Kind("disk", "disks", "host.data", Status.WARN, Fault.DISK),
-)
-
-
-def _inventory(box: Box) -> Judged:
-    """Fails if the host has fewer GPUs or HCAs than in an earlier run, and warns if it has less memory (by more than
-    {host.memory-missing}) or fewer disks. Compared on the live machine with the highest numbers that the state file
-    holds of this host. Not judged in containers and virtual machines. A removal on purpose is accepted with an
-    acknowledgement of this check: the next run expects what there is then.
-
-    Source: the state file of earlier runs
-    """
-    if not box.inventory:
-        yield HOST, NO_EARLIER_RUN if box.present else NOT_LIVE
-        return
-    yield from ((replace(HOST, part=kind.name), _of_kind(box, kind)) for kind in KINDS if kind.name in box.inventory)
-
-
-def _of_kind(box: Box, kind: _Kind) -> Judgement:
-    was, now = box.inventory[kind.name], box.present.get(kind.name)
-    if now is None:
-        return skip("not-recorded", f"{kind.unit} were not counted in this run")
-    if host_limits.in_container(box) or guest(box) is not None:
-        return skip("not-visible", "a container or virtual machine sees what is assigned to it")
-    evidence = (Evidence(f"state file, {was.date}", was.number), Evidence("this run", now))
-    # of memory the kernel and the firmware reserve now more, now less
-    tolerance = box.settings.limit("host.memory-missing") / 100 if kind.name == "memory" else 0
-    if now >= was.number - was.number * tolerance:
-        return Judgement(Status.PASS, f"{_many(kind, now)} as on {was.date}", now, was.number, kind.unit, evidence)
-    reference = box.number(kind.key) if box.choice is not None and box.choice.how != "gpus" else None
-    if reference is not None and kind.name in ("GPU", "HCA") and now < reference.value:
-        return skip("dependency-failed", f"fewer {kind.unit} than the reference machine: see {kind.key}", *evidence)
-    message = f"{_many(kind, now)}, was {was.number} on {was.date}"
-    return Judgement(kind.status, message, now, was.number, kind.unit, evidence, fault=kind.fault)
-
-
-def _many(kind: _Kind, number: int) -> str:
-    return f"{number} GiB of memory" if kind.name == "memory" else counted(number, kind.name)
-
-
-def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    if subject.part in ("GPU", "HCA"):
-        yield missing(box, "GPU" if subject.part == "GPU" else "HCA")
-    else:
-        yield host_part("memory" if subject.part == "memory" else "disks")
-
-
-CHECKS = (
-    Check(CHECK, _inventory, _blame,
-        remedy="check the kernel log for the missing device; drain and cold power cycle; if it stays missing, reseat it"
-        " (SXM: the vendor does); if it was removed on purpose, acknowledge host.inventory in the configuration"),
-)  # fmt: skip
