@@ -12,11 +12,11 @@ from dgxcheck.components.containment import NVSWITCHES, containers, frus
 from dgxcheck.components.locate import switches_at
 from dgxcheck.diagnosis.action import ORDER, urgency_of
 from dgxcheck.diagnosis.actions import actions
-from dgxcheck.diagnosis.baseboard import rest_responds
 from dgxcheck.diagnosis.collateral import collateral
 from dgxcheck.diagnosis.common_cause import common_causes
 from dgxcheck.diagnosis.confidence import Confidence, by_agreement, by_elimination
 from dgxcheck.diagnosis.form_factor import has_fabric_elsewhere
+from dgxcheck.diagnosis.lost_together import rest_responds
 from dgxcheck.diagnosis.model import Cause, Diagnosis
 from dgxcheck.diagnosis.preserve import preserve_evidence
 from dgxcheck.diagnosis.set_cover import set_cover

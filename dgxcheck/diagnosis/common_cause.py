@@ -1,5 +1,4 @@
-"""What findings have in common: what devices share that have the same fault, or that failed in the same moment by the
-kernel log."""
+"""What findings have in common: what devices share that have the same fault."""
 
 from __future__ import annotations
 
@@ -11,10 +10,16 @@ from dgxcheck.checks.engine.expected import model_of
 from dgxcheck.checks.engine.finding import BAD, FAULTY, Finding, Status, Subject
 from dgxcheck.components.component import Component, Key, host_part
 from dgxcheck.components.containment import BOARDS, NVSWITCHES, above, containing
-from dgxcheck.components.locate import far_ends
-from dgxcheck.diagnosis.baseboard import board_of, lost_boards, trunk
+from dgxcheck.diagnosis.lost_together import (
+    POWER,
+    board_of,
+    gone_of,
+    lost_boards,
+    responds,
+    same_moment,
+    unpowered_of,
+)
 from dgxcheck.diagnosis.shared_by_many import (
-    FEWEST,
     OF_PORTS,
     boards_of,
     is_air_or_power,
@@ -30,122 +35,12 @@ from dgxcheck.facts.faults import DEVICE_DEAD, Fault
 from dgxcheck.facts.ids import PCI_BRIDGE
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
-from dgxcheck.topology.paths import NEAR
-from dgxcheck.xid.relations import WINDOW_S
 
-_POWER = host_part("power supply")
 _BELOW_A_GUEST = host_part("physical host")
 """What dead devices of a virtual machine share, whatever it is: power and slots are not seen from there, and the
 bridges above them are made up."""
 _EMULATED = ("switch", "host-bridge", "socket")
-_FED_BY = (_POWER.part, *BOARDS)
-
-
-def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
-    """Findings of devices that failed within seconds of each other, with what can have done it.
-
-    Of NVSwitches the fabric that they make up, or the NVLinks between two, and of NVLinks that end at them, where half
-    of the GPUs log errors of theirs. Of GPUs and adapters the nearest PCIe switch above all of them, unless all the
-    adapters below it respond, or the host bridge or socket if nothing else below it does; else their boards, NVSwitches
-    on them that failed in that moment too, or the power supply, which is all that they share. Adapters alone have each
-    a cause of its own, for what has power beside them, their GPUs too, still responds.
-    """
-    failed = [finding for finding in findings if finding.status is Status.FAIL]
-    for together in _moments([finding for finding in failed if times_of(finding, "nvswitch")], "nvswitch"):
-        yield together, trunk(box, together) or NVSWITCHES
-    yield from _through_switches(box, findings)
-    dead = [finding for finding in failed if finding.judgement.fault in DEVICE_DEAD]
-    gone, unpowered = _gone(findings), _unpowered(findings)
-    for together in _moments([finding for finding in dead if times_of(finding, "device")], "device"):
-        lost = sorted({finding.subject.bdf or "" for finding in together})
-        around = _shared(box, lost, gone) or _adapter_above(box, lost) or board_of(box, lost)
-        whole = around if {*lost} - unpowered else _POWER
-        if whole is not None or any(finding.subject.kind != "hca" for finding in together):
-            those = [finding for finding in dead if finding.subject.bdf in lost]
-            of_board = whole is not None and whole.part in BOARDS
-            yield [*those, *(_nvswitches_with(failed, those) if of_board else ())], whole or _POWER
-
-
-def _nvswitches_with(failed: Sequence[Finding], lost: Sequence[Finding]) -> list[Finding]:
-    """NVSwitches whose errors began within seconds of the loss of these GPUs: their board feeds them as well."""
-    began = [min(times_of(finding, "device")) for finding in lost if times_of(finding, "device")]
-    return [each for each in failed if (times := times_of(each, "nvswitch"))
-            and any(abs(min(times) - seconds) <= WINDOW_S for seconds in began)]  # fmt: skip
-
-
-def _through_switches(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
-    """NVLink errors of at least three GPUs, and half of them, whose links end at NVSwitches or at unknown devices."""
-    bad = [each for each in findings if each.status in FAULTY and times_of(each, "nvlink")]
-    if len(bad) < FEWEST or not all(_ends_elsewhere(box, finding) for finding in bad):
-        return
-    for together in _moments(bad, "nvlink"):
-        several = len(together) >= FEWEST and 2 * len(together) >= len(box.topology.gpus)
-        if several and not set.intersection(*map(_nvswitches, together)):
-            yield together, NVSWITCHES
-
-
-def _nvswitches(finding: Finding) -> set[Key]:
-    """NVSwitches among the possible causes of the finding; one that all findings share is to blame."""
-    return {component.key for component in finding.blames if component.kind == "nvswitch"}
-
-
-def _ends_elsewhere(box: Box, finding: Finding) -> bool:
-    gpu = box.topology.device(finding.subject.bdf or "")
-    ends = set() if gpu is None else {*far_ends(box, gpu).values()}
-    return gpu is not None and ends.isdisjoint(each.bdf for each in box.topology.gpus)
-
-
-def _moments(findings: Sequence[Finding], kind: str) -> Iterator[list[Finding]]:
-    """Findings of several devices whose first events lie within seconds of the first of them."""
-    ordered = sorted(findings, key=lambda finding: min(times_of(finding, kind)))
-    while ordered:
-        begins = min(times_of(ordered[0], kind))
-        together = [finding for finding in ordered if min(times_of(finding, kind)) - begins <= WINDOW_S]
-        if len({finding.subject.bdf for finding in together}) > 1:
-            yield together
-        ordered = ordered[len(together) :]
-
-
-def _unpowered(findings: Sequence[Finding]) -> set[str | None]:
-    """Bus ids of the GPUs of which the driver says that they have no auxiliary power, which no slot or switch gives."""
-    return {each.subject.bdf for each in findings if each.judgement.fault is Fault.GPU_UNPOWERED}
-
-
-def _shared(box: Box, lost: Sequence[str], gone: set[str | None]) -> Component | None:
-    wholes = [[component for component in above(box, bdf) if component.kind != "link"] for bdf in lost]
-    for whole in wholes[0]:
-        of_all = all(any(component.key == whole.key for component in others) for others in wholes[1:])
-        if of_all and not _works(box, whole, gone, lost):
-            return whole
-    return None
-
-
-def _adapter_above(box: Box, lost: Sequence[str]) -> Component | None:
-    """The one adapter among the lost devices that is the PCIe switch of all the others: a ConnectX-8 with DMA functions
-    beside GPUs is in several PCI domains."""
-    devices = [device for bdf in lost if (device := box.topology.device(bdf)) is not None]
-    for nic in devices if len(devices) == len(lost) > 1 else ():
-        others = [each for each in devices if each is not nic]
-        if nic.dma is not None and all(box.topology.link(each, nic).pci in NEAR for each in others):
-            return Component(kind="hca", name=nic.name, bdf=nic.bdf, shared_by=tuple(each.name for each in others))
-    return None
-
-
-def _gone(findings: Sequence[Finding]) -> set[str | None]:
-    """Bus ids of dead devices, and of switches and links that something else is found of."""
-    bad = [finding for finding in findings if finding.status in BAD]
-    at = {blame.bdf for finding in bad for blame in finding.blames[:1] if blame.kind in ("link", "switch")}
-    return at | {finding.subject.bdf for finding in bad if finding.judgement.fault in DEVICE_DEAD}
-
-
-def _works(box: Box, whole: Component, gone: set[str | None], lost: Collection[str | None] = ()) -> bool:
-    """Does anything respond below a host bridge or at a socket, or every adapter below a switch? What stops no more
-    than the GPUs below a switch is rather what feeds GPUs alone; of adapters alone that are lost, does anything?"""
-    below = [device for device in box.topology.devices if device.name in whole.shared_by]
-    if whole.kind != "switch" or {device.kind for device in below if device.bdf in lost} == {"nic"}:
-        return any(device.bdf not in gone for device in below)
-    adapters = [device.bdf for device in below if device.kind == "nic"]
-    return bool(adapters) and gone.isdisjoint({*adapters, whole.bdf})
+_FED_BY = (POWER.part, *BOARDS)
 
 
 def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[Component, ...]]:
@@ -170,14 +65,14 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
         if (shared := shared_by_many(box, those, judged)) is not None:
             add(those, shared)
 
-    unpowered = _unpowered(findings)
+    unpowered = unpowered_of(findings)
     all_asked = len(box.gpus) == len(box.topology.gpus)
     by_check = gathered(((finding.id, finding.subject.peer is not None), finding) for finding in findings
                         if finding.subject.bdf and finding.status in (Status.PASS, *BAD))  # fmt: skip
     unstarted = refused(findings)
     dead = {each.key: each for each in findings if each.judgement.fault in DEVICE_DEAD and each.subject.bdf
             and each.key not in unstarted}  # fmt: skip
-    gone, lost_at = _gone(findings), _lost_at(box, findings)
+    gone, lost_at = gone_of(findings), _lost_at(box, findings)
     dead_around = gathered((key, each) for each in dead.values() for key in {whole.key for whole in _around(box, each)})
     for (_, pairs), judged in by_check.items():
         everywhere = _all_bad(judged)
@@ -207,11 +102,11 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
                 others = dead_around.get(whole.key, ()) if inside[0].key in dead else ()
                 those = [*inside, *(other for other in others if other.key not in own)]
                 at_once = {each.subject.bdf for each in those}
-                responds = inside[0].key in dead and _works(box, whole, gone, at_once)
-                if responds and all(each.subject.kind == "hca" for each in those):
+                alive = inside[0].key in dead and responds(box, whole, gone, at_once)
+                if alive and all(each.subject.kind == "hca" for each in those):
                     continue
-                due = (board_of(box, at_once) or _POWER) if responds else whole
-                add(those, due if at_once - unpowered else _POWER)
+                lost_with = (board_of(box, at_once) or POWER) if alive else whole
+                add(those, lost_with if at_once - unpowered else POWER)
         add_scattered(judged)
     ports = (each for each in findings if each.subject.kind == "port" and not each.subject.bdf)  # as ibstat names them
     for judged in gathered((each.id, each) for each in ports if each.status in (Status.PASS, *BAD)).values():
@@ -224,12 +119,12 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
         add(together, component)
     of_host = (each.blames[0] for each in findings if each.status in BAD and each.blames)
     supplies = {each.key for each in chain(of_host, *common.values()) if is_air_or_power(each)}
-    unfed = unpowered if len(unpowered) > 1 or _POWER.key in supplies else set()
+    unfed = unpowered if len(unpowered) > 1 or POWER.key in supplies else set()
     for finding in findings:  # one of a host whose fan failed, adapters beside GPUs that lack air, cards without power
         if finding.status in BAD and finding.shared is not None and finding.shared.key in supplies:
             add([finding], finding.shared)
         elif finding.key in dead and finding.subject.bdf in unfed:
-            add([finding], _POWER)
+            add([finding], POWER)
     return {key: tuple(components) for key, components in common.items()}
 
 
