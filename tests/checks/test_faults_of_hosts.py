@@ -16,7 +16,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import BAD, Finding, Judgement, Status, Subject
 from dgxcheck.checks.engine.run import run
-from dgxcheck.checks.network.hcas import RECOVERY
+from dgxcheck.checks.network.ports import RECOVERY
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.components.component import Key
 from dgxcheck.facts.bdf import nameless

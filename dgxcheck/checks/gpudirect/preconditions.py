@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.finding import Judged, Judgement, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import loaded
 from dgxcheck.checks.engine.precondition import Precondition, in_guest
-from dgxcheck.checks.network.hcas import NO_HCAS, hcas, none_here
+from dgxcheck.checks.network.ports import NO_HCAS, hcas, none_here
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology.model import DevicePair
 from dgxcheck.topology.paths import NEAR

@@ -12,8 +12,7 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import duration, flaps
 from dgxcheck.checks.kernel_log.device_log import events_of, grouped, happened, lines, reach
 from dgxcheck.checks.kernel_log.pcie import links_lost_above
-from dgxcheck.checks.network.hcas import NO_HCAS, hcas, subject
-from dgxcheck.checks.network.ports import port_subject, ports
+from dgxcheck.checks.network.ports import NO_HCAS, hcas, port_subject, ports, subject
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.containment import functions_beside, gpus_behind
 from dgxcheck.facts.bdf import card_of

@@ -9,10 +9,9 @@ from dgxcheck.checks.engine.check import Check, per_host, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, given, judged, skip
 from dgxcheck.checks.engine.growth import MIN_EVENTS
 from dgxcheck.checks.engine.host_limits import in_container
-from dgxcheck.checks.network.hcas import bridges
 from dgxcheck.checks.network.lacking import without_dma
 from dgxcheck.checks.network.port_counters import evidence_of, grown_of, of_any
-from dgxcheck.checks.network.ports import port_subject, ports
+from dgxcheck.checks.network.ports import bridges, port_subject, ports
 from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import NVSWITCHES

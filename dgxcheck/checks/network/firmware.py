@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, host_if_all, part, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, given, judged
-from dgxcheck.checks.network.hcas import hcas, in_flash_recovery, listed_hcas, subject
+from dgxcheck.checks.network.ports import hcas, in_flash_recovery, listed_hcas, subject
 from dgxcheck.checks.siblings.compare import Odd, compared
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.containment import gpus_behind

@@ -9,19 +9,21 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, part, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, counted, given, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.network.hcas import hcas, listed_hcas, subject
 from dgxcheck.checks.network.ports import (
     LEAST,
     UP,
     fabric,
     file_of,
+    hcas,
     is_apart,
     is_first,
+    listed_hcas,
     odd_link_layer,
     per_port,
     ports_of,
     position_of,
     role,
+    subject,
     twins,
 )
 from dgxcheck.facts.faults import Fault

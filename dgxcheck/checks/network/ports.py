@@ -1,4 +1,4 @@
-"""The ports of the HCAs: which there are, which are expected to be alike, and the judges that look at every port."""
+"""The HCAs and their ports: which there are, which are expected to be alike, and the judges that look at every port."""
 
 from __future__ import annotations
 
@@ -8,17 +8,86 @@ from collections.abc import Callable, Collection, Hashable
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Judge, ruled, saying
 from dgxcheck.checks.engine.finding import Judged, Judgement, Subject, given, skip
+from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import is_short, or_total
-from dgxcheck.checks.network.hcas import hcas, none_here, subject
 from dgxcheck.components.component import INFINIBAND_FABRIC, SUBNET_MANAGER, Component
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.ids import MELLANOX
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap, rows, text_of
+from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import remembered, replace
 from dgxcheck.topology.paths import NEAR
 
 UP = (PortState.ACTIVE, PortState.ACTIVE_DEFER)
 _NO_PORTS = skip("not-supported", "no InfiniBand device has a port")
+NO_HCAS = skip("not-supported", "no InfiniBand devices")
+RECOVERY = frozenset({
+    0x0191,  # ConnectX IB
+    0x01F6, 0x01F8,  # ConnectX-3, ConnectX-3 Pro
+    0x01FF,  # Connect-IB
+    0x0209, 0x020B,  # ConnectX-4, ConnectX-4 Lx
+    0x020D,  # ConnectX-5
+    0x020F, 0x0210, 0x0212, 0x0213, 0x0216, 0x0217,  # ConnectX-6, -6 Dx, -6 Lx
+    0x0211, 0x0214, 0x0215,  # BlueField, BlueField-2
+    0x0218, 0x0219,  # ConnectX-7
+    0x021A, 0x021B, 0x021C, 0x021D,  # BlueField-3
+    0x021E, 0x021F,  # ConnectX-8
+    0x0220, 0x0221,  # BlueField-4
+})  # fmt: skip
+"""Adapters that wait for their firmware: "Flash Recovery" and "Secure Flash Recovery" of vendor 15b3 in
+https://pci-ids.ucw.cz/v2.2/pci.ids, without the switch chips of the same name; other ids between these are working
+adapters (0262 and 0263 are a ConnectX-4 Lx)."""
+_VIRTUAL = frozenset(f"MT{device}" for device in (4100, 4114, 4116, 4118, 4120, 4122, 4124, 4126, 41683))
+"""Device ids of virtual functions (Linux drivers/net/ethernet/mellanox: mlx4_pci_table, mlx5_core_pci_table)."""
+
+
+def hcas(box: Box) -> tuple[IbDevice, ...] | Missing:
+    """InfiniBand and RoCE devices without virtual functions, and without those that lead to NVSwitches."""
+    devices, names = box.snapshot.infiniband, _bridge_names(box)
+    return devices if isinstance(devices, Missing) else tuple(
+        device for device in devices if not _is_virtual(device, devices) and device.name not in names
+    )  # fmt: skip
+
+
+def _is_virtual(device: IbDevice, devices: tuple[IbDevice, ...]) -> bool:
+    """Where nothing shows it (ibstat) by its model, if physical functions are beside it: a guest has only virtual ones.
+    """
+    if not isinstance(device.is_vf, Missing):
+        return device.is_vf
+    return device.hca_type in _VIRTUAL and any(each.hca_type not in _VIRTUAL for each in devices)
+
+
+def bridges(box: Box) -> tuple[IbDevice, ...] | Missing:
+    """The InfiniBand devices that lead to NVSwitches."""
+    devices, names = box.snapshot.infiniband, _bridge_names(box)
+    return devices if isinstance(devices, Missing) else tuple(device for device in devices if device.name in names)
+
+
+def _bridge_names(box: Box) -> set[str]:
+    return {device.name for device in box.topology.devices if device.kind == "nvswitch-bridge"}
+
+
+def subject(device: IbDevice) -> Subject:
+    """An HCA by name and bus id."""
+    return Subject(kind="hca", name=device.name, bdf=None if isinstance(device.bdf, Missing) else device.bdf)
+
+
+def listed_hcas(box: Box) -> tuple[IbDevice, ...] | Judgement:
+    """The same, never empty; or the skip that stands for them."""
+    devices = hcas(box)
+    return none_here(devices) if isinstance(devices, Missing) else devices or NO_HCAS
+
+
+def none_here(gap: Missing) -> Judgement:
+    """What stands in place of judgements about HCAs where ``/sys/class/infiniband`` cannot be read."""
+    return NO_HCAS if gap.gap is Gap.ABSENT else unjudged(gap)
+
+
+def in_flash_recovery(box: Box) -> list[PciFunction]:
+    """Adapters that run no firmware, by their PCI device ids."""
+    functions = box.topology.functions.values()
+    return [function for function in functions if function.vendor == MELLANOX and function.device in RECOVERY]
 
 
 def ports(
