@@ -14,6 +14,7 @@ from dgxcheck.diagnosis.confidence import Confidence, by_agreement
 from dgxcheck.diagnosis.form_factor import is_on_baseboard, is_on_compute_boards
 from dgxcheck.diagnosis.shared_by_many import FEWEST, times_of
 from dgxcheck.facts.faults import DEVICE_DEAD, UNRESPONSIVE, Fault
+from dgxcheck.facts.kernel_log import is_near
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.nvlinks import is_nvswitch
@@ -53,7 +54,7 @@ def _nvswitches_with(failed: Sequence[Finding], lost: Sequence[Finding]) -> list
     """NVSwitches whose errors began within seconds of the loss of these GPUs: their board feeds them as well."""
     began = [min(times_of(finding, "device")) for finding in lost if times_of(finding, "device")]
     return [each for each in failed if (times := times_of(each, "nvswitch"))
-            and any(abs(min(times) - seconds) <= WINDOW_S for seconds in began)]  # fmt: skip
+            and is_near(min(times), began, WINDOW_S)]  # fmt: skip
 
 
 def _through_switches(box: Box, findings: Sequence[Finding]) -> Iterator[Shared]:

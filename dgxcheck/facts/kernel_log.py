@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from dgxcheck.facts.missing import Gap, Missing
@@ -64,6 +65,11 @@ ModuleTrouble = Literal["kernel", "symbols", "signature", "proprietary"]
 IommuRefusal = Literal["memory", "interrupt", "smmu", "unanswered"]
 """An access to memory, by Intel's or AMD's IOMMU; an interrupt; whatever an SMMU of Arm reports; a device that did not
 answer when it was told to forget an address (ATS)."""
+
+
+def is_near(seconds: float, times: Iterable[float], within_s: float) -> bool:
+    """Is one of these times so near? All in seconds since boot."""
+    return any(abs(seconds - each) <= within_s for each in times)
 
 
 class LoggedEvent(Record, nature="event"):

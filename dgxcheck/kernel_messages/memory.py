@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.facts.bdf import PATTERN, is_bdf
-from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, PcieError, Severity
+from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, PcieError, Severity, is_near
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.kernel_messages.form import Forms, Lines, blocks, host_event
 from dgxcheck.kernel_messages.gpu import xid
@@ -47,15 +47,15 @@ def errors(lines: Lines, of_driver: Lines = ()) -> list[HostEvent]:
     times = [event.seconds for event in edac]
     reported = (block.event for block in _blocks(lines) if block.event is not None)
     consumed = [seconds for seconds, message in lines if FORMS.match("consumed", message)]
-    checks = (check for check in _machine_checks(lines)
-              if check.trouble == "memory" or check.corrected or not _near(check.seconds, consumed))  # fmt: skip
-    others = [check for check in (*checks, *reported) if not _near(check.seconds, times)]
+    checks = (check for check in _machine_checks(lines) if check.trouble == "memory" or check.corrected
+              or not is_near(check.seconds, consumed, SAME_S))  # fmt: skip
+    others = [check for check in (*checks, *reported) if not is_near(check.seconds, times, SAME_S)]
     times += [event.seconds for event in others]
     storms = [_of_what(storm, [*edac, *others]) for storm in _storms(lines)]
     others += [*_of_iommu(lines), *storms]
     of_gpus = [*_gpu_memory(of_driver)]
-    unnamed = [each for each in _unnamed(lines) if not _near(each.seconds, times)
-               and not (FORMS.match("page", each.line) and _near(each.seconds, of_gpus))]  # fmt: skip
+    unnamed = [each for each in _unnamed(lines) if not is_near(each.seconds, times, SAME_S)
+               and not (FORMS.match("page", each.line) and is_near(each.seconds, of_gpus, SAME_S))]  # fmt: skip
     return sorted([*edac, *others, *unnamed], key=lambda each: each.seconds)
 
 
@@ -70,10 +70,6 @@ def _gpu_memory(lines: Lines) -> Iterator[float]:
     for seconds, message in lines:
         if (found := xid(message)) and (entry := from_ampere().get(found.number)) and entry.about == "memory":
             yield seconds
-
-
-def _near(seconds: float, times: Sequence[float]) -> bool:
-    return any(abs(seconds - other) <= SAME_S for other in times)
 
 
 def _of_iommu(lines: Lines) -> Iterator[HostEvent]:

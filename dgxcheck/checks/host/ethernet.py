@@ -24,7 +24,7 @@ from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import NetInterface, had_carrier
 from dgxcheck.facts.ids import NETWORK
-from dgxcheck.facts.kernel_log import HostEvent
+from dgxcheck.facts.kernel_log import HostEvent, is_near
 from dgxcheck.facts.missing import Missing, need, or_gap, rows
 
 _ARPHRD_ETHER, _ARPHRD_INFINIBAND = 1, 32
@@ -155,7 +155,7 @@ def _stalled(box: Box, interface: NetInterface, silent: list[HostEvent]) -> Judg
     message = f"its transmit queue timed out {counted(len(silent), 'time')}"
     evidence = (Evidence("kernel log", silent[-1].line),)
     locked = [each.seconds for each in box.log.host if each.trouble == "hung" and each.of_cpus]
-    if any(abs(each.seconds - seconds) <= _BESIDE_S for each in silent for seconds in locked):
+    if any(is_near(each.seconds, locked, _BESIDE_S) for each in silent):
         return skip("dependency-failed", f"{message} as CPUs locked up; see kernel.hung-task", *evidence)
     remedy = _OF_IPOIB if _is_ipoib(box, interface) else _STALLED.replace("INTERFACE", interface.name)
     return judged(Fault.HCA_STALLED, message, len(silent), 0, "", evidence, warns=True, remedy=remedy)

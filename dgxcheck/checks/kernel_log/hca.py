@@ -19,7 +19,7 @@ from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.infiniband import IbDevice, IbPort
-from dgxcheck.facts.kernel_log import HcaEvent, HcaTrouble, KernelLog
+from dgxcheck.facts.kernel_log import HcaEvent, HcaTrouble, KernelLog, is_near
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.record import Record
 from dgxcheck.xid.relations import WINDOW_S
@@ -206,7 +206,7 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     for device, port in listed:
         modules = _of_port(box, listed, device, port) if device.bdf == at.bdf else []
         heat = [event.seconds for event in modules if event.text.endswith(HOT_MODULE) and not event.past]
-        if any(abs(one - other) <= WINDOW_S for one in heat for other in hot):
+        if any(is_near(each, hot, WINDOW_S) for each in heat):
             yield from itself(box, port_subject(device, port), judgement)
 
 

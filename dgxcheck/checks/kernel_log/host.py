@@ -16,7 +16,7 @@ from dgxcheck.checks.kernel_log.storage import blame_disk, blame_servers
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.kernel_log import HcaTrouble, HostEvent, HostTrouble, KernelLog
+from dgxcheck.facts.kernel_log import HcaTrouble, HostEvent, HostTrouble, KernelLog, is_near
 from dgxcheck.facts.missing import need
 from dgxcheck.facts.record import replace
 
@@ -145,34 +145,36 @@ def _blame_hung(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
         yield host_part(Fault.INTERRUPT_OFF.about[1], at.part)
         return
     hung = events_of(box.log, "hung")
+    times = [event.seconds for event in hung]
     if any(event.group.startswith(_MLX5) for event in hung):
         yield from _silent_adapters(box)
-    yield from _checked_at(box, hung)
+    yield from _checked_at(box, times)
     for disk in dict.fromkeys(name for name, event in by_disk(box, box.log)
-                              if any(abs(event.seconds - each.seconds) <= _WAITS_S for each in hung)):  # fmt: skip
+                              if is_near(event.seconds, times, _WAITS_S)):  # fmt: skip
         yield from blame_disk(box, Subject(kind="disk", name=disk, bdf=None), judgement)
     if any(not event.past for event in events_of(box.log, "file server")):
         yield from blame_servers(box)
     yield host_part("kernel")
     stuck = [each.seconds for each in events_of(box.log, "stuck")]
-    if all(any(abs(event.seconds - at) <= _WAITS_S for at in stuck) and not event.group for event in hung):
+    if all(is_near(event.seconds, stuck, _WAITS_S) and not event.group for event in hung):
         yield DRIVER
     for event in events_of(box.log, "out of memory"):
-        if event.group != BY_LIMIT and any(abs(event.seconds - each.seconds) <= _WAITS_S for each in hung):
+        if event.group != BY_LIMIT and is_near(event.seconds, times, _WAITS_S):
             yield host_part("free memory")
 
 
-def _checked_at(box: Box, hung: Sequence[HostEvent]) -> Iterator[Component]:
-    """CPUs with errors that were not corrected, at the time when tasks hung."""
+def _checked_at(box: Box, times: Sequence[float]) -> Iterator[Component]:
+    """CPUs with errors that were not corrected, at one of these times."""
     for event in events_of(box.log, "machine check"):
-        if event.corrected is False and any(abs(event.seconds - each.seconds) <= _WAITS_S for each in hung):
+        if event.corrected is False and is_near(event.seconds, times, _WAITS_S):
             yield checked(event)
 
 
 def _blame_stuck(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The driver; CPUs that had errors when one locked up in it."""
     yield DRIVER
-    yield from _checked_at(box, [each for each in events_of(box.log, "stuck") if "lockup" in each.line.lower()])
+    yield from _checked_at(box, [each.seconds for each in events_of(box.log, "stuck")
+                                 if "lockup" in each.line.lower()])  # fmt: skip
 
 
 def _stuck(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:

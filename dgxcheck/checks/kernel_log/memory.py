@@ -13,7 +13,7 @@ from dgxcheck.checks.kernel_log.pcie import blame_fatal
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog
+from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog, is_near
 from dgxcheck.facts.missing import need, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import ranges
@@ -110,7 +110,7 @@ _FEWEST = 4
 def blame_memory(box: Box, moments: Collection[float], judgement: Judgement) -> Iterator[Component]:
     """The DIMMs of which an uncorrected error was logged at one of these times."""
     for event in events_of(box.log, "memory"):
-        if event.corrected is False and any(abs(event.seconds - seconds) <= WINDOW_S for seconds in moments):
+        if event.corrected is False and is_near(event.seconds, moments, WINDOW_S):
             part = slots(box).get(event.part, event.group or event.part)
             yield from memory_modules(box, replace(HOST, part=part), judgement)
 

@@ -27,7 +27,7 @@ from dgxcheck.components.locate import links_at, lost_nvswitches
 from dgxcheck.facts.bdf import gpu_at
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.kernel_log import OF_GPU, HostEvent, IommuFault, KernelLog, PcieError
+from dgxcheck.facts.kernel_log import OF_GPU, HostEvent, IommuFault, KernelLog, PcieError, is_near
 from dgxcheck.facts.missing import need, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
@@ -44,10 +44,23 @@ _UNRECOVERED = (
     "see whether it still responds, and of a port what is below it: lspci -x -s {0} prints nothing but ff where it is"
     f" gone; then drain and power-cycle cold, for the kernel's reset of it failed; else {_COMPARE}; {_RESEAT}"
 )
+_SEVERITIES = {"fatal": "fatal", "nonfatal": "non-fatal", "corrected": "corrected"}
 _NAMELESS = (
     "read the lines of that time (dmesg -T): an Xid, a fatal error of an HCA or a PCIe error names the device; tasks of"
     " its driver may hang with it (ps -eo pid,stat,wchan:32,comm)"
 )
+_WHICH = (
+    "lspci -nnk -s {0} shows which device it is and who drives it, lspci -x nothing but ff of it where it is gone; look"
+    " for PCIe errors of the port above it in the kernel log; a device that was given to a virtual machine (vfio-pci)"
+    " can be left so by a reset at the end of that one"
+)
+_UNPOWERED = "is down: its slot has a power fault"
+_UNTRAINED = {
+    "": "did not train, not even at 2.5 GT/s", "device": "did not come up", "power": _UNPOWERED, "no card": _UNPOWERED,
+}  # fmt: skip
+_CLIENT = " client: "
+_INTEGRATED = "00:"
+"""The first bus, whose devices are the chipset's."""
 
 
 def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | None:
@@ -59,9 +72,8 @@ def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | No
     errors = [error for error in log.pcie if error.bdf == bdf]
     if not errors:
         return None
-    fatal, nonfatal, corrected = (
-        [error for error in errors if error.severity == severity] for severity in ("fatal", "nonfatal", "corrected")
-    )
+    by_severity = {word: [error for error in errors if error.severity == each] for each, word in _SEVERITIES.items()}
+    fatal, nonfatal, corrected = by_severity.values()
     limit = box.settings.limit("kernel.corrected-pcie")
     daily = most_in_a_day([(error.seconds, 1) for error in corrected])
     worst = fatal or nonfatal
@@ -69,9 +81,8 @@ def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | No
     status = Status.FAIL if fatal and now else Status.WARN if worst or daily > limit else Status.PASS
     names = Counter(name for error in worst or corrected for name in error.names)
     bits = f" ({', '.join(f'{name} {times}' for name, times in names.most_common(3))})" if names else ""
-    numbers = [(fatal, "fatal"), (nonfatal, "non-fatal"), (corrected, "corrected")]
-    counts = [(sum(1 + error.more for error in those), severity) for those, severity in numbers if those]
-    totals = ", ".join(f"{count} {severity}" for count, severity in counts)
+    counts = {word: sum(1 + error.more for error in those) for word, those in by_severity.items() if those}
+    totals = ", ".join(f"{count} {word}" for word, count in counts.items())
     most = "at least" if any(error.more for error in corrected) else "up to"
     rate = f", {most} {daily} a day (limit {limit:g})" if corrected and not worst else ""
     other = [subject_at(box, gpu).name for gpu in dict.fromkeys(gpu for error in worst for gpu in error.other_gpus)]
@@ -100,8 +111,9 @@ def _lost_its_link(box: Box, error: PcieError) -> bool:
 
 def links_lost_above(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """Links that a device which is lost shares with others, and that failed at that time."""
+    times = [each.seconds for each in judgement.events]
     for error in box.log.pcie:
-        near = any(abs(each.seconds - error.seconds) <= WINDOW_S for each in judgement.events)
+        near = is_near(error.seconds, times, WINDOW_S)
         if near and _lost_its_link(box, error) and at.bdf in (each.bdf for each in box.topology.below(error.bdf)):
             yield from links_at(box, error.bdf)
 
@@ -127,15 +139,8 @@ def blame_pcie(box: Box, at: Subject, judgement: Judgement) -> Iterator[Componen
 def blame_fatal(box: Box, moments: Collection[float], judgement: Judgement) -> Iterator[Component]:
     """What the fatal PCIe errors that were logged at one of these times can come from."""
     for error in box.log.pcie:
-        if error.severity == "fatal" and any(abs(error.seconds - seconds) <= WINDOW_S for seconds in moments):
+        if error.severity == "fatal" and is_near(error.seconds, moments, WINDOW_S):
             yield from blame_pcie(box, subject_at(box, error.bdf), judgement)
-
-
-_WHICH = (
-    "lspci -nnk -s {0} shows which device it is and who drives it, lspci -x nothing but ff of it where it is gone; look"
-    " for PCIe errors of the port above it in the kernel log; a device that was given to a virtual machine (vfio-pci)"
-    " can be left so by a reset at the end of that one"
-)
 
 
 def _slots(box: Box) -> Judged:
@@ -162,12 +167,6 @@ def _slots(box: Box) -> Judged:
         )  # fmt: skip
     if not found:
         yield HOST, Judgement(Status.PASS, f"no slot lost its device{reach(log)}")
-
-
-_UNPOWERED = "is down: its slot has a power fault"
-_UNTRAINED = {
-    "": "did not train, not even at 2.5 GT/s", "device": "did not come up", "power": _UNPOWERED, "no card": _UNPOWERED,
-}  # fmt: skip
 
 
 def _silent(box: Box, log: KernelLog) -> Iterator[HostEvent]:
@@ -208,7 +207,7 @@ def _blame_slot(box: Box, at: Subject, judgement: Judgement) -> Iterator[Compone
     if any(at.bdf in rows(function.path)[:-1] for function in box.topology.functions.values()):
         return
     for gpu in box.log.off_bus:
-        if any(abs(gpu.seconds - event.seconds) <= WINDOW_S for event in judgement.events):
+        if is_near(gpu.seconds, (event.seconds for event in judgement.events), WINDOW_S):
             placed = box.topology.device(gpu.bdf)
             yield Component(kind="gpu", name=gpu_at(gpu.bdf) if placed is None else placed.name, bdf=gpu.bdf)
             yield from place_of(box, gpu.bdf)
@@ -226,9 +225,8 @@ def _refused(box: Box) -> Judged:
     """
     log = need(box.snapshot.kernel_log)
     named = [event.seconds for event in log.iommu if event.what == "unanswered" and event.bdf]
-    placed = [_placed(box, event)
-              for event in log.iommu if event.what != "unanswered" or event.bdf
-              or not any(abs(event.seconds - seconds) <= WINDOW_S for seconds in named)]  # fmt: skip
+    placed = [_placed(box, event) for event in log.iommu if event.what != "unanswered" or event.bdf
+              or not is_near(event.seconds, named, WINDOW_S)]  # fmt: skip
     unseen = not box.topology.functions
     found = grouped((event.bdf if at is None else at.bdf or "", event) for at, event in placed
                     if at is not None or not event.bdf or event.line.startswith(OF_GPU)
@@ -238,7 +236,7 @@ def _refused(box: Box) -> Judged:
         message, fault, remedy = _meaning(own)
         facts = (len(own), 0, "accesses", lines(log, own))
         events = happened(own, "pcie") if fault is Fault.IOMMU_UNANSWERED else ()
-        yield _device(box, bdf), Judgement(
+        yield box.subject_at(bdf) if bdf else HOST, Judgement(
             Status.WARN, f"{message}{reach(log)}", *facts, fault=fault, remedy=remedy, events=events
         )
     if not found and log.iommu:
@@ -277,24 +275,10 @@ def _placed(box: Box, fault: IommuFault) -> tuple[Device | None, IommuFault]:
     return (alike[0], fault) if len(alike) == 1 else (None, replace(fault, bdf="") if alike else fault)
 
 
-_CLIENT = " client: "
-
-
 def _is_sick_disk(log: KernelLog, bdf: str) -> bool:
     """Is it an NVMe disk with errors? Some are refused when they discard
     (https://forum.level1techs.com/t/148354)."""
     return bdf in {located(log, event.part) for event in events_of(log, "disk")} - {""}
-
-
-_INTEGRATED = "00:"
-"""The first bus, whose devices are the chipset's."""
-
-
-def _device(box: Box, bdf: str) -> Subject:
-    device = box.topology.device(bdf)
-    if device is None:
-        return pci_subject(bdf) if bdf else HOST
-    return box.subject(device)
 
 
 CHECKS = (

@@ -14,7 +14,16 @@ from dgxcheck.checks.kernel_log.host import BY_LIMIT, SERVICES, of_host, warning
 from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.kernel_log import GPU_DRIVER, DriverError, HostEvent, HostTrouble, KernelLog, LoggedEvent, Xid
+from dgxcheck.facts.kernel_log import (
+    GPU_DRIVER,
+    DriverError,
+    HostEvent,
+    HostTrouble,
+    KernelLog,
+    LoggedEvent,
+    Xid,
+    is_near,
+)
 from dgxcheck.facts.missing import need, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.xid.table import meaning
@@ -214,7 +223,7 @@ def _crashed(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement
     bad = [
         event for event in events
         if event.part.startswith(SERVICES) or event.group.startswith(SERVICES)
-        or any(abs(xid.seconds - event.seconds) <= _BESIDE_S for xid in log.xids if log.timed)
+        or (log.timed and is_near(event.seconds, (xid.seconds for xid in log.xids), _BESIDE_S))
     ]  # fmt: skip
     names = first_of([*dict.fromkeys(f"{event.part} in {event.group}" for event in bad or events)])
     crashes = counted(len(bad or events), "program crash", "program crashes")

@@ -21,7 +21,7 @@ from dgxcheck.checks.kernel_log.pcie import blame_pcie
 from dgxcheck.checks.network.ports import UP, listed_ports, port_subject, waits_for
 from dgxcheck.components.component import INFINIBAND_FABRIC, SUBNET_MANAGER, Component, host_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.kernel_log import HostEvent, KernelLog
+from dgxcheck.facts.kernel_log import HostEvent, KernelLog, is_near
 from dgxcheck.facts.missing import Missing, need, rows, text_of
 from dgxcheck.facts.record import replace
 from dgxcheck.lazy_pattern import LazyPattern
@@ -122,16 +122,16 @@ def blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Componen
     if at.name.startswith(("sd", "ata")):
         times = [event.seconds for name, event in by_disk(box, box.log) if name == at.name]
         beside = [event for event in events_of(box.log, "controller", "interrupt off")
-                  if any(abs(event.seconds - seconds) <= _RECOVERY_S for seconds in times)]  # fmt: skip
+                  if is_near(event.seconds, times, _RECOVERY_S)]  # fmt: skip
         only_one = len({event.part for event in events_of(box.log, "controller")}) == 1
         for event in beside:
             if event.trouble == "interrupt off":
                 yield host_part(Fault.INTERRUPT_OFF.about[1], event.part)
             elif only_one:
                 yield host_part(f"RAID controller {event.part}")
+    moments = [each.seconds for each in judgement.events]
     for fault in box.log.iommu:
-        if fault.what == "unanswered" and any(abs(each.seconds - fault.seconds) <= _RECOVERY_S
-                                              for each in judgement.events):  # fmt: skip
+        if fault.what == "unanswered" and is_near(fault.seconds, moments, _RECOVERY_S):
             yield from blame_pcie(box, subject_at(box, fault.bdf) if fault.bdf else HOST, judgement)
 
 
@@ -141,7 +141,7 @@ def _behind(box: Box, name: str) -> str:
     times = [event.seconds for event in found.get(name, ())]
     beside = [
         disk for disk, events in found.items() if _SCSI.fullmatch(disk)
-        and any(abs(event.seconds - at) <= _RECOVERY_S for event in events for at in times)
+        and any(is_near(event.seconds, times, _RECOVERY_S) for event in events)
     ]  # fmt: skip
     return beside[0] if name.startswith("ata") and len(beside) == 1 else name
 

@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.growth import DAY_S
 from dgxcheck.checks.kernel_log.device_log import lines, reach
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.kernel_log import ANNOUNCES_RECOVERY, KernelLog, SXid, Xid
+from dgxcheck.facts.kernel_log import ANNOUNCES_RECOVERY, KernelLog, SXid, Xid, is_near
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern
@@ -130,7 +130,7 @@ def contained(xids: Sequence[Xid], entries: Mapping[int, XidEntry]) -> Mapping[i
     return {
         number: replace(entries[number], severity=known_contained.severity, response=known_contained.response)
         for number in _UNCORRECTABLE & entries.keys()
-        if all(any(abs(xid.seconds - at) <= WINDOW_S for at in times) for xid in xids if xid.number == number)
+        if all(is_near(xid.seconds, times, WINDOW_S) for xid in xids if xid.number == number)
     }
 
 
