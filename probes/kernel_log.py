@@ -62,21 +62,19 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
     if not with_time:
         return Missing(Gap.GARBLED, where, "no line of it has a time")
     (first, mark), of = with_time[0], by_subject(with_time)
-    of_driver = of[gpu]
-    begins = _begins(of_driver)
+    of_driver, begins = of[gpu], _begins(of[gpu])
     nvlinks = [host_event(trouble, "", seconds, message, past=_past(number, "", begins))
                for number, (seconds, message) in enumerate(of_driver)
                if (trouble := gpu.nvlink_trouble(message)) is not None]  # fmt: skip
     events = (
         memory.errors(of[memory], of_driver), storage.events(of[storage]), host.events(of[host]),
-        pcie.unplugged(of[pcie]), [*pcie.untrained(of[pcie])], nvlinks, _of_places(of[pcie], begins),
+        pcie.unplugged(of[pcie]), pcie.untrained(of[pcie]), nvlinks, pcie.unusable(of[pcie], begins),
     )  # fmt: skip
     errors = sorted((*pcie.errors(of[pcie]), *memory.pcie_errors(of[memory])), key=lambda error: error.seconds)
     off_bus = _once(_off_bus(of_driver, begins))
     left_out = [(int(match[1]), match[2]) for _, message in with_time if (match := LEFT_OUT.fullmatch(message))]
     all_xids, all_sxids = _once(_xids(of_driver, begins)), _once(_sxids(of_driver, begins))
     judged, sxids = _of_last_named(all_xids), _of_last_named(all_sxids)
-    are_all = len(judged) + len(sxids) == len(all_xids) + len(all_sxids)
     xids = _with_causes(_with_more(judged, left_out))
     timed = mark != NO_TIMES
     unnumbered = _unnumbered(xids, of_driver, begins, _NEAR_S if timed else _FEW_LINES_S)
@@ -113,7 +111,7 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
         ),
         earlier=tuple(each for _, message in with_time if (each := earlier(message)) is not None),
         timed=timed,
-        cut="" if are_all else f"Xids of more than {LOG_GPUS} GPUs or NVSwitches",
+        cut="" if (judged, sxids) == (all_xids, all_sxids) else f"Xids of more than {LOG_GPUS} GPUs or NVSwitches",
         forgeable=any(message == FORGEABLE for _, message in with_time),
     )
 
@@ -299,21 +297,3 @@ def _of_next_named(events: Sequence[NotStarted], near_s: float) -> Iterator[NotS
         yield replace(event, why=event.why or next((each.why for each in waiting if each.why), ""))
         waiting = []
     yield from waiting
-
-
-def _of_places(lines: Lines, begins: Begins) -> Iterator[HostEvent]:
-    """Devices that do not respond or have no BAR; ``past`` once the driver took over the GPU, or a further attempt
-    found room."""
-    gpus = {*begins, *(bdf for *_, bdf in _found(lines, pcie.nvidia_gpu))}
-    given = {bar: number for number, *_, bar in _found(lines, pcie.with_bar)}
-    for number, seconds, message, (bdf, bar) in _found(lines, pcie.without_bar):
-        past = given.get((bdf, bar), -1) > number or _since(seconds, bdf, begins)
-        group = f"GPU {bar}" if bdf in gpus else f"large {bar}" if pcie.is_large(message) else bar
-        yield host_event("no BAR", bdf, seconds, message, group, past=past)
-    for _, seconds, message, bdf in _found(lines, pcie.silent):
-        group = "GPU" if bdf in gpus else ""
-        yield host_event("silent", bdf, seconds, message, group, past=_since(seconds, bdf, begins))
-
-
-def _since(seconds: float, bdf: str, begins: Begins) -> bool:
-    return any(seconds <= begun_s for _, begun_s in begins.get(bdf, ()))

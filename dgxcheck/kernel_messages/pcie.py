@@ -7,7 +7,7 @@ drivers/iommu/amd/iommu.c, intel/dmar.c, arm/arm-smmu-v3; old and new spellings.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from dgxcheck.facts.bdf import as_bdf, is_bdf
@@ -164,40 +164,40 @@ def untrained(lines: Lines) -> Iterator[HostEvent]:
             yield host_event("untrained", port, seconds, message, group, past=number < up.get(port, -1))
 
 
-def silent(message: str) -> str | None:
-    """``vfio-pci 0000:41:00.0: not ready 65535ms after FLR; giving up``: the bdf of a device that does not respond."""
-    match = FORMS.match("silent", message)
-    return match["bdf"] if match is not None and is_bdf(match["bdf"]) else None
-
-
-def without_bar(message: str) -> tuple[str, str] | None:
-    """``pci 0000:06:00.0: BAR 1: no space for [mem size 0x2000000000 64bit pref]``: the bdf and the BAR's number.
+def unusable(lines: Lines, begun: Mapping[str, Sequence[tuple[int, float]]]) -> Iterator[HostEvent]:
+    """Devices that do not respond (``vfio-pci 0000:41:00.0: not ready 65535ms after FLR; giving up``), and BARs without
+    a place (``pci 0000:06:00.0: BAR 1: no space for [mem size 0x2000000000 64bit pref]``); ``past`` once the driver
+    took over the GPU, of ``begun`` the seconds, or a further attempt found room.
 
     BARs of memory alone, and none of virtual functions: many a machine has no room for those, and needs none.
     """
-    return _bar("without BAR", message)
+    gpus = {*begun, *(found["bdf"] for _, message in lines if (found := FORMS.match("NVIDIA GPU", message)))}
+    given = {room: number for number, (_, message) in enumerate(lines) if (room := _bar("with BAR", message))}
+    for number, (seconds, message) in enumerate(lines):
+        if (place := _bar("without BAR", message)) is not None:
+            bdf, bar = place
+            past = given.get(place, -1) > number or _since(seconds, begun.get(bdf, ()))
+            group = f"GPU {bar}" if bdf in gpus else f"large {bar}" if _is_large(message) else bar
+            yield host_event("no BAR", bdf, seconds, message, group, past=past)
+        elif (match := FORMS.match("silent", message)) is not None and is_bdf(bdf := match["bdf"]):
+            past = _since(seconds, begun.get(bdf, ()))
+            yield host_event("silent", bdf, seconds, message, "GPU" if bdf in gpus else "", past=past)
 
 
-def is_large(message: str) -> bool:
+def _since(seconds: float, begun: Sequence[tuple[int, float]]) -> bool:
+    return any(seconds <= begun_s for _, begun_s in begun)
+
+
+def _is_large(message: str) -> bool:
     """Is the BAR without a place one of 8 GiB or more, as of a GPU or another accelerator, in 64-bit addresses?"""
     size = _SIZE.search(message)
     return size is not None and int(size[1], 16) >= LARGE_BAR
 
 
-def with_bar(message: str) -> tuple[str, str] | None:
-    """``pci 0000:06:00.0: BAR 1 [mem 0x3800000000-0x3fffffffff 64bit pref]: assigned``, at a further attempt."""
-    return _bar("with BAR", message)
-
-
 def _bar(name: str, message: str) -> tuple[str, str] | None:
+    """Bus id and number of the BAR."""
     match = FORMS.match(name, message)
     return (match["bdf"], match["bar"]) if match is not None and is_bdf(match["bdf"]) else None
-
-
-def nvidia_gpu(message: str) -> str | None:
-    """``pci 0000:06:00.0: [10de:2204] type 00 class 0x030000``, as the kernel finds it: the bdf."""
-    match = FORMS.match("NVIDIA GPU", message)
-    return match["bdf"] if match is not None else None
 
 
 def iommu_faults(lines: Lines) -> list[IommuFault]:
