@@ -22,7 +22,7 @@ from dgxcheck.diagnosis.form_factor import (
     gpu_model,
     has_fabric_elsewhere,
     has_no_diagnostic,
-    is_dgx,
+    is_boot_mirror,
     is_on_network_board,
     is_power_of_a_card,
     is_power_of_a_module,
@@ -35,7 +35,7 @@ from dgxcheck.diagnosis.steps import has_own_fabric
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import RMA_STEPS, FaultKind, Step
 from dgxcheck.facts.ids import NETWORK
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.missing import Missing
 from dgxcheck.package_files import table
 from dgxcheck.topology.model import slot_of
 from dgxcheck.topology.nvlinks import is_nvswitch
@@ -86,7 +86,7 @@ def feasible(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[S
         (has_gpus(box, component) and form_factor(box, component) in VENDOR_ONLY)
         or is_on_network_board(box, component)
         or (component.kind in _CARRIERS and is_tray_of_a_rack(box))
-        or (component.kind == "disk" and _is_boot_mirror(box, component.name))
+        or (component.kind == "disk" and is_boot_mirror(box, component.name))
     ):
         steps = tuple("contact-vendor" if step == "replace" else step for step in steps if step != "reseat")
     elif component.part == "power supply" and (is_tray_of_a_rack(box) or is_power_of_a_module(box, component)):
@@ -244,18 +244,10 @@ def vendor(box: Box, component: Component) -> Instruction:
 def _hardware(box: Box, component: Component, verb: str) -> Instruction:
     """Code and values of ``reseat`` and ``replace``, which have the same kinds of parts."""
     what, values = _part(box, component)
-    codes: Mapping[str, tuple[Code, Code]] = {
-        "card": ("reseat-card", "replace-retail-card" if has_no_diagnostic(box, component) else "replace-card"),
-        "dual-gpu-card": ("reseat-dual-gpu-card", "replace-dual-gpu-card"),
-        "carrier": ("reseat-carrier", "replace-carrier"),
-        "adapter": ("reseat-adapter", "replace-adapter"),
-        "cable": ("reseat-cable", "replace-cable"),
-        "disk": ("reseat-disk", "replace-disk"),
-        "drive": ("reseat-drive", "replace-one-disk"),
-        "dimms": ("reseat-dimms", "replace-dimms"),
-        "part": ("reseat-part", "replace-part"),
-    }
-    return Instruction(code=codes[what][verb == "replace"], values=values)
+    code = f"{verb}-{what}"
+    if code == "replace-card" and has_no_diagnostic(box, component):
+        code = "replace-retail-card"
+    return Instruction(code=cast(Code, "replace-one-disk" if code == "replace-drive" else code), values=values)
 
 
 def _kernel_name(component: Component) -> str:
@@ -304,13 +296,3 @@ def _on_one_board(box: Box, one: str, other: str) -> bool:
 def _is_array(box: Box, name: str) -> bool:
     """Is it no disk by itself? An array that is not there any more has its name only (``md0``)."""
     return name.startswith("md") or any(row.name == name for row in arrays_of(box))
-
-
-def _is_boot_mirror(box: Box, name: str) -> bool:
-    """A mirror of NVMe drives in a DGX: M.2 modules on the board, which are changed with the power off.
-
-    DGX-2 and DGX A100 user guides: two M.2 drives in RAID 1 for the operating system; the data drives are RAID 0 or 5.
-    """
-    mirrors = (row for row in arrays_of(box) if row.name == name and row.level == "raid1")
-    drives = [drive for row in mirrors for drive in rows(row.members)]
-    return is_dgx(box) and bool(drives) and all(drive.startswith("nvme") for drive in drives)

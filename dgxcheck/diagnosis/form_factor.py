@@ -7,6 +7,7 @@ from typing import Literal
 
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.expected import NO_DATA_CENTER, is_module, is_of_baseboard, model_family
+from dgxcheck.checks.host.disks import arrays_of
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import is_k80
 from dgxcheck.components.locate import has_nvswitches
@@ -111,6 +112,16 @@ def has_no_diagnostic(box: Box, component: Component) -> bool:
     both = (gpus_of(box, component), box.topology.gpus)
     own, every = ([model_family(box, gpu) for gpu in gpus] for gpus in both)
     return any(map(NO_DATA_CENTER.search, own if any(own) else every))
+
+
+def is_boot_mirror(box: Box, name: str) -> bool:
+    """A mirror of NVMe drives in a DGX: M.2 modules on the board, which are changed with the power off.
+
+    DGX-2 and DGX A100 user guides: two M.2 drives in RAID 1 for the operating system; the data drives are RAID 0 or 5.
+    """
+    mirrors = (row for row in arrays_of(box) if row.name == name and row.level == "raid1")
+    drives = [drive for row in mirrors for drive in rows(row.members)]
+    return is_dgx(box) and bool(drives) and all(drive.startswith("nvme") for drive in drives)
 
 
 def is_on_network_board(box: Box, component: Component) -> bool:
