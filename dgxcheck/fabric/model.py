@@ -102,6 +102,10 @@ class Fabric(Record):
         cable = self.at.get(port)
         return None if cable is None else cable.peer if cable.end == port else cable.end
 
+    def adapter_of(self, cable: Cable) -> Adapter | None:
+        """The adapter at an end of it; None between switches."""
+        return next((self.adapters[guid] for guid, _ in (cable.end, cable.peer) if guid in self.adapters), None)
+
     def shown(self, port: Port) -> str:
         """``leaf01 port 7``, ``dgx005 mlx5_1``, ``leaf01`` for any port of it"""
         if port[0] in self.adapters:

@@ -35,7 +35,7 @@ def slow_links(fabric: Fabric, tiers: Tiers, planned: Mapping[Cable, float]) -> 
     both ports support; between switches below that of the other links of both, or of those from switches like the lower
     one."""
     cables = [cable for cable in fabric.cables if cable.gbit]
-    kinds = {cable: adapter for cable in cables if (adapter := _adapter(cable, fabric)) is not None}
+    kinds = {cable: adapter for cable in cables if (adapter := fabric.adapter_of(cable)) is not None}
     usual = _of_adapters(kinds)
     between = _between(cables, kinds, usual, tiers)
     parts = {cable: _parts(cable, kinds.get(cable)) for cable in cables}
@@ -55,10 +55,6 @@ def slow_links(fabric: Fabric, tiers: Tiers, planned: Mapping[Cable, float]) -> 
     if 2 * len(could) < len(cables):  # most are slower on purpose, or their cables are of another kind than the ports
         slower = could | slower
     return _findings(slower, parts, seen, fabric)
-
-
-def _adapter(cable: Cable, fabric: Fabric) -> Adapter | None:
-    return next((fabric.adapters[guid] for guid, _ in (cable.end, cable.peer) if guid in fabric.adapters), None)
 
 
 def _group(adapter: Adapter) -> Group:

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Mapping
     from typing import TypeVar
 
     T = TypeVar("T", bound=Hashable)
     V = TypeVar("V")
+    H = TypeVar("H", bound=Hashable)
 
 
 def gathered(pairs: Iterable[tuple[T, V]]) -> dict[T, list[V]]:
@@ -20,6 +21,12 @@ def gathered(pairs: Iterable[tuple[T, V]]) -> dict[T, list[V]]:
     for key, value in pairs:
         found.setdefault(key, []).append(value)
     return found
+
+
+def unlike_most(values: Mapping[T, H]) -> tuple[H, dict[T, H]]:
+    """The most common value, the first of them where several are, and what has another; at least one value."""
+    usual = Counter(values.values()).most_common(1)[0][0]
+    return usual, {key: value for key, value in values.items() if value != usual}
 
 
 def median(values: Iterable[float]) -> float:

@@ -113,13 +113,18 @@ def _bound(facts: Mapping[str, Json]) -> set[str]:
     return {bdf for bdf in bound if str(facts.get(f"text {PCI_DEVICES}/{bdf}/class")).startswith("0x03")}
 
 
+def _of_driver(facts: Mapping[str, Json]) -> set[str]:
+    """Bus ids of the GPUs that the kernel module lists."""
+    return {key[len(_OF_DRIVER) :].partition("/")[0] for key in facts if key.startswith(_OF_DRIVER)}
+
+
 def _container(facts: Mapping[str, Json]) -> dict[str, Json]:
     """Were these outputs made in a container that has not been given all GPUs?
 
     The kernel module lists every GPU that it is bound to. NVIDIA's container runtime mounts a directory of its own over
     that list, with the GPUs of the container: https://github.com/canonical/lxd/issues/7840
     """
-    listed = {key[len(_OF_DRIVER) :].partition("/")[0] for key in facts if key.startswith(_OF_DRIVER)}
+    listed = _of_driver(facts)
     hidden = _bound(facts) - listed
     return {STATED_CONTAINER: True} if listed and hidden and listed == set(nvml_gpus(facts)) else {}
 
@@ -168,8 +173,7 @@ def _without_handle(facts: Mapping[str, Json]) -> dict[str, Json]:
             opened = {number: bdf for number, bdf in numbers.items() if bdf not in lost}
             return reports.facts() | answers(opened, without, attached)
     if not (numbers or without):
-        driver = {key[len(_OF_DRIVER) :].partition("/")[0] for key in facts if key.startswith(_OF_DRIVER)}
-        numbers = dict(enumerate(sorted((driver or _bound(facts)) | set(lost))))
+        numbers = dict(enumerate(sorted((_of_driver(facts) or _bound(facts)) | set(lost))))
     of_bdf = {str(bdf): number for number, bdf in numbers.items()}
     for bdf, why in lost.items():
         gap: Json = {"missing": "lost" if why.startswith(_LOST) else "garbled",

@@ -41,7 +41,7 @@ def absent_gpus(box: Box) -> list[int | Missing]:
 
 def gpus_uncertain(box: Box) -> bool:
     """Is the machine known by its GPUs alone, while it shows another number of them than the reference machine has?"""
-    number = box.number("gpu.count") if box.choice is not None and box.choice.how == "gpus" else None
+    number = box.number("gpu.count") if box.guessed else None
     return number is not None and expected_count(box) is None and len(box.reference_gpus) != number.value
 
 
@@ -74,7 +74,7 @@ def _not_on_pci(box: Box) -> int | Missing:
         return box.snapshot.pci
     if why := host_limits.gpus_hidden(box):
         return Missing(Gap.ABSENT, "/sys/bus/pci/devices", why)
-    if box.choice is not None and box.choice.how == "gpus":
+    if box.guessed:
         return Missing(Gap.ABSENT, "/sys/bus/pci/devices", "this machine may have been built with fewer GPUs")
     return 0
 

@@ -178,6 +178,11 @@ class Topology(Record):
         return _index(self).gpus
 
     @property
+    def listed_gpus(self) -> list[Device]:
+        """Those that NVML lists at a bus id."""
+        return [gpu for gpu in self.gpus if gpu.index is not None and gpu.bdf is not None]
+
+    @property
     def nics(self) -> tuple[Device, ...]:
         """HCAs, virtual functions among them."""
         return tuple(device for device in self.devices if device.kind == "nic")

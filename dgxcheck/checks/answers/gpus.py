@@ -114,7 +114,7 @@ def _answers(box: Box) -> Judged:
     """
     if not box.boards:  # --profile none expects no numbers; what a model answers is no number
         box = replace(box, boards=boards_for(None))
-    listed = [gpu for gpu in box.topology.gpus if gpu.index is not None and gpu.bdf is not None]
+    listed = box.topology.listed_gpus
     facts = {gpu.name: facts_of(box.snapshot, gpu.bdf or "") for gpu in listed}
     gaps = {name: gaps_in(own) for name, own in facts.items()}
     modes = {gpu.name: _mode(box, gpu, facts[gpu.name]) for gpu in listed}

@@ -25,7 +25,7 @@ from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import EDAC, NODES, first_shared, ranges
 from dgxcheck.facts.tool_outputs import MATRIX
-from dgxcheck.facts.typical import gathered
+from dgxcheck.facts.typical import gathered, unlike_most
 from dgxcheck.topology.model import PCI_CLASSES, Device
 
 _KB_IN_MB = 1024
@@ -85,9 +85,8 @@ def places(box: Box) -> Iterator[Contradiction]:
     by_node = _grouped((f"NUMA node {function.numa_node}", function.bdf, function.local_cpulist) for function in placed)
     for groups, name in ((by_root, "numa_node"), (by_node, "local_cpulist")):
         for place, values in groups.items():
-            usual, count = Counter(values.values()).most_common(1)[0]
-            odd = {bdf: value for bdf, value in values.items() if value != usual}
-            if odd and count > max(len(odd), _FEWEST):
+            usual, odd = unlike_most(values)
+            if odd and len(values) - len(odd) > max(len(odd), _FEWEST):
                 evidence = tuple(Evidence(f"/sys/bus/pci/devices/{bdf}/{name}", value) for bdf, value in odd.items())
                 text = f"{name} of {first_of([*odd])} is {next(iter(odd.values()))}, {usual} of the others at {place}"
                 yield Contradiction(text, evidence)

@@ -92,6 +92,11 @@ class Box(Record):
         return nvml
 
     @property
+    def guessed(self) -> bool:
+        """Is the reference machine selected by the GPUs alone?"""
+        return self.choice is not None and self.choice.how == "gpus"
+
+    @property
     def log(self) -> KernelLog:
         """The kernel log; one without a line where it is not known."""
         log = self.snapshot.kernel_log

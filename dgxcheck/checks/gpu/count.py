@@ -118,7 +118,7 @@ def expected_count(box: Box) -> Number | None:
     """The number of GPUs of the reference machine. Where only its GPUs are known, that of boards with all their GPUs,
     which they have in whoever's machine: by the NVSwitches on PCI, or the adapters that lead to them, else by model."""
     number = box.number("gpu.count")
-    if number is None or box.choice is None or box.choice.how != "gpus":
+    if number is None or not box.guessed:
         return number
     if host_limits.gpus_hidden(box):
         return None

@@ -3,7 +3,6 @@ IOMMU groups, and address translation by adapters (ATS)."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import HOST, Box
@@ -19,6 +18,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Gap, Missing, NeededFact, need
 from dgxcheck.facts.pci import Express, IommuGroup
 from dgxcheck.facts.sysfs import pci_file
+from dgxcheck.facts.typical import unlike_most
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import shared_bridges
 
@@ -41,18 +41,12 @@ def _sizes_or_none(box: Box, gpu: Device, nic: Device) -> Sizes | None:
         return None
 
 
-def _different(sizes: Sizes) -> tuple[Sizes, int]:
-    """Those that differ from the most common size, and that size."""
-    usual = Counter(sizes.values()).most_common(1)[0][0]
-    return {bdf: size for bdf, size in sizes.items() if size != usual}, usual
-
-
 @needs_facts
 def payload(box: Box, gpu: Device, nic: Device) -> Precondition:
     """Is MaxPayload the same along the path of the pair?"""
     if (hidden := in_guest(box)) is not None:
         return hidden
-    different, usual = _different(_sizes(box, gpu, nic))
+    usual, different = unlike_most(_sizes(box, gpu, nic))
     if not different:
         return Precondition("ready", Judgement(Status.PASS, f"MaxPayload is {usual} bytes along the path"))
     sizes = ", ".join(f"{size} bytes at {bdf}" for bdf, size in different.items())
@@ -72,7 +66,7 @@ def _payload(box: Box) -> Judged:
     unless(None if paths else payload(box, *pairs[0]).judgement)
     judgements: dict[str, Judgement] = {}
     for sizes in paths:
-        different, usual = _different(sizes)
+        usual, different = unlike_most(sizes)
         for bdf, size in different.items():
             evidence = (Evidence(pci_file(bdf, "config"), f"MaxPayload {size}"),)
             message = f"MaxPayload {size} bytes, {usual} bytes along its path"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine import host_limits
@@ -26,6 +25,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Cpu, CpuPolicy, Host
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.sysfs import cpulist, difference, ranges
+from dgxcheck.facts.typical import unlike_most
 from dgxcheck.profiles.model import Number
 
 _MISSING_SOCKET = (
@@ -168,8 +168,7 @@ def _governors(policies: Sequence[CpuPolicy]) -> Iterator[tuple[str, Evidence]]:
     """A governor that differs from that of most CPUs; what most have is host.governor's."""
     governors = {policy.name: policy.governor for policy in policies if isinstance(policy.governor, str)}
     if len({*governors.values()}) > 1:
-        usual, _ = Counter(governors.values()).most_common(1)[0]
-        odd = {name: governor for name, governor in governors.items() if governor != usual}
+        usual, odd = unlike_most(governors)
         words = ", ".join(dict.fromkeys(odd.values()))
         text = f"{first_of([*odd])} with governor {words}, {counted(len(governors) - len(odd), 'other')} with {usual}"
         yield text, Evidence(f"{_POLICIES}/*/scaling_governor", {**odd})

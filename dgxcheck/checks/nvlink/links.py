@@ -54,8 +54,8 @@ def ends_of(box: Box) -> dict[str, End]:
 
 def linked(box: Box, ends: Mapping[str, End]) -> list[Device]:
     """GPUs with link positions, all of which answered."""
-    listed = (gpu for gpu in box.topology.gpus if gpu.index is not None and gpu.bdf is not None)
-    return [gpu for gpu in listed if ends[gpu.bdf or ""].positions and ends[gpu.bdf or ""].gap is None]
+    return [gpu for gpu in box.topology.listed_gpus
+            if ends[gpu.bdf or ""].positions and ends[gpu.bdf or ""].gap is None]  # fmt: skip
 
 
 def links_up(view: End) -> int:
@@ -80,9 +80,8 @@ def graph_of(box: Box) -> Reference | Judgement:
 def severity(box: Box, gpu: Device) -> Status:
     """Warn only, where the reference machine was guessed from the GPUs alone; but from A100 on every board for
     NVSwitches has all its links wired, in whoever's machine."""
-    guessed = box.choice is not None and box.choice.how == "gpus"
     wired = box.board_number(gpu, "nvlinks") is not None and (architecture(box, gpu.bdf or "") or 0) >= AMPERE
-    return Status.WARN if guessed and (not wired or guest(box) is not None) else Status.FAIL
+    return Status.WARN if box.guessed and (not wired or guest(box) is not None) else Status.FAIL
 
 
 def compare_graph(box: Box, ends: Mapping[str, End], reference: Reference) -> GraphComparison | None:
@@ -110,7 +109,7 @@ def _labels(rows: Rows, wanted: Rows, most: int) -> tuple[int, ...] | None:
 
 def _most_differences(box: Box, gpus: int, reference: Reference) -> int:
     """A machine guessed from its GPUs may be another: with fewer of them, fewer pairs may differ."""
-    if box.choice is None or box.choice.how != "gpus":
+    if not box.guessed:
         return MOST
     peers = max(sum(links > 0 for links in row) for row in reference.rows())
     return min(MOST, gpus - 1, peers - (reference.gpus - gpus))

@@ -73,10 +73,9 @@ def _blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 def _expected(box: Box, present: int) -> int | float | None:
     """The profile's number; of a machine that is known by its GPUs alone only where it has NVSwitches at all."""
     number, gpus = box.number("nvlink.switches"), box.number("gpu.count")
-    guessed = box.choice is not None and box.choice.how == "gpus"
     # boards of fewer GPUs have fewer of both
     same = gpus is not None and len(box.reference_gpus) == gpus.value and present > 0
-    return None if number is None or (guessed and not same) else number.value
+    return None if number is None or (box.guessed and not same) else number.value
 
 
 def lacking(box: Box) -> bool:

@@ -196,7 +196,7 @@ def _nvlink_gap(box: Box, ends: Mapping[str, End] | Missing) -> Judgement:
 def _another_graph(box: Box, reference: Reference, ends: Mapping[str, End]) -> Judgement:
     links = {gpu.name: links_up(ends[gpu.bdf or ""]) for gpu in linked(box, ends)}
     message = f"the NVLink graph differs from that of {reference.machines} in more than {MOST} pairs"
-    if box.choice is not None and box.choice.how == "gpus":
+    if box.guessed:
         return skip("no-reference", message)
     evidence = (Evidence("nvmlDeviceGetNvLinkState", dict(links)),)
     return Judgement(Status.FAIL, message, evidence=evidence, fault=Fault.NVLINK_MISWIRED)
@@ -236,9 +236,8 @@ def _symmetry(box: Box) -> Judged:
     if isinstance(ends, Missing) or isinstance(box.nvml, Missing):
         yield HOST, _nvlink_gap(box, ends)
         return
-    listed = [gpu for gpu in box.topology.gpus if gpu.index is not None and gpu.bdf is not None]
     joined = [
-        (a, b) for a, b in combinations(listed, 2)
+        (a, b) for a, b in combinations(box.topology.listed_gpus, 2)
         if any(links_of_both(ends, a, b)) and {a.name, b.name} & {gpu.name for gpu in box.gpus}
     ]  # fmt: skip
     for a, b in joined:

@@ -60,7 +60,7 @@ class Refusal(Record, kw_only=False):
 def statuses(box: Box) -> dict[DevicePair, Judgement] | Judgement:
     """The judgement of every pair with a GPU that was asked about; a skip where no pair can be judged."""
     rows = box.snapshot.p2p
-    listed = [gpu for gpu in box.topology.gpus if gpu.index is not None and gpu.bdf is not None]
+    listed = box.topology.listed_gpus
     if by_cuda := _by_cuda(box):
         return by_cuda
     if (unavailable := nvml_unavailable(box)) is not None:

@@ -102,7 +102,7 @@ def rates(fabric: Fabric) -> Iterator[str]:
     """``rates: adapters 224 at 4x NDR, 32 at 4x HDR (mlx5_5); between switches 256 at 4x NDR``"""
     kinds: dict[str, dict[str, list[str]]] = {}
     for cable in fabric.cables:
-        own = next((fabric.adapters[guid] for guid, _ in (cable.end, cable.peer) if guid in fabric.adapters), None)
+        own = fabric.adapter_of(cable)
         if cable.gbit:
             kind = "between switches" if own is None else "adapters"
             kinds.setdefault(kind, {}).setdefault(cable.rate, []).append(own.name if own is not None else "")
