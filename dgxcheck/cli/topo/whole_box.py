@@ -13,35 +13,27 @@ from dgxcheck.topology.model import Topology
 CAPABILITIES = {"r": "read", "w": "write", "n": "nvlink", "a": "atomics", "p": "prop"}
 
 
-def matrix(asked: Question) -> Answer:
+def matrix(asked: Question, pci: bool = False) -> Answer:
     """``-m``: complete where every path, every NVLink and every affinity is known."""
-    from dgxcheck.output.topo import reference_graph
-
-    topology = asked.topology
-    nvlinks = not topology.headline and all(link.nvlinks is not None for link in topology.links)
-    complete = nvlinks and _paths_known(topology)
+    topology, complete = asked.topology, _paths_known(asked.topology)
+    if not pci:
+        complete &= not topology.headline and all(link.nvlinks is not None for link in topology.links)
     if asked.form == "nvidia-smi":
         from dgxcheck.output.topo import nvidia_smi
 
-        return nvidia_smi.matrix(topology, False), complete
-    remarks = [*reference_graph.text(topology), *source_line(asked.machine.origin)]
+        return nvidia_smi.matrix(topology, pci), complete
+    from dgxcheck.output.topo import reference_graph
+
+    remarks = [*(() if pci else reference_graph.text(topology)), *source_line(asked.machine.origin)]
     return asked.either(
-        lambda: topo_text.matrix(topology, False, asked.labels, asked.width, remarks),
-        lambda: reference_graph.as_json(topology),
+        lambda: topo_text.matrix(topology, pci, asked.labels, asked.width, remarks),
+        lambda: {} if pci else reference_graph.as_json(topology),
     ), complete
 
 
 def matrix_pci(asked: Question) -> Answer:
     """``-mp``: NVLink does not count."""
-    complete = _paths_known(asked.topology)
-    if asked.form == "nvidia-smi":
-        from dgxcheck.output.topo import nvidia_smi
-
-        return nvidia_smi.matrix(asked.topology, True), complete
-    remarks = source_line(asked.machine.origin)
-    return asked.either(
-        lambda: topo_text.matrix(asked.topology, True, asked.labels, asked.width, remarks), dict
-    ), complete
+    return matrix(asked, pci=True)
 
 
 def p2p(asked: Question) -> Answer:

@@ -9,6 +9,7 @@ import bz2
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.limits import LINE_CHARACTERS, UNPACKED_BYTES, UNPACKED_LINES
@@ -75,36 +76,27 @@ class Stream:
     def _members(self, magic: bytes) -> Iterator[bytes]:
         while self._at_member(magic):
             try:
-                yield from self._gzip() if magic == GZIP else self._other(magic)
+                yield from self._member(magic)
             except (zlib.error, lzma.LZMAError, OSError):
                 self.damaged = True
                 self._data = self._data[1:]
 
-    def _gzip(self) -> Iterator[bytes]:
-        member = zlib.decompressobj(wbits=_GZIP_WINDOW)
+    def _member(self, magic: bytes) -> Iterator[bytes]:
+        """zlib hands back what it has not used yet; the others keep it, and say when they need more."""
+        member: Any = (
+            zlib.decompressobj(wbits=_GZIP_WINDOW) if magic == GZIP else
+            bz2.BZ2Decompressor() if magic == BZIP2 else lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_MEMORY)
+        )  # fmt: skip
         data = self._data
         while not member.eof:
-            if not data:
-                data = self._data = self._read(_CHUNK)
-            if not data:
-                self.cut = True
-                return
-            part = member.decompress(data, _PIECE)
-            data = member.unconsumed_tail
-            yield part
-        self._data = member.unused_data
-
-    def _other(self, magic: bytes) -> Iterator[bytes]:
-        member = bz2.BZ2Decompressor() if magic == BZIP2 else lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_MEMORY)
-        data = self._data
-        while not member.eof:
-            if member.needs_input and not data:
+            if not data and getattr(member, "needs_input", True):
                 data = self._data = self._read(_CHUNK)
                 if not data:
                     self.cut = True
                     return
-            yield member.decompress(data, _PIECE)
-            data = b""
+            part = member.decompress(data, _PIECE)
+            data = getattr(member, "unconsumed_tail", b"")
+            yield part
         self._data = member.unused_data
 
     def _at_member(self, magic: bytes) -> bool:
