@@ -67,6 +67,16 @@ def test_an_adapter_whose_port_was_disabled() -> None:
     assert [each.action.split(" and why")[0] for each in findings] == ["look up who disabled dgx003 mlx5_0"]
 
 
+def test_lines_may_be_numbered() -> None:
+    """As ``grep -n`` prints them."""
+    text = (
+        "Switch: 0x0002c902004885a0 leaf1:\n"
+        '          12    1[  ] ==( 4X  25.78125 Gbps Active/  LinkUp)==>       3    1[  ] "gpu01 mlx5_0" ( )\n'
+    )
+    numbered = "".join(f"{number}:{line}\n" for number, line in enumerate(text.splitlines(), 7))
+    assert read(numbered).rows == read(text).rows != ()
+
+
 def test_an_uplink_whose_port_was_disabled() -> None:
     """Of two that are lacking the other one is a cable still; one that another text has up is enabled again."""
     fabric = Fabric("fat", 40)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgxcheck.facts.typical import median, multimode
+from dgxcheck.facts.typical import median, multimode, unlike_most
 
 
 @given(st.lists(st.integers() | st.floats(allow_nan=False, allow_infinity=False, width=32), min_size=1))
@@ -25,3 +25,10 @@ def test_the_most_common_values_are_those_of_statistics(values: list[str | None]
 def test_nothing_has_no_median() -> None:
     with pytest.raises(ValueError, match="no median"):
         median([])
+
+
+@pytest.mark.parametrize(("values", "usual", "odd"), [
+    ({"a": 1}, 1, {}), ({"a": 1, "b": 2, "c": 2}, 2, {"a": 1}), ({"a": 2, "b": 1}, 2, {"b": 1}),
+])  # fmt: skip
+def test_what_is_unlike_most(values: dict[str, int], usual: int, odd: dict[str, int]) -> None:
+    assert unlike_most(values) == (usual, odd)

@@ -10,7 +10,10 @@ from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.fabric.rows import End, EndKind, PortRow, digits, speed_of_lane
 from dgxcheck.readers.network.files import state
 
-_HEAD = LazyPattern(r"(?P<kind>CA|Switch|Router):? (?:0x(?P<guid>[0-9a-f]{1,16}) )?(?P<description>.{1,120}):")
+_HEAD = LazyPattern(
+    r"(?:\d{1,9}[:-])?(?P<kind>CA|Switch|Router):? (?:0x(?P<guid>[0-9a-f]{1,16}) )?(?P<description>.{1,120}):"
+)
+"""Behind a number as grep -n prints it."""
 _LINK = ascii_pattern(
     r".{0,200}?(?:0x(?P<guid>[0-9a-f]{1,16}) {1,12})?(?:\"(?P<description>[^\"]{0,100})\" {1,12})?"
     r"(?<![\w.])(?P<lid>\d{1,5}) {1,12}(?P<port>\d{1,3})\[.{0,8}\] {0,4}"
