@@ -14,9 +14,10 @@ from dgxcheck.checks.gpu.presence import LOST
 from dgxcheck.checks.gpudirect import isolation, pcie_settings, software
 from dgxcheck.checks.gpudirect import path as gdr_path
 from dgxcheck.checks.gpudirect.isolation import acs, iommu
-from dgxcheck.checks.gpudirect.path import bar1, bound_to_driver, link, path, port, port_gbs
+from dgxcheck.checks.gpudirect.path import bar1, bound_to_driver, link, path, port
 from dgxcheck.checks.gpudirect.pcie_settings import iommu_groups, payload
 from dgxcheck.checks.gpudirect.software import memlock, peer_memory, stack
+from dgxcheck.checks.network.ports import port_gbs
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device

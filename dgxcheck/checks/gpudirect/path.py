@@ -15,13 +15,13 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.precondition import Precondition, fails_elsewhere, needs_facts, undetermined
 from dgxcheck.checks.gpu.presence import unlisted
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
-from dgxcheck.checks.network.ports import file_of, gbit_per_s, name_of, port_subject, ports, ports_of
+from dgxcheck.checks.network.ports import file_of, gbit_per_s, name_of, port_gbs, port_subject, ports, ports_of
 from dgxcheck.checks.pcie.bar1 import bars_of, expected_bar1_mib
 from dgxcheck.checks.pcie.gpu_link import own_hop, setting_or_link, slow_fault, target_evidence
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MELLANOX, MIB
 from dgxcheck.facts.infiniband import IbPort
-from dgxcheck.facts.missing import Gap, Missing, need, rows
+from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device, PciClass
@@ -87,12 +87,6 @@ def port(box: Box, nic: Device) -> Precondition:
     for _, rate in rates:
         need(rate)
     return fails_elsewhere(f"no port of {nic.name} is ACTIVE", "network.port-state")
-
-
-def port_gbs(box: Box, nic: Device) -> float | None:
-    """GB/s of the fastest port that is up; None where none is known to be up."""
-    rates = [gbit_per_s(port) for port in rows(ports_of(box, nic.name))]
-    return max((rate for rate in rates if isinstance(rate, float)), default=0.0) / 8 or None
 
 
 def _state(port: IbPort) -> Judgement:

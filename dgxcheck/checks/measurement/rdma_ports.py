@@ -13,7 +13,7 @@ from dgxcheck.checks.measurement.comparisons import below_class, runs_differ
 from dgxcheck.checks.measurement.expectations import figure_text, plain_pass, quantity, slow
 from dgxcheck.checks.measurement.failures import measured_figures, no_figure
 from dgxcheck.checks.measurement.lookup import Figures, evidence
-from dgxcheck.checks.network.ports import gbit_per_s, listed_ports, port_subject
+from dgxcheck.checks.network.ports import gbit_per_s, listed_ports, port_gbs, port_subject
 from dgxcheck.components.component import Component
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing
@@ -69,10 +69,8 @@ def _nic(box: Box, name: str) -> Device | None:
 
 
 def _port_gbs(box: Box, name: str) -> float | None:
-    """GB/s of the HCA's fastest port that is up; None where none is known to be."""
-    own = () if _nic(box, name) is None else listed_ports(box)
-    rates = [rate for device, port in own if device.name == name and isinstance(rate := gbit_per_s(port), float)]
-    return max(rates, default=0.0) / 8 or None
+    nic = _nic(box, name)
+    return None if nic is None else port_gbs(box, nic)
 
 
 def _subject(box: Box, name: str) -> Subject:

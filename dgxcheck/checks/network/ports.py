@@ -17,6 +17,7 @@ from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap, rows, text_of
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import remembered, replace
+from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import NEAR
 
 UP = (PortState.ACTIVE, PortState.ACTIVE_DEFER)
@@ -120,6 +121,12 @@ def listed_ports(box: Box) -> list[tuple[IbDevice, IbPort]]:
 def gbit_per_s(port: IbPort) -> float:
     """Rate of a port in Gbit/s; 0 where it is not up."""
     return need(port.rate).gbit_per_s if need(port.state) in UP else 0.0
+
+
+def port_gbs(box: Box, nic: Device) -> float | None:
+    """GB/s of the fastest port of an HCA that is up; None where none is known to be up."""
+    rates = [gbit_per_s(port) for port in rows(ports_of(box, nic.name))]
+    return max((rate for rate in rates if isinstance(rate, float)), default=0.0) / 8 or None
 
 
 def is_first(device: IbDevice, port: IbPort) -> bool:
