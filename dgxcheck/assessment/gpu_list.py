@@ -71,8 +71,7 @@ def _gaps(rows: Sequence[ListedGpu]) -> list[Missing]:
     """Of GPUs that NVML lists; what a board or chassis does not have is no gap."""
     listed = (row for row in rows if row.index is not None)
     values = (value for row in listed for value in (row.name, row.uuid, row.serial, row.slot, row.vbios))
-    return [value for value in values
-            if isinstance(value, Missing) and value.gap not in (Gap.ABSENT, Gap.UNSUPPORTED)]  # fmt: skip
+    return [value for value in values if isinstance(value, Missing) and value.gap not in (Gap.ABSENT, Gap.UNSUPPORTED)]
 
 
 def gpus(topology: Topology, ids: str) -> list[Device]:

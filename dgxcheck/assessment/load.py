@@ -203,9 +203,7 @@ UNDER_LOAD = ("measure.", "pcie.width", "pcie.generation")
 BURN_IN = "measure.burn-in"
 
 
-def under_load(
-    box: Box, source: Source, request: Request, checks: Sequence[Check], watch: HostWatch, root: str
-) -> Box:  # fmt: skip
+def under_load(box: Box, source: Source, request: Request, checks: Sequence[Check], watch: HostWatch, root: str) -> Box:
     """The box with what was measured, and with a burn-in's counter growth and kernel log.
 
     Nothing is measured that none of ``checks`` judges. ``root``: where the machine's files are.

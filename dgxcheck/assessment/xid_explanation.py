@@ -118,8 +118,6 @@ def _of_sxid(entry: XidEntry) -> Explanation:
     return _with_steps(entry, "NVSwitches", Component(kind="nvswitch", name="NVSwitch"), fault)
 
 
-def _with_steps(
-    entry: XidEntry, applies_to: AppliesTo, component: Component, fault: FaultKind | None
-) -> Explanation:  # fmt: skip
+def _with_steps(entry: XidEntry, applies_to: AppliesTo, component: Component, fault: FaultKind | None) -> Explanation:
     steps = () if fault is None else escalation(component, {fault})
     return Explanation(applies_to=applies_to, entry=entry, fault=fault, steps=steps)

@@ -36,9 +36,7 @@ from dgxcheck.facts.faults.kind import RESET_STEPS, FaultKind, Scope, Step, Urge
 from dgxcheck.facts.record import replace
 
 _DRAINED: tuple[Scope, ...] = ("jobs", "traffic", "host")
-_ANY_TIME: tuple[Step, ...] = (
-    "change-setting", "restart-service", "inspect", "check-program", "restart-program",
-)  # fmt: skip
+_ANY_TIME: tuple[Step, ...] = ("change-setting", "restart-service", "inspect", "check-program", "restart-program")
 """Steps that need not wait for a drain of this host if they disturb nothing on it."""
 _BEFORE_A_RESTART: tuple[Code, ...] = ("finding-remedy", "nvlink-setting")
 """Changes by hand, of the boot loader or a module's options."""

@@ -168,8 +168,7 @@ def _of_adapters(judged: Sequence[Finding]) -> Iterator[tuple[list[Finding], Com
     """Findings of an adapter whose functions all have one fault or are dead, and what that of the first comes from:
     they share slot, chip and firmware.
     """
-    functions = gathered((card_of(each.subject.bdf), each) for each in judged
-                         if each.subject.kind == "hca")  # fmt: skip
+    functions = gathered((card_of(each.subject.bdf), each) for each in judged if each.subject.kind == "hca")
     for those in functions.values():
         first = min(those, key=lambda each: str(each.subject.bdf))
         dead = all(each.judgement.fault in DEVICE_DEAD for each in those)

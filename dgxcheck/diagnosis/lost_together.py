@@ -53,8 +53,7 @@ def same_moment(box: Box, findings: Sequence[Finding]) -> Iterator[Shared]:
 def _nvswitches_with(failed: Sequence[Finding], lost: Sequence[Finding]) -> list[Finding]:
     """NVSwitches whose errors began within seconds of the loss of these GPUs: their board feeds them as well."""
     began = [min(times_of(finding, "device")) for finding in lost if times_of(finding, "device")]
-    return [each for each in failed if (times := times_of(each, "nvswitch"))
-            and is_near(min(times), began, WINDOW_S)]  # fmt: skip
+    return [each for each in failed if (times := times_of(each, "nvswitch")) and is_near(min(times), began, WINDOW_S)]
 
 
 def _through_switches(box: Box, findings: Sequence[Finding]) -> Iterator[Shared]:

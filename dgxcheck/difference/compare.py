@@ -9,9 +9,7 @@ from dgxcheck.difference.matching import NOT_COMPARABLE, matched
 from dgxcheck.difference.model import Compared, Difference, Side, Trend
 from dgxcheck.facts.missing import Gap, Missing
 
-SUBJECTS = (
-    hardware.differences, links.pcie, links.nvlinks, facts.differences, measured.differences,
-)  # fmt: skip
+SUBJECTS = (hardware.differences, links.pcie, links.nvlinks, facts.differences, measured.differences)
 """In the order in which differences of one kind are shown."""
 _ORDER: tuple[Trend, ...] = ("worse", "better", "neutral")
 FIELD_NAMES = {

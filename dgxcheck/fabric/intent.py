@@ -161,9 +161,7 @@ def _beside(own: Places) -> dict[str, dict[str, Counter[str]]]:
     return found
 
 
-def _homes(
-    host: str, own: Places, scheme: Scheme, beside: Mapping[str, Mapping[str, Counter[str]]]
-) -> dict[str, Port]:
+def _homes(host: str, own: Places, scheme: Scheme, beside: Mapping[str, Mapping[str, Counter[str]]]) -> dict[str, Port]:
     """The place of each adapter of a system by the votes of its others; none where they do not agree."""
     places = own[host]
     fellows = {name: block for block in scheme.blocks for name in block}
@@ -234,9 +232,7 @@ def _of_one_alone(own: Places) -> Iterable[Dispute]:
                 yield Dispute(((host,), (other,)), tuple(found), absent=True)
 
 
-def _of_their_own(
-    seen: Counter[str], name: str, beside: Mapping[str, Mapping[str, Counter[str]]]
-) -> str | None:
+def _of_their_own(seen: Counter[str], name: str, beside: Mapping[str, Mapping[str, Counter[str]]]) -> str | None:
     """Of two places, where no majority decides, the one that is not that of many systems elsewhere."""
     own = Counter({leaf: count for leaf, count in seen.items() if 2 * count >= beside[leaf][name][leaf]})
     return _majority(own) if len(own) < len(seen) else None

@@ -94,8 +94,7 @@ class Fabric(Record):
     @property
     def doubled(self) -> Mapping[str, Sequence[Adapter]]:
         """By host, the adapters whose description another one has too."""
-        return gathered((host, adapter) for adapter in self.nameless
-                        if (host := _named(adapter.description)[0]))  # fmt: skip
+        return gathered((host, adapter) for adapter in self.nameless if (host := _named(adapter.description)[0]))
 
     def far(self, port: Port) -> Port | None:
         """The other end of the cable in it."""

@@ -24,8 +24,7 @@ def exchanges(places: Mapping[Port, Port], homes: Mapping[Port, Port]) -> list[t
     ``places`` and ``homes`` are by the other end of the cable. A home whose port is not known is any port of that
     switch: first that of a plug which belongs where this one is.
     """
-    wrong = {of: home for of, home in homes.items()
-             if places[of][0] != home[0] or home[1] not in (ANY, places[of][1])}  # fmt: skip
+    wrong = {of: home for of, home in homes.items() if places[of][0] != home[0] or home[1] not in (ANY, places[of][1])}
     at = {places[of]: of for of in wrong}
     on = gathered(((places[of][0], home[0]), of) for of, home in wrong.items())
     found: list[tuple[Move, ...]] = []

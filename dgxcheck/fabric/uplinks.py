@@ -145,9 +145,7 @@ def _idle(group: Sequence[str], links: Mapping[str, Mapping[int, Port]], fabric:
     return len(usual), idle if len(idle) <= _IDLE * len(usual) else ()
 
 
-def _judge(
-    group: Sequence[str], fabric: Fabric, tiers: Tiers, homes: dict[Port, Port], lacks: list[Lack]
-) -> None:
+def _judge(group: Sequence[str], fabric: Fabric, tiers: Tiers, homes: dict[Port, Port], lacks: list[Lack]) -> None:
     counts = {guid: Counter(far[0] for far in tiers.uplinks[guid].values()) for guid in group}
     roles = _roles(group, tiers.uplinks)
     uppers = dict.fromkeys(upper for count in counts.values() for upper in count)

@@ -79,9 +79,7 @@ class Vpd(Record, where="/sys/bus/pci/devices/{bdf}/vpd"):
     bdf: str = nature.key()
     uuid: str | Missing = nature.place("adapter UUID", any="all functions of one adapter share it")
     """Keyword ``V3``."""
-    manages_nvswitches: bool | Missing = nature.place(
-        "leads to NVSwitches", any="follows from where the adapter sits"
-    )
+    manages_nvswitches: bool | Missing = nature.place("leads to NVSwitches", any="follows from where the adapter sits")
     """``SMDL=SW_MNG``: through it the NVLink Subnet Manager reaches NVSwitches that are not on PCI."""
 
 
@@ -124,9 +122,7 @@ def counter_row(name: str) -> nature.Fact:
 class AerErrors(Record):
     """One ``aer_dev_*`` file."""
 
-    counts: Mapping[str, int] = nature.counter(
-        "PCIe errors by name", most="total", names=counter_row
-    )
+    counts: Mapping[str, int] = nature.counter("PCIe errors by name", most="total", names=counter_row)
     """By the short name of newer kernels (``RxErr``, ``BadTLP``), whichever the kernel prints."""
     total: int | Missing = nature.counter("PCIe errors")
     """The ``TOTAL_ERR_*`` line; it may differ from the sum."""
@@ -154,8 +150,7 @@ class AerDevice(Record, where="/sys/bus/pci/devices/{bdf}"):
     )  # fmt: skip
     nonfatal: AerErrors | Missing = nature.counter(
         "nonfatal PCIe errors", prefix="nonfatal", limit=0, file="aer_dev_nonfatal")
-    fatal: AerErrors | Missing = nature.counter(
-        "fatal PCIe errors", prefix="fatal", limit=0, file="aer_dev_fatal")
+    fatal: AerErrors | Missing = nature.counter("fatal PCIe errors", prefix="fatal", limit=0, file="aer_dev_fatal")
     root_port: RootPortErrors | None = nature.holder()
     """None for a device that is not a bridge on a root bus."""
 

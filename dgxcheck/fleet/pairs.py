@@ -247,9 +247,7 @@ def _nodes(own: Sequence[Blamed], met: Iterable[Port]) -> Iterator[Blamed]:
         )  # fmt: skip
 
 
-def _switches(
-    tests: Sequence[Measured], medians: Mapping[str, float], leaves: Mapping[Port, str]
-) -> Iterator[Blamed]:
+def _switches(tests: Sequence[Measured], medians: Mapping[str, float], leaves: Mapping[Port, str]) -> Iterator[Blamed]:
     """Leaves of which more than half of the adapters are slow with those on other leaves."""
     across: dict[str, dict[Port, float]] = {}
     within: dict[str, dict[Port, float]] = {}

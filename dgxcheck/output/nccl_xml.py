@@ -140,9 +140,7 @@ def _class_of(topology: Topology, bdf: str | None) -> str:
     return f"0x{function.class_code:06x}" if function is not None and isinstance(function.class_code, int) else ""
 
 
-def _nic(
-    at: Element, snapshot: Snapshot, hca: str, way: tuple[int | None, int | None], suffix: str = ""
-) -> None:  # fmt: skip
+def _nic(at: Element, snapshot: Snapshot, hca: str, way: tuple[int | None, int | None], suffix: str = "") -> None:
     element = SubElement(at, "nic")
     attributes = {name: str(number) for name, number in zip(("rail", "plane"), way, strict=True) if number is not None}
     guids = {each.name: each.node_guid for each in rows(snapshot.infiniband) if isinstance(each.node_guid, str)}

@@ -251,9 +251,7 @@ def by_host(layout: Layout) -> dict[str, tuple[list[int], list[str]]]:
     return found
 
 
-def renumbered(
-    output: Imported, numbers: Sequence[int], known: dict[frozenset[int], frozenset[int]]
-) -> Imported:
+def renumbered(output: Imported, numbers: Sequence[int], known: dict[frozenset[int], frozenset[int]]) -> Imported:
     """An output whose lines have the numbers that they have in the file; ``known`` are sets of them, for each of ten
     thousand hosts can have the same."""
     if numbers[-1] == len(numbers) - 1:

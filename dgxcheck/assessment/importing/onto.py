@@ -67,8 +67,7 @@ def base_of(spec: str, source: Source) -> BaseBox:
         survey(recorder, ALL)
         lines, later, head, kind = recorder.lines(), [], {}, source.origin.kind
     name = spec if spec in dict(shipped()) else source.origin.kind  # a file's name may tell whose machine it is
-    return BaseBox(spec=spec, name=name, kind=kind, lines=lines, later=later, head=head,
-                gpus=nvml_gpus(flatten(lines)))  # fmt: skip
+    return BaseBox(spec=spec, name=name, kind=kind, lines=lines, later=later, head=head, gpus=nvml_gpus(flatten(lines)))
 
 
 _MOVING = frozenset((PciFunction.link_gen,))

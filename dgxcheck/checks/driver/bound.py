@@ -101,9 +101,7 @@ def _of_device(box: Box, kind: _Kind, function: PciFunction) -> Judgement:
     return Judgement(Status.PASS, f"bound to {name}", name, name, evidence=evidence)
 
 
-def _set_aside(
-    box: Box, kind: _Kind, function: PciFunction, name: str, evidence: tuple[Evidence, ...]
-) -> Judgement:
+def _set_aside(box: Box, kind: _Kind, function: PciFunction, name: str, evidence: tuple[Evidence, ...]) -> Judgement:
     """For virtual machines or user space, which is meant so where they run, or where most of the model are like it.
 
     Of one that fell off the bus another driver says nothing.

@@ -211,10 +211,7 @@ def _scaling(box: Box) -> Judgement:
     """
     facts = box.snapshot.known_host
     driver, governor = need(facts.cpufreq_driver), need(facts.cpufreq_governor)
-    evidence = (
-        Evidence(f"{_CPUFREQ}/scaling_driver", driver),
-        Evidence(f"{_CPUFREQ}/scaling_governor", governor),
-    )
+    evidence = (Evidence(f"{_CPUFREQ}/scaling_driver", driver), Evidence(f"{_CPUFREQ}/scaling_governor", governor))
     if driver in _SCALING:
         return Judgement(Status.PASS, f"governor {governor} of {driver}, which follows the load", evidence=evidence)
     if driver not in _AS_TOLD:

@@ -164,9 +164,7 @@ def _modules(box: Box) -> Judged:
         yield port_subject(device, port), _module(box, log, _of_port(box, listed, device, port))
 
 
-def _of_port(
-    box: Box, listed: Sequence[tuple[IbDevice, IbPort]], device: IbDevice, port: IbPort
-) -> list[HcaEvent]:
+def _of_port(box: Box, listed: Sequence[tuple[IbDevice, IbPort]], device: IbDevice, port: IbPort) -> list[HcaEvent]:
     """What the log says of this port and the module in it."""
     alone = sum(each.bdf == device.bdf for each, _ in listed) == 1
     return [event for event in box.log.hcas if event.trouble in _OF_PORTS and event.bdf == device.bdf

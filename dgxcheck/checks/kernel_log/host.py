@@ -173,8 +173,7 @@ def _checked_at(box: Box, times: Sequence[float]) -> Iterator[Component]:
 def _blame_stuck(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The driver; CPUs that had errors when one locked up in it."""
     yield DRIVER
-    yield from _checked_at(box, [each.seconds for each in events_of(box.log, "stuck")
-                                 if "lockup" in each.line.lower()])  # fmt: skip
+    yield from _checked_at(box, [each.seconds for each in events_of(box.log, "stuck") if "lockup" in each.line.lower()])
 
 
 def _stuck(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
@@ -204,9 +203,7 @@ _HELD = (
 )
 
 
-def warning(
-    fault: FaultKind, message: str, log: KernelLog, events: Sequence[HostEvent], remedy: str = ""
-) -> Judgement:
+def warning(fault: FaultKind, message: str, log: KernelLog, events: Sequence[HostEvent], remedy: str = "") -> Judgement:
     return judged(fault, message, len(events), 0, "", lines(log, events), warns=True, remedy=remedy)
 
 

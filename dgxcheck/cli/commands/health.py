@@ -98,9 +98,7 @@ def _report(
     )  # fmt: skip
 
 
-def _list_gpus(
-    ctx: click.Context, form: str, spec: str | None, deadline: float, output: str | None, color: str
-) -> int:  # fmt: skip
+def _list_gpus(ctx: click.Context, form: str, spec: str | None, deadline: float, output: str | None, color: str) -> int:
     """``-L``: what ``dgxcheck list`` prints."""
     from dgxcheck.cli.commands import list_gpus
 

@@ -16,8 +16,7 @@ def render(report: FleetReport) -> str:
     verdicts += [({"node": name}, STATES["unknown"]) for name in fleet.silent]
     dates = [({"node": name}, seconds_of(node.newest.generated_at)) for name, node in fleet.nodes.items()]
     less = {each.node for each in fleet.judged_less}
-    scores = [({"node": name}, score) for name, node in fleet.nodes.items()
-              if (score := node.newest.score) is not None]  # fmt: skip
+    scores = [({"node": name}, score) for name, node in fleet.nodes.items() if (score := node.newest.score) is not None]
     faults = [({"check": kind.check, "fault": kind.word}, len(kind.nodes)) for kind in fleet.kinds]
     return classic([
         now("fleet_timestamp_seconds", "When the fleet was judged."),

@@ -226,9 +226,7 @@ def _cause(assessment: Assessment, cause: Cause) -> Json:
     }  # fmt: skip
 
 
-def _action_json(
-    action: Action, condition: str, faults: Sequence[FaultKind], found: Mapping[str, Finding]
-) -> Json:
+def _action_json(action: Action, condition: str, faults: Sequence[FaultKind], found: Mapping[str, Finding]) -> Json:
     return {
         "action": action.step,
         "condition": condition or None,

@@ -117,9 +117,7 @@ def by_subject(findings: Iterable[Finding]) -> list[str]:
     )  # fmt: skip
     lines: list[str] = []
     for name in sorted(groups, key=lambda name: name != "Host"):
-        rows = columns([
-            (each.status.value.upper(), each.id, visible(each.judgement.message)) for each in groups[name]
-        ])
+        rows = columns([(each.status.value.upper(), each.id, visible(each.judgement.message)) for each in groups[name]])
         lines += [f"{visible(name)}:", *(f"  {row}" for row in rows), ""]
     return lines
 

@@ -191,8 +191,7 @@ def _output(tool: str, sections: Sequence[Section], facts: dict[str, Json]) -> O
     lines = sum(len(section.lines) for section in sections)
     first = sections[0].first if sections else 0
     title = sections[0].title.strip() if sections else ""
-    return Output(title=title, first=first, lines=lines,
-                  found=Imported(tool=tool, facts=facts, understood=frozenset()))  # fmt: skip
+    return Output(title=title, first=first, lines=lines, found=Imported(tool=tool, facts=facts, understood=frozenset()))
 
 
 def _of(section: Section, part: Imported) -> Output:

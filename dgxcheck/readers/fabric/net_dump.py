@@ -43,8 +43,7 @@ def switches(lines: Iterable[str]) -> Iterator[PortRow]:
             other = labels.get((there, far), 0 if there in guids else 1)
             number = other if (printed := integer(far, _MOST_PORTS)) is None else printed
             name = columns[12].strip().strip('"').strip()
-            peer = End("switch" if there in guids else "adapter", there, number, name,
-                       integer(columns[11], 0xFFFF))  # fmt: skip
+            peer = End("switch" if there in guids else "adapter", there, number, name, integer(columns[11], 0xFFFF))
         lanes = _LANES.fullmatch(columns[5])
         yield PortRow(end, peer if peer is None or peer.port else None, int(lanes[1]) if lanes else 0,
                       speed_of_lane(columns[6]), _STATES.get(columns[2], ""), "DISABLE" in columns[3])  # fmt: skip

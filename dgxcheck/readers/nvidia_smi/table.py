@@ -96,9 +96,7 @@ class _Reader:
         if _TABLE_HEAD.fullmatch(text):
             self.end()
             driver, cuda = _VERSION.search(text), _CUDA.search(text)
-            self._system = {
-                "driver version": driver[1] if driver else "", "cuda version": cuda[1] if cuda else "",
-            }  # fmt: skip
+            self._system = {"driver version": driver[1] if driver else "", "cuda version": cuda[1] if cuda else ""}
             self._understood = {number, *self._above}
         elif _FRAME.fullmatch(text) or _TITLES.fullmatch(text):
             self._keep(number)

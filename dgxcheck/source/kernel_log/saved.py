@@ -135,8 +135,7 @@ def times(log: str | bytes, time: CpuTime | None = None) -> Times | None:
     begins = last.begins
     if begins is not None and last.kept.complete_s is not None:
         begins = max(begins, last.kept.complete_s)
-    return Times(last.kept.lines(), begins, tuple(earlier[:0:-1]), tuple(last.kept.left_out()),
-                 base=last.base)  # fmt: skip
+    return Times(last.kept.lines(), begins, tuple(earlier[:0:-1]), tuple(last.kept.left_out()), base=last.base)
 
 
 def _of_driver(boot: _Boot) -> Lines:
