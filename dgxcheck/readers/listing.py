@@ -32,6 +32,12 @@ def handles(facts: Mapping[str, Json]) -> dict[int, str]:
     return {int(number): str(bdf) for number, bdf in numbers.items() if number.isdecimal() and isinstance(bdf, str)}
 
 
+def whole_list(bdfs: Mapping[int, str]) -> dict[str, Json]:
+    """NVML's list of GPUs, of their bus ids by number; nothing where numbers are left out."""
+    ordered = sorted(bdfs.items())
+    return {f"{INDEX} {index}": bdf for index, bdf in ordered} if [*dict(ordered)] == [*range(len(bdfs))] else {}
+
+
 def numberless(facts: Mapping[str, Json]) -> list[str]:
     """Bus ids of the GPUs with an unknown number, in bus order."""
     return sorted((key.rpartition(" ")[2] for key in facts if key.startswith(f"{WITHOUT_NUMBER} ")), key=bus_order)

@@ -12,7 +12,7 @@ from dgxcheck.facts.tool_outputs import LISTED_NVSWITCHES
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.dcgm.cells import cells, is_rule
 from dgxcheck.readers.formats import documents
-from dgxcheck.readers.listing import INDEX
+from dgxcheck.readers.listing import whole_list
 from dgxcheck.readers.model import HOST, Imported, ToolPart, recognised
 from dgxcheck.readers.values import bare, bounded, gpu, numbered
 from dgxcheck.readers.wording import any_of, known
@@ -42,8 +42,7 @@ def read_discovery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if name := next((match[1] for text in texts if (match := _NAME.fullmatch(text))), None):
             part.found[f"nvml nvmlDeviceGetName {bdf}"] = name
         part.lines.update(cell.lines)
-    if [*sorted(found)] == [*range(len(found))]:
-        part.found |= {f"{INDEX} {index}": bdf for index, bdf in sorted(found.items())}
+    part.found |= whole_list(found)
     for match in filter(None, (_DISCOVERY_COUNT.fullmatch(line.strip()) for line in lines)):
         for _ in range(int(match["number"]) if match["switches"] else 0):
             part.add(HOST, LISTED_NVSWITCHES.removeprefix("dcgmi-discovery-"), "note", None, "an NVSwitch is listed")

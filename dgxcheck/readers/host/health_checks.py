@@ -22,7 +22,7 @@ from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
 from dgxcheck.readers import values
 from dgxcheck.readers.combine import merge_runs
 from dgxcheck.readers.dcgm.messages import fault_of
-from dgxcheck.readers.listing import INDEX
+from dgxcheck.readers.listing import whole_list
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.network.files import NAME
 from dgxcheck.readers.values import MOST_GBS, gpu, imported, numbered
@@ -91,8 +91,7 @@ def read_healthmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         how: Outcome = "fail" if counts["fail"] else "warn" if counts["warn"] else "pass"
         counted = f"errors: {counts['fail']}, warnings: {counts['warn']}; list the tests with nvidia-healthmon -v"
         part.add(HOST, "results", how, None if how == "pass" else Fault.TEST_FAILED, "" if how == "pass" else counted)
-    if [*sorted(order)] == [*range(len(order))]:
-        part.found |= {f"{INDEX} {index}": bdf for index, bdf in sorted(order.items())}
+    part.found |= whole_list(order)
     return part.imported() if part else ()
 
 

@@ -12,7 +12,7 @@ from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import INFINIBAND, NODES, PCI_DEVICES, cpulist
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
-from dgxcheck.readers.listing import INDEX
+from dgxcheck.readers.listing import whole_list
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.network.files import NAME
 from dgxcheck.readers.values import MOST_GPUS, bits, bounded
@@ -63,8 +63,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 stack.append(found)
     if not facts:
         return ()
-    if [*sorted(order)] == [*range(len(order))]:
-        facts |= {f"{INDEX} {index}": bdf for index, bdf in sorted(order.items())}
+    facts |= whole_list(order)
     facts |= {f"names {INFINIBAND}": [*hcas]} if hcas else {}
     facts |= {f"names {NODES}": [*nodes]} if nodes else {}
     inside = range(min(numbers), max(numbers) + 1)
