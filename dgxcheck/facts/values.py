@@ -117,6 +117,16 @@ def option(of: Rows, what: str) -> object:
     return next((row.more[what] for row in of if what in row.more), None)
 
 
+def is_same(of: Rows, a: object, b: object, limit: Callable[[str], float], tolerance: object = None) -> bool:
+    """Are two values of a fact equal, or numbers within its row's tolerance or slack, whichever is more? ``limit``
+    gives the percentage of a tolerance by name; ``tolerance`` stands in for that of the row."""
+    name = tolerance or option(of, "tolerance")
+    if a == b or name is None or not isinstance(a, int | float) or not isinstance(b, int | float):
+        return a == b
+    slack: int = of[-1].more.get("slack", 0)
+    return abs(a - b) <= max(max(a, b) * limit(str(name)) / 100, slack)
+
+
 def is_of(of: Rows, fields: frozenset[object]) -> bool:
     """Is it one of these fields, or held by one?"""
     return any(getattr(row.record, row.name, None) in fields for row in of)

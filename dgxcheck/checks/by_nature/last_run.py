@@ -22,7 +22,7 @@ from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.facts.nature import Fact
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.facts.values import Leaf, as_json, described, held, is_inside, label, leaves, option, text, where
+from dgxcheck.facts.values import Leaf, as_json, described, held, is_inside, is_same, label, leaves, text, where
 from dgxcheck.survey import Snapshot
 
 TYPE_CHECKING = False
@@ -129,8 +129,8 @@ def _last_run(box: Box) -> Judged:
     changes: dict[Subject, list[_Change]] = {}
     by_name: dict[str, list[tuple[Subject, _Change]]] = {}
     for owner, keys, record, leaf in _kept_leaves(box.snapshot):
-        was = before.values.get(owner, {}).get(leaf[0])
-        if was is not None and _is_comparable(_value(leaf), was) and not _same(box, leaf, was):
+        was, now = before.values.get(owner, {}).get(leaf[0]), _value(leaf)
+        if was is not None and _is_comparable(now, was) and not is_same(leaf[1], now, was, box.settings.limit):
             by_name.setdefault(leaf[0], []).append((subject_of(box, keys, record), (record, leaf, was)))
     for those in by_name.values():
         for subject, change in those[:1] if len(those) > _MANY else those:
@@ -156,14 +156,6 @@ def _is_comparable(now: Json, was: Json) -> bool:
 
 def _kind(value: Json) -> type:
     return float if type(value) is int else type(value)
-
-
-def _same(box: Box, leaf: Leaf, was: Json) -> bool:
-    now, limit = _value(leaf), option(leaf[1], "tolerance")
-    if now == was or limit is None or not isinstance(now, int | float) or not isinstance(was, int | float):
-        return now == was
-    slack: int = leaf[1][-1].more.get("slack", 0)
-    return abs(now - was) <= max(now, was) * box.settings.limit(str(limit)) / 100 + slack
 
 
 def _changed(where_: str, those: list[_Change], date: str) -> Judgement:

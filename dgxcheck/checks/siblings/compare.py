@@ -19,7 +19,7 @@ from dgxcheck.facts.nvml.readings import GpuMemory, GpuPcie, GpuPower
 from dgxcheck.facts.pci import ConfigSpace, Control, PciBars, PciFunction
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered, multimode
-from dgxcheck.facts.values import UNREAD, Leaf, Picked, Rows, Value, as_json, is_of, leaves, option, where
+from dgxcheck.facts.values import UNREAD, Leaf, Picked, Rows, Value, as_json, is_of, is_same, leaves, option, where
 
 OF_THE_DRIVER = ("Gpu", "NvLink")
 """Beginnings of the names of NVML's records: what one GPU does not answer is reported by driver.answers."""
@@ -174,13 +174,8 @@ def _equal(box: Box, one: _Value, other: _Value) -> bool:
     of, a, b = one[1][1], one[1][2], other[1][2]
     if isinstance(a, tuple) and isinstance(b, tuple):
         return sorted(map(str, a)) == sorted(map(str, b)) if option(of, "any_order") else a == b
-    limit = option(of, "tolerance")
-    if a == b or limit is None or not isinstance(a, int | float) or not isinstance(b, int | float):
-        return a == b
-    if of[-1] is row(GpuMemory.total) and (_has_display(box, one[0]) or _has_display(box, other[0])):
-        limit = "gpu.uniform-display"
-    slack: int = of[-1].more.get("slack", 0)
-    return abs(a - b) <= max(max(a, b) * box.settings.limit(str(limit)) / 100, slack)
+    shown = of[-1] is row(GpuMemory.total) and (_has_display(box, one[0]) or _has_display(box, other[0]))
+    return is_same(of, a, b, box.settings.limit, "gpu.uniform-display" if shown else None)
 
 
 def _has_display(box: Box, gpu: Sibling) -> bool:
