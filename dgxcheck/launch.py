@@ -13,6 +13,7 @@ from dgxcheck.facts.infiniband import PortState
 from dgxcheck.facts.missing import BadInput, Gap, Missing, rows
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import ranges
+from dgxcheck.facts.typical import majority
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import PCI_CLASSES, Device, Topology
@@ -166,8 +167,8 @@ def unlike(placed: Sequence[Placement], own: Placement) -> str:
     """Why a rank's GPU may not be meant, and the list that leaves it out: most are of another model, as beside the GPU
     of a display. Empty where it is as most are."""
     models = ["" if each.gpu.function is None else each.gpu.function.ids for each in placed]
-    model, number = Counter(models).most_common(1)[0]
-    if models[placed.index(own)] == model or 2 * number <= len(models):
+    model = majority(models)
+    if model in (None, models[placed.index(own)]):
         return ""
     others = ",".join(str(index) for index, each in enumerate(models) if each == model)
     return f"{own.gpu.name} is not of the model of the other GPUs; {VISIBLE}={others} leaves it out"

@@ -16,7 +16,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import IbRate, PortState
 from dgxcheck.facts.missing import BadInput, rows, text_of
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.facts.typical import gathered
+from dgxcheck.facts.typical import gathered, majority
 from dgxcheck.fleet.node_names import counted_order, folded
 from dgxcheck.launch import placements
 from dgxcheck.topology.model import slot_of
@@ -72,11 +72,8 @@ def boxes_of(specs: Iterable[str]) -> Boxes:
     by_guid.pop("", None)
     if not by_name:
         raise BadInput("no recording of --boxes has an HCA")
-    usual = {name: found.most_common(1)[0] for name, found in by_name.items()}
-    return Boxes(
-        by_guid=by_guid,
-        by_name={name: seat for name, (seat, count) in usual.items() if 2 * count > by_name[name].total()},
-    )
+    usual = {name: most for name, found in by_name.items() if (most := majority(found)) is not None}
+    return Boxes(by_guid=by_guid, by_name=usual)
 
 
 def seats(machine: Machine) -> tuple[Seat, ...]:

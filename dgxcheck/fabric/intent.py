@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from dgxcheck.fabric.model import ANY, Fabric, Plug, Port, unnumbered
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.facts.typical import gathered
+from dgxcheck.facts.typical import gathered, majority
 from dgxcheck.fleet.node_names import counted_order
 
 Choice = TypeVar("Choice", str, int)
@@ -107,9 +107,9 @@ def _scheme(own: Places, beside: Mapping[str, Mapping[str, Counter[str]]]) -> Sc
     adapters = tuple(sorted(found, key=counted_order))
     whole = [places for places in own.values() if all(name in places for name in adapters)]
     voters = whole if len(whole) >= LEAST_SYSTEMS else [*own.values()]
-    common, count = Counter(_partition(places, adapters) for places in voters).most_common(1)[0]
+    blocks = majority(_partition(places, adapters) for places in voters) or ()
     steps = {(a, b): step for a, b in permutations(adapters, 2) if (step := _step(own, a, b)) is not None}
-    return Scheme(systems=tuple(own), adapters=adapters, blocks=common if 2 * count > len(voters) else (), steps=steps)
+    return Scheme(systems=tuple(own), adapters=adapters, blocks=blocks, steps=steps)
 
 
 def _lacks_its_leaf(name: str, own: Places, beside: Mapping[str, Mapping[str, Counter[str]]]) -> bool:

@@ -12,7 +12,7 @@ from dgxcheck.fabric.tiers import Tiers
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import LANE_GBIT
 from dgxcheck.facts.sysfs import cpulist, runs_of
-from dgxcheck.facts.typical import gathered, median
+from dgxcheck.facts.typical import gathered, majority, median
 
 _MANY = 1 / 3
 """Of two rates that are about as common, the faster is that of at least this share."""
@@ -41,7 +41,7 @@ def slow_links(fabric: Fabric, tiers: Tiers, planned: Mapping[Cable, float]) -> 
     parts = {cable: _parts(cable, kinds.get(cable)) for cable in cables}
     seen = _counted((part, cable) for cable in cables for part in parts[cable])
     usual |= _of_tiers(between) | {part: (most, "at most others") for part, rates in seen.items()
-                                   if (most := _majority(rates)) is not None}  # fmt: skip
+                                   if (most := majority(rates)) is not None}  # fmt: skip
     slower = {cable: f"{gbit:g} Gbit/s planned" for cable, gbit in planned.items()}
     for cable in cables:
         own = kinds.get(cable)
@@ -84,11 +84,6 @@ def _counted(pairs: Iterable[tuple[Group, Cable]]) -> dict[Group, Counter[Rate]]
     return {group: Counter(map(_rate, cables)) for group, cables in gathered(pairs).items()}
 
 
-def _majority(rates: Counter[Rate]) -> Rate | None:
-    most, count = rates.most_common(1)[0]
-    return most if 2 * count > rates.total() else None
-
-
 def _fastest(rates: Counter[Rate]) -> Rate | None:
     """Of those that no few have."""
     return max((rate for rate, count in rates.items() if count >= _MANY * rates.total()), key=_gbit, default=None)
@@ -101,7 +96,7 @@ def _of_adapters(kinds: Mapping[Cable, Adapter]) -> dict[Group, Usual]:
     found: dict[Group, Usual] = {}
     for group, cables in gathered((_group(adapter), cable) for cable, adapter in kinds.items()).items():
         rates = Counter(map(_rate, cables))
-        most, fast = _majority(rates), _fastest(rates)
+        most, fast = majority(rates), _fastest(rates)
         if most is not None:
             found[group] = most, "at most others"
         if fast is None or fast == most:
@@ -110,7 +105,7 @@ def _of_adapters(kinds: Mapping[Cable, Adapter]) -> dict[Group, Usual]:
         for cable in cables:
             if cable.gbit < _gbit(fast):
                 others += hosts.get(("host", kinds[cable].host), Counter()) - Counter([_rate(cable)])
-        if others and _majority(others) == fast:
+        if others and majority(others) == fast:
             found[group] = fast, "at most other adapters of these systems"
     return found
 
@@ -142,7 +137,7 @@ def _between(
 def _of_tiers(between: Mapping[Cable, Group]) -> dict[Group, Usual]:
     found: dict[Group, Usual] = {}
     for group, rates in _counted((group, cable) for cable, group in between.items()).items():
-        most, fast = _majority(rates), _fastest(rates)
+        most, fast = majority(rates), _fastest(rates)
         if most is not None:
             found[group] = most, "at most others"
         elif fast is not None and _name(fast) == group[-1]:

@@ -23,6 +23,12 @@ def gathered(pairs: Iterable[tuple[T, V]]) -> dict[T, list[V]]:
     return found
 
 
+def majority(values: Iterable[T]) -> T | None:
+    """What more than half of them are, of a Counter by its counts; None where there is no such value."""
+    counts = Counter(values)
+    return next((value for value, count in counts.items() if 2 * count > counts.total()), None)
+
+
 def unlike_most(values: Mapping[T, H]) -> tuple[H, dict[T, H]]:
     """The most common value, the first of them where several are, and what has another; at least one value."""
     usual = Counter(values.values()).most_common(1)[0][0]

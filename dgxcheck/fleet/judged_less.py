@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TypeVar
 
 from dgxcheck.facts.record import Record
-from dgxcheck.facts.typical import gathered, median
+from dgxcheck.facts.typical import gathered, majority, median
 from dgxcheck.fleet.node import LEVELS, Node
 from dgxcheck.fleet.node_names import counted_order
 
@@ -72,6 +72,6 @@ def _of_level(nodes: Sequence[Node]) -> Iterator[JudgedLess]:
 def _unusual(named: Iterable[tuple[str, Word]]) -> Iterator[tuple[str, Word, Word]]:
     """Nodes with another value than more than half of all, and that value."""
     of_node = dict(named)
-    usual, count = Counter(of_node.values()).most_common(1)[0]
-    if 2 * count > len(of_node):
+    usual = majority(of_node.values())
+    if usual is not None:
         yield from ((name, value, usual) for name, value in of_node.items() if value != usual)

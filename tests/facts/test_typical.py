@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgxcheck.facts.typical import median, multimode, unlike_most
+from dgxcheck.facts.typical import majority, median, multimode, unlike_most
 
 
 @given(st.lists(st.integers() | st.floats(allow_nan=False, allow_infinity=False, width=32), min_size=1))
@@ -32,3 +33,10 @@ def test_nothing_has_no_median() -> None:
 ])  # fmt: skip
 def test_what_is_unlike_most(values: dict[str, int], usual: int, odd: dict[str, int]) -> None:
     assert unlike_most(values) == (usual, odd)
+
+
+@pytest.mark.parametrize(("values", "most"), [
+    ("", None), ("a", "a"), ("ab", None), ("aab", "a"), ("aabb", None), ("abb", "b"),
+])  # fmt: skip
+def test_a_majority_is_more_than_half(values: str, most: str | None) -> None:
+    assert majority(values) == majority(Counter(values)) == most

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, part, ruled
@@ -30,6 +29,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MELLANOX
 from dgxcheck.facts.infiniband import SDR, IbDevice, IbPort, IbRate
 from dgxcheck.facts.missing import Gap, Missing, need, rows
+from dgxcheck.facts.typical import majority
 
 _LINK_TYPES = {"InfiniBand": 1, "Ethernet": 2}
 """Of mlxconfig's LINK_TYPE_P1 and LINK_TYPE_P2."""
@@ -90,8 +90,7 @@ def _usual_ports(box: Box, device: IbDevice) -> int | None:
     own, others = role(box, device), [other for other in rows(hcas(box)) if other is not device]
     alike = [other for other in others if own is not None and role(box, other) == own]
     counts = [len(found) for other in alike if not isinstance(found := ports_of(box, other.name), Missing)]
-    usual, count = Counter(counts).most_common(1)[0] if counts else (0, 0)
-    return usual if len(counts) > 1 and 2 * count > len(counts) else None
+    return majority(counts) if len(counts) > 1 else None
 
 
 LANES = 4

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 
 from dgxcheck.checks.engine.box import Box, gpu_unavailable
@@ -16,6 +15,7 @@ from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.ids import NVLINK_SPEED
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import Record, replace
+from dgxcheck.facts.typical import majority
 from dgxcheck.profiles.model import Number
 from dgxcheck.topology.model import Device
 
@@ -117,8 +117,7 @@ def _usual(box: Box, gpu: Device, values: Values) -> int | None:
     family = model_family(box, gpu)
     alike = {other.bdf for other in box.topology.gpus if other is gpu or model_family(box, other) == family}
     readable = [value for (bdf, _), value in values.items() if bdf in alike and isinstance(value, int)]
-    value, count = Counter(readable).most_common(1)[0]
-    return value if 2 * count > len(readable) > 1 else None
+    return majority(readable) if len(readable) > 1 else None
 
 
 def _evidence(quantity: _Quantity, gpu: Device, links: Mapping[int, int]) -> tuple[Evidence, ...]:

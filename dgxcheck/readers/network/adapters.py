@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 
 from dgxcheck.facts.bdf import as_bdf
@@ -11,6 +10,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.infiniband import LANE_GBIT
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import majority
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
 from dgxcheck.readers.model import Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME, PortsPart, device_files, listed, physical, rate, state
@@ -260,9 +260,8 @@ def _compare(reports: Reports, adapters: list[Adapter]) -> None:
     """Warns of an adapter whose version is not that of most adapters of its board (PSID), else not the newest."""
     for at, adapter in enumerate(adapters):
         place = _place(adapter.name) or f"adapter{at}"
-        versions = Counter(other.version for other in adapters if other.psid == adapter.psid)
-        usual, count = versions.most_common(1)[0]
-        usual = usual if 2 * count > versions.total() else max(versions, key=lambda each: [*map(int, each.split("."))])
+        versions = [other.version for other in adapters if other.psid == adapter.psid]
+        usual = majority(versions) or max(versions, key=lambda each: [*map(int, each.split("."))])
         if adapter.version != usual:
             text = f"firmware {adapter.version}, other adapters of board {adapter.psid} run {usual}"
             reports.add(place, "firmware", "warn", Fault.HCA_FIRMWARE, text)
