@@ -100,7 +100,7 @@ def test_of_two_adapters_the_older_is_behind() -> None:
     text = "".join(FLINT.format(place, f"28.{place[0]}9.1002", "MT_0000000838") for place in ("18:00.0", "3b:00.0"))
     found = reports(text, adapters.read_firmware)
     assert {place: fact["outcome"] for place, fact in found.items()} == {
-        "1800.0 flint-firmware": "warn", "3b00.0 flint-firmware": "pass",
+        "0000.18.00.0 flint-firmware": "warn", "0000.3b.00.0 flint-firmware": "pass",
     }  # fmt: skip
 
 
@@ -110,6 +110,16 @@ def test_adapters_by_bus_id_are_compared_within_their_board(board: str, odd: int
     found = reports(first + FLINT.format("9a:00.0", "28.35.2000", board), adapters.read_firmware)
     assert [fact["fault"] for fact in found.values() if fact["outcome"] == "warn"] == ["hca-firmware"] * odd
     assert len(found) == 3
+
+
+def test_firmware_that_is_burned_and_does_not_run() -> None:
+    """And what ``query full`` shows more."""
+    both = "28.39.1002\nFW Version(Running):   28.36.1700\nMIC Version:           2.0.0"
+    found = reports(FLINT.format("18:00.0", both, "MT_0000000838"), adapters.read_firmware)
+    assert found["0000.18.00.0 flint-burned"]["outcome"] == "note"
+    assert found["0000.18.00.0 flint-burned"]["text"].startswith("firmware 28.36.1700 runs, 28.39.1002 is burned")
+    of_device = one(adapters.read_firmware, FLINT.format("mlx5_0", both, "MT_0000000838")).facts
+    assert of_device["text /sys/class/infiniband/mlx5_0/fw_ver"] == "28.36.1700\n"
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,8 @@ _FIRMWARE_COMMAND = ascii_pattern(
 )
 _BEGIN = LazyPattern(r"Image type: {1,20}FS\d|Device #\d{1,3}:|Querying Mellanox devices firmware \.{3}")
 _FIRMWARE_MEMBER = LazyPattern(
-    r"(?P<name>FW Version|FW|PSID|PCI Device Name|Device Type|Part Number|Description|Versions|PXE|UEFI|Status"
+    r"(?P<name>FW Version(?:\(Running\))?|FW|PSID|PCI Device Name|Device Type|Part Number|Description|Versions"
+    r"|PXE|UEFI|Status"
     r"|FW Release Date|Product Version|Rom Info|Base GUID|Base MAC|Orig PSID|Image type|Security Attributes"
     r"|Default Update Method|VSD|Running FW Version|Image VSD|Device VSD|GUID|MAC)(?::| {2,40})\s{0,40}"
     r"(?P<value>.{0,300})"
@@ -198,7 +199,13 @@ _FIRMWARE_MEMBER = LazyPattern(
 _VERSION = ascii_pattern(r"\d{1,3}\.\d{1,4}\.\d{1,5}")
 _PSID = LazyPattern(r"[A-Z]{2,3}_?[0-9A-Z_]{6,14}")
 _UNQUERIED = LazyPattern(r"-E- Failed to query (?P<name>\S{4,80}) device, error : (?P<why>\S.{2,120})")
-_CHATTER = LazyPattern(r"-{4,40}|type=\w{2,8}.{0,80}|.{0,30}(?:GUID|Guid|MAC) {1,30}Number.{0,40}")
+_CHATTER = LazyPattern(
+    r"-{4,40}|type=\w{2,8}.{0,80}|.{0,30}(?:GUID|Guid|MAC) {1,30}Number.{0,40}"
+    r"|[A-Z][A-Za-z0-9 ()]{2,24}: {1,24}\S.{0,200}"
+)
+"""The last: what a full query has more (mstflint, flint/subcommands.cpp: QuerySubCommand::printInfo)."""
+_RUNNING = "FW Version(Running)"
+"""Only where another version is burned: the adapter runs that from its next reset on."""
 
 
 class Adapter(Record, kw_only=False):
@@ -219,8 +226,13 @@ def read_firmware(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
     def close() -> None:
         version = _VERSION.search(members.get("FW Version", "") or members.get("FW", ""))
+        running = _VERSION.search(members.get(_RUNNING, ""))
+        place = name or members.get("PCI Device Name", "").strip()
         if version is not None and _PSID.fullmatch(psid := members.get("PSID", "").strip()):
-            found.append(Adapter(name or members.get("PCI Device Name", "").strip(), version[0], psid))
+            found.append(Adapter(place, (running or version)[0], psid))
+        if version is not None and running is not None and version[0] != running[0]:
+            text = f"firmware {running[0]} runs, {version[0]} is burned: it runs once the adapter is reset"
+            part.add(_place(place) or f"adapter{len(found)}", "burned", "note", None, text)
         members.clear()
 
     for number, raw in enumerate(bounded(lines)):
@@ -253,7 +265,8 @@ def read_firmware(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _place(name: str) -> str:
     """Of an adapter; in results of tools a bus id with colons stands for a GPU."""
-    return (as_bdf(name) or re.sub(r"^/dev/mst/|[\s/:]", "", name)).replace(":", ".")
+    bdf = as_bdf(name) or as_bdf(f"0000:{name}")
+    return (bdf or re.sub(r"^/dev/mst/|[\s/:]", "", name)).replace(":", ".")
 
 
 def _compare(reports: Reports, adapters: list[Adapter]) -> None:
