@@ -45,7 +45,7 @@ from dgxcheck.readers.layout.undo import Layout
 from dgxcheck.readers.lspci import text as lspci
 from dgxcheck.readers.model import Imported, Reader
 from dgxcheck.readers.nccl import log, programs, topology_xml
-from dgxcheck.readers.network import adapters, carrier, counters, ethtool, fabric, hcas, logs
+from dgxcheck.readers.network import adapters, carrier, counters, ethtool, fabric, hcas, logs, managers
 from dgxcheck.readers.nvidia_smi import catalogue as nvidia_smi
 from dgxcheck.readers.values import LINE
 
@@ -184,7 +184,8 @@ _NETWORK: Mapping[Reader, Signs] = {
     counters.read_statistic: ("link ", "_phy: "),
     adapters.read_firmware: ("image type:", "device #"),
     fabric.read_port_states: ("portinfo:", "port info:", "linkwidth"),
-    logs.read_opensm: ("opensm[", "] 0x"),
+    managers.read_opensm: ("opensm[", "] 0x"),
+    managers.read_ufm: ("[dev_id: ",),
     fabric.read_subnet: ("sminfo", "iberror:", "stage", "-e- ", "-w- ", "ibping statistics"),
 }  # fmt: skip
 _NCCL: Mapping[Reader, Signs] = {

@@ -118,7 +118,8 @@ https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.ht
 _RUNS_ON_LINES = 8
 _RUNS_ON_TEXT = LazyPattern(any_of("host/lines", "CUDA of a container"))
 _RUNS_ON_WHY = LazyPattern(r"\[\[.{3,160} cuInit\(\)=\d{1,4}\]\]")
-_OWN_READER = LazyPattern(r"NCCL |nvidia-container-cli")
+_OWN_READER = LazyPattern(r"NCCL |nvidia-container-cli|\[[0-9A-F]{4,16}\] 0x[0-9a-f]{2} -> ")
+"""The last: of opensm, whose sweeps name a ``subnet initialization error 0``."""
 _NOT_RUNNING = LazyPattern(r"kernel driver does not appear to be running on this host")
 """Of TensorFlow and XLA: there is no /proc/driver/nvidia."""
 _NO_LIBRARY = LazyPattern(

@@ -141,7 +141,7 @@ def errors_by_lid(lines: Iterable[str]) -> Iterator[tuple[int, int, dict[str, in
             if at is not None:
                 yield *at, counts
             at, counts = (int(head["lid"]), int(head["port"])), {}
-        elif (member := _MEMBER.fullmatch(line)) and (name := _file_of(member["name"])):
+        elif (member := _MEMBER.fullmatch(line)) and (name := file_of(member["name"])):
             counts[name] = int(member["value"], 0)
     if at is not None:
         yield *at, counts
@@ -160,7 +160,7 @@ def errors_by_guid(lines: Iterable[str]) -> Iterator[tuple[str, int, dict[str, i
 
 def _counts(text: str) -> dict[str, int]:
     found = _PORT_COUNTERS_COUNTER.finditer(text)
-    return {_file_of(match["name"]) or match["name"]: int(match["value"]) for match in found}
+    return {file_of(match["name"]) or match["name"]: int(match["value"]) for match in found}
 
 
 def _perfquery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -173,7 +173,7 @@ def _perfquery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             key = f"{int(head['lid'])}/{int(head['port'])}"
             of_port = found.setdefault(key, {})
         elif of_port is not None and (member := _MEMBER.fullmatch(line)):
-            if (name := _file_of(member["name"])) and not member["value"].startswith("0x"):
+            if (name := file_of(member["name"])) and not member["value"].startswith("0x"):
                 of_port[name] = int(member["value"])
         else:
             continue
@@ -213,7 +213,8 @@ def _ibqueryerrors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-def _file_of(name: str) -> str | None:
+def file_of(name: str) -> str | None:
+    """The name in sysfs of a counter that a tool calls ``SymbolErrorCounter`` or ``XmtDiscards``."""
     return _FILES.get(name) or _FILES.get(name.removesuffix("Counter")) or (name if name in _DETAILS else None)
 
 

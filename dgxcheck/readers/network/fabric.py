@@ -12,11 +12,10 @@ from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.fabric.iblinkinfo import port_lines
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, recognised
-from dgxcheck.readers.network.files import state
+from dgxcheck.readers.network.files import node_name, state
 from dgxcheck.readers.values import bare, bounded, numbered
 from dgxcheck.readers.wording import any_of, known, rows
 
-_OTHER = LazyPattern(r"[^\w.-]+")
 
 
 def read_iblinkinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -45,7 +44,7 @@ def _take(reports: Reports, link: re.Match[str], node: str) -> None:
     """``node``: the description of the HCA or switch whose port it is, ``gpu01 mlx5_0``; the lid where that is cut."""
     of_link = state(link["state"])
     words = " ".join(link["physical"].split())
-    name = _OTHER.sub(".", node).strip(".") or f"lid{link['lid']}"
+    name = node_name(node) or f"lid{link['lid']}"
     where, peer = f"{name}/{link['port']}", f"to {link['peer'] or 'a port without a name'}"
     could = " ".join(link["could"].split())
     runs = f"{link['lanes']}X {link['speed']}" if link["lanes"] else ""

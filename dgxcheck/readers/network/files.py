@@ -57,6 +57,14 @@ def lid(words: str) -> str | None:
     return f"{number:#x}" if number <= 0xFFFF else None
 
 
+_NOT_OF_NAMES = LazyPattern(r"[^\w.-]+")
+
+
+def node_name(description: str) -> str:
+    """``gpu01.mlx5_0`` of the description ``gpu01 mlx5_0``, ``MF0.leaf1.MQM9700.U1`` of ``MF0;leaf1:MQM9700/U1``."""
+    return _NOT_OF_NAMES.sub(".", description).strip(".")
+
+
 def rate(lanes: int, gbit_per_lane: float) -> str | None:
     """``200 Gb/sec (4X HDR)``; None for a speed that has no name."""
     name = _SPEEDS.get(gbit_per_lane)

@@ -120,33 +120,6 @@ def read_rshim(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported(sound="boot")
 
 
-_OF_OPENSM = LazyPattern(
-    r"(?:.{0,120} )?(?:[Oo]pen(?:SM|sm)\[\d{1,9}\]:|\d{6} \[[0-9A-F]{4,16}\] 0x[0-9a-f]{2} ->) (?P<text>.{1,1000})"
-)
-_TRAP = LazyPattern(
-    r".{0,60}num:(?P<number>\d{1,3}) \((?P<what>[^()]{4,80})\).{0,60} from LID:(?P<lid>\d{1,5}) Port (?P<port>\d{1,3})"
-    r".{0,80}"
-)
-_STATES = ("SUBNET UP", "Errors during initialization", "SM port is down")
-_LINK_TRAPS = ("129", "130", "131")
-"""Link integrity, buffer overruns, flow control: ports with errors (osm_helper.c, generic traps of a subnet)."""
-
-
-def read_opensm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Of the subnet manager's syslog or own log: ports that report errors, and its own port that is down."""
-    part = ToolPart("opensm")
-    last = ""
-    for row in part.matches(_OF_OPENSM, numbered(lines)):
-        if (trap := _TRAP.fullmatch(row["text"])) and trap["number"] in _LINK_TRAPS:
-            part.add(f"LID{trap['lid']}/{trap['port']}", "trap", "warn", Fault.PORT_ERRORS, trap["what"])
-        last = next((words for words in _STATES if words in row["text"]), last)
-    if last == "Errors during initialization":
-        part.add(HOST, "state", "note", None, "the subnet came up with errors, which its log has")
-    elif last == "SM port is down":
-        part.add(HOST, "port", "warn", Fault.NO_SUBNET_MANAGER, "the port of the subnet manager is down")
-    return part.imported(sound="log")
-
-
 _INSTANCE = LazyPattern(r"pci/(?P<bdf>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?:/\d{1,5})?:")
 _REPORTER = LazyPattern(
     r"(?:(?:reporter|name) (?P<name>\w{1,40}))?(?: ?state (?P<state>\w{1,20}) error \d{1,10} recover \d{1,10}"
