@@ -138,6 +138,12 @@ def test_how_data_moves(lines: list[str], wanted: dict[str, str]) -> None:
     assert outcomes == {f"host {key.rpartition('-')[2]}": outcome for key, outcome in wanted.items()}
 
 
+MODIFY = (
+    "Call to ibv_modify_qp failed with {}, on dev mlx5_3:1, curr state INIT, next state RTR, local GID index 0,"
+    " local GID {}, remote GID {}"
+)
+
+
 @pytest.mark.parametrize(
     ("text", "key", "fault"),
     [
@@ -151,6 +157,12 @@ def test_how_data_moves(lines: list[str], wanted: dict[str, str]) -> None:
         ("Call to ibv_modify_qp failed with error Connection timed out", "host NCCL-ib-path", "transfer-unanswered"),
         ("Call to ibv_modify_qp failed with 110 Connection timed out", "host NCCL-ib-path", "transfer-unanswered"),
         ("Call to ibv_modify_qp failed with error Invalid argument", "host NCCL-ib-call", "transfer-failed"),
+        (MODIFY.format("110 Connection timed out", "fe80::a2", "::ffff:10.3.1.9"), "host NCCL-ib-gid",
+         "transfer-unanswered"),
+        (MODIFY.format("61 No data available", "::", "::ffff:10.3.1.9"), "host NCCL-ib-gid", "transfer-failed"),
+        (MODIFY.format("110 Connection timed out", "::ffff:10.3.1.7", "::ffff:10.3.1.9"), "host NCCL-ib-path",
+         "transfer-unanswered"),
+        (MODIFY.format("22 Invalid argument", "::ffff:10.3.1.7", "::"), "host NCCL-ib-call", "transfer-failed"),
         ("Call to ibv_reg_mr_iova2 failed with error Bad address", "host NCCL-ib-register", "rdma-access"),
         ("NET/IB: Got completion from peer 10.1.1.1<5> with status=IBV_WC_RNR_RETRY_EXC_ERR(13) opcode=IBV_WC_SEND(0)",
          "host NCCL-ib-completion", "transfer-failed"),
@@ -241,6 +253,20 @@ def test_a_fabric_that_the_environment_makes() -> None:
     setting = "a-04:7:8 [1] NCCL INFO NCCL_MNNVL_UUID set by environment to 1.\n"
     found = one(log.read_log, setting + FABRIC.replace(UUID, "1.1")).facts
     assert found["nvml nvmlDeviceGetGpuFabricInfo 0009:01:00.0"] == {"state": 3, "healthMask": 0xA9}
+
+
+@pytest.mark.parametrize(
+    ("why", "own", "far", "said"),
+    [
+        ("110 Connection timed out", "fe80::a2", "::ffff:10.3.1.9", "its GID fe80::a2 (index 0) and that of the other"),
+        ("61 No data available", "::", "::ffff:10.3.1.9", "its GID index 0 is empty"),
+        ("110 Connection timed out", "::ffff:10.3.1.7", "::ffff:10.3.1.9", "timed out"),
+        ("22 Invalid argument", "::ffff:10.3.1.7", "::", "Invalid argument"),
+    ],
+)
+def test_where_and_why_a_queue_pair_was_not_connected(why: str, own: str, far: str, said: str) -> None:
+    (fact,) = warn(MODIFY.format(why, own, far)).values()
+    assert fact["text"].startswith(f"ibv_modify_qp failed at mlx5_3: {said}")
 
 
 def test_the_hca_of_a_transfer_is_named() -> None:
