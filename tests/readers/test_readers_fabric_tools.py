@@ -188,6 +188,27 @@ def test_a_rate_needs_speed_and_width(rows: list[str], rate: str | None) -> None
     assert facts.get("text /sys/class/infiniband/mlx5_0/ports/1/link_layer") == layer
 
 
+@pytest.mark.parametrize(
+    ("powers", "width", "dark"),
+    [
+        ("0.9,-40,0.8,1.0 [-6.5..5]", "4x", "-40 at lane 2"),
+        ("0.9,-9.1,-40,1.0 [-6.5..5]", "4x", "-9.1 at lane 2, -40"),
+        ("0.9,0.7,0.8,1.0 [-6.5..5]", "4x", ""), ("-40,-40,-40,-40 [-6.5..5]", "4x", ""),
+        ("0.9,0.9,0.8,1.0,-40,-40,-40,-40 [-6.5..5]", "4x", ""), ("N/A", "4x", ""), ("0,0,0,0 [0..0]", "4x", ""),
+    ],
+)  # fmt: skip
+def test_lanes_without_light_beside_others(powers: str, width: str, dark: str) -> None:
+    text = (
+        f"mlxlink -d mlx5_0 -m\nOperational Info\nState : Active\nWidth : {width}\nModule Info\n"
+        f"Rx Power Current [dBm] : {powers}"
+    )
+    found = one(adapters.read_mlxlink, text).facts.get("stated report mlx5_0/1 mlxlink-dark")
+    assert (found is not None) == bool(dark)
+    if isinstance(found, dict):
+        assert (found["outcome"], found["fault"]) == ("warn", "port-errors")
+        assert dark in str(found["text"])
+
+
 def test_counters_that_are_zero_pass_and_details_are_no_files() -> None:
     text = "# PortRcvErrorDetails counters: Lid 7 port 1\nPortLocalPhysicalErrors:.........{}\n"
     (report,) = one(counters.read_port_counters, text.format(0)).facts.values()

@@ -51,6 +51,9 @@ _WITHIN = LazyPattern(
     r"(?P<value>-?\d{1,6}(?:\.\d{1,4})?) \[(?P<low>-?\d{1,6}(?:\.\d{1,4})?)\.\.(?P<high>-?\d{1,6}(?:\.\d{1,4})?)\]"
 )
 """``49 [-10..80]``, of a module its alarm thresholds; one without sensors has ``0 [0..0]``."""
+_OF_LANES = LazyPattern(r"(?P<values>(?:-?\d{1,4}(?:\.\d{1,4})?,){1,15}-?\d{1,4}(?:\.\d{1,4})?) ?"
+                        r"\[(?P<low>-?\d{1,4}(?:\.\d{1,4})?)\.\.(?P<high>-?\d{1,4}(?:\.\d{1,4})?)\]")  # fmt: skip
+_POWER = "Rx Power Current [dBm]"
 _SOUND = ("0", "", "N/A", "Ready state", "LowPwr state", "PwrUp state", "PwrDn state")
 _OF_MODULE = ("Module FW Fault", "DataPath FW Fault", "Tx Fault [per lane]", "Module State")
 """Lanes without signal or lock are no fault: those of a copper cable at work are, and where the other end is off."""
@@ -121,6 +124,8 @@ def _diagnose(reports: Reports, device: str, members: dict[str, str]) -> None:
         reports.add(device, "status", "pass")
     else:
         reports.add(device, "status", "note", text=f"the port is {members['State']}")
+    if dark := _dark(members):
+        reports.add(device, "dark", "warn", Fault.PORT_ERRORS, dark)
     for name in _RATES:
         rate_of_errors = members.get(name, "")
         if _RATE.fullmatch(rate_of_errors) and float(rate_of_errors) > _MOST_ERRORS:
@@ -130,6 +135,18 @@ def _diagnose(reports: Reports, device: str, members: dict[str, str]) -> None:
             break
     if wrong := [*_of_module(members)]:
         reports.add(device, "module", "warn", Fault.PORT_MODULE, "; ".join(wrong))
+
+
+def _dark(members: dict[str, str]) -> str:
+    """Lanes without enough light beside others that have it: where none has any the other end may be off. A module of
+    two ports may show the lanes of the other one, too."""
+    width = _LANES.fullmatch(members.get("Width", ""))
+    shown = _OF_LANES.fullmatch(members.get(_POWER, ""))
+    powers = [*map(float, shown["values"].split(","))] if shown else []
+    if shown is None or (width and int(width["lanes"]) != len(powers)) or max(powers) < float(shown["low"]):
+        return ""
+    dark = [f"{power:g} at lane {lane}" for lane, power in enumerate(powers, 1) if power < float(shown["low"])]
+    return f"{_POWER} {', '.join(dark)}, limits [{shown['low']}..{shown['high']}], light at the others" if dark else ""
 
 
 def _of_module(members: dict[str, str]) -> Iterator[str]:
