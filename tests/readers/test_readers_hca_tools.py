@@ -150,6 +150,39 @@ def test_the_stages_of_ibdiagnet() -> None:
     assert unread([one(fabric.read_subnet, SUMMARY.format(1, 2))], SUMMARY.format(1, 2)) == []
 
 
+LOGGED = """\
+Port Counters
+-E- Ports counters value Check finished with errors
+-E- lid=0x0002 dev=54000 leaf1/U1/P5
+         Performance Monitor counter     : Value
+         symbol_error_counter            : 38821                       (threshold=1)
+
+Speed / Width checks
+-W- Links Width Check finished with errors
+-W- Link: dgx03/U2/P1<-->leaf2/U1/P3 - Unexpected actual link width 1x
+
+Nodes Information
+-W- Nodes with non-latest firmware: dgx05/U1
+
+Summary
+-I- Stage                     Warnings   Errors     Comment
+-I- Port Counters             0          1
+-I- Nodes Information         1          0
+-I- Speed / Width checks      1          0
+"""
+
+
+def test_which_link_ibdiagnet_means() -> None:
+    found = {key.removeprefix("host ibdiagnet-"): fact for key, fact in reports(LOGGED, fabric.read_subnet).items()}
+    assert {key: (fact["outcome"], fact["fault"], fact["text"].partition("; ")[2]) for key, fact in found.items()} == {
+        "port-counters": ("warn", "port-errors", "lid=0x0002 dev=54000 leaf1/U1/P5, symbol_error_counter 38821"),
+        "nodes-information": ("note", "", "Nodes with non-latest firmware: dgx05/U1"),
+        "speed-width-checks": (
+            "warn", "port-slow", "Link: dgx03/U2/P1<-->leaf2/U1/P3 - Unexpected actual link width 1x"),
+    }  # fmt: skip
+    assert unread([one(fabric.read_subnet, LOGGED)], LOGGED) == []
+
+
 def test_errors_of_ibdiagnet_without_its_summary() -> None:
     text = "-I- Discovering ...\n-E- Subnet Manager: no master was found\n-W- lid=0x1: some warning\n"
     found = reports(text, fabric.read_subnet)

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 from dgxcheck.facts.faults import BY_WORD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.fabric.iblinkinfo import port_lines
-from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, recognised
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, recognised, topic_of
 from dgxcheck.readers.network.files import node_name, state
 from dgxcheck.readers.values import bare, bounded, numbered
 from dgxcheck.readers.wording import any_of, known, rows
-
 
 
 def read_iblinkinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -122,12 +122,29 @@ _STAGE = LazyPattern(
     r"(?:\s{1,20}\S.{0,120})?"
 )
 _LINE = LazyPattern(r"-(?P<kind>[EW])- (?P<text>\S.{2,300})")
-_OF_PORT = LazyPattern(r"(?P<name>[a-z][a-z_]{6,40}) {0,40}: (?P<value>0x[0-9a-f]{1,16}.{0,20}|\d{1,20})", ": ")
-"""A counter below the port that a warning names (ibutils)."""
+_OF_PORT = LazyPattern(
+    r"(?P<name>[a-z][a-z_]{6,40}) {0,40}: (?P<value>0x[0-9a-f]{1,16}.{0,20}|\d{1,20})(?: {1,60}\([\w= .]{1,40}\))?",
+    ": ",
+)
+"""A counter below the port that a warning names, in newer releases with its threshold."""
+_HEADING = LazyPattern(r"[A-Z][\w /()-]{2,40}")
+"""The name of a stage, above what is logged of it."""
 _ENDED = LazyPattern(r" finished with errors")
 _CHATTER = LazyPattern(any_of("network/lines", "ibdiagnet"))
 _STAGES = tuple((row["word"], BY_WORD[row["fault"]]) for row in rows("network/stages"))
 """Words of a stage's name, and what an error in it stands for."""
+_BY_WARNINGS = frozenset(BY_WORD[row["fault"]] for row in rows("network/stages") if row["by_warnings"])
+"""Of those that ibdiagnet only warns of: a link below what both its ends can do."""
+
+
+class _Logged(Record, kw_only=False):
+    """An error or warning above the summary."""
+
+    stage: str
+    """The last heading above it."""
+    kind: str
+    text: str
+
 
 
 def read_subnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -182,42 +199,43 @@ def _sminfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 def _ibdiagnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The stages of its summary; where the summary is cut off, the errors and warnings that are logged above it."""
     part = ToolPart(IBDIAGNET)
-    logged: list[tuple[str, str]] = []
-    below = False
+    logged: list[_Logged] = []
+    below, heading = False, ""
     for number, line in numbered(lines):
         if _SUBNET_HEAD.fullmatch(line):
             below = True
         elif below and (stage := _STAGE.fullmatch(line)):
             _judge(part, stage["stage"].strip(), int(stage["warnings"]), int(stage["errors"]), logged)
         elif row := _LINE.fullmatch(line):
-            logged.append((row["kind"], row["text"]))
+            logged.append(_Logged(heading, row["kind"], row["text"]))
         elif logged and (counter := _OF_PORT.fullmatch(line)):
-            logged[-1] = (logged[-1][0], f"{logged[-1][1]}, {counter['name']} {counter['value']}")
+            logged[-1] = replace(logged[-1], text=f"{logged[-1].text}, {counter['name']} {counter['value']}")
         else:
+            heading = line if _HEADING.fullmatch(line) else heading
             part.beside |= {number} if _CHATTER.fullmatch(line) else set()
             below = below and bool(line)
             continue
         part.lines.add(number)
     if not part:
-        begun = any(raw.strip().startswith("-I- ") for raw in lines) or any("_counter" in text for _, text in logged)
-        rows = [(kind, text) for kind, text in logged if not _ENDED.search(text)] or logged
-        for kind, text in rows if begun else ():
-            part.add(HOST, "line", "warn" if kind == "E" else "note", _fault(text) if kind == "E" else None, text)
+        begun = any(raw.strip().startswith("-I- ") for raw in lines) or any("_counter" in each.text for each in logged)
+        for each in ([each for each in logged if not _ENDED.search(each.text)] or logged) if begun else ():
+            fault = _fault(each.text) if each.kind == "E" else None
+            part.add(HOST, "line", "warn" if fault else "note", fault, each.text)
     return part.imported() if part else ()
 
 
-def _judge(reports: Reports, stage: str, warnings: int, errors: int, logged: Sequence[tuple[str, str]]) -> None:
-    """With the first error above the summary that is of the same kind as those of the stage."""
-    topic = re.sub(r"\W+", "-", stage.lower()).strip("-")
-    outcome: Outcome = "warn" if errors else "note" if warnings else "pass"
+def _judge(reports: Reports, stage: str, warnings: int, errors: int, logged: Sequence[_Logged]) -> None:
+    """With the first error or warning that is logged of the stage, or above the summary of the same kind."""
     both = (errors, "error"), (warnings, "warning")
     counts = [f"{count} {noun}{'s' * (count > 1)}" for count, noun in both if count]
-    fault = _fault(stage) if errors else None
-    named = (text for kind, text in logged if kind == "E" and _fault(text) is fault and not _ENDED.search(text))
-    text = f"{stage}: {', '.join(counts)}" if counts else ""
-    if fault and (first := next(named, "")):
-        text = f"{text}; {first}"
-    reports.add(HOST, topic, outcome, fault, text)
+    fault = _fault(stage)
+    bad = bool(errors or (warnings and fault in _BY_WARNINGS))
+    outcome: Outcome = "warn" if bad else "note" if counts else "pass"
+    rows = [each for each in logged if each.kind == ("E" if errors else "W") and not _ENDED.search(each.text)]
+    own = [each.text for each in rows if each.stage == stage]
+    alike = [each.text for each in rows if errors and _fault(each.text) is fault]
+    text = "; ".join([f"{stage}: {', '.join(counts)}", *(own or alike)[:1]]) if counts else ""
+    reports.add(HOST, topic_of(stage), outcome, fault if bad else None, text)
 
 
 def _fault(words: str) -> FaultKind:
