@@ -89,6 +89,15 @@ Settings for ens6f0np0:
 \tSpeed: {}
 \tDuplex: Full
 """
+
+
+def slow_beside(slow: str, usual: str, *more: str) -> str:
+    """The settings of three ports and more whose switch advertises nothing."""
+    speeds = (usual, usual, slow, *more)
+    texts = (INTERFACE.format("Not reported", speed) for speed in speeds)
+    return "".join(text.replace("ens6", f"ens{at}") for at, text in enumerate(texts))
+
+
 SUBNET = """\
 Nov 12 11:02:01 sm01 OpenSM[2011]: Entering MASTER state
 Nov 12 11:02:31 sm01 OpenSM[2011]: {}
@@ -170,6 +179,11 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ethtool, no faster mode in common": (INTERFACE.format("10000baseCR/Full 40000baseCR4/Full", "10000Mb/s"), ()),
     "ethtool without the other end": (INTERFACE.format("Not reported", "25000Mb/s"), ()),
     "ethtool at a thousandth": (INTERFACE.format("Not reported", "100Mb/s"), ("warn port-slow inspect",)),
+    "ethtool, one below the others": (slow_beside("25000Mb/s", "100000Mb/s"), ("warn port-slow inspect",)),
+    "ethtool, two below the others": (slow_beside("25000Mb/s", "100000Mb/s", "25000Mb/s"), ()),
+    "ethtool, all alike": (slow_beside("25000Mb/s", "25000Mb/s"), ()),
+    "ethtool, slow ports": (slow_beside("1000Mb/s", "10000Mb/s").replace("25000base", "10000base").replace(
+        "100000base", "1000base"), ()),
     "ethtool without a link": (INTERFACE.format("Not reported", "Unknown!"), ()),
     "grep of ibv_devinfo": (
         "hca_id:\tmlx5_0\n\t\t\tstate:\t\t\tPORT_ACTIVE (4)\n\t\t\tlink_layer:\t\tInfiniBand\n"

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dgxcheck.facts.faults import Fault
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.model import Imported, ToolPart
+from dgxcheck.readers.network.hcas import lone
 from dgxcheck.readers.values import numbered
 
 _FAR = 100
+_OF_DATA = 25_000
+"""Mbit/s; slower ports may well serve different networks."""
 _PARTNER = "Link partner advertised"
 _OF_INTERFACE = LazyPattern(
     r"Settings for (?P<name>[\w.-]{1,15}):|Speed: (?P<speed>\d{2,6})Mb/s"
@@ -19,9 +22,11 @@ _OF_INTERFACE = LazyPattern(
 
 def read_settings(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Links slower than the fastest mode that both ends advertise; what one end offers alone is a fault from a
-    hundredfold on: pairs of a copper cable that are broken leave 100 Mbit/s."""
+    hundredfold on: pairs of a copper cable that are broken leave 100 Mbit/s; and the only one below the others that
+    advertise the same."""
     part = ToolPart("ethtool")
     name = whose = ""
+    alike: dict[frozenset[int], dict[str, int]] = {}
     rates: dict[str, set[int]] = {}
     for number, text in numbered(lines):
         if (row := _OF_INTERFACE.fullmatch(text)) is None or not (name or row["name"]):
@@ -38,9 +43,15 @@ def read_settings(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         own, speed = rates.get("Advertised", set()), int(row["speed"])
         both = max(own & rates.get(_PARTNER, set()), default=0)
         most = both if both or max(own, default=0) < _FAR * speed else max(own)
+        if own:
+            alike.setdefault(frozenset(own), {})[name] = max(speed, most)  # not twice
         if most > speed:
             whom = "both ends advertise" if both else "the port advertises"
             text = f"the link runs at {speed / 1000:g} Gbit/s, {whom} {most / 1000:g}"
+            part.add(name, "speed", "warn", Fault.PORT_SLOW, text)
+    for speeds in alike.values():
+        for name, usual in lone(speeds) if max(speeds.values()) >= _OF_DATA else ():
+            text = f"the link runs at {speeds[name] / 1000:g} Gbit/s, those of the ports like it at {usual / 1000:g}"
             part.add(name, "speed", "warn", Fault.PORT_SLOW, text)
     return part.imported(sound="links")
 

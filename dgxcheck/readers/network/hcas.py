@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import SDR
@@ -83,14 +84,21 @@ def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         part.lines.add(number)
     for (kind, _), alike in rates.items():
-        usual, count = Counter(alike.values()).most_common(1)[0]
+        odd = dict(lone(alike))
         for where, slow in alike.items():
-            if slow < usual and len(alike) - count == 1 < count:  # two may be on a network of storage
-                text = f"Rate {slow}, that of the others of {kind} is {usual}"
+            if where in odd:
+                text = f"Rate {slow}, that of the others of {kind} is {odd[where]}"
                 part.add(where, "rate", "warn", Fault.PORT_SLOW, text)
             elif slow <= SDR and kind.startswith("MT4"):
                 part.add(where, "rate", "warn", Fault.PORT_SLOW, f"Rate {slow}, SDR at most: {kind} can do more")
     return part.imported()
+
+
+def lone(rates: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """The only port below all others of its kind, and the rate of those; two may be on a network of storage."""
+    usual, count = Counter(rates.values()).most_common(1)[0]
+    if len(rates) - count == 1 < count:
+        yield from ((name, usual) for name, rate_of_port in rates.items() if rate_of_port < usual)
 
 
 _IBSTATUS_HEAD = LazyPattern(rf"Infiniband device '({NAME})' port (\d{{1,3}}) status:", flags=re.IGNORECASE | re.ASCII)
