@@ -181,7 +181,7 @@ _NETWORK: Mapping[Reader, Signs] = {
         "ofed", "mlnx_en", "n_gids", "index", "device", "portinfo", "port info", "ca ", "sw ", "rt ", "vendid=",
         "topology file", "(ibnetdiscover", "settings for ", "nic statistics",
     ),
-    counters.read_statistic: ("link ", "_phy: "),
+    counters.read_statistic: ("link ", "_phy: ", "_events: ", "module_"),
     adapters.read_firmware: ("image type:", "device #"),
     fabric.read_port_states: ("portinfo:", "port info:", "linkwidth"),
     managers.read_opensm: ("opensm[", "] 0x"),

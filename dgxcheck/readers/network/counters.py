@@ -56,7 +56,9 @@ def read_statistic(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 _OF_NIC = LazyPattern(
     r"(?:.{0,120}\W)?ethtool (?:-S|--statistics) (?P<port>[A-Za-z][\w.-]{0,14})(?: .{0,80})?"
-    r"|(?P<name>rx_(?:crc_errors|symbol_err|pcs_symbol_err)_phy|link_down_events_phy): (?P<count>\d{1,19})"
+    r"|(?P<name>rx_(?:crc_errors|symbol_err|pcs_symbol_err|discards)_phy|tx_(?:errors|discards)_phy|link_down_events_phy"
+    r"|tx_pause_storm_(?:warning|error)_events|outbound_pci_stalled_(?:rd|wr)_events|module_(?:bus_stuck|high_temp"
+    r"|bad_shorted)): (?P<count>\d{1,19})"
 )
 
 
