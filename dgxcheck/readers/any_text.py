@@ -45,7 +45,7 @@ from dgxcheck.readers.layout.undo import Layout
 from dgxcheck.readers.lspci import text as lspci
 from dgxcheck.readers.model import Imported, Reader
 from dgxcheck.readers.nccl import log, programs, topology_xml
-from dgxcheck.readers.network import adapters, carrier, counters, ethtool, fabric, hcas, logs, managers
+from dgxcheck.readers.network import adapters, carrier, counters, ethtool, fabric, hcas, logs, managers, settings
 from dgxcheck.readers.nvidia_smi import catalogue as nvidia_smi
 from dgxcheck.readers.values import LINE
 
@@ -178,12 +178,16 @@ _NETWORK: Mapping[Reader, Signs] = {
     fabric.read_iblinkinfo: ("==(",),
     counters.read_port_counters: ("counters: lid", " == ", "0 bad nodes"),
     fabric.read_known: (
-        "ofed", "mlnx_en", "n_gids", "index", "device", "portinfo", "port info", "ca ", "sw ", "rt ", "vendid=",
+        "ofed", "mlnx_en", "device", "portinfo", "port info", "ca ", "sw ", "rt ", "vendid=",
         "topology file", "(ibnetdiscover", "settings for ", "nic statistics",
     ),
     counters.read_statistic: ("link ", "_phy: ", "_events: ", "module_"),
     adapters.read_firmware: ("image type:", "device #"),
     fabric.read_port_states: ("portinfo:", "port info:", "linkwidth"),
+    settings.read_mlxconfig: ("device #", "device type:"),
+    settings.read_qos: ("priority trust state",),
+    settings.read_gids: ("n_gids", "index"),
+    settings.read_ip_link: ("> mtu ",),
     managers.read_opensm: ("opensm[", "] 0x"),
     managers.read_ufm: ("[dev_id: ",),
     fabric.read_subnet: ("sminfo", "iberror:", "stage", "-e- ", "-w- ", "ibping statistics"),

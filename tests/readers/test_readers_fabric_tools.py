@@ -10,7 +10,7 @@ from readers_text import one, unread
 from dgxcheck.assessment import Request, assess
 from dgxcheck.readers.any_text import READERS
 from dgxcheck.readers.fabric.any_fabric import read
-from dgxcheck.readers.network import adapters, counters, fabric, hcas
+from dgxcheck.readers.network import adapters, counters, fabric, hcas, settings
 
 LINKS = """\
 CA: gpu01 mlx5_0:
@@ -90,8 +90,8 @@ def bad(text: str, folder: Path) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize(
     ("read", "text"),
     [(fabric.read_iblinkinfo, LINKS), (counters.read_port_counters, COUNTERS), (counters.read_port_counters, ERRORS),
-     (hcas.read_ibdev2netdev, INTERFACES), (fabric.read_known, QUERY), (fabric.read_known, PORTS),
-     (fabric.read_known, WIRING)],
+     (hcas.read_ibdev2netdev, INTERFACES), (settings.read_mlxconfig, QUERY),
+     (fabric.read_known, PORTS), (fabric.read_known, WIRING)],
 )  # fmt: skip
 def test_every_line_is_read_and_by_one_reader(read: object, text: str) -> None:
     found = [part for reader in READERS for part in reader(tuple(text.splitlines()))]

@@ -89,6 +89,7 @@ Settings for ens6f0np0:
 \tSpeed: {}
 \tDuplex: Full
 """
+MTU = "{0}: ens{0}f0np0: <BROADCAST,UP,LOWER_UP> mtu {1} qdisc mq state UP\n    link/ether a0:88:c2:5e:1a:0{0} brd ff\n"
 
 
 def slow_beside(slow: str, usual: str, *more: str) -> str:
@@ -184,6 +185,9 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ethtool, all alike": (slow_beside("25000Mb/s", "25000Mb/s"), ()),
     "ethtool, slow ports": (slow_beside("1000Mb/s", "10000Mb/s").replace("25000base", "10000base").replace(
         "100000base", "1000base"), ()),
+    "ip link, one of another MTU": ("".join(map(MTU.format, (1, 2, 3, 4), (9000, 9000, 9000, 1500))),
+                                    ("warn port-setting drain",)),
+    "ip link, good": ("".join(map(MTU.format, (1, 2, 3, 4), (9000,) * 4)), ()),
     "ethtool without a link": (INTERFACE.format("Not reported", "Unknown!"), ()),
     "grep of ibv_devinfo": (
         "hca_id:\tmlx5_0\n\t\t\tstate:\t\t\tPORT_ACTIVE (4)\n\t\t\tlink_layer:\t\tInfiniBand\n"

@@ -176,6 +176,11 @@ class Links:
         " what the switch port is set to; only then clean, reseat or replace the cable", source="ibportstate(8)")
     LINK_LAYER = FaultKind("a port runs another link layer than the ports of its kind", "setting",
         warns="next-maintenance", fails="next-maintenance")
+    PORT_SETTING = FaultKind("an adapter or port alone has another setting than all others of its kind", "setting",
+        warns="next-maintenance", fails="next-maintenance", steps=("change-setting",), disturbs="traffic",
+        remedy="find out which is right; while no job uses it set it as on the others (ip link, mlnx_qos; mlxconfig,"
+        " then reset the adapter), and in what sets it at boot; MTU and flow control are set at the switch port too",
+        source="ip-link(8); NVIDIA MFT user manual")
     HCA_IDENTITY = FaultKind("an HCA has no GUID, or fewer ports than others of its kind", "hardware",
         steps=("inspect", *ADAPTER_STEPS), source=OWN)
     TRANSPORT_ERRORS = FaultKind("an HCA retransmits or times out more and more", "environment",

@@ -13,7 +13,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import majority
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
 from dgxcheck.readers.model import Imported, Reports, ToolPart
-from dgxcheck.readers.network.files import NAME, PortsPart, device_files, listed, physical, rate, state
+from dgxcheck.readers.network.files import NAME, PortsPart, device_files, hca_name, listed, physical, rate, state
 from dgxcheck.readers.values import bare, bounded, integer, numbered
 
 _MLXLINK_COMMAND = ascii_pattern(
@@ -70,7 +70,7 @@ def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             if re.fullmatch(NAME, device):
                 part.add_port(device, port, _files(members))
             at = f"/{port}" if re.fullmatch(NAME, device) else ""
-            _diagnose(part, (_place(device) or "HCA") + at, members)
+            _diagnose(part, (hca_name(device) or "HCA") + at, members)
         members.clear()
 
     for number, line in numbered(lines, bare):
@@ -197,7 +197,7 @@ def read_mst(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for bdf, kind in without.items():
         if kind in kinds and kind.startswith("ConnectX"):
             text = f"{kind} {bdf} has no RDMA device, others of its kind have"
-            part.add(_place(bdf), "device", "warn", Fault.HCA_UNLISTED, text)
+            part.add(hca_name(bdf), "device", "warn", Fault.HCA_UNLISTED, text)
     return part.imported()
 
 
@@ -249,7 +249,7 @@ def read_firmware(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             found.append(Adapter(place, (running or version)[0], psid))
         if version is not None and running is not None and version[0] != running[0]:
             text = f"firmware {running[0]} runs, {version[0]} is burned: it runs once the adapter is reset"
-            part.add(_place(place) or f"adapter{len(found)}", "burned", "note", None, text)
+            part.add(hca_name(place) or f"adapter{len(found)}", "burned", "note", None, text)
         members.clear()
 
     for number, raw in enumerate(bounded(lines)):
@@ -262,7 +262,8 @@ def read_firmware(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             inside = True
             name = "" if line.startswith("Device") else name
         elif failed := _UNQUERIED.fullmatch(line):
-            part.add(_place(failed["name"]), "query", "unknown", None, f"its firmware does not answer: {failed['why']}")
+            text = f"its firmware does not answer: {failed['why']}"
+            part.add(hca_name(failed["name"]), "query", "unknown", None, text)
         elif inside and (member := _FIRMWARE_MEMBER.fullmatch(line)):
             members.setdefault(member["name"], member["value"].strip())
         elif not (inside and _CHATTER.fullmatch(line)):
@@ -280,16 +281,10 @@ def read_firmware(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-def _place(name: str) -> str:
-    """Of an adapter; in results of tools a bus id with colons stands for a GPU."""
-    bdf = as_bdf(name) or as_bdf(f"0000:{name}")
-    return (bdf or re.sub(r"^/dev/mst/|[\s/:]", "", name)).replace(":", ".")
-
-
 def _compare(reports: Reports, adapters: list[Adapter]) -> None:
     """Warns of an adapter whose version is not that of most adapters of its board (PSID), else not the newest."""
     for at, adapter in enumerate(adapters):
-        place = _place(adapter.name) or f"adapter{at}"
+        place = hca_name(adapter.name) or f"adapter{at}"
         versions = [other.version for other in adapters if other.psid == adapter.psid]
         usual = majority(versions) or max(versions, key=lambda each: [*map(int, each.split("."))])
         if adapter.version != usual:

@@ -1,5 +1,5 @@
-"""The fabric: iblinkinfo, sminfo, ibdiagnet and ibping; outputs of OFED and MFT that hold no fact of a check:
-``ofed_info -s``, ``mlxconfig query``, ``show_gids`` and ``ibnetdiscover``."""
+"""The fabric: iblinkinfo, sminfo, ibdiagnet and ibping; outputs that hold no fact of a check: ``ofed_info -s`` and
+``ibnetdiscover``."""
 
 from __future__ import annotations
 

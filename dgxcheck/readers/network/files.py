@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import BY_WORD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.infiniband import LANE_GBIT, PHYS_STATES, PortState
@@ -55,6 +56,12 @@ def lid(words: str) -> str | None:
         return None
     number = int(word, 16 if "x" in word else 10)
     return f"{number:#x}" if number <= 0xFFFF else None
+
+
+def hca_name(name: str) -> str:
+    """Of an adapter; in results of tools a bus id with colons stands for a GPU."""
+    bdf = as_bdf(name) or as_bdf(f"0000:{name}")
+    return (bdf or re.sub(r"^/dev/mst/|[\s/:]", "", name)).replace(":", ".")
 
 
 _NOT_OF_NAMES = LazyPattern(r"[^\w.-]+")
