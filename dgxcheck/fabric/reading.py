@@ -20,7 +20,7 @@ from dgxcheck.rootfs import decode
 
 STDIN = "-"
 PROGRAM = "ibnetdiscover"
-_WANTED = "ibnetdiscover, iblinkinfo, ibdiagnet's net_dump, lldpctl -f json, ibqueryerrors or perfquery"
+_WANTED = "ibnetdiscover, iblinkinfo, ibdiagnet's db_csv or net_dump, lldpctl -f json, ibqueryerrors or perfquery"
 _LLDP = re.compile(r"\s*\{\s*\"lldp\"")
 
 

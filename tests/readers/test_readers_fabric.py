@@ -35,6 +35,67 @@ def joined(text: str) -> dict[str, str]:
     return {f"{found.shown(cable.end)} - {found.shown(cable.peer)}": cable.rate for cable in found.cables}
 
 
+DB_CSV = """\
+# ibdiagnet version         : "IBDIAGNET 2.13.0"
+START_NODES
+NodeDesc,NumPorts,NodeType,SystemImageGUID,NodeGUID,PortGUID,LocalPortNum
+"MF0;pod1-leaf1:MQM9700/U1",65,2,0xfc6a1c0300aa0001,0xfc6a1c0300aa0001,0xfc6a1c0300aa0001,0
+"dgx001 mlx5_0",1,1,0xa088c20300000010,0xa088c20300000010,0xa088c20300000011,1
+"dgx002 mlx5_0",1,1,0xa088c20300000020,0xa088c20300000020,0xa088c20300000021,1
+END_NODES
+
+START_PORTS
+NodeGuid,PortGuid,PortNum,LID,LinkWidthActv,LinkWidthSup,LinkSpeedActv,PortPhyState,PortState,LinkSpeedSup
+0xfc6a1c0300aa0001,0xfc6a1c0300aa0001,0,5,0,0,0,0,0,0
+0xfc6a1c0300aa0001,0xfc6a1c0300aa0001,1,0,2,19,2048,5,4,3841
+0xfc6a1c0300aa0001,0xfc6a1c0300aa0001,2,0,1,19,2048,5,4,3841
+0xfc6a1c0300aa0001,0xfc6a1c0300aa0001,3,0,2,19,1,3,1,3841
+0xa088c20300000010,0xa088c20300000011,1,21,2,19,2048,5,4,3841
+0xa088c20300000020,0xa088c20300000021,1,22,1,19,2048,5,4,3841
+END_PORTS
+
+START_LINKS
+NodeGuid1,PortNum1,NodeGuid2,PortNum2
+0xa088c20300000010,1,0xfc6a1c0300aa0001,1
+0xfc6a1c0300aa0001,2,0xa088c20300000020,1
+END_LINKS
+
+START_PM_INFO
+NodeGUID,PortGUID,PortNumber,LinkDownedCounter,SymbolErrorCounter,SymbolErrorCounterExt,PortRcvErrorsExt,PortXmitWait
+0xfc6a1c0300aa0001,0xfc6a1c0300aa0001,2,9,65535,882331,0xfffffffffffffffe,12
+0xa088c20300000020,0xa088c20300000021,1,1,0,0,4,0
+END_PM_INFO
+
+START_CABLE_INFO
+NodeGuid,PortGuid,PortNum,Vendor,PN,SN
+0xfc6a1c0300aa0001,0xfc6a1c0300aa0001,1,"NVIDIA","MCA4J80-N003","MT23"
+END_CABLE_INFO
+"""
+
+
+def test_db_csv() -> None:
+    assert joined(DB_CSV) == {
+        "dgx001 mlx5_0 - pod1-leaf1 port 1": "4x NDR", "dgx002 mlx5_0 - pod1-leaf1 port 2": "1x NDR",
+    }  # fmt: skip
+    found = read(DB_CSV)
+    assert [(row.end.lid, row.could) for row in found.rows] == [
+        (21, ""), (5, ""), (5, "could be 4X"), (22, "could be 4X"), (5, ""),
+    ]  # fmt: skip
+    assert [(row.end.port, row.state, row.disabled) for row in found.rows if row.peer is None] == [(3, "DOWN", True)]
+    assert found.errors == {
+        ("fc6a1c0300aa0001", 2): {"link_downed": 9, "symbol_error": 882331, "port_xmit_wait": 12},
+        ("a088c20300000021", 1): {"link_downed": 1, "symbol_error": 0, "port_rcv_errors": 4, "port_xmit_wait": 0},
+    }
+    slower = read(DB_CSV.replace(",2,19,2048,5,4", ",2,19,1024,5,4")).rows
+    assert {row.could for row in slower if row.lanes == 4 and row.peer} == {"could be NDR"}
+
+
+def test_db_csv_without_some_sections() -> None:
+    without_ports = re.sub(r"START_PORTS.*END_PORTS\n", "", DB_CSV, flags=re.DOTALL)
+    assert joined(without_ports).keys() == joined(DB_CSV).keys()
+    assert not read(re.sub(r"START_NODES.*END_NODES\n", "", DB_CSV, flags=re.DOTALL)).rows
+
+
 def test_net_dump() -> None:
     assert joined(NET_DUMP) == {
         "dgx001 mlx5_0 - pod1-leaf1 1/1/1": "4x NDR",

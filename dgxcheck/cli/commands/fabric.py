@@ -39,8 +39,8 @@ def command(
 ) -> int:  # fmt: skip
     """Judge how the fabric between the machines is cabled, and say which plugs to move.
 
-    FILE is the output of ibnetdiscover (-p or full), iblinkinfo, ibdiagnet (net_dump), lldpctl -f json of one machine,
-    ibqueryerrors or perfquery, or - for stdin; gzip is unpacked. All files are read together. Without FILE,
+    FILE is the output of ibnetdiscover (-p or full), iblinkinfo, ibdiagnet (db_csv or net_dump), lldpctl -f json of one
+    machine, ibqueryerrors or perfquery, or - for stdin; gzip is unpacked. All files are read together. Without FILE,
     ibnetdiscover runs on this host. Without --plan, what most machines do is taken for the plan.
     Exit code 0: pass; 1: warn; 2: fail; 3: unknown, also if a file holds nothing of a fabric.
     """

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.record import Record
-from dgxcheck.readers.fabric import iblinkinfo, ibnetdiscover, lldp, net_dump
+from dgxcheck.readers.fabric import db_csv, iblinkinfo, ibnetdiscover, lldp, net_dump
 from dgxcheck.readers.fabric.rows import PortRow, digits
 from dgxcheck.readers.network.counters import errors_by_guid, errors_by_lid
 
-_READERS = (ibnetdiscover.ports, ibnetdiscover.nodes, iblinkinfo.links, net_dump.switches)
+_READERS = (ibnetdiscover.ports, ibnetdiscover.nodes, iblinkinfo.links, net_dump.switches, db_csv.ports)
 Errors = Mapping[str, int]
 """Counts of a port by the names of sysfs."""
 
@@ -37,5 +37,7 @@ def read(text: str, machine: str = "") -> FabricText:
 def _errors(lines: tuple[str, ...]) -> Iterator[tuple[tuple[str, int], Errors]]:
     for guid, port, counts in errors_by_guid(lines):
         yield (digits(guid), port), counts
+    for guid, port, counts in db_csv.errors(lines):
+        yield (guid, port), counts
     for lid, port, counts in errors_by_lid(lines):
         yield (f"lid:{lid}", port), counts
