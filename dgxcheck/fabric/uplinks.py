@@ -73,7 +73,21 @@ def uneven(fabric: Fabric, tiers: Tiers) -> Uplinks:
     for _, group in found:
         if len(group) >= _LEAST:
             _judge(group, fabric, tiers, homes, lacks)
-    return Uplinks(homes, tuple(lacks), (*_short(found, fabric, tiers, below), *_below(fabric, tiers)))
+    judged = {lack.lower for lack in lacks} | {lower for lower, _ in homes}
+    of_two = _of_two([group for tier, group in found if not tier and judged.isdisjoint(group)], tiers, below)
+    return Uplinks(homes, tuple(lacks), (*_short(found, fabric, tiers, below), *of_two, *_below(fabric, tiers)))
+
+
+def _of_two(
+    groups_of_leaves: Sequence[Sequence[str]], tiers: Tiers, below: Mapping[str, Sequence[Kind]]
+) -> Iterator[Short]:
+    """Of two leaves neither is most of them: the one with fewer uplinks for as many adapters has too few."""
+    for group in groups_of_leaves:
+        if len(group) == _LEAST:
+            few, many = sorted(group, key=lambda guid: len(tiers.uplinks[guid]))
+            has, usual = len(tiers.uplinks[few]), len(tiers.uplinks[many])
+            if has < usual and len(below[few]) == len(below[many]):
+                yield Short((few,), has, usual, (), (many,))
 
 
 def _kinds_below(fabric: Fabric) -> dict[str, list[Kind]]:
@@ -228,6 +242,8 @@ def idle_ports(short: Short, fabric: Fabric) -> FabricFinding:
     """What all of them lack may be meant so, and is a warning."""
     names, way, side = sorted(map(fabric.switch, short.switches)), *(("up", "above") if short.up else ("down", "below"))
     others = [fabric.switch(guid) for guid in short.others]
+    several = len(names) > 1
+    gone = f"a switch {side} these" if several or short.ports else f"one of its cables, or a switch {side} it,"
     if short.ports:
         at = f"port{'s' if len(short.ports) > 1 else ''} {cpulist(runs_of(short.ports))}"
         why = f"{at} has no link at any of them, between ports that lead {way}"
@@ -236,7 +252,6 @@ def idle_ports(short: Short, fabric: Fabric) -> FabricFinding:
     return FabricFinding(
         fault=Fault.UPLINKS_UNEVEN, status="warn", ends=(*names,),
         message=f"{listed(names)}: {counted(short.has, 'uplink' if short.up else 'link')}{'' if short.up else ' down'}"
-        f" each; {why}",
-        action=f"look whether a switch {side} these is off or not in this output; give the plan (--plan) if it is meant"
-        " so",
+        f"{' each' if several else ''}; {why}",
+        action=f"look whether {gone} is off or not in this output; give the plan (--plan) if it is meant so",
     )  # fmt: skip

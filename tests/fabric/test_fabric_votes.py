@@ -92,3 +92,18 @@ def test_an_uplink_in_the_place_of_an_adapter_is_not_where_it_is() -> None:
     fabric.swap(("dgx001 mlx5_7", 1), ("leaf000r6", 20))
     (finding,) = (each for each in judged(fabric).findings if each.fault.word == "cable-misplaced")
     assert finding.action == "move its plug from leaf000r7 port 2 to spine03 port 7"
+
+
+@pytest.mark.parametrize(("lost", "systems", "found"), [
+    (1, 8, ["leaf000: 3 uplinks; 4 at leaf001 with as many adapters"]), (0, 8, []), (1, 7, []),
+])  # fmt: skip
+def test_of_two_leaves_one_with_fewer_uplinks(lost: int, systems: int, found: list[str]) -> None:
+    """Below one spine; with fewer adapters it may be meant so."""
+    fabric = Fabric("fat", systems)
+    fabric.up = {end: far for end, far in fabric.up.items() if end[0][:3] == "dgx"}
+    fabric.up |= {(f"leaf00{leaf}", 17 + at): ("spine00", 4 * leaf + at + 1) for leaf in (0, 1) for at in range(4)}
+    for link in range(lost):
+        del fabric.up["leaf000", 18 + link]
+    findings = judged(fabric).findings
+    assert [finding.message for finding in findings] == found
+    assert {finding.status for finding in findings} <= {"warn"}
