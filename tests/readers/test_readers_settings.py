@@ -9,7 +9,7 @@ from readers_text import one, unread
 
 from dgxcheck.readers.any_text import READERS
 from dgxcheck.readers.model import Reader
-from dgxcheck.readers.network import settings
+from dgxcheck.readers.network import hcas, settings
 
 ADAPTER = """\
 
@@ -140,3 +140,24 @@ def test_interfaces_of_other_kinds() -> None:
 ])  # fmt: skip
 def test_one_reader_reads_it(text: str) -> None:
     assert len([part for reader in READERS for part in reader(tuple(text.splitlines()))]) == 1
+
+
+DEVICE = """\
+hca_id:\tmlx5_{}
+\tvendor_part_id:\t\t\t4129
+\t\tport:\t1
+\t\t\tstate:\t\t\tPORT_{} (4)
+\t\t\tactive_mtu:\t\t{} (5)
+\t\t\tlink_layer:\t\tEthernet
+
+"""
+
+
+@pytest.mark.parametrize(("state", "mtu", "others", "odd"), [
+    ("ACTIVE", 1024, 3, True), ("ACTIVE", 4096, 3, False), ("DOWN", 1024, 3, False), ("ACTIVE", 1024, 2, False),
+])  # fmt: skip
+def test_the_mtu_of_a_port_of_rdma(state: str, mtu: int, others: int, odd: bool) -> None:
+    text = "".join(DEVICE.format(at, "ACTIVE", 4096) for at in range(others)) + DEVICE.format(7, state, mtu)
+    facts = one(hcas.read_ibv_devinfo, text).facts
+    found = [(key.split()[2], fact["text"]) for key, fact in facts.items() if isinstance(fact, dict)]
+    assert found == [("mlx5_7/1", "active MTU 1024, 4096 at the others of its kind")] * odd

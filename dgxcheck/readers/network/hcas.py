@@ -29,6 +29,7 @@ from dgxcheck.readers.network.files import (
     state,
     worded,
 )
+from dgxcheck.readers.network.settings import odd_one
 from dgxcheck.readers.values import bare, bounded, integer, numbered, squeezed
 
 _IBSTAT_DEVICE = ascii_pattern(rf"CA '({NAME})'")
@@ -179,10 +180,16 @@ def _none(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _info(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = PortsPart("ibv_devinfo")
-    device, port = "", 0
+    device, port, model = "", 0, ""
     members: dict[str, str] = {}
+    mtus: dict[tuple[str, str], dict[str, str]] = {}
 
     def close() -> None:
+        nonlocal model
+        model = members.get("vendor_part_id", "") if not port else model
+        if device and port and "PORT_ACTIVE" in members.get("state", "") and members.get("active_mtu"):
+            alike = mtus.setdefault((model, members.get("link_layer", "")), {})
+            alike[f"{device}/{port}"] = members["active_mtu"].partition(" ")[0]
         if device:
             of_port = _ibv_devinfo_of_port(device, port, members) if port else None
             part.found.update(_ibv_devinfo_of_device(device, members) if of_port is None else of_port)
@@ -212,6 +219,9 @@ def _info(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         part.lines.add(number)
     close()
+    for alike in mtus.values():
+        for where, mtu, usual in odd_one(alike):
+            part.add(where, "mtu", "warn", Fault.PORT_SETTING, f"active MTU {mtu}, {usual} at the others of its kind")
     return part.imported()
 
 

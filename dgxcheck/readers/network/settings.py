@@ -17,7 +17,7 @@ _FEWEST = 3
 """Others that say what is usual: of fewer the one may be on another network."""
 
 
-def lone(values: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+def odd_one(values: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """The only one that differs from all others, its value, and theirs."""
     usual, count = Counter(values.values()).most_common(1)[0] if values else ("", 0)
     if count >= _FEWEST and len(values) == count + 1:
@@ -69,7 +69,7 @@ def read_mlxconfig(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 def _compare(reports: Reports, adapters: Mapping[str, Mapping[str, str]]) -> None:
     odd: dict[str, list[str]] = {}
     for name in dict.fromkeys(name for parameters in adapters.values() for name in parameters):
-        for place, value, usual in lone({place: each.get(name, "-") for place, each in adapters.items()}):
+        for place, value, usual in odd_one({place: each.get(name, "-") for place, each in adapters.items()}):
             odd.setdefault(place, []).append(f"{name} {value}, {usual} at the others")
     for place, differences in odd.items():
         reports.add(place, "settings", "warn", Fault.PORT_SETTING, "; ".join(differences))
@@ -99,7 +99,7 @@ def read_qos(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             on = [str(priority) for priority, enabled in enumerate(row["enabled"].split()) if enabled == "1"]
             found[port] = f"{found[port]}, PFC of priority {' '.join(on) or 'none'}"
     found.pop("", None)
-    odd = [*lone(found)]
+    odd = [*odd_one(found)]
     for name, value, usual in odd:
         part.add(name, "flow-control", "warn", Fault.PORT_SETTING, f"{value}; {usual} at the other ports")
     if not odd and len({*found.values()}) > 1:
@@ -123,7 +123,7 @@ def read_gids(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         port = f"{row['device']}/{int(row['port'])}"
         routed = bool(row["address"]) and row["version"] == "v2"
         found[port] = "yes" if routed or found.get(port) else ""
-    for name, value, _ in lone(found):
+    for name, value, _ in odd_one(found):
         if not value:
             text = "no GID of RoCE v2 with an IPv4 address, the other ports have one: see its interface's address"
             part.add(name, "gids", "note", None, text)
@@ -172,6 +172,6 @@ def read_ip_link(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         part.lines.add(number)
     for (_, shape), alike in mtus.items():
-        for odd, value, usual in lone(alike) if shape else ():
+        for odd, value, usual in odd_one(alike) if shape else ():
             part.add(odd, "mtu", "warn", Fault.PORT_SETTING, f"MTU {value}, {usual} at the others like it")
     return part.imported(sound="links")
