@@ -178,7 +178,7 @@ _NETWORK: Mapping[Reader, Signs] = {
     fabric.read_iblinkinfo: ("==(",),
     counters.read_port_counters: ("counters: lid", " == ", "0 bad nodes"),
     fabric.read_known: (
-        "ofed", "mlnx_en", "device", "portinfo", "port info", "ca ", "sw ", "rt ", "vendid=",
+        "ofed", "mlnx_en", "device", "start_", "portinfo", "port info", "ca ", "sw ", "rt ", "vendid=",
         "topology file", "(ibnetdiscover", "settings for ", "nic statistics",
     ),
     counters.read_statistic: ("link ", "_phy: ", "_events: ", "module_"),

@@ -9,6 +9,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.readers.dcgm import devices, health
 from dgxcheck.readers.host import health_checks, node_exporter, services
 from dgxcheck.readers.model import Imported
+from dgxcheck.readers.network import fabric
 
 HEALTH = """\
 Info
@@ -194,3 +195,13 @@ def test_the_health_as_json_is_read_and_not_only_known() -> None:
     text = '{"body" : {"Overall Health" : {"value" : "Healthy"}}, "header" : ["Health Monitor Report"]}'
     assert devices.read_known((text,)) == ()
     assert one(health.read_health, text).facts
+
+
+@pytest.mark.parametrize("text", [
+    "START_NODES\nNodeDesc,NumPorts,NodeType\n\"leaf1\",65,2\nEND_NODES\n\n\nSTART_LINKS\nNodeGuid1,PortNum1\n0x1,1\nEND_LINKS",
+    "CA   134  1 0x7cfe900300000bde 4x EDR - SW  1719 10 0x7cfe900300000bb0 ( 'gpu01 mlx5_0' - 'leaf01' )",
+])  # fmt: skip
+def test_outputs_of_a_whole_fabric_name_the_command_for_them(text: str) -> None:
+    (found,) = fabric.read_known(tuple(text.splitlines()))
+    assert found.tool.endswith(" (not used; dgxcheck fabric says more)")
+    assert unread([found], text) == []
