@@ -98,6 +98,8 @@ def test_flow_control_of_one_port_alone() -> None:
          "trust state pcp, PFC of priority none; trust state dscp, PFC of priority 3 at the other ports"),
     ]  # fmt: skip
     assert odd_of(settings.read_qos, good) == []
+    of_board = odd_of(settings.read_qos, good + odd.replace("ens4f0np0", "eno4"))
+    assert {outcome for _, outcome, _ in of_board} == {"note"}
     of_two = odd_of(settings.read_qos, QOS.format(1, "dscp", 1) + odd)
     assert [(port, outcome) for port, outcome, _ in of_two] == [("ens1f0np0", "note"), ("ens4f0np0", "note")]
 
@@ -115,7 +117,7 @@ def test_a_port_without_an_address_for_rdma() -> None:
     [
         (UP, 9000, 0, []), (UP, 1500, 0, [("ens4f0np0", "warn", "MTU 1500, 9000 at the others like it")]),
         (UP, 9000, 7, [("ens4f0np0", "note", "RX errors 7 in all; read them again in an hour: growth is what counts")]),
-        ("NO-CARRIER,BROADCAST,MULTICAST,UP", 9000, 0,
+        ("NO-CARRIER,BROADCAST,MULTICAST,UP", 1500, 0,
          [("ens4f0np0", "note", "it is up and has no carrier: see whether it is to have a cable")]),
     ],
 )  # fmt: skip

@@ -24,11 +24,21 @@ def odd_one(values: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
         yield from ((name, value, usual) for name, value in values.items() if value != usual)
 
 
+_DIGITS = re.compile(r"\d+")
+
+
+def _shape(name: str) -> str:
+    """``ens#f#np#``: ports of one kind of slot have it in common, those of the board have another."""
+    return _DIGITS.sub("#", name)
+
+
 _NEXT = ascii_pattern(r"Device #\d{1,3}:|Device type: {1,12}(?P<type>(?:ConnectX|BlueField|Connect-IB).{0,30})")
 _OF_DEVICE = LazyPattern(r"(?P<name>Name|Description|Device|PCI device|Configurations): {0,60}(?P<value>.{0,300})")
 _PARAMETER = ascii_pattern(r"\*? {0,8}(?P<name>[A-Z][A-Z0-9]{1,30}_[A-Z0-9_]{1,60}) {1,60}(?P<value>\S.{0,200})")
 _AROUND = LazyPattern(r"-{4,40}|The '\*' shows parameters .{0,100}")
 _LINK_TYPES = "LINK_TYPE_P"
+_MOST_ADAPTERS = 64
+"""Of one machine."""
 
 
 class _Adapter(Record, kw_only=False):
@@ -68,6 +78,8 @@ def read_mlxconfig(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _compare(reports: Reports, adapters: Mapping[str, Mapping[str, str]]) -> None:
     odd: dict[str, list[str]] = {}
+    if len(adapters) > _MOST_ADAPTERS:
+        return
     for name in dict.fromkeys(name for parameters in adapters.values() for name in parameters):
         for place, value, usual in odd_one({place: each.get(name, "-") for place, each in adapters.items()}):
             odd.setdefault(place, []).append(f"{name} {value}, {usual} at the others")
@@ -87,7 +99,8 @@ _BESIDE_QOS = LazyPattern(
 
 
 def read_qos(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """The port alone in other flow control than all others; of two that differ a note: one may be of storage."""
+    """The port alone in other flow control than all others of a name like its own; else a note of those that differ:
+    they may be of storage."""
     part = ToolPart("mlnx_qos")
     port = ""
     found: dict[str, str] = {}
@@ -99,7 +112,10 @@ def read_qos(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             on = [str(priority) for priority, enabled in enumerate(row["enabled"].split()) if enabled == "1"]
             found[port] = f"{found[port]}, PFC of priority {' '.join(on) or 'none'}"
     found.pop("", None)
-    odd = [*odd_one(found)]
+    alike: dict[str, dict[str, str]] = {}
+    for name, value in found.items():
+        alike.setdefault(_shape(name), {})[name] = value
+    odd = [row for of_shape in alike.values() for row in odd_one(of_shape)]
     for name, value, usual in odd:
         part.add(name, "flow-control", "warn", Fault.PORT_SETTING, f"{value}; {usual} at the other ports")
     if not odd and len({*found.values()}) > 1:
@@ -134,31 +150,35 @@ _INTERFACE = ascii_pattern(
     r"\d{1,5}: (?P<name>[\w.-]{1,32})(?P<above>@\S{1,32})?: <(?P<flags>[A-Z0-9_,-]{0,200})> mtu (?P<mtu>\d{1,6})"
     r" .{0,400}"
 )
-_ADDRESS = ascii_pattern(r"link/(?P<type>\w{2,20}) .{1,200}")
+_ADDRESS = ascii_pattern(r"link/(?P<type>\w{2,20}) .{1,800}")
 _COUNTS = ascii_pattern(r"(?P<way>[RT]X):? {1,4}(?:errors: {1,4}length .{0,80}|bytes {1,16}packets .{0,80})")
 _NUMBERS = ascii_pattern(r"\d{1,20}(?: \d{1,20}){5,6}")
 _BESIDE_LINK = LazyPattern(
     r"(?:altname|inet6?|valid_lft|vf \d{1,4}|bond|bridge|vxlan|veth|tun) .{1,200}|valid_lft .{1,60}"
 )
-_DIGITS = re.compile(r"\d+")
 _PHYSICAL = LazyPattern(r"(?:en|eth|ib|roce|mlx)\w{0,30}")
 
 
 def read_ip_link(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """``ip link``, ``ip -s link``, ``ip address``: the MTU in which one interface alone differs from all others of its
-    kind and of a name like its own; notes of ports that are up without a carrier, and of totals of errors."""
+    """``ip link``, ``ip -s link``, ``ip address``: the MTU in which one interface with a link alone differs from all
+    others of its kind and of a name like its own; notes of ports that are up without a carrier, and of totals of
+    errors."""
     part = ToolPart("ip link")
     mtus: dict[tuple[str, str], dict[str, str]] = {}
     name = mtu = way = ""
+    linked = False
     for number, line in numbered(lines, squeezed):
         if interface := _INTERFACE.fullmatch(line):
             physical = not interface["above"] and _PHYSICAL.fullmatch(interface["name"])
             name, mtu, way = interface["name"] if physical else "", interface["mtu"], ""
-            if name and "NO-CARRIER" in interface["flags"].split(","):
+            flags = interface["flags"].split(",")
+            linked = "LOWER_UP" in flags
+            if name and "NO-CARRIER" in flags:
                 text = "it is up and has no carrier: see whether it is to have a cable"
                 part.add(name, "carrier", "note", None, text)
         elif part.lines and (address := _ADDRESS.fullmatch(line)):
-            mtus.setdefault((address["type"], _DIGITS.sub("#", name)), {})[name] = mtu
+            if name and linked:  # a spare port keeps the MTU of its driver
+                mtus.setdefault((address["type"], _shape(name)), {})[name] = mtu
         elif part.lines and (counts := _COUNTS.fullmatch(line)):
             way = counts["way"] if "bytes" in line else ""
         elif part.lines and _NUMBERS.fullmatch(line):
@@ -171,7 +191,7 @@ def read_ip_link(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             part.beside |= {number} if part.lines and _BESIDE_LINK.fullmatch(line) else set()
             continue
         part.lines.add(number)
-    for (_, shape), alike in mtus.items():
-        for odd, value, usual in odd_one(alike) if shape else ():
+    for alike in mtus.values():
+        for odd, value, usual in odd_one(alike):
             part.add(odd, "mtu", "warn", Fault.PORT_SETTING, f"MTU {value}, {usual} at the others like it")
     return part.imported(sound="links")
