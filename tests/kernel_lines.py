@@ -233,6 +233,9 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     ((f"{_MLX5}probe with driver mlx5_core failed with error -110",), "kernel.hca", Fault.HCA_NOT_STARTED),
     ((f"{_MLX5}wait_func:1085:(pid 9): ENABLE_HCA(0x104) timeout. Will cause a leak of a command resource",),
      "kernel.hca", Fault.HCA_NOT_STARTED),
+    ((f"{_MLX5}wait_fw_init:211:(pid 8): Waiting for FW pre-initializing, timeout abort in 19s (0x87010000)",
+      f"{_MLX5}wait_fw_init:201:(pid 8): Firmware over 120000 MS in pre-initializing state, aborting"),
+     "kernel.hca", Fault.HCA_NOT_STARTED),
     ((f"{_MLX5}poll_health:1083:(pid 0): Fatal error 1 detected",
       f"{_MLX5}print_health_info:491:(pid 0): PCI slot is unavailable"), "kernel.hca", Fault.HCA_LOST),
     *(((f"{_MLX5}{words}",), "kernel.hca", Fault.HCA_LOST) for words in (
@@ -254,8 +257,8 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
      "kernel.hca", Fault.HCA_UNRESPONSIVE),
     ((f"{_MLX5}print_health_info:428:(pid 0): Health issue observed, firmware internal error, severity(3) ERROR:",
       f"{_MLX5}print_health_info:440:(pid 0): synd 0x1: firmware internal error"), "kernel.hca", Fault.HCA_HEALTH),
-    ((f"{_MLX5}print_health_info:428:(pid 0): Health issue observed, High temperature, severity(3) ERROR:",),
-     "kernel.hca", Fault.HCA_OVERHEATING),
+    *(((f"{_MLX5}print_health_info:428:(pid 0): Health issue observed, High temperature, {words}:",),
+       "kernel.hca", Fault.HCA_OVERHEATING) for words in ("severity(3) ERROR", "severity(4) WARNING")),
     # netdev: mlx5e recovery of a transmit queue
     ((f"{_MLX5[:-2]} enp8s0f1: TX timeout detected",
       f"{_MLX5[:-2]} enp8s0f1: TX timeout on queue: 1, SQ: 0x11ec, CQ: 0x146d, SQ Cons: 0x0 SQ Prod: 0x1"),

@@ -20,6 +20,7 @@ SAME_S = 1.0
 """Within this time the details of a health issue follow its first line."""
 _FATAL = 3
 """Severities are those of syslog; below ``ERROR`` the firmware does not go on."""
+_WARNING = 4
 _HOT = "High temperature"
 
 
@@ -28,7 +29,8 @@ def trouble(message: str, seconds: float = 0.0) -> HcaEvent | None:
     if (health := FORMS.match("health", message)) is not None:
         severity = int(health["severity"])
         kind: HcaTrouble = "temperature" if health["what"] == _HOT else "firmware" if severity < _FATAL else "health"
-        return _event(health, kind, message, seconds) if severity <= _FATAL else None
+        least = _WARNING if kind == "temperature" else _FATAL
+        return _event(health, kind, message, seconds) if severity <= least else None
     if (down := FORMS.match("port down", message)) is not None and is_bdf(down["bdf"]):
         port = int(down["port"])
         text = f"{down['device']} port {port}"

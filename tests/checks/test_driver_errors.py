@@ -40,6 +40,7 @@ def of_driver(*lines: str, folder: Path) -> list[Any]:
     ("nvidia-fs:warning: error retrieving numa node for device 0000:09:00.0", None),
     (f"{HCA}mlx5_query_mcia:312:(pid 4242): query_mcia_reg failed: status: 0x3", None),
     ("nvidia 0000:06:00.0: VF BAR 0 [mem size 0x1000 64bit pref]: failed to assign", None),
+    (f"{HCA}wait_fw_init:211:(pid 8): Waiting for FW initialization, timeout abort in 100s (0x8)", None),
     ("nvidia 0000:06:00.0: Direct firmware load for nvidia/570.86.15/gsp_ga10x.bin failed with error -2", None),
     ("NVRM: rpcRmApiControl_GSP: GspRmControl failed: hClient=0x1; status=0x00000056", None),
     ("NVRM: failed to evaluate the ACPI method WMMX", None),

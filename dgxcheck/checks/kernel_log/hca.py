@@ -81,9 +81,9 @@ def hca_status(trouble: HcaTrouble) -> Status:
 def _hcas(box: Box) -> Judged:
     """Fails if mlx5_core logged, since it last took over an adapter, that it could not start it, that its PCI slot is
     unavailable or that its firmware stopped responding (a health issue of severity 0 to 2); warns on one of severity 3,
-    if it recovered such firmware twice within the last day, on a transmit queue that timed out, and if it is too hot or
-    the slot reports insufficient power, which on a DGX Spark means nothing. Registers that may not be read (ACCESS_REG)
-    are not a fault.
+    if it recovered such firmware twice within the last day, on a transmit queue that timed out, and if it is too hot
+    (severity 4, too) or the slot reports insufficient power, which on a DGX Spark means nothing. Registers that may not
+    be read (ACCESS_REG) are not a fault.
 
     Source: Linux drivers/net/ethernet/mellanox/mlx5/core: main.c, health.c, events.c, en_main.c; for the power of a DGX
     Spark https://github.com/NVIDIA/dgx-spark-playbooks/pull/108
