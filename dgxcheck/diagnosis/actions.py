@@ -12,11 +12,17 @@ from dgxcheck.components.containment import NVSWITCHES, functions_beside, gpus_b
 from dgxcheck.diagnosis import by_hand
 from dgxcheck.diagnosis.action import Action, Code, Instruction, Value, urgency_of
 from dgxcheck.diagnosis.change_setting import changed_by, setting
-from dgxcheck.diagnosis.escalation import ASK_FOR_RESET, FOLLOWING, escalation, for_a_warning, without_reset
+from dgxcheck.diagnosis.escalation import (
+    ASK_FOR_RESET,
+    FOLLOWING,
+    escalation,
+    for_a_warning,
+    remedy_finding,
+    without_reset,
+)
 from dgxcheck.diagnosis.form_factor import has_fabric_elsewhere, has_no_diagnostic, is_tray_of_a_rack
 from dgxcheck.diagnosis.recurrence import Recurrence, recurrence_of, remaining_steps
 from dgxcheck.diagnosis.reset_domain import can_reset, gpus_of, is_nvswitch_part, reset_domain
-from dgxcheck.diagnosis.source_of_remedy import remedy_finding
 from dgxcheck.diagnosis.steps import (
     ask_subnet_manager,
     drain,

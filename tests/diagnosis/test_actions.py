@@ -18,9 +18,8 @@ from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.components.locate import all_gpus, links_above, nvlinks_between
 from dgxcheck.diagnosis.action import PREPARATORY, SOURCES, Code, first_remedy
 from dgxcheck.diagnosis.actions import actions
-from dgxcheck.diagnosis.escalation import OF_COMPONENT
+from dgxcheck.diagnosis.escalation import OF_COMPONENT, remedy_finding
 from dgxcheck.diagnosis.form_factor import form_factor
-from dgxcheck.diagnosis.source_of_remedy import remedy_finding
 from dgxcheck.facts.faults import DEVICE_DEAD, EVERY_FAULT, Fault
 from dgxcheck.output.health.instructions import STEPS, URGENCIES, action_text, disturbed
 from dgxcheck.output.health.sentences import SENTENCES, device_list

@@ -9,13 +9,13 @@ import click
 
 from dgxcheck.assessment.health import assess
 from dgxcheck.assessment.machine import LiveMachine
+from dgxcheck.assessment.progress import SILENT, Progress
 from dgxcheck.assessment.request import Request, validate
 from dgxcheck.assessment.selection import has_nvidia_gpu, selected, site_settings, topic
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.cli import INCOMPLETE, health
 from dgxcheck.cli.health import RENDERERS, HealthOptions, exit_code, options, request_of
 from dgxcheck.cli.options import LightCommand, emit, given, renderer, width
-from dgxcheck.cli.progress import TerminalProgress
 from dgxcheck.output.plain_text import visible
 from dgxcheck.output.report import HealthReport
 
@@ -62,7 +62,7 @@ def command(ctx: click.Context, /, **values: Any) -> int:
     validate(request, live=asked.spec is None)
     selected(request)
     debug, events = (None if path is None else _debug_log(path) for path in (asked.debug, events_file))
-    report = _report(ctx.obj, asked, request, debug, TerminalProgress(events))
+    report = _report(ctx.obj, asked, request, debug, SILENT if asked.spec is not None else _shown(events))
     if asked.explain == SCORE:
         score = report.assessment.score
         shown(renderer("health.explanation.score_text")(report.assessment))
@@ -84,8 +84,15 @@ def _debug_log(path: str) -> DebugLog:
     return DebugLog(path)
 
 
+def _shown(events: DebugLog | None) -> Progress:
+    """How far the live machine is; of a recording there is nothing to wait for."""
+    from dgxcheck.cli.progress import TerminalProgress
+
+    return TerminalProgress(events)
+
+
 def _report(
-    machine: LiveMachine, asked: HealthOptions, request: Request, debug: DebugLog | None, progress: TerminalProgress
+    machine: LiveMachine, asked: HealthOptions, request: Request, debug: DebugLog | None, progress: Progress
 ) -> HealthReport:
     if request.duration is not None:
         gc.enable()  # the other runs are too short for it to pay
