@@ -100,6 +100,7 @@ def test_flow_control_of_one_port_alone() -> None:
     assert odd_of(settings.read_qos, good) == []
     of_board = odd_of(settings.read_qos, good + odd.replace("ens4f0np0", "eno4"))
     assert {outcome for _, outcome, _ in of_board} == {"note"}
+    assert odd_of(settings.read_qos, "".join(odd.splitlines(keepends=True)[1:])) == []
     of_two = odd_of(settings.read_qos, QOS.format(1, "dscp", 1) + odd)
     assert [(port, outcome) for port, outcome, _ in of_two] == [("ens1f0np0", "note"), ("ens4f0np0", "note")]
 

@@ -111,7 +111,8 @@ def read_qos(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif row["enabled"] and port in found:
             on = [str(priority) for priority, enabled in enumerate(row["enabled"].split()) if enabled == "1"]
             found[port] = f"{found[port]}, PFC of priority {' '.join(on) or 'none'}"
-    found.pop("", None)
+    is_shown = bool(found)
+    found.pop("", None)  # without the command nobody knows whose it is
     alike: dict[str, dict[str, str]] = {}
     for name, value in found.items():
         alike.setdefault(_shape(name), {})[name] = value
@@ -121,7 +122,7 @@ def read_qos(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     if not odd and len({*found.values()}) > 1:
         for name, value in found.items():
             part.add(name, "flow-control", "note", None, f"{value}: not as at the other ports")
-    return part.imported(sound="flow-control") if found else ()
+    return part.imported(sound="flow-control") if is_shown else ()
 
 
 _GID = ascii_pattern(
