@@ -154,19 +154,33 @@ def all_nvlinks(machine: Surveyed) -> Component:
     """What keeps the NVLinks of every GPU down or slow: the NVSwitches, else the driver's setting.
 
     That setting (``NVreg_NvLinkDisable``) also where it is in effect, or NVML calls every NVLink unsupported: no fabric
-    is asked for then. It leaves no link up, so it is not to blame where some still lead to NVSwitches of a rack.
+    is asked for then. It leaves no link up, so it is not to blame where some are, for which their rate stands; nor
+    where the driver says that it is not in effect, and no hypervisor hides links: then the NVLinks of the GPUs are.
     """
     links = rows(machine.snapshot.nvlink)
     reached = has_nvswitches(machine) or any(row.up is True and row.remote_type == SWITCH for row in links)
-    switched = reached and machine.snapshot.nvlink != () and not nvlinks_disabled(machine)
-    return host_part("NVSwitches" if switched else "NVLink setting")
+    if reached and machine.snapshot.nvlink != () and not nvlinks_disabled(machine):
+        return host_part("NVSwitches")
+    if any(row.up is True for row in links):
+        return host_part("NVLink rate")
+    of_a_host = not isinstance(machine.snapshot.known_host.vm, str)
+    not_off = of_a_host and _nvlink_setting(machine) == _IN_USE
+    return all_gpus(machine, "NVLink") if not_off and links else host_part("NVLink setting")
+
+
+_IN_USE, _LEFT_OFF = "0", "1"
 
 
 def nvlinks_disabled(machine: Surveyed) -> bool:
     """Was the driver told to leave the NVLinks off?"""
+    return _nvlink_setting(machine) == _LEFT_OFF
+
+
+def _nvlink_setting(machine: Surveyed) -> str | None:
+    """NvLinkDisable as ``/proc/driver/nvidia/params`` has it."""
     modules = machine.snapshot.modules
     params = modules if isinstance(modules, Missing) else modules.driver_params
-    return not isinstance(params, Missing) and params.get("NvLinkDisable") == "1"
+    return None if isinstance(params, Missing) else params.get("NvLinkDisable")
 
 
 def has_nvswitches(machine: Surveyed) -> bool:

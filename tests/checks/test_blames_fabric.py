@@ -122,7 +122,7 @@ def test_links_to_the_wrong_gpu_are_miswired() -> None:
     assert blamed("dgx-1-p100", "nvlink.graph") == [(Fault.NVLINK_MISWIRED, [host("NVLink graph")])]
 
 
-@pytest.mark.parametrize(("base", "part"), [("dgx-1-v100", host("NVLink setting")), ("dgx-a100", NVSWITCHES.key)])
+@pytest.mark.parametrize(("base", "part"), [("dgx-1-v100", host("NVLink rate")), ("dgx-a100", NVSWITCHES.key)])
 def test_what_all_nvlinks_share(base: str, part: Key) -> None:
     of = box(base)
     (check,) = (check for check in CHECKS if check.id == "nvlink.state")

@@ -58,7 +58,7 @@ FAILED: list[tuple[Mapping[str, Json], str, str, FaultKind, list[str]]] = [
      [f"nvlink/{A}/{B}", f"gpu/{A}", f"gpu/{B}"]),
     ({NCCL: fact(62, wrong=3)}, "collective", "host all_reduce 8", Fault.WRONG_DATA,
      ["host/host/results of NCCL/all_reduce 8"]),
-    ({"ring 0 all": HUNG}, "collective", "host rings", Fault.MEASUREMENT_FAILED, ["host/host/NVLink setting"]),
+    ({"ring 0 all": HUNG}, "collective", "host rings", Fault.MEASUREMENT_FAILED, ["host/host/NVLink rate"]),
     ({f"compute {A}": DEAD}, "compute", "GPU2", Fault.MEASUREMENT_FAILED, [f"gpu/{A}"]),
     (load(0), "compute", "GPU2", Fault.SLOW, [f"gpu/{A}", f"gpu/{A}/cooling"]),
     (load(0x2), "compute", "GPU2", Fault.CLOCKS_LOWERED, [f"gpu/{A}/clock setting"]),
@@ -112,7 +112,7 @@ SLOW: list[tuple[Mapping[str, Json], str, str, list[str]]] = [
       "host/host/memory bandwidth"]),
     ({f"device-copy {A}": fact(100)}, "memory-bandwidth", "GPU2", [f"gpu/{A}/memory"]),
     ({f"p2p {AB}": fact(4)}, "p2p-bandwidth", "GPU2 GPU3",
-     [f"nvlink/{A}/{B}", f"gpu/{A}/NVLink", f"gpu/{B}/NVLink", "host/host/NVLink setting", f"gpu/{A}",
+     [f"nvlink/{A}/{B}", f"gpu/{A}/NVLink", f"gpu/{B}/NVLink", "host/host/NVLink rate", f"gpu/{A}",
       f"gpu/{A}/memory", f"gpu/{B}", f"gpu/{B}/memory"]),
     ({f"latency {AB}": fact(18, "us")}, "p2p-latency", "GPU2 GPU3", [f"path/{A}/{B}"]),
 ]  # fmt: skip

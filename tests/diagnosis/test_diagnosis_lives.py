@@ -113,6 +113,22 @@ def test_nvlinks_that_are_all_down_are_a_setting(base: str, tmp_path: Path) -> N
     assert "nvidia-bug-report.sh" in [each["text"] for each in cause["save_first"]]
 
 
+@pytest.mark.parametrize("base", [V100, "dgx-station-v100"])
+@pytest.mark.parametrize(
+    ("guest", "cause", "first"),
+    [({}, "gpus/GPUs/NVLink", "reset-gpu"),
+     ({"text /sys/hypervisor/type": "xen\n"}, "host/host/NVLink setting", "change-setting")],
+)  # fmt: skip
+def test_nvlinks_that_the_driver_was_to_use_are_not_down_by_its_setting(
+    guest: Overlay, cause: str, first: str, base: str, tmp_path: Path
+) -> None:
+    """NvLinkDisable is in the parameters of every driver; of a guest its hypervisor may hide the links."""
+    in_use: Overlay = {"facts": {"text /proc/driver/nvidia/params": "NvLinkDisable: 0\n", **guest}}
+    (only,) = judged(tmp_path, nvlinks_down(base, lambda *_: True), in_use, base=base)["causes"]
+    assert only["id"] == cause
+    assert next(step for step in steps(only) if step not in ("drain", "stop-jobs")) == first
+
+
 @pytest.mark.parametrize("every", [True, False])
 def test_nvlinks_through_switches_are_the_fabric_managers(every: bool, tmp_path: Path) -> None:
     """All down, it has not set them up; a link of each GPU down, a switch is."""
