@@ -216,6 +216,19 @@ def test_numbers_and_gaps(check: str, facts: dict[str, Json], due: str, tmp_path
 
 
 @pytest.mark.parametrize(
+    ("speed", "guest", "due"),
+    [
+        (100, {}, "warn"), (10, {}, "warn"), (1000, {}, "skip no-reference"), (2500, {}, "skip no-reference"),
+        (100, {"text /sys/hypervisor/type": "xen\n"}, "skip no-reference"),  # an emulated RTL8139 has 100
+    ],
+)  # fmt: skip
+def test_ethernet_over_two_of_four_pairs_of_wires(speed: int, guest: dict[str, Json], due: str, tmp_path: Path) -> None:
+    """No reference machine says what it should have."""
+    spec = changed(tmp_path, {f"{NET}/enp1s0/speed": f"{speed}\n", **guest}, "l40s-x8")
+    assert said(held(spec, {}), "host.ethernet") == [due]
+
+
+@pytest.mark.parametrize(
     ("facts", "due"),
     [
         ({MD0 + "/array_state": "active\n"}, "pass pass"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from dgxcheck.checks.engine.box import HOST, Box, Growth
+from dgxcheck.checks.engine.box import HOST, Box, Growth, guest
 from dgxcheck.checks.engine.check import Check, Judge, ruled, saying
 from dgxcheck.checks.engine.expected import expected
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, given, judged, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, judged, skip, unless
 from dgxcheck.checks.engine.growth import (
     COMES_UP_S,
     DAY_S,
@@ -74,26 +74,38 @@ def _class_of(box: Box, interface: NetInterface) -> int:
 
 
 def _speed(box: Box, interface: NetInterface, interfaces: list[NetInterface]) -> Judgement:
-    """Warns if no physical Ethernet interface that has a carrier runs at the reference machine's speed; the finding is
-    at the fastest of them. A slower interface beside one at full speed is not a fault.
+    """Warns if no physical Ethernet interface that has a carrier runs at the reference machine's speed, where that is
+    not known below {network.ethernet}; the finding is at the fastest of them. A slower interface beside one at full
+    speed is not a fault. A guest's is what its hypervisor calls it.
 
-    Source: speed and carrier of /sys/class/net against the profile
+    Source: speed and carrier of /sys/class/net against the profile; IEEE 802.3: 1000BASE-T needs four pairs of wires,
+    100BASE-TX two
     """
-    mbit, reference = need(interface.speed_mbit), given(expected(box, "host.ethernet"))
+    mbit = need(interface.speed_mbit)
     evidence = (Evidence(f"/sys/class/net/{interface.name}/speed", mbit),)
     speeds = {each.name: each.speed_mbit for each in interfaces if not isinstance(each.speed_mbit, Missing)}
     fastest = max(speeds, key=lambda name: speeds[name])
-    message = f"{mbit / 1000:g} Gbit/s, expected {reference.value:g} Gbit/s"
-    if speeds[fastest] / 1000 >= reference.value:
-        another = f"; {fastest} has it" if mbit / 1000 < reference.value else ""
-        return Judgement(Status.PASS, message + another, mbit / 1000, reference.value, "Gbit/s", evidence)
+    required = _required(box, speeds[fastest])
+    message = f"{mbit / 1000:g} Gbit/s, expected {required:g} Gbit/s"
+    if speeds[fastest] / 1000 >= required:
+        another = f"; {fastest} has it" if mbit / 1000 < required else ""
+        return Judgement(Status.PASS, message + another, mbit / 1000, required, "Gbit/s", evidence)
     if len(speeds) < len(interfaces):
         return skip("dependency-failed", f"{message}; the speed of another interface is not known", *evidence)
     if interface.name != fastest:
         return skip("dependency-failed", f"{message}; see {fastest}, the fastest", *evidence)
     others = f"; fastest of {len(interfaces)} with a carrier" if len(interfaces) > 1 else ""
-    figures = (mbit / 1000, reference.value, "Gbit/s")
+    figures = (mbit / 1000, required, "Gbit/s")
     return judged(Fault.ETHERNET_SLOW, message + others, *figures, evidence, warns=True)
+
+
+def _required(box: Box, fastest_mbit: int) -> float:
+    """Gbit/s of the reference machine; where none is known, those below which any such machine has a bad cable."""
+    reference, least = expected(box, "host.ethernet"), box.settings.limit("network.ethernet")
+    if isinstance(reference, Judgement):
+        unless(reference if fastest_mbit >= least or guest(box) is not None else None)
+        return least / 1000
+    return reference.value
 
 
 @or_gap
