@@ -269,7 +269,9 @@ class NetInterface(Record, where="/sys/class/net/{name}"):
     mtu: int | Missing = nature.setting("MTU", kept=True)
     type: int | Missing = nature.setting("interface type", kept=True)
     """ARPHRD number: 1 Ethernet, 32 InfiniBand, 772 loopback."""
-    mac: str | Missing = nature.identity("MAC address", file="address", lasts=len("00:00:00:00:00:00:00:00"))
+    mac: str | Missing = nature.identity(
+        "MAC address", file="address", flashed=True, lasts=len("00:00:00:00:00:00:00:00")
+    )
     """6 octets; 20 for IP over InfiniBand: queue pair, subnet prefix and the port's GUID, which alone stays (Red Hat,
     Configuring InfiniBand and RDMA networks, IPoIB hardware addresses)."""
     bdf: str | Missing = nature.place("PCI function", any="a function may have several interfaces")

@@ -22,12 +22,12 @@ class IbDevice(Record, where="/sys/class/infiniband/{name}"):
     """PCI function behind the device; absent for software devices and hosts without PCI parents."""
     is_vf: bool | Missing = nature.place("virtual function", any="a site makes as many as it needs")
     """True for an SR-IOV virtual function (it has a ``physfn`` link)."""
-    node_guid: str | Missing = nature.identity("node GUID")
+    node_guid: str | Missing = nature.identity("node GUID", flashed=True)
     fw_ver: str | Missing = nature.version("HCA firmware", among="image")
     hca_type: str | Missing = nature.inventory("HCA type")
     board_id: str | Missing = nature.inventory("PSID")
     sys_image_guid: str | Missing = nature.identity(
-        "system image GUID", card=True, shared="adapters without one of their own", default=_UNASKED
+        "system image GUID", card=True, shared="adapters without one of their own", flashed=True, default=_UNASKED
     )
     node_type: str | Missing = nature.setting("node type", kept=True, default=_UNASKED)
     """``CA``, ``RNIC``, ..."""

@@ -54,10 +54,11 @@ if TYPE_CHECKING:
 
     def identity(
         label: str = "", unit: str = "", *, shared: str = "", any: str = "", file: str = "", kept: bool = ...,
-        zero: bool = ..., card: bool = ..., lasts: int = ..., default: Any = ...,
+        zero: bool = ..., card: bool = ..., flashed: bool = ..., lasts: int = ..., default: Any = ...,
     ) -> Any:  # fmt: skip
         """No two devices of a kind have the same. ``shared``: who may; then two that share it among others that do
         not are a finding, and all of them are none. ``card``: the functions of one card do; ``zero``: 0 is a value.
+        ``flashed``: its maker wrote it into the device; others are given out when the machine or its driver starts.
         ``lasts``: characters at its end that are the same in the next boot, where not all are."""
 
     def place(

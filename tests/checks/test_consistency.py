@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from judging import unnamed
 from sample import BOXES
 from test_silence import GPU2, GPUS, findings, later
 
+from dgxcheck.assessment import Request, assess
+from dgxcheck.checks.engine.finding import BAD
 from dgxcheck.facts.missing import Json
 
 NVML = "nvml nvmlDeviceGet"
@@ -117,6 +120,23 @@ def test_two_gpus_with_one_identity(what: str, tmp_path: Path) -> None:
     facts: dict[str, Json] = {f"{NVML}{what} {gpu}": value for gpu in (GPU2, GPUS[3])}
     found = findings(tmp_path, facts, only=ALONE)
     assert [due for key, due in found.items() if key.startswith(UNIQUE)] == ["warn"]
+
+
+@pytest.mark.parametrize(
+    ("what", "values", "base", "flashed"),
+    [("UUID", ("GPU-1", "GPU-1"), "dgx-1-v100", True), ("MinorNumber", (3, 3), "dgx-1-v100", False),
+     ("NumaNodeId", (10, 10), "gb300-nvl72", False)],
+)  # fmt: skip
+def test_what_is_given_out_at_each_start_was_not_flashed(
+    what: str, values: tuple[Json, Json], base: str, flashed: bool, tmp_path: Path
+) -> None:
+    gpus = ("0018:06:00.0", "0019:06:00.0") if base == "gb300-nvl72" else (GPU2, GPUS[3])
+    path = tmp_path / "box.json"
+    facts = {f"{NVML}{what} {gpu}": value for gpu, value in zip(gpus, values, strict=True)}
+    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": base, "facts": facts}), encoding="utf-8")
+    (remedy,) = (each.remedy for each in assess(str(path), Request(only=(UNIQUE,))).findings if each.status in BAD)
+    assert ("flashed" in remedy) is flashed
+    assert ("given out" in remedy) is not flashed
 
 
 def test_adapters_and_interfaces_with_one_identity(tmp_path: Path) -> None:

@@ -130,11 +130,19 @@ def _unique(box: Box) -> Judged:
         message = f"{', '.join(names)} have the same {label(owners[0][2])}"
         evidence = tuple(Evidence(where(record, of), str(value)) for _, record, of, value in owners)
         at = replace(subject, part=",".join(names[1:] if subject.kind == "gpu" else names))
-        yield at, Judgement(Status.WARN, message, len(names), 1, "devices", evidence, fault=Fault.CONTRADICTION)
+        remedy = "" if "flashed" in owners[0][2][-1].more else _GIVEN_OUT
+        yield at, Judgement(
+            Status.WARN, message, len(names), 1, "devices", evidence, fault=Fault.CONTRADICTION, remedy=remedy
+        )
     if not found:
         alone = Judgement(Status.PASS, "every identity is of one device alone")
         yield HOST, alone if any(len(owners) > 1 for owners in identities) else NOTHING_TO_COMPARE
 
+
+_GIVEN_OUT = (
+    "run dgxcheck again, for it is given out when the machine or its driver starts, never twice; if it stays so, read"
+    " in the kernel log how both got it (dmesg), and update driver and system firmware at the next maintenance"
+)
 
 Owned = tuple[tuple[str, ...], Record]
 """A record with the keys that say of which device it is, empty for the host. A BAR has those of its device too."""

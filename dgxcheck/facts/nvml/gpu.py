@@ -17,8 +17,10 @@ class Gpu(Record, where="nvml identity"):
     index: int | Missing = nature.place("NVML index", unique=True, zero=True)
     """Missing where an imported text shows a part of NVML's list and does not say which."""
     name: str | Missing = nature.inventory("model name")
-    uuid: str | Missing = nature.identity("UUID")
-    serial: str | Missing = nature.identity("serial number", shared="the two GPUs of a K80 board or Grace superchip")
+    uuid: str | Missing = nature.identity("UUID", flashed=True)
+    serial: str | Missing = nature.identity(
+        "serial number", shared="the two GPUs of a K80 board or Grace superchip", flashed=True
+    )
     minor: int | Missing = nature.identity("minor number", zero=True)
     """N of ``/dev/nvidiaN``."""
     vbios: str | Missing = nature.version("VBIOS", among="board")
