@@ -151,7 +151,7 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "lspci -vv of a module": (LNKCAP.format("GH100 [H100 SXM5 80GB]"), ("warn link-unseen inspect",)),
     "lspci -vv of a card": (LNKCAP.format("GH100 [H100 PCIe]"), ()),
     "grep of links, good": (LNKSTA.format(16, "ok"), ()),
-    "lspci -k": (MODULES, ("fail driver-unbound inspect",)),
+    "lspci -k": (MODULES, ("fail driver-unbound load-module",)),
     "lspci -v, small BAR1": (REGION.format("256M"), ("fail bar1-small drain",)),
     "lspci -v, whole BAR1": (REGION.format("128G"), ()),
 }  # fmt: skip

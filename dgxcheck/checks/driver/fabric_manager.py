@@ -176,7 +176,7 @@ _LOG = "read the fabric manager's log (journalctl -u nvidia-fabricmanager, on ra
 _REMEDIES = {
     2: "compare the system GUIDs of the trays (nvidia-smi -q) and call the vendor",
     3: "compare the chassis serial numbers of the trays and call the vendor",
-    4: "assign it to a partition (fabric manager, NMX-C)",
+    4: "see which partition it is to be in, and assign it there (fabric manager, NMX-C)",
     5: "check its NVLinks (nvidia-smi nvlink -s -i BDF) and the cables or the switch tray",
     6: "ask the vendor for the firmware bundle that fits the NVSwitches",
     7: "check that the tray is in its slot of the rack, then call the vendor",

@@ -78,7 +78,7 @@ def _enabled(box: Box, row: ConfigSpace) -> Judgement:
             return skip("not-supported", f"asleep: {row.power_state}")
         message = f"asleep ({row.power_state}) though its driver uses it"
         file = pci_file(row.bdf, "power/control")
-        wake = f"wake it, as root (echo on > {file}), then look whether the GPUs' NVLinks are up (nvidia-smi nvlink -s)"
+        wake = f"look whether the GPUs' NVLinks are up (nvidia-smi nvlink -s); then wake it, as root (echo on > {file})"
         figures = (row.power_state, AWAKE)
         return Judgement(Status.WARN, message, *figures, "", evidence, fault=Fault.DEVICE_DISABLED, remedy=wake)
     lost, device = off_the_bus(box).get(row.bdf), box.topology.device(row.bdf)

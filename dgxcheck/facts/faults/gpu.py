@@ -112,10 +112,10 @@ class Gpu:
         remedy="see with lspci -k -d 10de: what it is bound to; deny it in /etc/modprobe.d (blacklist nouveau), rebuild"
         " the initramfs and reboot", source=README)
     DRIVER_UNBOUND = FaultKind("no driver is bound to a GPU, HCA or NVMe disk", "software",
-        steps=("inspect", "reboot"), source="Linux Documentation/ABI/testing/sysfs-bus-pci: bind, driver_override")
+        steps=("load-module", "reboot"), source="Linux Documentation/ABI/testing/sysfs-bus-pci: bind, driver_override")
     DRIVER_OTHER = FaultKind(
         "a GPU, HCA or NVSwitch is set aside by another driver than most of its model have", "setting",
-        warns="next-maintenance", steps=("inspect",),
+        warns="next-maintenance", steps=("change-setting",),
         source="Linux Documentation/ABI/testing/sysfs-bus-pci: driver_override; driverctl(8)")
     MODULE_NOT_LOADED = FaultKind(
         "devices lack their driver or their RDMA device because its kernel module is not loaded", "software",
