@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +33,13 @@ def unlike_most(values: Mapping[T, H]) -> tuple[H, dict[T, H]]:
     """The most common value, the first of them where several are, and what has another; at least one value."""
     usual = Counter(values.values()).most_common(1)[0][0]
     return usual, {key: value for key, value in values.items() if value != usual}
+
+
+def odd_one(values: Mapping[T, H], fewest: int = 3) -> Iterator[tuple[T, H, H]]:
+    """The only one that differs from all others, of which there are at least ``fewest``; its value, and theirs."""
+    usual, different = unlike_most(values) if values else (None, {})
+    if len(different) == 1 and usual is not None and len(values) > fewest:
+        yield from ((key, value, usual) for key, value in different.items())
 
 
 def median(values: Iterable[float]) -> float:

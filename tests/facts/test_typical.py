@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgxcheck.facts.typical import majority, median, multimode, unlike_most
+from dgxcheck.facts.typical import majority, median, multimode, odd_one, unlike_most
 
 
 @given(st.lists(st.integers() | st.floats(allow_nan=False, allow_infinity=False, width=32), min_size=1))
@@ -40,3 +40,10 @@ def test_what_is_unlike_most(values: dict[str, int], usual: int, odd: dict[str, 
 ])  # fmt: skip
 def test_a_majority_is_more_than_half(values: str, most: str | None) -> None:
     assert majority(values) == majority(Counter(values)) == most
+
+
+@pytest.mark.parametrize(("values", "found"), [
+    ("", []), ("aaab", [(3, "b", "a")]), ("aab", []), ("aaabb", []), ("aaabc", []), ("aaaa", []),
+])  # fmt: skip
+def test_only_one_is_odd_among_enough_others(values: str, found: list[tuple[int, str, str]]) -> None:
+    assert [*odd_one(dict(enumerate(values)))] == found

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.typical import odd_one
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.model import Imported, ToolPart
-from dgxcheck.readers.network.hcas import lone
 from dgxcheck.readers.values import numbered
 
 _FAR = 100
@@ -50,9 +50,10 @@ def read_settings(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             text = f"the link runs at {speed / 1000:g} Gbit/s, {whom} {most / 1000:g}"
             part.add(name, "speed", "warn", Fault.PORT_SLOW, text)
     for speeds in alike.values():
-        for name, usual in lone(speeds) if max(speeds.values()) >= _OF_DATA else ():
-            text = f"the link runs at {speeds[name] / 1000:g} Gbit/s, those of the ports like it at {usual / 1000:g}"
-            part.add(name, "speed", "warn", Fault.PORT_SLOW, text)
+        for name, speed, usual in odd_one(speeds, fewest=2):
+            if speed < usual >= _OF_DATA:
+                text = f"the link runs at {speed / 1000:g} Gbit/s, those of the ports like it at {usual / 1000:g}"
+                part.add(name, "speed", "warn", Fault.PORT_SLOW, text)
     return part.imported(sound="links")
 
 

@@ -8,13 +8,12 @@ Width and speed of a port stand in the output of ``-v`` alone.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import SDR
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import INFINIBAND
+from dgxcheck.facts.typical import odd_one
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.network.files import (
@@ -29,7 +28,6 @@ from dgxcheck.readers.network.files import (
     state,
     worded,
 )
-from dgxcheck.readers.network.settings import odd_one
 from dgxcheck.readers.values import bare, bounded, integer, numbered, squeezed
 
 _IBSTAT_DEVICE = ascii_pattern(rf"CA '({NAME})'")
@@ -85,7 +83,7 @@ def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         part.lines.add(number)
     for (kind, _), alike in rates.items():
-        odd = dict(lone(alike))
+        odd = {where: usual for where, slow, usual in odd_one(alike, fewest=2) if slow < usual}
         for where, slow in alike.items():
             if where in odd:
                 text = f"Rate {slow}, that of the others of {kind} is {odd[where]}"
@@ -93,13 +91,6 @@ def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             elif slow <= SDR and kind.startswith("MT4"):
                 part.add(where, "rate", "warn", Fault.PORT_SLOW, f"Rate {slow}, SDR at most: {kind} can do more")
     return part.imported()
-
-
-def lone(rates: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """The only port below all others of its kind, and the rate of those; two may be on a network of storage."""
-    usual, count = Counter(rates.values()).most_common(1)[0]
-    if len(rates) - count == 1 < count:
-        yield from ((name, usual) for name, rate_of_port in rates.items() if rate_of_port < usual)
 
 
 _IBSTATUS_HEAD = LazyPattern(rf"Infiniband device '({NAME})' port (\d{{1,3}}) status:", flags=re.IGNORECASE | re.ASCII)

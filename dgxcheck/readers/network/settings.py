@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import odd_one
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.model import Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME, hca_name
 from dgxcheck.readers.values import numbered, squeezed
-
-_FEWEST = 3
-"""Others that say what is usual: of fewer the one may be on another network."""
-
-
-def odd_one(values: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """The only one that differs from all others, its value, and theirs."""
-    usual, count = Counter(values.values()).most_common(1)[0] if values else ("", 0)
-    if count >= _FEWEST and len(values) == count + 1:
-        yield from ((name, value, usual) for name, value in values.items() if value != usual)
-
 
 _DIGITS = re.compile(r"\d+")
 
