@@ -220,13 +220,13 @@ def outputs(layout: Layout, time: CpuTime | None = None) -> Iterator[tuple[str, 
     """Host and output of everything recognised; the lines of each host are read separately."""
     time = time or CpuTime()
     found: dict[str, tuple[Imported, ...]] = {}
-    for owner, (numbers, lines) in by_host(layout).items():
-        whole = "\n".join(lines)
+    for owner, (numbers, those) in by_host(layout).items():
+        whole, lines = "\n".join(those), tuple(those)
         if whole not in found:  # of many hosts most print the same
             text = whole.lower()
             found[whole] = tuple(
                 output for reader, signs in time.within(SIGNS.items()) if any(sign in text for sign in signs)
-                for output in time.of(partial(reader, (*lines,)))
+                for output in time.of(partial(reader, lines))
             )  # fmt: skip
         known: dict[frozenset[int], frozenset[int]] = {}
         yield from ((owner, renumbered(output, numbers, known)) for output in found[whole])

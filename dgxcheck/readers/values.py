@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import lru_cache
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import runs_of
@@ -64,9 +65,11 @@ def squeezed(line: str) -> str:
     return " ".join(bare(line).split())
 
 
-def numbered(lines: tuple[str, ...], form: Callable[[str], str] = str.strip) -> Iterator[tuple[int, str]]:
-    """Number, from 0, and text of every line; that of a line that is too long is empty."""
-    return ((number, form(line)) for number, line in enumerate(bounded(lines)))
+@lru_cache(maxsize=4)
+def numbered(lines: tuple[str, ...], form: Callable[[str], str] = str.strip) -> tuple[tuple[int, str], ...]:
+    """Number, from 0, and text of every line; that of a line that is too long is empty. A hundred readers look at the
+    same lines."""
+    return tuple(enumerate(map(form, bounded(lines))))
 
 
 def imported(value: Json, unit: str, *, tool: str, line: int, method: str, **more: Json) -> dict[str, Json]:
