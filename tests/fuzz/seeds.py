@@ -72,6 +72,26 @@ NET = b"""\
 1/1/1 : 1 : ACT : LINK UP : 5 : 4x : 100 : MLNX_RS_271_257 : NO-RTR : 0xa088c20300000011 : 1 : 21 : "dgx001 mlx5_0"
 1/1/2 : 2 : DOWN: POLLING : : : : : : : : : ""
 """
+DB_CSV = b"""\
+START_NODES
+NodeDesc,NumPorts,NodeType,NodeGUID
+"leaf1",65,2,0xa1
+"dgx1 mlx5_0",1,1,0xb1
+END_NODES
+START_PORTS
+NodeGuid,PortGuid,PortNum,LID,LinkWidthActv,LinkWidthSup,LinkSpeedActv,PortPhyState,PortState,LinkSpeedSup
+0xa1,0xa1,1,0,2,19,2048,5,4,3841
+0xb1,0xb2,1,21,1,19,2048,5,4,3841
+END_PORTS
+START_LINKS
+NodeGuid1,PortNum1,NodeGuid2,PortNum2
+0xb1,1,0xa1,1
+END_LINKS
+START_PM_INFO
+NodeGUID,PortGUID,PortNumber,LinkDownedCounter,SymbolErrorCounterExt
+0xa1,0xa1,1,9,0xfffe
+END_PM_INFO
+"""
 LLDP = b'''{"lldp": {"interface": [{"ens1f0": {
 "chassis": {"leaf1": {"id": {"type": "mac", "value": "0c:42:a1:00:00:01"}}},
 "port": {"id": {"type": "ifname", "value": "swp1"}, "descr": "swp1"}}}]}}'''
@@ -104,7 +124,7 @@ _OF_TARGET = {
                       b"4,9,1500000,-;pcieport 0000:00:02.0: AER: Corrected error received: 0000:00:02.0"],
     "rank": [b"3\n0,2,1,GPU-5b3a", b"1\n"],
     "history": [b"\n".join(json.dumps(_on(day)).encode() for day in range(10, 22))],
-    "fabric": [NET, LINKS_OF_FABRIC, ROWS_OF_FABRIC, LLDP, b"host,adapter,switch,port\na,mlx5_0,leaf1,1\n"],
+    "fabric": [NET, LINKS_OF_FABRIC, ROWS_OF_FABRIC, DB_CSV, LLDP, b"host,adapter,switch,port\na,mlx5_0,leaf1,1\n"],
     "shown": ["GPU0 \x1b[31m \u202e Größe \ud7a3".encode()],
 }  # fmt: skip
 

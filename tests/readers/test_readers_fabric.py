@@ -96,6 +96,10 @@ def test_db_csv_without_some_sections() -> None:
     assert not read(re.sub(r"START_NODES.*END_NODES\n", "", DB_CSV, flags=re.DOTALL)).rows
 
 
+def test_db_csv_with_a_row_that_is_none() -> None:
+    assert joined(DB_CSV.replace("END_NODES", f'"{"x" * 200_000}",1,1,0x1,0x1,0x1,1\nEND_NODES')) == joined(DB_CSV)
+
+
 def test_net_dump() -> None:
     assert joined(NET_DUMP) == {
         "dgx001 mlx5_0 - pod1-leaf1 1/1/1": "4x NDR",
