@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from judging import of_text
 
 from dgxcheck.assessment.importing.texts import lines as lines_of
 from dgxcheck.facts.missing import Json
@@ -46,6 +49,13 @@ def left_over(text: str) -> list[str]:
     lines = lines_of(text.encode(), "f")
     layout = undone(lines)
     return [lines[number] for number in any_text.unread(lines, layout, [output for _, output in outputs(layout)])]
+
+
+def assert_read(case: tuple[str, tuple[str, ...]], folder: Path) -> None:
+    """Of a pasted text ``health`` finds these causes, as ``of_text`` has them, and a reader accounts for each line."""
+    text, causes = case
+    assert of_text(text, folder)[0] == causes
+    assert left_over(text) == []
 
 
 def reported(output: Imported) -> list[tuple[Json, Json, Json]]:

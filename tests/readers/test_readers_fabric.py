@@ -169,7 +169,7 @@ def test_the_states_of_ports() -> None:
 
 
 def test_iblinkinfo_of_unmanaged_switches() -> None:
-    """Switches of one description are told apart by GUID; SHARP's port inside a switch is no adapter."""
+    """Switches of one description differ by GUID; SHARP's port inside a switch is no adapter."""
     text = """\
 CA: node1 HCA-1:
       0x506b4b0300000001      4    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       2   17[  ] "SwitchX" ( )

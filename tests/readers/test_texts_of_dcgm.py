@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from judging import of_text
-from readers_text import left_over, results
+from readers_text import assert_read, results
 
 from dgxcheck.assessment.importing.texts import lines as lines_of
 from dgxcheck.readers.any_text import outputs
@@ -147,9 +147,7 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_text(name: str, tmp_path: Path) -> None:
-    text, causes = EXPECTED[name]
-    assert of_text(text, tmp_path)[0] == causes
-    assert left_over(text) == []
+    assert_read(EXPECTED[name], tmp_path)
 
 
 @pytest.mark.parametrize(("text", "components"), [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from judging import of_text
-from readers_text import left_over
+from readers_text import assert_read
 
 DISK = '{"critical_warning": 4, "avail_spare": 2, "media_errors": 218}\n'
 CONTROL = '{"device": {"name": "/dev/sda"}, "smart_status": {"passed": false}}\n'
@@ -104,9 +104,7 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_text(name: str, tmp_path: Path) -> None:
-    text, causes = EXPECTED[name]
-    assert of_text(text, tmp_path)[0] == causes
-    assert left_over(text) == []
+    assert_read(EXPECTED[name], tmp_path)
 
 
 def test_what_a_sas_disk_could_not_read_is_a_note(tmp_path: Path) -> None:

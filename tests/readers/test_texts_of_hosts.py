@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from judging import of_text
-from readers_text import left_over, reported
+from readers_text import assert_read, reported
 
 from dgxcheck.readers.host import units
 
@@ -160,9 +160,7 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_text(name: str, tmp_path: Path) -> None:
-    text, causes = EXPECTED[name]
-    assert of_text(text, tmp_path)[0] == causes
-    assert left_over(text) == []
+    assert_read(EXPECTED[name], tmp_path)
 
 
 def test_the_gpu_of_a_rack_that_fabric_manager_names(tmp_path: Path) -> None:

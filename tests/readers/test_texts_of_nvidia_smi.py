@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from judging import BAD, judged, of_text
-from readers_text import left_over, one, reported
+from readers_text import assert_read, one, reported
 from smi_texts import TABLE
 
 from dgxcheck.readers.nvidia_smi import catalogue
@@ -197,9 +197,7 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_text(name: str, tmp_path: Path) -> None:
-    text, causes = EXPECTED[name]
-    assert of_text(text, tmp_path)[0] == causes
-    assert left_over(text) == []
+    assert_read(EXPECTED[name], tmp_path)
 
 
 def test_values_that_grep_chose_are_of_as_many_gpus_as_have_them(tmp_path: Path) -> None:

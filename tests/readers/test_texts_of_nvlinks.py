@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from judging import of_text
-from readers_text import left_over
+from readers_text import assert_read
 from test_texts_of_nvidia_smi import A100, GH200
 
 C2C = GH200 + "\t C2C Link 0: 44.712 GB/s\n\t C2C Link 1: {}\n"
@@ -63,9 +63,7 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_text(name: str, tmp_path: Path) -> None:
-    text, causes = EXPECTED[name]
-    assert of_text(text, tmp_path)[0] == causes
-    assert left_over(text) == []
+    assert_read(EXPECTED[name], tmp_path)
 
 
 def test_a_link_that_is_shown_alone_is_not_all_of_them(tmp_path: Path) -> None:

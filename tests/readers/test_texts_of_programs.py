@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from judging import of_text
-from readers_text import left_over
+from readers_text import assert_read
 
 from dgxcheck.readers.benchmarks.gpu_burn import read_memtest
 
@@ -84,9 +83,7 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_text(name: str, tmp_path: Path) -> None:
-    text, causes = EXPECTED[name]
-    assert of_text(text, tmp_path)[0] == causes
-    assert left_over(text) == []
+    assert_read(EXPECTED[name], tmp_path)
 
 
 @pytest.mark.parametrize(("last", "outcomes"), [
