@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, permutations
-from typing import TypeVar
 
 from dgxcheck.fabric.model import ANY, Fabric, Plug, Port, unnumbered
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.typical import gathered, majority
 from dgxcheck.fleet.node_names import counted_order
 
-Choice = TypeVar("Choice", str, int)
 _TOLERATED = 8
 """Of so many systems one may break a rule that the others keep."""
 LEAST_SYSTEMS = 3
@@ -173,20 +171,20 @@ def _homes(host: str, own: Places, scheme: Scheme, beside: Mapping[str, Mapping[
                 continue
             seen = beside[leaf].get(name, Counter())
             mine = places[name][0] if name in places else None
-            best = _majority(seen)
+            best = majority(seen)
             if best is None or (mine not in (None, best) and seen.total() < LEAST_SYSTEMS):
                 best = _of_their_own(seen, name, beside)
             if best is not None:
                 leaves[best] += 1
             elif other in fellows.get(name, ()):
                 leaves[leaf] += 1
-        if (home := _majority(leaves)) is not None:
+        if (home := majority(leaves)) is not None:
             ports = Counter(
                 places[other][1] + scheme.steps[other, name] for other in places
                 if other != name and (other, name) in scheme.steps
                 and (places[other][0] == home) is (other in fellows.get(name, ()))  # else it is cabled otherwise
             )  # fmt: skip
-            homes[name] = home, _majority(ports) or ANY
+            homes[name] = home, majority(ports) or ANY
     return homes | _one_of_two(places, homes, beside) | _own_order(places, scheme)
 
 
@@ -235,13 +233,7 @@ def _of_one_alone(own: Places) -> Iterable[Dispute]:
 def _of_their_own(seen: Counter[str], name: str, beside: Mapping[str, Mapping[str, Counter[str]]]) -> str | None:
     """Of two places, where no majority decides, the one that is not that of many systems elsewhere."""
     own = Counter({leaf: count for leaf, count in seen.items() if 2 * count >= beside[leaf][name][leaf]})
-    return _majority(own) if len(own) < len(seen) else None
-
-
-def _majority(votes: Counter[Choice]) -> Choice | None:
-    """More than half of all."""
-    best = max(votes, key=lambda vote: votes[vote], default=None)
-    return best if best is not None and 2 * votes[best] > votes.total() else None
+    return majority(own) if len(own) < len(seen) else None
 
 
 def _one_of_two(

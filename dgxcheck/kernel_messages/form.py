@@ -66,12 +66,15 @@ class Forms:
 
     def match(self, name: str, message: str) -> re.Match[str] | None:
         """The match of the first form of this name that a message has."""
-        return next((match for form in self._meanings[name] if (match := form.match(message)) is not None), None)
+        found = self.found(name, message)
+        return found and found[0]
 
     def found(self, name: str, message: str) -> tuple[re.Match[str], str] | None:
         """That match, with what it means."""
-        found = ((form.match(message), meaning) for form, meaning in self._meanings[name].items())
-        return next(((match, meaning) for match, meaning in found if match is not None), None)
+        for form, meaning in self._meanings[name].items():
+            if (match := form.match(message)) is not None:
+                return match, meaning
+        return None
 
     def event(self, seconds: float, message: str) -> HostEvent | None:
         """Trouble of the host, where a message has a form of the name ``event``: its meaning, and of which ``part`` and

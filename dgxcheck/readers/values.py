@@ -26,6 +26,7 @@ DECORATION = "\ufeff \t\r>|#*`"
 """Characters around a line that was quoted, put into a table or commented out."""
 
 _DECIMAL = ascii_pattern(r"\d{1,15}(?:\.\d{1,9})?")
+_WHOLE = ascii_pattern(r"\d{1,20}")
 _INDEX = ascii_pattern(r"\d{1,3}")
 
 
@@ -39,8 +40,7 @@ def number(word: str, most: float) -> float | None:
 
 def integer(word: str, most: int) -> int | None:
     """A decimal integer from 0 to ``most``."""
-    value = number(word, float(most))
-    return int(word) if value is not None and "." not in word and int(word) <= most else None
+    return int(word) if _WHOLE.fullmatch(word) and int(word) <= most else None
 
 
 def gpu(word: str) -> int | None:

@@ -86,6 +86,8 @@ def test_db_csv() -> None:
         ("fc6a1c0300aa0001", 2): {"link_downed": 9, "symbol_error": 882331, "port_xmit_wait": 12},
         ("a088c20300000021", 1): {"link_downed": 1, "symbol_error": 0, "port_rcv_errors": 4, "port_xmit_wait": 0},
     }
+    longer = read(DB_CSV.replace(",882331,", ",1234567890123456,")).errors
+    assert longer["fc6a1c0300aa0001", 2]["symbol_error"] == 1234567890123456
     slower = read(DB_CSV.replace(",2,19,2048,5,4", ",2,19,1024,5,4")).rows
     assert {row.could for row in slower if row.lanes == 4 and row.peer} == {"could be NDR"}
 

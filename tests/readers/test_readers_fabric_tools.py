@@ -270,3 +270,11 @@ def test_a_port_alone_that_is_down(physical: str, lid: int, finding: bool, tmp_p
     assert [fault for _, _, fault in bad(text, tmp_path)] == (
         ["port-disabled" if physical == "Disabled" else "port-down"] if finding else []
     )
+
+
+def test_links_without_lids_are_each_their_own() -> None:
+    """Where no subnet manager gave them, all are 0."""
+    row = '  0x2 "{0}" 0 1[  ] ==( 4X 25.78125 Gbps Initialize/ LinkUp)==> 0x3 0 1[  ] "{1}" ( Could be 53.125 Gbps)\n'
+    text = "".join(f"Switch: 0x0002c9020000000{at} leaf{at}:\n" + row.format(f"leaf{at}", f"n{at}") for at in (1, 2))
+    found = one(fabric.read_iblinkinfo, text).facts
+    assert [key.split()[2] for key in found] == ["leaf1/1", "leaf2/1"]

@@ -257,3 +257,24 @@ def test_a_boot_of_a_bluefield_that_failed() -> None:
     assert unread([found], RSHIM) == []
     assert results(found) == {"BlueField rshim-boot": ("warn", "hca-boot", 1)}
     assert results(one(logs.read_rshim, RSHIM.replace("ERR", "INFO"))) == {"host rshim-boot": ("pass", "", 1)}
+
+
+QUERY = "Image type:            FS4\nFW Version:            28.39.1002\n{}PSID:                  MT_0000000838\n"
+
+
+def test_what_stands_below_a_query_is_not_of_it() -> None:
+    lines = "\nError: the GPU in slot 3 failed and was lost\n"
+    found = one(adapters.read_firmware, QUERY.format("") + lines)
+    assert unread([found], QUERY.format("") + lines) == [5]
+
+
+def test_an_adapter_without_a_name_has_one_number() -> None:
+    text = QUERY.format("FW Version(Running):   28.38.1002\n") + "\n" + QUERY.format("")
+    found = results(one(adapters.read_firmware, text))
+    assert {key.split()[0] for key in found} == {"adapter0", "adapter1"}
+    assert found["adapter0 flint-burned"][0] == "note"
+
+
+def test_a_name_that_is_none() -> None:
+    line = "-E- Failed to query :/:/ device, error : MFE_CR_ERROR\n"
+    assert [*results(one(adapters.read_firmware, line))] == ["HCA flint-query"]

@@ -26,12 +26,12 @@ def read(text: str, machine: str = "") -> FabricText:
     """Of every tool that is found in it; ``machine`` is whose output of lldpctl it is."""
     if text.lstrip()[:1] == "{":
         return FabricText(tuple(lldp.interfaces(text, machine)), {})
-    lines = text.splitlines()
+    lines = tuple(text.splitlines())
     rows = tuple(row for reader in _READERS for row in reader(lines))
     if not rows and text[:1].isspace():  # quoted in a page
-        lines = [line.strip() for line in lines]
+        lines = tuple(line.strip() for line in lines)
         rows = tuple(row for reader in _READERS for row in reader(lines))
-    return FabricText(rows, dict(_errors(tuple(lines))))
+    return FabricText(rows, dict(_errors(lines)))
 
 
 def _errors(lines: tuple[str, ...]) -> Iterator[tuple[tuple[str, int], Errors]]:

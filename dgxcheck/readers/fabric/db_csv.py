@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 
 from dgxcheck.facts.infiniband import LANE_GBIT
 from dgxcheck.lazy_pattern import LazyPattern
@@ -26,7 +27,8 @@ _MOST_PORTS = 9999
 Row = Mapping[str, str]
 
 
-def sections(lines: Iterable[str]) -> dict[str, list[Row]]:
+@lru_cache(maxsize=1)
+def sections(lines: tuple[str, ...]) -> dict[str, list[Row]]:
     """The rows of what is read here, by the name of the section; names of columns, which sections spell differently, in
     small letters, except those of counters."""
     found: dict[str, list[Row]] = {}
@@ -68,7 +70,7 @@ def _place(row: Row, number: str = "") -> tuple[str, int] | None:
     return (digits(guid), port) if _GUID.fullmatch(guid) and port is not None else None
 
 
-def ports(lines: Iterable[str]) -> Iterator[PortRow]:
+def ports(lines: tuple[str, ...]) -> Iterator[PortRow]:
     """Both ends of every link, and the ports of switches without one."""
     found = sections(lines)
     nodes = {digits(row.get("nodeguid", "")): row for row in found.get(_NODES, ())}
@@ -122,17 +124,18 @@ def _port_guid(node: str, row: Row) -> str:
     return digits(guid) if _GUID.fullmatch(guid) and int(guid, 16) else node
 
 
-def errors(lines: Iterable[str]) -> Iterator[tuple[str, int, dict[str, int]]]:
+def errors(lines: tuple[str, ...]) -> Iterator[tuple[str, int, dict[str, int]]]:
     """GUID, port and the counters by their names in sysfs, the larger of those that have an extended one, too."""
     found = sections(lines)
     switches = {digits(row.get("nodeguid", "")) for row in found.get(_NODES, ()) if row.get("nodetype") == _SWITCH}
     every = {place: row for row in found.get(_PORTS, ()) if (place := _place(row)) is not None}
+    names = cache(lambda column: file_of(column.removesuffix("Ext").removesuffix("Extended")))
     for row in found.get(_COUNTERS, ()):
         if (place := _place(row)) is None:
             continue
         counts: dict[str, int] = {}
         for column, value in row.items():
-            name = file_of(column.removesuffix("Ext").removesuffix("Extended"))
+            name = names(column)
             if name is not None and (count := integer(value, MOST)) is not None:
                 counts[name] = max(count, counts.get(name, 0))
         node, port = place

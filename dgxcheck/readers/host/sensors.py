@@ -118,4 +118,4 @@ def _of_bmc(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 def _beyond(name: str, unit: re.Match[str] | None) -> FaultKind | None:
     """The fault by the unit of a sensor that is beyond its threshold."""
     fault = _UNITS.get((unit["unit"] if unit else None) or "")
-    return Fault.BATTERY if fault is Fault.POWER_SUPPLY and _NAMED[0].words.search(name) else fault
+    return Fault.BATTERY if fault is Fault.POWER_SUPPLY and _named(name) is Fault.BATTERY else fault

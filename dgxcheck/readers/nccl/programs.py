@@ -46,8 +46,9 @@ _TEST = LazyPattern(
 _MULTICAST = LazyPattern(r"Failed to bind NVLink SHARP \(NVLS\) Multicast memory of size \d{1,15} ?:.{0,200}")
 """The first line of a message of several, without what NCCL puts before it."""
 _PROGRAMS_CHATTER = LazyPattern(any_of("nccl/lines", "programs"))
-_RESULTS = {row["result"]: wording(row) for row in rows("nccl/results")}
-_WORDS = {row["words"]: row["result"] for row in rows("nccl/results")}
+_TABLE = (*rows("nccl/results"),)
+_RESULTS = {row["result"]: wording(row) for row in _TABLE}
+_WORDS = {row["words"]: row["result"] for row in _TABLE}
 """``ncclGetErrorString``."""
 
 

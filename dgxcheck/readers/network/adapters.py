@@ -218,7 +218,7 @@ _PSID = LazyPattern(r"[A-Z]{2,3}_?[0-9A-Z_]{6,14}")
 _UNQUERIED = LazyPattern(r"-E- Failed to query (?P<name>\S{4,80}) device, error : (?P<why>\S.{2,120})")
 _CHATTER = LazyPattern(
     r"-{4,40}|type=\w{2,8}.{0,80}|.{0,30}(?:GUID|Guid|MAC) {1,30}Number.{0,40}"
-    r"|[A-Z][A-Za-z0-9 ()]{2,24}: {1,24}\S.{0,200}"
+    r"|[A-Z][A-Za-z0-9 ()]{2,24}: {2,24}\S.{0,200}"
 )
 """The last: what a full query has more (mstflint, flint/subcommands.cpp: QuerySubCommand::printInfo)."""
 _RUNNING = "FW Version(Running)"
@@ -244,12 +244,12 @@ def read_firmware(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     def close() -> None:
         version = _VERSION.search(members.get("FW Version", "") or members.get("FW", ""))
         running = _VERSION.search(members.get(_RUNNING, ""))
-        place = name or members.get("PCI Device Name", "").strip()
+        place, at = name or members.get("PCI Device Name", "").strip(), len(found)
         if version is not None and _PSID.fullmatch(psid := members.get("PSID", "").strip()):
             found.append(Adapter(place, (running or version)[0], psid))
         if version is not None and running is not None and version[0] != running[0]:
             text = f"firmware {running[0]} runs, {version[0]} is burned: it runs once the adapter is reset"
-            part.add(hca_name(place) or f"adapter{len(found)}", "burned", "note", None, text)
+            part.add(hca_name(place) or f"adapter{at}", "burned", "note", None, text)
         members.clear()
 
     for number, raw in enumerate(bounded(lines)):
@@ -263,7 +263,7 @@ def read_firmware(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             name = "" if line.startswith("Device") else name
         elif failed := _UNQUERIED.fullmatch(line):
             text = f"its firmware does not answer: {failed['why']}"
-            part.add(hca_name(failed["name"]), "query", "unknown", None, text)
+            part.add(hca_name(failed["name"]) or "HCA", "query", "unknown", None, text)
         elif inside and (member := _FIRMWARE_MEMBER.fullmatch(line)):
             members.setdefault(member["name"], member["value"].strip())
         elif not (inside and _CHATTER.fullmatch(line)):

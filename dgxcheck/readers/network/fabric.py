@@ -1,10 +1,10 @@
-"""The fabric: iblinkinfo, sminfo, ibdiagnet and ibping; outputs that hold no fact of a check: ``ofed_info -s`` and
-``ibnetdiscover``."""
+"""The fabric: iblinkinfo, ibportstate, sminfo, ibdiagnet and ibping; outputs that hold no fact of a check:
+``ofed_info -s`` and ``ibnetdiscover``."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.faults import BY_WORD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -34,7 +34,7 @@ def read_iblinkinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         ends = frozenset((link.group("lid", "port"), link.group("peer_lid", "peer_port")))
         if ends not in odd:
             _take(part, link, link["description"] or (head["description"] if head else ""))
-        odd |= {ends} if link["could"] else set()
+        odd |= {ends} if link["could"] and "0" not in link.group("lid", "peer_lid") else set()  # 0: none was given
         part.lines.add(number)
     part.beside = {head for head in heads if head + 1 in part.lines or head + 1 in heads}
     return part.imported()
@@ -44,7 +44,7 @@ def _take(reports: Reports, link: re.Match[str], node: str) -> None:
     """``node``: the description of the HCA or switch whose port it is, ``gpu01 mlx5_0``; the lid where that is cut."""
     of_link = state(link["state"])
     words = " ".join(link["physical"].split())
-    name = node_name(node) or f"lid{link['lid']}"
+    name = node_name(node, f"lid{link['lid']}")
     where, peer = f"{name}/{link['port']}", f"to {link['peer'] or 'a port without a name'}"
     could = " ".join(link["could"].split())
     runs = f"{link['lanes']}X {link['speed']}" if link["lanes"] else ""
@@ -131,9 +131,10 @@ _HEADING = LazyPattern(r"[A-Z][\w /()-]{2,40}")
 """The name of a stage, above what is logged of it."""
 _ENDED = LazyPattern(r" finished with errors")
 _CHATTER = LazyPattern(any_of("network/lines", "ibdiagnet"))
-_STAGES = tuple((row["word"], BY_WORD[row["fault"]]) for row in rows("network/stages"))
+_TABLE = (*rows("network/stages"),)
+_STAGES = tuple((row["word"], BY_WORD[row["fault"]]) for row in _TABLE)
 """Words of a stage's name, and what an error in it stands for."""
-_BY_WARNINGS = frozenset(BY_WORD[row["fault"]] for row in rows("network/stages") if row["by_warnings"])
+_BY_WARNINGS = frozenset(BY_WORD[row["fault"]] for row in _TABLE if row["by_warnings"])
 """Of those that ibdiagnet only warns of: a link below what both its ends can do."""
 
 
@@ -144,7 +145,6 @@ class _Logged(Record, kw_only=False):
     """The last heading above it."""
     kind: str
     text: str
-
 
 
 def read_subnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -200,12 +200,13 @@ def _ibdiagnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The stages of its summary; where the summary is cut off, the errors and warnings that are logged above it."""
     part = ToolPart(IBDIAGNET)
     logged: list[_Logged] = []
+    stages: list[re.Match[str]] = []
     below, heading = False, ""
     for number, line in numbered(lines):
         if _SUBNET_HEAD.fullmatch(line):
             below = True
         elif below and (stage := _STAGE.fullmatch(line)):
-            _judge(part, stage["stage"].strip(), int(stage["warnings"]), int(stage["errors"]), logged)
+            stages.append(stage)
         elif row := _LINE.fullmatch(line):
             logged.append(_Logged(heading, row["kind"], row["text"]))
         elif logged and (counter := _OF_PORT.fullmatch(line)):
@@ -216,6 +217,12 @@ def _ibdiagnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             below = below and bool(line)
             continue
         part.lines.add(number)
+    first: dict[tuple[str, str | FaultKind], str] = {}
+    for each in (each for each in logged if stages and not _ENDED.search(each.text)):
+        first.setdefault((each.kind, each.stage), each.text)
+        first.setdefault((each.kind, _fault(each.text)), each.text)
+    for stage in stages:
+        _judge(part, stage["stage"].strip(), int(stage["warnings"]), int(stage["errors"]), first)
     if not part:
         begun = any(raw.strip().startswith("-I- ") for raw in lines) or any("_counter" in each.text for each in logged)
         for each in ([each for each in logged if not _ENDED.search(each.text)] or logged) if begun else ():
@@ -224,17 +231,17 @@ def _ibdiagnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported() if part else ()
 
 
-def _judge(reports: Reports, stage: str, warnings: int, errors: int, logged: Sequence[_Logged]) -> None:
-    """With the first error or warning that is logged of the stage, or above the summary of the same kind."""
+def _judge(
+    reports: Reports, stage: str, warnings: int, errors: int, first: Mapping[tuple[str, str | FaultKind], str]
+) -> None:
+    """With the first error or warning that is logged of the stage, or the first error of its fault."""
     both = (errors, "error"), (warnings, "warning")
     counts = [f"{count} {noun}{'s' * (count > 1)}" for count, noun in both if count]
     fault = _fault(stage)
     bad = bool(errors or (warnings and fault in _BY_WARNINGS))
     outcome: Outcome = "warn" if bad else "note" if counts else "pass"
-    rows = [each for each in logged if each.kind == ("E" if errors else "W") and not _ENDED.search(each.text)]
-    own = [each.text for each in rows if each.stage == stage]
-    alike = [each.text for each in rows if errors and _fault(each.text) is fault]
-    text = "; ".join([f"{stage}: {', '.join(counts)}", *(own or alike)[:1]]) if counts else ""
+    logged = first.get(("E", stage), first.get(("E", fault), "")) if errors else first.get(("W", stage), "")
+    text = "; ".join(filter(None, (f"{stage}: {', '.join(counts)}", logged))) if counts else ""
     reports.add(HOST, topic_of(stage), outcome, fault if bad else None, text)
 
 

@@ -67,9 +67,9 @@ def hca_name(name: str) -> str:
 _NOT_OF_NAMES = LazyPattern(r"[^\w.-]+")
 
 
-def node_name(description: str) -> str:
+def node_name(description: str, otherwise: str = "node") -> str:
     """``gpu01.mlx5_0`` of the description ``gpu01 mlx5_0``, ``MF0.leaf1.MQM9700.U1`` of ``MF0;leaf1:MQM9700/U1``."""
-    return _NOT_OF_NAMES.sub(".", description).strip(".")
+    return _NOT_OF_NAMES.sub(".", description).strip(".") or otherwise
 
 
 def rate(lanes: int, gbit_per_lane: float) -> str | None:
