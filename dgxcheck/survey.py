@@ -7,11 +7,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import probes
-from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.missing import Gap, Json, Missing, rows
 from dgxcheck.facts.record import Record
 
 if TYPE_CHECKING:
-    from dgxcheck.facts.host import BlockDevice, DeviceNodes, Host, Imex, Memlock, Modules, NetInterface, Storage, Unit
+    from dgxcheck.facts.host import (
+        BlockDevice,
+        DeviceNodes,
+        Host,
+        Imex,
+        MdArray,
+        Memlock,
+        Modules,
+        NetInterface,
+        Storage,
+        Unit,
+    )
     from dgxcheck.facts.infiniband import IbDevice, IbDevicePorts
     from dgxcheck.facts.kernel_log import KernelLog
     from dgxcheck.facts.measurement import Measurement
@@ -94,6 +105,11 @@ class Snapshot(Record):
     def listed_gpus(self) -> tuple[Gpu, ...]:
         """Those that NVML lists."""
         return () if isinstance(self.gpu, Missing) else self.gpu.gpus
+
+    @property
+    def arrays(self) -> tuple[MdArray, ...]:
+        """The host's arrays (md); none where they are not known."""
+        return () if isinstance(self.storage, Missing) else rows(self.storage.arrays)
 
     @property
     def driver_version(self) -> str | Missing:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, component_of, host
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, judged
-from dgxcheck.checks.host.disks import arrays_of
 from dgxcheck.checks.pcie.isolation import between
 from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import Component, host_part
@@ -63,7 +62,7 @@ def _end(box: Box, difference: Difference, name: str) -> Subject:
         return box.subject(device)
     if device is not None:
         return Subject(kind="hca", name=name, bdf=device.bdf)
-    if difference.what == "disk" or any(array.name == name for array in arrays_of(box)):
+    if difference.what == "disk" or any(array.name == name for array in box.snapshot.arrays):
         return Subject(kind="disk", name=name, bdf=None)
     if any(each.name == name for each in rows(box.snapshot.network)):
         return Subject(kind="interface", name=name, bdf=difference.bdf)

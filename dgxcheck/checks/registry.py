@@ -37,7 +37,7 @@ CHECKS: tuple[Check, ...] = (
     *imported_reports.COMPLETE,
     *driver.CHECKS, *bound.CHECKS, *driver.PERSISTENCE, *answers_of_gpus.CHECKS,
     *versions.INSTALLATION, *fabric_manager.CHECKS,
-    *presence.CHECKS, *inventory.CHECKS, *ecc.CHECKS, *spare_memory.CHECKS,
+    *presence.CHECKS, *ecc.MODES, *presence.RECOVERY, *inventory.CHECKS, *ecc.CHECKS, *spare_memory.CHECKS,
     *clocks.CHECKS, *power.CHECKS, *thermal.CHECKS,
     *gpu_link.WIDTH, *path.CHECKS, *misplaced.CHECKS, *answers_of_files.DEVICES, *gpu_link.GENERATION,
     *control.CHECKS, *bar1.CHECKS, *replays.CHECKS, *pcie_aer.CHECKS,

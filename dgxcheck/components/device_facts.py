@@ -16,9 +16,8 @@ from dgxcheck.topology.model import Surveyed
 from dgxcheck.xid.table import NAMES, architecture_of
 
 if TYPE_CHECKING:
-    from dgxcheck.facts.nvml.gpu import Gpu, GpuActivity, GpuBoard, GpuModes
+    from dgxcheck.facts.nvml.gpu import Gpu, GpuActivity, GpuModes
     from dgxcheck.facts.nvml.readings import GpuClocks, GpuCounters, GpuEcc, GpuMemory, GpuPcie, GpuPower, GpuThermal
-    from dgxcheck.survey import Snapshot
 
 
 class _Row(Protocol):

@@ -163,7 +163,7 @@ def all_nvlinks(machine: Surveyed) -> Component:
         return host_part("NVSwitches")
     if any(row.up is True for row in links):
         return host_part("NVLink rate")
-    of_a_host = not isinstance(machine.snapshot.known_host.vm, str)
+    of_a_host = machine.snapshot.known_host.vm is None
     not_off = of_a_host and _nvlink_setting(machine) == _IN_USE
     return all_gpus(machine, "NVLink") if not_off and links else host_part("NVLink setting")
 

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import GPU_DEAD, Fault
 from dgxcheck.facts.faults.kind import OWN, XIDS, FaultKind, Scope, Step, Urgency
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.package_files import table
 
 Code = Literal[
@@ -94,6 +95,29 @@ def preparatory(actions: tuple[Action, ...]) -> tuple[Step, ...]:
     """What comes before ``first_remedy`` so that it ends no job: ``drain``, ``stop-jobs``."""
     before = actions[: actions.index(first_remedy(actions))]
     return tuple(dict.fromkeys(action.step for action in before if action.step in PREPARATORY))
+
+
+_BEYOND_A_CONTAINER: tuple[Step, ...] = (
+    "drain", "stop-jobs", "restart-service", "load-module", "reset-gpu", "reboot", "power-cycle",
+    "reseat", "replace",
+)  # fmt: skip
+_OF_A_HOST = ("systemctl", "journalctl", "ipmitool")
+"""Commands that tell of services and of the BMC where these are."""
+_OF_DEVICES = ("gpu", "gpus", "bridge", "port", "hca")
+_OF_THE_KERNEL = ("CPU frequency governor", "CPU clock setting", "NUMA balancing", "ACS setting")
+"""Devices, and parts of the host, whose settings no container changes."""
+
+
+def outside(component: Component, planned: list[Action]) -> list[Action]:
+    """With the first action that a container cannot do marked: it and all after it are for its host."""
+    for n, action in enumerate(planned):
+        set_there = component.kind in _OF_DEVICES or component.part in _OF_THE_KERNEL
+        looks_there = action.step == "inspect" and any(command[0] in _OF_A_HOST for command in action.commands)
+        set_there &= action.step == "change-setting"
+        if action.step in _BEYOND_A_CONTAINER or set_there or looks_there:
+            marked = replace(action.instruction, values={**action.instruction.values, "outside": 1})
+            return [*planned[:n], replace(action, instruction=marked), *planned[n + 1 :]]
+    return planned
 
 
 ORDER: tuple[Urgency, ...] = ("now", "next-drain", "next-maintenance", "watch")

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.components.component import EVERY_GPU, Component
 from dgxcheck.components.containment import NVSWITCHES, functions_beside, gpus_behind
 from dgxcheck.diagnosis import by_hand
-from dgxcheck.diagnosis.action import Action, Code, Instruction, Value, urgency_of
+from dgxcheck.diagnosis.action import Action, Code, Instruction, Value, outside, urgency_of
 from dgxcheck.diagnosis.change_setting import changed_by, setting
 from dgxcheck.diagnosis.escalation import (
     ASK_FOR_RESET,
@@ -106,7 +106,7 @@ def actions(
         planned = _drained(box, component, planned, explained, acute)
     drained = next((n for n, action in enumerate(planned) if action.step == "drain"), len(planned))
     at_once = drained if _BY_HAND.isdisjoint(faults) else 0
-    planned = _outside(component, planned) if in_container(box) else planned
+    planned = outside(component, planned) if in_container(box) else planned
     timed = (replace(action, urgency=_urgency(action, due, faults, n < at_once)) for n, action in enumerate(planned))
     return tuple(timed), recurrence
 
@@ -131,29 +131,6 @@ def _drained(
     while at and restarts and waits[at - 1]:
         at -= 1
     return [*planned[:at], drain(box), *planned[at:]]
-
-
-_BEYOND_A_CONTAINER: tuple[Step, ...] = (
-    "drain", "stop-jobs", "restart-service", "load-module", "reset-gpu", "reboot", "power-cycle",
-    "reseat", "replace",
-)  # fmt: skip
-_OF_A_HOST = ("systemctl", "journalctl", "ipmitool")
-"""Commands that tell of services and of the BMC where these are."""
-_OF_DEVICES = ("gpu", "gpus", "bridge", "port", "hca")
-_OF_THE_KERNEL = ("CPU frequency governor", "CPU clock setting", "NUMA balancing", "ACS setting")
-"""Devices, and parts of the host, whose settings no container changes."""
-
-
-def _outside(component: Component, planned: list[Action]) -> list[Action]:
-    """With the first action that a container cannot do marked: it and all after it are for its host."""
-    for n, action in enumerate(planned):
-        set_there = component.kind in _OF_DEVICES or component.part in _OF_THE_KERNEL
-        looks_there = action.step == "inspect" and any(command[0] in _OF_A_HOST for command in action.commands)
-        set_there &= action.step == "change-setting"
-        if action.step in _BEYOND_A_CONTAINER or set_there or looks_there:
-            marked = replace(action.instruction, values={**action.instruction.values, "outside": 1})
-            return [*planned[:n], replace(action, instruction=marked), *planned[n + 1 :]]
-    return planned
 
 
 def _urgency(action: Action, due: Urgency, faults: Collection[FaultKind | None], before_drain: bool) -> Urgency:

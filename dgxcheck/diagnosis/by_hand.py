@@ -8,13 +8,13 @@ from typing import cast
 
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.expected import is_coherent
-from dgxcheck.checks.host.disks import arrays_of
 from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.bar1 import has_displays, largest_bar1, others_have_bar1
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.containment import BOARDS, NVSWITCHES, is_k80
 from dgxcheck.components.locate import is_nvidia_adapter
 from dgxcheck.diagnosis.action import COMMANDS, Code, Instruction, Value
+from dgxcheck.diagnosis.escalation import OF_PARTS
 from dgxcheck.diagnosis.form_factor import (
     VENDOR_ONLY,
     FormFactor,
@@ -36,13 +36,11 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import RMA_STEPS, FaultKind, Step
 from dgxcheck.facts.ids import NETWORK
 from dgxcheck.facts.missing import Missing
-from dgxcheck.package_files import table
 from dgxcheck.topology.model import slot_of
 from dgxcheck.topology.nvlinks import is_nvswitch
 
 _INSPECT: Mapping[tuple[str, str], Code] = {
-    (row["kind"], row["part"].strip("-")): cast(Code, row["inspect"])
-    for row in table("diagnosis/steps.tsv") if row["inspect"] != "-"
+    place: cast(Code, row["inspect"]) for place, row in OF_PARTS.items() if row["inspect"] != "-"
 }
 _VENDOR: Mapping[FormFactor, Code] = {"sxm": "vendor-gpu-tray", "water-cooled": "vendor-water-cooled"}
 _CARRIERS = ("link", "switch", "bridge")
@@ -217,7 +215,7 @@ def reseating(box: Box, component: Component, faults: Collection[FaultKind | Non
 
 def replacing(box: Box, component: Component, faults: Collection[FaultKind | None]) -> Instruction:
     """What to replace. Data on an array without redundancy can be saved until a disk of it is lost."""
-    bare = any(row.name == component.name and row.level in ("raid0", "linear") for row in arrays_of(box))  # md(4)
+    bare = any(row.name == component.name and row.level in ("raid0", "linear") for row in box.snapshot.arrays)  # md(4)
     if component.kind == "disk" and bare:
         if {*faults} <= {Fault.DISK_ERRORS, Fault.TASKS_HUNG}:
             return Instruction(code="replace-one-disk", values={"name": component.name, "members": ()})
@@ -295,4 +293,4 @@ def _on_one_board(box: Box, one: str, other: str) -> bool:
 
 def _is_array(box: Box, name: str) -> bool:
     """Is it no disk by itself? An array that is not there any more has its name only (``md0``)."""
-    return name.startswith("md") or any(row.name == name for row in arrays_of(box))
+    return name.startswith("md") or any(row.name == name for row in box.snapshot.arrays)

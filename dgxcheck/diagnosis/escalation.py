@@ -20,11 +20,11 @@ from dgxcheck.package_files import table
 _RESTART: Steps = ("change-setting", "reboot")
 _FUNCTION: Steps = ("inspect", "power-cycle", "contact-vendor")
 """No slot, cable or board is known of it."""
+OF_PARTS = {(cast(Kind, row["kind"]), row["part"].strip("-")): row for row in table("diagnosis/steps.tsv")}
 OF_COMPONENT, OF_SEVERAL_DEAD = (
-    {(cast(Kind, row["kind"]), row["part"].strip("-")): cast(Steps, tuple(row[column].split()))
-     for row in table("diagnosis/steps.tsv") if row[column] != "-"}
+    {place: cast(Steps, tuple(row[column].split())) for place, row in OF_PARTS.items() if row[column] != "-"}
     for column in ("steps", "shared")
-)  # fmt: skip
+)
 """By kind and part (empty: the whole), where its faults ask for nothing, and where several dead devices share it."""
 DEFAULT: Steps = ("change-setting",)
 """Of settings, versions and all else that its finding's remedy puts right."""

@@ -7,7 +7,6 @@ from typing import Literal
 
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.expected import NO_DATA_CENTER, is_module, is_of_baseboard, model_family
-from dgxcheck.checks.host.disks import arrays_of
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import is_k80
 from dgxcheck.components.locate import has_nvswitches
@@ -119,7 +118,7 @@ def is_boot_mirror(box: Box, name: str) -> bool:
 
     DGX-2 and DGX A100 user guides: two M.2 drives in RAID 1 for the operating system; the data drives are RAID 0 or 5.
     """
-    mirrors = (row for row in arrays_of(box) if row.name == name and row.level == "raid1")
+    mirrors = (row for row in box.snapshot.arrays if row.name == name and row.level == "raid1")
     drives = [drive for row in mirrors for drive in rows(row.members)]
     return is_dgx(box) and bool(drives) and all(drive.startswith("nvme") for drive in drives)
 

@@ -130,7 +130,7 @@ def with_disks(
     disks = [(each, times) for each in findings if (times := times_of(each, "nvme"))]
     for each in dead if disks else ():
         moments = times_of(each, "device")
-        near = [disk for disk, times in disks if any(is_near(each, moments, WINDOW_S) for each in times)]
+        near = [disk for disk, times in disks if any(is_near(at, moments, WINDOW_S) for at in times)]
         switches = (one for one in above(box, each.subject.bdf or "") if one.kind == "switch")
         whole, below = next(((one, number) for one in switches if (number := _disks_below(box, one))), (None, 0))
         others = {device.bdf for device in box.topology.devices if whole and device.name in whole.shared_by} - gone

@@ -160,7 +160,7 @@ def profile(document: Mapping[str, Any], name: str, path: str) -> Profile:
     sources = _sources(document, path)
     if (graph := _text(document, "nvlink_graph", path, "")) and graph not in _GRAPHS:
         refuse(path, "nvlink_graph", f"{graph!r} is not a reference graph; valid graphs: {', '.join(_GRAPHS)}")
-    if not isinstance(rows := document.get("wiring", []), list):
+    if not isinstance(wiring := document.get("wiring", []), list):
         refuse(path, "wiring", "must be an array of tables, [[wiring]]")
     return Profile(
         name=name,
@@ -173,7 +173,7 @@ def profile(document: Mapping[str, Any], name: str, path: str) -> Profile:
         },
         numbers=_numbers(_table(document, "numbers", path), BOX_KEYS, sources, path, "numbers"),
         nvlink_graph=graph,
-        wiring=tuple(_wiring(row, path) for row in rows),
+        wiring=tuple(_wiring(row, path) for row in wiring),
         wiring_source=_source(_text(document, "wiring_source", path, ""), sources, path, "wiring_source"),
     )
 

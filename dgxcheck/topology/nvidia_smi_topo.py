@@ -15,11 +15,10 @@ from dgxcheck.facts.nvml.nvlink import CAPABILITIES, P2pStatus
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.tool_outputs import Labels, NvidiaSmiTopo
 from dgxcheck.topology.model import PCI_CLASSES, Device, Link, Links, PciClass, Topology, is_printed
+from dgxcheck.topology.nvlinks import MOST_LINKS
 
 MATRIX = "nvidia-smi topo"
 PCI: Mapping[str, PciClass] = {each: each for each in PCI_CLASSES}
-MOST_LINKS = 18
-"""NVLinks of one GPU (H100, B200; fewer on older ones). A row that adds up to more has NVSwitches in between."""
 NO_ID = Missing(Gap.UNRECORDED, MATRIX, "the matrix has no bus ids")
 DOWN_NOT_SHOWN = Missing(Gap.UNRECORDED, MATRIX, "the matrix does not show NVLinks that are down")
 NOT_ASKED = Missing(Gap.UNRECORDED, "nvidia-smi topo -p2p", "the imported matrix shows another capability")

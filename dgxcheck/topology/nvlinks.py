@@ -14,6 +14,8 @@ from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Topology
 
+MOST_LINKS = 18
+"""NVLinks of one GPU (H100, B200; fewer on older ones). A row that adds up to more has NVSwitches in between."""
 SWITCH = 2
 """``NVML_NVLINK_DEVICE_TYPE_SWITCH``"""
 UNNAMED = "unnamed NVSwitch"

@@ -9,7 +9,7 @@ from itertools import combinations
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.package_files import table
-from dgxcheck.topology.nvlinks import Graph
+from dgxcheck.topology.nvlinks import MOST_LINKS, Graph
 
 Rows = list[list[int]]
 KnownRows = Sequence[Sequence[int | None]]
@@ -57,8 +57,6 @@ def _assign(box: KnownRows, reference: Rows, apart: Rows, labels: list[int], bou
 
 
 FEWEST_GPUS = 3
-MOST_LINKS = 18
-"""NVLinks of a GPU up to Blackwell."""
 
 
 class Reference(Record, kw_only=False):

@@ -12,7 +12,7 @@ from test_health_checks import box
 
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import run
-from dgxcheck.checks.host.disks import arrays_of, lost_members
+from dgxcheck.checks.host.disks import lost_members
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.faults import Fault
 
@@ -153,7 +153,7 @@ def test_a_disk_of_an_array_is_the_array_s(tmp_path: Path) -> None:
 def test_an_array_lacks_the_disk_that_it_dropped(tmp_path: Path) -> None:
     dropped = (100.0, "md/raid1:md0: Disk failure on nvme1n1, disabling device.")
     of = box(logged(tmp_path, dropped, base="dgx-a100"))
-    assert {array.name: lost_members(of, array) for array in arrays_of(of)} == {"md0": ["nvme1n1"], "md1": []}
+    assert {array.name: lost_members(of, array) for array in of.snapshot.arrays} == {"md0": ["nvme1n1"], "md1": []}
 
 
 def test_a_slot_that_lost_its_device(tmp_path: Path) -> None:

@@ -204,7 +204,7 @@ CHECKS = (
 )  # fmt: skip
 
 
-class _Kind(Record, kw_only=False):
+class _Counted(Record, kw_only=False):
     name: str
     unit: str
     key: str
@@ -214,10 +214,10 @@ class _Kind(Record, kw_only=False):
 
 
 _KINDS = (
-    _Kind("GPU", "GPUs", "gpu.count", Status.FAIL, Fault.GPU_MISSING),
-    _Kind("HCA", "HCAs", "network.hcas", Status.FAIL, Fault.HCA_MISSING),
-    _Kind("memory", "GiB", "host.memory", Status.WARN, Fault.MEMORY_MISSING),
-    _Kind("disk", "disks", "host.data", Status.WARN, Fault.DISK),
+    _Counted("GPU", "GPUs", "gpu.count", Status.FAIL, Fault.GPU_MISSING),
+    _Counted("HCA", "HCAs", "network.hcas", Status.FAIL, Fault.HCA_MISSING),
+    _Counted("memory", "GiB", "host.memory", Status.WARN, Fault.MEMORY_MISSING),
+    _Counted("disk", "disks", "host.data", Status.WARN, Fault.DISK),
 )
 
 
@@ -235,7 +235,7 @@ def _inventory(box: Box) -> Judged:
     yield from ((replace(HOST, part=kind.name), _of_kind(box, kind)) for kind in _KINDS if kind.name in box.inventory)
 
 
-def _of_kind(box: Box, kind: _Kind) -> Judgement:
+def _of_kind(box: Box, kind: _Counted) -> Judgement:
     was, now = box.inventory[kind.name], box.present.get(kind.name)
     if now is None:
         return skip("not-recorded", f"{kind.unit} were not counted in this run")
@@ -246,14 +246,14 @@ def _of_kind(box: Box, kind: _Kind) -> Judgement:
     tolerance = box.settings.limit("host.memory-missing") / 100 if kind.name == "memory" else 0
     if now >= was.number - was.number * tolerance:
         return Judgement(Status.PASS, f"{_many(kind, now)} as on {was.date}", now, was.number, kind.unit, evidence)
-    reference = box.number(kind.key) if box.choice is not None and box.choice.how != "gpus" else None
+    reference = None if box.guessed else box.number(kind.key)
     if reference is not None and kind.name in ("GPU", "HCA") and now < reference.value:
         return skip("dependency-failed", f"fewer {kind.unit} than the reference machine: see {kind.key}", *evidence)
     message = f"{_many(kind, now)}, was {was.number} on {was.date}"
     return Judgement(kind.status, message, now, was.number, kind.unit, evidence, fault=kind.fault)
 
 
-def _many(kind: _Kind, number: int) -> str:
+def _many(kind: _Counted, number: int) -> str:
     return f"{number} GiB of memory" if kind.name == "memory" else counted(number, kind.name)
 
 

@@ -3,7 +3,6 @@ its name and its VBIOS."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from dgxcheck.facts.nature import Fact, rows_of
 from dgxcheck.facts.nvml.gpu import vgpus
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import pci_file
+from dgxcheck.facts.typical import majority
 from dgxcheck.facts.values import where
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.nvlinks import is_nvswitch
@@ -185,10 +185,10 @@ def names(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
         return
     boards = {row.bdf: (row.pci_device_id, row.pci_subsystem_id) for row in rows(box.snapshot.gpu_board)}
     ids = boards.get(gpu.bdf or "", ())
-    alike = [each.name for each in box.snapshot.listed_gpus if each.bdf != gpu.bdf and boards.get(each.bdf) == ids]
-    usual, count = Counter(name for name in alike if isinstance(name, str)).most_common(1)[0] if alike else (own, 0)
-    if all(isinstance(each, int) for each in ids) and usual != own and 2 * count > len(alike) + 1:
-        text = f"NVML names it {own}, {count} others with the same PCI ids {usual}"
+    names = [each.name for each in box.snapshot.listed_gpus if boards.get(each.bdf) == ids]
+    usual = majority(names)
+    if all(isinstance(each, int) for each in ids) and isinstance(usual, str) and usual != own:
+        text = f"NVML names it {own}, {names.count(usual)} others with the same PCI ids {usual}"
         yield Contradiction(text, tuple(reading(box, gpu, each) for each in ("gpu.name", "gpu_board.pci_device_id")))
 
 

@@ -149,12 +149,14 @@ def _unbound(box: Box, kind: _Kind, function: PciFunction, evidence: tuple[Evide
         why = f"any {kind.word}; the module {module} may not be loaded"
     state = next((row.power_state for row in rows(box.snapshot.config_space) if row.bdf == function.bdf), None)
     asleep = f", and it is asleep ({state})" if state in _ASLEEP else ""
-    wake = f"wake it (echo on > {pci_file(function.bdf, 'power/control')}), then " if asleep else ""
-    remedy = f"{wake}{_OF_SWITCH}" if kind is _SWITCH else (
-        f"{wake}{_load(module)}" if loaded is False else
-        f"{wake}bind it (echo {function.bdf} > /sys/bus/pci/drivers/{module}/bind); read in the kernel log"
-        " why the driver does not take it; look for driverctl, vfio-pci.ids and blacklists that keep it"
-    )  # fmt: skip
+    wake = f"wake it (echo on > {pci_file(function.bdf, 'power/control')})" if asleep else ""
+    bind = (
+        f"bind it (echo {function.bdf} > /sys/bus/pci/drivers/{module}/bind); read in the kernel log why the driver"
+        " does not take it; look for driverctl, vfio-pci.ids and blacklists that keep it"
+    )
+    taken = _load(module) if loaded is False else bind
+    of_switch = "; then ".join(filter(None, (_OF_SWITCH, wake)))
+    remedy = of_switch if kind is _SWITCH else ", then ".join(filter(None, (wake, taken)))
     others = any(other.driver in kind.drivers for other in _like(box, function))
     status = Status.FAIL if kind is _SWITCH or (others and kind is not _DISK) else Status.WARN
     message = f"no driver is bound to {why}{asleep}"

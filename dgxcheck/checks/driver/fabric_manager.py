@@ -180,7 +180,7 @@ _REMEDIES = {
     5: "check its NVLinks (nvidia-smi nvlink -s -i BDF) and the cables or the switch tray",
     6: "ask the vendor for the firmware bundle that fits the NVSwitches",
     7: "check that the tray is in its slot of the rack, then call the vendor",
-    8: "drain the GPU and reset it",
+    8: "read its Xids and its recovery action (dmesg, nvidia-smi -q); if nothing explains it, drain and reset it",
 }
 """By ``healthMask``'s incorrect configuration."""
 

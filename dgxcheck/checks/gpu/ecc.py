@@ -1,16 +1,18 @@
-"""Memory errors of GPUs."""
+"""Modes of GPUs (ECC, MIG, compute), and their memory errors."""
 
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, part, per_gpu, setting_of_all
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.finding import Judgement, Status, answered, counted, judged
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, answered, counted, judged
 from dgxcheck.checks.engine.growth import HOUR_S, counter_growth, rate
 from dgxcheck.components.device_facts import GpuView
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FIELD_DIAGNOSTIC
+from dgxcheck.facts.ids import COMPUTE_MODES
 from dgxcheck.facts.missing import Gap, Missing, need
+from dgxcheck.facts.nvml.gpu import GpuModes
 from dgxcheck.facts.nvml.readings import GpuEcc, GpuMemory
 
 RESET = "end the GPU's jobs and reset it (nvidia-smi -r -i BDF; GPUs before Ampere that NVLink joins: nvidia-smi -r)"
@@ -144,6 +146,44 @@ def _sram(_: Box, ecc: GpuEcc) -> Judgement:
     return judged(Fault.SRAM_EXCEEDED, message, exceeded, False, evidence=evidence, fails=exceeded)
 
 
+def _compute_mode(_: Box, modes: GpuModes) -> Judgement | Missing:
+    """Warns if the compute mode is prohibited. Exclusive modes are a site's choice.
+
+    Source: nvmlComputeMode_t
+    """
+    number = need(modes.compute_mode)
+    evidence = (answered(number, "nvmlDeviceGetComputeMode", modes.bdf),)
+    if number not in range(len(COMPUTE_MODES)):
+        return Missing(Gap.GARBLED, evidence[0].where, f"unknown compute mode {number}")
+    mode = COMPUTE_MODES[number]
+    prohibited = mode == "prohibited"
+    return judged(Fault.COMPUTE_PROHIBITED, f"compute mode: {mode}", mode, evidence=evidence, warns=prohibited)
+
+
+def _mig(box: Box, modes: GpuModes) -> Judgement:
+    """Warns if a change of the MIG mode waits for a GPU reset, or the mode is on and no GPU instance exists. MIG itself
+    is a site's choice.
+
+    Source: nvmlDeviceGetMigMode: current and pending mode; /proc/driver/nvidia/capabilities
+    """
+    current, pending = need(modes.mig), need(modes.mig_pending)
+    now, later = (("off", "on")[enabled] for enabled in (current, pending))
+    evidence = (answered([int(current), int(pending)], "nvmlDeviceGetMigMode", modes.bdf),)
+    if current and pending and modes.gpu_instances == 0:
+        listed = Evidence(f"/proc/driver/nvidia/capabilities/gpu{need(box.gpu(modes.bdf).listed).minor}/mig", [])
+        message = "MIG mode is on, and no GPU instance exists"
+        return judged(Fault.MIG_EMPTY, message, 0, 1, evidence=(*evidence, listed), warns=True)
+    message = f"MIG mode is {now}" + (f", {later} after the next GPU reset" if now != later else "")
+    return judged(Fault.MIG_PENDING, message, now, later, evidence=evidence, warns=now != later)
+
+
+MODES = (
+    Check("gpu.compute-mode", per_gpu("gpu_modes", _compute_mode), part("compute mode"),
+        setting_of_all("compute mode"), remedy="run nvidia-smi -i BDF -c 0"),
+    Check("gpu.mig", per_gpu("gpu_modes", _mig), part("MIG mode"), setting_of_all("MIG mode"),
+        remedy="set the current mode again (nvidia-smi -i BDF -mig 0 or 1), which needs no reset; or end the GPU's jobs"
+        " and reset it"),
+)  # fmt: skip
 CHECKS = (
     Check("ecc.mode", per_gpu("gpu_memory", mode), part("ECC mode"), setting_of_all("ECC mode"),
         remedy="if this was not intended, run nvidia-smi -i BDF -e 1, then reset the GPU or reboot to apply it"),

@@ -1,4 +1,4 @@
-"""GPUs that are missing, lost or hang."""
+"""GPUs that are missing, lost or hang, and the recovery that the driver asks for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.driver.loaded import bound, gpu_nodes
 from dgxcheck.checks.engine.box import HOST, Box, Growth
-from dgxcheck.checks.engine.check import Check, device_of, itself, part, per_gpu, setting_of_all
+from dgxcheck.checks.engine.check import Check, device_of, itself, per_gpu
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, of_gaps, skip
 from dgxcheck.checks.engine.gaps import common_gpus, failed_pairs, is_about, unjudged
 from dgxcheck.checks.engine.host_limits import in_container
@@ -17,7 +17,7 @@ from dgxcheck.components.device_facts import is_only_named
 from dgxcheck.components.locate import all_gpus, device_part, off_the_bus
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import DeviceNodes
-from dgxcheck.facts.ids import COMPUTE_MODES, RECOVERY_ACTION, NvmlReturn
+from dgxcheck.facts.ids import RECOVERY_ACTION, NvmlReturn
 from dgxcheck.facts.kernel_log import ANNOUNCES_RECOVERY
 from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.facts.nvml.gpu import GpuModes, Nvml
@@ -233,37 +233,6 @@ def _blame_lost(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Co
         yield device_part(box, peer)
 
 
-def _compute_mode(_: Box, modes: GpuModes) -> Judgement | Missing:
-    """Warns if the compute mode is prohibited. Exclusive modes are a site's choice.
-
-    Source: nvmlComputeMode_t
-    """
-    number = need(modes.compute_mode)
-    evidence = (answered(number, "nvmlDeviceGetComputeMode", modes.bdf),)
-    if number not in range(len(COMPUTE_MODES)):
-        return Missing(Gap.GARBLED, evidence[0].where, f"unknown compute mode {number}")
-    mode = COMPUTE_MODES[number]
-    prohibited = mode == "prohibited"
-    return judged(Fault.COMPUTE_PROHIBITED, f"compute mode: {mode}", mode, evidence=evidence, warns=prohibited)
-
-
-def _mig(box: Box, modes: GpuModes) -> Judgement:
-    """Warns if a change of the MIG mode waits for a GPU reset, or the mode is on and no GPU instance exists. MIG itself
-    is a site's choice.
-
-    Source: nvmlDeviceGetMigMode: current and pending mode; /proc/driver/nvidia/capabilities
-    """
-    current, pending = need(modes.mig), need(modes.mig_pending)
-    now, later = (("off", "on")[enabled] for enabled in (current, pending))
-    evidence = (answered([int(current), int(pending)], "nvmlDeviceGetMigMode", modes.bdf),)
-    if current and pending and modes.gpu_instances == 0:
-        listed = Evidence(f"/proc/driver/nvidia/capabilities/gpu{need(box.gpu(modes.bdf).listed).minor}/mig", [])
-        message = "MIG mode is on, and no GPU instance exists"
-        return judged(Fault.MIG_EMPTY, message, 0, 1, evidence=(*evidence, listed), warns=True)
-    message = f"MIG mode is {now}" + (f", {later} after the next GPU reset" if now != later else "")
-    return judged(Fault.MIG_PENDING, message, now, later, evidence=evidence, warns=now != later)
-
-
 def _reset(box: Box) -> Judged:
     """Fails if the driver requires a recovery action for the GPU or refuses queries until the GPU is reset, of the GPU
     alone or of all pairs that have it; warns if it only requires draining peer-to-peer traffic.
@@ -315,11 +284,8 @@ CHECKS = (
         remedy="check the kernel log for Xid 79; run nvidia-bug-report.sh --safe-mode --extra-system-data, which may"
         " take long; drain and reboot, and cold power cycle if it is still missing; if the fault persists, run the"
         " vendor's field diagnostic, then reseat the GPU (SXM: the vendor does)"),
-    Check("gpu.compute-mode", per_gpu("gpu_modes", _compute_mode), part("compute mode"),
-        setting_of_all("compute mode"), remedy="run nvidia-smi -i BDF -c 0"),
-    Check("gpu.mig", per_gpu("gpu_modes", _mig), part("MIG mode"), setting_of_all("MIG mode"),
-        remedy="set the current mode again (nvidia-smi -i BDF -mig 0 or 1), which needs no reset; or end the GPU's jobs"
-        " and reset it"),
+)  # fmt: skip
+RECOVERY = (
     Check("gpu.reset-required", _reset, shared=_of_all,
         remedy="end all clients of the GPU and reset it: nvidia-smi -r -i BDF (GPUs before Ampere that NVLink joins:"
         " nvidia-smi -r); if the reset fails, reboot"),

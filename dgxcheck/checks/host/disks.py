@@ -46,7 +46,7 @@ def _disks(box: Box) -> Judged:
     Source: size of /sys/class/block, array_state and degraded of each array, against the profile
     """
     disks = need(box.snapshot.disks)
-    arrays = arrays_of(box)
+    arrays = box.snapshot.arrays
     of_arrays = [(Subject(kind="disk", name=array.name, bdf=None), ruled(_array, box, array)) for array in arrays]
     reference = expected(box, "host.data")
     if isinstance(reference, Number):
@@ -113,7 +113,7 @@ def volumes(disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...]) -> dict
 def data_volume(box: Box) -> float:
     """Size in TB of the largest volume that can be used; an inactive array cannot."""
     sizes = need(_volumes(box))
-    inactive = {array.name for array in arrays_of(box) if array.state in _DOWN and array.level not in _CONTAINER}
+    inactive = {array.name for array in box.snapshot.arrays if array.state in _DOWN and array.level not in _CONTAINER}
     return max((size for name, size in sizes.items() if name not in inactive), default=0) / 1e12
 
 
@@ -132,7 +132,7 @@ def smallest_data_volume(box: Box, reference: float) -> float:
 
 def _volumes(box: Box) -> dict[str, int] | Missing:
     disks = box.snapshot.disks
-    return disks if isinstance(disks, Missing) else volumes(disks, arrays_of(box))
+    return disks if isinstance(disks, Missing) else volumes(disks, box.snapshot.arrays)
 
 
 def _volume(
@@ -191,7 +191,7 @@ def by_disk(box: Box, log: KernelLog) -> Iterator[tuple[str, HostEvent]]:
     events = [event for event in log.host
               if event.trouble == "array" or (event.trouble == "disk" and not f"{event.part}n".startswith(remote))]
     names = [event.part if event.trouble == "disk" else event.group for event in events]
-    members = (member for array in arrays_of(box) for member in rows(array.members))
+    members = (member for array in box.snapshot.arrays for member in rows(array.members))
     disk_names = (*names, *sorted(disks or ()), *members)
     yield from zip((disk_of(name, disk_names) for name in names), events, strict=True)
 
@@ -223,16 +223,10 @@ def own_disks(box: Box) -> set[str] | None:
     return None if isinstance(disks, Missing) else {row.name for row in disks if row.removable is not True}
 
 
-def arrays_of(box: Box) -> tuple[MdArray, ...]:
-    """The host's arrays (md); none where they are not known."""
-    storage = box.snapshot.storage
-    return () if isinstance(storage, Missing) else rows(storage.arrays)
-
-
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The array, and the failed links of NVMe disks that left it; of the host its disks."""
     yield component_of(box, at, "disks" if at.kind == "host" else "")
-    for array in arrays_of(box):
+    for array in box.snapshot.arrays:
         for disk in lost_members(box, array) if array.name == at.name else ():
             yield from failed_link(box, disk)
 

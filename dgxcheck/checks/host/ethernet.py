@@ -169,7 +169,7 @@ def _stalled(box: Box, interface: NetInterface, silent: list[HostEvent]) -> Judg
     locked = [each.seconds for each in box.log.host if each.trouble == "hung" and each.of_cpus]
     if any(is_near(each.seconds, locked, _BESIDE_S) for each in silent):
         return skip("dependency-failed", f"{message} as CPUs locked up; see kernel.hung-task", *evidence)
-    remedy = _OF_IPOIB if _is_ipoib(box, interface) else _STALLED.replace("INTERFACE", interface.name)
+    remedy = _OF_IPOIB if _is_ipoib(box, interface) else _STALLED
     return judged(Fault.HCA_STALLED, message, len(silent), 0, "", evidence, warns=True, remedy=remedy)
 
 
@@ -197,8 +197,7 @@ def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgem
         message = f"no carrier, and it had one since boot (lost {_lost(interface)} times)"
         if _is_bonded(box, interface):
             message = "no carrier, and its adapter is bonded: the bond lacks this link"
-        remedy = _NO_CABLE.replace("INTERFACE", interface.name)
-        return judged(Fault.ETHERNET_DOWN, message, evidence=where, warns=True, remedy=remedy)
+        return judged(Fault.ETHERNET_DOWN, message, evidence=where, warns=True, remedy=_NO_CABLE)
     limit = box.settings.limit("network.carrier")
     if lost_at := _flaps(box, interface, limit):
         when = f"within {duration(lost_at[-1].seconds - lost_at[0].seconds)}"
@@ -223,10 +222,8 @@ def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgem
 
 def _often(interface: NetInterface, number: int, limit: float, when: str, evidence: Evidence) -> Judgement:
     message = f"lost its carrier {counted(number, 'time')} {when} ({limit:g} a day allowed)"
-    return judged(
-        Fault.PORT_ERRORS, message, number, limit, "a day", (evidence,), warns=True,
-        remedy=_FLAPPING.replace("INTERFACE", interface.name),
-    )  # fmt: skip
+    figures = (number, limit, "a day", (evidence,))
+    return judged(Fault.PORT_ERRORS, message, *figures, warns=True, remedy=_FLAPPING)
 
 
 def _grown(box: Box, interface: NetInterface) -> tuple[int, Growth] | None:
@@ -283,8 +280,6 @@ _FLAPPING = (
     "look for the cause in the kernel log; if nothing on this host took the link down, compare ethtool -m INTERFACE and"
     " ethtool -S INTERFACE with the switch port: light, temperature and errors of both ends (ethtool(8))"
 )
-
-
 _STALLED = (
     "its link was up then: look in the kernel log for PCIe errors at that time, at port and switch for pause frames"
     " (ethtool -S INTERFACE); if it recurs, update its driver and firmware (ethtool -i INTERFACE)"

@@ -43,8 +43,7 @@ def _driver_errors(box: Box) -> Judged:
     nvidia_peermem) or of the HCAs (mlx5_core, mlx5_ib, efa) logged, since it was last loaded, an error that dgxcheck
     does not know, unless another check reports an event of that device or of the same minute; fails if such a line asks
     for a reboot and no GPU fell off the bus within a minute before it, or tells of a fatal error in confidential
-    computing mode. Assertions, a module without a signature and
-    refused commands of an HCA are no such errors.
+    computing mode. Assertions, a module without a signature and refused commands of an HCA are no such errors.
 
     Source: the kernel log; NVIDIA open-gpu-kernel-modules, Linux drivers/net/ethernet/mellanox/mlx5,
     drivers/infiniband/hw/efa
@@ -142,6 +141,7 @@ def _nvlinks(box: Box) -> Judged:
             at = HOST if trouble == "nvlink" else replace(HOST, part=trouble)
             text, evidence = f"{message}{reach(log)}", lines(log, events)
             yield at, judged(fault, text, len(events), 0, "", evidence, warns=True, remedy=fault.remedy)
+
 
 _UNITS = {
     "nv-fabricmanage": "nvidia-fabricmanager", "nvlsm": "nvidia-fabricmanager", "nvidia-imex": "nvidia-imex",

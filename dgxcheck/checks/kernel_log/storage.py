@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, component_of, itself
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, first_of, judged
-from dgxcheck.checks.host.disks import arrays_of, by_disk, failed_link, lost_members, own_disks
+from dgxcheck.checks.host.disks import by_disk, failed_link, lost_members, own_disks
 from dgxcheck.checks.kernel_log.device_log import (
     events_of,
     grouped,
@@ -83,7 +83,7 @@ def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     """An array without redundancy fails with the first disk that it drops, another one where it says so."""
     arrays = [event for event in events if event.trouble == "array"]
     dropped_by = dict.fromkeys(event.part for event in arrays if event.part not in ("", event.group))
-    failed = [row.name for row in arrays_of(box) if row.name in dropped_by and row.level in ("raid0", "linear")]
+    failed = [row.name for row in box.snapshot.arrays if row.name in dropped_by and row.level in ("raid0", "linear")]
     failed += [event.part for event in events if _ENDED in event.line]
     stale = all(_STALE in event.line for event in events)
     ended = any(event.part == event.group for event in arrays)
@@ -110,7 +110,7 @@ def blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Componen
     if judgement.fault is Fault.RAID_ALARM:
         yield host_part(f"RAID controller {at.name}")
         return
-    arrays, disk = arrays_of(box), _behind(box, at.name)
+    arrays, disk = box.snapshot.arrays, _behind(box, at.name)
     dropped = [event.part for event in events_of(box.log, "array") if event.group == disk and event.part]
     of = [row.name for row in arrays if not isinstance(row.members, Missing) and _has(row.members, disk)]
     lacking = [row.name for row in arrays if disk in lost_members(box, row)]

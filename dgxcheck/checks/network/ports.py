@@ -75,7 +75,7 @@ def subject(device: IbDevice) -> Subject:
 
 
 def listed_hcas(box: Box) -> tuple[IbDevice, ...] | Judgement:
-    """The same, never empty; or the skip that stands for them."""
+    """``hcas``, never empty; or the skip that stands for them."""
     devices = hcas(box)
     return none_here(devices) if isinstance(devices, Missing) else devices or NO_HCAS
 

@@ -62,7 +62,7 @@ def command(ctx: click.Context, /, **values: Any) -> int:
     validate(request, live=asked.spec is None)
     selected(request)
     debug, events = (None if path is None else _debug_log(path) for path in (asked.debug, events_file))
-    report = _report(ctx.obj, asked, request, debug, SILENT if asked.spec is not None else _shown(events))
+    report = _report(ctx.obj, asked, request, debug, SILENT if asked.spec is not None else _terminal(events))
     if asked.explain == SCORE:
         score = report.assessment.score
         shown(renderer("health.explanation.score_text")(report.assessment))
@@ -84,8 +84,8 @@ def _debug_log(path: str) -> DebugLog:
     return DebugLog(path)
 
 
-def _shown(events: DebugLog | None) -> Progress:
-    """How far the live machine is; of a recording there is nothing to wait for."""
+def _terminal(events: DebugLog | None) -> Progress:
+    """Shows how far the live machine is."""
     from dgxcheck.cli.progress import TerminalProgress
 
     return TerminalProgress(events)

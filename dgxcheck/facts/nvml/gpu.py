@@ -199,7 +199,7 @@ FABRIC_STATUSES: Mapping[int, str] = {
     999: "unknown error",
 }  # fmt: skip
 """What the status of a registration can be, ``nvmlReturn_t``, in the words of nvmlErrorString."""
-FABRIC_CONFIGURATION, FABRIC_MANAGER = 8, 14
+FABRIC_CONFIGURATION, _MANAGER = 8, 14
 """Shifts of the configuration (four bits) and of the fabric manager's state (two bits)."""
 _TRUE = 1
 FABRIC_CONFIGURED = (0, 1)
@@ -225,4 +225,4 @@ def fabric_configuration(mask: int) -> int:
 
 def fabric_disconnected(mask: int) -> bool:
     """Does the GPU say that its fabric manager is disconnected?"""
-    return mask >> FABRIC_MANAGER & 3 == _DISCONNECTED
+    return mask >> _MANAGER & 3 == _DISCONNECTED
