@@ -13,7 +13,7 @@ from dgxcheck.facts.nvml.nvlink import NvLink
 from dgxcheck.facts.record import remembered, replace
 from dgxcheck.facts.typical import multimode
 from dgxcheck.topology.model import Device, Surveyed, Topology, slot_of
-from dgxcheck.topology.nvlinks import SWITCH, is_nvswitch
+from dgxcheck.topology.nvlinks import SWITCH, is_nvswitch, nvswitches
 from dgxcheck.topology.paths import Hop, hops_above, sharers
 
 
@@ -193,7 +193,7 @@ def has_nvswitches(machine: Surveyed) -> bool:
 @remembered()
 def _has_nvswitches(topology: Topology) -> bool:
     behind = any(device.kind == "nvswitch-bridge" for device in topology.devices)
-    return behind or any(map(is_nvswitch, topology.functions.values()))
+    return behind or bool(nvswitches(topology))
 
 
 def far_ends(machine: Surveyed, gpu: Device) -> Mapping[int, str]:
@@ -279,6 +279,6 @@ def _lacking(machine: Surveyed, rows: Collection[NvLink], gpu: Device, own: Coun
     theirs = Counter(row.bdf for row in rows if row.remote_bdf == gpu.bdf)
     lacking = sorted(end for end, links in {**usual, **theirs}.items() if links > own[end])
     reached |= own.keys()
-    switches = {bdf for bdf, function in machine.topology.functions.items() if is_nvswitch(function)}
+    switches = {function.bdf for function in nvswitches(machine.topology)}
     # else those to which no NVLink leads while NVLinks lead to others: all of their links are down
     return lacking or (sorted(switches - reached) if switches & reached else [])

@@ -17,7 +17,7 @@ from dgxcheck.facts.faults import DEVICE_DEAD, UNRESPONSIVE, Fault
 from dgxcheck.facts.kernel_log import is_near
 from dgxcheck.facts.record import replace
 from dgxcheck.topology.model import Device
-from dgxcheck.topology.nvlinks import is_nvswitch
+from dgxcheck.topology.nvlinks import nvswitches
 from dgxcheck.topology.paths import NEAR
 from dgxcheck.xid.relations import WINDOW_S
 
@@ -188,7 +188,7 @@ _ABSENT = (Fault.GPU_MISSING, Fault.NVSWITCH_MISSING)
 def _switches(box: Box, gone: Collection[str | None]) -> set[str | None]:
     """NVSwitches on PCI, or the adapters that lead to those that are not; a lost one does not say what it leads to, but
     the reference machine has their number."""
-    found: set[str | None] = {bdf for bdf, function in box.topology.functions.items() if is_nvswitch(function)}
+    found: set[str | None] = {function.bdf for function in nvswitches(box.topology)}
     found |= {each.bdf for each in box.topology.devices if each.kind == "nvswitch-bridge"}
     lost = {each.bdf for each in box.topology.nics if each.bdf in gone}
     number = box.number("nvlink.bridges")

@@ -226,8 +226,7 @@ def _one(
     chance = comb(others, len(partners)) / max(1, comb(len(of_adapter), len(partners)))
     return Blamed(
         what="adapter" if fast else "suspect", name=port[0], adapters=(port[1],), share=shares[port],
-        rounds=len(partners), partners=fast, chance=0.0 if fast else chance, note=notes.get(port, ""),
-        last=last,
+        rounds=len(partners), partners=fast, chance=0.0 if fast else chance, note=notes.get(port, ""), last=last,
     )  # fmt: skip
 
 

@@ -10,7 +10,6 @@ from dgxcheck.checks.engine.finding import Finding, Judgement, Status
 from dgxcheck.checks.host import cpu, disks, ethernet, memory
 from dgxcheck.checks.network import hcas, port_state, ports
 from dgxcheck.checks.network.port_link import expected_rate
-from dgxcheck.checks.nvlink.nvswitches import nvswitches
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.faults import DEVICE_ABSENT, GPU_DEAD, Fault
@@ -21,7 +20,7 @@ from dgxcheck.profiles.model import SelectedProfile
 from dgxcheck.score import gpus
 from dgxcheck.score.expectation import WEIGHTS, Area, Expectation, Score, score
 from dgxcheck.score.gpus import gpus_uncertain, hidden_gpus
-from dgxcheck.topology.nvlinks import nvlink_generation, nvlink_graph
+from dgxcheck.topology.nvlinks import nvlink_generation, nvlink_graph, nvswitches
 from dgxcheck.topology.reference import THROUGH_SWITCHES, matches
 
 ALL: tuple[Area, ...] = tuple(WEIGHTS)
@@ -107,7 +106,7 @@ def _share(cause: Cause, judged: Sequence[Judgement]) -> float:
 
 def _alike(box: Box, component: Component) -> int:
     """How many carry the same as this one does: a pair is one of those of its GPUs."""
-    peers, switches = len(box.reference_gpus) - 1, len(nvswitches(box))
+    peers, switches = len(box.reference_gpus) - 1, len(nvswitches(box.topology))
     alike = {"nvlink": peers, "path": peers, "nvswitch": switches, "slot": switches + 1}
     return max(1, alike.get(component.kind, 1))
 

@@ -12,7 +12,6 @@ from dgxcheck.checks.measurement.lookup import P2P
 from dgxcheck.checks.network import companions
 from dgxcheck.checks.network.port_state import of_the_profile
 from dgxcheck.checks.network.ports import gbit_per_s
-from dgxcheck.checks.nvlink.nvswitches import nvswitches
 from dgxcheck.facts.measurement import Measurement
 from dgxcheck.facts.missing import Missing, or_gap, rows
 from dgxcheck.facts.record import replace
@@ -21,7 +20,7 @@ from dgxcheck.profiles.model import MEASURED_KEYS, Board, Number, Profile, Selec
 from dgxcheck.score.box import OF_THE_HOST, fastest_ethernet
 from dgxcheck.score.gpus import OF_THE_BOARD, OF_THE_BOX
 from dgxcheck.topology.model import PciClass
-from dgxcheck.topology.nvlinks import nvlink_generation, nvlink_graph
+from dgxcheck.topology.nvlinks import nvlink_generation, nvlink_graph, nvswitches
 from dgxcheck.topology.reference import matches
 
 
@@ -43,7 +42,7 @@ def profile_of(box: Box, name: str, title: str, product: str, source: str) -> Pr
         _put_least(numbers, quantity.key, (quantity.measure(box, gpu) for gpu in gpus), source)
     for host_quantity in OF_THE_HOST:
         _put_least(numbers, host_quantity.key, [host_quantity.measure(box)], source)
-    _put_least(numbers, "nvlink.switches", [len(nvswitches(box))], source)
+    _put_least(numbers, "nvlink.switches", [len(nvswitches(box.topology))], source)
     for key, found in companions.FOUND.items():
         there = or_gap(found)(box)
         _put_least(numbers, key, [there if isinstance(there, Missing) else len(there)], source)

@@ -98,6 +98,11 @@ def is_nvswitch(function: PciFunction) -> bool:
     return bridge and function.vendor == NVIDIA
 
 
+def nvswitches(topology: Topology) -> list[PciFunction]:
+    """Those that are on PCI."""
+    return [function for function in topology.functions.values() if is_nvswitch(function)]
+
+
 def between(a: tuple[str, str, End], b: tuple[str, str, End]) -> Count:
     """Links up between two GPUs, each given as (name, bdf, end); the lower count where the ends disagree."""
     (name_a, bdf_a, end_a), (name_b, bdf_b, end_b) = a, b

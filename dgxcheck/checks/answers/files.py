@@ -17,7 +17,7 @@ from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES
 from dgxcheck.survey import Snapshot
-from dgxcheck.topology.nvlinks import is_nvswitch
+from dgxcheck.topology.nvlinks import nvswitches
 
 _FIELDS = ("pci", "infiniband", "ib_ports", "aer")
 _VARIES = ("pci.driver", "infiniband.node_guid", "infiniband.sys_image_guid", "aer.")
@@ -59,7 +59,7 @@ def _of_interest(box: Box) -> list[str]:
     functions = box.topology.functions
     above = {bdf for device in box.topology.devices if isinstance(device.path, tuple) for bdf in device.path[1:-1]}
     own = {device.bdf for device in box.topology.nics if device.bdf is not None}
-    switches = {bdf for bdf, function in functions.items() if is_nvswitch(function)}
+    switches = {function.bdf for function in nvswitches(box.topology)}
     controls = ((row.bdf, row.control) for row in rows(box.snapshot.config_space))
     lost = {bdf for bdf, control in controls if isinstance(control, Missing) and control.gap is Gap.LOST}
     return sorted(bdf for bdf in above | own | (switches - lost) if bdf in functions)

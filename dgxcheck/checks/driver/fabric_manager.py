@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import HOST, Box, guest, mig_enabled, nvml_unavailable
@@ -30,8 +29,9 @@ from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
 from dgxcheck.facts.nvml import gpu as nvml
 from dgxcheck.facts.nvml.gpu import FABRIC_STATUSES, REGISTERED, Fabric, GpuModes
 from dgxcheck.facts.nvml.nvlink import NvLink
+from dgxcheck.facts.typical import odd_one
 from dgxcheck.topology.model import Device
-from dgxcheck.topology.nvlinks import SWITCH, is_nvswitch
+from dgxcheck.topology.nvlinks import SWITCH, nvswitches
 
 _STATES = ("not supported", "not started", "in progress", "completed")  # nvmlGpuFabricState_t
 
@@ -102,7 +102,7 @@ def _registration(modes: GpuModes) -> Judgement | Missing:
 
 def needed(box: Box) -> bool:
     """Are there NVSwitches, or does a GPU report a fabric?"""
-    return bool(_nvswitches(box)) or any(map(_has_fabric, rows(box.snapshot.gpu_modes)))
+    return bool(nvswitches(box.topology)) or any(map(_has_fabric, rows(box.snapshot.gpu_modes)))
 
 
 def reported(box: Box) -> bool:
@@ -119,10 +119,6 @@ def down(box: Box) -> bool:
     return switched and bool(with_state) and not any(link.up for link in with_state) and reported(box)
 
 
-def _nvswitches(box: Box) -> int:
-    return sum(map(is_nvswitch, box.topology.functions.values()))
-
-
 def _with_state(box: Box, links: tuple[NvLink, ...]) -> list[NvLink]:
     """Those of a GPU in MIG mode are off on purpose."""
     return [link for link in links if isinstance(link.up, bool) and not mig_enabled(box, link.bdf)]
@@ -130,7 +126,7 @@ def _with_state(box: Box, links: tuple[NvLink, ...]) -> list[NvLink]:
 
 def _before_hopper(box: Box) -> Judgement:
     """V100 and A100 report no fabric state; fabric manager trains their NVLinks, so that none is up without it."""
-    switches = _nvswitches(box)
+    switches = len(nvswitches(box.topology))
     if not switches:
         return skip("not-supported", "no NVSwitch is present, and no GPU reports a fabric")
     links = _with_state(box, need(box.snapshot.nvlink))
@@ -237,14 +233,10 @@ def _membership(box: Box, gpu: Device, fabric: Fabric, evidence: Evidence) -> Ju
     """Cluster and clique against those of the other registered GPUs: one alone is in the wrong one."""
     if _registered(box, gpu) is None:
         return skip("dependency-failed", "its registration ended with an error (driver.fabric)")
-    others = [each for other in box.topology.gpus if other is not gpu and (each := _registered(box, other)) is not None]
-    for name, own, theirs in (
-        ("cluster", fabric.cluster_uuid, [other.cluster_uuid for other in others]),
-        ("clique", fabric.clique_id, [other.clique_id for other in others]),
-    ):
-        counts = Counter(each for each in theirs if not isinstance(each, Missing))
-        if len(counts) == 1 and counts.total() > 1 and not isinstance(own, Missing) and own not in counts:
-            usual = next(iter(counts))
+    registered = {each.name: found for each in box.topology.gpus if (found := _registered(box, each)) is not None}
+    for name, field in (("cluster", "cluster_uuid"), ("clique", "clique_id")):
+        read = {at: value for at, each in registered.items() if not isinstance(value := getattr(each, field), Missing)}
+        for own, usual in ((own, usual) for at, own, usual in odd_one(read, fewest=2) if at == gpu.name):
             message = f"{name} {own} of the fabric, {usual} on all other GPUs"
             return Judgement(Status.WARN, message, own, usual, evidence=(evidence,), fault=Fault.FABRIC_MISCONFIGURED)
     if not fabric.domain and isinstance(fabric.cluster_uuid, str) and _ends_in_another_machine(box, gpu):
@@ -259,7 +251,7 @@ def _membership(box: Box, gpu: Device, fabric: Fabric, evidence: Evidence) -> Ju
 def _ends_in_another_machine(box: Box, gpu: Device) -> bool:
     """Do NVLinks of a Grace machine end at NVSwitches, which are those of a rack?"""
     ends = [link.remote_type for link in rows(box.snapshot.nvlink) if link.bdf == gpu.bdf and link.up is True]
-    return is_coherent(box) and SWITCH in ends and not _nvswitches(box)
+    return is_coherent(box) and SWITCH in ends and not nvswitches(box.topology)
 
 
 def _registered(box: Box, gpu: Device) -> Fabric | None:

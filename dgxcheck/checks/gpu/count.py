@@ -38,7 +38,7 @@ from dgxcheck.facts.sysfs import PCI_DEVICES, pci_file
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.profiles.model import Number
 from dgxcheck.topology.model import Device
-from dgxcheck.topology.nvlinks import is_nvswitch
+from dgxcheck.topology.nvlinks import nvswitches
 
 NO_REFERENCE = skip("no-reference", "no matching reference machine")
 
@@ -123,7 +123,7 @@ def expected_count(box: Box) -> Number | None:
     if host_limits.gpus_hidden(box):
         return None
     there = {
-        "nvlink.switches": sum(map(is_nvswitch, box.topology.functions.values())),
+        "nvlink.switches": len(nvswitches(box.topology)),
         "nvlink.bridges": sum(device.kind == "nvswitch-bridge" for device in box.topology.devices),
     }
     for key, present in there.items():

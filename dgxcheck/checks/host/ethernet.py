@@ -222,8 +222,7 @@ def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgem
 
 def _often(interface: NetInterface, number: int, limit: float, when: str, evidence: Evidence) -> Judgement:
     message = f"lost its carrier {counted(number, 'time')} {when} ({limit:g} a day allowed)"
-    figures = (number, limit, "a day", (evidence,))
-    return judged(Fault.PORT_ERRORS, message, *figures, warns=True, remedy=_FLAPPING)
+    return judged(Fault.PORT_ERRORS, message, number, limit, "a day", (evidence,), warns=True, remedy=_FLAPPING)
 
 
 def _grown(box: Box, interface: NetInterface) -> tuple[int, Growth] | None:

@@ -12,15 +12,9 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.locate import lost_nvswitches, missing_nvswitch, missing_nvswitches, off_the_bus
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import need, rows
-from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.facts.tool_outputs import LISTED_NVSWITCHES
-from dgxcheck.topology.nvlinks import is_nvswitch
-
-
-def nvswitches(box: Box) -> list[PciFunction]:
-    """The NVSwitches that are on PCI."""
-    return [function for function in box.topology.functions.values() if is_nvswitch(function)]
+from dgxcheck.topology.nvlinks import nvswitches
 
 
 def _number(box: Box) -> Judgement:
@@ -31,7 +25,7 @@ def _number(box: Box) -> Judgement:
         return skip("not-visible", "a guest or container sees only the NVSwitches assigned to it")
     if hidden := gpus_hidden(box):
         return skip("not-visible", hidden)
-    on_pci = [function.bdf for function in nvswitches(box)]
+    on_pci = [function.bdf for function in nvswitches(box.topology)]
     present = len(on_pci) or listed
     expected = _expected(box, present)
     lost = missing_nvswitches(box)

@@ -29,7 +29,7 @@ from dgxcheck.output.picture.tree_layout import BETWEEN, RowOfTrees, TreeLayout
 from dgxcheck.output.picture.wiring import Panel, TreeNode, devices_below, panels
 from dgxcheck.output.plain_text import visible
 from dgxcheck.topology.model import Topology
-from dgxcheck.topology.nvlinks import is_nvswitch
+from dgxcheck.topology.nvlinks import nvswitches
 
 MARGIN = 16.0
 _LEAST = 560.0
@@ -111,7 +111,7 @@ def _wires(
     arcs = nvlinks.arcs(gpus, pairs, upper, lower)
     if not to_bar:
         return arcs
-    bar = nvlinks.through_bar(gpus, to_bar, marks, at, sum(map(is_nvswitch, topology.functions.values())))
+    bar = nvlinks.through_bar(gpus, to_bar, marks, at, len(nvswitches(topology)))
     return nvlinks.Wires(boxes=bar.boxes + arcs.boxes, lines=bar.lines, arcs=arcs.arcs)
 
 

@@ -11,7 +11,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.output.picture.marks import NVSWITCHES, Mark, numbered, pair, with_numbers, worst
 from dgxcheck.output.picture.shapes import LINE, NORMAL, SMALL, Arc, Polyline, Rect, TextBox, TextLine, text_width
 from dgxcheck.topology.model import Topology
-from dgxcheck.topology.nvlinks import is_nvswitch
+from dgxcheck.topology.nvlinks import nvswitches
 
 _SINGLE = 12
 """More NVLinks at one GPU are drawn as one thick line for each pair, with their number."""
@@ -57,7 +57,7 @@ def switched(topology: Topology) -> dict[str, int | None]:
     gpus = topology.gpus
     links = [topology.link(a, b) for a, b in combinations(gpus, 2)]
     joined = [link for link in links if link.nvlinks]
-    on_pci = any(map(is_nvswitch, topology.functions.values()))
+    on_pci = bool(nvswitches(topology))
     if not (joined[0].switched if joined else on_pci and len(gpus) > 1):
         return {}
     keys = {gpu.name: gpu.bdf or gpu.name for gpu in gpus}
