@@ -36,8 +36,8 @@ _BY_HAND: Mapping[str, Code] = {
 }  # fmt: skip
 _DEFERRED = "-rmcd"
 _COMMAND = Instruction(code="command")
-_BY_ITS_REMEDY = frozenset({Fault.CLOCKS_LIMITED, Fault.BAR1_MISMATCH})
-"""Not mended by the command for their component: a ceiling is the VBIOS's, a wrong report the driver's."""
+_BY_ITS_REMEDY = frozenset({Fault.CLOCKS_LIMITED})
+"""Not mended by the command for their component: a ceiling is the VBIOS's."""
 
 
 def setting(box: Box, component: Component, explained: Collection[Finding]) -> Setting | None:

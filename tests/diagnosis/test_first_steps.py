@@ -38,6 +38,10 @@ def unpowered(bdf: str) -> tuple[str, str]:
 
 LINK_DOWN: dict[str, Json] = {f"nvml nvmlDeviceGetNvLinkState {TRAY} 3": 0}
 FAILED_ROW: dict[str, Json] = {f"nvml nvmlDeviceGetRemappedRows {HGX}": [0, 2, 0, 1]}
+SMALL_BAR1: dict[str, Json] = {
+    "nvml nvmlDeviceGetBAR1MemoryInfo 0000:86:00.0":
+        {"bar1Free": 200 << 20, "bar1Total": 256 << 20, "bar1Used": 56 << 20},
+}  # fmt: skip
 NO_ROW = xid(HGX, 64, "Failed to add row to remap table")
 
 
@@ -55,6 +59,7 @@ NO_ROW = xid(HGX, 64, "Failed to add row to remap table")
      "host/host/power supply", ["inspect", "drain"]),
     ("vm-h100-x8", {f"text {PCI}/0000:75:00.0/current_link_width": "8\n"}, (), "link/0000:75:00.0",
      ["drain", "contact-host"]),
+    ("dgx-1-v100", SMALL_BAR1, (), "gpu/0000:86:00.0/BAR1", ["inspect", "drain", "reboot"]),
 ])  # fmt: skip
 def test_the_steps_of_one_cause(
     base: str, facts: dict[str, Json], log: tuple[str, ...], component: str, steps: list[str], tmp_path: Path

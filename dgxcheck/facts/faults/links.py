@@ -59,7 +59,11 @@ class Links:
         "hardware", steps=("inspect", "reboot", "power-cycle", "contact-vendor"), source=OWN)
     BAR1_SMALL = FaultKind("BAR1 is smaller than the model's or unassigned", "setting",
         steps=("change-setting", "reboot"), source=README)
-    BAR1_MISMATCH = FaultKind("NVML and the PCI bus report different sizes of BAR1", "setting")
+    BAR1_MISMATCH = FaultKind("NVML and the PCI bus report different sizes of BAR1", "setting",
+        steps=("inspect", "reboot"),
+        remedy="see whether EnableResizableBar or RegistryDwords in /proc/driver/nvidia/params concern BAR1, and"
+        " whether dmesg shows that the BAR was resized after the driver was loaded, which keeps the size that it found",
+        source="open-gpu-kernel-modules, nv-reg.h (NVreg_EnableResizableBar)")
     NUMA_UNKNOWN = FaultKind("firmware does not report the NUMA node of a host bridge", "setting",
         warns="next-maintenance", fails="next-maintenance", disturbs="host")
     # NVLink and peer access
