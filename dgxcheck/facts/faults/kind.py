@@ -54,7 +54,7 @@ SOLDERED = (
 )
 
 
-class FaultKind(Record, kw_only=False):
+class FaultKind(Record, kw_only=False, many=True):
     """One row of the table. Each kind exists once, as a constant of ``Fault``, and is compared as such."""
 
     meaning: str
