@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from dgxcheck import __version__
@@ -29,16 +30,22 @@ def members(record: Record, names: str) -> dict[str, Json]:
     one that may be empty, and is null then, has ``?`` behind its name. A gap is null with its reason.
     """
     found: dict[str, Json] = {}
-    for word in names.split():
-        name, _, path = word.rstrip("?").partition("=")
+    for name, steps, may_be_empty in _parsed(names):
         value: Any = record
-        for step in (path or name).split("."):
+        for step in steps:
             value = None if value is None else getattr(value, step)
         if isinstance(value, Missing):
             found |= either(name, value)
         else:
-            found[name] = None if word[-1] == "?" and not value else [*value] if isinstance(value, tuple) else value
+            found[name] = None if may_be_empty and not value else [*value] if isinstance(value, tuple) else value
     return found
+
+
+@cache
+def _parsed(names: str) -> tuple[tuple[str, tuple[str, ...], bool], ...]:
+    """Of each: its name, the fields that lead to it, and whether it may be empty."""
+    words = ((word.rstrip("?").partition("="), word.endswith("?")) for word in names.split())
+    return tuple((name, tuple((path or name).split(".")), may_be_empty) for (name, _, path), may_be_empty in words)
 
 
 def head(schema: str) -> dict[str, Json]:

@@ -127,8 +127,7 @@ def facts_of(source: Source, group: str, bdf: str, **kinds: type[Record]) -> dic
     """The facts of a GPU by field of the group's record; those of a record in it as one of its ``kinds``:
     ``current.sm`` is ``sm`` of ``current``.
     """
-    asked = (quantity for quantity in GROUPS[group] if quantity.scope == "gpu" and quantity.facts)
-    facts = {name: value for quantity in asked
+    facts = {name: value for quantity in _of_gpus(group)
              for name, value in zip(quantity.facts, _values(source, quantity, bdf), strict=True)}  # fmt: skip
     inner: dict[str, dict[str, Any]] = {record: {} for record in kinds}
     for name in [name for name in facts if "." in name]:
@@ -154,6 +153,12 @@ def facts_of_link(source: Source, group: str, bdf: str, link: int, state: int | 
             return facts | {quantity.facts[0]: gap for quantity in of_5}
         facts |= {quantity.facts[0]: _values(source, quantity, bdf, link)[0] for quantity in of_5}
     return facts
+
+
+@cache
+def _of_gpus(group: str) -> tuple[Quantity, ...]:
+    """What a group asks of every GPU."""
+    return tuple(quantity for quantity in GROUPS[group] if quantity.scope == "gpu" and quantity.facts)
 
 
 @cache

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dgxcheck.facts.bdf import bus_order
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.output.json_values import either, members
 from dgxcheck.output.plain_text import lines, shown, visible
 from dgxcheck.topology.model import Topology
 from dgxcheck.topology.nvlinks import is_nvswitch
@@ -63,6 +62,8 @@ def as_json(topology: Topology) -> dict[str, Json]:
 
 def hop_json(hop: Hop) -> dict[str, Json]:
     """One link; null and a reason for what is unknown, ``unjudged`` is why it is not a physical link."""
+    from dgxcheck.output.json_values import either, members
+
     found = members(hop, "port device gen width max_gen max_width narrow slow")
     found |= either("gb_per_second", hop.gbs) | either("max_gb_per_second", hop.max_gbs)
     return found | {"unjudged": hop.skip_reason or None}

@@ -133,10 +133,9 @@ def _cut(lines: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(line[: LOG_LINE_CHARACTERS + 40] for line in lines)
 
 
-def _within(value: Json, depth: int) -> bool:
-    if isinstance(value, dict):
-        value = list(value.values())
-    return not isinstance(value, list) or (depth > 0 and all(_within(each, depth - 1) for each in value))
+def _within(value: dict[str, Json] | list[Json], depth: int) -> bool:
+    inside = value.values() if isinstance(value, dict) else value
+    return depth > 0 and all(_within(each, depth - 1) for each in inside if isinstance(each, (dict, list)))
 
 
 def merged(base: GroupedFacts, changed: GroupedFacts) -> GroupedFacts:

@@ -45,7 +45,7 @@ def render(report: HealthReport) -> str:
         **members(assessment, "level verdict=verdict.value"),
         "score": _score(assessment),
         "summary": summary | ({"acknowledged": accepted} if accepted else {}) | {"exit_code": report.exit_code},
-        "findings": [_finding(finding, remedy.get(finding.key, finding.remedy)) for finding in assessment.findings],
+        "findings": [_finding(finding, remedy) for finding in assessment.findings],
         **({"acknowledged_but_not_here": unmatched} if unmatched else {}),
         "causes": causes,
         "unexplained": list(diagnosis.unexplained),
@@ -63,17 +63,18 @@ def _score(assessment: Assessment) -> Json:
             "level": assessment.level, "areas": {str(area): value for area, value in score.areas.items()}}
 
 
-def _finding(finding: Finding, remedy: str) -> Json:
-    judgement, entry = finding.judgement, finding.acknowledgement
+def _finding(finding: Finding, remedy: Mapping[str, str]) -> Json:
+    key, judgement, entry = finding.key, finding.judgement, finding.acknowledgement
     return {
-        **members(finding, "key id"),
+        "key": key,
+        "id": finding.id,
         "subject": _subject(finding.subject),
         "peer": _subject(finding.subject.peer) if finding.subject.peer else None,
         **members(judgement, "status=status.value reason? fault=fault.word"),
         **members(judgement, "message measured expected unit?"),
         "threshold_source": finding.source,
         "evidence": [{"where": item.where, "value": item.value} for item in judgement.evidence],
-        "remedy": remedy,
+        "remedy": remedy.get(key, finding.remedy),
         **({"acknowledged": members(entry, "reason expiry ceiling lapsed?")} if entry is not None else {}),
     }
 
