@@ -20,6 +20,8 @@ OFF_BUS = 79
 """The Xid of a GPU that has fallen off the bus."""
 ANNOUNCES_RECOVERY = 154
 """The Xid that says what the GPU needs now: a reset, a reboot or nothing any more."""
+OF_IO = "machine check of I/O"
+"""The part of such an event."""
 EARLIER_DAYS = 30
 """An Xid that is longer ago counts as another event, not as a recurrence."""
 Severity = Literal["corrected", "nonfatal", "fatal"]

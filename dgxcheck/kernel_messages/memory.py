@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.facts.bdf import PATTERN, is_bdf
-from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, PcieError, Severity, is_near
+from dgxcheck.facts.kernel_log import OF_IO, HostEvent, HostTrouble, PcieError, Severity, is_near
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.kernel_messages.form import Forms, Lines, blocks, host_event
 from dgxcheck.kernel_messages.gpu import xid
@@ -36,7 +36,6 @@ _MEMORY_MASK, _MEMORY = 0xEF80, 0x0080
 """Of MCACOD, compound error codes (Intel SDM, volume 3B, 17.9.2): memory controller errors."""
 _IO_MASK, _IO = 0xE80C, 0x0808
 """The same: errors of the bus or interconnect, of I/O."""
-OF_IO = "machine check of I/O"
 _SEVERITIES: Mapping[str, Severity] = {"corrected": "corrected", "recoverable": "nonfatal", "fatal": "fatal"}
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dgxcheck.bandwidth.expected import between
-from dgxcheck.bandwidth.links import as_it_is, narrowest
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine.box import Box, nvml_unavailable
 from dgxcheck.checks.engine.check import Check, host, host_if_all, part, ruled, setting_of_all
@@ -142,6 +140,8 @@ def path(box: Box, gpu: Device, nic: Device) -> Precondition:
     if link.pci in _SAME_NODE and is_coherent(box) and not near:
         message = f"{nic.name} reaches its memory over C2C through their CPU, which NCCL uses by default"
         return Precondition("ready", Judgement(Status.PASS, message))
+    from dgxcheck.bandwidth.expected import between
+
     carries = between(box, gpu, nic)
     rates = [f"{total.rate} {way}" for total, way in ((carries.read, "read"), (carries.write, "written"))]
     return Precondition("slow", skip("not-supported", f"{_FAR[link.pci]} ({', '.join(rates)}); {_NCCL}"))
@@ -154,6 +154,8 @@ _NETWORK = 2
 @needs_facts
 def link(box: Box, gpu: Device, nic: Device) -> Precondition:
     """The narrowest hop between the two against the rate of the port."""
+    from dgxcheck.bandwidth.links import as_it_is, narrowest
+
     narrow = need(narrowest(need(hops_between(gpu, nic, box.topology.functions)), as_it_is(nic)))
     if narrow is None:
         return Precondition("?", skip("not-visible", "no link is visible between them, as in a virtual machine"))

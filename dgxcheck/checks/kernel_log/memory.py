@@ -13,11 +13,10 @@ from dgxcheck.checks.kernel_log.pcie import blame_fatal
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.kernel_log import HostEvent, HostTrouble, KernelLog, is_near
+from dgxcheck.facts.kernel_log import OF_IO, HostEvent, HostTrouble, KernelLog, is_near
 from dgxcheck.facts.missing import need, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import ranges
-from dgxcheck.kernel_messages.memory import OF_IO
 from dgxcheck.xid.relations import WINDOW_S
 
 MemoryEventRule = Callable[[Box, KernelLog, Sequence[HostEvent]], Judgement]
