@@ -62,7 +62,7 @@ def left(box: Box, causes: Sequence[Cause], findings: Sequence[Finding]) -> Mapp
     either, whatever it is to be reset for.
     """
     found: dict[str, dict[Area, float]] = {}
-    by_key = {finding.key: finding.judgement for finding in findings}
+    by_key = {finding.key: finding.judgement for finding in findings} if causes else {}
     for cause in causes:
         unanswered = Fault.DRIVER_UNRESPONSIVE in cause.faults and cause.component.kind != "gpu"
         if unanswered or {*cause.faults} <= DEVICE_ABSENT:

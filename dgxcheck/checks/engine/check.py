@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from importlib import import_module
 from itertools import islice
 from typing import Any
@@ -129,20 +130,22 @@ class Check(Record, kw_only=False):
 
     @property
     def rule(self) -> str:
-        return self._paragraph(0)
+        return _paragraphs(self.judge.__doc__)[0]
 
     @property
     def source(self) -> str:
-        return self._paragraph(1).removeprefix("Source: ")
-
-    def _paragraph(self, number: int) -> str:
-        paragraphs = [*(self.judge.__doc__ or "not kept by python -OO").split("\n\n", 2), ""]
-        return " ".join(paragraphs[number].split())
+        return _paragraphs(self.judge.__doc__)[1].removeprefix("Source: ")
 
     @property
     def witness(self) -> Witness:
         """What its findings rest on."""
         return "counters" if self.counters else _WITNESSES.get(self.id.partition(".")[0], "state")
+
+
+@cache
+def _paragraphs(doc: str | None) -> tuple[str, ...]:
+    """Each in one line."""
+    return tuple(" ".join(each.split()) for each in (*(doc or "not kept by python -OO").split("\n\n", 2), ""))
 
 
 _WITNESSES: dict[str, Witness] = {"kernel": "log", "measure": "measurement"}

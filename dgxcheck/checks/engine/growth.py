@@ -68,6 +68,8 @@ def flood(box: Box, count: int, others: Iterable[int] | None, limit: float, peri
     is compared with those of the ``others``, or not judged where there are none to compare with. None where it is no
     flood.
     """
+    if not count:  # most counters
+        return None
     if (seconds := uptime(box)) is not None:
         many = count >= MIN_EVENTS and count * period / max(seconds, period) > limit
         return f"in the {duration(seconds)} since boot" if many else None

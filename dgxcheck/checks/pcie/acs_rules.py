@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX, NVIDIA
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import PciFunction
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, remembered
 from dgxcheck.topology.paths import shared_bridges
 
 _SWITCHES = (0x1979, 0x197B, 0x197C)
@@ -79,6 +79,7 @@ class Pairing(Record):
     forks: tuple[Fork, ...]
 
 
+@remembered()
 def pairing(box: Box) -> Pairing | None:
     """None for a machine without rules of its own."""
     adapters, dma = _of(box, MELLANOX, _ADAPTERS), _of(box, MELLANOX, (DATA_DIRECT,))

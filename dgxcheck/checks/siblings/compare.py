@@ -8,7 +8,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping
 from functools import cache
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import BAD, Evidence, Subject
+from dgxcheck.checks.engine.finding import BAD, Evidence, Finding, Subject
 from dgxcheck.checks.siblings.kinds import Kind, Sibling, siblings
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -17,7 +17,7 @@ from dgxcheck.facts.nature import COMPARED, Fact, row
 from dgxcheck.facts.nvml.gpu import GpuModes
 from dgxcheck.facts.nvml.readings import GpuMemory, GpuPcie, GpuPower
 from dgxcheck.facts.pci import ConfigSpace, Control, PciBars, PciFunction
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, remembered
 from dgxcheck.facts.typical import gathered, multimode
 from dgxcheck.facts.values import UNREAD, Leaf, Picked, Rows, Value, as_json, is_of, is_same, leaves, option, where
 
@@ -85,12 +85,12 @@ def compared(box: Box, kinds: Collection[Kind], only: object = None) -> Comparis
     odd: dict[Subject, list[Odd]] = {}
     alike: dict[int, Sibling] = {}
     """By identity: the same few siblings stand in hundreds of groups."""
-    bad = (finding.judgement for finding in box.found if finding.status in BAD)
-    reported = frozenset(evidence.where for judgement in bad for evidence in judgement.evidence)
+    bad = _bad(box)
+    reported = frozenset(evidence.where for finding in bad for evidence in finding.judgement.evidence)
     for group in _whatever_position(_grouped(box, kinds, only)):
         first = group[0][1][2]
         if any(leaf[2] != first for _, leaf, _ in group):
-            group = [each for each in group if not _is_reported(box, *each, reported)]
+            group = [each for each in group if not _is_reported(bad, *each, reported)]
             found, as_usual = _of_group(box, group)
             for each in found:
                 odd.setdefault(each.sibling.subject, []).append(each)
@@ -100,9 +100,14 @@ def compared(box: Box, kinds: Collection[Kind], only: object = None) -> Comparis
     return Comparison(odd, {sibling.subject: sibling.kind for sibling in alike.values()})
 
 
+@remembered()
+def _bad(box: Box) -> tuple[Finding, ...]:
+    return tuple(finding for finding in box.found if finding.status in BAD)
+
+
 def _grouped(box: Box, kinds: Collection[Kind], only: object) -> Mapping[tuple[Hashable, ...], list[_Value]]:
     """Values by what devices have in common whose values are compared; first the position on their boards."""
-    dead = {finding.subject.bdf for finding in box.found if finding.judgement.fault in _NOT_COMPARED}
+    dead = {finding.subject.bdf for finding in _bad(box) if finding.judgement.fault in _NOT_COMPARED}
     groups: dict[tuple[Hashable, ...], list[_Value]] = defaultdict(list)
     roles: dict[Hashable, int] = {}
     for sibling in siblings(box, kinds):
@@ -184,13 +189,15 @@ def _has_display(box: Box, gpu: Sibling) -> bool:
     return isinstance(modes, GpuModes) and modes.display_active is True
 
 
-def _is_reported(box: Box, sibling: Sibling, leaf: Leaf, record: Record, reported: Collection[str]) -> bool:
+def _is_reported(
+    bad: Collection[Finding], sibling: Sibling, leaf: Leaf, record: Record, reported: Collection[str]
+) -> bool:
     if where(record, leaf[1]) in reported:
         return True
     faults = {fault for field, those in COVERED.items() if is_of(leaf[1], frozenset({field})) for fault in those}
     bdfs = {sibling.subject.bdf, *sibling.below}
-    if any(finding.judgement.fault in faults and finding.subject.bdf in bdfs for finding in box.found):
+    if any(finding.judgement.fault in faults and finding.subject.bdf in bdfs for finding in bad):
         return True
     parts = {part for field, part in BLAMED.items() if is_of(leaf[1], frozenset({field}))}
-    blamed = (component for finding in box.found for component in finding.blames)
+    blamed = (component for finding in bad for component in finding.blames)
     return any(component.part in parts and component.bdf == sibling.subject.bdf for component in blamed)
