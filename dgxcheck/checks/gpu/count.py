@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine import host_limits
@@ -27,15 +28,16 @@ from dgxcheck.checks.placement.missing import missing, unlike_other_switches
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.bdf import gpu_at
-from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults import BY_WORD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.host import Modules, NvidiaDriver
 from dgxcheck.facts.ids import CONTROLLER_3D, NVIDIA, NvmlReturn
 from dgxcheck.facts.kernel_log import NotStarted
 from dgxcheck.facts.missing import Gap, Json, Missing, need, rows, text_of
-from dgxcheck.facts.record import replace
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.sysfs import PCI_DEVICES, pci_file
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.package_files import table
 from dgxcheck.profiles.model import Number
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.nvlinks import nvswitches
@@ -242,18 +244,31 @@ def _blame_missing(box: Box, subject: Subject, judgement: Judgement) -> Iterator
     yield from missing_socket(box)
 
 
-CONNECT_POWER = (
-    "check the GPU's auxiliary power cables; where one is loose, drain, power off and connect it; if all are connected,"
-    " or it is an SXM module, which has none, check the power supplies and the BMC's event log"
-)
-GIVE_INTERRUPT = (
-    "in the firmware setup set Plug & Play OS to no and Assign IRQ to VGA to yes, where it has them; in a virtual"
-    " machine the host has to give the GPU INTx or MSI-X"
-)
-_REASONS: Mapping[int | None, tuple[FaultKind, str, str]] = {
-    NvmlReturn.INSUFFICIENT_POWER: (Fault.GPU_UNPOWERED, "its power cables are not properly attached", CONNECT_POWER),
-    NvmlReturn.IRQ_ISSUE: (Fault.GPU_REFUSED, "the kernel detected an interrupt problem with it", GIVE_INTERRUPT),
-    NvmlReturn.UNKNOWN: (Fault.GPU_LOST, "it opens the others", ""),
+class NotStartedReason(Record, kw_only=False):
+    """Why the driver could not start a GPU, and what to do about it."""
+
+    why: str
+    """``NoStart``, or what else is known of the GPU."""
+    fault: FaultKind
+    text: str
+    remedy: str
+
+
+@cache
+def _not_started() -> Mapping[str, NotStartedReason]:
+    return {row["why"]: NotStartedReason(row["why"], BY_WORD[row["fault"]], row["text"], row["remedy"])
+            for row in table("checks/gpu/not_started.tsv")}  # fmt: skip
+
+
+def not_started(*whys: str) -> NotStartedReason:
+    """The most particular of these reasons; one without a text where the driver says nothing of it."""
+    return next((reason for why, reason in _not_started().items() if why in whys), _not_started()[""])
+
+
+_OF_CODE: Mapping[int | None, tuple[str, str]] = {
+    NvmlReturn.INSUFFICIENT_POWER: ("power", "its power cables are not properly attached"),
+    NvmlReturn.IRQ_ISSUE: ("interrupt", "the kernel detected an interrupt problem with it"),
+    NvmlReturn.UNKNOWN: ("off-bus", "it opens the others"),
 }
 """What nvml.h says of the code of nvmlDeviceGetHandleByIndex_v2: a fault of this GPU, and nothing else. Of one GPU
 alone an unknown error is that of one that fell off the bus (https://github.com/rwth-i6/returnn/issues/1486)."""
@@ -265,10 +280,10 @@ _TO_OPEN = (
 
 def not_opened(gap: Missing, is_this: bool = True) -> Judgement:
     """``is_this``: is the answer about this GPU, and not about one of several that NVML does not list?"""
-    if is_this and gap.code in _REASONS:
-        fault, reason, remedy = _REASONS[gap.code]
-        message = f"NVML cannot open it: {reason}; {gap}"
-        return judged(fault, message, evidence=of_gaps([gap]), fails=True, remedy=remedy)
+    if is_this and gap.code in _OF_CODE:
+        why, text = _OF_CODE[gap.code]
+        message, reason = f"NVML cannot open it: {text}; {gap}", not_started(why)
+        return judged(reason.fault, message, evidence=of_gaps([gap]), fails=True, remedy=reason.remedy)
     message = f"NVML counts a GPU but cannot open it: {gap}"
     return Judgement(Status.UNKNOWN, message, evidence=of_gaps([gap]), remedy=_TO_OPEN)
 

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.check import Check, component_of
 from dgxcheck.checks.engine.expected import is_for_display, is_older
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.gaps import is_about
-from dgxcheck.checks.gpu.count import CONNECT_POWER, GIVE_INTERRUPT, legacy_release
+from dgxcheck.checks.gpu.count import NotStartedReason, legacy_release, not_started
 from dgxcheck.checks.kernel_log.device_log import (
     boots_since,
     earlier_xids,
@@ -35,12 +35,11 @@ from dgxcheck.facts.kernel_log import (
     HostEvent,
     KernelLog,
     ModuleTrouble,
-    NoStart,
     NotStarted,
     OffBus,
 )
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.facts.record import Record, replace
+from dgxcheck.facts.record import replace
 from dgxcheck.profiles.library import board_id
 from dgxcheck.topology.model import Device
 from dgxcheck.xid.table import REMEDIES
@@ -49,69 +48,7 @@ RECURS = 2
 """Boots in which a GPU fell off the bus, though it has not in this one."""
 
 
-class _Reason(Record, kw_only=False):
-    fault: FaultKind
-    text: str
-    remedy: str
-
-
-_REASONS: Mapping[NoStart, _Reason] = {
-    "power": _Reason(Fault.GPU_UNPOWERED, ": auxiliary power is not connected", CONNECT_POWER),
-    "bars": _Reason(
-        Fault.BAR1_SMALL, ": a BAR has no valid address",
-        "enable Above 4G Decoding in the firmware setup and update it, or boot with pci=realloc; in a virtual machine"
-        " give it a larger 64-bit MMIO window (QEMU: pci-hole64-size, VMware: pciPassthru.64bitMMIOSizeGB)",
-    ),
-    "interrupt": _Reason(Fault.GPU_REFUSED, ": it was given no interrupt", GIVE_INTERRUPT),
-    "needs-open": _Reason(
-        Fault.GPU_REFUSED, ": it requires the open kernel modules",
-        "install the open kernel modules of the same release instead of the proprietary ones (packages named -open;"
-        " .run file: --kernel-module-type=open); the board is not at fault",
-    ),
-    "not-open": _Reason(
-        Fault.GPU_REFUSED, ": the open kernel modules do not support it",
-        "install the proprietary kernel modules (as the driver was installed: packages without -open, or a .run file"
-        " with --kernel-module-type=proprietary); take a release that supports this GPU: the open ones begin with"
-        " Turing; the board is not at fault",
-    ),
-    "unsupported": _Reason(
-        Fault.GPU_REFUSED, ": this driver release does not support it",
-        "install a release that supports this GPU: appendix A of each README lists its GPUs; older boards need a legacy"
-        " release, newer ones a later release; the board is not at fault",
-    ),
-    "supported": _Reason(Fault.GPU_UNRECOGNISED, ": not recognised, though this release supports its model", ""),
-    "no-memory": _Reason(Fault.START_MEMORY, ": the host had no memory left for it (NV_ERR_NO_MEMORY)", ""),
-    "to-reset": _Reason(Fault.GPU_NOT_STARTED, ": it has to be reset first (WPR2 is up from an earlier start)", ""),
-    "firmware": _Reason(
-        Fault.GPU_REFUSED, ": no image of its GSP firmware",
-        "install the GSP firmware of the module's release (/lib/firmware/nvidia/VERSION/gsp_*.bin against"
-        " modinfo -F version nvidia), rebuild the initramfs if it holds the module, then load the driver again",
-    ),
-    "claimed": _Reason(
-        Fault.GPU_REFUSED, ": another driver holds it",
-        "find that driver with lspci -k -d 10de:; if it is not meant to have the GPU (nouveau, a frame buffer), deny it"
-        " in /etc/modprobe.d and rebuild the initramfs",
-    ),
-    "unattached": _Reason(
-        Fault.GPU_UNRECOGNISED, ": it does not answer, or this driver does not know its chip (0x22:0x56)",
-        "look at it with lspci -vv: with rev ff or an unknown header type it is off the bus; else read the NVRM lines"
-        " before it: in confidential computing a GPU attaches once per reset, so that persistence mode has to be set"
-        " before the first use; a release that does not know the chip starts no GPU of that model",
-    ),
-    "unsupported-call": _Reason(
-        Fault.GPU_REFUSED, ": this driver does not support it, or not in its present mode (0x56)",
-        "read the NVRM lines before it; take the other kind of kernel modules (open or proprietary) or another release;"
-        " in confidential computing set persistence mode before the first use, for the GPU attaches once per reset",
-    ),
-}  # fmt: skip
-"""What the driver says of the reason, the most particular first; it says nothing else of most failures."""
-_OF_RELEASE = _REASONS["not-open"], _REASONS["unsupported"]
-_ALONE = _Reason(
-    fault=Fault.GPU_NOT_STARTED, text=": it takes this one alone of its model for a GPU that it does not support",
-    remedy="",
-)  # fmt: skip
-_LOST = _Reason(fault=Fault.GPU_NOT_STARTED, text=": it does not respond", remedy="")
-"""It fell off the bus; what the driver says of its start follows from that."""
+_OF_RELEASE = ("not-open", "unsupported")
 _OF_A_MODEL = frozenset({"supported", "needs-open", "not-open", "unsupported", "unattached", "unsupported-call"})
 _LATE = "watch it: if it happens again, cold power cycle, then check power cables and seating if it is a card"
 _MODULES: Mapping[ModuleTrouble, tuple[FaultKind, str]] = {
@@ -198,13 +135,13 @@ def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement 
         return Judgement(Status.PASS, before) if all_times else None
     lost = any(event.bdf == bdf and not event.past for event in log.off_bus)
     without_why = no_bar and all(event.why == "" for event in now)
-    reason = _LOST if lost else _REASONS["bars"] if without_why else _reason(now)
-    if reason is _REASONS["claimed"] and gpu is not None and (listed or bound(gpu) not in (None, "nvidia")):
+    reason = not_started("lost") if lost else not_started("bars") if without_why else _reason(now)
+    if reason.why == "claimed" and gpu is not None and (listed or bound(gpu) not in (None, "nvidia")):
         return None
-    if reason in _OF_RELEASE and is_for_display(box, bdf) and is_older(box, bdf):
+    if reason.why in _OF_RELEASE and is_for_display(box, bdf) and is_older(box, bdf):
         return skip("not-supported", f"the driver does not take it{reason.text}, as an old GPU for a display may be")
     if _OF_A_MODEL & {event.why for event in now} and gpu is not None and _runs_others(box, gpu):
-        reason = _ALONE
+        reason = not_started("alone")
     if listed:
         message = f"the driver could not start it at first{reason.text}; NVML lists it now{reach(log)}"
         return judged(Fault.GPU_STARTED_LATE, message, evidence=lines(log, now), warns=True, remedy=_LATE)
@@ -220,10 +157,9 @@ def _has_large(box: Box, no_bar: Sequence[HostEvent]) -> bool:
                for event in no_bar)  # fmt: skip
 
 
-def _reason(events: Sequence[NotStarted]) -> _Reason:
+def _reason(events: Sequence[NotStarted]) -> NotStartedReason:
     """The most particular one that these say."""
-    reasons = {event.why for event in events}
-    return next((reason for why, reason in _REASONS.items() if why in reasons), _Reason(Fault.GPU_NOT_STARTED, "", ""))
+    return not_started(*{event.why for event in events})
 
 
 def _runs_others(box: Box, gpu: Device) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, itself
@@ -16,12 +17,13 @@ from dgxcheck.checks.network.ports import NO_HCAS, hcas, port_subject, ports, su
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.containment import functions_beside, gpus_behind
 from dgxcheck.facts.bdf import card_of
-from dgxcheck.facts.faults import DEVICE_DEAD, Fault
+from dgxcheck.facts.faults import BY_WORD, DEVICE_DEAD, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.infiniband import IbDevice, IbPort
 from dgxcheck.facts.kernel_log import HcaEvent, HcaTrouble, KernelLog, is_near
 from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.record import Record
+from dgxcheck.package_files import table
 from dgxcheck.xid.relations import WINDOW_S
 
 _DRIVER = "mlx5_core"
@@ -34,47 +36,16 @@ class _Meaning(Record, kw_only=False):
     remedy: str
 
 
-_MEANINGS: dict[HcaTrouble, _Meaning] = {
-    "not started": _Meaning(
-        Status.FAIL, Fault.HCA_NOT_STARTED, "mlx5_core could not start it",
-        "bind this adapter alone to its driver again (echo {bdf} > /sys/bus/pci/drivers/mlx5_core/bind), read the"
-        " kernel log; if the fault persists, look whether driver and firmware fit each other (error -22: they do not),"
-        " and burn its firmware again after the power cycle",
-    ),
-    "off bus": _Meaning(
-        Status.FAIL, Fault.HCA_LOST, "no response on PCIe", Fault.HCA_LOST.remedy
-    ),
-    "firmware": _Meaning(
-        Status.FAIL, Fault.HCA_UNRESPONSIVE, "firmware stopped responding",
-        "save its state for the vendor (mstdump {bdf}), then {reset} (mstfwreset -d {bdf} reset, of MFT"
-        " mlxfwreset); once it responds compare its firmware with that of the other HCAs",
-    ),
-    "health": _Meaning(
-        Status.WARN, Fault.HCA_HEALTH, "its firmware reported an error and goes on",
-        "save its state (devlink health dump show, mstdump); compare its firmware with that of the other HCAs and"
-        " update it at the next maintenance; if the error comes back, send the dump to the vendor",
-    ),
-    "stalled": _Meaning(
-        Status.WARN, Fault.HCA_STALLED, "a transmit queue timed out",
-        "look for pause frames and discards at port and switch (ethtool -S), and for CPUs that lock up at that time"
-        " (kernel.hung-task); the driver restarts such a queue by itself; if it recurs, update driver and firmware",
-    ),
-    "temperature": _Meaning(
-        Status.WARN, Fault.HCA_OVERHEATING, "its temperature sensors reached their limit",
-        "read the temperature (mget_temp); check fans and inlet air",
-    ),
-    "power": _Meaning(
-        Status.WARN, Fault.HCA_POWER, "the slot reports insufficient power",
-        "compare with the other HCAs, because some firmware reports no power at all; if the HCA is slow or drops its"
-        " link, move it to a slot of 75 W, or update firmware and BIOS",
-    ),
-}  # fmt: skip
-"""By what the driver logs, the worst first."""
+@cache
+def _meanings() -> Mapping[str, _Meaning]:
+    """By what the driver logs, the worst first."""
+    return {row["trouble"]: _Meaning(Status(row["status"]), BY_WORD[row["fault"]], row["text"], row["remedy"])
+            for row in table("checks/kernel_log/hca.tsv")}  # fmt: skip
 
 
 def hca_status(trouble: HcaTrouble) -> Status:
     """Of one line by itself. A port without a cable is no trouble; ``network.port-state`` judges one that needs it."""
-    known = _MEANINGS.get(trouble)
+    known = _meanings().get(trouble)
     return known.status if known is not None else Status.PASS if trouble == "unplugged" else Status.WARN
 
 
@@ -93,7 +64,7 @@ def _hcas(box: Box) -> Judged:
     if isinstance(log, Missing):
         yield HOST, unjudged(log) if subjects else NO_HCAS
         return
-    meant = _MEANINGS.keys() - ({"power"} if is_spark(box) else set())
+    meant = _meanings().keys() - ({"power"} if is_spark(box) else set())
     events = [event for event in log.hcas if event.trouble in meant]
     for bdf in sorted({event.bdf for event in events} - subjects.keys()):
         subjects[bdf] = Subject(kind="hca", name=bdf, bdf=bdf)
@@ -111,18 +82,18 @@ def _hcas(box: Box) -> Judged:
 
 def _hca(box: Box, log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
     now = [event for event in events if not event.past]
-    troubles = [trouble for trouble in _MEANINGS if any(event.trouble == trouble for event in now)]
+    troubles = [trouble for trouble in _meanings() if any(event.trouble == trouble for event in now)]
     if not troubles and (again := flaps(box, [event for event in events if event.trouble == "firmware"], 1)):
-        health, number = _MEANINGS["health"], counted(len(again), "time")
+        health, number = _meanings()["health"], counted(len(again), "time")
         message = f"its firmware stopped responding {number} within a day, and mlx5_core started it again{reach(log)}"
         figures = (len(again), 1, "a day", lines(log, again))
         return judged(health.fault, message, *figures, warns=True, remedy=health.remedy.format(bdf=again[0].bdf))
     if not troubles:
         return Judgement(Status.PASS, f"no hardware errors logged{reach(log)}")
-    worst = _MEANINGS[troubles[0]]
+    worst = _meanings()[troubles[0]]
     about = [event for event in now if event.trouble == troubles[0]]
     also = [trouble for trouble in troubles[1:] if trouble != "health" or worst.fault not in DEVICE_DEAD]
-    meanings = "; ".join(_MEANINGS[each].text for each in (troubles[0], *also))
+    meanings = "; ".join(_meanings()[each].text for each in (troubles[0], *also))
     bdf = about[0].bdf
     gpus = ", ".join(gpus_behind(box.topology, [bdf]))
     beside = ", ".join(functions_beside(box.topology, [bdf]))
@@ -130,7 +101,7 @@ def _hca(box: Box, log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
     reset = f"end the work on {gpus}, whose PCIe switch it is, and {whole}" if gpus else whole
     message = f"{meanings}; {about[0].text.rstrip('.')}{reach(log)}"
     hot = worst.fault is Fault.HCA_UNRESPONSIVE and "temperature" in troubles
-    cool = f"{_MEANINGS['temperature'].remedy}, for it was too hot; then " if hot else ""
+    cool = f"{_meanings()['temperature'].remedy}, for it was too hot; then " if hot else ""
     return Judgement(
         worst.status, message, len(now), 0, "lines", lines(log, about), fault=worst.fault,
         remedy=cool + worst.remedy.format(bdf=bdf, reset=reset),

@@ -14,6 +14,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.measurement import INTERRUPTED, WITHHELD, Measurement, NotMeasured
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.package_files import table
 
 INTEGRITY = ("memory-integrity", "p2p-integrity")
 START = "cuda"
@@ -26,22 +27,8 @@ _LIBRARY = (
     "check ldconfig -p for libcuda.so.1 and run ldconfig; if it is missing, install it in the version that"
     " /proc/driver/nvidia/version shows; in a container set NVIDIA_DRIVER_CAPABILITIES=compute,utility"
 )
-_ERRORS = {
-    214: "an uncorrectable ECC error",
-    220: "an uncorrectable NVLink error",
-    226: "a contained memory error",
-    700: "an illegal memory access",
-    702: "a kernel launch timeout",
-    714: "a hardware stack error",
-    715: "an illegal instruction",
-    716: "a misaligned address",
-    717: "an invalid address space",
-    718: "an invalid program counter",
-    719: "a kernel launch failure",
-    802: "a system that is not ready",
-    999: "an unknown driver error",
-}
-"""CUresult codes that end a context, https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html"""
+_ERRORS = {int(row["code"]): row["words"] for row in table("checks/measurement/errors.tsv")}
+"""By CUresult."""
 OUT_OF_MEMORY = 2
 _UNAVAILABLE: dict[int, SkipReason] = {
     OUT_OF_MEMORY: "busy",  # other processes have it

@@ -12,6 +12,7 @@ from dgxcheck.facts.measurement import Measurement, NotMeasured, of_ranks
 from dgxcheck.facts.missing import Json, Missing, is_number, rows
 from dgxcheck.facts.record import Record, remembered, replace
 from dgxcheck.facts.typical import gathered
+from dgxcheck.package_files import table
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Link, Surveyed, Topology
 
@@ -36,30 +37,7 @@ STAGED = ("p2p-off", "p2p-off-both")
 OWN = "own-copy"
 """Of p2pBandwidthLatencyTest, from a GPU to itself, read plus write."""
 ALL = "all"
-_LABELS = {
-    "host-to-device": "host to device",
-    "device-to-host": "device to host",
-    "host-to-device-sm": "host to device by a kernel",
-    "device-to-host-sm": "device to host by a kernel",
-    "host-both": "host copies both ways at once",
-    "device-copy": "copy within GPU memory",
-    "device-copy-sm": "copy within GPU memory by a kernel",
-    OWN: "copy within GPU memory",
-    "memory-integrity": "pattern test of GPU memory",
-    "p2p": "P2P on",
-    "p2p-both": "P2P on, both ways at once",
-    "p2p-off": "P2P off",
-    "p2p-off-both": "P2P off, both ways at once",
-    "p2p-integrity": "P2P data test",
-    "latency": "latency with P2P on",
-    "latency-off": "latency with P2P off",
-    "latency-sm": "load latency",
-    **{f"rdma-{verb}{end}": f"RDMA {verb}{words}" for verb in ("write", "read", "send")
-       for end, words in (("", ""), ("-both", ", both ways at once"), ("-latency", " latency"))},
-    "compute": "FMA throughput",
-    "under-load": "host copies under load",
-    "cuda": "CUDA",
-}  # fmt: skip
+_LABELS = {row["kind"]: row["label"] for row in table("checks/measurement/labels.tsv")}
 
 
 PairClass = tuple[str, float | None]
