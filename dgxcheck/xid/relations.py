@@ -7,15 +7,14 @@ the place that the relation names. And what the SXids of an NVSwitch ask for.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Literal
 
-from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults import BY_WORD
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.xid.table import Response, before_ampere, from_ampere, sxids
+from dgxcheck.xid.table import RESPONSES, Response, before_ampere, from_ampere, sxids
 
 Recovery = Literal["none", "gpu-reset", "node-reboot", "drain-p2p", "drain-and-reset", "imex", "other"]
 FATAL = LazyPattern(r"(?<![\w-])Fatal\b")
@@ -118,17 +117,14 @@ def places(effect: int, cause: int) -> tuple[Place, ...]:
     return tuple(relation.place for relation in relations() if relation.effect == effect and cause in relation.causes)
 
 
-SXID_FAULTS: Mapping[Response, FaultKind] = {
-    "fabric-reboot": Fault.NVSWITCH_FATAL, "fabric-reset": Fault.NVSWITCH,
-    "cooling": Fault.NVSWITCH_NOTICE, "mechanical": Fault.NVSWITCH_NOTICE,
-    "stalled": Fault.NVSWITCH_NOTICE,
-}  # fmt: skip
-"""Of an NVSwitch; every other response asks for no action yet."""
+def xid_fault(response: Response) -> FaultKind:
+    """The fault of a GPU by what the table asks for."""
+    return BY_WORD[RESPONSES[response]["gpu"]]
 
 
 def sxid_fault(response: Response) -> FaultKind:
-    """The fault of an NVSwitch by what the table asks for."""
-    return SXID_FAULTS.get(response, Fault.NVSWITCH_WATCHED)
+    """The fault of an NVSwitch by the same."""
+    return BY_WORD[RESPONSES[response]["nvswitch"]]
 
 
 def sxid_response(number: int, fatal: bool | None) -> Response:

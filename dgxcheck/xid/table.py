@@ -58,7 +58,10 @@ class XidEntry(Record, kw_only=False):
     """Of an SXid; empty for an Xid."""
 
 
-REMEDIES: Mapping[Response, str] = {cast(Response, row["response"]): row["text"] for row in table("xid/remedies.tsv")}
+RESPONSES: Mapping[Response, Mapping[str, str]] = {
+    cast(Response, row["response"]): row for row in table("xid/remedies.tsv")
+}
+REMEDIES: Mapping[Response, str] = {response: row["text"] for response, row in RESPONSES.items()}
 AMPERE = 7
 """``nvmlDeviceArchitecture_t``"""
 NAMES: Mapping[str, int] = {

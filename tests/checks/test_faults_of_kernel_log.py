@@ -12,7 +12,6 @@ from test_faults_of_hosts import SWITCH, bad_findings
 from test_health_checks import box
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.kernel_log.xid_meaning import OF_RESPONSE
 from dgxcheck.diagnosis.escalation import escalation
 from dgxcheck.facts.faults import DEVICE_DEAD, MODULES_REFUSED, Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -20,8 +19,7 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
 from dgxcheck.source.kernel_log.saved import times
-from dgxcheck.xid.relations import SXID_FAULTS
-from dgxcheck.xid.table import REMEDIES
+from dgxcheck.xid import table
 from probes.kernel_log import facts
 
 
@@ -291,7 +289,7 @@ def test_the_remedy_is_that_of_the_xid(number: int, words: str, tmp_path: Path) 
 
 def test_of_several_xids_the_most_drastic_remedy_is_given(tmp_path: Path) -> None:
     (bad,) = bad_findings(box(logged(tmp_path, (100.0, f"{X}62, x"), (101.0, f"{X}48, x"))), "kernel.xid")
-    assert bad.remedy == REMEDIES["memory"]
+    assert bad.remedy == table.REMEDIES["memory"]
 
 
 GPU_ITSELF, MEMORY = ("gpu", GPU, ""), ("gpu", GPU, "memory")
@@ -333,7 +331,9 @@ def test_the_fault_and_the_part_follow_from_what_nvidia_asks_for(text: str, tmp_
 
 
 def test_every_response_that_asks_for_no_reset_has_a_fault_of_its_own() -> None:
-    assert {*REMEDIES} - {*OF_RESPONSE} - {*SXID_FAULTS} == {"power", "memory", "nvlink", "reset", "none"}
+    faults = {response: (row["gpu"], row["nvswitch"]) for response, row in table.RESPONSES.items()}
+    resets = {response for response, those in faults.items() if those == ("xid", "nvswitch-watched")}
+    assert resets == {"power", "memory", "nvlink", "reset", "none"}
 
 
 def test_a_device_that_does_not_start_or_answer_is_dead() -> None:

@@ -15,28 +15,9 @@ from dgxcheck.facts.kernel_log import ANNOUNCES_RECOVERY, KernelLog, SXid, Xid, 
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.xid.relations import FATAL, WINDOW_S, Recovery, link_of, recovery_of, sxid_fault, sxid_response
+from dgxcheck.xid.relations import FATAL, WINDOW_S, Recovery, link_of, recovery_of, sxid_fault, sxid_response, xid_fault
 from dgxcheck.xid.table import REMEDIES, Response, XidEntry, decoded, sxids
 
-OF_RESPONSE: Mapping[Response, FaultKind] = {
-    "off-bus": Fault.GPU_LOST,
-    "recovery": Fault.RECOVERY_REQUIRED,
-    "field-diagnostic": Fault.RETIREMENT_FAILED,
-    "vm": Fault.XID_SOFTWARE,
-    "nvlink-peer": Fault.XID_PEER,
-    "nvlink-signal": Fault.XID_SIGNAL,
-    "nvlink-off": Fault.XID_LINK_OFF,
-    "pcie": Fault.XID_PCIE,
-    "contained": Fault.XID_CONTAINED,
-    "repair": Fault.REPAIR_PENDING,
-    "update": Fault.XID_SOFTWARE,
-    "nvlink-rate": Fault.XID_RATE,
-    "watch": Fault.XID_NOTICE,
-    "report": Fault.XID_NOTICE,
-    "follow": Fault.XID_APPLICATION,
-    "program": Fault.XID_APPLICATION,
-}
-"""Every other response asks for a reset of the GPU: Fault.XID."""
 _NOT_FATAL = LazyPattern(r"\bnon-?fatal\b", flags=re.IGNORECASE)
 """In the lines of NVLink 5 units: ``149, NETIR_LINK_DOWN Nonfatal XC0 i0 Link 17 (0x..)``."""
 _OF_RECOVERY: Mapping[Recovery, FaultKind] = {
@@ -84,7 +65,7 @@ def _fault(response: Response, pairs: Sequence[tuple[XidEntry, str]]) -> FaultKi
     if response == "recovery":
         last = [text for entry, text in pairs if entry.number == ANNOUNCES_RECOVERY][-1]
         return _OF_RECOVERY.get(recovery_of(last), Fault.RECOVERY_REQUIRED)
-    return OF_RESPONSE.get(response, Fault.XID)
+    return xid_fault(response)
 
 
 def xid_status(entry: XidEntry, text: str, times: int, ended_channel: bool = False) -> Status:
