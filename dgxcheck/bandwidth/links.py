@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from itertools import chain
 
 from dgxcheck.bandwidth import rate
 from dgxcheck.bandwidth.rate import NO_LIMIT, Direction, Limit, Rate, exactly, unknown
@@ -10,13 +11,13 @@ from dgxcheck.facts.host import Cpu
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.pci import ConfigSpace
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.sysfs import ranges
+from dgxcheck.package_files import table
 from dgxcheck.topology.model import Device, PciClass, Topology
 from dgxcheck.topology.nvlinks import Rings, find_rings, nvlink_generation, nvlink_graph
 from dgxcheck.topology.paths import NEAR, Hop, nvlink_gbs, pcie_gbs
 
-DECK = "slide deck on DL infrastructure with NVIDIA GPUs, 2016"
-NCCL = "NVIDIA/nccl src/graph/topo.h"
-SPLIT = f"{NCCL}: Intel CPUs forward what GPUs send each other in packets of 64 bytes"
+SPLIT = "NVIDIA/nccl src/graph/topo.h: Intel CPUs forward what GPUs send each other in packets of 64 bytes"
 
 
 class Reached(Record, kw_only=False):
@@ -29,7 +30,7 @@ class Reached(Record, kw_only=False):
     """Was it this part that limited reads, and not the links or ports around it?"""
 
 
-class Generation(Record):
+class Generation(Record, kw_only=False):
     """One generation of hosts."""
 
     name: str
@@ -49,47 +50,20 @@ class Generation(Record):
     """Copies between a device and memory, where they reach less than ``crossing.MEMORY`` says."""
 
 
-INTEL, AMD = "GenuineIntel", "AuthenticAMD"
-_QPI = Reached(0.8, 0.8, f"{DECK}: 0.8 to 1 GB/s between sockets")
-_K80 = Reached(7.6, 7.7, f"{DECK}: bandwidthTest on a server with K80 boards, 7.69 and 7.72")
-_GENOA = "p2pBandwidthLatencyTest on two EPYC 9004 (luigifcruz/stelline, voipmonitor/rtx6kpro)"
+def _figures(row: Mapping[str, str]) -> Reached:
+    read, write = (float(row[way]) if row[way] else None for way in ("read", "write"))
+    return Reached(read, write, row["source"], limits_reads=bool(row["limits_reads"]))
 
 
-def _nodes(gbs: float) -> Reached:
-    return Reached(None, gbs, f"{NCCL}: bandwidth between CPUs")
-
-
-GENERATIONS = (
-    Generation(name="Intel Westmere", vendor=INTEL, family=6, models=(26, 37, 44, 46, 47), nodes=_QPI,
-               root=Reached(1.5, None, f"{DECK}: P2P through the host bridge", limits_reads=True), from_memory=_K80),
-    Generation(name="Intel Sandy Bridge", vendor=INTEL, family=6, models=(45,), nodes=_QPI,
-               root=Reached(0.8, 5.2, f"{DECK}: P2P through the host bridge", limits_reads=True), from_memory=_K80),
-    Generation(name="Intel Ivy Bridge", vendor=INTEL, family=6, models=(62,), nodes=_QPI,
-               root=Reached(3.7, 6.1, f"{DECK}: P2P through the host bridge", limits_reads=True), from_memory=_K80),
-    Generation(name="Intel Haswell", vendor=INTEL, family=6, models=(63,), splits_at=64, nodes=_nodes(6.0),
-               root=Reached(None, 8.2, "rocm_bandwidth_test (ROCm/ROCmValidationSuite issue 427)")),
-    Generation(name="Intel Broadwell", vendor=INTEL, family=6, models=(79, 86), splits_at=64, nodes=_nodes(6.0),
-               root=Reached(None, 7.1, "SSDs to a Tesla P40 on a Xeon E5-2650 v4 (NVIDIA forum 55564)")),
-    Generation(name="Intel Skylake, Cascade Lake or Cooper Lake", vendor=INTEL, family=6, models=(85,), splits_at=64,
-               is_transparent=True, nodes=_nodes(10.0)),
-    Generation(name="Intel Ice Lake", vendor=INTEL, family=6, models=(106, 108), splits_at=64, is_transparent=True,
-               nodes=_nodes(10.0)),
-    Generation(name="Intel Sapphire Rapids", vendor=INTEL, family=6, models=(143,), splits_at=64, is_transparent=True,
-               nodes=_nodes(22.0)),
-    Generation(name="Intel Emerald Rapids", vendor=INTEL, family=6, models=(207,), splits_at=64, is_transparent=True,
-               nodes=_nodes(40.0)),
-    Generation(name="AMD EPYC 7001", vendor=AMD, family=23, models=range(0x30), nodes=_nodes(16.0),
-               root=Reached(None, 7.0, "rocm P2P test on an EPYC 7261 (ROCm/ROCmValidationSuite issue 427)")),
-    Generation(name="AMD EPYC 7002", vendor=AMD, family=23, models=range(0x30, 0x40), is_transparent=True,
-               root=Reached(None, 25.0, "P2P test on a 3995WX (tinygrad/open-gpu-kernel-modules issue 6)"),
-               nodes=_nodes(16.0)),
-    Generation(name="AMD EPYC 7003", vendor=AMD, family=25, models=range(0x10), nodes=_nodes(24.0)),
-    Generation(name="AMD EPYC 9004", vendor=AMD, family=25, models=(*range(0x10, 0x20), *range(0xA0, 0xB0)),
-               is_transparent=True, root=Reached(None, 54.0, _GENOA), nodes=Reached(None, 24.0, _GENOA)),
-    Generation(name="AMD EPYC 9005", vendor=AMD, family=26, models=range(0x20), is_transparent=True,
-               root=Reached(None, 55.0, "p2pBandwidthLatencyTest on two EPYC 9005 (voipmonitor/rtx6kpro)"),
-               nodes=_nodes(32.0)),
-)  # fmt: skip
+_REACHED = {(row["name"], row["where"]): _figures(row) for row in table("bandwidth/reached.tsv")}
+GENERATIONS = tuple(
+    Generation(
+        row["name"], row["vendor"], int(row["family"]), frozenset(chain.from_iterable(ranges(row["models"]) or ())),
+        int(row["splits_at"]) if row["splits_at"] else None, bool(row["transparent"]),
+        *(_REACHED.get((row["name"], where)) for where in ("root", "nodes", "from_memory")),
+    )
+    for row in table("bandwidth/hosts.tsv")
+)
 
 
 def generation(cpu: Cpu | Missing) -> Generation | None:

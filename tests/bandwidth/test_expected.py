@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from topology_boxes import NO_FILE, Box, dgx1, fabric, gpu_at, nvml, tree
 
 from dgxcheck.bandwidth.expected import Expected, between, through_port, to_host
-from dgxcheck.bandwidth.links import AMD, GENERATIONS, INTEL, as_it_is, as_supported, generation
+from dgxcheck.bandwidth.links import GENERATIONS, as_it_is, as_supported, generation
 from dgxcheck.bandwidth.rate import LARGEST, SMALLEST, Limit, Rate, exactly, least_of, share
 from dgxcheck.facts.host import Cpu
 from dgxcheck.facts.missing import Gap, Missing, rows
@@ -24,6 +24,7 @@ from probes.host.host import host
 
 LINE = 15.754
 """GB/s of generation 3 x16."""
+INTEL, AMD = "GenuineIntel", "AuthenticAMD"
 BROADWELL, SKYLAKE, IVY, ROME, GENOA = (INTEL, 6, 79), (INTEL, 6, 85), (INTEL, 6, 62), (AMD, 23, 49), (AMD, 25, 17)
 
 
