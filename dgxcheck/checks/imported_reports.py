@@ -180,8 +180,8 @@ def _group(report: ToolReport) -> tuple[str, str]:
 
 def _bad(results: list[ToolReport]) -> Judgement:
     """Of results with one fault."""
-    worst = min((_STATUSES[result.outcome] for result in results), key=_ORDER.index)
-    first = next(result for result in results if _STATUSES[result.outcome] is worst)
+    first = min(results, key=lambda result: _ORDER.index(_STATUSES[result.outcome]))
+    worst = _STATUSES[first.outcome]
     more = len({result.text for result in results}) - 1
     times = sum(result.count for result in results if result.text == first.text)
     again = f" ({counted(times, 'time')})" if times > 1 else ""

@@ -94,7 +94,7 @@ def first_remedy(actions: tuple[Action, ...]) -> Action:
 def preparatory(actions: tuple[Action, ...]) -> tuple[Step, ...]:
     """What comes before ``first_remedy`` so that it ends no job: ``drain``, ``stop-jobs``."""
     before = actions[: actions.index(first_remedy(actions))]
-    return tuple(dict.fromkeys(action.step for action in before if action.step in PREPARATORY))
+    return tuple(dict.fromkeys(action.step for action in before))
 
 
 _BEYOND_A_CONTAINER: tuple[Step, ...] = (

@@ -53,8 +53,7 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
         blamed = {key: (*components, *followed.get(key, ())) for key, components in blamed.items()}
     causes = explain(box, bad, blamed)
     for key, reasons in asked.items():
-        first = next(reason for reason in reasons if any(reason in keys for keys in causes.values()))
-        next(keys for keys in causes.values() if first in keys).append(key)
+        next(keys for keys in causes.values() if reasons[0] in keys).append(key)
     for finding in unread:
         around = {key for blame in finding.blames for key in (blame.key, blame.whole.key, *containers(box, blame))}
         around |= {switch.key for blame in finding.blames for switch in switches_at(box, blame)}

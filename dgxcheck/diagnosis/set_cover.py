@@ -40,7 +40,7 @@ class _Cover:
             for place, component in enumerate(components):
                 self._named.setdefault(component.key, {}).setdefault(key, component)
                 self._place.setdefault((component.key, key), place)
-        self._explainers = {key: [one for one in explainers[key] if one in self._named] for key in self._open}
+        self._explainers = {key: explainers[key] for key in self._open}
         self._explained: dict[Key, list[str]] = {one: [] for one in self._named}
         for key in candidates:
             for one in self._explainers.get(key, ()):

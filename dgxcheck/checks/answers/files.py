@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dgxcheck.checks.answers.gpus import Facts, Group, gaps_in
-from dgxcheck.checks.engine.box import HOST, Box, guest
+from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, of_gaps, skip
 from dgxcheck.checks.engine.gaps import is_driver_query
-from dgxcheck.checks.engine.host_limits import in_container
+from dgxcheck.checks.engine.host_limits import is_assigned
 from dgxcheck.components.device_facts import facts_of
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.pci import PciFunction
@@ -81,7 +81,7 @@ def _layers(facts: Facts) -> tuple[str, ...]:
 def _silent(own: Facts, group: Group) -> list[Missing]:
     return [
         fact for path, fact in own.items()
-        if isinstance(fact, Missing) and "." in path and path in group.usual
+        if isinstance(fact, Missing) and path in group.usual
         and (fact.gap is Gap.GARBLED if path.startswith(_VARIES) else fact.gap not in _REPORTED)
     ]  # fmt: skip
 
@@ -140,7 +140,7 @@ def _of_layer(box: Box, words: str, facts: object) -> Judgement:
     evidence = Evidence(facts.where, facts.reason)
     if facts.gap in (Gap.UNRECORDED, Gap.UNASKED):
         return skip("not-recorded", f"{words}: {facts.where}: {facts}", evidence)
-    if in_container(box) or guest(box) is not None:
+    if is_assigned(box):
         return skip("not-visible", f"a container or virtual machine may hide {words}: {facts}", evidence)
     message = f"{words} could not be read: {facts.where}: {facts}"
     return Judgement(Status.UNKNOWN, message, evidence=(evidence,))

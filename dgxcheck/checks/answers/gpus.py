@@ -17,7 +17,7 @@ from dgxcheck.checks.engine.check import Check, itself
 from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, of_gaps, skip
 from dgxcheck.checks.engine.gaps import is_driver_query
-from dgxcheck.checks.engine.host_limits import in_container
+from dgxcheck.checks.engine.host_limits import is_assigned
 from dgxcheck.components.component import Component
 from dgxcheck.components.device_facts import changed_facts, facts_of, row_of
 from dgxcheck.facts.bdf import is_unplaced
@@ -135,7 +135,7 @@ def _answers(box: Box) -> Judged:
 
 
 def _without_pci(box: Box, pci: Missing) -> Judgement:
-    if guest(box) is not None or in_container(box):
+    if is_assigned(box):
         return skip("not-visible", f"the PCI tree is hidden: {pci}")
     message = f"NVML lists GPUs and the PCI tree cannot be read: {pci}"
     return Judgement(Status.UNKNOWN, message, evidence=of_gaps([pci]))
@@ -163,7 +163,7 @@ _ASK = (
 def _of_gpu(box: Box, gpu: Device, own: Facts, missing: Gaps, alike: Group) -> Judgement:
     silent = {path: gap for path, gap in missing.items() if _is_silent(path, gap)}
     model = _documented(box, gpu, own)
-    required: dict[str, object] = {path: gap for path, gap in silent.items() if _is_required(path, own, alike, model)}
+    required = {path: gap for path, gap in silent.items() if _is_required(path, own, alike, model)}
     required |= _not_on_pci(box, gpu)
     gone = _gone(box, gpu, own)
     if not required and not gone:
@@ -173,7 +173,7 @@ def _of_gpu(box: Box, gpu: Device, own: Facts, missing: Gaps, alike: Group) -> J
         if not what and len(alike) < 2:
             return skip("no-reference", "its model is not known, and there is no other GPU of it")
         return Judgement(Status.PASS, f"answers what {what}the other GPUs of its model answer")
-    gaps = [gap for gap in {**required, **gone}.values() if isinstance(gap, Missing)]
+    gaps = [*{**required, **gone}.values()]
     since = "" if required else " at the second reading"
     queries = counted(len(gaps), "query", "queries")
     message = f"no answer to {queries} that this GPU must answer{since}, first {gaps[0].where}: {gaps[0]}"
@@ -217,10 +217,10 @@ def _and_above(path: str) -> Iterator[str]:
         path = path.rpartition(".")[0]
 
 
-def _not_on_pci(box: Box, gpu: Device) -> dict[str, object]:
+def _not_on_pci(box: Box, gpu: Device) -> dict[str, Missing]:
     """A GPU that NVML lists and the PCI tree of this host does not have."""
     placed = gpu.function is not None or is_unplaced(gpu.bdf)
-    hidden = isinstance(box.snapshot.pci, Missing) or guest(box) is not None or in_container(box)
+    hidden = isinstance(box.snapshot.pci, Missing) or is_assigned(box)
     return {} if placed or hidden else {"pci": Missing(Gap.ABSENT, f"/sys/bus/pci/devices/{gpu.bdf}")}
 
 
@@ -259,7 +259,7 @@ def _documented(box: Box, gpu: Device, own: Facts) -> tuple[str, int, bool] | No
     return board.name if board is not None else family, branch, own.get("gpu_memory.ecc") is not False
 
 
-def _gone(box: Box, gpu: Device, own: Facts) -> dict[str, object]:
+def _gone(box: Box, gpu: Device, own: Facts) -> dict[str, Missing]:
     """Counters that the GPU told at the first reading and not at the second; MIG mode takes some of them away."""
     if not isinstance(box.growth, Growth) or own.get("gpu_modes.mig") is True:
         return {}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dgxcheck.checks.by_nature.records import records
 from dgxcheck.checks.by_nature.records import subject as subject_of
 from dgxcheck.checks.engine import host_limits
-from dgxcheck.checks.engine.box import HOST, Box, guest
+from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, host, part
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, first_of, skip
 from dgxcheck.checks.placement.missing import missing
@@ -19,7 +19,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.host import BlockDevice, MdArray, NetInterface
 from dgxcheck.facts.ids import DISPLAY, NETWORK
 from dgxcheck.facts.infiniband import IbDevice
-from dgxcheck.facts.missing import Json, Missing, rows
+from dgxcheck.facts.missing import Json, Missing, items_of, rows
 from dgxcheck.facts.nature import Fact
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.values import Leaf, as_json, described, held, is_inside, is_same, label, leaves, text, where
@@ -36,10 +36,6 @@ _MOST, _MANY = 3, 4
 """Facts of one device that a message names; devices with the same change of which each is named."""
 _Change = tuple[Record, Leaf, Json]
 _ASSIGNED = skip("not-visible", "a container or virtual machine sees what is assigned to it")
-
-
-def _is_assigned(box: Box) -> bool:
-    return host_limits.in_container(box) or guest(box) is not None
 
 
 def _without_earlier(box: Box) -> Judgement:
@@ -123,7 +119,7 @@ def _last_run(box: Box) -> Judged:
     if before is None:
         yield HOST, _without_earlier(box)
         return
-    if _is_assigned(box):
+    if host_limits.is_assigned(box):
         yield HOST, _ASSIGNED
         return
     changes: dict[Subject, list[_Change]] = {}
@@ -172,8 +168,8 @@ def _words(leaf: Leaf, was: Json) -> str:
     _, of, now = leaf
     if isinstance(now, str) and isinstance(was, str) and text(of, now) == text(of, was):
         now, was = tuple(now.split()), [*was.split()]
-    if isinstance(now, tuple) and isinstance(was, list):
-        old, new = [*map(str, was)], [*map(str, now)]
+    if isinstance(now, tuple):
+        old, new = [*map(str, items_of(was))], [*map(str, now)]
         less, more = [each for each in old if each not in new], [each for each in new if each not in old]
         return f"{label(of)} {' '.join(more) or 'less'}, was {' '.join(less) or 'less'}"
     if of[-1].nature == "identity":
@@ -190,8 +186,8 @@ def _gone(box: Box, before: Kept) -> Iterator[str]:
             is_other = isinstance(code, int) and code >> 16 not in (DISPLAY, NETWORK)
             if is_other and owner.startswith("PciFunction ") and owner not in now:
                 yield owner.partition(" ")[2]
-    old, new = (each.get("BlockDevice", {}).get("disks", []) for each in (before, now))
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+    old, new = (items_of(each.get("BlockDevice", {}).get("disks")) for each in (before, now))
+    if len(old) == len(new):
         yield from (f"disk {element}" for element in (Counter(map(str, old)) - Counter(map(str, new))).elements())
 
 
@@ -239,7 +235,7 @@ def _of_kind(box: Box, kind: _Counted) -> Judgement:
     was, now = box.inventory[kind.name], box.present.get(kind.name)
     if now is None:
         return skip("not-recorded", f"{kind.unit} were not counted in this run")
-    if _is_assigned(box):
+    if host_limits.is_assigned(box):
         return _ASSIGNED
     evidence = (Evidence(f"state file, {was.date}", was.number), Evidence("this run", now))
     # of memory the kernel and the firmware reserve now more, now less

@@ -36,7 +36,7 @@ _Owner = tuple[tuple[str, ...], Record, Rows, Value]
 def duplicates(identities: Iterable[list[_Owner]]) -> Iterator[list[_Owner]]:
     """The devices that share an identity, of the owners of each."""
     for owners in identities:
-        by_card = {owner: each for each in owners if (owner := (_card(each), str(each[3]).lower()))}
+        by_card = {(_card(each), str(each[3]).lower()): each for each in owners}
         counts = Counter(value for _, value in by_card)
         may_share = any("shared" in row.more for row in owners[0][2])
         pairs = [value for value, count in counts.items() if count > 1]
@@ -74,7 +74,7 @@ def _is_own(row: Fact) -> bool:
 def _is_blank(of: Rows, value: Value) -> bool:
     if isinstance(value, str | tuple):
         return set(value) <= _BLANK
-    return isinstance(value, bool) or not isinstance(value, int) or (value == 0 and "zero" not in of[-1].more)
+    return not value and "zero" not in of[-1].more
 
 
 def _card(owner: _Owner) -> object:

@@ -49,19 +49,19 @@ def unread(gap: Missing) -> Judgement:
 
 def is_about(gap: Missing, bdf: str | None) -> bool:
     """Was it an NVML query about this GPU alone? One about a pair may fail because of the other GPU."""
-    return gap.where.startswith("nvml") and _gpus_of(gap) == (bdf,)
+    return _gpus_of(gap) == (bdf,)
 
 
 def involves(gap: Missing, bdf: str | None) -> bool:
     """Was it an NVML query about this GPU, or about a pair with it?"""
-    return gap.where.startswith("nvml") and bdf in _gpus_of(gap)
+    return bdf in _gpus_of(gap)
 
 
 def failed_pairs(gaps: Iterable[Missing], known: Collection[str | None]) -> Mapping[IdPair, Missing]:
     """Pairs of GPUs of which one of these queries failed, without those with a GPU that failed ``known`` ones alone."""
     found: dict[IdPair, Missing] = {}
     for gap in gaps:
-        gpus = sorted(_gpus_of(gap)) if gap.where.startswith("nvml") else []
+        gpus = sorted(_gpus_of(gap))
         if len(gpus) == 2 and not {*gpus} & {*known}:
             found.setdefault((gpus[0], gpus[1]), gap)
     return found
@@ -84,8 +84,9 @@ def common_gpus(pairs: Mapping[IdPair, Missing]) -> dict[str, list[Missing]]:
 
 
 def _gpus_of(gap: Missing) -> tuple[str, ...]:
-    """The bus ids in a query: ``nvmlDeviceGetP2PStatus 0000:06:00.0 0000:07:00.0 0``."""
-    return tuple(word for word in gap.where.split()[1:] if ":" in word)
+    """The bus ids in a query to NVML: ``nvmlDeviceGetP2PStatus 0000:06:00.0 0000:07:00.0 0``."""
+    function, *words = gap.where.split() or ("",)
+    return tuple(word for word in words if ":" in word) if function.startswith("nvml") else ()
 
 
 @remembered()

@@ -6,12 +6,12 @@ import shlex
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.host import Cpu
-from dgxcheck.facts.missing import Gap, Missing, text_of
+from dgxcheck.facts.missing import Gap, Missing, rows, text_of
 
 
 def parameters(cmdline: str) -> tuple[tuple[str, str], ...]:
@@ -78,17 +78,19 @@ def nodes_below_roots(box: Box) -> Mapping[str, Mapping[int, Sequence[str]]]:
 
 def nodes_without_memory(box: Box) -> tuple[int, ...]:
     """NUMA nodes with CPUs and no memory while others have some: no DIMM of theirs works."""
-    nodes, memory = box.snapshot.numa, box.snapshot.numa_memory
-    if isinstance(nodes, Missing) or isinstance(memory, Missing):
-        return ()
-    cpus = {node.node for node in nodes if isinstance(node.cpulist, str) and node.cpulist}
-    sizes = {row.node: row.memory_kb for row in memory if isinstance(row.memory_kb, int)}
+    cpus = {node.node for node in rows(box.snapshot.numa) if isinstance(node.cpulist, str) and node.cpulist}
+    sizes = {row.node: row.memory_kb for row in rows(box.snapshot.numa_memory) if isinstance(row.memory_kb, int)}
     return tuple(sorted(node for node, size in sizes.items() if not size and node in cpus and any(sizes.values())))
 
 
 def in_container(box: Box) -> bool:
     """Is this a container? It sees all GPUs of the host on PCI, also those that are not assigned to it."""
     return isinstance(box.snapshot.known_host.container, str)
+
+
+def is_assigned(box: Box) -> bool:
+    """Does a container or hypervisor choose what this machine sees of the host's devices?"""
+    return in_container(box) or guest(box) is not None
 
 
 def gpus_hidden(box: Box) -> str:

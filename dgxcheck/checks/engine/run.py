@@ -14,8 +14,7 @@ from dgxcheck.checks.engine.finding import BAD, FAULTY, WORST_FIRST, Finding, Ju
 from dgxcheck.components.component import Component
 from dgxcheck.facts.bdf import as_bdf, for_smi
 from dgxcheck.facts.faults import UNRESPONSIVE, Fault
-from dgxcheck.facts.host import Storage
-from dgxcheck.facts.missing import Missing, NeededFact, is_number
+from dgxcheck.facts.missing import NeededFact, is_number, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.settings import Acknowledgement, Settings
 
@@ -66,9 +65,9 @@ def _devices(box: Box) -> Iterable[str]:
     yield from box.topology.functions
     yield from (device.name for device in box.topology.nics)
     facts = box.snapshot
-    yield from () if isinstance(facts.network, Missing) else (row.name for row in facts.network)
-    for rows in (facts.storage.disks, facts.storage.arrays) if isinstance(facts.storage, Storage) else ():
-        yield from () if isinstance(rows, Missing) else (row.name for row in rows)
+    yield from (row.name for row in rows(facts.network))
+    yield from (row.name for row in rows(facts.disks))
+    yield from (row.name for row in facts.arrays)
 
 
 def _plain(name: str) -> str:
@@ -168,7 +167,7 @@ def _findings(box: Box, check: Check) -> list[Finding]:
 
 def _finding(box: Box, check: Check, subject: Subject, judgement: Judgement) -> Finding:
     bad = judgement.status in BAD
-    crosses = check.crossed is not None and judgement.status is not Status.SKIP
+    crossed = check.crossed if judgement.status is not Status.SKIP else None
     remedy = judgement.remedy or (judgement.fault.remedy if judgement.fault else "") or check.remedy
     if judgement.fault is not None and judgement.fault.soldered and is_coherent(box):
         remedy = judgement.fault.soldered
@@ -184,7 +183,7 @@ def _finding(box: Box, check: Check, subject: Subject, judgement: Judgement) -> 
         remedy=remedy,
         blames=_named(check.blames, box, subject, judgement) if bad else (),
         shared=check.shared(box, subject, judgement) if bad else None,
-        crossed=_named(check.crossed, box, subject, judgement) if crosses and check.crossed is not None else (),
+        crossed=_named(crossed, box, subject, judgement) if crossed is not None else (),
         traffic=check.traffic,
         witness=check.witness,
     )

@@ -97,9 +97,9 @@ def _read_request(box: Box, nic: Device, among: Odd | None) -> Judgement:
     evidence = (Evidence(pci_file(nic.bdf, "config"), f"MaxReadReq {size}"),)
     least = box.settings.limit("gdr.read-request")
     usual = among.usual if among is not None and among.majority and isinstance(among.usual, int) else 0
-    message, required = f"MaxReadReq {size} bytes", usual if size < usual else least
+    message, required = f"MaxReadReq {size} bytes", least
     if size < usual:
-        message += f", {usual} bytes in the others; HCAs of one model"
+        message, required = f"{message}, {usual} bytes in the others; HCAs of one model", usual
     elif size < least:
         message += f", at least {least:g} expected"
     return judged(Fault.READ_REQUEST, message, size, required, "bytes", evidence, warns=size < required)

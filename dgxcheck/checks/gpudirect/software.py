@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from math import inf
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, host
@@ -164,9 +165,9 @@ def stack(box: Box) -> Precondition:
         evidence = tuple(Evidence(node.path, False) for node in closed)
         message = f"this user cannot open verbs devices; {names}"
         return Precondition("no", Judgement(Status.WARN, message, evidence=evidence, fault=Fault.VERBS))
-    hcas = box.snapshot.infiniband
+    hcas = rows(box.snapshot.infiniband)
     devices = counted(len(listed), "verbs device")
-    if not isinstance(hcas, Missing) and len(listed) < len(hcas):
+    if len(listed) < len(hcas):
         message = f"{devices} for {len(hcas)} HCAs: it is not visible which HCAs have none"
         return Precondition("?", skip("not-visible", message))
     evidence = (Evidence("/dev/infiniband", len(listed)),)
@@ -228,8 +229,7 @@ def _session(box: Box, facts: Memlock, soft: int) -> Precondition:
     if not rdma_configured(box):
         return Precondition("no", skip("not-configured", message, evidence))
     line = _line_with(facts, soft)
-    of_limits = line is not None and not _is_unit(line)
-    remedy = f"set unlimited in {_place(line)}, then log in again" if line is not None and of_limits else ""
+    remedy = "" if line is None or _is_unit(line) else f"set unlimited in {_place(line)}, then log in again"
     return _too_low(message, soft, evidence, line, remedy)
 
 
@@ -274,7 +274,7 @@ def _place(line: Setting) -> str:
 def _covers_gpu(box: Box, limit: int) -> bool:
     """Is it at least the memory of the largest GPU?"""
     totals = [row.total for row in rows(box.snapshot.gpu_memory) if not isinstance(row.total, Missing)]
-    return bool(totals) and limit >= max(totals)
+    return limit >= max(totals, default=inf)
 
 
 CHECKS = (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from dgxcheck.checks.engine.box import HOST, Box, guest
+from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, per_host, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, given, judged, skip
 from dgxcheck.checks.engine.growth import MIN_EVENTS
-from dgxcheck.checks.engine.host_limits import in_container
+from dgxcheck.checks.engine.host_limits import is_assigned
 from dgxcheck.checks.network.lacking import without_dma
 from dgxcheck.checks.network.port_counters import evidence_of, grown_of, of_any
 from dgxcheck.checks.network.ports import bridges, port_subject, ports
@@ -39,7 +39,7 @@ def _number(box: Box, key: str, noun: str) -> Judgement:
     number, gpus = box.number(key), box.number("gpu.count")
     if number is None or gpus is None or len(box.reference_gpus) != gpus.value:
         return skip("no-reference", "no reference number of such functions")
-    if guest(box) is not None or in_container(box):
+    if is_assigned(box):
         return skip("not-visible", "a guest or container sees only the functions assigned to it")
     need(box.snapshot.pci)
     if not off_the_bus(box).keys().isdisjoint(each.bdf for each in box.topology.devices if each.kind != "gpu"):

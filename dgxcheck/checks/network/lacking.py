@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from dgxcheck.checks.engine.box import Box, guest
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement
-from dgxcheck.checks.engine.host_limits import in_container
+from dgxcheck.checks.engine.host_limits import is_assigned
 from dgxcheck.checks.placement.misplaced import misplaced
 from dgxcheck.checks.placement.placement import reference, wrong_gpus
 from dgxcheck.facts.missing import Missing
@@ -103,7 +103,7 @@ def node_short_of_hcas(box: Box, adapters: Sequence[Device]) -> int | None:
 
 def _same_gpus(box: Box, adapters: Sequence[Device]) -> Profile | None:
     """The reference with the same GPUs; None where a guest or container sees only what it was given."""
-    hidden = guest(box) is not None or in_container(box) or not adapters
+    hidden = is_assigned(box) or not adapters
     return None if hidden or box.choice is None or not box.choice.profile.wiring else box.choice.profile
 
 

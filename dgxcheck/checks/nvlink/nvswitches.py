@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dgxcheck.checks.engine.box import HOST, Box, guest
+from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, judged, of_gaps, skip
-from dgxcheck.checks.engine.host_limits import gpus_hidden, in_container
+from dgxcheck.checks.engine.host_limits import gpus_hidden, is_assigned
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import lost_nvswitches, missing_nvswitch, missing_nvswitches, off_the_bus
 from dgxcheck.facts.faults import Fault
@@ -21,7 +21,7 @@ def _number(box: Box) -> Judgement:
     listed = sum(row.count for row in rows(box.snapshot.tool_reports) if row.topic == LISTED_NVSWITCHES)
     if not listed:
         need(box.snapshot.pci)
-    if guest(box) is not None or in_container(box):
+    if is_assigned(box):
         return skip("not-visible", "a guest or container sees only the NVSwitches assigned to it")
     if hidden := gpus_hidden(box):
         return skip("not-visible", hidden)
@@ -52,7 +52,7 @@ def _judge(box: Box) -> Judged:
     nvlink.switches and nvmlDeviceGetNvLinkRemotePciInfo
     """
     yield HOST, ruled(_number, box)
-    if in_container(box) or guest(box) is not None:
+    if is_assigned(box):
         return
     for lost in lost_nvswitches(box):
         message, evidence = "fell off the bus: its config space reads all ones", of_gaps([off_the_bus(box)[lost.name]])

@@ -158,7 +158,7 @@ def _graph(box: Box) -> Judged:
     Source: nvmlDeviceGetNvLinkRemotePciInfo of both ends; dgxcheck.topology.reference
     """
     reference, ends = graph_of(box), ends_of(box)
-    if isinstance(reference, Judgement) or isinstance(ends, Missing) or box.choice is None:
+    if isinstance(reference, Judgement) or isinstance(ends, Missing):
         yield HOST, reference if isinstance(reference, Judgement) else _nvlink_gap(box, ends)
         return
     gap = next((view.gap for view in ends.values() if view.gap is not None), None)

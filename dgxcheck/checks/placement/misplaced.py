@@ -192,7 +192,7 @@ def nodes_per_socket(box: Box) -> int:
     cpu, nodes = need(box.snapshot.host).cpu, need(box.snapshot.numa)
     sockets = cpu.sockets if isinstance(cpu, Cpu) and isinstance(cpu.sockets, int) else 0
     with_cpus = sum(isinstance(node.cpulist, str) and node.cpulist != "" for node in nodes)
-    return with_cpus // sockets if sockets and with_cpus % sockets == 0 and with_cpus else 1
+    return max(1, with_cpus // sockets) if sockets and with_cpus % sockets == 0 else 1
 
 
 def _sharing_a_board(box: Box) -> frozenset[str]:

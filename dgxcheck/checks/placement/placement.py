@@ -116,8 +116,7 @@ def _gpus_placed(box: Box) -> Judgement:
     evidence = tuple(Evidence(f"/sys/bus/pci/devices/{gpu.bdf}", "/".join(need(gpu.path))) for gpu in shown)
     number = len(wrong.devices) if wrong is not None else None
     paths = by_classes(box, shown, gpus, "the others")
-    ambiguous = number is not None and wrong is not None and bool(wrong.likewise)
-    who = f"{counted(number, 'GPU')}, ambiguous which; " if ambiguous and number is not None else ""
+    who = f"{counted(len(wrong.devices), 'GPU')}, ambiguous which; " if wrong is not None and wrong.likewise else ""
     message = f"GPUs not placed as in {profile.name}; {who}{paths}"
     return Judgement(Status.WARN, message, number, 0, "GPUs", evidence, fault=Fault.MISPLACED)
 
@@ -130,7 +129,7 @@ def divided_otherwise(box: Box, profile: Profile, wrong: Misplaced | None) -> bo
     gpus = box.reference_gpus
     if wrong is not None and not wrong.devices:
         return False
-    many = wrong is None or 3 * len(wrong.devices) >= len(gpus) > 0
+    many = wrong is None or 3 * len(wrong.devices) >= len(gpus)
     divided = isinstance(number := nodes_per_socket(box), int) and number > 1
     return (many or divided or bool(nodes_below_roots(box))) and numa_explains(
         gpus, gpus, box.topology, profile.wiring, lambda wiring: wiring.to_gpus
