@@ -19,6 +19,7 @@ from dgxcheck.facts.inventory import Count, Remembered
 from dgxcheck.facts.missing import Json, need
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
+from dgxcheck.profiles.model import SelectedProfile, Selection
 from dgxcheck.source import state_file
 from dgxcheck.source.recording.load import open_source
 from dgxcheck.survey import survey
@@ -102,6 +103,21 @@ def test_a_kind_that_cannot_be_counted_keeps_its_number() -> None:
     assert updated(known, {"GPU": 9}, "2026-11-22T10:00:00Z", False) == {
         "HCA": known["HCA"], "GPU": Count(number=9, date="2026-11-22"),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "was", "now", "how", "due"), [
+    ("HCA", 5, 4, "named", "fail"),  # as many as the reference machine, fewer than were there
+    ("HCA", 5, 3, "named", "skip"), ("HCA", 5, 3, "gpus", "fail"), ("HCA", 4, 4, "named", "pass"),
+    ("GPU", 9, 8, "named", "fail"), ("disk", 5, 3, "named", "warn"), ("memory", 512, 300, "named", "warn"),
+])  # fmt: skip
+def test_fewer_than_before(kind: str, was: int, now: int, how: Selection, due: str) -> None:
+    of = Box(snapshot=facts_of("dgx-1-v100"), topology=(topology := topology_of(facts_of("dgx-1-v100"))),
+             gpus=topology.gpus, choice=SelectedProfile(profile=library.by_name("dgx-1-v100"), how=how),
+             inventory={kind: Count(number=was, date="2026-11-20")}, present={kind: now})  # fmt: skip
+    (found,) = run(of, INVENTORY_CHECKS)
+    assert found.status.value == due
+    words = {"memory": "memory", "disk": "disks"}.get(kind, f"missing {kind}")
+    assert [each.part for each in found.blames] == ([words] if due in ("warn", "fail") else [])
 
 
 @pytest.mark.parametrize("member", [None, 3, [], {"x": 1}, {"x": {"GPU": 3}}, {"x": {"GPU": [True, "2026-11-20"]}},

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from fabric_box import bad, findings
-from rdma_box import acs, pair
+from rdma_box import MODULE, acs, pair
 from test_health_checks import box, changed
 
 from dgxcheck.checks.engine.box import Box
@@ -15,6 +15,7 @@ from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.facts.pci import Iommu, IommuGroup
 from dgxcheck.facts.record import replace
+from dgxcheck.source.recording.load import open_source
 
 _GB300 = {
     **{f"{domain}:{port}": "xx111x1" for domain in ("0000", "0002", "0010", "0012") for port in ("00:00.0", "02:00.0")},
@@ -57,6 +58,16 @@ def test_each_port_has_the_bits_of_its_place(name: str, wanted: dict[str, str]) 
 def test_a_wrong_port_is_found(name: str, port: str, control: int, tmp_path: Path) -> None:
     of = box(changed(tmp_path, acs(port, control, name), name))
     assert bad(of, "gdr") == {("gdr.acs", port, "warn")}
+
+
+def test_virtual_machines_need_a_port_that_redirects(tmp_path: Path) -> None:
+    """Of rules that switch ACS off; those of Grace hold there too."""
+    port, name = "0000:16:00.0", "dgx-b300"
+    names = open_source(name).names(MODULE)
+    assert isinstance(names, tuple)
+    facts = acs(port, 0x1D, name) | {f"names {MODULE}": [*names, "vfio_pci"]}
+    (found,) = (each for each in findings(box(changed(tmp_path, facts, name)), "gdr.acs") if each.subject.bdf == port)
+    assert (found.status, found.judgement.reason) == (Status.SKIP, "not-configured")
 
 
 @pytest.mark.parametrize(("name", "ports"), [("gb200-nvl72", _GB200), ("gh200", ("0000:00:00.0", "0009:00:00.0"))])

@@ -24,6 +24,7 @@ V100_BYTES = 16 << 30
 CLOSED = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.127.05  Tue Oct  8 03:22:07 UTC 2024\n"
 GROUP = "../../../../kernel/iommu_groups/20"
 TYPE = "text /sys/kernel/iommu_groups/20/type"
+PEERS = "/sys/kernel/mm/memory_peers"
 GUEST: dict[str, Json] = {"text /sys/hypervisor/type": "xen\n"}
 
 
@@ -49,6 +50,8 @@ def test_whose_drivers_they_are(version: Json, word: str, tmp_path: Path) -> Non
         (modules(), "warn"),
         (modules() | {f"names {MODULE}/ib_core/holders": ["nvidia_peermem"]}, "pass"),
         (modules() | {f"names {MODULE}/ib_core/holders": {"missing": "denied"}}, "skip no-permission"),
+        (modules() | {f"names {PEERS}": ["amdp2p"]}, "warn"),  # a client of other devices
+        (modules() | {f"names {PEERS}": ["nv_mem"]}, "pass"),
         (modules("nvidia_peermem"), "skip not-configured"),
         ({f"names {MODULE}": {"missing": "denied"}}, "skip no-permission"),
         ({"names /sys/class/infiniband": {"missing": "absent"}}, "skip not-supported"),
@@ -92,8 +95,9 @@ def test_dma_buf_is_never_advised_where_it_cannot_work(
     assert said(of, "gdr.peer-memory") == ["skip not-configured"]
 
 
-def test_a_release_without_numbers_is_unknown(tmp_path: Path) -> None:
-    release: dict[str, Json] = {"text /proc/sys/kernel/osrelease": "5.x-custom\n"}
+@pytest.mark.parametrize("name", ["5.x-custom", "v5.15.0", "5", "²5.15"])
+def test_a_release_without_numbers_is_unknown(name: str, tmp_path: Path) -> None:
+    release: dict[str, Json] = {"text /proc/sys/kernel/osrelease": f"{name}\n"}
     of = box(changed(tmp_path, release | modules("nvidia_peermem", "nv_peer_mem", base=A100), A100))
     assert said(of, "gdr.peer-memory") == ["unknown"]
 

@@ -11,11 +11,12 @@ from fabric_box import PROFILES, bad, box, findings, said
 from test_checks_pcie import GONE, grown
 from test_health_checks import changed
 
-from dgxcheck.checks.engine.box import NO_GROWTH
+from dgxcheck.checks.engine.box import NO_GROWTH, Growth
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
 from dgxcheck.settings import Settings
+from dgxcheck.survey import Snapshot
 
 V100 = PROFILES["dgx-1-v100"]
 HCA = "0000:0c:00.0"
@@ -249,6 +250,23 @@ def test_errors(later: dict[str, int], seconds: float, due: str, tmp_path: Path)
     found = box(counters(tmp_path, later), seconds=seconds)
     assert said(found, "network.port-errors", "mlx5_1/1") == [due]
     assert said(found, "network.port-errors", "mlx5_0/1") == ["pass"]
+
+
+def test_each_port_of_an_adapter_has_counters_of_its_own() -> None:
+    of = box("dgx-1-v100")
+    rows = of.snapshot.ib_ports
+    assert isinstance(rows, tuple)
+    assert isinstance(rows[0].ports, tuple)
+    (first,) = rows[0].ports
+
+    def at(*downs: int) -> Snapshot:
+        ports = tuple(replace(first, port=number, counters={"link_downed": count})
+                      for number, count in enumerate(downs, 1))  # fmt: skip
+        return replace(of.snapshot, ib_ports=(replace(rows[0], ports=ports), *rows[1:]))
+
+    grown = replace(of, snapshot=at(0, 0), growth=Growth(old=at(0, 0), new=at(0, 3), seconds=60, how="within 60 s"))
+    assert said(grown, "network.port-errors", "mlx5_0/1") == ["pass"]
+    assert said(grown, "network.port-errors", "mlx5_0/2") == ["fail"]
 
 
 @pytest.mark.parametrize(

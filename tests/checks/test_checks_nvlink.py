@@ -241,14 +241,15 @@ XID_74 = "NVRM: Xid (PCI:{}): 74, pid=1, name=x, NVLink: fatal error detected on
 
 
 @pytest.mark.parametrize(
-    ("counter", "xid_of", "due"),
-    [("0 1", "0000:0a:00", "fail"), ("0 1", "0000:0b:00", "warn"), ("0 0", "0000:0a:00", "warn")],
-)
-def test_one_recovery_with_an_xid_74_fails(counter: str, xid_of: str, due: str, tmp_path: Path) -> None:
+    ("counter", "line", "due"),
+    [("0 1", XID_74.format("0000:0a:00"), "fail"), ("0 1", XID_74.format("0000:0b:00"), "warn"),
+     ("0 0", XID_74.format("0000:0a:00"), "warn"), ("0 1", XID_74.format("0000:0a:00").replace("74", "31"), "warn")],
+)  # fmt: skip
+def test_one_recovery_with_an_xid_74_fails(counter: str, line: str, due: str, tmp_path: Path) -> None:
     later: dict[str, Json] = {f"nvml nvmlDeviceGetNvLinkErrorCounter {GPU2}": {counter: 1}}
     path = Path(grown(tmp_path, later))
     document = json.loads(path.read_text(encoding="utf-8"))
-    document["add"] = {"kmsg 3": f"3600.000000;{XID_74.format(xid_of)}"}
+    document["add"] = {"kmsg 3": f"3600.000000;{line}"}
     path.write_text(json.dumps(document), encoding="utf-8")
     assert said(box(str(path)), "nvlink.errors", f"{GPU2} 0") == [due]
 

@@ -180,6 +180,8 @@ def test_a_bridge_carries_less_than_another(tmp_path: Path) -> None:
     ({}, "pass"),
     ({("GPU0", "GPU4"): "NS", ("GPU4", "GPU0"): "NS"}, "warn"),
     ({("GPU0", "GPU4"): "CNS"}, "warn"),  # one way
+    ({pair: "CNS" for pair in FULL if {*pair} <= {*EIGHT[:4]} or {*pair} <= {*EIGHT[4:6]}}, "warn"),  # three quarters
+    ({pair: "CNS" for pair in FULL if {*pair} <= {*EIGHT[:4]} or {*pair} <= {*EIGHT[4:7]}}, "skip"),
     ({pair: "TNS" for pair in FULL if (pair[0] < "GPU4") != (pair[1] < "GPU4")}, "skip"),  # two sockets
     ({("GPU0", "GPU4"): "U"}, "skip"),
     ({pair: "GNS" for pair in FULL if "GPU7" in pair}, "skip"),  # a card of another kind

@@ -10,12 +10,14 @@ from fabric_box import PROFILES, box, findings, said
 from test_health_checks import GPU2, changed
 
 from dgxcheck.checks.engine.box import NO_GROWTH
+from dgxcheck.checks.pcie.gpu_link import is_outdone, own_hop
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Number
 from dgxcheck.settings import Settings
+from dgxcheck.topology.paths import Hop
 
 NVML = f"nvml nvmlDeviceGet{{}} {GPU2}"
 FILE = "text /sys/bus/pci/devices/{}/{}"
@@ -23,6 +25,7 @@ PORT = "0000:09:08.0"
 SWITCH = "0000:08:00.0"
 ROOT = "0000:00:03.0"
 GONE: Json = {"missing": "unrecorded"}
+GAP = Missing(Gap.DENIED, "x")
 DENIED: Json = {"missing": "denied", "detail": "no"}
 BUSY: dict[str, Json] = {
     NVML.format("CurrPcieLinkGeneration"): 1,
@@ -72,6 +75,19 @@ def test_without_a_profile_the_siblings_say_what_a_link_should_be(tmp_path: Path
             speed(gpu.bdf or "", "current_link_width", "8").items()}  # fmt: skip
     assert said(box(changed(tmp_path, narrow[0] | narrow[1])), "pcie.width", GPU2) == ["fail"]
     assert said(box(changed(tmp_path, narrow[0] | narrow[1] | half)), "pcie.width", GPU2) == ["warn"]
+
+
+@pytest.mark.parametrize(("others", "due"), [
+    ((16, 16), True), ((16, 8), False), ((16,), False), ((16, 16, 8), True), ((16, 16, 8, 8), False), ((), False),
+    ((16, 16, GAP), True), ((16, GAP, GAP), False),
+])  # fmt: skip
+def test_most_of_several_links_have_more_lanes(others: tuple[int | Missing, ...], due: bool) -> None:
+    of = box("dgx-1-v100")
+    hop = own_hop(of, of.gpus[0].path)
+    assert isinstance(hop, Hop)
+    narrow = replace(hop, width=8)
+    assert is_outdone(narrow, [replace(hop, width=width) for width in others], "width") is due
+    assert not is_outdone(replace(hop, width=GAP), [hop, hop], "width")
 
 
 def test_a_shared_link_is_judged_once(tmp_path: Path) -> None:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from judging import unnamed
+from read_box import box
 from sample import BOXES
 from test_silence import GPU2, GPUS, findings, later
 
 from dgxcheck.assessment import Request, assess
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD
-from dgxcheck.facts.missing import Json
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.registry import CHECKS
+from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.nvml.gpu import Nvml
+from dgxcheck.facts.record import replace
 
 NVML = "nvml nvmlDeviceGet"
 PCI = "text /sys/bus/pci/devices"
@@ -144,6 +151,38 @@ def test_adapters_and_interfaces_with_one_identity(tmp_path: Path) -> None:
     facts: dict[str, Json] = {f"text /sys/class/infiniband/mlx5_{number}/node_guid": guid for number in (0, 1)}
     found = findings(tmp_path, facts, only=ALONE)
     assert [due for key, due in found.items() if key.startswith(UNIQUE)] == ["warn"]
+
+
+def _named(**names: str) -> Box:
+    """Of the last two GPUs the same name, number or the like, by field."""
+    of = box("dgx-1-v100")
+    nvml = of.snapshot.gpu
+    assert isinstance(nvml, Nvml)
+    gpus = (*nvml.gpus[:6], *(replace(gpu, **names) for gpu in nvml.gpus[6:]))
+    return replace(of, snapshot=replace(of.snapshot, gpu=replace(nvml, gpus=gpus)))
+
+
+def _joined(bdf: Missing | str) -> Box:
+    """Two interfaces with one address, and a third that joins them, or is of a function of its own."""
+    of = box("dgx-2")
+    rows = of.snapshot.network
+    assert isinstance(rows, tuple)
+    first, second, *others = rows
+    both = (first, replace(second, mac=first.mac), replace(first, name="bond0", bdf=bdf))
+    return replace(of, snapshot=replace(of.snapshot, network=(*both, *others)))
+
+
+@pytest.mark.parametrize(("of", "due"), [
+    (lambda: _named(uuid="GPU-1"), ["warn"]),
+    (lambda: replace(_named(uuid="GPU-1"), gpus=box("dgx-1-v100").gpus[:7]), ["warn"]),  # one of them was asked about
+    (lambda: replace(_named(uuid="GPU-1"), gpus=box("dgx-1-v100").gpus[:6]), ["pass"]),
+    (lambda: _named(serial="0000000000000"), ["pass"]),  # was never written
+    (lambda: _named(serial="0324000000000"), ["warn"]),
+    (lambda: _joined(Missing(Gap.ABSENT, "x")), ["pass"]),
+    (lambda: _joined("0000:ff:00.0"), ["warn"]),
+])  # fmt: skip
+def test_what_may_be_the_same(of: Callable[[], Box], due: list[str]) -> None:
+    assert [each.status.value for each in run(of(), [check for check in CHECKS if check.id == UNIQUE])] == due
 
 
 def test_the_two_gpus_of_a_k80_share_a_serial_number() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from judging import judged
 
+from dgxcheck.checks.network.lacking import _are_few
 from dgxcheck.facts.missing import Json
 
 CHECK = "network.hca-count"
@@ -45,6 +46,11 @@ def test_the_gpus_beside_it_have_one(
 def test_a_machine_may_have_been_built_so(base: str, gone: tuple[str, ...], tmp_path: Path) -> None:
     _, document = judged(without(tmp_path, base, *gone))
     assert not [each for each in document["findings"] if each["id"] == CHECK and each["status"] != "skip"]
+
+
+@pytest.mark.parametrize(("short", "gpus", "due"), [(1, 3, True), (1, 2, False), (2, 8, True), (2, 7, False)])
+def test_few_of_many_lack_one(short: int, gpus: int, due: bool) -> None:
+    assert _are_few(["GPU0"] * short, [*range(gpus)]) is due
 
 
 def test_a_container_sees_what_it_was_given(tmp_path: Path) -> None:

@@ -18,8 +18,10 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.host import Storage
 from dgxcheck.facts.inventory import Remembered
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Gap, Json, Missing, items_of
+from dgxcheck.facts.record import replace
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Source
 from dgxcheck.source.recording.load import open_source
@@ -120,6 +122,23 @@ def test_a_controller_that_is_gone(tmp_path: Path) -> None:
     assert (found.status, found.judgement.fault) == (Status.WARN, Fault.DRIFT)
     assert found.judgement.message.startswith("2 devices of the run of ")
     assert found.judgement.message.endswith(f" gone: 0000:00:01.0, {RAID}")  # with the port above it
+
+
+def test_a_tree_that_cannot_be_read_loses_no_device(tmp_path: Path) -> None:
+    file = tmp_path / "counters.json"
+    ran("dgx-1-v100", file)
+    found = ran(changed(tmp_path, {"names /sys/bus/pci/devices": {"missing": "denied"}}), file)
+    assert not [each for each in found if each.subject.part == "devices"]
+
+
+@pytest.mark.parametrize(("removable", "more"), [(True, 0), (False, 1), (Missing(Gap.DENIED, "x"), 1)])
+def test_a_stick_is_no_disk_of_the_machine(removable: bool | Missing, more: int) -> None:
+    facts = facts_of("dgx-1-v100")
+    assert isinstance(facts.storage, Storage)
+    assert isinstance(facts.storage.disks, tuple)
+    disks = (*facts.storage.disks, replace(facts.storage.disks[0], name="sdz", model="STICK", removable=removable))
+    after = kept(replace(facts, storage=replace(facts.storage, disks=disks)))
+    assert len(items_of(after["BlockDevice"]["disks"])) == len(items_of(kept(facts)["BlockDevice"]["disks"])) + more
 
 
 def test_an_acknowledged_change_is_the_next_reference(tmp_path: Path) -> None:

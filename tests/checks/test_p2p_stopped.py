@@ -9,11 +9,11 @@ import pytest
 from fabric_box import findings
 from rdma_box import MODULE, PCI, acs
 from test_checks_gdr import GROUP, GUEST, TYPE
-from test_health_checks import box
+from test_health_checks import box, changed
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.pcie.acs_rules import acs_rules
-from dgxcheck.checks.pcie.isolation import disable_acs
+from dgxcheck.checks.pcie.isolation import blocking_settings, disable_acs
 from dgxcheck.facts.missing import Json, Missing
 from dgxcheck.source.recording.load import open_source
 
@@ -83,6 +83,17 @@ def test_the_setting_and_what_lifts_it_are_named(case: str, check: str, tmp_path
     assert message.partition("; blocked by ")[2] == by
     assert word in remedy
     assert ("setpci" in remedy) == (case in LIFTED)
+
+
+@pytest.mark.parametrize(("spared", "firmware"), [((), True), ((PORT,), False), (("0000:84:08.0",), False)])
+def test_ports_that_all_redirect_were_set_so_together(spared: tuple[str, ...], firmware: bool, tmp_path: Path) -> None:
+    above = {gpu.path[-2] for gpu in box("k80-x8").topology.gpus if isinstance(gpu.path, tuple)}
+    facts = {key: value for port in above - {*spared} for key, value in acs(port, 0x1D, "k80-x8").items()}
+    of = box(changed(tmp_path, facts, "k80-x8"))
+    a, b = (next(gpu for gpu in of.gpus if gpu.bdf == bdf) for bdf in BOARD)
+    parts = [(each.kind, each.bdf, each.part) for each in blocking_settings(of, a, b)]
+    assert (("host", None, "ACS setting") in parts) is firmware
+    assert (("bridge", PORT, "ACS setting") in parts) is (PORT not in spared)
 
 
 def test_acs_stops_nobody_whose_way_goes_through_a_host_bridge_anyway(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from dgxcheck.checks.siblings.compare import _picked, compared
 from dgxcheck.checks.siblings.kinds import Kind, siblings
 from dgxcheck.facts import nature
 from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.nvml.nvlink import NvLinkCapability
 from dgxcheck.facts.record import Record, fields, replace
 from dgxcheck.facts.values import leaves, where
 from dgxcheck.source.recording.load import open_source
@@ -144,6 +145,28 @@ def test_a_gap_is_odd_where_as_many_siblings_were_read() -> None:
     rows: Any = (Vent(bdf="0000:02:00.0", flap=3), Vent(bdf="0000:02:00.1", flap=gap))
     (finding,) = found(replace(made, snapshot=replace(made.snapshot, gpu_counters=rows)))
     assert finding.judgement.message == "flap not readable, others 3"
+
+
+@pytest.mark.parametrize(("unread", "due"), [(4, 4), (5, 0)])
+def test_gaps_are_odd_up_to_as_many_as_were_read(unread: int, due: int) -> None:
+    made = box("dgx-1-v100")
+    gap: Any = Missing(Gap.UNSUPPORTED, "vent")
+    rows: Any = tuple(Vent(bdf=gpu.bdf or "", flap=gap if at < unread else 3) for at, gpu in enumerate(made.gpus))
+    assert len(found(replace(made, snapshot=replace(made.snapshot, gpu_counters=rows)))) == due
+
+
+@pytest.mark.parametrize(("odd", "due"), [
+    ({(GPU2, 3)}, [("GPU2", "NVLink 3: P2P over NVLink off, others on")]),
+    ({("0000:06:00.0", 3)}, []),  # of a GPU that was not asked about
+])  # fmt: skip
+def test_an_nvlink_that_is_alone(odd: set[tuple[str, int]], due: list[tuple[str, str]]) -> None:
+    made = box("dgx-1-v100")
+    gap = Missing(Gap.UNSUPPORTED, "x")
+    every = [(gpu.bdf or "", link) for gpu in made.topology.gpus for link in range(6)]
+    rows = tuple(NvLinkCapability(bdf=bdf, link=link, p2p=(bdf, link) not in odd, sysmem_access=gap, p2p_atomics=gap,
+                                  sysmem_atomics=gap, sli_bridge=gap, valid=gap) for bdf, link in every)  # fmt: skip
+    asked = replace(made, gpus=made.gpus[1:], snapshot=replace(made.snapshot, nvlink_capability=rows))
+    assert [(each.subject.name, each.judgement.message) for each in found(asked)] == due
 
 
 def test_two_siblings_that_differ_are_both_named() -> None:

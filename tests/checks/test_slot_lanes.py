@@ -95,6 +95,10 @@ MOST = ", as most other GPUs have"
     (by_nvml((8, 8, 16, 16)), dict.fromkeys(("17", "18"), "unknown link at x8, the GPU supports x16; what its slot"
                                                           " supports is not shown")),
     (by_lspci((16, 16, 8, 16)), {"19": f"warn link at x8, the GPU supports x16{MOST}"}),
+    (by_lspci((16, 8, 16)), {"18": f"warn link at x8, the GPU supports x16{MOST}"}),
+    (by_lspci((16, 8)), {"18": "unknown link at x8, the GPU supports x16; what its slot supports is not shown"}),
+    (by_lspci((16, 8, 16)).replace("3D controller", "VGA compatible controller"),
+     {"18": "unknown link at x8, the GPU supports x16; what its slot supports is not shown"}),
     (by_lspci((16, 8, 8, 16)), dict.fromkeys(("18", "19"), "unknown link at x8, the GPU supports x16; what its slot"
                                                            " supports is not shown")),
 ])  # fmt: skip
