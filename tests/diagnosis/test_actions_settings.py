@@ -13,11 +13,13 @@ from sample import FAULTS
 from dgxcheck.checks.engine.box import pci_subject
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.gpu.clocks import held_memory_clock
-from dgxcheck.components.component import Component
+from dgxcheck.components.component import DRIVER, Component
 from dgxcheck.components.locate import all_gpus, device_part, switch_setting
 from dgxcheck.diagnosis.action import PREPARATORY, first_remedy
 from dgxcheck.diagnosis.actions import actions
+from dgxcheck.diagnosis.change_setting import setting
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.host import DeviceNode, DeviceNodes, Modules
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.output.health.instructions import action_text
@@ -143,6 +145,37 @@ def test_a_locked_memory_clock_of_hopper_is_free_once_the_driver_is_loaded_again
     (reset,) = planned(box, gpu_part(box, 0, "clock setting"), Fault.CLOCKS_LOWERED, status=Status.WARN)
     assert reset.commands == (("nvidia-smi", "-i", bdf, option),)
     assert ("when the driver is loaded again" in action_text(reset, {})) is (option == "-rmcd")
+
+
+NODE = DeviceNode(path="/dev/x", opens=True)
+UNREAD = Missing(Gap.DENIED, "x")
+
+
+@pytest.mark.parametrize(("control", "uvm", "ask"), [
+    (True, False, ["-u -c 0"]), (False, True, ["-c 255"]), (False, UNREAD, ["-c 255", "-u -c 0"]), (True, True, []),
+    (UNREAD, True, ["-c 255"]), (None, None, ["-c 255", "-u -c 0"]),
+])  # fmt: skip
+def test_the_shared_node_that_is_missing_is_made(
+    control: bool | Missing | None, uvm: bool | Missing | None, ask: list[str]
+) -> None:
+    box = box_of("dgx-1-v100")
+    nodes: DeviceNodes | Missing = UNREAD if control is None or uvm is None else DeviceNodes(
+        control=replace(NODE, opens=control), uvm=replace(NODE, opens=uvm), gpus=(), verbs=())
+    changed = replace(box, snapshot=replace(box.snapshot, device_nodes=nodes))
+    found = setting(changed, Component(kind="host", name="host", part="device nodes"), ())
+    assert found is not None
+    assert [" ".join(command) for command in found[0]] == [f"nvidia-modprobe {option}" for option in ask]
+
+
+@pytest.mark.parametrize(("version", "code"), [("550.127.05", "driver-library"), ("", "finding-remedy")])
+def test_the_library_of_a_driver_of_unknown_version_is_what_the_finding_says(version: str, code: str) -> None:
+    box = box_of("dgx-1-v100")
+    modules = box.snapshot.modules
+    assert isinstance(modules, Modules)
+    unread = box if version else replace(box, snapshot=replace(box.snapshot, modules=replace(modules, driver=UNREAD)))
+    assert planned(unread, DRIVER, Fault.LIBRARY_MISSING)[0].instruction.code == code
+    nothing = box if version else replace(box, snapshot=replace(box.snapshot, modules=UNREAD))
+    assert planned(nothing, DRIVER, Fault.LIBRARY_MISSING)[0].instruction.code == code
 
 
 def test_locked_clocks_exist_from_volta_on() -> None:

@@ -200,15 +200,20 @@ def test_hot_gpus_of_different_switches_are_causes_of_their_own(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("down", "due"),
-    [((0, 1, 2), {"fabric/InfiniBand fabric"}), ((1,), {"port/0000:0c:00.0/1"})],
-    ids=["three of four", "one of four"],
-)
-def test_most_ports_that_are_down_lead_to_one_switch(down: tuple[int, ...], due: set[str], tmp_path: Path) -> None:
+    ("base", "down", "due"),
+    [(V100, (0, 1, 2), {"fabric/InfiniBand fabric"}), (V100, (1,), {"port/0000:0c:00.0/1"}),
+     (V100, (1, 2), {"port/0000:0c:00.0/1", "port/0000:84:00.0/1"}),
+     ("dgx-h100", (0, 3, 4, 5), {"fabric/InfiniBand fabric"}),
+     ("dgx-h100", (0, 3, 4), {"port/0000:18:00.0/1", "port/0000:40:00.0/1", "port/0000:4f:00.0/1"})],
+    ids=["three of four", "one of four", "two", "half of eight", "fewer"],
+)  # fmt: skip
+def test_most_ports_that_are_down_lead_to_one_switch(
+    base: str, down: tuple[int, ...], due: set[str], tmp_path: Path
+) -> None:
     path = "text /sys/class/infiniband/mlx5_{}/ports/1/{}"
     states = {"state": "1: DOWN\n", "phys_state": "2: Polling\n"}
     facts: dict[str, Json] = {path.format(hca, name): text for hca in down for name, text in states.items()}
-    assert causes(tmp_path, [], facts).keys() == due
+    assert causes(tmp_path, [], facts, base).keys() == due
 
 
 def config(base: str, bdf: str, at: int, mask: int) -> dict[str, Json]:

@@ -80,6 +80,8 @@ def test_an_nvswitch_off_the_bus_is_brought_back_whatever_else_is_found_of_it(ki
         ("subnet-manager", "", {Fault.NO_SUBNET_MANAGER}, ["inspect", "restart-service"]),
         ("bridge", "", {Fault.AER_LOGGED}, ["inspect", "power-cycle", "reseat", "field-diagnostic", "replace"]),
         ("function", "", {Fault.AER_LOGGED}, ["inspect", "power-cycle", "contact-vendor"]),
+        ("host", "PCIe links", {Fault.LINK_NARROW},
+         ["inspect", "power-cycle", "reseat", "field-diagnostic", "replace"]),
         ("host", "memlock limit", {Fault.MEMLOCK}, ["change-setting"]),
         ("host", "programs with another driver library", {Fault.CLIENT_MISMATCH}, ["stop-jobs"]),
     ],

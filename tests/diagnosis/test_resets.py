@@ -4,6 +4,7 @@ nothing says which it is."""
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,14 +17,16 @@ from dgxcheck.cli import main
 from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, Component, host_part
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.diagnosis.action import Action, first_remedy
-from dgxcheck.diagnosis.clients import FABRIC_UNIT, services
+from dgxcheck.diagnosis.clients import FABRIC_UNIT, drives_a_display, services
+from dgxcheck.diagnosis.form_factor import form_factor, is_on_baseboard, is_power_of_a_module, is_station
 from dgxcheck.diagnosis.reset_domain import can_reset, is_before_ampere
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Host, Unit
 from dgxcheck.facts.missing import Gap, Json, Missing, rows
-from dgxcheck.facts.nvml.gpu import Fabric
+from dgxcheck.facts.nvml.gpu import Fabric, GpuProcess
 from dgxcheck.facts.record import replace
 from dgxcheck.output.health.instructions import action_text
+from probes.host.software import SERVICES
 
 RESET_ALL = ("nvidia-smi", "-r")
 UNKNOWN: frozenset[str | None] = frozenset({None})
@@ -188,6 +191,36 @@ def test_services_are_candidates_and_nvsm_is_dgx_os() -> None:
         assert services(box, box.topology.gpus, with_switches=True)[-1] == FABRIC_UNIT
 
 
+def with_clients(program: str, enabled: Sequence[str] = ()) -> Box:
+    """GPUs with this program on the first, and enabled units of which nobody knows whether they run."""
+    box, gap = box_of("dgx-1-v100"), Missing(Gap.DENIED, "x")
+    activity = box.snapshot.gpu_processes
+    assert isinstance(activity, tuple)
+    process = GpuProcess(pid=7, used_memory=gap, name=f"/usr/bin/{program} -x")
+    rows = (replace(activity[0], compute=(), graphics=(process,)), *activity[1:])
+    units = tuple(Unit(name=name, running=gap, enabled=name in enabled) for name in SERVICES)
+    return replace(box, snapshot=replace(box.snapshot, gpu_processes=rows, units=units))
+
+
+@pytest.mark.parametrize(("program", "enabled", "first"), [
+    ("nv-hostengine", (), ["nvidia-dcgm", "nvidia-persistenced"]), ("python3", (), ["nvidia-persistenced"]),
+    ("python3", ("dcgm-exporter",), ["dcgm-exporter", "nvidia-persistenced"]),
+    ("nv-hostengine", ("nvsm",), ["nvidia-dcgm", "nvsm", "nvidia-persistenced"]),
+])  # fmt: skip
+def test_what_is_seen_on_a_gpu_or_enabled_comes_first(program: str, enabled: tuple[str, ...], first: list[str]) -> None:
+    box = with_clients(program, enabled)
+    named = services(box, box.topology.gpus, with_switches=False)
+    assert [*named[: len(first)]] == first
+    assert {*named} >= {"nvidia-persistenced", "nvidia-dcgm", "dcgm", "dcgm-exporter"}
+
+
+@pytest.mark.parametrize(("program", "due"), [("Xorg", True), ("gnome-shell", True), ("python3", False)])
+def test_a_screen_is_a_program_too(program: str, due: bool) -> None:
+    box = with_clients(program)
+    assert drives_a_display(box, box.topology.gpus) is due
+    assert not drives_a_display(box, box.topology.gpus[1:])
+
+
 def test_of_the_units_just_those_are_stopped_that_run() -> None:
     box = with_units("dgx-a100", "nvidia-dcgm", "nvidia-persistenced", "nvidia-fabricmanager", "slurmd")
     acts = planned(box, gpu_part(box, 0), Fault.XID)
@@ -332,8 +365,13 @@ def test_what_a_container_cannot_do_is_for_its_host() -> None:
     ],
 )
 def test_a_drained_node_is_given_back(daemon: str, hostname: str, back: str) -> None:
-    box = in_place("dgx-a100", hostname=hostname)
     units = (Unit(name=daemon, running=True, enabled=True),)
+    nameless = in_place("dgx-a100", hostname="")
+    nameless = replace(nameless, snapshot=replace(nameless.snapshot, units=units))
+    acts = planned(nameless, gpu_part(nameless, 0), Fault.XID)
+    assert step(acts, "drain").instruction.code == "drain-host"
+    assert not [command for action in acts for command in action.commands if command[0] == "kubectl"]
+    box = in_place("dgx-a100", hostname=hostname)
     box = replace(box, snapshot=replace(box.snapshot, units=units))
     drain = step(planned(box, gpu_part(box, 0), Fault.XID), "drain")
     assert action_text(drain, {}).endswith(f"once dgxcheck health passes again, {back}")
@@ -356,6 +394,22 @@ def in_place(name: str, **facts: str) -> Box:
     host = box.snapshot.host
     assert isinstance(host, Host)
     return replace(box, snapshot=replace(box.snapshot, host=replace(host, **facts)))
+
+
+@pytest.mark.parametrize(("base", "form", "on_baseboard", "fed_alike"), [
+    ("dgx-1-v100", "sxm", True, True), ("dgx-h100", "sxm", True, True), ("gb200-nvl72", "sxm", False, False),
+    ("l40s-x8", "card", False, False), ("k80-x8", "dual-gpu-card", False, False), ("gh200", "sxm", False, False),
+    ("dgx-station-v100", "water-cooled", False, False), ("dgx-station-a100", "water-cooled", False, False),
+])  # fmt: skip
+def test_what_a_gpu_is_mounted_on(base: str, form: str, on_baseboard: bool, fed_alike: bool) -> None:
+    box = box_of(base)
+    gpu = gpu_part(box, 0)
+    assert (form_factor(box, gpu), is_on_baseboard(box, gpu)) == (form, on_baseboard)
+    assert is_power_of_a_module(box, gpu_part(box, 0, "power supply")) is fed_alike
+    assert not is_power_of_a_module(box, gpu)
+    unnamed = replace(box, snapshot=replace(box.snapshot, host=Missing(Gap.DENIED, "x")))
+    assert is_station(box) is (form == "water-cooled")
+    assert is_station(unnamed) is (base == "dgx-station-v100")  # by the name of its GPUs
 
 
 def test_what_stands_alone_is_no_tray_of_a_rack() -> None:
