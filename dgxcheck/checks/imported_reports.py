@@ -200,7 +200,7 @@ def _subject(box: Box, name: str, part: str) -> Subject:
     device = box.topology.device(name) or box.topology.device(adapter)
     if device is not None:
         found = box.subject(device)
-    elif is_bdf(adapter) and ":" not in name:
+    elif is_bdf(adapter):
         found = Subject(kind="port" if part.startswith("port-") else "hca", name=adapter, bdf=adapter)
     elif name.startswith(DISK):
         found = Subject(kind="disk", name=name.removeprefix(DISK), bdf=None)

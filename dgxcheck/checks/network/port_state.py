@@ -233,7 +233,7 @@ def _remedy(box: Box, fault: FaultKind, device: IbDevice, port: IbPort) -> str:
         manager = (
             "check that a subnet manager runs, on a node or in a switch (sminfo through an ACTIVE port of that fabric)"
         )
-        virtual = port.state in _DOWN and (device.is_vf is True or isinstance(device.is_vf, Missing))
+        virtual = port.state in _DOWN and device.is_vf is not False
         policy = (
             "; if this is a virtual function, also its state and GUIDs on the host (ip link set DEV vf N state auto)"
         )
