@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fabric_box import PROFILES, bad, box, findings, said
-from test_checks_pcie import GONE, grown
+from test_checks_pcie import GAP, GONE, grown
 from test_health_checks import changed
 
 from dgxcheck.checks.engine.box import NO_GROWTH, Growth
+from dgxcheck.facts.infiniband import PhysState, PortState
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles import library
@@ -154,6 +156,28 @@ def test_state(facts: dict[str, Json], due: str, wanted: str, tmp_path: Path) ->
 def test_a_port_says_why_it_is_not_up(state: str, phys: str, message: str, tmp_path: Path) -> None:
     found = findings(box(changed(tmp_path, port(1, state=state, phys_state=phys))), "network.port-state")
     assert [each.judgement.message for each in found if each.subject.name == "mlx5_1/1"] == [message]
+
+
+@pytest.mark.parametrize(("changes", "word", "is_due"), [
+    ({"number": 1}, " -p ", False), ({"number": 2}, " -p 2 ", True),
+    ({"is_vf": GAP, "phys": PhysState.LINK_UP}, "virt_enabled", True),
+    ({"is_vf": False, "phys": PhysState.LINK_UP}, "virt_enabled", False),
+    ({"is_vf": GAP, "state": PortState.INIT}, "virt_enabled", False),
+])  # fmt: skip
+def test_what_helps_a_port(changes: dict[str, Any], word: str, is_due: bool) -> None:
+    of = box("dgx-1-v100")
+    devices, rows = of.snapshot.infiniband, of.snapshot.ib_ports
+    assert isinstance(devices, tuple)
+    assert isinstance(rows, tuple)
+    assert isinstance(rows[1].ports, tuple)
+    changed = replace(rows[1].ports[0], port=changes.get("number", 1), state=changes.get("state", PortState.DOWN),
+                      phys_state=changes.get("phys", PhysState.DISABLED))  # fmt: skip
+    devices = (devices[0], replace(devices[1], is_vf=changes.get("is_vf", False)), *devices[2:])
+    facts = replace(of.snapshot, infiniband=devices, ib_ports=(rows[0], replace(rows[1], ports=(changed,)), *rows[2:]))
+    wanted = replace(of, snapshot=facts, settings=Settings(ports=(f"mlx5_1/{changed.port}",), path="site.toml"))
+    (remedy,) = (each.remedy for each in findings(wanted, "network.port-state")
+                 if each.subject.name == f"mlx5_1/{changed.port}")  # fmt: skip
+    assert (word in remedy) is is_due
 
 
 def test_a_port_that_the_configuration_leaves_out_may_be_down(tmp_path: Path) -> None:

@@ -51,7 +51,20 @@ def test_not_of_ethernet_nor_before_the_cable_was_replaced(tmp_path: Path) -> No
     assert of_port(tmp_path, [*lines, (UPTIME_S - MINUTE_S, plugged)])["kernel.port-module"].startswith("pass")
 
 
-def test_a_port_that_is_down_says_since_when(tmp_path: Path) -> None:
+SINCE = UPTIME_S - 2 * HOUR_S
+MODULE = "mlx5_core 0000:c0:00.0: Port module event: module 0, Cable "
+NO_CABLE = ": no cable or transceiver is plugged in"
+
+
+@pytest.mark.parametrize(("lines", "why"), [
+    ([(SINCE, f"{PORT}DOWN")], ": it went down 2 hours ago"),
+    ([(SINCE, f"{PORT}DOWN".replace("c0:00.0 mlx5_9", "18:00.0 mlx5_0"))], ""),
+    ([(SINCE, f"{PORT}DOWN".replace("Port: 1", "Port: 2"))], ""),
+    ([(SINCE, f"{PORT}ACTIVE")], ""),
+    ([(SINCE, f"{MODULE}unplugged")], NO_CABLE), ([(SINCE, f"{MODULE}unplugged".replace("c0:", "18:"))], ""),
+    ([(SINCE, f"{MODULE}unplugged"), (SINCE + 9, f"{MODULE}plugged")], ""),
+    ([(SINCE, f"{MODULE}unplugged"), (SINCE + 9, f"{PORT}DOWN")], NO_CABLE),
+])  # fmt: skip
+def test_a_port_that_is_down_says_why_and_since_when(lines: list[tuple[float, str]], why: str, tmp_path: Path) -> None:
     facts: dict[str, Json] = {f"{STATE}state": "1: DOWN\n", f"{STATE}phys_state": "2: Polling\n"}
-    found = of_port(tmp_path, [(UPTIME_S - 2 * HOUR_S, f"{PORT}DOWN")], facts)
-    assert found["network.port-state"] == "warn: port is DOWN (polling): it went down 2 hours ago"
+    assert of_port(tmp_path, lines, facts)["network.port-state"] == f"warn: port is DOWN (polling){why}"

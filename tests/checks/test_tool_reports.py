@@ -7,10 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from read_box import box
 from sample import swept
 from seam import run
 
 from dgxcheck.assessment import Request, assess
+from dgxcheck.checks.engine.run import run as run_checks
+from dgxcheck.checks.imported_reports import CHECKS
+from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.infiniband import IbDevicePorts
+from dgxcheck.facts.missing import Gap, Missing, rows
+from dgxcheck.facts.record import replace
+from dgxcheck.facts.tool_outputs import CONFIGURED, NOT_STARTED, OF_INTERFACES, OF_SERVICE, Outcome, ToolReport
 from dgxcheck.output.health.for_programs import as_json
 from dgxcheck.output.report import HealthReport
 
@@ -65,6 +74,76 @@ def test_a_bad_result(text: str, status: str, fault: str, subject: str, blamed: 
     assert (finding["status"], finding["fault"], finding["subject"]["name"]) == (status, fault, subject)
     component = causes[0]["component"]
     assert (component["kind"], component["name"], component.get("part") or "") == blamed
+
+
+DOWN = Fault.PORT_DOWN
+UNREAD = Missing(Gap.DENIED, "x")
+CARRIER = OF_INTERFACES[0]
+
+
+def of(base: str, *reports: ToolReport, **facts: object) -> tuple[str, ...]:
+    """What is made of the first report on a box, with its subject."""
+    machine = box(base)
+    machine = replace(machine, snapshot=replace(machine.snapshot, tool_reports=reports, **facts))
+    found = next(each for each in run_checks(machine, CHECKS) if each.subject.part == (reports[0].fault or DOWN).word)
+    fault = found.judgement.fault
+    return (found.status.value, fault.word if fault else "", found.subject.kind, found.subject.name,
+            found.subject.bdf or "")  # fmt: skip
+
+
+def report(subject: str, fault: FaultKind, topic: str = "x", outcome: Outcome = "warn") -> ToolReport:
+    return ToolReport(subject=subject, tool="t", topic=topic, outcome=outcome, fault=fault, text="words")
+
+
+def unread_states() -> tuple[IbDevicePorts, ...]:
+    return tuple(replace(row, ports=tuple(replace(port, state=UNREAD) for port in rows(row.ports)))
+                 for row in rows(box("dgx-1-v100").snapshot.ib_ports))  # fmt: skip
+
+
+@pytest.mark.parametrize(("base", "subject", "fault", "topic", "due"), [
+    ("dgx-1-v100", "GPU0", Fault.NVLINK_REPORTED, "x", "warn"), ("k80-x8", "GPU0", Fault.NVLINK_REPORTED, "x", "skip"),
+    *((base, subject, DOWN, CARRIER, due) for base, subject, due in (
+        ("dgx-1-v100", "mlx5_0/1", "skip"), ("dgx-1-v100", "mlx5_9/1", "warn"), ("dgx-1-v100", "ib0", "skip"),
+        ("dgx-1-v100", "0000:05:00.0/eth9", "skip"), ("dgx-1-v100", "0000:ff:00.0/eth9", "warn"),
+        ("h100", "ib0", "warn"), ("unread", "mlx5_0/1", "warn"), ("unread", "ib0", "warn"),
+        ("unread", "0000:05:00.0/eth9", "warn"),
+    )),
+    ("dgx-1-v100", "ib0", DOWN, "x", "warn"), ("dgx-1-v100", "ib0", Fault.PORT_ERRORS, CARRIER, "warn"),
+])  # fmt: skip
+def test_what_the_box_shows_refutes_a_tool(base: str, subject: str, fault: FaultKind, topic: str, due: str) -> None:
+    facts = {"ib_ports": unread_states()} if base == "unread" else {}
+    assert of("dgx-1-v100" if base == "unread" else base, report(subject, fault, topic), **facts)[0] == due
+
+
+FABRIC = Fault.FABRIC_MANAGER_DOWN
+SERVICE = report("host", FABRIC, NOT_STARTED)
+FOUND = ToolReport(subject="host", tool="u", topic=CONFIGURED, outcome="note", fault=None, text="words")
+
+
+@pytest.mark.parametrize(("base", "reports", "facts", "due"), [
+    ("dgx-a100", (SERVICE,), {}, ("fail", FABRIC.word)), ("dgx-1-v100", (SERVICE,), {}, ("unknown", "")),
+    ("dgx-a100", (report("host", FABRIC, OF_SERVICE[1]),), {}, ("warn", FABRIC.word)),
+    ("dgx-1-v100", (report("host", FABRIC, OF_SERVICE[1]),), {}, ("unknown", "")),
+    ("dgx-h100", (SERVICE,), {"pci": UNREAD, "gpu_modes": UNREAD}, ("fail", FABRIC.word)),
+    ("dgx-1-v100", (SERVICE, FOUND), {}, ("warn", FABRIC.word)),
+    ("dgx-1-v100", (SERVICE, report("host", FABRIC, "another")), {}, ("warn", FABRIC.word)),
+])  # fmt: skip
+def test_fabric_manager_ends_where_there_are_no_nvswitches(
+    base: str, reports: tuple[ToolReport, ...], facts: dict[str, object], due: tuple[str, str]
+) -> None:
+    assert of(base, *reports, **facts)[:2] == due
+
+
+@pytest.mark.parametrize(("subject", "due"), [
+    ("0000.05.00.0", ("hca", "mlx5_0", "0000:05:00.0")), ("0000.ff.00.0", ("port", "0000:ff:00.0", "0000:ff:00.0")),
+    ("0000.05.00.0/1", ("port", "0000.05.00.0/1", "0000:05:00.0")), ("GPU9", ("gpu", "GPU9", "")),
+    ("0000.ff.00.0/1", ("port", "0000.ff.00.0/1", "0000:ff:00.0")), ("mlx5_0/1", ("port", "mlx5_0/1", "0000:05:00.0")),
+    ("mlx5_7/1", ("port", "mlx5_7/1", "")), ("0000:08:00.0/3", ("port", "3", "0000:08:00.0")),
+    ("0000:ff:00.0", ("gpu", "GPU@0000:ff:00.0", "0000:ff:00.0")), ("/dev/md0", ("disk", "md0", "")),
+    ("eth9", ("port", "eth9", "")), ("host", ("host", "host", "")),
+])  # fmt: skip
+def test_who_is_meant(subject: str, due: tuple[str, str, str]) -> None:
+    assert of("dgx-1-v100", report(subject, Fault.PORT_ERRORS))[2:] == due
 
 
 def test_a_log_for_each_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
