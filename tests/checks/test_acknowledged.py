@@ -79,6 +79,7 @@ def test_without_a_device_it_is_about_the_host() -> None:
 
 @pytest.mark.parametrize(("measured", "expected", "holds"), [
     (12, 10, True), (13, 10, False), (12, 16, True), (11, 16, False), ("many", 10, False), (None, None, False),
+    (12, None, True), (13, None, False), (13, "many", False),
 ])  # fmt: skip
 def test_it_comes_back_beyond_its_ceiling(measured: Any, expected: Any, holds: bool) -> None:
     assert held(finding(measured, expected), known()) is holds

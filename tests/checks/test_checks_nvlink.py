@@ -13,9 +13,14 @@ from test_checks_pcie import grown
 from test_health_checks import GPU2, changed
 
 from dgxcheck.assessment import Request, assess
+from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.nvlink.links import severity
+from dgxcheck.facts.ids import NVLINK_SPEED
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
-from dgxcheck.profiles.model import Number, Profile
+from dgxcheck.profiles import library
+from dgxcheck.profiles.library import boards_for
+from dgxcheck.profiles.model import Number, Profile, SelectedProfile, Selection
 from dgxcheck.settings import Settings
 
 GPU3 = "0000:0b:00.0"
@@ -188,6 +193,8 @@ def test_the_remedy_of_p2p_is_worded_by_what_joins_the_pair(tmp_path: Path) -> N
         (GUEST | both(3, a=K80_2, b=K80_3), "skip not-visible"),
         (GUEST | both(4, a=K80_2, b=K80_3), "fail"),  # disabled by a registry key
         (GUEST, "pass"),
+        ({P2P.format(K80_2, K80_3, 0): {"missing": "denied"}}, "unknown"),
+        (GUEST | {P2P.format(K80_2, K80_3, 0): {"missing": "denied"}}, "skip no-permission"),
         (mig(K80_2) | both(1, a=K80_2, b=K80_3), "skip not-supported"),
         (mig(K80_3) | both(4, a=K80_2, b=K80_3), "skip not-supported"),
         (mig(K80_0) | both(4, a=K80_2, b=K80_3), "fail"),
@@ -197,8 +204,22 @@ def test_p2p_that_a_hypervisor_hides_or_mig_takes(facts: dict[str, Json], due: s
     assert said(box(changed(tmp_path, facts, "k80-x8")), "p2p.status", f"{K80_2} {K80_3}") == [due]
 
 
-def test_nvlink_in_a_guest_is_judged(tmp_path: Path) -> None:
-    assert said(box(changed(tmp_path, GUEST | both(1))), "p2p.status", PAIR) == ["fail"]
+@pytest.mark.parametrize(("status", "due"), [(1, "fail"), (5, "skip not-supported")])
+def test_nvlink_in_a_guest_is_judged(status: int, due: str, tmp_path: Path) -> None:
+    assert said(box(changed(tmp_path, GUEST | both(status))), "p2p.status", PAIR) == [due]
+
+
+@pytest.mark.parametrize(("base", "how", "is_guest", "due"), [
+    ("dgx-a100", "gpus", False, Status.FAIL), ("dgx-a100", "gpus", True, Status.WARN),
+    ("dgx-1-v100", "gpus", False, Status.WARN), ("dgx-1-v100", "named", False, Status.FAIL),
+    ("dgx-a100", "named", True, Status.FAIL),
+])  # fmt: skip
+def test_all_links_are_wired_from_ampere_on(base: str, how: Selection, is_guest: bool, due: Status) -> None:
+    of = box(base)
+    host = replace(of.snapshot.known_host, vm="kvm" if is_guest else None)
+    choice = SelectedProfile(profile=library.by_name(base), how=how)
+    of = replace(of, snapshot=replace(of.snapshot, host=host), choice=choice, boards=boards_for(None))
+    assert severity(of, of.gpus[0]) is due
 
 
 def of_pairs(status: int, *pairs: tuple[str, str]) -> dict[str, Json]:
@@ -254,12 +275,15 @@ def test_one_recovery_with_an_xid_74_fails(counter: str, line: str, due: str, tm
     assert said(box(str(path)), "nvlink.errors", f"{GPU2} 0") == [due]
 
 
-@pytest.mark.parametrize(("errors", "due"), [(25, "warn"), (26, "fail")])
-def test_errors_left_after_correction_make_a_rate(errors: int, due: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("errors", "speed", "due"), [
+    (25, 53125, "warn"), (26, 53125, "fail"), (26, {"missing": "denied"}, "warn"), (26, 0, "warn"),
+])  # fmt: skip
+def test_errors_left_after_correction_make_a_rate(errors: int, speed: Json, due: str, tmp_path: Path) -> None:
     """A link of 53.125 GB/s carries 2.55e13 bits within the minute; 1e-12 of them may be wrong."""
     gpu, path = "0000:52:00.0", tmp_path / "rate.json"
     link = f"nvml nvmlDeviceGetFieldValues {gpu}"
-    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-b200", "facts": {f"{link} 3 219": 0},
+    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-b200",
+                                "facts": {f"{link} 3 219": 0, f"{link} 3 {NVLINK_SPEED}": speed},
                                 "later": [{"at_s": 60, "facts": {link: {"3 219": errors}}}]}))  # fmt: skip
     assert said(box(str(path)), "nvlink.errors", f"{gpu} 3") == [due]
 

@@ -10,10 +10,12 @@ from fabric_box import PROFILES, box, findings, said
 from test_health_checks import GPU2, changed
 
 from dgxcheck.checks.engine.box import NO_GROWTH
+from dgxcheck.checks.pcie.control import _is_kept_awake
 from dgxcheck.checks.pcie.gpu_link import is_outdone, own_hop
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.ids import CONTROLLER_3D, VGA
+from dgxcheck.facts.missing import Gap, Json, Missing, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Number
 from dgxcheck.settings import Settings
@@ -344,6 +346,34 @@ def test_lanes_that_a_board_need_not_wire(device: str, due: str, tmp_path: Path)
     assert said(box("dgx-1-v100"), "pcie.path", device) == ["pass"]
     facts = speed(device, "current_link_width", "1")
     assert said(box(changed(tmp_path, facts)), "pcie.path", device) == [due]
+
+
+@pytest.mark.parametrize(("narrow", "due"), [(1, "warn"), (8, "skip no-reference"), (7, "warn")])
+def test_lanes_that_all_devices_of_a_model_lack(narrow: int, due: str, tmp_path: Path) -> None:
+    """Drives of a DGX-2."""
+    functions = box("dgx-2").topology.functions.values()
+    kind = next(each.device for each in functions if each.bdf == "0000:51:00.0")
+    drives = sorted((each.bdf for each in functions if each.device == kind), key=lambda bdf: bdf != "0000:51:00.0")
+    assert len(drives) == 8
+    facts = {key: value for bdf in drives[:narrow] for key, value in speed(bdf, "current_link_width", "2").items()}
+    assert said(box(changed(tmp_path, facts, "dgx-2")), "pcie.path", "0000:51:00.0") == [due]
+
+
+@pytest.mark.parametrize(("large", "due"), [(16384, "fail"), (16385, "warn")])
+def test_a_bar1_that_is_not_large_anyway_is_no_failure(large: int, due: str, tmp_path: Path) -> None:
+    strict = Settings(thresholds={"pcie.bar1-large": large})
+    assert said(box(changed(tmp_path, bar1(256)), "dgx-1-v100", settings=strict), "pcie.bar1", GPU2) == [due]
+
+
+@pytest.mark.parametrize(("persistence", "code", "due"), [
+    (True, CONTROLLER_3D << 8, True), (False, CONTROLLER_3D << 8, False), (True, VGA << 8, False), (True, GAP, False),
+])  # fmt: skip
+def test_a_gpu_that_is_kept_awake(persistence: bool, code: int | Missing, due: bool) -> None:
+    of = box("dgx-1-v100")
+    modes = tuple(replace(row, persistence=persistence) for row in rows(of.snapshot.gpu_modes))
+    functions = {**of.topology.functions, GPU2: replace(of.topology.functions[GPU2], class_code=code)}
+    of = replace(of, snapshot=replace(of.snapshot, gpu_modes=modes), topology=replace(of.topology, functions=functions))
+    assert _is_kept_awake(of, GPU2) is due
 
 
 @pytest.mark.parametrize("busy", [False, True])

@@ -7,12 +7,18 @@ from itertools import combinations, permutations
 from pathlib import Path
 
 import pytest
+from read_box import box
 
 from dgxcheck.assessment import assess, examine
 from dgxcheck.assessment.machine import PEERS
 from dgxcheck.assessment.reach import peers
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Judgement, Status
+from dgxcheck.checks.peer_access.cuda import judged
 from dgxcheck.facts.faults.kind import NVLINK_XIDS
+from dgxcheck.facts.measurement import Measurement
+from dgxcheck.facts.missing import rows
+from dgxcheck.facts.record import replace
 
 Refused = Collection[tuple[int, int]]
 NONE: Refused = ()
@@ -82,6 +88,33 @@ def test_access_is_judged(text: str, due: dict[str, str], file: Callable[[str], 
         for each in found
         if each.subject.peer and each.status in (Status.WARN, Status.FAIL)
     } == due
+
+
+def _measured(*pairs: tuple[int, int, object], asked: slice = slice(None), mig: bool = False, vm: str = "") -> Box:
+    """By GPUs of a DGX-1 what CUDA says of one direction; GPU0 and GPU1 are joined by an NVLink."""
+    of = box("dgx-1-v100")
+    figures = tuple(
+        Measurement(kind="access", a=of.gpus[a].bdf or "", b=of.gpus[b].bdf or "", value=value,  # type: ignore[arg-type]
+                    unit="", method="x", tool="x", how="measured", samples=(), runs=(), more={})
+        for a, b, value in pairs
+    )  # fmt: skip
+    modes = tuple(replace(row, mig=mig) for row in rows(of.snapshot.gpu_modes))
+    host = replace(of.snapshot.known_host, vm=vm or of.snapshot.known_host.vm)
+    facts = replace(of.snapshot, measurement=figures, gpu_modes=modes, host=host)
+    return replace(of, snapshot=facts, gpus=of.gpus[asked])
+
+
+@pytest.mark.parametrize(("of", "due"), [
+    (_measured((0, 1, False), (1, 0, False)), ["fail"]), (_measured((0, 1, True), (1, 0, True)), ["pass"]),
+    (_measured((0, 1, False), (1, 0, False), mig=True), ["skip"]),
+    (_measured((0, 1, False), (1, 0, False), vm="xen"), ["skip"]),
+    (_measured((0, 1, False)), []),  # one direction says nothing of the other
+    (_measured((0, 1, False), (1, 0, 1.0)), []),
+    (_measured((0, 1, False), (1, 0, False), asked=slice(1, 2)), ["fail"]),
+    (_measured((0, 1, False), (1, 0, False), asked=slice(2, 8)), []),
+])  # fmt: skip
+def test_access_of_pairs_that_were_asked_about(of: Box, due: list[str]) -> None:
+    assert [judgement.status.value for judgement in judged(of).values()] == due
 
 
 @pytest.mark.parametrize(("label", "nvlink"), [("NV4", True), ("PIX", False)])

@@ -16,9 +16,9 @@ from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.checks.siblings.compare import _picked, compared
-from dgxcheck.checks.siblings.kinds import Kind, siblings
+from dgxcheck.checks.siblings.kinds import Kind, _image, siblings
 from dgxcheck.facts import nature
-from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.missing import Gap, Json, Missing, rows
 from dgxcheck.facts.nvml.nvlink import NvLinkCapability
 from dgxcheck.facts.record import Record, fields, replace
 from dgxcheck.facts.values import leaves, where
@@ -167,6 +167,15 @@ def test_an_nvlink_that_is_alone(odd: set[tuple[str, int]], due: list[tuple[str,
                                   sysmem_atomics=gap, sli_bridge=gap, valid=gap) for bdf, link in every)  # fmt: skip
     asked = replace(made, gpus=made.gpus[1:], snapshot=replace(made.snapshot, nvlink_capability=rows))
     assert [(each.subject.name, each.judgement.message) for each in found(asked)] == due
+
+
+@pytest.mark.parametrize(("versions", "is_model"), [
+    (("1", "1", "1", "2"), True), (("1", "1", "2"), False), (("1", "1", "1", "2", "2"), False), (("1",) * 4, False),
+    (("1", "1", "1", "2", "3"), False),
+])  # fmt: skip
+def test_an_adapter_without_a_board_is_of_the_others_model(versions: tuple[str, ...], is_model: bool) -> None:
+    row = replace(rows(box("dgx-1-v100").snapshot.infiniband)[0], board_id=Missing(Gap.ABSENT, "x"))
+    assert _image(row, None, versions) == (row.hca_type if is_model else row.name)
 
 
 def test_two_siblings_that_differ_are_both_named() -> None:
