@@ -9,7 +9,7 @@ from measured_box import GPUS, dgx1_p100, fact, found, host_copies, imported, me
 
 from dgxcheck.checks.measurement.expectations import quantity
 from dgxcheck.facts.host import Host
-from dgxcheck.facts.missing import Json, rows
+from dgxcheck.facts.missing import Gap, Json, Missing, rows
 from dgxcheck.facts.nvml.gpu import GpuProcess
 from dgxcheck.facts.record import replace
 
@@ -34,9 +34,9 @@ def test_a_good_box_passes(check: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "value", "due"),
     [
-        ("host-to-device", 10.81, {}),
+        ("host-to-device", 10.8, {}),
         ("host-to-device", 10.79, {"GPU2": "warn"}),
-        ("host-to-device", 9.01, {"GPU2": "warn"}),
+        ("host-to-device", 9.0, {"GPU2": "warn"}),
         ("host-to-device", 8.99, {"GPU2": "fail"}),
         ("device-to-host", 11.26, {}),
         ("device-to-host", 11.24, {"GPU2": "warn"}),
@@ -90,7 +90,9 @@ def test_a_guest_s_copies_far_below_warn_alone(tmp_path: Path) -> None:
     assert said(in_guest, HOST) == {"GPU2": "warn"}
 
 
-@pytest.mark.parametrize(("value", "due"), [(450, {}), (440, {"GPU2": "warn"}), (140, {"GPU2": "fail"})])
+@pytest.mark.parametrize(
+    ("value", "due"), [(450, {}), (440, {"GPU2": "warn"}), (150, {"GPU2": "warn"}), (140, {"GPU2": "fail"})]
+)
 def test_memory_far_below_its_model_fails_without_a_reference_machine(
     value: float, due: dict[str, str], tmp_path: Path
 ) -> None:
@@ -116,7 +118,7 @@ def test_what_is_simulated_is_held_to_no_reference(tmp_path: Path) -> None:
         ({"host-to-device 0": fact(9.6), "device-to-host 0": fact(11.4)}, ""),
         ({"host-to-device 0": fact(369.36), "device-to-host 0": fact(295.15)}, ""),
         ({"host-to-device 0": fact(0.76), "device-to-host 0": fact(0.8)}, "warn"),  # 7gforce
-        ({"host-to-device 0": fact(2.01)}, ""),
+        ({"host-to-device 0": fact(2)}, ""),
         ({"host-to-device 0": fact(1.99)}, "warn"),
         ({"host-to-device 0": fact(12.15, runs=[{"value": 12.15}, {"value": 3.78}])}, "warn"),  # gearshifft
         ({"host-to-device 0": fact(12.15, runs=[{"value": 12.15}, {"value": 9.2}])}, ""),
@@ -166,19 +168,24 @@ def test_where_there_is_no_figure(check: str, kind: str, fact: Json, due: str, t
 
 @pytest.mark.parametrize(
     ("free_mib", "processes", "due"),
-    [(1024, (), "fail"), (1023, (), "unknown"), (40, (GpuProcess(pid=7, used_memory=1 << 34, name="x"),), "skip busy")],
+    [
+        (1024, (), "fail"),
+        (1023, (), "unknown"),
+        (Missing(Gap.GARBLED, ""), (), "unknown"),
+        (1024, Missing(Gap.UNSUPPORTED, ""), "skip busy"),
+        (40, (GpuProcess(pid=7, used_memory=1 << 34, name="x"),), "skip busy"),
+    ],
 )
 def test_a_gpu_without_memory_for_anything(
-    free_mib: int, processes: tuple[GpuProcess, ...], due: str, tmp_path: Path
+    free_mib: int | Missing, processes: tuple[GpuProcess, ...] | Missing, due: str, tmp_path: Path
 ) -> None:
     """Of memory that nobody holds nothing is known to be well."""
     full: Json = {"skipped": "busy", "detail": "40 MiB free", "code": 2}
     facts = {key: full if GPUS[2] in key else each for key, each in dgx1_p100().items()}
     access: Json = {"value": True, "unit": "", "how": "measured", "method": "x", "tool": "dgxcheck"}
     box = measured(tmp_path, {**facts, f"access {GPUS[2]} {GPUS[3]}": access})
-    memory = tuple(
-        replace(row, free=free_mib << 20) if row.bdf == GPUS[2] else row for row in rows(box.snapshot.gpu_memory)
-    )
+    free = free_mib if isinstance(free_mib, Missing) else free_mib << 20
+    memory = tuple(replace(row, free=free) if row.bdf == GPUS[2] else row for row in rows(box.snapshot.gpu_memory))
     running = tuple(
         replace(row, compute=processes) if row.bdf == GPUS[2] else row for row in rows(box.snapshot.gpu_processes)
     )
@@ -203,6 +210,12 @@ def test_a_fabric_that_is_not_set_up_is_told_once(tmp_path: Path) -> None:
     assert said(box, MEMORY) == {"host": "skip dependency-failed"}
 
 
+@pytest.mark.parametrize(("check", "count"), [(HOST, 1), (MEMORY, 1), ("measure.p2p-bandwidth", 7)])
+def test_only_gpus_that_were_asked_about_are_judged(check: str, count: int, tmp_path: Path) -> None:
+    box = measured(tmp_path, dgx1_p100())
+    assert len(found(replace(box, gpus=box.gpus[2:3]), check)) == count
+
+
 @pytest.mark.parametrize("check", [HOST, MEMORY])
 def test_nothing_measured_is_one_skip(check: str, tmp_path: Path) -> None:
     assert said(measured(tmp_path, {}), check) == {"host": "skip not-recorded"}
@@ -222,6 +235,7 @@ EXPLAINED = "skip dependency-failed"
         ("dgx-1-v100-slot-gen2", "auto", 2, 6.1, EXPLAINED),
         ("dgx-1-v100-gpu-x8", "none", 2, 6.1, EXPLAINED),
         ("dgx-1-v100-gpu-x8", "none", 2, 3.5, "warn"),
+        ("dgx-1-v100-gpu-x8", "none", 2, 0.5, "fail"),
         ("dgx-1-v100-gpu-x8", "none", 3, 6.1, "warn"),
         ("dgx-1-v100-slot-gen2", "none", 2, 6.1, ""),  # as much as such a slot carries
     ],
@@ -247,21 +261,27 @@ def test_the_best_copy_of_a_gpu_to_itself_counts() -> None:
 
 
 @pytest.mark.parametrize(("gpus", "due"), [
-    (3, {"GPU2": "warn"}), (2, {"GPU0": "skip no-reference", "GPU1": "skip no-reference"}),
+    ((500, 500, 140), {"GPU2": "warn"}),
+    ((500, 500, 300), {}),
+    ((500, 500, 299), {"GPU2": "warn"}),
+    ((500, 140), {"GPU0": "skip no-reference", "GPU1": "skip no-reference"}),
+    ((500, 0, 0, 140), {"GPU0": "skip no-reference", "GPU1": "warn", "GPU2": "warn", "GPU3": "skip no-reference"}),
 ])  # fmt: skip
-def test_copies_of_a_gpu_to_itself_are_held_to_those_of_two(gpus: int, due: dict[str, str]) -> None:
-    assert said(imported({f"p2p-off {gpu} {gpu}": fact(140.0 if gpu == gpus - 1 else 500.0) for gpu in range(gpus)}),
-                MEMORY) == due  # fmt: skip
+def test_copies_of_a_gpu_to_itself_are_held_to_those_of_two(gpus: list[float], due: dict[str, str]) -> None:
+    assert said(imported({f"p2p-off {gpu} {gpu}": fact(gbs) for gpu, gbs in enumerate(gpus)}), MEMORY) == due
 
 
-@pytest.mark.parametrize(("names", "due"), [
-    ({}, {"GPU1": "warn"}),
-    (dict.fromkeys(range(3), "Model A"), {"GPU1": "warn"}),
-    ({0: "Model A", 1: "Model B", 2: "Model A"}, {}),
+@pytest.mark.parametrize(("names", "tool", "due"), [
+    ({}, "t 1", {"GPU1": "warn"}),
+    ({}, "t 2", {}),  # no two of one tool and model
+    (dict.fromkeys(range(3), "Model A"), "t 1", {"GPU1": "warn"}),
+    ({0: "Model A", 1: "Model B", 2: "Model A"}, "t 1", {}),
 ])  # fmt: skip
-def test_an_odd_figure_among_gpus_that_only_a_tool_names(names: dict[int, str], due: dict[str, str]) -> None:
+def test_an_odd_figure_among_gpus_that_only_a_tool_names(
+    names: dict[int, str], tool: str, due: dict[str, str]
+) -> None:
     devices = {f"device {gpu}": fact(None, "", name=name) for gpu, name in names.items()}
-    rates = {f"host-to-device {gpu}": fact(3.12 if gpu == 1 else 12.3) for gpu in range(3)}
+    rates = {f"host-to-device {gpu}": fact(3.12, tool=tool) if gpu == 1 else fact(12.3) for gpu in range(3)}
     assert said(imported(rates | devices), HOST) == due
 
 

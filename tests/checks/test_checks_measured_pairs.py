@@ -82,6 +82,10 @@ def matrix(kind: str, value: float, gpus: int = 6) -> dict[str, Json]:
 def test_p2p_slower_than_staged_is_told_once() -> None:
     """As in NVIDIA/nccl issue 814: 9.9 with P2P on, 22 with P2P off."""
     slow = matrix("p2p", 9.9) | matrix("p2p-off", 22.2)
+    dead: Json = {"failed": "crashed (SIGSEGV)", "detail": "x"}
+    beside = slow | {"p2p 0 7": fact(9.9), "p2p-off 0 7": dead, "p2p 1 7": dead, "p2p-off 1 7": fact(9.9)}
+    kept = {key: status for key, status in said(imported(beside), BANDWIDTH).items() if "GPU7" in key or key == "host"}
+    assert kept == {"GPU0 GPU7": "fail", "GPU1 GPU7": "fail", "host": "warn"}
     told = said(imported(slow), BANDWIDTH)
     assert {key: status for key, status in told.items() if status != "skip dependency-failed"} == {"host": "warn"}
     assert len(told) == 16
@@ -95,20 +99,27 @@ def test_p2p_slower_than_staged_is_told_once() -> None:
     assert said(imported(barred), BANDWIDTH) == {}
 
 
-def test_pairs_that_the_reference_calls_slow_are_told_one_by_one(tmp_path: Path) -> None:
-    facts = {key: fact(4.0) if key.startswith("p2p ") else each for key, each in dgx1_p100().items()}
+@pytest.mark.parametrize(("on", "failed", "host"), [(4.0, len(P100_EDGES), None), (18.4, 0, "warn")])
+def test_pairs_that_the_reference_calls_slow_are_told_one_by_one(
+    on: float, failed: int, host: str | None, tmp_path: Path
+) -> None:
+    values = {"p2p": on, "p2p-off": max(9.4, on + 3)}
+    facts = {key: fact(values[kind]) if (kind := key.partition(" ")[0]) in values else each
+             for key, each in dgx1_p100().items()}  # fmt: skip
     told = said(measured(tmp_path, facts), BANDWIDTH)
-    assert "host" not in told
-    assert [*told.values()].count("fail") == len(P100_EDGES)
+    assert (told.get("host"), [*told.values()].count("fail")) == (host, failed)
 
 
-@pytest.mark.parametrize(("value", "due"), [(24.0, {}), (23.6, {"GPU0 GPU1": "warn"})])
-def test_directions_without_a_box(value: float, due: dict[str, str]) -> None:
-    assert said(imported({"p2p 0 1": fact(26.3), "p2p 1 0": fact(value)}), BANDWIDTH) == due
-
-
-def test_other_tools_are_not_compared() -> None:
-    assert said(imported({"p2p 0 1": fact(26.3), "p2p 1 0": fact(9, tool="another")}), BANDWIDTH) == {}
+@pytest.mark.parametrize(("facts", "due"), [
+    ({"p2p 1 0": fact(18.0)}, {}),
+    ({"p2p 1 0": fact(17.9)}, {"GPU0 GPU1": "warn"}),
+    ({"p2p 1 0": fact(9, tool="another")}, {}),
+    ({"p2p 1 0": fact(9, how="simulated")}, {}),
+    ({"p2p-both 1 0": fact(20), "p2p-off-both 0 1": fact(40)}, {"GPU0 GPU1": "warn"}),
+    ({"p2p-both 1 0": fact(37), "p2p-off-both 0 1": fact(40)}, {}),
+])  # fmt: skip
+def test_figures_of_a_pair_without_a_box(facts: dict[str, Json], due: dict[str, str]) -> None:
+    assert said(imported({"p2p 0 1": fact(20), **facts}), BANDWIDTH) == due
 
 
 @pytest.mark.parametrize(("gpus", "usual", "slow", "value", "due"), [
@@ -120,6 +131,7 @@ def test_other_tools_are_not_compared() -> None:
     (3, 274.1, ((0, 2),), 79.7, []),
     (8, 374.0, tuple((5, other) for other in range(8) if other != 5), 187.0,
      [f"GPU{min(5, other)} GPU{max(5, other)}" for other in range(8) if other != 5]),
+    (8, 64.0, tuple((5, other) for other in range(8) if other != 5), 46.0, []),  # no faster than PCIe of generation 5
     (8, 20.0, tuple((5, other) for other in range(8) if other != 5), 14.0, []),  # alone at another socket
 ])  # fmt: skip
 def test_a_pair_below_all_others_without_a_box(
@@ -146,6 +158,7 @@ def test_pairs_joined_alike(tmp_path: Path) -> None:
         (6.01, 10.0, True, "warn"),
         (22.8, 19.6, False, "skip not-supported"),
         (22.8, 19.6, None, "skip not-recorded"),
+        (9.9, 18.8, 1, "skip not-recorded"),
         (9.9, None, True, "skip not-recorded"),
         (9.9, 0, True, "skip not-recorded"),
         (0, 18.8, True, "skip not-recorded"),
@@ -163,6 +176,7 @@ def test_latency(on: float, off: float | None, access: bool | None, due: str) ->
     (4, {"latency 0 1": 2.5}, {"GPU0 GPU1": "warn"}),
     (4, {"latency 0 1": 2.3}, {}),
     (3, {"latency 0 1": 2.5}, {}),
+    (4, {"latency 0 1": 2.5} | {f"latency {gpu} {gpu}": 0.2 for gpu in range(4)}, {"GPU0 GPU1": "warn"}),
     (4, {"latency 0 1": 2.5, "latency 1 2": 2.5, "latency 2 3": 2.5}, {}),  # no longer nearly all
 ])  # fmt: skip
 def test_a_latency_of_twice_that_of_the_others(gpus: int, slow: dict[str, float], due: dict[str, str]) -> None:
@@ -217,8 +231,10 @@ def test_wrong_words_somewhere_are_the_host_s() -> None:
 
 
 def test_kernels_that_wait_in_vain_fail(tmp_path: Path) -> None:
-    box = measured(tmp_path, dgx1_p100() | {f"p2p-integrity {BA}": words(timed_out=True)})
+    facts = {f"p2p-integrity {BA}": words(timed_out=True), f"p2p {AB}": fact(4)}
+    box = measured(tmp_path, dgx1_p100() | facts)
     assert said(box, INTEGRITY) == {PAIR: "fail"}
+    assert said(box, BANDWIDTH) == {PAIR: "skip dependency-failed"}
     assert "GPU3 to GPU2" in found(box, INTEGRITY)[PAIR].judgement.message
 
 

@@ -19,7 +19,9 @@ EDR = {f"rdma-write mlx5_{n}": fact(12.1) for n in range(4)}
     ("facts", "due"),
     [
         ({}, {}),
-        ({"rdma-write mlx5_1": fact(11.3)}, {}),
+        ({"rdma-write mlx5_1": fact(11.25)}, {}),
+        ({"rdma-write mlx5_1": fact(1.0, memory="cuda")}, {}),
+        ({"rdma-write mlx5_1": fact(12.1, memory="cuda", runs=[{"value": 12.1}, {"value": 7.0}])}, {"mlx5_1": "warn"}),
         ({"rdma-write mlx5_1": fact(11.2)}, {"mlx5_1": "warn"}),
         ({"rdma-write mlx5_1": fact(12.1, runs=[{"value": 12.1}, {"value": 7.0}])}, {"mlx5_1": "warn"}),
         ({"rdma-read mlx5_1": fact(6.0)}, {"mlx5_1": "warn"}),

@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.finding import Judged, Judgement, Status, counted, g
 from dgxcheck.checks.measurement import paths
 from dgxcheck.checks.measurement.comparisons import over_network, runs_differ
 from dgxcheck.checks.measurement.expectations import against_expected, figure_text, pair_link, quantity, slow
-from dgxcheck.checks.measurement.failures import measured_figures, without_figure
+from dgxcheck.checks.measurement.failures import measured_figures, without_figure, worst
 from dgxcheck.checks.measurement.lookup import Figures, device, evidence, gpu_name, label
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.measurement import Measurement
@@ -38,7 +38,7 @@ def judge_collective(box: Box, figures: Figures, row: Measurement) -> Judgement:
     """Bus bandwidth of one operation of NCCL over a number of GPUs."""
     unless(without_figure(box, row))
     wrong = row.more.get("wrong")
-    if isinstance(wrong, int) and wrong is not True and wrong > 0:
+    if type(wrong) is int and wrong > 0:
         message = f"{label(box, row)}: {counted(wrong, 'wrong value')}"
         return Judgement(Status.FAIL, message, wrong, 0, "values", (evidence(row),), fault=Fault.WRONG_DATA)
     if row.number is None:
@@ -55,7 +55,7 @@ def judge_collective(box: Box, figures: Figures, row: Measurement) -> Judgement:
         return expected
     far = None if of_network or expected is not None else _far_below_all(box, row)
     if (judgement := far or runs_differ(box, row) or _collapses(box, row) or expected) is not None:
-        return replace(judgement, remedy=NETWORK) if of_network and judgement.fault is Fault.SLOW else judgement
+        return replace(judgement, remedy=NETWORK) if of_network else judgement
     message = f"{figure_text(box, row)}, no reference figure"
     if wrong == 0:
         message = f"{message}, no wrong values"
@@ -71,9 +71,10 @@ def _far_below_all(box: Box, row: Measurement) -> Judgement | None:
     """A group of GPUs, of a model whose boards join each two by NVLinks, far below what all of a board reach."""
     gpus = [gpu.name for one in items_of(row.more.get("devices")) if (gpu := device(box, str(one))) is not None]
     all_reduce = box.number("nvlink.all-reduce-8") if between_all(box, gpus, most=1) else None
-    if all_reduce is None or row.number is None or row.number >= all_reduce.value * _OF_ALL / 100:
+    number = row.number or 0
+    if all_reduce is None or number >= all_reduce.value * _OF_ALL / 100:
         return None
-    share, of_eight = 100 * row.number / all_reduce.value, quantity(all_reduce.value, row.unit)
+    share, of_eight = 100 * number / all_reduce.value, quantity(all_reduce.value, row.unit)
     message = f"{figure_text(box, row)}, {share:.0f} % of the {of_eight} of eight such GPUs: is it without NVLink?"
     return slow(row, message, all_reduce.value, status=Status.WARN)
 
@@ -83,10 +84,10 @@ def _collapses(box: Box, row: Measurement) -> Judgement | None:
     sizes = row.more.get("sizes")
     measured = [each for each in items_of(sizes) if _is_row(each)]
     rates = [(rate, size) for size, _, _, rate in measured if size < (_largest(sizes) or 0.0)]
-    if not rates or row.number is None:
+    if not rates:
         return None
     best, size = max(rates)
-    if row.number >= best * box.settings.limit("measure.derived") / 100:
+    if (row.number or 0) >= best * box.settings.limit("measure.derived") / 100:
         return None
     message = f"{figure_text(box, row)} at the largest size, {quantity(best, row.unit)} at {size:.0f} bytes"
     return slow(row, message, best, status=Status.WARN)
@@ -106,7 +107,7 @@ def judge_ring(box: Box, figures: Figures, _: Measurement) -> Judgement:
     """All rings together, against what the NVLinks allow."""
     rows = figures.of_kinds("ring")
     if failures := [failure for row in rows if (failure := without_figure(box, row)) is not None]:
-        return next((failure for failure in failures if failure.status is not Status.SKIP), failures[0])
+        return worst(failures)
     numbers = [row.number for row in rows if row.number is not None]
     facts = tuple(map(evidence, rows))
     total, unit = sum(numbers), rows[0].unit
@@ -133,10 +134,7 @@ def _runs(row: Measurement) -> list[Measurement]:
 
 def _names(box: Box, row: Measurement, several: bool) -> str:
     """``GPU0 GPU4``, where there are runs of other GPUs too."""
-    devices = row.more.get("devices")
-    if not several or not isinstance(devices, list):
-        return ""
-    return " ".join(gpu_name(box, str(one)) for one in devices)
+    return " ".join(gpu_name(box, str(one)) for one in items_of(row.more.get("devices"))) if several else ""
 
 
 def judge_collectives(box: Box) -> Judged:

@@ -21,9 +21,10 @@ from dgxcheck.checks.measurement.expectations import (
 from dgxcheck.checks.measurement.lookup import UNKNOWN, Figures, PairClass, device, label, link_between
 from dgxcheck.checks.pcie.gpu_link import under_load
 from dgxcheck.facts.measurement import MANY_RANKS, Measurement
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import remembered, replace
 from dgxcheck.facts.typical import median
+from dgxcheck.topology.model import PciClass
 from dgxcheck.topology.paths import Hop, hops_above, hops_between, pcie_gbs
 
 MOST_GPUS_OF_A_HOST = 16
@@ -56,11 +57,10 @@ def over_network(box: Box, row: Measurement) -> bool:
     return row.b == MANY_RANKS or (row.b.isdecimal() and int(row.b) > most)
 
 
-def is_slower(box: Box, row: Measurement, other: Measurement | None, limit: str) -> bool:
+def is_slower(box: Box, row: Measurement, other: Measurement, limit: str) -> bool:
     """Is a figure below another one of the same tool and method?"""
-    if other is None or row.number is None or other.number is None or other.tool != row.tool or other.how != row.how:
-        return False
-    return _below(row.number, other.number, box.settings.limit(limit))
+    alike = (row.tool, row.how) == (other.tool, other.how)
+    return alike and _below(row.number or 0, other.number or 0, box.settings.limit(limit))
 
 
 def slower_than(box: Box, row: Measurement, other: Measurement | None, limit: str, what: str) -> Judgement | None:
@@ -75,10 +75,10 @@ def below_class(box: Box, row: Measurement, alike: Iterable[Measurement], limit:
     """A figure that is below the median of its class."""
     numbers = [each.number for each in alike
                if each.number is not None and (each.tool, each.how) == (row.tool, row.how)]  # fmt: skip
-    if row.number is None or len(numbers) < FEWEST:
+    if len(numbers) < FEWEST:
         return None
     middle = median(numbers)
-    if not _below(row.number, middle, box.settings.limit(limit)):
+    if not _below(row.number or 0, middle, box.settings.limit(limit)):
         return None
     message = f"{figure_text(box, row)}, median {what} {quantity(middle, row.unit)}"
     return slow(row, message, middle, status=Status.WARN)
@@ -121,7 +121,7 @@ def below_pairs(box: Box, figures: Figures, row: Measurement) -> Judgement | Non
     own = figures.classes.get((row.a, row.b), UNKNOWN)
     number, middle, near = _usual(figures, row.kind, own, row.tool, row.how, box.settings.limit("measure.symmetry"))
     limit = "symmetry" if own is not UNKNOWN else "directions" if _all_alike(number, middle, near) else "unlike"
-    if row.number is None or number < FEWEST or not _below(row.number, middle, box.settings.limit(f"measure.{limit}")):
+    if number < FEWEST or not _below(row.number or 0, middle, box.settings.limit(f"measure.{limit}")):
         return None
     what = "all pairs" if own is UNKNOWN else "pairs with the same links"
     message = f"{figure_text(box, row)}, median of {what} {quantity(middle, row.unit)}"
@@ -168,11 +168,14 @@ def staged_in_a_socket(box: Box, figures: Figures, row: Measurement) -> list[Mea
     They are no slower across sockets on sound hosts: 10.0 against 9.2 to 9.7 GB/s on a DGX-1 with P100
     (uuudown/Tartan), 13 to 15 against 8 to 14 on a server of 2016 with K80 boards.
     """
-    link = link_between(box, row.a, row.b)
-    if link is None or link.pci != "SOC":
+    if _pci(box, row) != "SOC":
         return []
-    rows = figures.of_kinds(row.kind)
-    return [each for each in rows if (other := link_between(box, each.a, each.b)) is not None and other.pci != "SOC"]
+    return [each for each in figures.of_kinds(row.kind) if _pci(box, each) not in (None, "SOC")]
+
+
+def _pci(box: Box, row: Measurement) -> PciClass | None:
+    link = link_between(box, row.a, row.b)
+    return None if link is None else link.pci
 
 
 def _below(low: float, high: float, percent: float) -> bool:
@@ -181,8 +184,8 @@ def _below(low: float, high: float, percent: float) -> bool:
 
 def unless_link_explains(box: Box, row: Measurement, judgement: Judgement | None) -> Judgement | None:
     """The judgement, or a skip where the copy is as fast as a link of fewer lanes or a lower generation allows."""
-    expected, value = expected_figure(box, row), row.number
-    if judgement is None or judgement.status is Status.PASS or expected is None or value is None:
+    expected, value = expected_figure(box, row), row.number or 0
+    if expected is None or judgement is None or judgement.status is Status.PASS:
         return judgement
     line = _lanes(box)
     slowest = narrowest((hop for hop in _hops(box, row) if not isinstance(line(hop), Missing)), line)
@@ -215,7 +218,7 @@ def _hops(box: Box, row: Measurement) -> tuple[Hop, ...]:
         return ()
     else:
         hops = hops_between(one, other, functions)
-    return () if isinstance(hops, Missing) else physical(hops)
+    return physical(rows(hops))
 
 
 def _lanes(box: Box) -> LineRate:
@@ -223,8 +226,7 @@ def _lanes(box: Box) -> LineRate:
 
     def gbs(hop: Hop) -> float | Missing:
         loaded = under_load(box, hop.device, "link_width")
-        width = hop.width if loaded is None or isinstance(hop.width, Missing) else min(hop.width, loaded[0])
-        return with_lanes(hop, width)
+        return with_lanes(hop, hop.width if loaded is None else loaded[0])
 
     return gbs
 

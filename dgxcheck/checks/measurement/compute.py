@@ -34,8 +34,11 @@ def held_back(mask: int, power: GpuPower | Missing, can_lock: bool) -> tuple[str
     if bit := slowdown(mask):
         return HELD_BACK[bit]
     if mask & POWER_CAP:
-        limit, default = (0, 0) if isinstance(power, Missing) else (power.enforced_limit_mw, power.default_limit_mw)
-        if isinstance(limit, int) and isinstance(default, int) and limit < default:
+        limits = (power, power) if isinstance(power, Missing) else (power.enforced_limit_mw, power.default_limit_mw)
+        limit, default = limits
+        if isinstance(limit, Missing) or isinstance(default, Missing):
+            return "power limit reached", Fault.POWER_REACHED
+        if limit < default:
             return "lowered power limit reached", Fault.POWER_CAPPED
         return "power limit reached, which was not lowered", Fault.POWER_REACHED
     setting = "application or locked clocks" if can_lock else "application clocks"
@@ -108,22 +111,19 @@ def _reason(
 ) -> tuple[str, FaultKind]:
     """What holds its clocks down, by the reasons that NVML gave under load; else whether lower clocks explain it."""
     own, clocks = _clock(row), [clock for other in alike if (clock := _clock(other)) is not None]
-    at = ""
-    if own is not None and len(clocks) == len(alike) >= FEWEST:
-        per_mhz = [(other.number or 0) / (_clock(other) or 1) for other in alike]
-        if (row.number or 0) / own < median(per_mhz) * least:
-            return " at equal clocks", Fault.SLOW
-        at = f" at {median(clocks):g} MHz"
-    elif alike:
+    if own is None or len(clocks) < len(alike):
         return "", Fault.SLOW
+    per_mhz = [(other.number or 0) / clock for other, clock in zip(alike, clocks, strict=True)]
+    if (row.number or 0) / own < median(per_mhz) * least:
+        return " at equal clocks", Fault.SLOW
     reason, fault = _held_back(box, figures, row)
-    return f"{at}{reason}", fault
+    return f" at {median(clocks):g} MHz{reason}", fault
 
 
 def _held_back(box: Box, figures: Figures, row: Measurement) -> tuple[str, FaultKind]:
     load = figures.get("under-load", row.a)
     mask = load.more.get("reasons") if load is not None else None
-    known = mask if isinstance(mask, int) and mask is not True else 0
+    known = mask if type(mask) is int else 0
     held = held_back(known, box.gpu(row.a).power, can_lock_clocks(box, row.a)) or _ceiling(box, row)
     return ("", Fault.SLOW) if held is None else (f"; clocks held down: {held[0]}", held[1])
 
@@ -131,8 +131,9 @@ def _held_back(box: Box, figures: Figures, row: Measurement) -> tuple[str, Fault
 def _ceiling(box: Box, row: Measurement) -> tuple[str, FaultKind] | None:
     """The GPU's highest clock, where it is below that of its siblings: its VBIOS sets it, no nvidia-smi command."""
     gpu = device(box, row.a)
-    own = None if gpu is None else _highest(box, gpu)
-    others = [] if gpu is None else [clock for other in siblings(box, gpu) if (clock := _highest(box, other))]
+    if gpu is None:
+        return None
+    own, others = _highest(box, gpu), [clock for other in siblings(box, gpu) if (clock := _highest(box, other))]
     if own is None or len(others) < FEWEST or own >= median(others):
         return None
     return f"highest clock {own} MHz, others {median(others):g} MHz", Fault.CLOCKS_LIMITED

@@ -124,16 +124,16 @@ def _of_path(
     if isinstance(least, Missing):
         return None
     limit, origin = ("measure.warn", "NVLinks") if path.medium == "nvlink" else ("measure.derived", "PCIe path")
-    sources = "; ".join(dict.fromkeys(part.source for part in path.limits if part.source))
+    sources = "; ".join(dict.fromkeys(part.source for part in path.limits))
     source = f"derived from the path: {sources}"
     far = far_below(box, row)
     return ExpectedFigure(least * directions, source, origin, box.settings.limit(limit), far, far)
 
 
 def against_expected(box: Box, row: Measurement) -> Judgement | None:
-    """The figure against what is expected; None where nothing is expected or there is no figure."""
-    expected, value = expected_figure(box, row), row.number
-    if expected is None or value is None:
+    """The figure against what is expected; None where nothing is expected."""
+    expected, value = expected_figure(box, row), row.number or 0.0
+    if expected is None:
         return None
     percent = 100 * value / expected.value
     wanted = quantity(expected.value, row.unit)

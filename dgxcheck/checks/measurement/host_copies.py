@@ -103,11 +103,11 @@ def judge_device_copy(box: Box, figures: Figures, row: Measurement) -> Judgement
 def judge_own_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
     """A GPU's copies to itself against those of other GPUs of its model: no figures of this kind are published."""
     unless(no_figure(box, row))
-    others = [other for other in gpus_alike(box, figures, row) if other.a != row.a and other.number]
+    others = [other.number for other in gpus_alike(box, figures, row) if other.a != row.a and other.number]
     if len(others) < 2:
         message = f"{figure_text(box, row)}, too few GPUs of its model to compare it with"
         return skip("no-reference", message, evidence(row))
-    middle = median(other.number or 0 for other in others)
+    middle = median(others)
     if (row.number or 0) >= middle * box.settings.limit("measure.derived") / 100:
         return plain_pass(box, row)
     message = f"{figure_text(box, row)}, median of the others of its model {quantity(middle, row.unit)}"
@@ -173,11 +173,12 @@ def judge_host(box: Box) -> Judged:
 
 def _without_memory(box: Box, bdf: str | None) -> Judgement | None:
     """Of a GPU on which no copy at all was measured because it has no memory free, though no process holds any."""
-    own = [row for row in collect(box).rows.values() if bdf is not None and bdf in (row.a, row.b)]
+    own = [row for row in collect(box).rows.values() if bdf in (row.a, row.b)]
     full = [row for row in own if isinstance(row.value, NotMeasured) and row.value.code == OUT_OF_MEMORY]
     processes, memory = box.gpu(bdf).processes, box.gpu(bdf).memory
-    held = not isinstance(processes, Missing) and not isinstance(processes.compute, Missing) and processes.compute
-    if not full or held or any(row.number is not None and row.kind not in _TAKE_LITTLE for row in own):
+    running = processes if isinstance(processes, Missing) else processes.compute
+    copied = any(row.number is not None and row.kind not in _TAKE_LITTLE for row in own)
+    if not full or copied or isinstance(running, Missing) or running:
         return None
     message, facts = f"no copy was measured on it: {full[0].value}", (evidence(full[0]),)
     free = memory if isinstance(memory, Missing) else memory.free

@@ -65,7 +65,7 @@ def _methods(row: Measurement) -> str:
 
 def _first(row: Measurement) -> str:
     first = row.more.get("first")
-    return f", first at byte {first}" if isinstance(first, int) and not isinstance(first, bool) else ""
+    return f", first at byte {first}" if type(first) is int else ""
 
 
 def _checked(row: Measurement) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
+from dgxcheck.bandwidth.links import physical
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import component_of, device_of
 from dgxcheck.checks.engine.expected import between_all
@@ -75,14 +76,13 @@ def peer_copy(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Comp
         yield from (*(device_part(box, end, "NVLink") for end in pair), all_nvlinks(box))
     else:
         yield from blocking_settings(box, a, b)
-        hops = rows(hops_between(a, b, box.topology.functions))
-        yield from (link_of(box, hop) for hop in hops if not hop.skip_reason)
+        yield from (link_of(box, hop) for hop in physical(rows(hops_between(a, b, box.topology.functions))))
         if link.pci == "SOC":
             nodes = sorted(str(gpu.numa_node) for gpu in pair)
             yield Component(kind="socket-interconnect", name=f"NUMA nodes {' and '.join(nodes)}")
-        if link.pci == "PHB" and isinstance(a.path, tuple):
-            below = tuple(gpu.name for gpu in box.topology.gpus if is_below(gpu, a.path[0]))
-            yield Component(kind="host-bridge", name=a.path[0], part=PEER_TRAFFIC, shared_by=below)
+        for bus in rows(a.path)[:1] if link.pci == "PHB" else ():
+            below = tuple(gpu.name for gpu in box.topology.gpus if is_below(gpu, bus))
+            yield Component(kind="host-bridge", name=bus, part=PEER_TRAFFIC, shared_by=below)
         yield peer_path(a, b)
         yield host_part(P2P_SETTING)
     yield from _gpu_and_memory(box, a)
@@ -173,7 +173,7 @@ def loaded_gpu(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Com
     """Of a GPU under load: the part that its fault names, else the GPU; the run itself for the host."""
     fault = judgement.fault
     if subject.kind == "host":
-        yield _not_ready(fault) if fault in (Fault.NOT_READY, Fault.FABRIC_MANAGER_DOWN) else host_part("burn-in")
+        yield host_part("burn-in")
     elif fault in _PARTS:
         yield component_of(box, subject, _PARTS[fault])
     else:

@@ -36,16 +36,16 @@ def judge_rdma(box: Box, figures: Figures, row: Measurement) -> Judgement:
     port = _port_gbs(box, row.a)
     value = (row.number or 0) / directions
     judged: Judgement | None = None
+    derived = box.settings.limit("measure.derived")
     if nic is not None and port is not None:
         path, now = _path_gbs(box, nic, as_supported), _path_gbs(box, nic, as_it_is(nic))
         most = _path_gbs(box, nic, as_supported, least=False)
-        by_path = path is not None and most is not None and most < port
-        expected, what = (path, "its PCIe link") if path is not None and by_path else (port, "its port")
-        limit = box.settings.limit("measure.derived" if by_path else "measure.warn")
+        expected, what, limit = port, "its port", box.settings.limit("measure.warn")
+        if path is not None and most is not None and most < port:
+            expected, what, limit = path, "its PCIe link", derived
         message = f"{figure_text(box, row)}, {100 * value / expected:.0f} % of {quantity(expected, row.unit)} of {what}"
         if value < expected * limit / 100:
-            trained = now if now is not None and path is not None and now < path else None
-            if trained is not None and value >= trained * box.settings.limit("measure.derived") / 100:
+            if now is not None and path is not None and now < path and value >= now * derived / 100:
                 return skip("dependency-failed", f"see gdr.link: {message}", evidence(row))
             return slow(row, message, expected * directions, status=Status.WARN)
         judged = Judgement(
