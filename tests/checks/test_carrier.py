@@ -7,9 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from gpu_box import grown
 from judging import judged
 
+from dgxcheck.checks.engine.box import Growth
+from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
 
 NET = "/sys/class/net/{}"
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
@@ -48,8 +53,23 @@ def test_between_two_readings(
 @pytest.mark.parametrize(("logged", "due"), [(0, []), (6, []), (50, []), (51, ["eth0"])])
 def test_what_its_driver_did_not_log_was_the_driver_itself(logged: int, due: list[str], tmp_path: Path) -> None:
     """As for a new MTU, or another number of channels: it is the link only if that went down five times a day, too."""
-    lines = {HOUR_S + n * 4 * HOUR_S: E1 for n in range(logged)}
+    lines = {HOUR_S + n * 4 * HOUR_S: E1 if n % 2 else E1.replace("eth0", "renamed") for n in range(logged)}
+    others = ("mlx5_core 0000:e2:00.0 eth9: Link down", "NETDEV WATCHDOG: eth9 (igb): transmit queue 3 timed out")
+    lines |= {HOUR_S + n * HOUR_S + 60 * at: line for n in range(99) for at, line in enumerate(others, 1)}
     assert carriers(tmp_path, "dgx-b300", lines, {"eth0": "100"}, {}) == due
+
+
+@pytest.mark.parametrize(("logged", "due"), [(0, []), (6, ["warn"])])
+def test_since_the_last_run_its_driver_logged_them_or_was_it_itself(
+    logged: int, due: list[str], tmp_path: Path
+) -> None:
+    carriers(tmp_path, "dgx-b300", {UPTIME_S - HOUR_S + n * MINUTE_S: E1 for n in range(logged)}, {"eth0": "40"},
+             {"eth0": "46"})  # fmt: skip
+    machine = grown(str(tmp_path / "flaps.json"))
+    assert isinstance(machine.growth, Growth)
+    since = replace(machine, growth=replace(machine.growth, seconds=2 * HOUR_S, logged=True))
+    (check,) = [each for each in CHECKS if each.id == "host.carrier"]
+    assert [each.status.value for each in run(since, [check]) if each.subject.name == "eth0"] == (due or ["pass"])
 
 
 UPTIME_S = 10 * DAY_S

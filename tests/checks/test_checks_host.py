@@ -112,7 +112,7 @@ def test_messages_name_what_is_to_blame(name: str, due: str) -> None:
 @pytest.mark.parametrize(
     ("cpulist", "number", "due"),
     [("0-79", 0, ""), ("0-19,40-59", 0, "20-39"), ("0-35,37-79", 80, "36"), ("1-3", 4, "0"), ("0", 0, ""), ("", 40, ""),
-     ("0-35", 40, "36-39"), ("0-39", 40, "")],
+     ("0-35", 40, "36-39"), ("0-39", 40, ""), ("0-x", 40, "")],
 )  # fmt: skip
 def test_cpus_that_a_list_leaves_out(cpulist: str, number: int, due: str) -> None:
     assert offline_cpus(cpulist, number) == due
@@ -129,6 +129,7 @@ def cpuinfo(sockets: int, cores: int, threads: int = 2, less: int = 0) -> str:
 
 
 CPUINFO = "text /proc/cpuinfo"
+MC1 = "text /sys/devices/system/edac/mc/mc1"
 ONLINE = "text /sys/devices/system/cpu/online"
 MEMINFO = "text /proc/meminfo"
 EVEN = f"{','.join(map(str, range(0, 80, 2)))}\n"
@@ -155,6 +156,7 @@ def meminfo(gib: float) -> str:
         ("host.cpu", {CPUINFO: cpuinfo(1, 40), ONLINE: "0-79\n"}, "warn"),
         ("host.cpu", {CPUINFO: cpuinfo(2, 20, 1), ONLINE: "0-39\n"}, "pass"),  # without second threads
         ("host.cpu", {CPUINFO: cpuinfo(2, 20, 1), ONLINE: EVEN}, "pass"),
+        ("host.cpu", {CPUINFO: cpuinfo(2, 20, 1), ONLINE: "0-38\n"}, "warn"),
         ("host.cpu", {CPUINFO: cpuinfo(2, 22), ONLINE: "0-87\n"}, "pass"),
         ("host.cpu", {CPUINFO: cpuinfo(2, 20, less=1), ONLINE: "0-78\n"}, "warn"),
         ("host.cpu", {CPUINFO: cpuinfo(2, 22), ONLINE: "0-10,12-88\n"}, "warn"),
@@ -165,6 +167,7 @@ def meminfo(gib: float) -> str:
         ("host.cpu", {ONLINE: {"missing": "absent"}}, "pass"),
         ("host.memory", {MEMINFO: meminfo(504 - 15.9)}, "pass"),
         ("host.memory", {MEMINFO: meminfo(504 - 16)}, "warn"),
+        ("host.memory", {MEMINFO: meminfo(400), f"{MC1}/size_mb": {"missing": "absent"}}, "warn"),
         ("host.memory", {MEMINFO: meminfo(600)}, "pass"),
         ("host.memory", {MEMINFO: meminfo(16)} | LXC, "skip not-visible"),
         ("host.memory", {MEMINFO: "MemFree: 1 kB\n"}, "unknown"),
@@ -234,11 +237,14 @@ def test_ethernet_over_two_of_four_pairs_of_wires(speed: int, guest: dict[str, J
         ({MD0 + "/array_state": "active\n"}, "pass pass"),
         ({MD0 + "/array_state": "broken\n"}, "pass fail"),
         ({MD0 + "/array_state": "clear\n"}, "pass skip not-visible"),
-        ({MD0 + "/array_state": "inactive\n", MD0 + "/level": "-100\n"}, "pass skip not-supported"),
+        ({MD0 + "/array_state": "inactive\n", MD0 + "/level": "-100\n"}, "warn skip not-supported"),  # no volume
         ({MD0 + "/level": "raid5\n", MD0 + "/degraded": "0\n", f"{BLOCK}/md0/size": "7500972032\n"}, "pass pass"),
         ({MD0 + "/degraded": "1\n"}, "pass warn"),
         ({MD0 + "/degraded": {"missing": "denied"}}, "pass skip no-permission"),
         ({MD0 + "/degraded": "x\n"}, "pass unknown"),
+        ({MD0 + "/degraded": "x\n", MD0 + "/array_state": "inactive\n"}, "pass fail"),
+        ({MD0 + "/level": {"missing": "denied"}}, "pass pass"),
+        ({f"names {BLOCK[5:]}/md0/slaves": {"missing": "denied"}}, "pass pass"),
         ({MD0 + "/array_state": {"missing": "unrecorded"}}, "pass skip not-recorded"),
         ({f"names {BLOCK[5:]}/md0/slaves": ["sdb", "sdc"], f"{BLOCK}/md0/size": "7500972032\n",
           "names /sys/class/block": ["md0", "sda", "sdb", "sdc"]}, "skip dependency-failed fail"),
@@ -275,9 +281,6 @@ def grown(folder: Path, facts: dict[str, Json], later: dict[str, str]) -> list[s
     return [said(held(str(path), {}), "host.edac")[1]]
 
 
-MC1 = "text /sys/devices/system/edac/mc/mc1"
-
-
 @pytest.mark.parametrize(
     ("facts", "later", "due"),
     [
@@ -288,6 +291,8 @@ MC1 = "text /sys/devices/system/edac/mc/mc1"
         ({f"{MC1}/ce_count": "9\n"}, {"ce_count": "10\n"}, "pass"),
         ({f"{MC1}/ce_count": "9\n"}, {"ce_count": "19\n"}, "pass"),
         ({f"{MC1}/ce_count": "9\n"}, {"ce_count": "20\n"}, "warn"),
+        ({f"{MC1}/ue_count": "1\n", f"{MC1}/ce_count": "9\n"}, {"ce_count": "20\n"}, "fail"),
+        ({f"{MC1}/mc_name": {"missing": "absent"}, f"{MC1}/ce_count": "9\n"}, {"ce_count": "20\n"}, "warn"),
         ({f"{MC1}/ce_count": "9\n"}, {"mc_name": "x\n"}, "pass"),
         ({f"{MC1}/ce_count": {"missing": "denied"}}, {"ce_count": "2\n"}, "pass"),  # not counted before
         ({f"{MC1}/ue_count": "x\n"}, {"ce_count": "0\n"}, "unknown"),
@@ -318,6 +323,9 @@ def test_gpus_alone_say_nothing_of_the_host() -> None:
 
 def test_without_a_reference_an_offline_cpu_is_seen_still(tmp_path: Path) -> None:
     assert said(box("dgx-1-v100-cores-offline"), "host.cpu") == ["warn"]
+    for cores, due in ((20, "warn"), (40, "pass")):
+        one_socket = changed(tmp_path, {CPUINFO: cpuinfo(1, cores), ONLINE: f"0-{2 * cores - 1}\n"})
+        assert said(held(one_socket, {"host.cores": DGX_1["host.cores"]}), "host.cpu") == [due]
     off = changed(tmp_path, {CPUINFO: cpuinfo(2, 20, 1), ONLINE: EVEN})
     assert said(box(off), "host.cpu") == ["skip no-reference"]
 

@@ -34,6 +34,7 @@ def findings(tmp_path: Path, check: str, facts: dict[str, Json], base: str = "dg
         ("pci=realloc,nomsi", "pci=nomsi"),
         ("maxcpus=8", "maxcpus=8"),
         ("maxcpus", None),
+        ("nolapic quiet", "nolapic"),
         ("mem=64G", "mem=64G"),
         ("mem_encrypt=on memmap=1G$4G crashkernel=auto", None),
         ("numa=off", "numa=off"),

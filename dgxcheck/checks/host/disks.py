@@ -94,7 +94,7 @@ def _array(box: Box, array: MdArray) -> Judgement:
 
 
 def volumes(disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...]) -> dict[str, int] | Missing:
-    """Size in bytes by name: each disk that is in no array, and each array with its redundancy."""
+    """Size in bytes by name: each disk that is in no array, and each array, but no container, with its redundancy."""
     sizes = {disk.name: disk.size_bytes for disk in disks if not isinstance(disk.size_bytes, Missing)}
     if not sizes:
         gaps = (disk.size_bytes for disk in disks if isinstance(disk.size_bytes, Missing))
@@ -103,7 +103,7 @@ def volumes(disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...]) -> dict
     usable = dict(sizes)
     for array in arrays:
         members = rows(array.members)
-        in_array.update(members)
+        in_array.update((array.name, *members) if array.level in _CONTAINER else members)
         # the disks of a RAID 5 hold what those of a RAID 0 do; the array is smaller by choice
         usable[array.name] = max(sizes.get(array.name, 0), sum(sizes.get(name, 0) for name in members))
     return {name: size for name, size in usable.items() if name not in in_array}
@@ -113,7 +113,7 @@ def volumes(disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...]) -> dict
 def data_volume(box: Box) -> float:
     """Size in TB of the largest volume that can be used; an inactive array cannot."""
     sizes = need(_volumes(box))
-    inactive = {array.name for array in box.snapshot.arrays if array.state in _DOWN and array.level not in _CONTAINER}
+    inactive = {array.name for array in box.snapshot.arrays if array.state in _DOWN}
     return max((size for name, size in sizes.items() if name not in inactive), default=0) / 1e12
 
 
@@ -147,7 +147,8 @@ def _volume(
     size = usable.get(name, 0)
     least = smallest_data_volume(box, reference.value) * 1e12
     evidence = (Evidence(f"{BLOCK}/{name}/size", sizes.get(name, 0) // 512),) if name else ()
-    message = f"largest volume {name}: {size / 1e12:.2f} TB, expected {reference.value:g} TB"
+    largest = f"largest volume {name}: {size / 1e12:.2f} TB" if name else "no volume"
+    message = f"{largest}, expected {reference.value:g} TB"
     if size >= least:
         return Judgement(Status.PASS, message, round(size / 1e12, 2), reference.value, "TB", evidence)
     if down:
