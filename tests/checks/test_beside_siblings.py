@@ -65,10 +65,11 @@ def reasons(bdf: str, mask: Json) -> dict[str, Json]:
     return {f"nvml nvmlDeviceGetCurrentClocksEventReasons {bdf}": {"": mask}}
 
 
-def test_a_cap_that_is_over(tmp_path: Path) -> None:
-    """A load that changes: the reason is of an instant, the draw a mean."""
+@pytest.mark.parametrize("mask", [0, 0x6])
+def test_a_cap_that_is_over(mask: int, tmp_path: Path) -> None:
+    """A load that changes: the reason is of an instant, the draw a mean. And clocks that were set meanwhile."""
     facts = of_h200((100, 0x4, 700, 300), (100, 0x4, 1700, 690))
-    assert not throttled(tmp_path, "dgx-h200", facts, reasons(SLOW, 0))
+    assert not throttled(tmp_path, "dgx-h200", facts, reasons(SLOW, mask))
 
 
 def test_a_cap_read_once(tmp_path: Path) -> None:
@@ -178,6 +179,19 @@ def test_utilisation_without_a_program_may_itself_be_wrong(tmp_path: Path) -> No
     facts = of_geforce((100, 0, 180, 40, 8), (99, 0, 2600, 500, 1))
     facts |= {f"nvml nvmlDeviceGetComputeRunningProcesses {bdf} ": PROGRAM for bdf in GEFORCE if bdf != GEFORCE[1]}
     assert [each["status"] for each in throttled(tmp_path, "geforce-x4", facts)] == ["unknown"]
+
+
+def test_whether_a_program_runs_need_not_be_known_of_idle_clocks(tmp_path: Path) -> None:
+    facts = of_geforce((100, 0, 180, 40, 8), (99, 0, 2600, 500, 1))
+    facts |= {f"nvml nvmlDeviceGetComputeRunningProcesses {bdf} ": PROGRAM for bdf in GEFORCE}
+    facts[f"nvml nvmlDeviceGetComputeRunningProcesses {GEFORCE[1]} "] = {"missing": "unsupported"}
+    assert [each["fault"] for each in throttled(tmp_path, "geforce-x4", facts)] == ["clocks-stuck"]
+
+
+def test_two_in_idle_clocks_are_no_odd_one(tmp_path: Path) -> None:
+    slow = (100, 0, 180, 40, 8)
+    facts = of_geforce(slow, (99, 0, 2600, 500, 1)) | load(GEFORCE[3], *slow)
+    assert {each["fault"] for each in throttled(tmp_path, "geforce-x4", facts)} == {None}
 
 
 def test_what_is_done_about_a_gpu_in_idle_clocks(tmp_path: Path) -> None:

@@ -28,6 +28,11 @@ BAD: Json = {"missing": "garbled", "detail": "NVML 14: corrupted InfoROM"}
 UNSUPPORTED: Json = {"missing": "unsupported"}
 ABSENT: Json = {"missing": "absent"}
 DENIED: Json = {"missing": "denied"}
+UNRECORDED: Json = {"missing": "unrecorded"}
+DEFAULT = f"{NVML}PowerManagementDefaultLimit {GPU2}"
+BUSY: Json = {"gpu": 100, "memory": 0}
+IDLE: Json = {"gpu": 0, "memory": 0}
+HELD: Json = {"total": 16384 * MIB, "free": 8192 * MIB, "used": 8192 * MIB}
 IN_DOCKER: dict[str, Json] = {"text /.dockerenv": ""}
 UVM = "opens /dev/nvidia-uvm"
 PROC = "text /proc/driver/nvidia/version"
@@ -55,6 +60,7 @@ def everywhere(question: str, values: Sequence[Json]) -> dict[str, Json]:
         ("driver.version-match", None, {"nvml nvmlSystemGetNVMLVersion": "12.535.54.03"}, "fail"),
         ("driver.version-match", None, {"nvml nvmlSystemGetCudaDriverVersion": 11080}, "warn"),
         ("driver.version-match", None, {"nvml nvmlSystemGetCudaDriverVersion": 13000}, "pass"),  # cuda-compat
+        ("driver.version-match", None, {"nvml nvmlSystemGetNVMLVersion": "x.550.127.05"}, "pass"),
         ("driver.version-match", None, {PROC: OTHER}, "fail"),
         ("driver.version-match", None, {"nvml nvmlSystemGetNVMLVersion": UNSUPPORTED}, "pass"),
         ("driver.version-match", None, {PROC: ABSENT}, "pass"),
@@ -84,6 +90,23 @@ def everywhere(question: str, values: Sequence[Json]) -> dict[str, Json]:
         ("clock.application", GPU2, {f"{NVML}ApplicationsClock {GPU2} 2": 810}, "warn"),
         ("clock.application", GPU2, {f"{NVML}ApplicationsClock {GPU2} 0": UNSUPPORTED}, "skip not-supported"),
         ("clock.application", GPU2, {f"{NVML}DefaultApplicationsClock {GPU2} 0": 0}, "unknown"),
+        *(("clock.application", GPU2, {
+            f"{NVML}PerformanceState {GPU2}": 0, f"{NVML}CurrentClocksEventReasons {GPU2}": mask,
+            f"{NVML}ClockInfo {GPU2} 0": clock, f"{NVML}UtilizationRates {GPU2}": busy}, due)
+          for mask, clock, busy, due in (
+              (2, 1180, BUSY, "warn"), (2, 1181, BUSY, "pass"), (2, UNSUPPORTED, BUSY, "pass"),
+              (6, 1180, BUSY, "pass"), (2, 1180, IDLE, "pass"), (2, 1180, UNSUPPORTED, "skip not-supported"))),
+        *(("gpu.memory-held", GPU2,
+           {f"{NVML}MemoryInfo {GPU2}": HELD, f"{NVML}UtilizationRates {GPU2}": IDLE, **more}, due)
+          for more, due in (({}, "warn"), (IN_DOCKER, "skip not-visible"))),
+        ("power.limit", GPU2, {f"{NVML}EnforcedPowerLimit {GPU2}": 163000,
+                               f"{NVML}PowerManagementLimit {GPU2}": UNSUPPORTED}, "warn"),
+        *(("thermal.temperature", GPU2, {f"{NVML}Temperature {GPU2} 0": celsius, f"{NVML}FanSpeed {GPU2}": 0}, due)
+          for celsius, due in ((30, "pass"), (75, "warn"), (88, "fail"), (255, "skip dependency-failed"))),
+        *(("thermal.temperature", GPU2, {
+            f"{NVML}Temperature {GPU2} 0": celsius, f"{NVML}TemperatureThreshold {GPU2} 1": UNRECORDED,
+            f"{NVML}MarginTemperature {GPU2}": UNRECORDED}, due)
+          for celsius, due in ((90, "warn"), (255, "skip not-recorded"))),
         ("thermal.outlier", GPU2, {f"{NVML}Temperature {GPU2} 0": 53}, "pass"),
         ("thermal.outlier", GPU2, {f"{NVML}Temperature {GPU2} 0": 54}, "warn"),
         ("thermal.outlier", GPU2, {f"{NVML}Temperature {GPU2} 0": 255}, "skip dependency-failed"),
@@ -268,10 +291,15 @@ def test_one_gpu_asked_about_is_still_compared_with_all(tmp_path: Path) -> None:
     assert (findings["gpu.uniform"], findings["ecc.mode"], findings["thermal.outlier"]) == ("warn", "warn", "pass")
 
 
-@pytest.mark.parametrize(("milliwatts", "due"), [(225_000, "pass"), (224_999, "warn")])
-def test_makers_choose_a_limit_a_quarter_lower(milliwatts: int, due: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("milliwatts", "more", "due"), [
+    (225_000, {}, "pass"), (224_999, {}, "warn"), (150_000, {DEFAULT: UNRECORDED}, "warn"),
+    (0, {DEFAULT: UNRECORDED}, "skip"),  # a limit of nothing is not valid
+])  # fmt: skip
+def test_makers_choose_a_limit_a_quarter_lower(
+    milliwatts: int, more: dict[str, Json], due: str, tmp_path: Path
+) -> None:
     names = ("EnforcedPowerLimit", "PowerManagementLimit", "PowerManagementDefaultLimit")
-    facts: dict[str, Json] = {f"{NVML}{name} {GPU2}": milliwatts for name in names}
+    facts: dict[str, Json] = {f"{NVML}{name} {GPU2}": milliwatts for name in names} | more
     (check,) = [each for each in CHECKS if each.id == "power.limit"]
     found = run(of_box(open_source(changed(tmp_path, facts))), [check])
     assert [each.status.value for each in found if each.subject.bdf == GPU2] == [due]

@@ -51,6 +51,7 @@ def test_the_device_is_named(tmp_path: Path) -> None:
     assert {each.subject.name for each in every} >= {"host", "GPU2", "mlx5_1"}
     assert every[0].judgement.message == "driver 550.127.05, pinned 1.2 or 3.4"
     assert [each.subject.kind for each in found(tmp_path, Settings(driver=("1.2",)))] == ["host"]
+    assert {each.subject.kind for each in found(tmp_path, Settings(hca_firmware=("1",)))} == {"hca"}
 
 
 @pytest.mark.parametrize(

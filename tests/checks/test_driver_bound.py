@@ -13,6 +13,7 @@ from dgxcheck.checks.driver.bound import CHECKS, without_rdma_device
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.network import hcas
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Modules
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import replace
@@ -84,6 +85,26 @@ def test_a_disk_without_a_driver_may_be_unused(tmp_path: Path) -> None:
     disk = disks()[0]
     finding = found(tmp_path, driver(disk), disk)
     assert (finding.status.value, finding.judgement.message) == ("warn", "no driver is bound to this NVMe disk")
+
+
+def test_disks_of_user_space_are_no_fault(tmp_path: Path) -> None:
+    """As of SPDK, whatever holds the others of their model."""
+    assert found(tmp_path, driver(disks()[0], "../../bus/pci/drivers/vfio-pci"), disks()[0]).status.value == "skip"
+
+
+def test_an_adapter_whose_module_is_not_loaded(tmp_path: Path) -> None:
+    loaded = [each.name for each in box("dgx-a100").modules if each.loaded is True and each.name != "mlx5_core"]
+    finding = found(tmp_path, driver(HCA) | {"names /sys/module": [*loaded]}, HCA)
+    assert finding.judgement.message == "no driver is bound to this HCA: the module mlx5_core is not loaded"
+    assert finding.judgement.fault is Fault.MODULE_NOT_LOADED
+
+
+@pytest.mark.parametrize(("users", "status"), [(0, "warn"), (1, "skip")])
+def test_what_is_set_aside_while_virtual_machines_run_is_theirs(users: int, status: str, tmp_path: Path) -> None:
+    loaded = [each.name for each in box("dgx-a100").modules if each.loaded is True]
+    facts = driver(GPU, "../../bus/pci/drivers/vfio-pci") | {"names /sys/module": [*loaded, "kvm_amd"]}
+    spec = changed(tmp_path, facts, "dgx-a100", {"text /sys/module/kvm_amd/refcnt": f"{users}\n"})
+    assert [each.status.value for each in run(box(spec), CHECKS) if each.subject.bdf == GPU] == [status]
 
 
 def test_a_device_that_sleeps_is_woken_before_it_is_bound(tmp_path: Path) -> None:

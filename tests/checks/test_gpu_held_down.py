@@ -47,7 +47,9 @@ def test_clocks_can_be_locked_from_volta_on(
     none: Json = {"missing": "unsupported"}
     answers = {"Architecture": architecture, "CudaComputeCapability": capability}
     facts: dict[str, Json] = {f"{NVML}{name} {GPU2}": none if each is None else each for name, each in answers.items()}
-    assert can_lock_clocks(box(changed(tmp_path, facts)), GPU2) is due
+    machine = box(changed(tmp_path, facts))
+    assert can_lock_clocks(machine, GPU2) is due
+    assert can_lock_clocks(machine, "0000:ff:00.0")
 
 
 @pytest.mark.parametrize(
@@ -119,6 +121,8 @@ def test_a_second_reading_of_the_reasons_counts(again: int, seconds: float, due:
     ("dgx-1-v100", GPU2, {"Temperature {} 0": 67}, True), ("dgx-1-v100", GPU2, {"Temperature {} 0": 68}, False),
     ("dgx-h200", "0000:1b:00.0", {"MarginTemperature {}": 18}, True),  # it slows down at -2
     ("dgx-h200", "0000:1b:00.0", {"MarginTemperature {}": 17}, False),
+    ("dgx-h200", "0000:1b:00.0", {"FieldValues {} 194": {"missing": "unsupported"}}, False),  # nor are degrees known
+    ("dgx-1-v100", GPU2, {"Temperature {} 0": {"missing": "unsupported"}}, False),
 ])  # fmt: skip
 def test_a_slowdown_far_from_the_threshold_is_of_power(
     base: str, gpu: str, facts: dict[str, Json], is_cool: bool, tmp_path: Path

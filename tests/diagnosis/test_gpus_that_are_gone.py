@@ -162,6 +162,7 @@ def test_who_has_a_lost_gpu_open_does_not_hold_the_driver(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("excluded", "faults"), [
     ("GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77", ["gpu-excluded"]), ("", ["gpu-lost"]),
+    ("GPU-00000000-0000-0000-0011-000000001a00", ["gpu-lost"]),  # which NVML lists
 ])  # fmt: skip
 def test_a_gpu_that_the_driver_leaves_out_is_not_lost(excluded: str, faults: list[str], tmp_path: Path) -> None:
     """NVreg_ExcludedGpus: NVML does not list it."""

@@ -96,7 +96,7 @@ def _of_device(box: Box, kind: _Kind, function: PciFunction) -> Judgement:
         return Judgement(Status.FAIL, message, name, "nvidia", "", evidence, remedy=remedy, fault=Fault.NOUVEAU)
     if name not in kind.drivers:
         return _set_aside(box, kind, function, name, evidence)
-    if kind is _HCA and function.class_code is not None and _lacks_rdma(box, function):
+    if kind is _HCA and _lacks_rdma(box, function):
         return _without_rdma(box, function, name)
     return Judgement(Status.PASS, f"bound to {name}", name, name, evidence=evidence)
 
@@ -142,7 +142,7 @@ def _unbound(box: Box, kind: _Kind, function: PciFunction, evidence: tuple[Evide
     alike, module = [each for _, other, each in _devices(box) if other is kind], kind.drivers[0]
     if kind in (_GPU, _SWITCH) and "nvidia" not in bound:
         return skip("dependency-failed", "no device is bound to the NVIDIA driver: see driver.library", *evidence)
-    loaded = _loaded(box, "nvidia" if kind is _SWITCH else module)
+    loaded = True if kind is _SWITCH else _loaded(box, module)  # nvidia's, which holds another device
     why = f"this {kind.word}: the module {module} is not loaded" if loaded is False else f"this {kind.word}"
     if loaded is None and len(alike) > 1 and not any(each.driver in kind.drivers for each in alike):
         loaded = False  # a module that is built in would hold at least one of them
@@ -160,7 +160,7 @@ def _unbound(box: Box, kind: _Kind, function: PciFunction, evidence: tuple[Evide
     others = any(other.driver in kind.drivers for other in _like(box, function))
     status = Status.FAIL if kind is _SWITCH or (others and kind is not _DISK) else Status.WARN
     message = f"no driver is bound to {why}{asleep}"
-    fault = Fault.MODULE_NOT_LOADED if loaded is False and kind is not _SWITCH else kind.fault
+    fault = Fault.MODULE_NOT_LOADED if loaded is False else kind.fault
     return Judgement(status, message, "none", module, evidence=evidence, fault=fault, remedy=remedy)
 
 

@@ -10,9 +10,8 @@ from dgxcheck.checks.engine.finding import Judged, Judgement, Status, answered, 
 from dgxcheck.checks.engine.gaps import involves, is_about, is_driver_query, unjudged
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.host import DeviceNodes
 from dgxcheck.facts.ids import BRANDS, VGA, NvmlReturn
-from dgxcheck.facts.missing import NO_WORKER, NOT_LOADABLE, Gap, Missing, need
+from dgxcheck.facts.missing import NO_WORKER, NOT_LOADABLE, Gap, Missing, need, or_gap
 from dgxcheck.facts.nvml.gpu import Gpu, GpuBoard, GpuModes
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.topology.model import Device
@@ -46,11 +45,10 @@ def bound(gpu: Device) -> str | Missing | None:
     return Missing(Gap.ABSENT, f"/sys/bus/pci/devices/{gpu.bdf}") if gpu.function is None else gpu.function.driver
 
 
-def gpu_nodes(box: Box) -> list[bool] | Missing:
+@or_gap
+def gpu_nodes(box: Box) -> list[bool]:
     """For each ``/dev/nvidia<minor>``: can it be opened?"""
-    nodes = box.snapshot.device_nodes
-    gpus = nodes.gpus if isinstance(nodes, DeviceNodes) else nodes
-    return gpus if isinstance(gpus, Missing) else [node.opens is True for node in gpus]
+    return [node.opens is True for node in need(need(box.snapshot.device_nodes).gpus)]
 
 
 def _nvml_state(box: Box) -> Judgement:

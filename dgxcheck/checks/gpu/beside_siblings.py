@@ -169,7 +169,7 @@ def kept_slow(box: Box, bdf: str) -> Judgement | None:
     fast = [other for other in others
             if other.state < LOW_STATE and own.clock < other.clock * _SLOWER and own.power_mw < other.power_mw * _SLOWER
             and (own.programs is None or own.programs >= bool(other.programs))]  # fmt: skip
-    if not fast or len(fast) < len(others):
+    if len(fast) < max(1, len(others)):
         return None
     best = max(fast, key=lambda load: load.clock)
     message = (

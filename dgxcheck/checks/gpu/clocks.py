@@ -18,7 +18,7 @@ from dgxcheck.checks.gpu.beside_siblings import BY_SETTING, both_counters, cappe
 from dgxcheck.components.component import host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import THROTTLE_TIMES
-from dgxcheck.facts.missing import Gap, Missing, need, rows
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap, rows
 from dgxcheck.facts.nvml.gpu import GpuBoard
 from dgxcheck.facts.nvml.readings import ClockPair, Clocks, GpuClocks, GpuThermal
 
@@ -210,9 +210,14 @@ def held_memory_clock(box: Box, clocks: GpuClocks) -> int | None:
 
 
 def _is_busy(box: Box, bdf: str) -> bool:
-    activity = box.gpu(bdf).processes
-    percent = 0 if isinstance(activity, Missing) else activity.gpu_percent
+    percent = _utilisation(box, bdf)
     return not isinstance(percent, Missing) and percent > 0
+
+
+@or_gap
+def _utilisation(box: Box, bdf: str) -> int:
+    """Percent"""
+    return need(need(box.gpu(bdf).processes).gpu_percent)
 
 
 def _locked(box: Box, clocks: GpuClocks, application_mhz: int) -> int | Missing | None:
@@ -225,8 +230,7 @@ def _locked(box: Box, clocks: GpuClocks, application_mhz: int) -> int | Missing 
         return None
     if reasons.mask != BY_SETTING or now >= application_mhz * _LOCKED:
         return None
-    activity = box.gpu(clocks.bdf).processes
-    busy = activity if isinstance(activity, Missing) else activity.gpu_percent
+    busy = _utilisation(box, clocks.bdf)
     return busy if isinstance(busy, Missing) else now if busy > 0 else None
 
 

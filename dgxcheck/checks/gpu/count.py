@@ -17,6 +17,7 @@ from dgxcheck.checks.engine.finding import (
     Status,
     Subject,
     answered,
+    as_evidence,
     counted,
     judged,
     of_gaps,
@@ -211,15 +212,14 @@ def _of_superchips(box: Box) -> Judgement | None:
     if not is_coherent(box):
         return None
     nodes = [gpu.numa_node for gpu in box.topology.gpus]
-    of_cpus = (row.node for row in rows(box.snapshot.numa) if not isinstance(row.cpulist, Missing) and row.cpulist)
+    of_cpus = (row.node for row in rows(box.snapshot.numa) if text_of(row.cpulist))
     at = {node: nodes.count(node) for node in of_cpus}
     present, due = sum(at.values()), max(at.values(), default=0) * len(at)
     if present == due or present != len(nodes):
         return None
     where = ", ".join(f"{number} at node {node}" for node, number in at.items())
     message = f"{present} of {counted(due, 'GPU')} found: {where}"
-    evidence = tuple(Evidence(pci_file(gpu.bdf, "numa_node"), gpu.numa_node) for gpu in box.topology.gpus
-                     if isinstance(gpu.numa_node, int))  # fmt: skip
+    evidence = tuple(Evidence(pci_file(gpu.bdf, "numa_node"), as_evidence(gpu.numa_node)) for gpu in box.topology.gpus)
     return judged(Fault.GPU_MISSING, message, present, due, "GPUs", evidence, fails=True)
 
 

@@ -16,10 +16,9 @@ from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.components.device_facts import is_only_named
 from dgxcheck.components.locate import all_gpus, device_part, off_the_bus
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.host import DeviceNodes
 from dgxcheck.facts.ids import RECOVERY_ACTION, NvmlReturn
 from dgxcheck.facts.kernel_log import ANNOUNCES_RECOVERY
-from dgxcheck.facts.missing import Gap, Missing, need
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.nvml.gpu import GpuModes, Nvml
 from dgxcheck.topology.model import Device
 from dgxcheck.xid.relations import recovery_of
@@ -95,7 +94,7 @@ def _responds(box: Box, gpu: Device, unanswered: Sequence[Missing]) -> Judgement
                 return judged(Fault.GPU_LOST, message, evidence=listed, fails=True)
         if gpu.index is None:
             return unlisted(box, gpu)
-        if gpu.bdf is not None and is_only_named(box.snapshot, gpu.bdf):
+        if is_only_named(box.snapshot, gpu.bdf or ""):
             return unjudged(ONLY_NAMED)
         return Judgement(Status.PASS, "NVML lists it and it responds")
     evidence = sorted(unanswered, key=lambda gap: gap.gap is Gap.TIMEOUT)
@@ -146,11 +145,10 @@ def _may_be_of_nvidia(gpu: Device) -> bool:
     return driver.gap is Gap.UNRECORDED if isinstance(driver, Missing) else driver in ("nvidia", None)
 
 
-def _unrecorded_node(box: Box) -> Missing | None:
-    """The first device node of which nobody tried whether it opens, as in a bug report."""
-    nodes = box.snapshot.device_nodes
-    listed = nodes.gpus if isinstance(nodes, DeviceNodes) else ()
-    opens = [] if isinstance(listed, Missing) else [node.opens for node in listed]
+@or_gap
+def _untried(box: Box) -> Missing | None:
+    """The first device node of which nobody tried whether it opens, as in a bug report; why no node is known."""
+    opens = [node.opens for node in need(need(box.snapshot.device_nodes).gpus)]
     return next((each for each in opens if isinstance(each, Missing) and each.gap is Gap.UNRECORDED), None)
 
 
@@ -199,8 +197,7 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
         return judged(Fault.GPU_EXCLUDED, message, evidence=evidence, warns=True)
     if lost:
         return Judgement(Status.UNKNOWN, "NVML has lost a GPU: it may be this one, or this one may be hidden")
-    untried = nodes if isinstance(nodes, Missing) else _unrecorded_node(box)
-    if untried is not None:
+    if (untried := _untried(box)) is not None:
         message = f"bound to nvidia, but NVML does not list it; whether this user may open it is unknown: {untried}"
         return skip("not-visible", message) if in_container(box) else Judgement(Status.UNKNOWN, message)
     if not all_open:  # a container hides a GPU by its node alone
