@@ -146,6 +146,8 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     (("gdrdrv: disagrees about version of symbol nvidia_p2p_get_pages",), "kernel.gpu-start", Fault.ADD_ON_MODULE),
     (("nvidia_fs: module using GPL-only symbols uses symbols from proprietary module nvidia.",
       "nvidia_fs: Unknown symbol nvidia_p2p_get_pages (err -2)"), "kernel.gpu-start", Fault.ADD_ON_MODULE),
+    (("nvidia_uvm: module using GPL-only symbols uses symbols from proprietary module nvidia.",
+      "nvidia_uvm: Unknown symbol kthread_bind (err -22)"), "kernel.gpu-start", Fault.MODULE_REFUSED),
     (("nvidia_uvm: Unknown symbol nvUvmInterfaceDisableAccessCntr (err -2)",), "kernel.gpu-start",
      Fault.MODULE_REFUSED),
     (("nvidia_peermem: disagrees about version of symbol ib_register_peer_memory_client",), "kernel.gpu-start",
