@@ -43,7 +43,7 @@ def memory(box: Box) -> Iterator[Contradiction]:
     if isinstance(memory_kb, Missing) or isinstance(controllers, Missing):
         return
     sizes = [(row.name, row.size_mb) for row in controllers if not isinstance(row.size_mb, Missing)]
-    if not sizes or len(sizes) < len(controllers) or guest(box) is not None or host_limits.in_container(box):
+    if len(sizes) < max(1, len(controllers)) or guest(box) is not None or host_limits.in_container(box):
         return
     if any(name in MEMORY_PARAMETERS for name, _ in command_line(box)):
         return
@@ -88,7 +88,8 @@ def places(box: Box) -> Iterator[Contradiction]:
             usual, odd = unlike_most(values)
             if odd and len(values) - len(odd) > max(len(odd), _FEWEST):
                 evidence = tuple(Evidence(f"/sys/bus/pci/devices/{bdf}/{name}", value) for bdf, value in odd.items())
-                text = f"{name} of {first_of([*odd])} is {next(iter(odd.values()))}, {usual} of the others at {place}"
+                own, most = (str(value) or "empty" for value in (next(iter(odd.values())), usual))
+                text = f"{name} of {first_of([*odd])} is {own}, {most} of the others at {place}"
                 yield Contradiction(text, evidence)
 
 
