@@ -25,6 +25,7 @@ from dgxcheck.diagnosis.recurrence import Recurrence, recurrence_of, remaining_s
 from dgxcheck.diagnosis.reset_domain import can_reset, gpus_of, is_nvswitch_part, reset_domain
 from dgxcheck.diagnosis.steps import (
     ask_subnet_manager,
+    dcgm_diagnostic,
     drain,
     has_own_fabric,
     load,
@@ -231,17 +232,17 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     if step in ("reseat", "replace", "contact-vendor"):
         return _by_hand(box, component, step, explained)
     if step == "field-diagnostic":
-        names = tuple(gpu.name for gpu in box.topology.gpus)
-        commands = (("dcgmi", "diag", "-r", "3"),)
+        command, gpus = dcgm_diagnostic(box, component)
         hot = not _OVERHEATING.isdisjoint(faults)
         code = "field-diagnostic-cooled" if hot else "field-diagnostic"
         if has_no_diagnostic(box, component):
-            commands = (("dgxcheck", "health", "-e", "--long"),)
+            command, gpus = ("dgxcheck", "health", "-e", "--long"), box.topology.gpus
             code = "field-diagnostic-by-load-cooled" if hot else "field-diagnostic-by-load"
         lost: dict[str, Value] = {"lost": 1} if faults & GPU_DEAD else {}
         bare: dict[str, Value] = {"bare": 1} if guest(box) is None else {}
         instruction = Instruction(code=code, values={**_mig(box), **lost, **bare})
-        return Action(step=step, commands=commands, instruction=instruction, disturbs=names, scope="jobs")
+        names = tuple(gpu.name for gpu in gpus)
+        return Action(step=step, commands=(command,), instruction=instruction, disturbs=names, scope="jobs")
     if step == "reboot":
         instruction = Instruction(code="reboot", values=_mig(box))
         return Action(step=step, commands=(("reboot",),), instruction=instruction, scope="host")

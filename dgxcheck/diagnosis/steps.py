@@ -18,11 +18,12 @@ from dgxcheck.components.locate import all_gpus, has_nvswitches
 from dgxcheck.diagnosis.action import Action, Code, Instruction, Value
 from dgxcheck.diagnosis.clients import FABRIC_UNIT, drives_a_display, minors, running_units, services
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_before, is_before_ampere, is_since
-from dgxcheck.facts.bdf import for_smi
+from dgxcheck.facts.bdf import bus_order, for_smi
 from dgxcheck.facts.host import Memlock
 from dgxcheck.facts.missing import Missing, rows, text_of
 from dgxcheck.facts.nvml.gpu import REGISTERED, Fabric, GpuModes
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.typical import gathered
 from dgxcheck.topology.model import Device
 
 _OLD_PEER_MEMORY = "nv_peer_mem"
@@ -162,6 +163,29 @@ def reset(box: Box, gpus: Sequence[Device], with_switches: bool) -> Action:
         instruction=Instruction(code=code, values=values) if named else Instruction(code="reset-named"),
         disturbs=tuple(gpu.name for gpu in gpus),
     )  # fmt: skip
+
+
+def dcgm_diagnostic(box: Box, component: Component) -> tuple[tuple[str, ...], tuple[Device, ...]]:
+    """The diagnostic and the GPUs that it loads: those of the component's kind of board, else of the most common one,
+    where there are several kinds, as with a GPU for the display beside four A100. DCGM tests one kind at a time.
+
+    DCGM, AreAllGpuIdsSameSku: ids on PCI and those of the subsystem; its numbers of GPUs are NVML's, in bus order.
+    """
+    gpus = box.topology.gpus
+    subsystems = [None if gpu.function is None else gpu.function.subsystem_device for gpu in gpus]
+    known = all(isinstance(each, int) for each in subsystems)
+    boards = [(box.board_id(gpu), each if known else None) for gpu, each in zip(gpus, subsystems, strict=True)]
+    kinds = gathered((board, gpu) for board, gpu in zip(boards, gpus, strict=True) if board[0])
+    if len(kinds) < 2:
+        return _DIAGNOSTIC, gpus
+    own = gpus_of(box, component)
+    tested = next((each for each in kinds.values() if {*own} & {*each}), max(kinds.values(), key=len))
+    ordered = sorted(gpus, key=lambda gpu: bus_order(gpu.bdf or ""))
+    numbers = sorted(gpu.index if isinstance(gpu.index, int) else ordered.index(gpu) for gpu in tested)
+    return (*_DIAGNOSTIC, "-i", ",".join(map(str, numbers))), tuple(tested)
+
+
+_DIAGNOSTIC = ("dcgmi", "diag", "-r", "3")
 
 
 def _all_of_a_fabric(box: Box, gpus: Sequence[Device]) -> bool:
