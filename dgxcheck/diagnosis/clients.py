@@ -24,6 +24,10 @@ _CLIENTS = (
     IMEX,
 )  # fmt: skip
 """Units that keep GPUs open while they run."""
+_OF_VGPUS = ("nvidia-vgpu-mgr", "nvidia-vgpud")
+"""On the host of vGPUs, stopped once its virtual machines are shut down."""
+_HOST_VGPU = 3
+"""``NVML_GPU_VIRTUALIZATION_MODE_HOST_VGPU``"""
 FABRIC_UNIT = "nvidia-fabricmanager"
 _DISPLAYS = ("display-manager", "gdm", "gdm3", "lightdm", "sddm")
 _UNITS: Mapping[str, str] = {
@@ -45,11 +49,18 @@ def services(box: Box, gpus: Sequence[Device], with_switches: bool) -> tuple[str
     nvsm = [] if isinstance(box.snapshot.known_host.dgx_release, Missing) else ["nvsm"]
     old = any(is_before_ampere(box, gpu) is True for gpu in gpus)
     fabric = [FABRIC_UNIT] if with_switches or (has_nvswitches(box) and old) else []
+    vgpus = _OF_VGPUS if holds_vgpus(box, gpus) else ()
     if (running := running_units(box)) is not None:
-        return tuple(unit for unit in (*_CLIENTS, *fabric) if unit in running)
+        return (*(unit for unit in (*_CLIENTS, *fabric) if unit in running), *vgpus)
     on = {unit.name for unit in rows(box.snapshot.units) if unit.enabled is True}
     enabled = [unit for unit in _CLIENTS if unit in on or (unit == IMEX and is_tray_of_a_rack(box))]
-    return tuple(dict.fromkeys([*on_gpus, *enabled, *_CANDIDATES, *nvsm, *fabric]))
+    return tuple(dict.fromkeys([*on_gpus, *enabled, *_CANDIDATES, *nvsm, *fabric, *vgpus]))
+
+
+def holds_vgpus(box: Box, gpus: Sequence[Device]) -> bool:
+    """Are virtual machines to be shut down first, which have vGPUs on one of these GPUs?"""
+    held = {row.bdf for row in rows(box.snapshot.gpu_board) if row.virtualization == _HOST_VGPU}
+    return any(gpu.bdf in held for gpu in gpus)
 
 
 def running_units(box: Box) -> frozenset[str] | None:

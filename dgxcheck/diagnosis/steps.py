@@ -16,7 +16,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.containment import is_k80
 from dgxcheck.components.locate import all_gpus, has_nvswitches
 from dgxcheck.diagnosis.action import Action, Code, Instruction, Value
-from dgxcheck.diagnosis.clients import FABRIC_UNIT, drives_a_display, minors, running_units, services
+from dgxcheck.diagnosis.clients import FABRIC_UNIT, drives_a_display, holds_vgpus, minors, running_units, services
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_before, is_before_ampere, is_since
 from dgxcheck.facts.bdf import bus_order, for_smi
 from dgxcheck.facts.host import Memlock
@@ -28,8 +28,11 @@ from dgxcheck.topology.model import Device
 
 _OLD_PEER_MEMORY = "nv_peer_mem"
 """Excludes nvidia_peermem, and holds the driver as well where it is loaded."""
+_OF_VGPUS = "nvidia_vgpu_vfio"
+"""On the host of vGPUs."""
 _HOLDERS = (
-    "nvidia_fs", "gdrdrv", _OLD_PEER_MEMORY, "nvidia_peermem", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia",
+    "nvidia_fs", "gdrdrv", _OLD_PEER_MEMORY, "nvidia_peermem", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", _OF_VGPUS,
+    "nvidia",
 )  # fmt: skip
 """Modules in the order in which they can be unloaded, GPUDirect Storage and GDRCopy first. modprobe(8) passes over one
 that is not installed.
@@ -88,22 +91,12 @@ def stop_clients(box: Box, gpus: Sequence[Device], with_switches: bool) -> Actio
     commands += [("systemctl", "stop", *to_stop)] if units_read and to_stop else []
     values: dict[str, Value] = {} if units_read else {"services": to_stop}
     values |= {"node": _hostname(box)} if evict else {}
-    values |= {"machines": 1} if _holds_vgpus(box, gpus) or (with_switches and hypervisor(box)) else {}
+    values |= {"machines": 1} if holds_vgpus(box, gpus) or (with_switches and hypervisor(box)) else {}
     return Action(
         step="stop-jobs", commands=(*commands, ("fuser", "-v", *nodes)), scope="jobs",
         disturbs=tuple(gpu.name for gpu in (box.topology.gpus if evict else gpus)),
         instruction=Instruction(code="stop-gpu-clients-and-display" if display else "stop-gpu-clients", values=values),
     )  # fmt: skip
-
-
-_HOST_VGPU = 3
-"""``NVML_GPU_VIRTUALIZATION_MODE_HOST_VGPU``"""
-
-
-def _holds_vgpus(box: Box, gpus: Sequence[Device]) -> bool:
-    """Are virtual machines to be shut down first, which have vGPUs on one of these GPUs?"""
-    held = {row.bdf for row in rows(box.snapshot.gpu_board) if row.virtualization == _HOST_VGPU}
-    return any(gpu.bdf in held for gpu in gpus)
 
 
 def stop_programs(box: Box, component: Component) -> Action:
@@ -272,7 +265,7 @@ def load(box: Box, component: Component) -> Action | None:
     absent = {module.name for module in box.modules if module.loaded is False}
     if "nvidia" in absent:
         return None
-    absent |= {_OLD_PEER_MEMORY} - {module.name for module in box.modules if module.loaded is True}
+    absent |= {_OLD_PEER_MEMORY, _OF_VGPUS} - {module.name for module in box.modules if module.loaded is True}
     unload = [name for name in _HOLDERS if name not in absent]
     load = dict.fromkeys(("nvidia", "nvidia_uvm", *reversed(unload)))
     commands = (("modprobe", "-r", *unload), ("modprobe", "-a", *load))

@@ -21,7 +21,7 @@ from dgxcheck.diagnosis.clients import FABRIC_UNIT, drives_a_display, services
 from dgxcheck.diagnosis.form_factor import form_factor, is_on_baseboard, is_power_of_a_module, is_station
 from dgxcheck.diagnosis.reset_domain import can_reset, is_before_ampere
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.host import Host, Unit
+from dgxcheck.facts.host import Host, Modules, Unit
 from dgxcheck.facts.missing import Gap, Json, Missing, rows
 from dgxcheck.facts.nvml.gpu import Fabric, GpuProcess
 from dgxcheck.facts.record import replace
@@ -339,6 +339,24 @@ def test_virtual_machines_with_shares_of_a_gpu_are_shut_down_before_its_reset() 
     for part, due in ((NVSWITCHES, True), (gpu_part(given, 0), False)):
         text = action_text(step(planned(given, part, Fault.XID), "stop-jobs"), {})
         assert ("shut down the virtual machines that use them first" in text) is due
+
+
+def test_what_holds_the_driver_of_a_host_of_vgpus_is_stopped_and_unloaded() -> None:
+    key = "nvml nvmlDeviceGetVirtualizationMode 0000:1a:00.0"
+    for mode, loaded in ((3, True), (0, False)):
+        box = with_facts("l40s-x8", {key: mode})
+        modules = box.snapshot.modules
+        assert isinstance(modules, Modules)
+        of_vgpus = tuple(replace(each, loaded=loaded) if each.name == "nvidia_vgpu_vfio" else each
+                         for each in modules.modules)  # fmt: skip
+        box = replace(box, snapshot=replace(box.snapshot, modules=replace(modules, modules=of_vgpus)))
+        acts = planned(box, DRIVER, Fault.DRIVER_MISMATCH)
+        unload, load = step(acts, "load-module").commands
+        assert ("nvidia_vgpu_vfio" in unload, "nvidia_vgpu_vfio" in load) == (loaded, loaded)
+        assert not loaded or unload.index("nvidia_vgpu_vfio") < unload.index("nvidia")
+        assert ("nvidia-vgpu-mgr, nvidia-vgpud" in action_text(step(acts, "stop-jobs"), {})) is loaded
+        units = replace(box, snapshot=replace(box.snapshot, units=(Unit(name="nvsm", running=False, enabled=True),)))
+        assert services(units, box.topology.gpus, False) == (("nvidia-vgpu-mgr", "nvidia-vgpud") if loaded else ())
 
 
 def test_what_a_container_cannot_do_is_for_its_host() -> None:
