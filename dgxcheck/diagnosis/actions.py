@@ -56,7 +56,7 @@ _BY_FIRMWARE = frozenset({Fault.LINK_SLOW, Fault.NUMA_UNKNOWN, Fault.NUMA_TABLES
 _CONTACT_HOST = Action(step="contact-host", instruction=Instruction(code="contact-host"))
 _ELSEWHERE: tuple[Step, ...] = ("contact-vendor", "contact-host")
 _OVERHEATING = frozenset({Fault.OVERHEATING, Fault.THERMAL_SLOWDOWN})
-_BY_HAND = frozenset({Fault.HOTTER})
+_WITH_POWER_OFF: tuple[Code, ...] = ("inspect-card-power",)
 """What is inspected with the machine open."""
 _DOWN = frozenset({Fault.PORT_DOWN, Fault.PORT_DISABLED})
 """Of a port that carries no traffic."""
@@ -106,9 +106,8 @@ def actions(
         acute = due == "now" and any(finding.status is Status.FAIL for finding in explained)
         planned = _drained(box, component, planned, explained, acute)
     drained = next((n for n, action in enumerate(planned) if action.step == "drain"), len(planned))
-    at_once = drained if _BY_HAND.isdisjoint(faults) else 0
     planned = outside(component, planned) if in_container(box) else planned
-    timed = (replace(action, urgency=_urgency(action, due, faults, n < at_once)) for n, action in enumerate(planned))
+    timed = (replace(action, urgency=_urgency(action, due, faults, n < drained)) for n, action in enumerate(planned))
     return tuple(timed), recurrence
 
 
@@ -217,7 +216,8 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
             commands = ask_subnet_manager(box, source.subject.name)
         if instruction is None:
             return replace(finding_remedy, commands=commands)
-        return Action(step=step, commands=commands, instruction=instruction)
+        opened: Scope = "host" if instruction.code in _WITH_POWER_OFF else "none"
+        return Action(step=step, commands=commands, instruction=instruction, scope=opened)
     if step == "stop-jobs" and Fault.WRONG_DATA in faults:
         ends = [end for finding in explained for end in (finding.subject, finding.subject.peer) if end is not None]
         names = tuple(dict.fromkeys(end.name for end in ends if end.kind == "gpu"))

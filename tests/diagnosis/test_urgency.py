@@ -85,6 +85,15 @@ def test_a_port_that_is_down_carries_no_traffic_to_disturb() -> None:
     assert "drain" in steps(planned(box, fabric, Fault.PORT_DOWN, Fault.PORT_SLOW))
 
 
+def test_a_machine_is_drained_before_it_is_opened() -> None:
+    box = box_of("geforce-x4")
+    for part, fault in (("power supply", Fault.POWER_BRAKE), ("cooling", Fault.HOTTER)):
+        for status in (Status.WARN, Status.FAIL):
+            acts = planned(box, gpu_part(box, 0, part), fault, status=status)
+            assert steps(acts)[:2] == ["drain", "inspect"]
+            assert (acts[1].scope, acts[1].urgency) == ("host", acts[0].urgency)
+
+
 def test_the_vendor_disturbs_nothing() -> None:
     box = box_of("dgx-1-v100")
     vendor = step(planned(box, gpu_part(box, 2), Fault.XID), "contact-vendor")

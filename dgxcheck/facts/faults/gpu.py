@@ -289,7 +289,8 @@ class Gpu:
         fails="next-drain", steps=("inspect", *RESET_STEPS), alone=True, disturbs="jobs", source=SMI)
     MEMORY_SIZE = FaultKind("less memory than the model has", "hardware")
     OVERHEATING = FaultKind("temperature at or near the slowdown threshold", "environment", about=("gpu", "cooling"))
-    HOTTER = FaultKind("much hotter than the other GPUs at similar power", "environment", fails="next-drain")
+    HOTTER = FaultKind("much hotter than the other GPUs at similar power", "environment", fails="next-drain",
+        disturbs="host")
     THERMAL_SLOWDOWN = FaultKind("clocks are held down by temperature", "environment", about=("gpu", "cooling"))
     POWER_BRAKE = FaultKind("clocks are held down by the external power brake", "environment",
         remedy="check power supplies, power cables and the power budget of chassis and rack", source=DEBUG)
