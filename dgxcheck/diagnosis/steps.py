@@ -16,7 +16,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.containment import is_k80
 from dgxcheck.components.locate import all_gpus, has_nvswitches
 from dgxcheck.diagnosis.action import Action, Code, Instruction, Value
-from dgxcheck.diagnosis.clients import FABRIC_UNIT, drives_a_display, holds_vgpus, minors, running_units, services
+from dgxcheck.diagnosis.clients import FABRIC_UNIT, IMEX, drives_a_display, holds_vgpus, minors, running_units, services
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_before, is_before_ampere, is_since
 from dgxcheck.facts.bdf import bus_order, for_smi
 from dgxcheck.facts.host import Memlock
@@ -91,10 +91,11 @@ def stop_clients(box: Box, gpus: Sequence[Device], with_switches: bool) -> Actio
     commands += [("systemctl", "stop", *to_stop)] if units_read and to_stop else []
     values: dict[str, Value] = {} if units_read else {"services": to_stop}
     values |= {"node": _hostname(box)} if evict else {}
+    values |= {"imex": 1} if IMEX in to_stop else {}
     values |= {"machines": 1} if holds_vgpus(box, gpus) or (with_switches and hypervisor(box)) else {}
     return Action(
         step="stop-jobs", commands=(*commands, ("fuser", "-v", *nodes)), scope="jobs",
-        disturbs=tuple(gpu.name for gpu in (box.topology.gpus if evict else gpus)),
+        disturbs=tuple(gpu.name for gpu in (box.topology.gpus if evict or IMEX in to_stop else gpus)),
         instruction=Instruction(code="stop-gpu-clients-and-display" if display else "stop-gpu-clients", values=values),
     )  # fmt: skip
 

@@ -232,6 +232,19 @@ def test_of_the_units_just_those_are_stopped_that_run() -> None:
     reload = step(planned(box, DRIVER, Fault.DRIVER_MISMATCH), "stop-jobs").commands[0]
     assert reload[-1] == "nvidia-fabricmanager"
 
+def test_a_tray_without_imex_ends_jobs_of_all_its_gpus() -> None:
+    """NVIDIA IMEX guide, signal handling: when it ends, what this node exports is taken from the others."""
+    box = box_of("gb200-nvl72")
+    acts = planned(box, gpu_part(box, 0), Fault.XID)
+    stop, reset = (step(acts, name) for name in ("stop-jobs", "reset-gpu"))
+    assert (stop.disturbs, reset.disturbs) == (ALL[:4], ALL[:1])
+    assert "without nvidia-imex every job ends" in action_text(stop, {})
+    alone = box_of("l40s-x8")
+    stop = step(planned(alone, gpu_part(alone, 0), Fault.XID), "stop-jobs")
+    assert stop.disturbs == ALL[:1]
+    assert "imex" not in action_text(stop, {})
+
+
 
 def test_nothing_is_stopped_where_no_unit_runs() -> None:
     box = with_units("dgx-a100")
