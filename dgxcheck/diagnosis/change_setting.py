@@ -5,6 +5,7 @@ nvidia-modprobe's ``-c`` is a GPU's minor number, 255 for /dev/nvidiactl, with `
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Mapping
 
 from dgxcheck.checks.engine.box import Box, guest
@@ -17,7 +18,8 @@ from dgxcheck.components.component import EVERY_GPU, PEER_TRAFFIC, Component
 from dgxcheck.components.locate import is_nvidia_adapter
 from dgxcheck.diagnosis.action import Code, Instruction, Value
 from dgxcheck.diagnosis.clients import minors
-from dgxcheck.diagnosis.reset_domain import gpus_of, is_since, nvlinks_of_path
+from dgxcheck.diagnosis.reset_domain import can_reset, gpus_of, is_since, nvlinks_of_path, reset_domain
+from dgxcheck.diagnosis.steps import reset
 from dgxcheck.facts.bdf import for_smi
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Modules, NvidiaDriver
@@ -90,7 +92,8 @@ def _of_gpus(box: Box, component: Component) -> Setting | None:
     options: Mapping[str, tuple[str, ...]] = {"ECC mode": ("-e", "1"), "compute mode": ("-c", "0")}
     if component.part in options:
         code: Code = "if-unintended" if changed_by(box, component)[1] else "take-back-or-reset"
-        return (("nvidia-smi", *ids, *options[component.part]),), Instruction(code=code)
+        reset_values = _reset(box, component) if code == "take-back-or-reset" else {}
+        return (("nvidia-smi", *ids, *options[component.part]),), Instruction(code=code, values=reset_values)
     if component.part == "clock setting":
         option = _clock_option(box, gpus_of(box, component))
         values: Mapping[str, Value] = {"deferred": 1} if option == _DEFERRED else {}
@@ -98,7 +101,7 @@ def _of_gpus(box: Box, component: Component) -> Setting | None:
     if component.part == "persistence mode":
         return (("nvidia-smi", *ids, "-pm", "1"),), Instruction(code="persistence")
     if component.part == "MIG mode":
-        return _mig(box, gpus_of(box, component))
+        return _mig(box, component)
     if component.part == "power limit":
         return _power_limit(box, gpus_of(box, component))
     if component.part == "device node":
@@ -120,12 +123,19 @@ def _clock_option(box: Box, gpus: Collection[Device]) -> str:
     return "-rgc" if rows and all(at_default) and all(settable) and all(lockable) else "-rac"
 
 
-def _mig(box: Box, gpus: Collection[Device]) -> Setting | None:
+def _reset(box: Box, component: Component) -> Mapping[str, Value]:
+    """What applies a pending mode: the reset of all GPUs that it takes along, else a reboot."""
+    commands = reset(box, reset_domain(box, component), False).commands if can_reset(box, component, ()) else ()
+    return {"reset": "; ".join(map(shlex.join, commands)) or "reboot"}
+
+
+def _mig(box: Box, component: Component) -> Setting | None:
     """Nobody but who asked for the change knows whether it is meant: the mode in use is set again if it is not."""
-    rows = [row for gpu in gpus if isinstance(row := box.gpu(gpu).modes, GpuModes)]
+    rows = [row for gpu in gpus_of(box, component) if isinstance(row := box.gpu(gpu).modes, GpuModes)]
     modes = [(for_smi(row.bdf), mig) for row in rows if isinstance(mig := row.mig, bool)]
     command = "; ".join(f"nvidia-smi -i {bdf} -mig {mig:d}" for bdf, mig in modes)
-    return ((), Instruction(code="mig-pending", values={"command": command})) if modes else None
+    values = {"command": command, **_reset(box, component)}
+    return ((), Instruction(code="mig-pending", values=values)) if modes else None
 
 
 def _power_limit(box: Box, gpus: Collection[Device]) -> Setting | None:

@@ -14,7 +14,7 @@ from dgxcheck.components.locate import device_part
 from dgxcheck.diagnosis.action import Action
 from dgxcheck.diagnosis.actions import actions
 from dgxcheck.facts.faults.kind import FaultKind, Step
-from dgxcheck.facts.host import Unit
+from dgxcheck.facts.host import Host, Unit
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.source.protocol import Origin
@@ -31,6 +31,14 @@ PATHS = dict(shipped())
 def box_of(name: str) -> Box:
     """A recording that ships."""
     return of_box(open_source(name), "k80-x8" if name.startswith("k80") else "auto")
+
+
+def in_place(name: str, **facts: str | None) -> Box:
+    """The box, whose host is elsewhere: in a container, in a virtual machine, under another name."""
+    box = box_of(name)
+    host = box.snapshot.host
+    assert isinstance(host, Host)
+    return replace(box, snapshot=replace(box.snapshot, host=replace(host, **facts)))
 
 
 def gpu_part(box: Box, number: int, part: str = "") -> Component:

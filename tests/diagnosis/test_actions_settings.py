@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hand_made import box_of, ecc, finding, gpu_part, planned, steps, with_facts
+from hand_made import box_of, ecc, finding, gpu_part, in_place, planned, steps, with_facts
 from judging import of_text
 from sample import FAULTS
 
@@ -191,6 +191,38 @@ def test_a_mode_that_is_taken_back_needs_no_reset() -> None:
                    Fault.MIG_PENDING)  # fmt: skip
     assert [(action.step, action.instruction.code) for action in acts] == [("change-setting", "mig-pending")]
     assert not acts[0].commands
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "applies"),
+    [
+        ("dgx-1-p100", 0, "nvidia-smi -r"),
+        ("k80-x8", 0, "nvidia-smi -r -i 0000:06:00.0,0000:07:00.0"),
+        ("dgx-a100", 0, "nvidia-smi -r -i 0000:07:00.0"),
+    ],
+)
+def test_a_pending_mode_is_applied_by_the_reset_of_all_that_it_takes_along(
+    name: str, number: int, applies: str
+) -> None:
+    bdf = box_of(name).topology.gpus[number].bdf
+    box = with_facts(name, {f"nvml nvmlDeviceGetEccMode {bdf}": [1, 0]})
+    (change,) = planned(box, gpu_part(box, number, "ECC mode"), Fault.ECC_PENDING, status=Status.WARN)
+    assert f"if the change was intended, {applies} instead" in action_text(change, {})
+
+
+def test_where_a_guest_resets_no_gpu_a_reboot_applies_its_mig_mode() -> None:
+    for vm, applies in (("kvm", "reboot applies the change"), (None, "nvidia-smi -r -i 0000:07:00.0 applies")):
+        box = in_place("dgx-a100", vm=vm)
+        modes = tuple(replace(row, mig=False) for row in rows(box.snapshot.gpu_modes))
+        box = replace(box, snapshot=replace(box.snapshot, gpu_modes=modes))
+        (change,) = planned(box, gpu_part(box, 0, "MIG mode"), Fault.MIG_PENDING, status=Status.WARN)
+        assert action_text(change, {}).startswith(applies)
+
+
+def test_persistence_mode_holds_by_a_unit_that_does_not_switch_it_off() -> None:
+    box = box_of("dgx-1-v100")
+    (change,) = planned(box, gpu_part(box, 0, "persistence mode"), Fault.PERSISTENCE_OFF, status=Status.WARN)
+    assert "not with --no-persistence-mode in its unit" in action_text(change, {})
 
 
 def test_of_a_switch_only_the_ports_that_were_found_have_acs_cleared() -> None:

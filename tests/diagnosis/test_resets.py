@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hand_made import ALL, box_of, gpu_part, planned, step, steps, with_facts, with_units
+from hand_made import ALL, box_of, gpu_part, in_place, planned, step, steps, with_facts, with_units
 from judging import judged
 from sample import BOXES
 
@@ -21,7 +21,7 @@ from dgxcheck.diagnosis.clients import FABRIC_UNIT, drives_a_display, services
 from dgxcheck.diagnosis.form_factor import form_factor, is_on_baseboard, is_power_of_a_module, is_station
 from dgxcheck.diagnosis.reset_domain import can_reset, is_before_ampere
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.host import Host, Modules, Unit
+from dgxcheck.facts.host import Modules, Unit
 from dgxcheck.facts.missing import Gap, Json, Missing, rows
 from dgxcheck.facts.nvml.gpu import Fabric, GpuProcess
 from dgxcheck.facts.record import replace
@@ -417,14 +417,6 @@ def test_what_the_driver_asks_for_is_done_as_it_asks() -> None:
     )
     acts = planned(box_of("dgx-a100"), gpu_part(box_of("dgx-a100"), 0), Fault.DRAIN_AND_RESET, Fault.ECC_UNCORRECTED)
     assert [action.urgency for action in acts[:3]] == ["now", "next-drain", "next-drain"]
-
-
-def in_place(name: str, **facts: str) -> Box:
-    """The box, whose host is elsewhere: in a container, in a virtual machine, under another name."""
-    box = box_of(name)
-    host = box.snapshot.host
-    assert isinstance(host, Host)
-    return replace(box, snapshot=replace(box.snapshot, host=replace(host, **facts)))
 
 
 @pytest.mark.parametrize(("base", "form", "on_baseboard", "fed_alike"), [

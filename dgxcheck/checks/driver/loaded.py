@@ -205,5 +205,6 @@ CHECKS = (
 PERSISTENCE = (
     Check("driver.persistence", per_gpu("gpu_modes", _persistence), part("persistence mode"),
         setting_of_all("persistence mode"),
-        remedy="run systemctl enable --now --no-reload nvidia-persistenced, or nvidia-smi -pm 1"),
+        remedy="run nvidia-smi -pm 1; for good also systemctl enable --now --no-reload nvidia-persistenced, whose"
+        " unit must not have --no-persistence-mode, as Ubuntu packages it"),
 )  # fmt: skip
