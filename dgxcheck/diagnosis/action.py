@@ -101,8 +101,8 @@ _BEYOND_A_CONTAINER: tuple[Step, ...] = (
     "drain", "stop-jobs", "restart-service", "load-module", "reset-gpu", "reboot", "power-cycle",
     "reseat", "replace",
 )  # fmt: skip
-_OF_A_HOST = ("systemctl", "journalctl", "ipmitool")
-"""Commands that tell of services and of the BMC where these are."""
+_OF_A_HOST = ("systemctl", "journalctl", "ipmitool", "dmidecode", "mdadm")
+"""Commands that tell of services, BMC, memory and arrays where these are."""
 _OF_DEVICES = ("gpu", "gpus", "bridge", "port", "hca")
 _OF_THE_KERNEL = ("CPU frequency governor", "CPU clock setting", "NUMA balancing", "ACS setting")
 """Devices, and parts of the host, whose settings no container changes."""

@@ -279,8 +279,9 @@ def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
         boards = {other.name for gpu in gpus for other in box.topology.gpus if _on_one_board(box, gpu.name, other.name)}
         return "dual-gpu-card", {**slot, "gpus": tuple(gpu.name for gpu in box.topology.gpus if gpu.name in boards)}
     if has_gpus(box, component) and not (component.kind in _CARRIERS and len(component.shared_by) > 1):
-        unknown: dict[str, Value] = {} if gpu_model(box, component) else {"unknown": 1}
-        return "card", {**slot, "gpus": tuple(gpu.name for gpu in gpus), **unknown}
+        more: dict[str, Value] = {} if gpu_model(box, component) else {"unknown": 1}
+        more |= {"bridges": 1} if component.kind == "nvlink" or component.part == "NVLink" else {}
+        return "card", {**slot, "gpus": tuple(gpu.name for gpu in gpus), **more}
     if component.kind in _CARRIERS:
         return "carrier", {"devices": component.shared_by or (component.name,)}
     return "part", {}

@@ -227,6 +227,15 @@ def test_a_switch_above_several_cards_is_on_a_board_or_riser() -> None:
     assert step(planned(k80, above_two_cards, Fault.LINK_NARROW), "reseat").instruction.code == "reseat-carrier"
 
 
+def test_bridges_are_looked_at_before_a_card_that_nvlinks_join_is_replaced() -> None:
+    box = box_of("l40s-x8")
+    for part, fault, bridges in (("NVLink", Fault.NVLINK_DOWN, True), ("", Fault.XID, False)):
+        acts = planned(box, gpu_part(box, 0, part), fault)
+        reseat, replace_card = (action_text(step(acts, name), {}) for name in ("reseat", "replace"))
+        assert ("reseat the card, its NVLink bridges and its riser" in reseat) is bridges
+        assert ("only once another NVLink bridge did not help" in replace_card) is bridges
+
+
 def test_a_host_bridge_is_not_serviced_with_the_gpu_tray() -> None:
     box = box_of("dgx-1-v100")
     bridge = Component(kind="host-bridge", name="pci0000:80", shared_by=("GPU4", "GPU5", "GPU6", "GPU7"))

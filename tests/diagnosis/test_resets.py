@@ -232,6 +232,7 @@ def test_of_the_units_just_those_are_stopped_that_run() -> None:
     reload = step(planned(box, DRIVER, Fault.DRIVER_MISMATCH), "stop-jobs").commands[0]
     assert reload[-1] == "nvidia-fabricmanager"
 
+
 def test_a_tray_without_imex_ends_jobs_of_all_its_gpus() -> None:
     """NVIDIA IMEX guide, signal handling: when it ends, what this node exports is taken from the others."""
     box = box_of("gb200-nvl72")
@@ -243,7 +244,6 @@ def test_a_tray_without_imex_ends_jobs_of_all_its_gpus() -> None:
     stop = step(planned(alone, gpu_part(alone, 0), Fault.XID), "stop-jobs")
     assert stop.disturbs == ALL[:1]
     assert "imex" not in action_text(stop, {})
-
 
 
 def test_nothing_is_stopped_where_no_unit_runs() -> None:
@@ -379,6 +379,7 @@ def test_what_a_container_cannot_do_is_for_its_host() -> None:
         planned(box, host_part("power supply"), Fault.POWER_SUPPLY),
         planned(box, Component(kind="port", name="NIC0/1"), Fault.PORT_ERRORS)[1:],
         planned(box, gpu_part(box, 0), Fault.XID),
+        planned(box, Component(kind="disk", name="md0"), Fault.ARRAY_FAILED),
         planned(box, gpu_part(box, 0, "persistence mode"), Fault.PERSISTENCE_OFF),
     ):
         marked = [action for action in acts if action_text(action, {}).startswith("on the host of this container")]
