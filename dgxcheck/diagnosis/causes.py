@@ -57,7 +57,8 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     for finding in unread:
         around = {key for blame in finding.blames for key in (blame.key, blame.whole.key, *containers(box, blame))}
         around |= {switch.key for blame in finding.blames for switch in switches_at(box, blame)}
-        _attribute(finding.key, around - {HOST.key}, causes, by_device=True)
+        below = {device.name for device in box.topology.below(finding.subject.bdf or "")}
+        _attribute(finding.key, around - {HOST.key}, causes, by_device=True, below=below)
     paths = candidates(findings, slow)
     for finding in slow:
         _attribute(finding.key, {path.key for path in paths[finding.key]}, causes)
@@ -199,12 +200,20 @@ def _is_dead(finding: Finding) -> bool:
     return finding.judgement.fault in SILENT
 
 
-def _attribute(key: str, components: Collection[Key], causes: Causes, by_device: bool = False) -> None:
-    """Add a finding to a component that is to blame anyway and lies on its path, or is its device or a part of it."""
+def _attribute(
+    key: str, components: Collection[Key], causes: Causes, by_device: bool = False, below: Collection[str] = ()
+) -> None:  # fmt: skip
+    """Add a finding to a component that is to blame anyway and lies on its path, or is its device or a part of it, or
+    that all devices below its bridge share."""
     for component, keys in causes.items():
-        if component.key in components or (by_device and component.whole.key in components):
+        on_path = component.key in components or (by_device and component.whole.key in components)
+        if on_path or (below and component.kind in _SHARING and {*component.shared_by}.issuperset(below)):
             keys.append(key)
             return
+
+
+_SHARING: tuple[Kind, ...] = ("link", "board")
+"""What a bridge that does not answer is a part or an end of."""
 
 
 def _cause(

@@ -74,6 +74,8 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
             and each.key not in unstarted}  # fmt: skip
     gone, lost_at = gone_of(findings), _lost_at(box, findings)
     dead_around = gathered((key, each) for each in dead.values() for key in {whole.key for whole in _around(box, each)})
+    for of_one, first in _of_dead_adapters(box, [*dead.values()]):
+        add(of_one, first)
     for (_, pairs), judged in by_check.items():
         everywhere = _all_bad(judged)
         for alike in _alike(box, judged):
@@ -114,6 +116,7 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
     found = chain(
         same_moment(box, findings), with_disks(box, [*dead.values()], findings), without_memory(box, findings),
         unstarted.values(), without_modules(findings), _trained_below(box, findings), lost_boards(box, findings),
+        _through_links([*dead.values()]),
     )  # fmt: skip
     for together, component in found:
         add(together, component)
@@ -126,6 +129,16 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
         elif finding.key in dead and finding.subject.bdf in unfed:
             add([finding], POWER)
     return {key: tuple(components) for key, components in common.items()}
+
+
+def _through_links(dead: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
+    """All that is found of a device that is lost, with the shared links which the kernel log says failed at that
+    time: the driver and the PCI tree do not say why it does not answer."""
+    for of_one in gathered((each.subject.bdf, each) for each in dead).values():
+        failed = dict.fromkeys(blame for each in of_one for blame in each.blames[1:] if blame.kind == "link")
+        for link in failed:
+            if len(link.shared_by) > 1:
+                yield of_one, link
 
 
 _TRAINED = (Fault.LINK_NARROW, Fault.LINK_SLOW, Fault.LINK_DEGRADED)
@@ -165,15 +178,28 @@ def _set_in_several(judged: Sequence[Finding]) -> Iterator[tuple[list[Finding], 
 
 
 def _of_adapters(judged: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
-    """Findings of an adapter whose functions all have one fault or are dead, and what that of the first comes from:
-    they share slot, chip and firmware.
+    """Findings of an adapter whose functions all have one fault, and what that of the first comes from: they share
+    slot, chip and firmware.
     """
     functions = gathered((card_of(each.subject.bdf), each) for each in judged if each.subject.kind == "hca")
     for those in functions.values():
-        first = min(those, key=lambda each: str(each.subject.bdf))
-        dead = all(each.judgement.fault in DEVICE_DEAD for each in those)
-        if first.blames and _all_bad(those) and (dead or len({each.judgement.fault for each in those}) == 1):
+        first = min(those, key=_place)
+        if first.blames and _all_bad(those) and len({each.judgement.fault for each in those}) == 1:
             yield those, replace(first.blames[0], shared_by=tuple(sorted(each.subject.name for each in those)))
+
+
+def _of_dead_adapters(box: Box, dead: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
+    """The same where each of its functions is dead, whichever checks find that."""
+    every = gathered((card_of(each.bdf), each.bdf) for each in box.topology.nics)
+    found = gathered((card_of(each.subject.bdf), each) for each in dead if each.subject.kind == "hca" and each.blames)
+    for card, those in found.items():
+        functions = {each.subject.bdf for each in those}
+        if len(functions) > 1 and functions.issuperset(every.get(card, ())):
+            yield those, min(those, key=_place).blames[0]
+
+
+def _place(finding: Finding) -> str:
+    return str(finding.subject.bdf)
 
 
 def _alike(box: Box, judged: Sequence[Finding]) -> Collection[list[Finding]]:

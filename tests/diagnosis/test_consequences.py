@@ -225,7 +225,7 @@ UE = "EDAC MC0: 1 UE on mc#0csrow#1channel#3 (csrow:1 channel:3 page:0x123 offse
     ("dgx-h100", {}, (*fatal("SDES"), xid("1b", 79, OFF)), "link/0000:14:00.0",
      ["drain", "power-cycle", "field-diagnostic", "contact-vendor"]),
     ("dgx-h100", {}, (*fatal("SDES"), xid("1b", 79, OFF), *(f"mlx5_core 0000:18:00.0: {line}" for line in DIED)),
-     "link/0000:14:00.0", ["inspect", "drain", "power-cycle", "contact-vendor"]),
+     "link/0000:14:00.0", ["drain", "power-cycle", "field-diagnostic", "contact-vendor"]),
     ("dgx-h100", {}, (*fatal("CmpltTO"), xid("1b", 79, OFF)), "gpu/0000:1b:00.0",
      ["drain", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"]),
     ("l40s-x8", {}, (xid("3d", 79, OFF), xid("3e", 79, OFF)), "switch/0000:3b:00.0",  # alone below its host bridge

@@ -36,6 +36,43 @@ def test_the_functions_of_an_adapter_are_one(
     assert len(cause["explains"]) == 2
 
 
+@pytest.mark.parametrize("log", [(), (f"mlx5_core 0000:29:00.1: {DIED[0]}",)])
+def test_an_adapter_that_is_gone_whatever_finds_it_is_one(log: tuple[str, ...], tmp_path: Path) -> None:
+    """It is alone below its host bridge, which is not to blame for that."""
+    (cause,) = causes(tmp_path, "dgx-h200", off_the_bus("0000:29:00.0", "0000:29:00.1"), log)
+    assert (cause["id"], len(cause["explains"])) == ("hca/0000:29:00.0", 2 + len(log))
+
+
+BELOW = [f"0000:{bdf}" for bdf in ("bc:00.0", "bd:00.0", "bd:04.0", "bf:00.0", "c0:00.0", "c1:00.0", "c2:00.0")]
+
+
+@pytest.mark.parametrize("facts", [
+    {}, {"nvml nvmlDeviceGetHandleByIndex 5": LOST}, off_the_bus("0000:c0:00.0"),
+    {"nvml nvmlDeviceGetHandleByIndex 5": LOST, **off_the_bus("0000:c3:00.0", *BELOW)},
+], ids=["log alone", "GPU", "HCA", "all below"])  # fmt: skip
+def test_what_no_longer_answers_below_a_link_that_went_down_belongs_to_it(
+    facts: dict[str, Json], tmp_path: Path
+) -> None:
+    """Whether the log, the driver or the PCI tree says that it does not answer."""
+    log = ("pcieport 0000:bb:01.0: DPC: containment event, status:0x1f01 source:0x0000",
+           "pcieport 0000:bb:01.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)",
+           "pcieport 0000:bb:01.0:    [ 5] SDES                   (First)",
+           OFF.format("c3"), f"mlx5_core 0000:c0:00.0: {DIED[0]}")  # fmt: skip
+    found = document(tmp_path, "dgx-h100", facts, log)
+    (cause,) = found["causes"]
+    assert (cause["id"], found["unexplained"]) == ("link/0000:bc:00.0", [])
+    assert [each["action"] for each in cause["actions"]][:2] == ["drain", "power-cycle"]
+
+
+def test_the_bridges_of_a_board_that_is_lost_are_not_read_because_of_it(tmp_path: Path) -> None:
+    gone = {f"nvml nvmlDeviceGetHandleByIndex {gpu}": LOST for gpu in (2, 3)}
+    bridges = off_the_bus(*(f"0000:{bdf}" for bdf in ("08:00.0", "09:08.0", "09:10.0", "0a:00.0", "0b:00.0")))
+    found = document(tmp_path, "k80-x8", {**gone, **bridges}, (OFF.format("0a"), OFF.format("0b")))
+    (cause,) = found["causes"]
+    assert (cause["component"]["kind"], found["unexplained"]) == ("board", [])
+    assert {"pcie.uniform/0000:08:00.0", "pcie.uniform/0000:09:08.0"} <= {*cause["explains"]}
+
+
 GSP = "119, pid=2211, name=nvidia-smi, Timeout after 6s of waiting for RPC response from GPU1 GSP! Expected function 76"
 LATE = "mlx5_core 0000:61:00.0: wait_func:1152: CREATE_MKEY(0x200) timeout. Will cause a leak of a command resource"
 DISKS = tuple(f"nvme nvme{n}: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0xffff" for n in (2, 3))
@@ -52,7 +89,7 @@ OOPS = ("BUG: unable to handle page fault for address: ffffb24d403e50", "RIP: 00
      f"NVRM: Xid (PCI:0000:43:00): {GSP}"), "host/host/IOMMU setting", "change-setting"),
     ("dgx-a100", (*DISKS, OFF.format("07")), "switch/0000:03:00.0", "power-cycle"),
     ("dgx-a100", (*FATAL, *DISKS, OFF.format("07"), OFF.format("0f"), *(f"mlx5_core 0000:{bus}:00.0: {line}"
-     for bus in ("0c", "12") for line in DIED)), "link/0000:01:00.0", "inspect"),
+     for bus in ("0c", "12") for line in DIED)), "link/0000:01:00.0", "power-cycle"),
     ("pcie-x8", ("NMI: PCI system error (SERR) for reason b1 on CPU 0.", OFF.format("84")), "gpu/0000:84:00.0",
      "reboot"),
     ("dgx-a100", ("mce: [Hardware Error]: CPU 0: Machine Check Exception: 5 Bank 6: be00000000000e0b",
