@@ -115,7 +115,7 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
         add_scattered(judged)
     found = chain(
         same_moment(box, findings), with_disks(box, [*dead.values()], findings), without_memory(box, findings),
-        unstarted.values(), without_modules(findings), _trained_below(box, findings), lost_boards(box, findings),
+        unstarted.values(), without_modules(findings), _links_below(box, findings), lost_boards(box, findings),
         _through_links([*dead.values()]),
     )  # fmt: skip
     for together, component in found:
@@ -141,21 +141,25 @@ def _through_links(dead: Sequence[Finding]) -> Iterator[tuple[list[Finding], Com
                 yield of_one, link
 
 
-_TRAINED = (Fault.LINK_NARROW, Fault.LINK_SLOW, Fault.LINK_DEGRADED)
-_OF_LINKS = ("pcie.width", "pcie.generation", "gdr.link")
-"""Checks of the own links of GPUs and adapters."""
+_BELOW_A_SWITCH = (
+    ((Fault.LINK_NARROW, Fault.LINK_SLOW, Fault.LINK_DEGRADED), ("pcie.width", "pcie.generation", "gdr.link")),
+    ((Fault.AER_CORRECTABLE, Fault.AER_STORM, Fault.PCIE_REPLAYS), ("pcie.aer",)),
+)
+"""What the links of devices show alike, a narrow one and a slow one as well, and the checks that see that they are
+sound."""
 
 
-def _trained_below(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
-    """Findings that the links of all GPUs and adapters below a switch trained below what they can, one narrow and
-    another slow, whichever checks judge them, with that switch."""
+def _links_below(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
+    """Findings that the links of all GPUs and adapters below a switch trained below what they can, or count errors,
+    whichever checks judge them, with that switch."""
     of_devices = [each for each in findings if each.subject.kind in ("gpu", "hca") and each.subject.peer is None]
-    bad = [each for each in of_devices if each.status in BAD and each.judgement.fault in _TRAINED]
-    at = {each.subject.bdf for each in bad}
-    good = (each for each in of_devices if each.id in _OF_LINKS and each.status is Status.PASS)
-    for whole, inside in _by_container(box, [*bad, *(each for each in good if each.subject.bdf not in at)]):
-        if whole.kind == "switch" and _all_bad(inside):
-            yield inside, whole
+    for faults, checks in _BELOW_A_SWITCH:
+        bad = [each for each in of_devices if each.status in BAD and each.judgement.fault in faults]
+        at = {each.subject.bdf for each in bad}
+        good = (each for each in of_devices if each.id in checks and each.status is Status.PASS)
+        for whole, inside in _by_container(box, [*bad, *(each for each in good if each.subject.bdf not in at)]):
+            if whole.kind == "switch" and _all_bad(inside):
+                yield inside, whole
 
 
 _LATE_S = 600.0

@@ -140,6 +140,20 @@ def test_a_switch_whose_ports_count_no_errors_can_have_sent_those_of_all_below_i
     assert causes(tmp_path, [], files).keys() == due
 
 
+@pytest.mark.parametrize(("devices", "due"), [
+    (("0000:52:00.0", "0000:4f:00.0"), {"switch/0000:4b:00.0": 3}),
+    (("0000:52:00.0", "0000:40:00.0"), {"link/0000:52:00.0": 2, "link/0000:40:00.0": 1}),
+], ids=["below a switch", "below two"])  # fmt: skip
+def test_replays_of_a_gpu_are_errors_of_its_switch_too(
+    devices: Sequence[str], due: dict[str, int], tmp_path: Path
+) -> None:
+    """An adapter beside it counts none, its errors show in AER alone."""
+    counted: Json = "BadTLP 900000\nTOTAL_ERR_COR 900000\n"
+    files = {f"text /sys/bus/pci/devices/{bdf}/aer_dev_correctable": counted for bdf in devices}
+    files[f"nvml nvmlDeviceGetPcieReplayCounter {devices[0]}"] = 9000
+    assert causes(tmp_path, [], files, "hgx-h100") == due
+
+
 def test_several_nvswitches_at_once_are_the_fabric(tmp_path: Path) -> None:
     def sxid(bdf: str, seconds: float) -> str:
         return f"{seconds};nvidia-nvswitch1: SXid (PCI:{bdf}): 20034, Fatal, Link 28 LTSSM Fault Up"
