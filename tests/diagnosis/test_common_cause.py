@@ -164,6 +164,19 @@ def test_several_nvswitches_at_once_are_the_fabric(tmp_path: Path) -> None:
     assert causes(tmp_path, apart, {}, "dgx-a100") == {"nvswitch/0000:c4:00.0": 1, "nvswitch/0000:c6:00.0": 1}
 
 
+@pytest.mark.parametrize(("switches", "gpus", "due"), [
+    (range(6), (), {"host/host/cooling"}), (range(6), range(8), {"host/host/cooling"}),
+    ((2,), range(8), {"host/host/cooling"}), ((2,), (), {"nvswitch/0000:c6:00.0"}),
+])  # fmt: skip
+def test_nvswitches_that_are_hot_share_the_air_of_the_host(
+    switches: Sequence[int], gpus: Sequence[int], due: set[str], tmp_path: Path
+) -> None:
+    log = [f"3600;nvidia-nvswitch{at}: SXid (PCI:0000:c{4 + at}:00.0): 10004, Non-fatal, Host_thermal_event_start"
+           for at in switches]  # fmt: skip
+    held = {f"nvml nvmlDeviceGetCurrentClocksEventReasons {A100_GPUS[gpu]}": 0x20 for gpu in gpus}
+    assert causes(tmp_path, log, held, "dgx-a100").keys() == due
+
+
 @pytest.mark.parametrize(
     ("seconds", "due"),
     [

@@ -32,13 +32,13 @@ from dgxcheck.checks.kernel_log.xid_meaning import (
     xid_status,
 )
 from dgxcheck.checks.nvlink.links import far_nvlinks, links_down
-from dgxcheck.components.component import DRIVER, Component
+from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.components.device_facts import architecture
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import ANNOUNCES_RECOVERY, OFF_BUS, EarlierXid, KernelLog, Xid
 from dgxcheck.topology.model import Device
-from dgxcheck.xid.relations import WINDOW_S, link_of, places, recovery_words
+from dgxcheck.xid.relations import WINDOW_S, link_of, places, recovery_words, sxid_response
 from dgxcheck.xid.table import REMEDIES, Part, Severity, XidEntry, meaning
 
 _CLEANED_UP = 45
@@ -214,7 +214,11 @@ def _named(log: KernelLog) -> list[str]:
 
 def _shared(box: Box, at: Subject, judgement: Judgement) -> Component | None:
     """The driver, with the firmware that it loads, where every GPU needs a reset after an Xid that names no part of
-    one; a reset that is announced without the error which it follows says of nothing whose it is."""
+    one; a reset that is announced without the error which it follows says of nothing whose it is. The air, where all
+    that NVSwitches report is that they are hot."""
+    if judgement.fault in FAULTS:
+        asked = {sxid_response(each.number or 0, None) for each in judgement.events}
+        return host_part("cooling") if asked == {"cooling"} else None
     fails = any(event.number != ANNOUNCES_RECOVERY for event in judgement.events)
     return DRIVER if judgement.fault in _RESETS and fails and not _part(box, at.bdf or "") else None
 
