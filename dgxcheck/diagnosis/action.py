@@ -127,14 +127,17 @@ def urgency_of(findings: Iterable[Finding]) -> Urgency:
     """The most urgent of the findings; what could not be read makes nothing more urgent.
 
     An uncorrected error whose row waits for its remapping was contained, and its page is no longer used (Ampere and
-    later; https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html), as one after which the driver asks to
-    drain and then to reset; one that was not has an Xid of its own.
+    later; https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html), as one that the driver logs so, or after
+    which it asks to drain and then to reset; one that was not has an Xid of its own.
     """
     every = [*findings]
     with_fault = [finding for finding in every if finding.judgement.fault is not None]
-    if any(finding.judgement.fault in (Fault.REMAP_PENDING, Fault.DRAIN_AND_RESET) for finding in with_fault):
+    if any(finding.judgement.fault in _CONTAINED for finding in with_fault):
         with_fault = [finding for finding in with_fault if finding.judgement.fault is not Fault.ECC_UNCORRECTED]
     return min(map(_urgency, with_fault or every), key=ORDER.index, default="now")
+
+
+_CONTAINED = frozenset({Fault.REMAP_PENDING, Fault.DRAIN_AND_RESET, Fault.XID_CONTAINED})
 
 
 def _urgency(finding: Finding) -> Urgency:

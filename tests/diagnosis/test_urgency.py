@@ -52,9 +52,10 @@ def test_the_most_urgent_fault_counts_and_settings_need_not_wait() -> None:
     memory = gpu_part(box, 2, "memory")
     both = planned(box, memory, Fault.RETIREMENT_PENDING, Fault.ECC_UNCORRECTED)
     assert {action.urgency for action in both} == {"now"}
-    contained = (Fault.REMAP_PENDING, Fault.ECC_UNCORRECTED)
-    assert {action.urgency for action in planned(box, memory, *contained)} == {"next-drain"}
-    assert {action.urgency for action in planned(box, memory, *contained, Fault.XID)} == {"now"}
+    for contained in (Fault.REMAP_PENDING, Fault.XID_CONTAINED):
+        faults = (contained, Fault.ECC_UNCORRECTED)
+        assert {action.urgency for action in planned(box, memory, *faults)} == {"next-drain"}
+        assert {action.urgency for action in planned(box, memory, *faults, Fault.XID)} == {"now"}
     hot = planned(box, gpu_part(box, 2, "cooling"), Fault.HOTTER, status=Status.WARN)
     assert {action.urgency for action in hot} == {"next-drain"}
     ecc_off = planned(ecc(0, 0), gpu_part(box, 2, "ECC mode"), Fault.ECC_OFF, status=Status.WARN)
