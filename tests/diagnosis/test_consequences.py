@@ -233,6 +233,9 @@ UE = "EDAC MC0: 1 UE on mc#0csrow#1channel#3 (csrow:1 channel:3 page:0x123 offse
     ("dgx-h100", {"names /sys/bus/pci/devices": WITHOUT_NVSWITCHES, **{key: fact for bus in OF_H100 for key, fact in {
      **of(bus, "nvmlDeviceGetGpuFabricInfo", {**IN_NO_DOMAIN, "state": 2}), **links_off(18, bus)}.items()}}, (),
      "slot/missing NVSwitch", ["drain", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"]),
+    ("dgx-b200", {key: fact for bus in OF_H100 for key, fact in of(bus, "nvmlDeviceGetGpuFabricInfo",
+     {**IN_NO_DOMAIN, "state": 2}).items()}, tuple(f"mlx5_core 0000:05:00.{n}: {DIED[0]}" for n in (0, 1)),
+     "hca/0000:05:00.0", ["drain", "inspect", "power-cycle", "contact-vendor"]),  # it leads to the NVSwitches
     ("dgx-1-v100", {f"text {ENP}": "0\n", f"text {ENP}_down_count": "2\n"}, (NFS,), "interface/0000:02:00.0",
      ["inspect", "drain", "reseat"]),
     ("dgx-1-v100", {f"text {ENP.replace('f0', 'f1')}": "0\n"}, (NFS,), "host/host/file server", ["inspect"]),

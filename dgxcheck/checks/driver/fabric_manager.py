@@ -25,6 +25,7 @@ from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.components.locate import has_nvswitches, lost_nvswitches, missing_nvswitch, nvlinks_disabled
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.kernel_log import HcaTrouble
 from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
 from dgxcheck.facts.nvml import gpu as nvml
 from dgxcheck.facts.nvml.gpu import FABRIC_STATUSES, REGISTERED, Fabric, GpuModes
@@ -143,7 +144,8 @@ def _before_hopper(box: Box) -> Judgement:
 
 def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
     """What one GPU reports is about its place in the fabric, which it loses with its NVLinks; what all report, about
-    fabric manager and driver, or about an NVSwitch that fell off the bus or is not on PCI.
+    fabric manager and driver, or about an NVSwitch that fell off the bus or is not on PCI, or an adapter in front of
+    NVSwitches that stopped.
     """
     if subject.kind == "gpu":
         yield from _of_one(box, subject, judgement)
@@ -151,8 +153,14 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
         yield FABRIC_MANAGER
         yield from lost_nvswitches(box)
         yield missing_nvswitch(box)
+        stopped = {event.bdf for event in box.log.hcas if event.trouble in _STOPPED and not event.past}
+        yield from (component_of(box, box.subject_at(device.bdf or "")) for device in box.topology.devices
+                    if device.kind == "nvswitch-bridge" and device.bdf in stopped)  # fmt: skip
     else:
         yield from driver(box, subject, judgement)
+
+
+_STOPPED: tuple[HcaTrouble, ...] = ("not started", "off bus", "firmware")
 
 
 def _of_one(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
