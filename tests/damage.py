@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 
@@ -26,6 +27,10 @@ def _times(lines: list[str]) -> list[str]:
 
 def _clocks(lines: list[str]) -> list[str]:
     return [f"[2026-03-04 05:{n // 60 % 60:02}:{n % 60:02}] {line}" for n, line in enumerate(lines)]
+
+
+def _json(name: str, others: Mapping[str, str], end: str = "") -> Change:
+    return lambda lines: [json.dumps({name: f"{line}{end}", **others}) for line in lines]
 
 
 def _underlined(lines: list[str]) -> list[str]:
@@ -59,6 +64,13 @@ HARMLESS: Mapping[str, Change] = {
     "torchrun": _each("[rank0]: "),
     "pdsh": _each("node01: "),
     "journal": _each("Mar 04 05:06:07 node01 check[1234]: "),
+    "journal, ISO 8601": _each("2025-03-04T05:06:07.123456+00:00 node01 check[1234]: "),
+    "stern": _each("gpu-check-x7k2p main "),
+    "file of a container": _json("log", {"stream": "stdout", "time": "2025-03-04T05:06:07.123456789Z"}, "\n"),
+    "journal, JSON": _json("MESSAGE", {
+        "__REALTIME_TIMESTAMP": "1741064767123456", "_HOSTNAME": "node01", "_TRANSPORT": "stdout",
+        "SYSLOG_IDENTIFIER": "check", "_PID": "1234",
+    }),
     "clush": _around(["---------------", "node01", "---------------"], []),
     "no ESC": _underlined,
     "colour": _coloured,

@@ -66,3 +66,12 @@ def test_the_gpu_that_an_error_of_its_port_cost_is_suspected(form: str, tmp_path
     assert [each["component"]["bdf"] for each in found["causes"]] == ["0000:03:00.0"]
     (message,) = [each["message"] for each in found["findings"] if each["status"] == "fail"]
     assert "could not recover GPU@0000:03:00.0" in message
+
+
+def test_a_message_of_several_lines_in_one_of_rsyslog(tmp_path: Path) -> None:
+    """imjournal writes the end of a line as its number: escapeControlCharactersOnReceive of rsyslog."""
+    row = (
+        "Nov 24 03:11:02 dgx01 kernel: [ 1843.308145] NVRM: The NVIDIA GPU 0000:b3:00.0#012NVRM: (PCI ID: 10de:26b5)"
+        " installed in this system has#012NVRM: fallen off the bus and is not responding to commands.\n"
+    )
+    assert of_text(row, tmp_path)[0] == ("fail gpu-lost drain",)

@@ -40,6 +40,9 @@ _PRETTY = LazyPattern(r'\s{1,8}"(?P<name>_{0,2}[A-Z][A-Z0-9_]{1,63})" : (?P<valu
 """A member of an entry of ``journalctl -o json-pretty``."""
 NEW_BOOT = "-- Reboot --"
 """As journalctl writes it between boots."""
+_LINE_END = "#012"
+"""Within a message, as rsyslog writes it."""
+_BEFORE_MESSAGE = LazyPattern(r".{0,320}? kernel: ?(?:\[ {0,12}\d{1,10}\.\d{1,9}\] )?")
 _STAMPS, _BEGINS = frozenset(":;="), frozenset("{}[]")
 """Characters of which every date, field and record has one, and those with which JSON begins a line."""
 MaybeRows = Iterator[tuple[int, "str | None"]]
@@ -63,8 +66,16 @@ def as_rows(lines: tuple[str, ...]) -> MaybeRows:
             yield from found
         else:
             bare = text.lstrip("> \t")
-            yield number, None if is_of_program(bare) else known_row(bare, months) or _row(line)
+            row = None if is_of_program(bare) else known_row(bare, months) or _row(line)
+            yield from ((number, each) for each in _of_lines(row))
     yield from parts.end()
+
+
+def _of_lines(row: str | None) -> list[str | None]:
+    """A row for each line of its message, with the same time."""
+    first, *others = row.split(_LINE_END) if row else [row]
+    before = match[0] if others and (match := _BEFORE_MESSAGE.match(first or "")) else ""
+    return [first, *(f"{before}{other}" for other in others)]
 
 
 class _Parts:

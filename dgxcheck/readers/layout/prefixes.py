@@ -38,7 +38,7 @@ _WORDS = LazyPattern(
     r"|[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} {1,8}\d{1,9} [\w.]{1,60}:\d{1,6}\] ?"  # glog
     r"|ERROR: {1,2}nhc: .{1,160}: {1,2}(?=\[ {0,8}\d{1,10}\.\d{6}\] )"  # NHC, before a row of the kernel log
     rf"|[A-Z][a-z]{{2}} [ \d]\d {_CLOCK} {_NAME} [\w./-]{{1,60}}(?:\[\d{{1,9}}\])?: ?"  # syslog, journalctl
-    rf"|(?:{_DATE}T{_CLOCK}{_ZONE}) {_NAME} [\w./-]{{1,60}}\[\d{{1,9}}\]: ?"  # journalctl -o short-iso
+    rf"|(?:{_DATE}T{_CLOCK}{_ZONE}) {_NAME} [\w./-]{{1,60}}\[\d{{1,9}}\]: ?"  # journalctl -o short-iso, rsyslog
     rf"|[A-Z][a-z]{{2}} [ \d]\d {_CLOCK} (?!\d{{4}}\b)"  # ts
 )
 KERNEL = LazyPattern(
@@ -56,6 +56,8 @@ _SPEAKER = LazyPattern(
 _CLOCKED = LazyPattern(_CLOCK)
 _HOST = LazyPattern(rf"(?P<host>{_NAME})(?::(?: |$)| \| (?={_NHC}))")
 """As pdsh and clush write it, or a cluster's run of Node Health Check, where each host has a line or two."""
+_POD = LazyPattern(r"[a-z][a-z0-9.-]{1,240}-[a-z0-9]{4,10} [a-z][a-z0-9-]{0,62}(?: |$)")
+"""Pod and container, as stern writes them; the name of a pod ends with letters and digits of its own."""
 _RANK = LazyPattern(r" {0,12}\d{1,4}:(?: |$)")
 _TAG = LazyPattern(r" {0,12}\[\d{1,5}\]")
 _BYTES = ascii_pattern(r"\s{0,12}[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*")
@@ -91,13 +93,14 @@ def without_times(lines: Sequence[str]) -> list[str]:
 def _bare(line: str) -> str:
     for _ in range(4):
         text = line.lstrip()
-        time = _TIME.match(text)
-        match = time or _WORDS.match(text)
+        words = _WORDS.match(text)  # first: a time may only begin them
+        match = words or _TIME.match(text)
         if match is None or match.end() == 0:
             break
         rest = text[match.end() :]
         of_kernel = _CLOCKED.search(match[0]) and KERNEL.match(rest.lstrip()) and not _SINCE_BOOT.match(rest.lstrip())
-        if of_kernel or (time and _OF_DELL.match(rest.lstrip())) or (match is not time and _SPEAKER.search(match[0])):
+        of_bmc = not words and _OF_DELL.match(rest.lstrip())
+        if of_kernel or of_bmc or (words and _SPEAKER.search(match[0])):
             break
         line = rest
     return line
@@ -153,6 +156,14 @@ def without_ranks(lines: Sequence[str]) -> list[str]:
     if _all_alike(lines, ranks):
         return [line[len(rank) :] for line, rank in zip(lines, ranks, strict=True)]
     return [*lines]
+
+
+def without_pods(lines: Sequence[str]) -> list[str]:
+    """Lines without the pod and the container (stern) before each."""
+    pods = [match[0] if (match := _POD.match(line)) else "" for line in lines]
+    if not _all_alike(lines, pods):
+        return [*lines]
+    return [line[len(pod) :] for line, pod in zip(lines, pods, strict=True)]
 
 
 def _all_alike(lines: Sequence[str], begin: Sequence[str]) -> bool:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.layout import lines as single
-from dgxcheck.readers.layout import markdown, prefixes, prompts
+from dgxcheck.readers.layout import markdown, prefixes, prompts, records
 from dgxcheck.readers.layout.selection import selected
 from dgxcheck.readers.values import bounded
 
@@ -37,8 +37,8 @@ class Layout(Record):
 
 T = TypeVar("T")
 STEPS = (
-    markdown.dedented, markdown.without_column, prefixes.without_numbers, prefixes.without_times,
-    prefixes.without_ranks,
+    markdown.dedented, markdown.without_column, records.unpacked, prefixes.without_numbers, prefixes.without_times,
+    prefixes.without_ranks, prefixes.without_pods,
 )  # fmt: skip
 ROUNDS = 12
 """Layers of quotes, numbers and prefixes around each other."""
