@@ -82,11 +82,12 @@ def test_an_error_of_the_host_or_of_the_program(line: str, outcome: str, fault: 
 ERRORS = {
     2: "MemoryAllocation", 3: "InitializationError", 35: "InsufficientDriver", 46: "DevicesUnavailable",
     98: "InvalidDeviceFunction", 100: "NoDevice", 101: "InvalidDevice", 200: "InvalidKernelImage",
-    209: "NoKernelImageForDevice", 214: "ECCUncorrectable", 220: "NvlinkUncorrectable", 222: "UnsupportedPtxVersion",
-    226: "Contained", 304: "OperatingSystem", 700: "IllegalAddress", 701: "LaunchOutOfResources", 702: "LaunchTimeout",
-    710: "Assert", 714: "HardwareStackError", 715: "IllegalInstruction", 716: "MisalignedAddress", 718: "InvalidPc",
-    719: "LaunchFailure", 721: "TensorMemoryLeak", 801: "NotSupported", 802: "SystemNotReady",
-    803: "SystemDriverMismatch", 804: "CompatNotSupportedOnDevice", 805: "MpsConnectionFailed", 999: "Unknown",
+    209: "NoKernelImageForDevice", 214: "ECCUncorrectable", 217: "PeerAccessUnsupported", 220: "NvlinkUncorrectable",
+    222: "UnsupportedPtxVersion", 226: "Contained", 304: "OperatingSystem", 700: "IllegalAddress",
+    701: "LaunchOutOfResources", 702: "LaunchTimeout", 710: "Assert", 714: "HardwareStackError",
+    715: "IllegalInstruction", 716: "MisalignedAddress", 718: "InvalidPc", 719: "LaunchFailure",
+    721: "TensorMemoryLeak", 801: "NotSupported", 802: "SystemNotReady", 803: "SystemDriverMismatch",
+    804: "CompatNotSupportedOnDevice", 805: "MpsConnectionFailed", 999: "Unknown",
 }  # fmt: skip
 """Of cudaError_t, in driver_types.h."""
 

@@ -34,6 +34,8 @@ FAULTS = [
     (f"{VGPU}notice: vmiop_log: (0x0): vGPU license state: Unlicensed (Restricted)", Fault.VGPU_UNLICENSED),
     ("Jun 01 10:00:00 vm nvidia-gridd[812]: Failed to acquire license from 10.0.0.1 (Error: Generic communications"
      " error)", Fault.VGPU_UNLICENSED),
+    ("Jun 01 10:00:00 vm nvidia-gridd[812]: Valid GRID license not found. GPU features will be degraded.",
+     Fault.VGPU_UNLICENSED),
     ("Found ACS enabled for switch 86:10.0", Fault.ACS),
     # NVIDIA/nvidia-installer: kernel.c
     (NOT_LOADED.format("nvidia", "No such device"), Fault.DRIVER_NOT_LOADED),
@@ -113,12 +115,17 @@ NOTES = [
     ('level=fatal msg="Error applying MIG configuration with hooks: unable to apply MIG config with MIG mode disabled"',
      "mig.mode.pending"),
     ('level=error msg="Error setting MIG mode: Insufficient Permissions"', "only root may"),
+    ("Failed to display compute instances: Insufficient Permissions", "only root may"),
     ("Warning  FailedScheduling  3s  default-scheduler  0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
      "kubectl describe node"),
     ("slurmstepd: error: Detected 1 oom_kill event in StepId=11.0. Some of the step tasks have been OOM Killed.",
      "MaxRSS"),
     ('E0114 22:32:39.849988 14067 remote_image.go:171] "PullImage from image service failed" err="write /var/lib/'
      'containerd/tmp: no space left on device"', "df -h"),
+    ("srun: error: Node failure on gpu-a-12", "slurmctld"),
+    ("CC GPUs Ready State        : Not Ready", "-srs 1"),
+    ('level=info msg="Error: error validating driver installation: error creating symlinks: failed to create device'
+     ' node nvidiactl: failed to determine major: invalid device node"', "nvidia-driver-daemonset"),
     # NVIDIA/dcgm-exporter issue 148, NVIDIA/DCGM issue 62
     ("Error: unable to establish a connection to the specified host: localhost\nError: Unable to connect to host"
      " engine. Host engine connection invalid/disconnected.", "at localhost: systemctl status nvidia-dcgm"),
@@ -129,6 +136,10 @@ NOTES = [
      "nv-hostengine"),
     ('level=fatal msg="Error watching fields: The third-party Profiling module returned an unrecoverable error"',
      "nv-hostengine.log"),
+    ("Error setting watches. Result: -33: This request is serviced by a module of DCGM that is not currently loaded",
+     "dcgmi modules -l"),
+    ('"error":"failed to initialize DCGM: error connecting to nv-hostengine: Host engine connection invalid"',
+     "systemctl status nvidia-dcgm"),
     ('level=warning msg="failed to validate the driver, retrying after 5 seconds\\n"', "nvidia-driver-daemonset"),
     ("slurmstepd: error: pyxis: failed to import docker image\nslurmstepd: error: pyxis: printing enroot log file:",
      "enroot"),

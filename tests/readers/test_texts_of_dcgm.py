@@ -115,7 +115,9 @@ DISCOVERY = "".join(
     f"| {gpu}      | Name: NVIDIA H100 80GB HBM3 |\n|        | PCI Bus ID: 00000000:{gpu + 16:02x}:00.0 |\n"
     for gpu in range(8)
 ) + "{} NvSwitches found.\n| Switch ID |\n"  # fmt: skip
+UNHEALTHY = '{"body": {"Overall Health": {"value": "Failure"}}, "header": ["Health Monitor Report"]}\n'
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "dcgmi health -j, of no watch": (UNHEALTHY, ("fail test-failed inspect",)),
     "dcgmi nvlink -s, one of eighteen": (OF_EIGHTEEN, ("warn nvlink-down drain",)),
     "a policy of DCGM": (POLICY, ("warn pages-many watch",)),
     "dcgmi nvlink -e": (COUNTS.format("4e-09"), ("fail nvlink-errors drain",)),

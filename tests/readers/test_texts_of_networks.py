@@ -54,6 +54,21 @@ Rx CDR LOL [per lane]              : 1,1,1,1
 """
 """Lanes are shown as lost of a copper cable at work, too."""
 ADAPTER = "/dev/mst/mt4129_pciconf0"
+UCX_FATAL = """\
+[n1:21:0:21] ib_mlx5_log.c:177  Transport retry count exceeded on mlx5_0:1/IB (synd 0x15 vend 0x81 hw_synd 0/0)
+[n1:21:0:21] ib_mlx5_log.c:177  DCI QP 0xd16 wqe[6168]: SEND s-e [rqpn 0x17de rlid 7] [va 0x7f9f745c len 57 lkey 0x15]
+==== backtrace (tid:     21) ====
+ 0  /usr/lib/libucs.so.0(ucs_handle_error+0x294) [0x7fada58370a4]
+=================================
+"""
+UCX_INFO = """\
+# Memory domain: mlx5_0
+#     Component: ib
+#      Transport: rc_mlx5
+#       error handling: peer failure
+
+#         Device: mlx5_0:1
+"""
 UNQUERIED = """\
 Querying Mellanox devices firmware ...
 
@@ -147,6 +162,8 @@ pci/0000:0c:00.0/1:
     state {} error 2 recover 1 grace_period 500 auto_recover true auto_dump true
 """
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "UCX, fatal": (UCX_FATAL, ("fail transfer-unanswered inspect",)),
+    "ucx_info -d": (UCX_INFO, ()),
     "ethtool without modes": (CABLE, ()),
     "ibdiagnet, widths": (WIDTHS, ("warn port-slow inspect",)),
     "devlink, firmware": (DEVLINK.format("error", "healthy"), ("fail hca-fatal inspect",)),

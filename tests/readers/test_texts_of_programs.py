@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from judging import of_text
 from readers_text import assert_read
 
 from dgxcheck.readers.benchmarks.gpu_burn import read_memtest
+from dgxcheck.readers.host.cuda import read_cuda_errors
 
 UNKNOWN = """\
 RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment, e.g. changing env variable
@@ -60,9 +62,43 @@ BURNT = "".join(f"GPU {gpu}: NVIDIA H100 80GB HBM3 (UUID: GPU-5d5ba0d6-d33d-2b2c
     "Initialized device 0 with 81089 MB of memory (80000 MB available, using 72000 MB of it), using {0}\n"
     "100.0%  proc'd: 9 ({1} Gflop/s) - 9 ({1} Gflop/s)   errors: 0 - 0   temps: 60 C - 61 C\n"
 )
+OF_VLLM = """\
+ERROR 03-28 21:38:23 ray_utils.py:44] NCCL error in: ProcessGroupNCCL.cpp:1333, unhandled cuda error, NCCL version 2.18
+ERROR 03-28 21:38:23 ray_utils.py:44] ncclUnhandledCudaError: Call to CUDA function failed.
+ERROR 03-28 21:38:23 ray_utils.py:44] Last error:
+ERROR 03-28 21:38:23 ray_utils.py:44] Cuda failure 'invalid argument'
+"""
+NO_PEER = "Failed: Cuda error /workspace/csrc/all.cuh:3 'peer access is not supported between these two devices'\n"
+GPU_TOOLS = """\
+NVIDIA GPU Tools version 535.86.06
+Topo:
+  PCI 0000:40:01.1 0x1022:0x14ab
+   GPU 0000:44:00.0 H100-PCIE 0x2331 BAR0 0x50042000000
+2025-01-08,02:55:03.995 WARNING  GPU 0000:44:00.0 H100-PCIE 0x2331 has CC mode on, some functionality may not work
+"""
+CONTAINER_CLI = """\
+I1128 17:35:08.651661 1737 nvc.c:376] initializing library context (version=1.14.3, build=1eb5a30a)
+I1128 17:35:08.652188 1737 nvc.c:395] dxcore initialization failed, continuing assuming a non-WSL environment
+W1128 17:35:08.654012 1738 nvc.c:273] failed to set inheritable capabilities
+"""
+OF_XLA = (
+    "jaxlib.xla_extension.XlaRuntimeError: INTERNAL: NCCL operation ncclGroupEnd() failed: remote process exited or"
+    " there was a network error. Last NCCL warning(error) log entry (may be unrelated) 'NET/IB : Got completion from"
+    " peer 10.0.0.2<50123> with error 12, opcode 3, len 0, vendor err 129'.\n"
+)
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "PyTorch": (UNKNOWN, ("warn driver-failed inspect",)),
     "Ollama": (OLLAMA, ("fail fabric-manager-down inspect",)),
+    "XLA, with the last words of NCCL": (OF_XLA, ("fail transfer-unanswered inspect",)),
+    "ncclras, cut below a heading": (
+        RAS_TABLE.format("INCOMPLETE") + "\n#0-0 (a1b2c3d4e5f60718) INCOMPLETE\n",
+        ("warn collective-timeout inspect",)),
+    "CUDA, no peer access": (NO_PEER, ("warn p2p-blocked change-setting",)),
+    "NCCL, no peer access": (
+        "n1:11:22 [0] p2p.cc:2 NCCL WARN Cuda failure 'peer access is not supported between these two devices'\n",
+        ("warn p2p-blocked change-setting",)),
+    "NVIDIA GPU Tools": (GPU_TOOLS, ()),
+    "nvidia-container-cli info": (CONTAINER_CLI, ()),
     "TensorFlow": (DSO, ("fail driver-mismatch inspect",)),
     "nvbandwidth between nodes": (MULTINODE, ()),
     "ncclras, two errors of a group": (RAS_TABLE.format("INCOMPLETE,MISMATCH"), ("warn collective-timeout inspect",)),
@@ -84,6 +120,12 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_text(name: str, tmp_path: Path) -> None:
     assert_read(EXPECTED[name], tmp_path)
+
+
+def test_a_date_is_no_number_of_an_error(tmp_path: Path) -> None:
+    """vLLM of before wrote the file without a bracket before it."""
+    assert "initialization error" not in str(of_text(OF_VLLM, tmp_path)[1]["findings"])
+    assert read_cuda_errors(("ERROR 03-28 21:38:23 x.py:44 the CUDA error is not known",)) == ()
 
 
 @pytest.mark.parametrize(("last", "outcomes"), [

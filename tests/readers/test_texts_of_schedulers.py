@@ -33,7 +33,26 @@ REFUSED = """\
 2m          Warning   UnexpectedAdmissionError   pod/train-0   Allocate failed due to no healthy devices present; \
 cannot allocate unhealthy devices nvidia.com/gpu, which is unexpected
 """
-PLUGIN = "I0313 08:11 1 factory.go:107] Detected non-NVML platform: could not load NVML library: libnvidia-ml.so.1\n"
+PLUGIN = """\
+I0313 08:11 1 factory.go:107] Detected non-NVML platform: could not load NVML library: libnvidia-ml.so.1: cannot open \
+shared object file: No such file or directory
+"""
+OLD_PLUGIN = "2025/03/03 08:11:10 Failed to initialize NVML: could not load NVML library.\n"
+CONDITION = """\
+{
+    "lastTransitionTime": "2025-03-03T08:11:09Z",
+    "message": "ErrorCode:DCGM_FR_XID_ERROR GPU:4 PCI:0000:c4:00.0 Detected XID 79 for GPU 4",
+    "reason": "GpuMemWatchIsNotHealthy",
+    "status": "True",
+    "type": "GpuMemWatch"
+}
+"""
+NO_MESSAGE = """\
+{"events": [{"agent": "syslog-health-monitor", "checkName": "SysLogsXIDError", "isFatal": true, "errorCode": ["79"], \
+"entitiesImpacted": [{"entityType": "PCI", "entityValue": "0002:00:00"}], "nodeName": "n1"}]}
+"""
+PORTS = "\N{HEAVY BALLOT X} not enough LinkUp ports, some ports must be down; only 7 LinkUp out of 8, expected 8\n"
+PASSED = "SUCCESS:  nhc:  Health check passed:  check_gpu_count: Expected 8 and found 8\n"
 CHECK = "20250303 /etc/nhc/nhc.conf: ERROR:  nhc:  Health check failed:  check_hw_ib:  No IB port mlx5_3:1 is ACTIVE\n"
 REASON = """\
 NodeName=gpu07 Arch=x86_64
@@ -47,6 +66,12 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "a condition": (MISSING, ("warn gpus-not-offered inspect",)),
     "an event of a pod": (REFUSED, ("warn gpus-not-offered inspect",)),
     "the device plugin without NVML": (PLUGIN, ("warn container-runtime inspect",)),
+    "the first device plugins without NVML": (OLD_PLUGIN, ("warn container-runtime inspect",)),
+    "a condition alone": (CONDITION, ("fail gpu-lost drain",)),
+    "NVSentinel without a message": (NO_MESSAGE, ("fail gpu-lost drain",)),
+    "ports by gpud": (PORTS, ("warn transfer-unanswered inspect",)),
+    "ports by gpud, good": ("\N{HEAVY CHECK MARK} ibstat ports/rates check passed (at least 8)\n", ()),
+    "NHC, passed": (PASSED, ()),
     "NHC behind the name of its file": (CHECK, ("fail port-down inspect",)),
     "a reason that names no device": (REASON, ("warn link-tested inspect",)),
     "a reason that names no GPU": (REASON.replace("PCIe link width x8", "Xid 79"), ("warn gpu-lost inspect",)),

@@ -41,10 +41,12 @@ def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     lines = bounded(lines)
     part = ToolPart("dcgmi health")
     inside, name, others = False, HOST, False
+    whole = ""
     for cell in cells(lines):
         if overall := _OVERALL.fullmatch(cell.left):
             inside, name, others = True, HOST, False
-            if (overall["old"] or cell.right).startswith("Healthy"):
+            whole = overall["old"] or cell.right
+            if whole.startswith("Healthy"):
                 part.add(HOST, "overall", "pass")
         elif not inside:
             continue
@@ -62,24 +64,30 @@ def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             named = NAMED_GPU.findall(logged["text"])
             _add(part, f"GPU{int(named[0])}" if named else HOST, logged["word"], logged["watch"], logged["text"])
             part.lines.add(number)
-    _json(part, lines)
+    whole = _json(part, lines) or whole
+    if not part and (outcome := _OUTCOMES.get(whole.strip().lower())):
+        text = f"overall health: {whole.strip()}; the text names no watch"
+        part.add(HOST, "overall", outcome, Fault.TEST_FAILED, text)
     if not part:
         return ()
     part.lines |= frame(lines, part.lines, 4, lambda text: text.strip(" |") in ("Health Monitor Report", "Errors"))
     return part.imported()
 
 
-def _json(part: ToolPart, lines: tuple[str, ...]) -> None:
+def _json(part: ToolPart, lines: tuple[str, ...]) -> str:
     """``-j``: the tree of the table, each row an object with ``value``, its next lines (``overflow``) and ``children``.
 
-    https://github.com/NVIDIA/DCGM, dcgmi/Health.cpp (AddErrorMessage), DcgmiOutput.h
+    https://github.com/NVIDIA/DCGM, dcgmi/Health.cpp (AddErrorMessage), DcgmiOutput.h. Returns the health of all.
     """
+    whole = ""
     for found, where in documents(lines, lambda each: _overall(each) is not None):
-        if (_overall(found) or "").startswith("Healthy"):
+        whole = _overall(found) or ""
+        if whole.startswith("Healthy"):
             part.add(HOST, "overall", "pass")
         for name, row in members_of(found["body"]).items():
             _row(part, HOST, "", name, row, 0, name not in _OTHERS)
         part.lines.update(where)
+    return whole
 
 
 def _overall(found: Mapping[str, Json]) -> str | None:

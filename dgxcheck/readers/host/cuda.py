@@ -105,7 +105,7 @@ _DSO = LazyPattern(r"does not match DSO version")
 """Of TensorFlow and XLA: the module that is loaded is of another version than libcuda."""
 _NUMBER = caseless_pattern(
     r"(?:CUDA error|CUDA runtime error|CUDA driver error|\bcode ?=|\breturned|\bError|init failure:)"
-    r" \(?(?P<number>\d{1,3})\b\)?"
+    r" \(?(?P<number>\d{1,3})\b(?![-:/.]\d)\)?"
 )
 _GPU = caseless_pattern(r"\b(?:cuda:|GPU |device |gpu_id=)(?P<gpu>\d{1,2})\b(?![.:]\d)")
 _AROUND = LazyPattern(any_of("host/lines", "errors of CUDA"))
@@ -118,7 +118,7 @@ https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.ht
 _RUNS_ON_LINES = 8
 _RUNS_ON_TEXT = LazyPattern(any_of("host/lines", "CUDA of a container"))
 _RUNS_ON_WHY = LazyPattern(r"\[\[.{3,160} cuInit\(\)=\d{1,4}\]\]")
-_OWN_READER = LazyPattern(r"NCCL |nvidia-container-cli|\[[0-9A-F]{4,16}\] 0x[0-9a-f]{2} -> ")
+_OWN_READER = LazyPattern(r"NCCL |nvidia-container-cli|Detected non-NVML platform|\[[0-9A-F]{4,16}\] 0x[0-9a-f]{2} -> ")
 """The last: of opensm, whose sweeps name a ``subnet initialization error 0``."""
 _NOT_RUNNING = LazyPattern(r"kernel driver does not appear to be running on this host")
 """Of TensorFlow and XLA: there is no /proc/driver/nvidia."""

@@ -139,6 +139,10 @@ _FAILED = LazyPattern(
     r"(?:\S.{0,100} )?ERROR: {1,2}nhc: {1,2}Health check failed: {1,2}(?:(?P<check>check_\w{2,60}): {1,2})?"
     r"(?P<text>\S.{0,600})"
 )
+_PASSED = LazyPattern(
+    r"(?:\S.{0,100} )?SUCCESS: {1,2}nhc: {1,2}Health check passed: {1,2}(?P<check>check_\w{2,60}): .{1,400}"
+)
+"""Of Azure's checks."""
 _OTHER = LazyPattern(r"Healthy|ERROR: {1,2}No results reported")
 _NODE_HEALTH_GPU = caseless_pattern(r"\b(?:GPU (?:id )?|device )(?P<gpu>\d{1,2})\b(?!:\d)")
 _PAIR = LazyPattern(r"\bGPU \d{1,2} (?:to|and|from) GPU \d{1,2}\b")
@@ -159,6 +163,9 @@ def read_node_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for number, line in numbered(lines):
         if match := _FAILED.fullmatch(line):
             _node_health_add(part, match["check"] or "check", match["text"].rstrip("."))
+            part.lines.add(number)
+        elif passed := _PASSED.fullmatch(line):
+            part.add(HOST, passed["check"], "pass")
             part.lines.add(number)
         elif found := [*_figures(line, number)] if "andwidth is" in line or "IB BW" in line else []:
             figures += found

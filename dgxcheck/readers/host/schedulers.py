@@ -62,7 +62,9 @@ _DETECTED = LazyPattern(
     r"(?:PCI:)?(?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})\b.*"
     r"|.{0,200}XidCriticalError: Xid=\d{1,3} on Device=GPU-[0-9a-f-]{36}.{0,80}"
     r"|.{0,200} for GPU-[0-9a-f-]{36}: .{0,200}ERROR_GPU_IS_LOST"
-    r"|.{0,80}(?P<platform>Detected non-NVML platform: .{1,200}|Incompatible (?:strategy|platform) detected.{0,80})"
+    r"|.{0,80}(?P<platform>Detected non-NVML platform: .{1,200}|Incompatible (?:strategy|platform) detected.{0,80}"
+    r"|Failed to initialize NVML: could not load NVML library.{0,80})"
+    r"|\W{0,4}(?P<ports>not enough LinkUp ports, .{1,300}|only \d{1,3} port\(s\) are active and .{1,300})"
     r"|.{0,200}(?P<unhealthy>'nvidia\.com/[\w.-]{1,60}' device marked unhealthy: GPU-[0-9a-f-]{36}).{0,80}"
 )
 """As gpud words an Xid, ``XID 48 (..) detected on GPU PCI:0000:3b:00``, and NVIDIA's device plugin; what go-nvml
@@ -109,15 +111,24 @@ def read_kubernetes(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _of_json(lines: tuple[str, ...]) -> Iterator[Entry]:
-    """The conditions of ``kubectl get node -o json``, of one node or a list of them."""
-    for found, where in documents(lines, lambda found: bool(_nodes(found))):
+    """The conditions of ``kubectl get node -o json``, of one node or a list of them, or taken out of it."""
+    for found, where in documents(lines, lambda found: bool(_nodes(found)) or found.keys() >= _OF_CONDITION):
+        if found.keys() >= _OF_CONDITION:
+            yield _entry("", where, found)
         for node in _nodes(found):
             name = str(members_of(node.get("metadata")).get("name", ""))
             for each in items_of(members_of(node["status"]).get("conditions")):
                 if isinstance(each, dict) and each.keys() >= {"type", "status"}:
-                    kind = str(each["type"])
-                    shown = _condition(kind, str(each["status"]), str(each.get("reason")), each.get("message"))
-                    yield Entry(name, tuple(where), kind.lower(), shown)
+                    yield _entry(name, where, each)
+
+
+_OF_CONDITION = {"type", "status", "reason", "lastTransitionTime"}
+
+
+def _entry(node: str, where: range, found: Document) -> Entry:
+    kind = str(found["type"])
+    shown = _condition(kind, str(found["status"]), str(found.get("reason")), found.get("message"))
+    return Entry(node, tuple(where), kind.lower(), shown)
 
 
 def _nodes(found: Document) -> list[Document]:
@@ -191,7 +202,8 @@ def _of_nvsentinel(lines: tuple[str, ...]) -> Iterator[Entry]:
         impacted = [each for each in items_of(event.get("entitiesImpacted")) if isinstance(each, dict)]
         gpus = [str(each.get("entityValue")) for each in impacted if each.get("entityType") == "GPU"]
         known = map(str, items_of(event.get("errorCode")))
-        words = [str(event["message"]), *(f"XID {code}" if code.isdecimal() else code for code in known)]
+        words = [str(event["message"])] if "message" in event else []
+        words += [f"XID {code}" if code.isdecimal() else code for code in known]
         text = f"{f'GPU {gpus[0]}: ' if gpus else ''}{check}: {', '.join(words)}"
         places = (str(each.get("entityValue")) for each in impacted if each.get("entityType") == "PCI")
         at = next((as_bdf(f"{place.partition('.')[0]}.0") for place in places), None)
@@ -204,7 +216,7 @@ def _of_nvsentinel(lines: tuple[str, ...]) -> Iterator[Entry]:
 
 def _events(found: Json, depth: int = 4) -> Iterator[dict[str, Json]]:
     """The health events in what a monitor logs or sends, which leaves out members that are false or empty."""
-    if isinstance(found, dict) and found.keys() >= {"checkName", "message"}:
+    if isinstance(found, dict) and "checkName" in found and not found.keys().isdisjoint(("message", "errorCode")):
         yield found
     elif depth:
         for member in (*members_of(found).values(), *items_of(found)):
@@ -223,14 +235,14 @@ def _of_gpud(lines: tuple[str, ...]) -> Iterator[Entry]:
 def _of_lines(lines: tuple[str, ...]) -> Iterator[Entry]:
     """Where the driver's own lines are in the same text, these say nothing more."""
     again = any("NVRM: Xid (" in line for line in lines)
-    scanned = any("scanning the host" in line for line in lines)
+    scanned = any("scanning the host" in line or "✔ ibstat ports/rates check" in line for line in lines)
     for number, line in enumerate(lines):
         text = line.strip()
         if scanned and text[:1] in ("✔", "✘", "⌛"):
             yield Entry("", (number,), "scan", text[1:].strip() if text[0] == "✘" else "")
             continue
         detected = _DETECTED.fullmatch(text)
-        if detected and (message := detected["unhealthy"] or detected["platform"]):
+        if detected and (message := detected["unhealthy"] or detected["platform"] or detected["ports"]):
             yield Entry("", (number,), "offered", message)
         elif detected:
             gpu = as_bdf(f"{detected['bdf']}.0") if detected["bdf"] else nameless(0)

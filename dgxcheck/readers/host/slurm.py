@@ -35,13 +35,16 @@ _LOGGED = LazyPattern(
     r"|gres\.conf (?:duplicate records for|for \w{1,20}, some records have) .{1,200}"
     r"|Ignoring file-less GPU .{1,200}|We were configured to autodetect nvml functionality, .{1,200})"
     r"|.{0,400}(?P<killed>Detected \d{1,6} oom[_-]kill event(?:\(?s\)?)?(?: in StepId=\d{1,12}(?:\.\w{1,12})?)?)"
-    r".{0,300}",
+    r".{0,300}"
+    r"|.{0,400}(?P<ended>Node failure on \S{1,255}|CANCELLED AT \S{10,25} DUE TO NODE FAILURE).{0,300}",
     "with reason:", "reason set to:", " gres.conf file ", "gres.conf duplicate records", "some records have ",
     "configured to autodetect nvml", "Ignoring file-less GPU", " oom_kill event", " oom-kill event",
+    "Node failure on ", "DUE TO NODE FAILURE",
 )
 """Lines of the logs of slurmctld, slurmd and slurmstepd."""
 _APPEARED = LazyPattern(r"(?:.{0,200} )?gres\.conf file \S{1,255} now exists")
 """What it waited for."""
+_FAILED = ": scontrol show node and the log of slurmctld say why Slurm gave the node up; see its kernel log"
 _LIMIT = ": the limit of the job, which sacct -o ReqMem,MaxRSS shows, was reached"
 
 
@@ -96,7 +99,8 @@ def _reasons(lines: tuple[str, ...]) -> Iterator[Entry]:
                 continue
             waits = None if logged["missing"] else waits
             yield Entry(logged["node"] or logged["other"] or "", (number,), "reason",
-                       logged["reason"] or logged["missing"] or f"{logged['killed']}{_LIMIT}")  # fmt: skip
+                       logged["reason"] or logged["missing"] or (f"{logged['killed']}{_LIMIT}" if logged["killed"]
+                       else f"{logged['ended']}{_FAILED}"))  # fmt: skip
         else:
             below = below and bool(text)
             columns, titles = (columns, titles) if text else ({}, [])

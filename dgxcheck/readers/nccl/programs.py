@@ -39,6 +39,10 @@ _RESULT = LazyPattern(
     r".{0,200}?(?P<kind>nccl(?:UnhandledCuda|System|Internal|InvalidUsage|InvalidArgument|Remote)Error): .{0,200}"
 )
 _LAST = LazyPattern(r"(?:.{0,80}\s)?Last error:\s{0,4}(?P<text>.{0,400})")
+_LAST_OF_XLA = LazyPattern(
+    r".{0,600}Last NCCL (?:warning\(error\)|error)[^']{0,60}\(may be unrelated\):? {0,2}'(?P<text>.{1,400})'.{0,200}"
+)
+"""xla/stream_executor/cuda/nccl_errors.h"""
 _ERROR = LazyPattern(r".{0,160}(?:DistBackendError|NCCL error in:|NCCL operation .{1,80} failed).{0,400}")
 _TEST = LazyPattern(
     r".{0,120}?: (?:Test )?(?P<kind>NCCL|CUDA) failure \S{1,80}:\d{1,6} '(?P<text>[^']{1,200})'.{0,200}"
@@ -103,6 +107,8 @@ class _Job:
         elif last := _LAST.fullmatch(line):
             if last["text"].strip():
                 self.warnings.append(last["text"])
+        elif within := _LAST_OF_XLA.fullmatch(line) if "may be unrelated" in line else None:
+            self.warnings.append(within["text"].rstrip("."))
         elif kind := _RESULT.fullmatch(line) if "nccl" in line else None:
             self._kinds[kind["kind"]] = None
         else:
@@ -148,7 +154,7 @@ def _ranks(numbers: Collection[int]) -> str:
 
 
 MOST_NAMED = 4
-_SECTION = LazyPattern(r"(?:#\d{1,6}-\d{1,6} \([0-9a-f]{1,16}\) )?(?P<kind>INCOMPLETE|DEAD|ERROR|MISMATCH|TIMEOUT)")
+_SECTION = LazyPattern(r"(?P<of>#\d{1,6}-\d{1,6} \([0-9a-f]{1,16}\) )?(?P<kind>INCOMPLETE|DEAD|ERROR|MISMATCH|TIMEOUT)")
 _WHO = LazyPattern(
     r"(?:Process \d{1,10} on node (?P<node>[\w.:%-]{1,80}) managing GPUs? (?P<gpus>[\d ,-]{1,60})"
     r"|Rank (?P<rank>\d{1,7})(?: (?P<state>(?:has|reported) .{1,60}?))? -- (?:GPU (?P<gpu>[\w:, -]{1,40}) managed by"
@@ -170,21 +176,22 @@ _FOUND: dict[str, tuple[Outcome, FaultKind]] = {
 def read_ras(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Processes that are dead or do not respond, ranks with errors, and ranks that are behind."""
     part = ToolPart("ncclras")
-    kind, what, who = "", "", list[str]()
+    kind, what, of, who = "", "", "", list[str]()
     shown, listed = set[str](), set[str]()
 
     def close() -> None:
         listed.add(kind)
-        if kind in _FOUND and (what or who):
+        if kind in _FOUND and (what or who or of):
             more = f" and {len(who) - MOST_NAMED} more" if len(who) > MOST_NAMED else ""
             named = f": {', '.join(who[:MOST_NAMED])}{more}" if who else ""
-            part.add(HOST, kind.lower(), *_FOUND[kind], f"{what[:1].lower()}{what[1:] or 'see the output'}{named}")
+            said = f"{what[:1].lower()}{what[1:]}" if what else f"communicators are {kind}"
+            part.add(HOST, kind.lower(), *_FOUND[kind], f"{said}{named}")
 
     begun = False
     for number, line in numbered(lines):
         if section := _SECTION.fullmatch(line):
             close()
-            kind, what, who, begun = section["kind"], "", [], True
+            kind, what, who, of, begun = section["kind"], "", [], section["of"] or "", True
         elif kind and (title := _WHAT.fullmatch(line)):
             what = what or title[0]
         elif kind and (match := _WHO.fullmatch(line)):

@@ -18,9 +18,15 @@ from dgxcheck.readers.network.files import EFA_ENDINGS, NAME, completion
 from dgxcheck.readers.values import bare, numbered
 
 TOOL = "UCX"
+_FILE = r"\w{1,60}\.(?:c|cc|h|inl):\d{1,6}"
 _UCX = LazyPattern(
-    r"(?:.{0,80} )?\[\d{1,12}\.\d{1,9}\] {1,4}\[[^\]]{1,120}\] {1,20}\w{1,60}\.(?:c|cc|h|inl):\d{1,6} {1,4}UCX"
-    r" {1,4}(?P<level>[A-Z]{2,6}) {1,4}(?P<text>\S.{0,400})"
+    rf"(?:.{{0,80}} )?(?:\[\d{{1,12}}\.\d{{1,9}}\] {{1,4}}\[[^\]]{{1,120}}\] {{1,20}}{_FILE} {{1,4}}UCX"
+    rf" {{1,4}}(?P<level>[A-Z]{{2,6}})|\[[^\]:]{{1,80}}(?::\d{{1,10}}){{3}}\] {{1,20}}{_FILE})"
+    r" {1,4}(?P<text>\S.{0,400})"
+)
+"""A message without level is fatal, and has no time."""
+_TRACED = LazyPattern(
+    r"={4} backtrace \(tid: {0,6}\d{1,10}\) ={4}|={30,40}|\d{1,3} {1,4}\S{1,600} \[0x[0-9a-f]{4,16}\]"
 )
 _ENDED = LazyPattern(
     rf".{{4,60}} on (?P<device>{NAME}):(?P<port>\d{{1,3}})/\w{{1,12}} \(synd 0x(?P<code>[0-9a-f]{{1,2}}) .*"
@@ -46,6 +52,8 @@ def read_ucx(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             part.add(HOST, "memlock", "warn", Fault.MEMLOCK, f"libibverbs warns: {limit['text']}")
         if limit or _GOES_ON.fullmatch(line):
             part.lines.add(at)
+        if part.lines and _TRACED.fullmatch(line):
+            part.beside.add(at)
         if (logged := _UCX.fullmatch(line)) is None:
             continue
         part.lines.add(at)
@@ -58,7 +66,7 @@ def read_ucx(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif match := _UNLOCKED.fullmatch(logged["text"]):
             text = f"{match['call']} failed: cannot allocate memory; the limit of locked memory is low"
             part.add(HOST, "memlock", "fail", Fault.MEMLOCK, text)
-        elif logged["level"] in ("ERROR", "FATAL") and " QP 0x" not in logged["text"]:
+        elif logged["level"] in (None, "ERROR", "FATAL") and " QP 0x" not in logged["text"]:
             part.add(HOST, "error", "note", None, logged["text"])
     return part.imported()
 

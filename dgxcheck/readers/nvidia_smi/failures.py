@@ -20,7 +20,7 @@ _INIT = tuple((LazyPattern(words), gap, code) for words, gap, code in (
     (r"Failed to initialize NVML: Driver/library version mismatch\b.*", "garbled", 18),
     (r"Failed to initialize NVML: Insufficient Permissions\b.*", "denied", 4),
     (r"Failed to initialize NVML: GPU access blocked by the operating system\b.*", "denied", 17),
-    (r"Failed to initialize NVML: \S.{0,80}", "garbled", 999),
+    (r"Failed to initialize NVML: (?!could not load NVML library)\S.{0,80}", "garbled", 999),
 ))  # fmt: skip
 """Words, gap and nvmlReturn_t."""
 _MORE = LazyPattern(r"Please also try adding directory that contains libnvidia-ml\.so to your system PATH\.?"
