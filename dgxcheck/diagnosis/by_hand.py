@@ -154,7 +154,7 @@ def inspection(
         return (), Instruction(code="inspect-own-fans")
     if is_power_of_a_card(box, component) and Fault.GPU_UNPOWERED not in faults:
         return (), Instruction(code="inspect-card-power")
-    if component.kind == "gpu" and Fault.HOTTER in faults:
+    if component.kind == "gpu" and Fault.HEAT_SINK in faults:
         return (), None  # its siblings are cool
     if Fault.LEAK in faults:
         return (), None  # before air and coolant level

@@ -140,7 +140,7 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
 
 _SAY_WHY = frozenset(
     {*MODULES_REFUSED, Fault.GPU_REFUSED, Fault.GPU_UNRECOGNISED, Fault.START_MEMORY, Fault.GPU_UNPOWERED,
-     Fault.XID_LINK_OFF, Fault.DRIVER_UNBOUND, Fault.HOTTER}
+     Fault.XID_LINK_OFF, Fault.DRIVER_UNBOUND, Fault.HEAT_SINK}
 )  # fmt: skip
 """Software switched a link off, one GPU is hot among cool ones; the kernel or the driver gives its reason: the rest
 follows."""

@@ -99,7 +99,7 @@ def shared(finding: Finding) -> tuple[str, str] | None:
         ("power.limit", GPU2, {f"{NVML}EnforcedPowerLimit {GPU2}": 163000}, Fault.POWER_CAPPED, gpu("power limit")),
         ("thermal.temperature", GPU2, {f"{NVML}Temperature {GPU2} 0": 83}, Fault.OVERHEATING, gpu("cooling")),
         ("thermal.temperature", GPU2, {f"{NVML}Temperature {GPU2} 0": 88}, Fault.OVERHEATING, gpu("cooling")),
-        ("thermal.outlier", GPU2, {f"{NVML}Temperature {GPU2} 0": 60}, Fault.HOTTER, gpu("cooling")),
+        ("thermal.outlier", GPU2, {f"{NVML}Temperature {GPU2} 0": 60}, Fault.HEAT_SINK, gpu("cooling")),
         ("topology.nvml-agrees", None, {f"{NVML}TopologyCommonAncestor 0000:06:00.0 0000:07:00.0": 50},
          Fault.DISAGREEMENT, DRIVER),
         ("topology.numa", None, {f"text /sys/bus/pci/devices/{GPU2}/numa_node": "-1\n"}, Fault.NUMA_UNKNOWN,

@@ -54,7 +54,8 @@ def test_gpus_apart_that_are_hot_have_no_cool_siblings(tmp_path: Path) -> None:
 def test_one_gpu_that_is_hot_has_a_heat_sink_of_its_own(tmp_path: Path) -> None:
     (cause,) = causes(tmp_path, "dgx-h200", hot(OF_H200[4], 83))
     assert cause["id"] == f"gpu/{OF_H200[4]}/cooling"
-    assert "its siblings are cool" in cause["actions"][0]["text"]
+    assert [each["action"] for each in cause["actions"][:2]] == ["drain", "inspect"]
+    assert "its siblings are cool" in cause["actions"][1]["text"]
 
 
 OF_HGX = ("18", "40", "4f", "5e", "9a", "c0", "ce", "dc")

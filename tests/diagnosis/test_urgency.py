@@ -56,7 +56,7 @@ def test_the_most_urgent_fault_counts_and_settings_need_not_wait() -> None:
         faults = (contained, Fault.ECC_UNCORRECTED)
         assert {action.urgency for action in planned(box, memory, *faults)} == {"next-drain"}
         assert {action.urgency for action in planned(box, memory, *faults, Fault.XID)} == {"now"}
-    hot = planned(box, gpu_part(box, 2, "cooling"), Fault.HOTTER, status=Status.WARN)
+    hot = planned(box, gpu_part(box, 2, "cooling"), Fault.HEAT_SINK, status=Status.WARN)
     assert {action.urgency for action in hot} == {"next-drain"}
     ecc_off = planned(ecc(0, 0), gpu_part(box, 2, "ECC mode"), Fault.ECC_OFF, status=Status.WARN)
     assert [action.urgency for action in ecc_off] == ["now", "next-drain", "next-drain", "next-drain"]
@@ -88,7 +88,7 @@ def test_a_port_that_is_down_carries_no_traffic_to_disturb() -> None:
 
 def test_a_machine_is_drained_before_it_is_opened() -> None:
     box = box_of("geforce-x4")
-    for part, fault in (("power supply", Fault.POWER_BRAKE), ("cooling", Fault.HOTTER)):
+    for part, fault in (("power supply", Fault.POWER_BRAKE), ("cooling", Fault.HEAT_SINK)):
         for status in (Status.WARN, Status.FAIL):
             acts = planned(box, gpu_part(box, 0, part), fault, status=status)
             assert steps(acts)[:2] == ["drain", "inspect"]

@@ -126,8 +126,12 @@ def _faults(before: RecordedSource, after: RecordedSource, told_of: str) -> Iter
 
 def _is_of_device(finding: Finding) -> bool:
     fault = finding.judgement.fault
-    broken = fault is not None and fault.category in ("hardware", "environment") and fault is not Fault.HOTTER
+    broken = fault is not None and fault.category in ("hardware", "environment") and fault not in _COMPARED
     return broken and finding.status in BAD
+
+
+_COMPARED = frozenset({Fault.HOTTER, Fault.HEAT_SINK})
+"""Of a device that may have worked harder than the others."""
 
 
 _ANSWERS = ("text ", "nvml ")

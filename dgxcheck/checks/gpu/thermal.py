@@ -147,13 +147,6 @@ def _memory_limit(box: Box, gpu: Device) -> Judgement | Missing:
     return _against_limit(box, f"memory {now} °C, limit {most} °C", now, most, evidence, "limit")
 
 
-_ALONE = (
-    "check this GPU's heat sink or cold plate once it is drained: contact, dust, flow; its siblings are cool, so what"
-    " they share, as fans, inlet air and pump, is not the reason (PCIe card: clean it; SXM or liquid-cooled: the vendor"
-    " does)"
-)
-
-
 class _State(Record):
     """The temperature of a GPU, with what it is comparable by."""
 
@@ -207,11 +200,11 @@ def _compare(box: Box, sensor: Sensor, own: _State, others: list[_State]) -> Jud
     warm = own.temperature_c >= box.settings.limit("thermal.warm")
     most = usual + box.settings.limit("thermal.outlier")
     hotter = warm and own.temperature_c > most
-    remedy = _ALONE if all(state.temperature_c <= most for state in alike) else COOLING
+    fault = Fault.HEAT_SINK if all(state.temperature_c <= most for state in alike) else Fault.HOTTER
     more = " or more" if max(other.power_mw for other in alike) * (1 - tolerance) > own.power_mw else ""
     which = f"{len(alike)} other GPUs in P{own.pstate} at similar power{more}"
     message = f"{name}{own.temperature_c} °C, median {usual:g} °C of {which}"
-    return judged(Fault.HOTTER, message, own.temperature_c, usual, "°C", evidence, warns=hotter, remedy=remedy)
+    return judged(fault, message, own.temperature_c, usual, "°C", evidence, warns=hotter)
 
 
 def _outlier(box: Box) -> Judged:
@@ -229,5 +222,5 @@ CHECKS = (
         remedy=COOLING),
     Check("thermal.margin", per_gpu("gpu_thermal", _margin), part("cooling"), host_if_all("cooling"), remedy=COOLING),
     Check("thermal.memory", _memory, part("cooling"), host_if_all("cooling"), remedy=COOLING),
-    Check("thermal.outlier", _outlier, part("cooling"), host_if_all("cooling"), remedy=_ALONE),
+    Check("thermal.outlier", _outlier, part("cooling"), host_if_all("cooling"), remedy=COOLING),
 )  # fmt: skip

@@ -289,8 +289,12 @@ class Gpu:
         fails="next-drain", steps=("inspect", *RESET_STEPS), alone=True, disturbs="jobs", source=SMI)
     MEMORY_SIZE = FaultKind("less memory than the model has", "hardware")
     OVERHEATING = FaultKind("temperature at or near the slowdown threshold", "environment", about=("gpu", "cooling"))
-    HOTTER = FaultKind("much hotter than the other GPUs at similar power", "environment", fails="next-drain",
-        disturbs="host")
+    HOTTER = FaultKind("much hotter than most other GPUs at similar power", "environment", fails="next-drain")
+    HEAT_SINK = FaultKind("much hotter than every other GPU at similar power", "environment", fails="next-drain",
+        disturbs="host",
+        remedy="check this GPU's heat sink or cold plate once it is drained: contact, dust, flow; its siblings are"
+        " cool, so what they share, as fans, inlet air and pump, is not the reason (PCIe card: clean it; SXM or"
+        " liquid-cooled: the vendor does)", source=DEBUG)
     THERMAL_SLOWDOWN = FaultKind("clocks are held down by temperature", "environment", about=("gpu", "cooling"))
     POWER_BRAKE = FaultKind("clocks are held down by the external power brake", "environment",
         remedy="check power supplies, power cables and the power budget of chassis and rack", source=DEBUG)
