@@ -242,8 +242,8 @@ def _precedes(cause: _Cause, seconds: float) -> bool:
 
 def _is_at(box: Box, place: Place, here: str, there: str) -> bool:
     """Is the one device where the relation sees the effect of the other?"""
-    if place in _SAME or place == "any-gpu":
-        return place == "any-gpu" or here == there
+    if place in _SAME or place == "any-gpu":  # of the first no other device is asked for
+        return True
     return _reaches(box, there, here) if place == "gpu-to-nvswitch" else here != there and _reaches(box, here, there)
 
 

@@ -180,7 +180,7 @@ def _by_socket(box: Box) -> Mapping[int, Mapping[str, Sequence[str]]] | Missing:
     for gpu in box.topology.gpus:
         path, node = rows(gpu.path), gpu.numa_node
         switch = path[-3] if len(path) > 4 else None  # root bus, root port, upstream port, downstream port, GPU
-        if switch is None or not isinstance(node, int) or node < 0 or gpu.bdf in boards:
+        if switch is None or not isinstance(node, int) or gpu.bdf in boards:
             return Missing(Gap.ABSENT, f"{PCI_DEVICES}/{gpu.bdf}", "no switch of the machine above it, or no NUMA node")
         found.setdefault(node // per_socket, {}).setdefault(switch, []).append(gpu.name)
     return found

@@ -216,7 +216,7 @@ def _name(subject: Subject) -> str:
 
 
 def _plural(kind: str) -> str:
-    return f"{NOUNS[kind]}es" if NOUNS[kind].endswith("s") else f"{NOUNS[kind]}s"
+    return f"{NOUNS[kind]}s"
 
 
 def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
