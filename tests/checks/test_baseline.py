@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from read_box import box
 from sample import BOXES
 from schemas import complaints
 from test_probe_dimms import module
 
+from dgxcheck.checks.baseline import _subject
 from dgxcheck.cli import main
+from dgxcheck.difference.model import Change, Difference
 from dgxcheck.facts.sysfs import SMBIOS
 from dgxcheck.source.recording.keys import to_rows
 
@@ -76,6 +79,29 @@ def test_what_is_worse_is_blamed_on_what_it_is(
     (found,) = [each for each in document["findings"] if each["key"] == f"baseline.drift/{key}"]
     assert (found["status"], found["subject"]["kind"]) == ("warn", kind)
     assert component in [cause["id"] for cause in document["causes"]]
+
+
+def _difference(what: str, name: str, bdf: str | None, gone: bool = True) -> Difference:
+    change: Change = "gone" if gone else "changed"
+    return Difference(kind="worse", area="hardware", change=change, device=name, bdf=bdf, what=what, old=None, new=None,
+                      message="words")  # fmt: skip
+
+
+@pytest.mark.parametrize(("difference", "due"), [
+    (_difference("device", "GPU3", "0000:0b:00.0"), ("gpu", "GPU3", "device")),
+    (_difference("device", "GPU9", None), ("gpu", "GPU9", "device")),  # of a text without bus ids
+    (_difference("device", "mlx5_0", None), ("hca", "mlx5_0", "device")),
+    (_difference("dimm", "DIMM_A1", None), ("host", "host", "DIMM_A1/dimm")),
+    (_difference("disk", "sda", None), ("disk", "sda", "disk")),
+    (_difference("pci-function", "0000:ff:00.0", "0000:ff:00.0"), ("pci", "0000:ff:00.0", "pci-function")),
+    (_difference("link-width", "0000:ff:00.0", "0000:ff:00.0", gone=False), ("pci", "0000:ff:00.0", "link-width")),
+    (_difference("listed", "GPU3", "0000:0b:00.0", gone=False), ("gpu", "GPU3", "listed")),
+    (_difference("size", "mc0", None, gone=False), ("host", "host", "mc0/size")),
+    (_difference("speed", "ib0", "0000:05:00.0", gone=False), ("interface", "ib0", "speed")),
+])  # fmt: skip
+def test_what_a_difference_is_of(difference: Difference, due: tuple[str, str, str]) -> None:
+    subject = _subject(box("dgx-1-v100"), difference)
+    assert (subject.kind, subject.name, subject.part) == due
 
 
 def test_memory_that_is_missing_is_part_of_the_host(tmp_path: Path, capsys: Capture) -> None:

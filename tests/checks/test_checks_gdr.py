@@ -12,11 +12,14 @@ from test_health_checks import box, changed
 
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.engine.run import run
+from dgxcheck.checks.gpudirect.path import bar1 as bar1_of
 from dgxcheck.checks.pcie.isolation import ports_between
 from dgxcheck.checks.peer_access.cuda import blocker
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.record import replace
 from dgxcheck.output.topo.peers import text_of
+from dgxcheck.settings import Settings
 from dgxcheck.source.recording.load import open_source
 
 A100, A100_GPU0 = "dgx-a100", "0000:07:00.0"
@@ -105,6 +108,15 @@ def test_a_release_without_numbers_is_unknown(name: str, tmp_path: Path) -> None
 def test_bar1_need_not_map_what_c2c_reaches(tmp_path: Path) -> None:
     memory: dict[str, Json] = {"nvml nvmlDeviceGetMemoryInfo 0009:01:00.0": {"missing": "unsupported", "code": 3}}
     assert pair(box(changed(tmp_path, memory, "gh200")), "GPU0", "mlx5_0").verdict == "ready"
+
+
+@pytest.mark.parametrize(("used", "due"), [(8 << 30, "ready"), ((8 << 30) + 1, "slow")])
+def test_half_of_bar1_in_use(used: int, due: str, tmp_path: Path) -> None:
+    gpu = "0000:0a:00.0"
+    bar1: Json = {"bar1Total": 16 << 30, "bar1Free": (16 << 30) - used, "bar1Used": used}
+    of = box(changed(tmp_path, {f"nvml nvmlDeviceGetBAR1MemoryInfo {gpu}": bar1}))
+    of = replace(of, settings=Settings(thresholds={"gdr.bar1-used": 50}))
+    assert bar1_of(of, next(each for each in of.gpus if each.bdf == gpu)).state == due
 
 
 def test_only_ports_at_or_below_the_common_bridge_count(tmp_path: Path) -> None:

@@ -12,9 +12,15 @@ from test_checks_network import CONTAINER, PORT, V100, every, port
 from test_checks_pcie import grown
 from test_health_checks import changed
 
+from dgxcheck.checks.network.companions import _bridges
+from dgxcheck.checks.network.firmware import _newest
+from dgxcheck.checks.network.hcas import _named
+from dgxcheck.checks.network.port_link import _port_rate, _set_link_type
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.infiniband import IbRate
+from dgxcheck.facts.missing import Gap, Json, Missing, or_gap, rows
+from dgxcheck.facts.pci import Vpd
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Number
 from dgxcheck.settings import Settings
@@ -64,6 +70,55 @@ def test_a_card_for_storage_may_run_another_link_layer() -> None:
     assert {each.judgement.measured for each in found if each.status.value == "pass"} == {"InfiniBand"}
     assert {each.subject.bdf for each in found if each.status.value == "skip"} >= {"0000:86:00.0", "0000:86:00.1"}
     assert bad(box("dgx-2"), "network.link-layer") == set()
+
+
+ONE = rows(box("dgx-1-v100").snapshot.infiniband)[0]
+ITS_PORT = rows(rows(box("dgx-1-v100").snapshot.ib_ports)[0].ports)[0]
+UNREAD = Missing(Gap.ABSENT, "x")
+
+
+@pytest.mark.parametrize(("bdf", "layer", "due"), [
+    (HCA, "Ethernet", True), (HCA, "InfiniBand", True), (HCA, "unknown", False), (UNREAD, "Ethernet", False),
+])  # fmt: skip
+def test_a_link_type_is_set_where_adapter_and_type_are_known(bdf: str | Missing, layer: str, due: bool) -> None:
+    assert bool(_set_link_type(replace(ONE, bdf=bdf), ITS_PORT, layer)) is due
+
+
+@pytest.mark.parametrize(("name", "layer", "gbit", "due"), [
+    ("mlx5_0", "InfiniBand", 10, "warn"), ("mlx5_0", "InfiniBand", 20, "pass"), ("mthca0", "InfiniBand", 10, "pass"),
+    ("i40iw0", "InfiniBand", 10, "pass"), ("mlx5_0", "Ethernet", 10, "pass"),
+])  # fmt: skip
+def test_a_port_stays_at_the_rate_at_which_links_begin(name: str, layer: str, gbit: float, due: str) -> None:
+    device = replace(ONE, name=name)
+    port = replace(ITS_PORT, device=name, link_layer=layer, rate=IbRate(gbit_per_s=gbit, lanes=4, speed="SDR"))
+    assert _port_rate(box("dgx-1-v100"), device, port, [(device, port)]).status.value == due
+
+
+@pytest.mark.parametrize(("versions", "newest", "others"), [
+    (("16.35.1", "16.35.10", "16.9.1"), "16.35.10", 2), (("16.35.1", "16.35.1"), "16.35.1", 0),
+    (("16.35.1", "99.x"), "16.35.1", 1), (("16.35.1", UNREAD), "16.35.1", 0), (("x", UNREAD), None, 0),
+])  # fmt: skip
+def test_the_newest_firmware_is_that_of_numbers(
+    versions: tuple[str | Missing, ...], newest: str | None, others: int
+) -> None:
+    devices = [replace(ONE, fw_ver=version) for version in versions]
+    found = _newest(devices[0], devices)
+    assert (found and (found[0], len(found[1]))) == (newest and (newest, others))
+
+
+@pytest.mark.parametrize(("leads", "due"), [(True, 1), (False, 0), (UNREAD, 0), (Missing(Gap.DENIED, "x"), None)])
+def test_what_leads_to_nvswitches(leads: bool | Missing, due: int | None) -> None:
+    of = box("dgx-1-v100")
+    of = replace(of, snapshot=replace(of.snapshot, vpd=(Vpd(bdf=HCA, uuid="x", manages_nvswitches=leads),)))
+    found = or_gap(_bridges)(of)
+    assert (None if isinstance(found, Missing) else len(found)) == due
+
+
+@pytest.mark.parametrize(("hca_type", "due"), [
+    ("MT4129", "ConnectX-7 (MT4129)"), ("MT9999", "MT9999"), (UNREAD, "an unknown model"),
+])  # fmt: skip
+def test_a_model_that_is_not_known_has_its_number(hca_type: str | Missing, due: str) -> None:
+    assert _named(hca_type) == due
 
 
 def test_the_remedy_of_a_link_layer_names_device_and_type(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from dgxcheck.checks.engine.finding import BAD
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import NVLINK_SPEED
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Board, Number
 
@@ -160,6 +160,16 @@ def test_rate_of_links_of_one_gpu(links: list[int], value: int, due: dict[str | 
     spec = changed(tmp_path, {RATE.format(GPU2, link): value for link in links})
     found = [each for each in findings(box(spec, V100), "nvlink.rate") if each.subject.bdf == GPU2]
     assert {each.subject.part or None: each.status.value for each in found} == due
+
+
+@pytest.mark.parametrize(("links", "named"), [((3,), "link 3 at "), ((2, 3), "all NVLinks at ")])
+def test_the_only_link_of_a_gpu_is_named(links: tuple[int, ...], named: str) -> None:
+    of = box("dgx-1-v100", V100)
+    rates = tuple(replace(row, speed_mbs=20000) if row.bdf == GPU2 else row for row in rows(of.snapshot.nvlink_rate)
+                  if row.bdf != GPU2 or row.link in links)  # fmt: skip
+    (found,) = (each for each in findings(replace(of, snapshot=replace(of.snapshot, nvlink_rate=rates)), "nvlink.rate")
+                if each.subject.bdf == GPU2)  # fmt: skip
+    assert found.judgement.message.startswith(named)
 
 
 def test_rate_of_all_links_is_held_to_the_board(tmp_path: Path) -> None:

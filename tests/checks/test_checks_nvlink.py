@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from test_health_checks import GPU2, changed
 
 from dgxcheck.assessment import Request, assess
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.checks.nvlink.links import severity
+from dgxcheck.checks.nvlink.links import _labels, severity
 from dgxcheck.facts.ids import NVLINK_SPEED
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
@@ -92,6 +93,22 @@ def test_station_links_that_are_not_wired_are_down_rightly() -> None:
     assert said(station, "nvlink.state") == ["pass"] * 4
     assert said(box("dgx-station-v100", V100, "gpus"), "nvlink.graph") == ["skip no-reference"]
     assert said(box("k80-x8", "k80-x8"), "nvlink.state") == ["skip not-supported"] * 8
+
+
+def _all(size: int, links: int, odd: int = 0) -> list[list[int]]:
+    """Each GPU with as many links to each other one, but for the first pairs."""
+    pairs = [*combinations(range(size), 2)][:odd]
+    return [[0 if a == b else links - ((min(a, b), max(a, b)) in pairs) for b in range(size)] for a in range(size)]
+
+
+@pytest.mark.parametrize(("found", "most", "due"), [
+    (_all(4, 2), 0, (0, 1, 2, 3)), (_all(3, 2), 0, (0, 1, 2)), (_all(5, 2), 0, None), (_all(4, 2, 1), 0, None),
+    (_all(4, 2, 1), 1, (0, 1, 2, 3)), (_all(4, 2, 3), 2, None),
+])  # fmt: skip
+def test_gpus_of_a_graph_whose_pairs_are_alike_keep_their_numbers(
+    found: list[list[int]], most: int, due: tuple[int, ...] | None
+) -> None:
+    assert _labels(found, _all(4, 2), most) == due
 
 
 def test_the_graph_of_another_machine_is_told_at_the_host_and_soon() -> None:

@@ -10,10 +10,11 @@ from fabric_box import PROFILES, bad, box, findings, said
 from test_health_checks import GPU2, changed
 
 from dgxcheck.checks.placement.misplaced import Misplaced, misplaced
-from dgxcheck.checks.placement.placement import other
+from dgxcheck.checks.placement.placement import is_reference_machine, other
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
-from dgxcheck.profiles.model import Wiring
+from dgxcheck.profiles import library
+from dgxcheck.profiles.model import SelectedProfile, Selection, Wiring
 from dgxcheck.topology.model import Device, Topology
 
 V100 = PROFILES["dgx-1-v100"]
@@ -133,6 +134,23 @@ def test_a_guest_sees_no_numa_node(tmp_path: Path) -> None:
 )
 def test_numa(facts: dict[str, Json], due: list[str], tmp_path: Path) -> None:
     assert said(box(changed(tmp_path, facts)), "topology.numa") == due
+
+
+NAMELESS: dict[str, Json] = {"text /sys/class/dmi/id/product_name": {"missing": "denied"}}
+
+
+@pytest.mark.parametrize(("facts", "how", "due"), [
+    ({}, "gpus", False), ({}, "named", True), (NAMELESS, "gpus", True),
+    (NAMELESS | {LINK.format(GPU2): OTHER_SWITCH.format(GPU2)}, "gpus", False),
+    (NAMELESS | {LINK.format(HCA): OTHER_SWITCH.format(HCA)}, "gpus", False),
+    (NAMELESS | {LINK.format(GPU2): {"missing": "denied"}}, "gpus", False),
+    (NAMELESS | {"names /sys/class/infiniband": ["mlx5_0", "mlx5_1", "mlx5_2"]}, "gpus", False),
+])  # fmt: skip
+def test_boards_of_eight_gpus_are_machines_of_others_too(
+    facts: dict[str, Json], how: Selection, due: bool, tmp_path: Path
+) -> None:
+    choice = SelectedProfile(profile=library.by_name("dgx-1-v100"), how=how)
+    assert is_reference_machine(box(changed(tmp_path, facts)), choice) is due
 
 
 @pytest.mark.parametrize(("likewise", "due"), [
