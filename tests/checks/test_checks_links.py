@@ -12,10 +12,12 @@ from test_health_checks import GPU2, changed
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD
+from dgxcheck.checks.pcie.gpu_link import slow_fault
+from dgxcheck.checks.pcie.path import links
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import NVLINK_SPEED
-from dgxcheck.facts.missing import Json, rows
+from dgxcheck.facts.missing import Gap, Json, Missing, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Board, Number
 
@@ -23,6 +25,7 @@ CONFIG = "data /sys/bus/pci/devices/{}/config"
 FILE = "text /sys/bus/pci/devices/{}/{}"
 SWITCH, SWITCH_PORT, HCA = "0000:08:00.0", "0000:00:03.0", "0000:0c:00.0"
 DISK, NVSWITCH = "0000:51:00.0", "0000:61:00.0"
+UNREAD = Missing(Gap.DENIED, "x")
 GEN1, GEN2 = "2.5 GT/s\n", "5 GT/s\n"
 V100 = PROFILES["dgx-1-v100"]
 A100 = [f"0000:{bus}:00.0" for bus in ("07", "0f", "47", "4e", "87", "90", "b7", "bd")]
@@ -67,6 +70,16 @@ def test_links_that_keep_their_speed(
     base: str, facts: dict[str, Json], check: str, due: tuple[str, FaultKind, str], tmp_path: Path
 ) -> None:
     assert faults(changed(tmp_path, facts, base), check, base) == [due]
+
+
+@pytest.mark.parametrize(("limit", "changes", "due"), [
+    (1, {}, Fault.LINK_LIMITED), (2, {}, Fault.LINK_DEGRADED), (1, {"gen": UNREAD}, Fault.LINK_DEGRADED),
+    (1, {"max_gen": UNREAD}, Fault.LINK_SLOW), (1, {"max_gen": 1}, Fault.LINK_DEGRADED),
+])  # fmt: skip
+def test_what_holds_a_link(limit: int, changes: dict[str, Missing | int], due: FaultKind, tmp_path: Path) -> None:
+    spec = changed(tmp_path, at_gen(SWITCH, GEN1) | target("dgx-1-v100", SWITCH_PORT, limit))
+    hop = links(of := box(spec))[SWITCH_PORT]
+    assert slow_fault(of, replace(hop, **changes)) is due
 
 
 def test_the_setting_that_holds_a_link_is_evidence(tmp_path: Path) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
 from judging import BAD, of_text
+from read_box import box
 from sample import BOXES
 from seam import run
 from smi_texts import matrix
+
+from dgxcheck.checks.nvlink.matrix import _odd
 
 EIGHT = tuple(f"GPU{n}" for n in range(8))
 FULL = {(a, b): "NV12" for a in EIGHT for b in EIGHT if a != b}
@@ -29,6 +33,7 @@ def found(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], *onto: 
     ({}, "pass", "every GPU"),
     ({pair: "SYS" for pair in FULL if "GPU6" in pair}, "fail", "no NVLink, 7 other GPUs have some"),
     ({("GPU2", "GPU3"): "NV10", ("GPU3", "GPU2"): "NV10"}, "warn", "fewer NVLinks than the 12 between most GPUs"),
+    ({("GPU3", "GPU2"): "NV10"}, "pass", "every GPU"),  # the two of whose cells differ are left out
     ({pair: "NV4" if {*pair} in ({"GPU0", "GPU1"}, {"GPU2", "GPU3"}) else "PHB" for pair in FULL}, "pass", "every"),
 ])  # fmt: skip
 def test_a_matrix_alone(
@@ -38,6 +43,22 @@ def test_a_matrix_alone(
     assert finding["status"] == status
     assert said in finding["message"]
     assert finding["subject"]["name"] == ("GPU6" if status == "fail" else "host")
+
+
+@pytest.mark.parametrize(("changed", "status", "at"), [
+    ({}, "pass", "host"), ({(0, 4): 0}, "warn", "host"), ({(0, 4): 0, (0, 1): 0}, "warn", "GPU0"),
+    ({(0, 4): 0, (0, 1): 0, (2, 3): 0}, "warn", "host"),
+    ({(0, 4): 3}, "pass", "host"),  # no pair of a cube mesh has three
+    ({(a, b): 1 for a in range(8) for b in range(a)} | {(0, 1): 0}, "warn", "host"),
+    ({(a, b): 1 + (a + b) % 2 for a in range(8) for b in range(a)} | {(0, 1): 1}, "pass", "host"),  # no cube either
+])  # fmt: skip
+def test_a_gpu_of_a_cube_mesh(changed: dict[tuple[int, int], int], status: str, at: str) -> None:
+    topology = box("dgx-1-v100").topology
+    pairs = combinations(topology.gpus, 2)
+    counts = {frozenset((a.name, b.name)): topology.link(a, b).nvlinks or 0 for a, b in pairs}
+    counts |= {frozenset((f"GPU{a}", f"GPU{b}")): links for (a, b), links in changed.items()}
+    ((subject, judgement),) = _odd([*EIGHT], counts)
+    assert (judgement.status.value, subject.name) == (status, at)
 
 
 FOUR = [pair for pair in FULL if {*pair} <= {*EIGHT[:4]}]

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fabric_box import PROFILES, box, findings, said
 from test_health_checks import GPU2, changed
 
 from dgxcheck.checks.engine.box import NO_GROWTH
+from dgxcheck.checks.pcie.aer import messages_from
 from dgxcheck.checks.pcie.control import _is_kept_awake
-from dgxcheck.checks.pcie.gpu_link import is_outdone, own_hop
+from dgxcheck.checks.pcie.gpu_link import _is_loaded, is_outdone, own_hop
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import CONTROLLER_3D, VGA
 from dgxcheck.facts.missing import Gap, Json, Missing, rows
-from dgxcheck.facts.record import replace
+from dgxcheck.facts.nvml.gpu import GpuProcess
+from dgxcheck.facts.pci import AerDevice, AerErrors, RootPortErrors
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles.model import Number
 from dgxcheck.settings import Settings
 from dgxcheck.topology.paths import Hop
@@ -133,6 +137,54 @@ def test_idle_links_are_judged_by_most_of_those_that_are_as_idle(slow: int, due:
     gpus = box("dgx-b200").gpus[:slow]
     facts: dict[str, Json] = {f"nvml nvmlDeviceGetCurrPcieLinkGeneration {gpu.bdf}": 4 for gpu in gpus}
     assert said(box(changed(tmp_path, facts, "dgx-b200")), "pcie.generation", "0000:1b:00.0") == [due]
+
+
+WORKS = GpuProcess(pid=7, used_memory=GAP, name="x")
+
+
+@pytest.mark.parametrize(("clocks", "activity", "due"), [
+    ({}, {"gpu_percent": 1}, True), ({}, {"gpu_percent": 0}, False), ({}, {"gpu_percent": GAP}, False),
+    ({}, {"gpu_percent": GAP, "compute": (WORKS,)}, True), ({"reasons": GAP}, {"gpu_percent": 1}, False),
+    ({"performance_state": 8}, {"gpu_percent": 1}, False), (None, {"gpu_percent": 1}, False), ({}, None, False),
+])  # fmt: skip
+def test_a_gpu_is_under_load(clocks: dict[str, object] | None, activity: dict[str, object] | None, due: bool) -> None:
+    of = box("dgx-1-v100")
+    row = rows(of.snapshot.gpu_clocks)[0]
+    assert isinstance(row.reasons, Record)
+    first = replace(row, **{"performance_state": 0, "reasons": replace(row.reasons, mask=0)} | (clocks or {}))
+    load = replace(rows(of.snapshot.gpu_processes)[0], **{"compute": ()} | (activity or {}))
+    facts = replace(of.snapshot, gpu_clocks=GAP if clocks is None else (first,),
+                    gpu_processes=GAP if activity is None else (load,))  # fmt: skip
+    assert _is_loaded(replace(of, snapshot=facts), of.gpus[0]) is due
+
+
+def errors(total: int) -> AerErrors:
+    return AerErrors(counts={}, total=total)
+
+
+def at_port(
+    port: int | Missing | None, below: int, before: int | Missing | None = None
+) -> tuple[list[AerDevice], list[AerDevice]]:
+    """Fatal errors that a root port counts, or the gap; those of the switch below it; and what it counted before."""
+    made = [
+        [AerDevice(bdf=ROOT, correctable=GAP, nonfatal=GAP, fatal=errors(0),
+                   root_port=None if count is None else RootPortErrors(correctable=0, nonfatal=0, fatal=count)),
+         AerDevice(bdf=SWITCH, correctable=GAP, nonfatal=GAP, fatal=errors(own), root_port=None)]
+        for count, own in ((port, below), (before, 0))
+    ]  # fmt: skip
+    return made[0], made[1]
+
+
+@pytest.mark.parametrize(("found", "earlier", "due"), [
+    ((3, 0, 1), True, 2), ((3, 2, 1), True, None), ((3, 1, 1), True, 1), ((1, 0, 1), True, None),
+    ((GAP, 0, 1), True, None), ((3, 0, GAP), True, None), ((3, 0), False, 3), ((3, 0), True, 3),
+    ((None, 0, 1), True, None),
+])  # fmt: skip
+def test_messages_of_a_root_port(found: tuple[Any, ...], earlier: bool, due: int | None) -> None:
+    now, before = at_port(*found)
+    topology = box("dgx-1-v100").topology
+    assert {port: count for port, (_, count) in messages_from(topology, now, before if earlier else ())} == (
+        {ROOT: due} if due else {})
 
 
 def test_generation_of_the_profile_goes_first(tmp_path: Path) -> None:
