@@ -58,7 +58,8 @@ OFF_BUS = "the GPU fell off the bus again after {} (last seen at D): that did no
         (("reboot", *LOST), 79, False, 1, "power-cycle", OFF_BUS.format("1 reboot or power cycle")),
         (("reboot", *LOST), 79, False, 3, "power-cycle", OFF_BUS.format("3 reboots or power cycles")),
         (("field-diagnostic", "replace"), 48, True, 5, "field-diagnostic", ""),
-        (("reset-gpu",), 48, True, 5, "reset-gpu", ""),
+        (("reset-gpu",), 48, True, 5, "reset-gpu", ""), (("reset-gpu",), 48, True, 0, "reset-gpu", ""),
+        (("reset-gpu", "replace"), 62, False, 1, "replace", ONCE.format(62, "the reset did not cure it")),
     ],
 )  # fmt: skip
 def test_what_was_tried_is_left_out(

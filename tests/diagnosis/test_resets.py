@@ -20,6 +20,7 @@ from dgxcheck.diagnosis.action import Action, first_remedy
 from dgxcheck.diagnosis.clients import FABRIC_UNIT, drives_a_display, services
 from dgxcheck.diagnosis.form_factor import form_factor, is_on_baseboard, is_power_of_a_module, is_station
 from dgxcheck.diagnosis.reset_domain import can_reset, is_before_ampere
+from dgxcheck.diagnosis.steps import restart, stop_load
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Modules, Unit
 from dgxcheck.facts.missing import Gap, Json, Missing, rows
@@ -244,6 +245,37 @@ def test_a_tray_without_imex_ends_jobs_of_all_its_gpus() -> None:
     stop = step(planned(alone, gpu_part(alone, 0), Fault.XID), "stop-jobs")
     assert stop.disturbs == ALL[:1]
     assert "imex" not in action_text(stop, {})
+
+
+def test_the_driver_is_reloaded_where_it_is_loaded() -> None:
+    box = box_of("dgx-1-v100")
+    modules = box.snapshot.modules
+    assert isinstance(modules, Modules)
+    rows = tuple(replace(row, loaded=False) if row.name == "nvidia" else row for row in modules.modules)
+    without = replace(box, snapshot=replace(box.snapshot, modules=replace(modules, modules=rows)))
+    for of, due in ((box, "reload-driver"), (without, "finding-remedy")):
+        assert step(planned(of, DRIVER, Fault.DRIVER_MISMATCH), "load-module").instruction.code == due
+
+
+@pytest.mark.parametrize(("facts", "values"), [
+    ({}, {}), ({"nvml nvmlDeviceGetMigMode 0000:07:00.0": [1, 1]}, {"mig": 1}),
+    ({"names /sys/module": ["nvidia", "vfio_pci"]}, {"machines": 1}),
+])  # fmt: skip
+def test_a_restart_of_fabric_manager_says_whom_it_ends(facts: dict[str, Json], values: dict[str, int]) -> None:
+    box = with_facts("dgx-a100", facts)
+    assert restart(box, FABRIC_MANAGER).instruction.values == values
+
+
+@pytest.mark.parametrize(("units", "commands", "names"), [
+    (("kubelet",), ["kubectl", "nvidia-smi"], ALL), ((), ["nvidia-smi"], ("GPU0",)),
+])  # fmt: skip
+def test_a_load_that_kubernetes_would_start_again_is_evicted(
+    units: tuple[str, ...], commands: list[str], names: tuple[str, ...]
+) -> None:
+    box = with_units("dgx-a100", *units)
+    stop = stop_load(box, gpu_part(box, 0), ())
+    assert [command[0] for command in stop.commands] == commands
+    assert stop.disturbs == names
 
 
 def test_nothing_is_stopped_where_no_unit_runs() -> None:
