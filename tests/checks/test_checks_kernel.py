@@ -90,6 +90,7 @@ def test_off_the_bus_is_told_of_a_gpu_that_is_nowhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "due"),
     [("20034, Fatal, x", "fail"), ("20034, x", "fail"), ("12028, Non-fatal, x", "warn"), ("22013, Minion", "pass"),
+     ("20034, Non-fatal, x", "warn"),
      ("11012, Non-fatal, x", "pass"), ("11012, Fatal, x", "fail"), ("99999, Non-fatal, x", "warn")],
 )  # fmt: skip
 def test_an_nvswitch_is_judged_by_its_sxids(said: str, due: str, tmp_path: Path) -> None:

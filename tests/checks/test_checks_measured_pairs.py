@@ -172,6 +172,14 @@ def test_latency(on: float, off: float | None, access: bool | None, due: str) ->
     assert said(imported(facts), LATENCY) == ({"GPU0 GPU1": due} if due else {})
 
 
+@pytest.mark.parametrize(("other", "linked"), [(3, True), (7, False)])
+def test_nvlinks_are_looked_at_where_they_join_the_pair(other: int, linked: bool, tmp_path: Path) -> None:
+    ends = f"{GPUS[2]} {GPUS[other]}"
+    slow = {f"latency {ends}": fact(18, "us"), f"access {ends}": fact(True, "")}
+    finding = found(measured(tmp_path, dgx1_p100() | slow), LATENCY)[f"GPU2 GPU{other}"]
+    assert (finding.status.value, bool(finding.judgement.remedy)) == ("warn", linked)
+
+
 @pytest.mark.parametrize(("gpus", "slow", "due"), [
     (4, {"latency 0 1": 2.5}, {"GPU0 GPU1": "warn"}),
     (4, {"latency 0 1": 2.3}, {}),

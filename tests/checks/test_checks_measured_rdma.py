@@ -39,6 +39,17 @@ def test_a_port_is_held_to_its_rate(facts: dict[str, Json], due: dict[str, str],
         assert [component.name for component in finding.blames] == [name, f"{name}/1"]
 
 
+def test_a_slower_port_is_not_compared_with_faster_ones(tmp_path: Path) -> None:
+    slow = {"rdma-write mlx5_1": fact(6.6)}
+    assert said(measured(tmp_path, EDR | slow, base="dgx-1-v100-port-fdr"), RDMA) == {}
+
+
+def test_a_port_that_is_down_is_not_blamed(tmp_path: Path) -> None:
+    differs = {"rdma-write mlx5_1": fact(12.1, runs=[{"value": 12.1}, {"value": 7.0}])}
+    finding = found(measured(tmp_path, EDR | differs, base="dgx-1-v100-port-down"), RDMA)["mlx5_1"]
+    assert [component.name for component in finding.blames] == ["mlx5_1"]
+
+
 @pytest.mark.parametrize(("gbs", "due"), [(6.2, "skip dependency-failed"), (3.0, "warn")])
 def test_a_narrow_link_explains_what_it_carries_and_no_less(gbs: float, due: str, tmp_path: Path) -> None:
     of = measured(tmp_path, EDR | {"rdma-write mlx5_1": fact(gbs)}, base="dgx-1-v100-hca-x8")

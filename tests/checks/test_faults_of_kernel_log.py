@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from judging import of_text
-from kernel_lines import GPU, JUDGED, NOWHERE, UNJUDGED, Lines
+from kernel_lines import GPU, JUDGED, NOWHERE, PORT, UNJUDGED, Lines
 from test_checks_kernel import MLX5, X, logged
 from test_faults_of_hosts import SWITCH, bad_findings
 from test_health_checks import box
@@ -17,6 +17,7 @@ from dgxcheck.checks.registry import CHECKS
 from dgxcheck.diagnosis.escalation import escalation
 from dgxcheck.facts.faults import DEVICE_DEAD, MODULES_REFUSED, Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.host import Unit
 from dgxcheck.facts.kernel_log import _EVENTS
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
@@ -45,6 +46,7 @@ SERR = "NMI: PCI system error (SERR) for reason a1 on CPU 0."
 OF_DISK = "blk_update_request: I/O error, dev sda, sector 2048 op 0x0:(READ) flags 0x0"
 KILLED = "Out of memory: Killed process 4711 (python3) total-vm:1kB"
 UNCORRECTED = "mce: [Hardware Error]: CPU 0: Machine Check Exception: 5 Bank 6: be00000000000e0b"
+AER = f"pcieport {PORT}: PCIe Bus Error: severity=Uncorrectable ({{}}), type=x"
 OF_MEMORY = "mce: Uncorrected hardware memory error in user-access at 3f00"
 OF_RAID = "megaraid_sas 0000:04:00.0: Found FW in FAULT state, will reset adapter scsi0."
 
@@ -53,6 +55,10 @@ OF_RAID = "megaraid_sas 0000:04:00.0: Found FW in FAULT state, will reset adapte
     ("kernel.hung-task", HUNG, OF_DISK, 300, "sda"), ("kernel.hung-task", HUNG, KILLED, 300, "free memory"),
     ("kernel.hung-task", HUNG, UNCORRECTED, 300, "PCIe links"), ("kernel.machine-check", SERR, OF_MEMORY, 10, "memory"),
     ("kernel.disk", OF_DISK, OF_RAID, 60, "RAID controller 0000:04:00.0"),
+    ("kernel.machine-check", SERR, AER.format("Fatal"), 10, f"{PORT} - {GPU}"),
+    ("kernel.machine-check", SERR, AER.format("Non-Fatal"), None, f"{PORT} - {GPU}"),
+    ("kernel.file-system", "nfs: server 10.1.2.3 not responding, still trying", "VFS: file-max limit 65536 reached",
+     None, "open files"),
     ("kernel.hung-task", HUNG, "Memory cgroup " + KILLED[0].lower() + KILLED[1:], None, "free memory"),
 ])  # fmt: skip
 def test_what_was_logged_at_another_time_is_not_to_blame(
@@ -65,6 +71,59 @@ def test_what_was_logged_at_another_time_is_not_to_blame(
         machine = replace(machine, snapshot=replace(machine.snapshot, kernel_log=facts(relevant_lines(log), "x")))
         (bad,) = [each for each in bad_findings(machine, check) if each.judgement.fault is not Fault.RAID_ALARM]
         assert (part in {each.part or each.name for each in bad.blames}) is (after_s == within_s), after_s
+
+
+def test_of_two_raid_controllers_with_an_alarm_none_is_blamed_for_a_disk() -> None:
+    for lines, due in (((OF_DISK, OF_RAID), True), ((OF_DISK, OF_RAID, OF_RAID.replace("04:", "05:")), False)):
+        (bad, *_) = [each for each in bad_findings(with_log(box("dgx-1-v100"), lines), "kernel.disk")
+                     if each.judgement.fault is not Fault.RAID_ALARM]  # fmt: skip
+        assert any(each.part.startswith("RAID") for each in bad.blames) is due
+
+
+def test_what_falls_off_the_bus_is_a_device_of_nvidia() -> None:
+    for bdf, due in (("0000:c7:00.0", 1), ("0000:e1:00.0", 0)):  # an NVSwitch, an HCA
+        machine = with_log(box("dgx-a100"), (f"NVRM: GPU {bdf}: GPU has fallen off the bus.",))
+        assert len(bad_findings(machine, "kernel.off-bus")) == due
+
+
+def test_a_gpu_that_is_not_listed_is_not_the_one_that_another_line_names() -> None:
+    machine = box("dgx-1-v100")
+    gpus = tuple(replace(gpu, index=None) if gpu.bdf == GPU else gpu for gpu in machine.gpus)
+    unlisted = replace(machine, gpus=gpus, topology=replace(machine.topology, devices=gpus))
+    said = "RmInitAdapter failed! (0x26:0xffff:1290)"
+    for line, due in ((f"NVRM: GPU {NOWHERE}: {said}", NOWHERE), (f"NVRM: {said}", GPU)):
+        assert [bad.subject.bdf for bad in bad_findings(with_log(unlisted, (line,)), "kernel.gpu-start")] == [due]
+
+
+def test_corrected_errors_beside_worse_ones_have_no_rate() -> None:
+    corrected = f"pcieport {PORT}: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)"
+    (aer,) = [each for each in CHECKS if each.id == "kernel.aer"]
+    for lines, due in (((corrected,), True), ((corrected, AER.format("Fatal")), False)):
+        (found,) = [each for each in run(with_log(box("dgx-1-v100"), lines), [aer]) if each.subject.bdf == PORT]
+        assert ("a day" in found.judgement.message) is due
+
+
+def test_a_service_that_runs_again_is_not_started() -> None:
+    machine = with_log(box("dgx-1-v100"), ("Out of memory: Killed process 4712 (nv-fabricmanage) total-vm:1kB",))
+    for running, fault in ((True, Fault.OUT_OF_MEMORY), (False, Fault.SERVICE_KILLED)):
+        units = (Unit(name="nvidia-fabricmanager", running=running, enabled=True),)
+        (bad,) = bad_findings(replace(machine, snapshot=replace(machine.snapshot, units=units)), "kernel.out-of-memory")
+        assert bad.judgement.fault is fault
+
+
+def test_a_crash_is_beside_an_xid_where_the_lines_have_times() -> None:
+    crash = "python3[1]: segfault at 0 ip 0 sp 0 error 4 in libcuda.so.550.127.05[0+1]"
+    machine = with_log(box("dgx-1-v100"), (crash, f"{X}31, pid=1, name=python3, MMU Fault"))
+    for timed in (True, False):
+        log = replace(machine.log, timed=timed)
+        of = replace(machine, snapshot=replace(machine.snapshot, kernel_log=log))
+        assert bool(bad_findings(of, "kernel.program-crash")) is timed
+
+
+def test_lines_of_a_driver_that_differ_are_counted() -> None:
+    lines = [f"NVRM: GPU {GPU}: frobnicator {word} failed (0x24)" for word in ("a", "b", "b")]
+    (bad,) = bad_findings(with_log(box("dgx-1-v100"), tuple(lines)), "kernel.driver-errors")
+    assert ", and 1 other line" in bad.judgement.message
 
 
 def test_each_line_of_the_kernel_log_is_judged() -> None:

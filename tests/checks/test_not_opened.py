@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from changed_box import document
+from changed_box import document, off_the_bus
 from test_health_checks import NVML, changed
 
 from dgxcheck.cli import main
@@ -49,6 +49,13 @@ def test_several_answers_name_no_gpu(tmp_path: Path) -> None:
     bad = {each["subject"]["bdf"]: each["status"] for each in found["findings"]
            if each["id"] == "gpu.lost" and each["status"] in ("fail", "unknown")}  # fmt: skip
     assert bad == {CARD: "unknown", OTHER: "unknown"}
+
+
+def test_of_two_that_nvml_does_not_open_one_left_the_bus(tmp_path: Path) -> None:
+    found = document(tmp_path, "l40s-x8", {**refusing((0, 1), 20), **off_the_bus(CARD)})
+    bad = {each["subject"]["bdf"]: each["fault"] for each in found["findings"]
+           if each["id"] == "gpu.lost" and each["status"] in ("fail", "unknown")}  # fmt: skip
+    assert bad == {CARD: "gpu-lost", OTHER: None}
 
 
 def test_lines_without_a_bus_id_are_of_the_gpu_that_is_lost(tmp_path: Path) -> None:

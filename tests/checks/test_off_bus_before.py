@@ -61,15 +61,17 @@ XID = "[  220.{:03}000] NVRM: Xid (PCI:0000:0a:00): {number}, pid=7, 0cb5(2d50) 
      ("..", 62, "pass"), ("xx", 62, "fail")],
 )  # fmt: skip
 def test_xids_of_earlier_boots_are_said(boots: str, number: int, status: str, tmp_path: Path) -> None:
-    texts = [BOOT + XID.replace("{number}", str(number)) if boot == "x" else BOOT for boot in boots]
+    own, fall = (XID.replace("{number}", str(each)) for each in (number, 79))
+    texts = [BOOT + own + fall * (at + 1 < len(boots)) if boot == "x" else BOOT for at, boot in enumerate(boots)]
     path = tmp_path / "dmesg.txt"
-    path.write_text("".join(text.format(n, n) for n, text in enumerate(texts)), encoding="utf-8")
+    path.write_text("".join(text.format(n, n, n) for n, text in enumerate(texts)), encoding="utf-8")
     found = assess(str(path), Request())
     of_gpu = [each for each in found.findings if each.id == "kernel.xid" and each.subject.bdf == "0000:0a:00.0"]
     assert [each.status.value for each in of_gpu] == ([status] if "x" in boots else [])
     if boots[-1] == "." and of_gpu:
         assert f"Xid {number} (" in of_gpu[0].judgement.message
         assert "in 1 earlier boot of this log, none since" in of_gpu[0].judgement.message
+        assert "Xid 79" not in of_gpu[0].judgement.message  # kernel.off-bus has it
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def _hca(box: Box, log: KernelLog, events: Sequence[HcaEvent]) -> Judgement:
         return Judgement(Status.PASS, f"no hardware errors logged{reach(log)}")
     worst = _meanings()[troubles[0]]
     about = [event for event in now if event.trouble == troubles[0]]
-    also = [trouble for trouble in troubles[1:] if trouble != "health" or worst.fault not in DEVICE_DEAD]
+    also = [trouble for trouble in troubles[1:] if trouble != "health"]  # what is worse is dead, which says it
     meanings = "; ".join(_meanings()[each].text for each in (troubles[0], *also))
     bdf = about[0].bdf
     gpus = ", ".join(gpus_behind(box.topology, [bdf]))
