@@ -217,6 +217,7 @@ def fabric(**members: Json) -> Json:
         ({"healthMask": 0x1AA, "healthSummary": 1}, "pass", None),
         ({"healthMask": 0, "healthSummary": 1}, "pass", None),  # nothing but the summary is supported
         ({"healthMask": 0x1AA}, "pass", None),
+        ({"healthSummary": 1}, "pass", None),
         ({}, "skip", None),
         ({"healthMask": 0, "healthSummary": 0}, "skip", None),
         ({"healthMask": 0x1A9, "healthSummary": 3}, "warn", Fault.FABRIC_DEGRADED),

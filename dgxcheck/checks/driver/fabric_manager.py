@@ -65,9 +65,9 @@ def _fabric(box: Box) -> Judged:
     yield from ((box.subject(gpu), alone) for gpu in box.gpus if (alone := _left_out(box, gpu)) is not None)
 
 
-def _has_fabric(modes: GpuModes) -> bool:
+def _has_fabric(modes: GpuModes | Missing) -> bool:
     """Does the driver report a fabric state? Without a fabric it is 0, or not supported."""
-    return isinstance(modes.fabric, Fabric) and modes.fabric.state != 0
+    return isinstance(modes, GpuModes) and isinstance(modes.fabric, Fabric) and modes.fabric.state != 0
 
 
 def _left_out(box: Box, gpu: Device) -> Judgement | None:
@@ -76,7 +76,7 @@ def _left_out(box: Box, gpu: Device) -> Judgement | None:
     if not isinstance(modes, GpuModes) or not isinstance(modes.fabric, Fabric) or _has_fabric(modes):
         return None
     others = [box.gpu(other).modes for other in siblings(box, gpu)]
-    with_fabric = sum(isinstance(other, GpuModes) and _has_fabric(other) for other in others)
+    with_fabric = sum(map(_has_fabric, others))
     if 2 * with_fabric <= len(others) + 1:
         return None
     evidence = answered({"state": 0}, "nvmlDeviceGetGpuFabricInfo", modes.bdf)
@@ -208,8 +208,11 @@ def _of_gpu(box: Box, gpu: Device) -> Judgement:
     evidence = answered(answer, "nvmlDeviceGetGpuFabricInfo", gpu.bdf or "")
     if mask is None and summary is None:
         need(fabric.health_mask)
-    bad = _health(mask or 0, summary or 0, evidence)
-    return bad or _membership(box, gpu, fabric, evidence)
+    if (bad := _health(mask or 0, summary or 0, evidence) or _membership(box, gpu, fabric, evidence)) is not None:
+        return bad
+    if not mask and not summary:
+        return skip("not-supported", "the driver reports no health of the fabric", evidence)
+    return Judgement(Status.PASS, "the driver reports no fabric fault", evidence=(evidence,))
 
 
 def _health(mask: int, summary: int, evidence: Evidence) -> Judgement | None:
@@ -237,8 +240,8 @@ def _health(mask: int, summary: int, evidence: Evidence) -> Judgement | None:
     return None
 
 
-def _membership(box: Box, gpu: Device, fabric: Fabric, evidence: Evidence) -> Judgement:
-    """Cluster and clique against those of the other registered GPUs: one alone is in the wrong one."""
+def _membership(box: Box, gpu: Device, fabric: Fabric, evidence: Evidence) -> Judgement | None:
+    """Cluster and clique against those of the other registered GPUs: one alone is in the wrong one; None where none."""
     if _registered(box, gpu) is None:
         return skip("dependency-failed", "its registration ended with an error (driver.fabric)")
     registered = {each.name: found for each in box.topology.gpus if (found := _registered(box, each)) is not None}
@@ -251,9 +254,7 @@ def _membership(box: Box, gpu: Device, fabric: Fabric, evidence: Evidence) -> Ju
         message = "registered, and in no NVLink domain of the rack: its cluster is all zeros"
         remedy = f"see in which partition NMX-C has this GPU; {_LOG}"
         return Judgement(Status.WARN, message, evidence=(evidence,), fault=Fault.FABRIC_MISCONFIGURED, remedy=remedy)
-    if not any(isinstance(each, int) and each for each in (fabric.health_mask, fabric.health_summary)):
-        return skip("not-supported", "the driver reports no health of the fabric", evidence)
-    return Judgement(Status.PASS, "the driver reports no fabric fault", evidence=(evidence,))
+    return None
 
 
 def _ends_in_another_machine(box: Box, gpu: Device) -> bool:
