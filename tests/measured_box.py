@@ -40,10 +40,11 @@ def of_box(source: Source, profile: str = "auto") -> Box:
     return Box(snapshot=facts, topology=topology, gpus=topology.gpus, choice=choice, boards=library.boards_for(choice))
 
 
-def overlay(folder: Path, facts: Facts, base: str = "dgx-1-p100") -> str:
-    """A file with these measurements on a box that ships."""
+def overlay(folder: Path, facts: Facts, base: str = "dgx-1-p100", of_box: Mapping[str, Json] = {}) -> str:
+    """A file with these measurements on a box that ships, of which some facts are others."""
     path = folder / "measured.json"
-    document = {"schema": "dgxcheck/overlay/1", "base": base, "add": {f"measure {key}": facts[key] for key in facts}}
+    document = {"schema": "dgxcheck/overlay/1", "base": base, "facts": {**of_box},
+                "add": {f"measure {key}": facts[key] for key in facts}}  # fmt: skip
     path.write_text(json.dumps(document), encoding="utf-8")
     return str(path)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from gpu_box import grown
-from judging import judged
+from judging import judged, of_text
 
 from dgxcheck.checks.engine.box import Growth
 from dgxcheck.checks.engine.run import run
@@ -94,6 +94,26 @@ def test_an_interface_that_was_set_down(tmp_path: Path) -> None:
     lines = {UPTIME_S - HOUR_S + n * 5 * MINUTE_S: E1 for n in range(12)}
     down: dict[str, Json] = {f"text {NET.format('eth0')}/carrier": {"missing": "unsupported"}}
     assert not carriers(tmp_path, "dgx-b300", lines, {}, {}, down)
+
+
+def test_a_link_that_flapped_and_is_down_now(tmp_path: Path) -> None:
+    said = "ixgbe 0000:02:00.1 enp2s0f1: NIC Link is Down"
+    lines = {UPTIME_S - 3 * HOUR_S + n * 10 * MINUTE_S: said for n in range(12)}
+    down: dict[str, Json] = {f"text {NET.format('enp2s0f1')}/carrier": "0\n"}
+    assert carriers(tmp_path, "dgx-1-v100", lines, {}, {}, down) == ["enp2s0f1"]
+    assert not carriers(tmp_path, "dgx-1-v100", {}, {}, {}, down)
+
+
+@pytest.mark.parametrize(("lines", "due"), [
+    (("NETDEV WATCHDOG: eth0 (mlx5_core): transmit queue 0 timed out",), ["eth0"]),
+    (("NETDEV WATCHDOG: eth0 (mlx5_core): transmit queue 0 timed out",
+      "mlx5_core 0000:0c:00.0 eth0: TX timeout detected"), []),  # the adapter stands for it
+])  # fmt: skip
+def test_of_a_log_alone_a_queue_is_that_of_its_adapter(lines: tuple[str, ...], due: list[str], tmp_path: Path) -> None:
+    text = "".join(f"[  100.{at:06d}] {line}\n" for at, line in enumerate(lines))
+    found = of_text(text, tmp_path)[1]["findings"]
+    of_carrier = [each for each in found if (each["id"], each["status"]) == ("host.carrier", "warn")]
+    assert [each["subject"]["name"] for each in of_carrier] == due
 
 
 QUEUE = "NETDEV WATCHDOG: enp226s0 (igb): transmit queue 3 timed out"

@@ -76,6 +76,9 @@ def everywhere(question: str, values: Sequence[Json]) -> dict[str, Json]:
         ("driver.device-nodes", None, {UVM: DENIED}, "warn"),
         ("driver.device-nodes", None, {"opens /dev/nvidiactl": DENIED}, "warn"),
         ("driver.device-nodes", None, IN_DOCKER | {UVM: ABSENT}, "skip not-visible"),
+        ("driver.responsive", None, {f"{NVML}TopologyCommonAncestor 0000:06:00.0 0000:07:00.0": {"missing": "timeout"}},
+         "fail"),  # of either, or of the driver
+        ("driver.responsive", GPU2, {f"{NVML}PowerUsage {GPU2}": {"missing": "timeout"}}, "fail"),
         ("gpu.inforom", GPU2, {f"{NVML}InforomVersion {GPU2} 1": BAD}, "fail"),
         ("gpu.inforom", GPU2, {f"{NVML}EccMode {GPU2}": BAD}, "fail"),
         ("gpu.inforom", GPU2, {f"{NVML}InforomImageVersion {GPU2}": UNSUPPORTED}, "warn"),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from measured_box import GPUS, dgx1_p100, fact, found, host_copies, imported, measured, said
+from measured_box import GPUS, dgx1_p100, fact, found, host_copies, imported, measured, of_box, overlay, said
 
 from dgxcheck.checks.measurement.expectations import quantity
 from dgxcheck.facts.host import Host
 from dgxcheck.facts.missing import Gap, Json, Missing, rows
 from dgxcheck.facts.nvml.gpu import GpuProcess
 from dgxcheck.facts.record import replace
+from dgxcheck.source.recording.load import open_source
 
 HOST, MEMORY = "measure.host-bandwidth", "measure.memory-bandwidth"
 
@@ -245,6 +246,14 @@ def test_what_a_narrow_link_explains_is_not_told_again(
 ) -> None:
     facts = {f"{kind} {GPUS[gpu]}": fact(value) for kind in ("host-to-device", "device-to-host")}
     assert said(measured(tmp_path, facts, base, profile), HOST) == ({f"GPU{gpu}": due} if due else {})
+
+
+@pytest.mark.parametrize("profile", ["auto", "none"])
+def test_a_narrow_link_explains_beside_one_that_cannot_be_read(profile: str, tmp_path: Path) -> None:
+    facts = {f"{kind} {GPUS[2]}": fact(6.1) for kind in ("host-to-device", "device-to-host")}
+    unread: dict[str, Json] = {"text /sys/bus/pci/devices/0000:08:00.0/current_link_width": {"missing": "denied"}}
+    spec = overlay(tmp_path, facts, "dgx-1-v100-gpu-x8", unread)
+    assert said(of_box(open_source(spec), profile), HOST) == {"GPU2": EXPLAINED}
 
 
 def test_lanes_that_are_lost_under_load_explain_it_too(tmp_path: Path) -> None:
