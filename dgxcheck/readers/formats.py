@@ -57,8 +57,8 @@ _BLANK = 8
 Document = dict[str, Json]
 
 
-def documents(lines: tuple[str, ...], wanted: Callable[[Document], bool]) -> Iterator[tuple[Document, range]]:
-    """The objects that begin a line and are ``wanted``, each with its lines.
+def documents(lines: tuple[str, ...], wanted: Callable[[Document], bool]) -> Iterator[tuple[Document, list[int]]]:
+    """The objects that begin a line and are ``wanted``, each with its lines that are not blank.
 
     What is within a wanted one is no document of its own; within others it may be.
     """
@@ -70,7 +70,7 @@ def documents(lines: tuple[str, ...], wanted: Callable[[Document], bool]) -> Ite
         found, end = document(lines, start)
         if wanted(found):
             beyond = end
-            yield found, range(start, end)
+            yield found, [number for number in range(start, end) if lines[number].strip()]
 
 
 def _opens(lines: tuple[str, ...], start: int) -> bool:
@@ -81,7 +81,7 @@ def _opens(lines: tuple[str, ...], start: int) -> bool:
 
 
 def document(lines: tuple[str, ...], start: int) -> tuple[Document, int]:
-    """The object that begins in a line, and the number of the line after it; ({}, start) where there is none."""
+    """The object that a brace in a line begins and the number of the line after it; ({}, start) where there is none."""
     for count in _WINDOWS:
         window = _bounded(lines, start, count)
         text = "\n".join(window) + "\n"
@@ -95,7 +95,7 @@ def document(lines: tuple[str, ...], start: int) -> tuple[Document, int]:
         except (ValueError, RecursionError):
             return {}, start
         else:
-            return (found, start + text.count("\n", 0, length) + 1) if isinstance(found, dict) else ({}, start)
+            return found, start + text.count("\n", 0, length) + 1
     return {}, start
 
 

@@ -40,13 +40,15 @@ def test_an_object_behind_many_that_break_off() -> None:
 def test_a_long_object(members: int) -> None:
     value = {f"member {number}": number for number in range(members)}
     lines = tuple(json.dumps(value, indent=1).split("\n"))
-    assert [*documents(lines, bool)] == [(value, range(len(lines)))]
+    assert [*documents(lines, bool)] == [(value, [*range(len(lines))])]
+    assert [*documents(("{", " ", '"a": 1}'), bool)] == [({"a": 1}, [0, 2])]
+    assert [*documents((lines[0], " ", *lines[1:]), bool)] == [(value, [0, *range(2, len(lines) + 1)])]
     assert document(lines[:-1], 0) == ({}, 0)  # cut
 
 
 @pytest.mark.parametrize("text", ["{", "{ int i;", "{\n  x = 1;\n}", '{"a": 1', "{]", "no { brace"])
 def test_what_is_no_object(text: str) -> None:
-    assert [*documents(tuple(text.split("\n")), lambda _: True)] in ([], [({}, range(0))])
+    assert [*documents(tuple(text.split("\n")), lambda _: True)] in ([], [({}, [])])
 
 
 @pytest.mark.parametrize(("high", "low", "codec"), [
@@ -64,6 +66,8 @@ def test_limits_of_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
     for most, found in ((8, ({"a": 1}, 2)), (7, ({}, 0))):
         monkeypatch.setattr(formats, "MOST_CHARACTERS", most)
         assert document(lines, 0) == found
+    assert [values.number(word, 5) for word in ("5", "5.1")] == [5, None]
+    assert [values.integer(word, 5) for word in ("5", "6")] == [5, None]
     monkeypatch.setattr(values, "LINE_CHARACTERS", 7)
     assert bounded(lines) is lines
     monkeypatch.setattr(values, "LINE_CHARACTERS", 6)

@@ -109,7 +109,7 @@ class _Scan:
 
     def close(self) -> None:
         """Ends a table: its fact is that of the largest size."""
-        if self.rows and self.kind:
+        if self.rows:
             largest = max(self.rows)
             pageable = self.memory == "PAGEABLE" and self.kind != "device-copy"
             named = self.devices[0] if self.devices else (0, "")

@@ -81,7 +81,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """One part for each release: ``collective OP N`` in GB/s with ``sizes`` [[bytes, us, algbw, busbw], ..],
     ``in_place`` and ``wrong`` (wrong elements, where they were checked), and ``device`` where the bus ids of one host
     are printed. OP is ``unknown`` where neither a name nor the columns give it."""
-    facts: list[tuple[str, Json]] = []
+    facts: list[tuple[str, dict[str, Json]]] = []
     understood: set[int] = set()
     run = _Run()
     for at, raw in enumerate(bounded(lines)):
@@ -128,7 +128,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     if not run.rows:
         facts += _devices(run)  # of a run that was cut, or failed
     _next(run, facts, understood)
-    by_tool = gathered((str(fact["tool"]), (key, fact)) for key, fact in facts if isinstance(fact, dict))
+    by_tool = gathered((str(fact["tool"]), (key, fact)) for key, fact in facts)
     if not by_tool and (len({rank.host for rank in run.ranks}) > 1 or (len(run.ranks) == 1 and run.rows)):
         by_tool = {run.tool: []}  # over several hosts, cut before its rows, or of one rank, which moves no data
     lines_of = frozenset(understood)
@@ -142,7 +142,7 @@ def _rank(match: re.Match[str], at: int) -> Rank | None:
     return Rank(number=number, host=match[2] or "", device=device, bus=match[4], name=match[5], at=at)
 
 
-def _next(run: _Run, facts: list[tuple[str, Json]], understood: set[int]) -> _Run:
+def _next(run: _Run, facts: list[tuple[str, dict[str, Json]]], understood: set[int]) -> _Run:
     """Closes a test that has rows: its facts are added, its rows accounted for. The next one has nothing of it."""
     if not run.rows:
         return run
@@ -161,7 +161,7 @@ def _next(run: _Run, facts: list[tuple[str, Json]], understood: set[int]) -> _Ru
     return _Run()
 
 
-def _fact(run: _Run, rows: tuple[SizeRow, ...], op: str, ranks: int) -> Json:
+def _fact(run: _Run, rows: tuple[SizeRow, ...], op: str, ranks: int) -> dict[str, Json]:
     """The fact of a test: among rows of the largest size (several types or roots) the fastest.
 
     The hosts are counted only where all ranks are listed.
@@ -195,14 +195,14 @@ def _fact(run: _Run, rows: tuple[SizeRow, ...], op: str, ranks: int) -> Json:
     return too_small(largest.size, fact)
 
 
-def _devices(run: _Run) -> list[tuple[str, Json]]:
+def _devices(run: _Run) -> list[tuple[str, dict[str, Json]]]:
     """Where the devices of one host sit. ``[0x06]`` leaves out the domain; in some virtual machines all are 0."""
     buses = {rank.bus for rank in run.ranks}
     if len({rank.host for rank in run.ranks}) != 1 or len(buses) != len(run.ranks):
         return []
     if sorted(rank.number for rank in run.ranks) != [*range(len(run.ranks))]:
         return []  # a part of a list, whose buses may be in other domains
-    facts: list[tuple[str, Json]] = []
+    facts: list[tuple[str, dict[str, Json]]] = []
     for rank in run.ranks:
         if bdf := as_bdf(f"{rank.bus[2:]}:00" if rank.bus.startswith("0x") else rank.bus, short=True):
             fact = imported(None, "", tool=run.tool, line=rank.at, method="CUDA order", bdf=bdf, name=rank.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json, items_of, text_of
@@ -159,7 +159,7 @@ def read_json(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """One part for each JSON document, or for each test of one that was cut; kinds as the text's reader has them."""
     lines = bounded(lines)
     found = documents(lines, lambda each: bool(_body(each)))
-    parts = [_output(_body(each), lines, where.start, where.stop) for each, where in found]
+    parts = [_output(_body(each), lines, where) for each, where in found]
     return tuple(part for part in parts if part.facts)
 
 
@@ -171,7 +171,7 @@ def _body(found: Mapping[str, Json]) -> Mapping[str, Json]:
     return {"testcases": [dict(found)]} if "bandwidth_matrix" in found else {}
 
 
-def _output(body: Mapping[str, Json], lines: tuple[str, ...], start: int, end: int) -> Imported:
+def _output(body: Mapping[str, Json], lines: tuple[str, ...], where: Sequence[int]) -> Imported:
     version_text = body.get("version")
     tool_version = version(version_text) if isinstance(version_text, str) else None
     tool = f"nvbandwidth {version_text}" if tool_version else "nvbandwidth"
@@ -179,15 +179,14 @@ def _output(body: Mapping[str, Json], lines: tuple[str, ...], start: int, end: i
     listed = items_of(body.get("GPU Device list", body.get("GPU Device info")))
     for text in listed[:MOST_GPUS]:
         if isinstance(text, str):
-            facts += device(text, tool, _line(lines, start, end, text))
+            facts += device(text, tool, _line(lines, where, text))
     tests = [test for test in items_of(body.get("testcases"))[:MOST_CASES] if isinstance(test, dict)]
     for test in tests:
-        facts += _test(test, tool, tool_version, lines, start, end)
+        facts += _test(test, tool, tool_version, lines, where)
     last_case = case(text_of(tests[-1].get("name")), version=tool_version) if tests else None
     if last_case and (broken := _broken(body)):
-        facts += _broken_off(last_case, broken, tool, start)
-    understood = frozenset(at for at in range(start, end) if lines[at].strip())
-    return Imported(tool=tool, facts=merge_runs(facts), understood=understood)
+        facts += _broken_off(last_case, broken, tool, where[0])
+    return Imported(tool=tool, facts=merge_runs(facts), understood=frozenset(where))
 
 
 def _test(
@@ -195,15 +194,14 @@ def _test(
     tool: str,
     tool_version: tuple[int, int] | None,
     lines: tuple[str, ...],
-    start: int,
-    end: int,
+    where: Sequence[int],
 ) -> list[tuple[str, Json]]:
     name, status = text_of(test.get("name")), text_of(test.get("status"))
     heading = HEADING.fullmatch(text_of(test.get("bandwidth_description")))
     case_of_test = case(name, (heading["part"] or "") if heading else "", tool_version)
     if case_of_test is None:
         return []
-    at = _line(lines, start, end, name)
+    at = _line(lines, where, name)
     if status == "Waived":
         return without_result(case_of_test, "skipped", "not-supported", "waived by nvbandwidth", tool, at)
     if broken := _broken(test):
@@ -241,6 +239,6 @@ def _broken_off(test_case: Case, error: str, tool: str, at: int) -> list[tuple[s
     return wrong(test_case, integer(offset[1], MOST_BYTES) if offset else None, tool, at)
 
 
-def _line(lines: tuple[str, ...], start: int, end: int, text: str) -> int:
+def _line(lines: tuple[str, ...], where: Sequence[int], text: str) -> int:
     """Where a text stands, as nearly as can be told: the first line that holds it."""
-    return next((at for at in range(start, end) if text and text in lines[at]), start)
+    return next((at for at in where if text in lines[at]), where[0])

@@ -154,7 +154,7 @@ class _Reader:
             self._keep(name, sections.supportconfig_sections(lines, _wanted))
         elif b"\0" not in head:
             self._keep(name, iter([self._bounded(one_file(name, lines))]))
-        elif head:
+        else:
             self.sections.append(Section(title=name.rpartition("/")[2], size=1, file=name))
 
     def _bounded(self, section: Section) -> Section:

@@ -43,7 +43,7 @@ def holds_outputs(head: bytes) -> bool:
         return True  # recordings and texts are not packed so
     if head.startswith(_UTF16):
         head = head.decode("utf-16", "replace").encode("utf-8", "replace")
-    return HEAD in head or head[257:262] == b"ustar" or _SECTION.search(head) is not None or is_supportconfig(head)
+    return is_report(head) or head[257:262] == b"ustar" or is_supportconfig(head)
 
 
 def is_report(head: bytes) -> bool:

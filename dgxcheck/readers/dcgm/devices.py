@@ -187,7 +187,7 @@ _FORMS = known("dcgm/known")
 def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Tables by their heads, JSON by its two members; the health as JSON is read by another reader."""
     lines = bounded(lines)
-    found = {number for _, where in documents(lines, _is_other) for number in where if lines[number].strip()}
+    found = {number for _, where in documents(lines, _is_other) for number in where}
     json = (Imported(tool="dcgmi -j (not used)", facts={}, understood=frozenset(found)),) if found else ()
     return (*recognised(lines, _FORMS), *json)
 

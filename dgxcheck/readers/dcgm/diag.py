@@ -213,7 +213,6 @@ def read_json(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart(TOOL)
     nodes: dict[str, ToolPart] = {}
     for found, where in documents(lines, lambda each: _categories(each) is not None):
-        own = {number for number in where if lines[number].strip()}
         names = {node.get("host_id"): str(node.get("hostname", "")) for node in _objects(found, "hosts")}
         for test in (test for category in _categories(found) or () for test in _objects(category, "tests")):
             for node, name in names.items():
@@ -223,7 +222,7 @@ def read_json(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 _test(part, test)
             elif isinstance(failed := test.get("mpi_error"), dict):
                 part.add(HOST, "mpi", "unknown", None, f"mndiag did not run: {failed.get('warning')}")
-        part.lines |= own
+        part.lines.update(where)
     if any(_MEMBER.search(line) for line in lines):
         rest = ["" if number in part.lines else line for number, line in enumerate(lines)]
         part.lines |= _fragments(part, rest)
@@ -244,7 +243,7 @@ def _fragments(reports: Reports, lines: Sequence[str]) -> set[int]:
         found.update(where)
     if not found:
         return set()
-    return {number for number, line in enumerate(lines) if _JSON.fullmatch(line.strip()) and line.strip()}
+    return {number for number, line in enumerate(lines) if _JSON.fullmatch(line.strip())}
 
 
 def _test(reports: Reports, test: dict[str, Json]) -> None:

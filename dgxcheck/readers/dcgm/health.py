@@ -98,10 +98,11 @@ def _overall(found: Mapping[str, Json]) -> str | None:
 
 def _row(reports: Reports, subject: str, watch: str, name: str, row: Json, depth: int, of_gpus: bool) -> None:
     """A GPU, one of its watches, or what that found: a text below ``Warning`` or ``Failure``, or behind it."""
-    if not isinstance(row, dict) or depth > _MOST_DEPTH:
+    if depth > _MOST_DEPTH:
         return
-    value, below = row.get("value"), members_of(row.get("children"))
-    whole = " ".join(map(str, [value, *items_of(row.get("overflow"))]))
+    members = members_of(row)
+    value, below = members.get("value"), members_of(members.get("children"))
+    whole = " ".join(map(str, [value, *items_of(members.get("overflow"))]))
     if of_gpus and (gpu := _HEALTH_GPU.fullmatch(name) or _GPU_KEY.fullmatch(name)):
         subject = f"GPU{int(gpu['gpu'])}"
     elif name.lower() in _OUTCOMES:
@@ -158,8 +159,8 @@ def _stats(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     is_stats = False
     heads = {n: match["gpu"] for n, line in enumerate(lines) if (match := _STATS_GPU.fullmatch(line.strip()))}
     for cell in cells(lines):
-        above = [number for number in heads if number < cell.lines[0]]
-        subject = HOST if not above or heads[max(above)] is None else f"GPU{int(heads[max(above)] or 0)}"
+        gpu = next((gpu for number, gpu in reversed(heads.items()) if number < cell.lines[0]), None)
+        subject = HOST if gpu is None else f"GPU{int(gpu)}"
         if not _ROWS.fullmatch(cell.left):
             continue
         part.lines.update(cell.lines)

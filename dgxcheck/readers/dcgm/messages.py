@@ -62,8 +62,8 @@ _MOMENT = LazyPattern(r"\bviolations totaling 0\.0 seconds")
 
 
 def judged(outcome: Outcome, message: str) -> tuple[Outcome, FaultKind | None]:
-    """The outcome and the fault of a test with this message: unknown, without a fault, where it did not run."""
-    if outcome != "pass" and _DID_NOT_RUN.search(message):
+    """The outcome and the fault of a test that did not pass, by its message: unknown if it did not run."""
+    if _DID_NOT_RUN.search(message):
         return "unknown", None
     if outcome == "fail" and _MOMENT.search(message):
         outcome = "warn"

@@ -102,7 +102,7 @@ def _could(lanes: int, speed: str, row: Row, other: Row) -> str:
     most = max((count for bit, count in _LANES.items() if bit & widths), default=0)
     if 0 < lanes < most:
         return f"could be {most}X"
-    names = [name for bit, name in sorted(_SPEEDS.items()) if bit & speeds and name in LANE_GBIT]
+    names = [name for bit, name in sorted(_SPEEDS.items()) if bit & speeds]
     fastest = max(names, key=lambda name: LANE_GBIT[name], default="")
     return f"could be {fastest}" if speed and fastest and LANE_GBIT[speed] < LANE_GBIT[fastest] else ""
 

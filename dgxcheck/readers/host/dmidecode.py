@@ -128,13 +128,13 @@ def read_dmidecode(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             part.lines.add(number)
         elif inside and line[:1] in " \t":
             part.lines.add(number)
-            member = _MEMBER.fullmatch(line)
-            if member is not None and table == _MEMORY:
-                slots[-1].setdefault(member[1], member[2].strip())
-            elif member is not None and table == _ARRAY and member[1] == "Number Of Devices":
-                in_arrays += integer(member[2].strip(), MOST_SLOTS) or 0
-            elif member is not None and table not in done and (table, member[1]) in _FILES:
-                part.found.setdefault(f"text {DMI}/{_FILES[table, member[1]]}", f"{member[2].rstrip()}\n")
+            name, value = member.groups() if (member := _MEMBER.fullmatch(line)) else ("", "")
+            if table == _MEMORY:
+                slots[-1].setdefault(name, value.strip())
+            elif table == _ARRAY and name == "Number Of Devices":
+                in_arrays += integer(value.strip(), MOST_SLOTS) or 0
+            elif table not in done and (table, name) in _FILES:
+                part.found.setdefault(f"text {DMI}/{_FILES[table, name]}", f"{value.rstrip()}\n")
         elif _CHATTER.fullmatch(line):
             part.lines.add(number)
         else:

@@ -197,24 +197,22 @@ def read_idrac(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     logged: list[Logged] = []
     short: list[tuple[str, str]] = []
     for number, text in numbered(lines):
-        member = _MEMBER.fullmatch(text)
         if begins := _BEGINS.fullmatch(text):
             record = int(begins["number"])
         elif line := _ONE_LINE.fullmatch(text):
-            part.lines.add(number)
             short.append((line["time"] or "", line["message"]))
-            continue
-        elif not (part.lines and member):
+        elif part.lines and (member := _MEMBER.fullmatch(text)):
+            name, value = member["name"], member["value"]
+            if name == "Severity":
+                severity = "Warning" if value == "Non-Critical" else value
+            elif name in ("Date/Time", "Timestamp"):
+                date = value
+            elif name in ("Description", "Message"):
+                logged.append(Logged(record, severity, value, f", {date}"))
+                severity = ""
+        else:
             continue
         part.lines.add(number)
-        name, value = (member["name"], member["value"]) if member else ("", "")
-        if name == "Severity":
-            severity = "Warning" if value == "Non-Critical" else value
-        elif name in ("Date/Time", "Timestamp"):
-            date = value
-        elif name in ("Description", "Message"):
-            logged.append(Logged(record, severity, value, f", {date}"))
-            severity = ""
     logged += (Logged(at, "Warning" if _BAD.search(text) else "", text) for at, text in enumerate(_oldest_first(short)))
     _stands(part, logged)
     return part.imported(sound="log")

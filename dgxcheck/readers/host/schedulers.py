@@ -8,7 +8,7 @@ What is said counts as a fault only where it names one of a device. Members of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import chain
 
 from dgxcheck.facts.bdf import as_bdf, nameless
@@ -125,7 +125,7 @@ def _of_json(lines: tuple[str, ...]) -> Iterator[Entry]:
 _OF_CONDITION = {"type", "status", "reason", "lastTransitionTime"}
 
 
-def _entry(node: str, where: range, found: Document) -> Entry:
+def _entry(node: str, where: Collection[int], found: Document) -> Entry:
     kind = str(found["type"])
     shown = _condition(kind, str(found["status"]), str(found.get("reason")), found.get("message"))
     return Entry(node, tuple(where), kind.lower(), shown)

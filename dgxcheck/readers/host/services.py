@@ -254,7 +254,9 @@ def _add(reports: Reports, text: str, outcome: Outcome, topic: str) -> None:
     """Of the GPU that the text names, else of the host."""
     gpu, bdf = _GPU.search(text), _NVSM_BDF.search(text)
     subject = HOST
-    if text.startswith("GPU") or gpu:
-        subject = f"GPU{int(gpu[1])}" if gpu else (as_bdf(bdf[0]) or HOST) if bdf else HOST
+    if gpu:
+        subject = f"GPU{int(gpu[1])}"
+    elif bdf and text.startswith("GPU"):
+        subject = as_bdf(bdf[0]) or HOST
     fault = None if outcome in ("pass", "note") else of_sentence(text)
     reports.add(subject, topic_of(topic, "check"), outcome, fault, "" if outcome == "pass" else text)

@@ -93,7 +93,7 @@ def is_prose(line: str) -> bool:
     words = text.lstrip("#*->! ").split()
     prose_words = len(_PROSE_WORDS.findall(text.lstrip("#*->! ")))
     sentence = prose_words >= PROSE_FEWEST and 10 * prose_words >= (5 if comment else 6) * len(words)
-    if (comment and sentence) or _URL.search(text) or (text.endswith(":") and words and ":" not in text[:-1]):
+    if (comment and sentence) or _URL.search(text) or (text.endswith(":") and ":" not in text[:-1]):
         return True
     is_sentence = sentence or (not text.isascii() and len(_CJK.findall(text)) >= PROSE_FEWEST)
     return is_sentence and not _TECHNICAL.search(text)

@@ -139,6 +139,4 @@ def _is_listed(line: str) -> bool:
 
 def _cells(line: str) -> str:
     text = line.strip().replace("\\|", " ")
-    inner = text[1:] if text.startswith("|") else text
-    inner = inner.removesuffix("|")
-    return "\t".join(cell.strip().strip("*_`") for cell in inner.split("|"))
+    return "\t".join(cell.strip().strip("*_`") for cell in text.removeprefix("|").removesuffix("|").split("|"))

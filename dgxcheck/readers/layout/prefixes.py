@@ -95,7 +95,7 @@ def _bare(line: str) -> str:
         text = line.lstrip()
         words = _WORDS.match(text)  # first: a time may only begin them
         match = words or _TIME.match(text)
-        if match is None or match.end() == 0:
+        if match is None:
             break
         rest = text[match.end() :]
         of_kernel = _CLOCKED.search(match[0]) and KERNEL.match(rest.lstrip()) and not _SINCE_BOOT.match(rest.lstrip())

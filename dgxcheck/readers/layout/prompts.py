@@ -52,7 +52,6 @@ _RULE = LazyPattern(r"-{5,120}")
 _DRAWN = LazyPattern(r"([#=*~_-])\1{7,200}|\[exit \d{1,3}\]")
 """A line drawn between outputs, or what a script says of the one above."""
 _ALONE = LazyPattern(r"[A-Za-z0-9][\w.,\[\]-]{0,120}")
-_NO_HOSTS = frozenset(("nvsmi", "topology", "output", "results", "summary", "legend", "log", "begin", "end", "test"))
 
 
 class Prompt(Record, kw_only=False):
@@ -79,7 +78,7 @@ def prompt(line: str) -> Prompt | None:
         return Prompt("", text)
     for heading in (_BARS, _NAMED, _ANSIBLE):
         match = heading.fullmatch(text)
-        if match and match["host"].lower() not in _NO_HOSTS and _is_host(match["host"]):
+        if match and _is_host(match["host"]):
             return Prompt(match["host"], "")
     return None
 

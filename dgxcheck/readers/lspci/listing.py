@@ -123,15 +123,15 @@ def _head(line: str) -> Function | None:
     text = match["text"]
     bare = _BARE.match(text)
     named = _NAMED_CLASS.match(text)
-    if bare is None and named is None:
+    code = bare or named
+    if code is None:
         return of_words(bdf, text)
     ids = list(_IDS.finditer(text))[-1:]
     interface = _INTERFACE.search(text)
     numbers = bare or (ids[0] if ids else None)
-    code = bare or named
     return Function(
         bdf=bdf,
-        class_code=int(code["code"], 16) if code is not None else None,
+        class_code=int(code["code"], 16),
         interface=int(interface["code"], 16) if interface is not None else None,
         vendor=int(numbers["vendor"], 16) if numbers is not None else None,
         device=int(numbers["device"], 16) if numbers is not None else None,

@@ -151,7 +151,7 @@ def resource(details: Sequence[str], config: bytes) -> str | None:
     rows = ["0x0000000000000000 0x0000000000000000 0x0000000000000000"] * (_ROM + 1)
     for line in details:
         match = _REGION.match(line)
-        if match is None or not (match["memory"] or match["io"] or match["rom"]):
+        if match is None:
             if _UNKNOWN.search(line):
                 return None
             continue

@@ -166,8 +166,7 @@ def _of_numbers(drawn: Tree, of_tree: frozenset[int], lines: tuple[str, ...]) ->
     """``lspci -t`` alone: where each function is, but not what it is, so that nobody can say which ones are GPUs."""
     if not drawn.roots or not drawn.bdfs:
         return ()
-    facts = {key: fact for key, fact in files({bdf: Function(bdf=bdf) for bdf in drawn.bdfs}, drawn, False).items()
-             if key.startswith("link ")}  # fmt: skip
+    facts = files({bdf: Function(bdf=bdf) for bdf in drawn.bdfs}, drawn, False)
     listed: dict[str, Json] = {f"names {PCI_DEVICES}": [*sorted(drawn.bdfs)]}
     return (Imported(tool=TREE, facts=facts | listed, understood=of_tree | _commands(lines)),) if facts else ()
 

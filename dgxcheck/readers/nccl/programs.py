@@ -69,7 +69,8 @@ def read_programs(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             below = False
         elif job.take(line):
             understood.add(number)
-            below = bool(last := _LAST.fullmatch(line)) and not (last and last["text"].strip())
+            last = _LAST.fullmatch(line)
+            below = last is not None and not last["text"].strip()
         elif _PROGRAMS_CHATTER.fullmatch(line):
             chatter.add(number)
     part = job.reports()

@@ -226,8 +226,9 @@ def _struct(
 def _bar1_answer(fields: Fields) -> Iterator[tuple[str, Json]]:
     amounts = [_field(fields, f"bar1 memory usage/{name}") for name in ("total", "used", "free")]
     mib = [None if text is None else _read(text, number) for text in amounts]
-    if all(isinstance(amount, int) for amount in mib):
-        total, used, free = (amount * MIB for amount in mib if isinstance(amount, int))
+    numbers = [amount * MIB for amount in mib if isinstance(amount, int)]
+    if len(numbers) == len(amounts):
+        total, used, free = numbers
         yield "BAR1MemoryInfo", {"bar1Total": total, "bar1Used": used, "bar1Free": free}
     elif mib[0] is not None and not isinstance(mib[0], int):
         yield "BAR1MemoryInfo", mib[0]

@@ -210,7 +210,7 @@ def read_pages(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif _HEAD.fullmatch(text) and ("retired_pages" in text or (columns and "address" in text)):
             columns, head = tuple(_SEPARATOR.split(text)), head | {number}
             part.lines |= head
-        elif columns and text and len(cells := _SEPARATOR.split(text)) == len(columns):
+        elif text and len(cells := _SEPARATOR.split(text)) == len(columns):
             row = {name.removeprefix("retired_pages."): cell.strip() for name, cell in zip(columns, cells, strict=True)}
             cause = next((code for word, code in _CAUSES if word in row.get("cause", "").lower()), None)
             bdf = _bdf(row, gpus)

@@ -157,7 +157,7 @@ def _glued(first: str, rest: str) -> str:
     last, begin = first.split()[-1], rest.split()[0]
     whole = _CELL.fullmatch(last + begin) is not None and not rest[:1].isspace()
     parts = _CELL.fullmatch(last) is not None and (_CELL.fullmatch(begin) is not None or _REST.fullmatch(begin))
-    broken = whole and (not parts or (last.startswith("NV") and begin.isdecimal() and len(begin) < 3))
+    broken = whole and (not parts or len(begin) < 3)
     return f"{first.rstrip()}{rest}" if broken and not first[-1:].isspace() else f"{first} {rest}"
 
 
