@@ -84,13 +84,18 @@ def test_gpus_of_different_models_are_not_compared() -> None:
         ("CUDA_ERROR_UNKNOWN", {"host": ("fail", "driver-failed")}),
         ("CUDA_ERROR_SYSTEM_NOT_READY", {"host": ("fail", "fabric-manager-down")}),
         ("CUDA_ERROR_DEVICE_UNAVAILABLE", {"host": ("unknown", "")}),
+        ("CUDA_ERROR_OUT_OF_MEMORY", {"host": ("unknown", "")}),
+        ("CUDA_ERROR_NO_BINARY_FOR_GPU", {"host": ("unknown", "")}),
+        ("nothing known", dict.fromkeys(["GPU0", "GPU1", "GPU2", "GPU3"], ("fail", "test-failed"))),
         ("CUDA_ERROR_ECC_UNCORRECTABLE", dict.fromkeys(["GPU0", "GPU1", "GPU2", "GPU3"], ("fail", "test-failed"))),
     ],
 )
 def test_a_verdict_of_ok_where_nothing_was_computed(why: str, found: dict[str, tuple[str, str]]) -> None:
-    """Where no GPU computed anything no GPU is to blame, but for what CUDA says of its memory."""
+    """Where no GPU computed anything no GPU is to blame, but for what CUDA says of its memory; another program may use
+    all of it, and the test may be built for other GPUs."""
     idle = " - ".join(["0 (0 Gflop/s)"] * 4)
     text = f"Couldn't init a GPU test: Error: {why}\n{BURN.format(idle, '0 - 0 - 0 - 0', 'OK')}"
+    text += "Failure during compute: Error: CUDA_ERROR_LAUNCH_FAILED\n"  # the first one counts
     text = text.replace("10 (9100 Gflop/s)", "0 (0 Gflop/s)").replace("10 (9000 Gflop/s)", "0 (0 Gflop/s)")
     assert reports(text, gpu_burn.read_burn) == found
 
@@ -118,6 +123,10 @@ def test_a_burn_of_which_every_process_ended_blames_no_gpu() -> None:
     ("-1 (0 Gflop/s)", "7  (DIED!)", {"GPU0": ("fail", "test-failed")}),
     ("-1 (0 Gflop/s) - -1 (0 Gflop/s)", "7  (DIED!)- 7  (WARNING!)",
      {"GPU0": ("fail", "test-failed"), "GPU1": ("fail", "wrong-data")}),
+    ("-1 (0 Gflop/s) - -1 (0 Gflop/s)",
+     "7  (WARNING!)- 0  temps: 30 C 40.0%  proc'd: -1 (0 Gflop/s) - -1 (0 Gflop/s)   errors: 8  (DIED!)- 8  (DIED!)",
+     {"GPU0": ("fail", "wrong-data"), "GPU1": ("fail", "test-failed")}),
+    ("0 (0 Gflop/s)", "0", {"GPU0": ("unknown", "test-failed")}),
     ("9 (99 Gflop/s) - 9 (9 Gflop/s)", "0 - 0", {"GPU0": ("pass", ""), "GPU1": ("pass", "")}),
     ("9 (9 Gflop/s) - 9 (99 Gflop/s) - 9 (99 Gflop/s)", "0 - 0 - 0",
      {"GPU0": ("warn", "slow"), "GPU1": ("pass", ""), "GPU2": ("pass", "")}),
@@ -145,6 +154,15 @@ def test_an_index_that_no_gpu_has_is_of_none() -> None:
     assert [text.splitlines()[number - 1].strip() for number in unread([found], text)][-1] == "GPU 64: OK"
     assert gpu_burn.read_fryer(tuple(FRYER.format(64, 9, "false", "false").splitlines())) == ()
     assert one(gpu_burn.read_ubergemm, "GEMM [I] (ADAPTER#64) Ending with 9 GFlops").facts == {}
+    for message in ("Test7 finished in 1.2 seconds", "ERROR: CUDA error: misaligned address, line 9"):
+        assert gpu_burn.read_memtest((f"[10/23/2023 10:02:11][node7][64]:{message}",)) == ()
+
+
+def test_floats_of_a_gpu_that_computed_none_have_no_rate() -> None:
+    text = BURN.format(SOUND.replace("20 (9050", "20 (0"), "0 - 0 - 0 - 0", "OK").replace("DOUBLES", "FLOATS")
+    assert [key for key in values(one(gpu_burn.read_burn, text)) if "compute" in key] == [
+        f"compute {index}" for index in (0, 1, 3)
+    ]
 
 
 def test_gpu_fryer() -> None:

@@ -17,7 +17,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.typical import median
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.host.cuda import error_of_host
+from dgxcheck.readers.host.cuda import error_in
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.values import gpu, imported, numbered
 from dgxcheck.readers.wording import any_of
@@ -106,7 +106,8 @@ def _progress(gpus: dict[int, _Gpu], match: re.Match[str]) -> None:
 
 def _judge_burn(reports: Reports, gpus: Mapping[int, _Gpu], names: Mapping[int, str], why: str) -> None:
     because = f" ({why})" if why else ""
-    if not any(one.done or one.errors for one in gpus.values()) and (error := error_of_host(why)) is not None:
+    error = error_in(why)
+    if error is not None and not error.of_gpu and not any(one.done or one.errors for one in gpus.values()):
         text = f"nothing was computed on any GPU{because}, whatever is called OK"
         fault = error.fault if error.fault is not None and error.fault.category != "program" else None
         reports.add(HOST, "run", "unknown" if fault is None else "fail", fault, text)
@@ -124,7 +125,7 @@ def _judge_burn(reports: Reports, gpus: Mapping[int, _Gpu], names: Mapping[int, 
             reports.add(subject, "run", "fail", Fault.TEST_FAILED, f"its process ended{because}: see the kernel log")
         elif one.verdict == "FAULTY":
             reports.add(subject, "verdict", "fail", Fault.TEST_FAILED, f"called FAULTY{because}")
-        elif not one.done and (computed or one.verdict):
+        elif not one.done:
             text = f"nothing was computed on it{because}" + (", though it is called OK" if one.verdict == "OK" else "")
             reports.add(subject, "run", "unknown" if computed or not why else "fail", Fault.TEST_FAILED, text)
         elif (others := _others(gpus, names, index)) and one.rate < BURN_SLOW * median(others):

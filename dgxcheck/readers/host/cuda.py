@@ -148,7 +148,7 @@ def read_cuda_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             part.add(HOST, "library", "fail", Fault.LIBRARY_MISSING, "a program finds no libnvidia-ml.so.1")
         elif _NOT_RUNNING.search(text):
             part.add(HOST, "driver", "warn", Fault.DRIVER_NOT_LOADED, "CUDA finds no NVIDIA driver that runs here")
-        elif error := _error(text) if own and _SIGN.search(text) else None:
+        elif error := error_in(text) if own and _SIGN.search(text) else None:
             named = _GPU.search(text)
             subject = HOST if not error.of_gpu else f"GPU{int(named['gpu'])}" if named else nameless(0)
             name = f"error-{error.number}"
@@ -161,7 +161,8 @@ def read_cuda_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-def _error(text: str) -> CudaError | None:
+def error_in(text: str) -> CudaError | None:
+    """The error of CUDA that a line names; None where it names none that is known."""
     if not _ERROR_LINE.search(text):
         return None
     for error, form in (*_BY_NAME, *_BY_TEXT):
@@ -177,6 +178,6 @@ def error_of_host(text: str) -> CudaError | None:
 
     None for an error of a GPU itself, of memory or program, and where the text names none that is known.
     """
-    error = _error(text)
+    error = error_in(text)
     of_others = error is None or error.of_gpu or error.outcome == "note" or error.fault is Fault.PROGRAM_CRASHED
     return None if of_others else error
