@@ -138,7 +138,9 @@ def test_the_second_port_of_an_adapter_is_named() -> None:
     [
         ("", "holds no cable"),
         ("a,b,c\n", "line 1: not a cable"),
+        ("dgx0,mlx5_0,leaf0,x\n", "line 1: not a cable"),
         ("dgx0,mlx5_0,leaf0,1\ndgx1,mlx5_0,leaf0,1\n", "two cables are planned for leaf0 port 1"),
+        ("dgx0,mlx5_0,leaf0,1\ndgx0,mlx5_0,leaf0,2\n", "two cables are planned for dgx0 mlx5_0"),
         ("MQM8700 leaf0\n   P1 -4x-50G-> HCA dgx0 mlx5_0/P1\n   P2 -4x-50G->\n", "line 3: neither a node nor a cable"),
         ("x,mlx5_0,y,1\n", "names no switch and system of this fabric"),
     ],

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from seam import run
 
-from dgxcheck.readers.alarming import alarming
+from dgxcheck.readers.alarming import alarming, mentions_trouble
 
 GPU = "GPU 0: Tesla K80 (UUID: GPU-11111111-2222-3333-4444-555555555555)\n"
 
@@ -52,6 +52,14 @@ def test_alarms(line: str) -> None:
 )
 def test_no_alarms(line: str) -> None:
     assert alarming((line,), (0,)) == ()
+
+
+@pytest.mark.parametrize(("line", "trouble"), [
+    ("Errors: 0", True), ("the node is lost", True), ("2 warnings", True), ("a broken cable", True),
+    ("all is well", False), (f"{'x ' * 500}lost", False),
+])  # fmt: skip
+def test_words_of_trouble(line: str, trouble: bool) -> None:
+    assert mentions_trouble(["a line", line]) == trouble
 
 
 @given(st.lists(st.text()))

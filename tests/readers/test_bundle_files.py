@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import re
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,7 @@ from dgxcheck.input_file import CpuTime
 from dgxcheck.readers.bundles import contents
 from dgxcheck.readers.bundles import outputs as bundle_outputs
 from dgxcheck.readers.bundles.archives import Blocks, ZipMember, zip_members
+from dgxcheck.readers.bundles.sniff import holds_outputs
 
 XID = "[  900.100000] NVRM: Xid (PCI:0000:0a:00): 48, pid=1, An uncorrectable double bit error (DBE) has been detected"
 TEXTS = {
@@ -68,6 +70,18 @@ ENCODED: dict[str, Callable[[str], bytes]] = {
     "PowerShell": lambda text: text.replace("\n", "\r\n").encode("utf-16"),
     "packed": lambda text: gzip.compress(text.encode()),
 }
+
+
+_BEGINS = "Start of NVIDIA bug report log file.  Please include this file\n"
+
+
+@pytest.mark.parametrize(("head", "is_bundle"), [
+    (_BEGINS.encode(), True), (_BEGINS.encode("utf-16"), True), (gzip.compress(_BEGINS.encode()), True),
+    (f"quiet\n{'_' * 44}\n\n*** /proc/cmdline\n".encode(), True), (b"#==[ Command ]====#\n# /usr/bin/dmesg\n", True),
+    (b"GPU 0: V100\n", False), (gzip.compress(b"GPU 0: V100\n"), False), ("GPU 0: V100\n".encode("utf-16"), False),
+])  # fmt: skip
+def test_the_first_bytes_of_outputs(head: bytes, is_bundle: bool) -> None:
+    assert holds_outputs(head) == is_bundle
 
 
 @pytest.mark.parametrize("how", ENCODED)
@@ -153,6 +167,20 @@ def test_an_archive_among_the_files(tmp_path: Path) -> None:
     first, second = dict([*files.items()][:3]), dict([*files.items()][3:])
     spec = put(tmp_path, {"a.zip": zipped(first), "b.tgz": gzip.compress(tarred("b", second)), "notes": b"hello\n"})
     assert opened(spec).facts == pasted(TEXTS)
+
+
+def test_a_link_in_an_archive_is_left_out(tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        link = tarfile.TarInfo("x/passwd")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+        for name, text in TEXTS.items():
+            held = tarfile.TarInfo(f"x/{name}")
+            held.size = len(text.encode())
+            archive.addfile(held, io.BytesIO(text.encode()))
+    found = opened(put(tmp_path, {"outputs.tar": packed.getvalue()}) + "/outputs.tar")
+    assert (found.facts, found.bundle.notes) == (pasted(TEXTS), ())
 
 
 def test_what_cannot_be_unpacked_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,6 +76,12 @@ def test_without_dmesg_the_journal_is_the_log() -> None:
     assert [("earlier" in line) for line in found if "Xid" in line] == [False, True]
 
 
+def test_an_earlier_boot_alone() -> None:
+    (event,) = xids(BEFORE)
+    assert "earlier: boot -1" in event
+    assert len(xids(BEFORE, section(KERN.title, *KERN.lines[:4]))) == 1
+
+
 def test_no_log_at_all() -> None:
     assert kernel_log((section("dmesg:"),)) == ()
 

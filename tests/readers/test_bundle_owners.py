@@ -32,6 +32,7 @@ def owners(*files: str) -> dict[str, str]:
         (("node01/dmesg.txt", "node02/dmesg.txt", "node02/ibstat"), ("node01", "node02", "node02")),
         (("x/alpha/dmesg", "x/beta/dmesg", "x/beta/sub/ibstat"), ("alpha", "beta", "beta")),
         (("n1/2026-11-22/dmesg", "n2/2026-11-23/dmesg"), ("n1", "n2")),
+        (("x/alpha/dmesg", "x/beta/dmesg", "readme"), ("alpha", "beta", "")),
         (("node01.zip/dmesg", "node02.zip/dmesg"), ("node01", "node02")),
         (("dmesg-node01.txt", "dmesg-node02.txt"), ("node01", "node02")),
         (("dmesg-dgx-01.txt", "dmesg-dgx-02.txt", "lspci_-nn-dgx-01.txt"), ("dgx-01", "dgx-02", "dgx-01")),
@@ -52,6 +53,7 @@ def test_folders_and_names_tell_the_host(files: tuple[str, ...], hosts: tuple[st
     [
         ("node01/dmesg", "node01/ibstat", "readme"),
         ("dmesg-node01", "ibstat-node01"),
+        ("-dmesg", "_ibstat"),
         ("nvidia-smi-q", "nvidia-smi-nvlink", "nvidia-smi-topo"),
         ("dcgmi-diag-r1", "dcgmi-diag-r3"),
         ("nvidia-smi_gpu0", "nvidia-smi_gpu1"),

@@ -41,14 +41,15 @@ def test_files_commands_and_words() -> None:
 def test_several_titles_below_one_line() -> None:
     smi = "/usr/bin/nvidia-smi --query\n\n==NVSMI LOG==\n\n\n/usr/bin/nvidia-smi nvlink --status\n\nGPU 0: A\n"
     logs = (
-        "Scanning kernel log files for NVIDIA kernel messages:\n\n  /var/log/kern.log:\nx\n\n  journalctl -b -0:\ny\n"
+        "Scanning kernel log files for NVIDIA kernel messages:\n\n  /var/log/kern.log:\nx\n\n"
+        "  journalctl -b -0:\ny\n  and more\n"
     )
     found = sections(f"{LINE}\n\n{smi}\n{LINE}\n\n{logs}")
     assert [each.title for each in found] == [
         "/usr/bin/nvidia-smi --query", "/usr/bin/nvidia-smi nvlink --status",
         "Scanning kernel log files for NVIDIA kernel messages:", "  /var/log/kern.log:", "  journalctl -b -0:",
     ]  # fmt: skip
-    assert found[-1].lines == ("y",)
+    assert found[-1].lines == ("y", "  and more")
 
 
 def test_lines_that_nobody_wants_are_counted_and_not_kept() -> None:
@@ -63,6 +64,12 @@ def test_a_users_file_cannot_forge_a_section() -> None:
     ls = f"*** ls: -rw-rw-r-- 1 u u {len(forged)} 2026-01-01 00:00:00.0 +0100 /home/u/.nvidia-settings-rc"
     found = sections(f"{LINE}\n\n{own}\n{ls}\n{forged}\n{LINE}\n\n*** /proc/cmdline\nquiet\n")
     assert [each.title for each in found] == ["/home/u/.nvidia-settings-rc", "/proc/cmdline"]
+
+
+@pytest.mark.parametrize("ls", ["lrwxrwxrwx 1 u u 99 2026-01-01 x -> y", "drwxr-xr-x 1 u u 99 2026-01-01 x", "no x"])
+def test_a_link_and_a_folder_have_no_content(ls: str) -> None:
+    found = sections(f"{LINE}\n\n*** /home/u/x\n*** ls: {ls}\n{LINE}\n\n*** /proc/cmdline\nquiet\n")
+    assert [each.title for each in found] == ["/home/u/x", "/proc/cmdline"]
 
 
 def test_windows_line_ends() -> None:
@@ -80,11 +87,12 @@ def test_any_order_of_lines(rows: list[str]) -> None:
 
 def test_supportconfig() -> None:
     text = (
-        "=====\n#==[ Command ]======================================#\n# /usr/bin/dmesg\n[ 1.0] a\n\n"
+        "=====\n#==[ Command ]======================================#\n\n# /usr/bin/dmesg\n[ 1.0] a\n\n"
         "#==[ Configuration File ]===========================#\n# /proc/cmdline\nquiet\n"
     )
     found = [*supportconfig_sections((row.encode() + b"\n" for row in text.split("\n")), lambda _: True)]
     assert [(each.title, each.is_file) for each in found] == [("/usr/bin/dmesg", False), ("/proc/cmdline", True)]
+    assert [*supportconfig_sections((b"=====\n", b"#==[ Command ]===#\n"), lambda _: True)] == []
 
 
 @pytest.mark.parametrize(("below", "is_title"), [

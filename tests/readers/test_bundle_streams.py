@@ -34,7 +34,11 @@ PARTS = [b"first\n" * 1000, b"", b"second\n" * 70_000, b"last"]
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, bytes])
 def test_members_follow_each_other(pack: object) -> None:
     assert callable(pack)
-    assert unpacked(b"".join(map(pack, PARTS))) == (b"".join(PARTS), False, False)
+    packed = b"".join(map(pack, PARTS))
+    assert unpacked(packed) == (b"".join(PARTS), False, False)
+    file = io.BytesIO(packed)
+    slow = Stream(lambda size: file.read(min(size, 99)), Budget())  # a pipe gives less than was asked for
+    assert b"".join(slow.chunks()) == b"".join(PARTS)
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])

@@ -142,7 +142,7 @@ def test_few_lines_of_hosts_that_are_named_after_gpus() -> None:
     assert layout.hosts == ("gpu01", "gpu02", "")
     devices = ("gpu0: 41 C", "gpu1: 44 C")
     assert undone(devices).lines == devices
-    for name in ("nvidia-nvswitch3", "mlx5_core", "enp2s0f0", "ens3", "sda1", "ata1.00", "bond0"):
+    for name in ("12", "nvidia-nvswitch3", "mlx5_core", "enp2s0f0", "ens3", "sda1", "ata1.00", "bond0"):
         devices = (f"{name}: 1 of 2", f"{name}: 2 of 2")
         assert undone(devices).lines == devices
 

@@ -10,9 +10,10 @@ import pytest
 from dgxcheck.assessment.importing.recording import read
 from dgxcheck.assessment.importing.texts import text_of
 from dgxcheck.readers.layout import selection
-from dgxcheck.readers.layout.lines import is_cut, is_prose, plain, unwrapped
+from dgxcheck.readers.layout.lines import is_cut, is_prose, plain, unwrapped, without_remark
 from dgxcheck.readers.layout.markdown import without_column, without_tables
 from dgxcheck.readers.layout.prefixes import without_hosts, without_numbers, without_ranks
+from dgxcheck.readers.layout.prompts import prompt
 from dgxcheck.readers.layout.selection import selected
 from dgxcheck.readers.layout.undo import undone
 
@@ -42,6 +43,9 @@ def test_links_that_begin_again_are_of_a_gpu_that_is_not_named(mark: str) -> Non
     found, left = states("\t Link 4: 26.562 GB/s", "\t Link 5: 26.562 GB/s", mark, "\t Link 3: <inactive>")
     assert found.keys() == {"stated nvlink GPU2 4", "stated nvlink GPU2 5"}
     assert left == (4,)
+    counted, left = states("\t Link 5: Replay Errors: 0", mark, "\t Link 3: CRC Errors: 4")
+    assert counted.keys() == {"stated nvlink-errors GPU2 5 0"}
+    assert left == (3,)
     again, left = states("\t Link 5: 26.562 GB/s", mark, "\t Link 5: 26.562 GB/s", "\t Link 6: 26.562 GB/s")
     assert again.keys() == {"stated nvlink GPU2 5", "stated nvlink GPU2 6"}
     assert left == ()
@@ -59,7 +63,7 @@ def test_what_a_program_overwrote_is_not_seen(line: str, shown: str) -> None:
 
 @pytest.mark.parametrize(("line", "is_sentence"), [
     ("\u8bf7\u770b\u8fd9\u91cc", True), ("\u8bf7\u770b\u8fd9", False), ("\u8bf7\u770b\u8fd9\u91cc GPU", False),
-    ("please see this page", True), ("please see this", False),
+    ("please see this page", True), ("please see this", False), ("Wiring of both:", True), ("a: b:", False),
 ])  # fmt: skip
 def test_four_words_are_a_sentence(line: str, is_sentence: bool) -> None:
     assert is_prose(line) == is_sentence
@@ -75,14 +79,41 @@ def test_halves_of_a_row_are_joined(first: int, rest: int, is_one: bool) -> None
     assert layout.accounted(frozenset()) == set()
 
 
+def test_a_row_is_broken_once() -> None:
+    """What was joined to a row begins none."""
+    lines = ("|" + "a" * 39, " |" + "b" * 60 + "|", "c" * 10 + "|")
+    assert unwrapped(lines) == ([lines[0] + lines[1], "", lines[2]], {1: 0})
+
+
+@pytest.mark.parametrize(("line", "left"), [
+    ("mlx5_0: up   # the good one", "mlx5_0: up"), ("  3   # of GPUs", "  3   # of GPUs"), ("up # x", "up # x"),
+    ("  # a   # b", "  # a   # b"),
+])  # fmt: skip
+def test_remarks_stand_behind_a_value(line: str, left: str) -> None:
+    assert without_remark(line) == left
+
+
+@pytest.mark.parametrize(("line", "host"), [
+    ("==== node-a ====", "node-a"), ("==== node.a ====", "node.a"), ("==== node1 ====", "node1"),
+    ("==== topology ====", None), ("==== 1.20 ====", None), ("host: node-a", "node-a"), ("host: all", None),
+])  # fmt: skip
+def test_the_name_of_a_host_has_more_than_letters(line: str, host: str | None) -> None:
+    found = prompt(line)
+    assert (None if found is None else found.host) == host
+
+
 def test_a_row_of_a_table_in_markdown_has_two_bars() -> None:
     lines = ["| a |", "|---|", "| 1 |", "1 | 2", "| 3 |"]
     assert without_tables(lines)[0][2:4] == ["1", "1 | 2"]
+    assert without_tables(["a", "|---|---|", "| 1 | 2 |"]) == (["a", "|---|---|", "| 1 | 2 |"], set())
+    two = ["a | b |", "|---|---|", "| 1 | 2 |", "|---|---|", "| 3 | 4 |"]
+    assert without_tables(two) == (["a\tb", "", "1\t2", "", "3\t4"], {1, 3})
 
 
 @pytest.mark.parametrize(("cells", "is_undone"), [
     ([*["text"] * 9, "a | b"], True), ([*["text"] * 8, *["a | b"] * 2], False), (["text"] * 3, True),
-    (["text"] * 2, False), (["+----+", *["| a  |"] * 6, *["text"] * 3], True),
+    (["text"] * 2, False), (["-[0000:00]---00.0"] * 3, True), (["a --- b"] * 3, False),
+    (["+----+", *["| a  |"] * 6, *["text"] * 3], True),
     (["+----+", *["| a  |"] * 5, *["text"] * 4], False), ([*["| a  |"] * 7, *["text"] * 3], False),
 ])  # fmt: skip
 def test_a_table_of_one_column(cells: list[str], is_undone: bool) -> None:

@@ -97,8 +97,12 @@ def test_of_a_range_the_largest_size_counts_and_all_are_kept() -> None:
     assert member(found, "host-to-device 3", "sizes") == [[1000000, 9.216], [2000000, 10.1376], [33554432, 9.728]]
 
 
-def test_the_sum_of_all_devices_is_of_no_single_one() -> None:
-    text = OLD.replace(" Device 3: Tesla Example", " Device 0: A\n Device 1: B").replace("1 Device(s)", "2 Device(s)")
+_TWO = " Device 0: A\n Device 1: B"
+
+
+@pytest.mark.parametrize(("listed", "count"), [(_TWO, 2), (_TWO, 1), ("", 2)])
+def test_the_sum_of_all_devices_is_of_no_single_one(listed: str, count: int) -> None:
+    text = OLD.replace(" Device 3: Tesla Example", listed).replace("1 Device(s)", f"{count} Device(s)")
     assert set(values(one(cuda_samples.read_bandwidth, text))) == {
         "host-to-device all",
         "device-to-host all",

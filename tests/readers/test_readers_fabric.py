@@ -98,8 +98,24 @@ def test_db_csv_without_some_sections() -> None:
     assert not read(re.sub(r"START_NODES.*END_NODES\n", "", DB_CSV, flags=re.DOTALL)).rows
 
 
-def test_db_csv_with_a_row_that_is_none() -> None:
-    assert joined(DB_CSV.replace("END_NODES", f'"{"x" * 200_000}",1,1,0x1,0x1,0x1,1\nEND_NODES')) == joined(DB_CSV)
+@pytest.mark.parametrize(("above", "row"), [
+    ("END_NODES", f'"{"x" * 200_000}",1,1,0x1,0x1,0x1,1'), ("NodeDesc,", ""),
+    ("END_LINKS", "0xa088c20300000010,x,0xfc6a1c0300aa0001,9"),
+    ("END_LINKS", "0xfc6a1c0300aa0001,9,0xa088c20300000010,"),
+    ("END_LINKS", "0xfc6a1c0300aa0001,9,0x1,1"), ("END_LINKS", "0x1,1,0xfc6a1c0300aa0001,9"),
+    ("END_PM_INFO", "0xfc6a1c0300aa0001,0xfc6a1c0300aa0001,x,9,9,9,9,9"),
+])  # fmt: skip
+def test_db_csv_with_a_row_that_is_none(above: str, row: str) -> None:
+    text = DB_CSV.replace(above, f"{row}\n{above}", 1)
+    assert joined(text) == joined(DB_CSV)
+    assert read(text).errors == read(DB_CSV).errors
+
+
+def test_db_csv_without_guids_of_ports_and_without_what_they_could() -> None:
+    """A port whose GUID is 0 is known by its node."""
+    found = read(DB_CSV.replace("0xa088c20300000011", "0x0").replace("3841", "0").replace(",2,19,", ",2,0,")).rows
+    assert "a088c20300000010" in {row.end.guid for row in found}
+    assert {row.could for row in found if row.lanes == 4} == {""}
 
 
 def test_net_dump() -> None:
@@ -114,6 +130,9 @@ def test_net_dump() -> None:
     assert named == [1, None, 1, 14, 63]  # an adapter has one port, whatever it is called
     unlisted = read(NET_DUMP.replace(": 1/7/2  : 6", ": 9/9/9  : 6")).rows
     assert [row.peer and row.peer.port for row in unlisted] == [1, None, 1, None, 63]
+    zero = re.sub(r':\s+:\s+:\s+: ""', ': 0x0000000000000000 :  :   : ""', NET_DUMP)
+    assert "0x0000000000000000" in zero
+    assert [row.peer and row.peer.port for row in read(zero).rows] == [1, None, 1, 14, 63]
 
 
 @pytest.mark.parametrize(("old", "new", "ports"), [
@@ -133,7 +152,8 @@ CHASSIS, NEAR = {"name": {"value": "leaf1"}}, {"id": {"type": "ifname", "value":
 @pytest.mark.parametrize(("chassis", "port", "many"), [
     (CHASSIS, NEAR, 1), ([CHASSIS], [NEAR], 1), ({"leaf1": {}}, NEAR, 1), (CHASSIS, {"descr": "swp1"}, 1),
     (CHASSIS, None, 0), (None, NEAR, 0), ({}, NEAR, 0), ({"id": {}}, NEAR, 0), (CHASSIS, {}, 0),
-    (CHASSIS, {"id": {"type": "mac", "value": "x"}}, 0),
+    (CHASSIS, {"id": {"type": "mac", "value": "x"}}, 0), ([CHASSIS, CHASSIS], NEAR, 0),
+    (CHASSIS, {"id": {"type": "ifname", "value": 5}}, 0),
 ])  # fmt: skip
 def test_neighbours_that_name_their_ports(chassis: object, port: object, many: int) -> None:
     text = json.dumps({"lldp": {"interface": [{"eth0": {"chassis": chassis, "port": port}}]}})
@@ -282,7 +302,15 @@ Switch: 0xb8599f0300000003 leaf1:
 CA: n01 HCA-1:
       0xb8599f0300000002      1    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       2   18[  ] "leaf1" ( )
 """
+HOSTS = """\
+Ca      1 "H-0008f10400000010"          # "n02 HCA-1"
+[1]     "S-0008f10400000001"[17]                # lid 4 lmc 0 "leaf1" lid 2 4xEDR
+Ca      1 "H-0008f10400000020"          # "n01 HCA-1"
+[1](8f10400000021)      "S-0008f10400000001"[18](8f10400000001)         # lid 1 lmc 0 "leaf1" lid 2 4xEDR
+"""
 FORMS = {"filtered": HEADLESS, "quoted": QUOTED, "json0": JSON0, "adapters": only("CA"), "switches": only("Switch"),
+         "hosts": HOSTS, "quoted without GUIDs": re.sub(r"\(8f\w+\)", "", QUOTED),
+         "adapters without LIDs": re.sub(r" [124]   ( ?1\[|1[78]\[)", r" 0   \1", only("CA")),
          "cut off": WHOLE.partition("           2   18")[0] + WHOLE[WHOLE.index("CA: n01") :]}  # fmt: skip
 
 
@@ -290,6 +318,6 @@ FORMS = {"filtered": HEADLESS, "quoted": QUOTED, "json0": JSON0, "adapters": onl
 def test_what_people_keep_of_an_output(text: str) -> None:
     """Lines without the heads of their nodes, a page's indented block, lldpctl's other JSON."""
     built = fabric_of([read(text, "n02")])
-    assert {switch.name for switch in built.switches.values()} == {"leaf1"}
+    assert [switch.name for switch in built.switches.values()] == ["leaf1"]
     assert len(built.adapters) == len(built.cables) == 2
     assert {port[1] for port in built.at if port[0] in built.switches} == {17, 18}

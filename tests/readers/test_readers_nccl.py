@@ -94,6 +94,8 @@ def test_several_hosts_are_told() -> None:
         ("redop root", "67108864 16777216 float sum 0 500.0 134.2 134.2 N/A 501.0 134.0 134.0 N/A", "reduce"),
         ("       ", "67108864 4194304 float 500.0 134.2 100.6 0e+00 501.0 134.0 100.5 0e+00", "all_gather"),
         ("redop  ", "67108864 4194304 float 500.0 134.2 100.6 0e+00 501.0 134.0 100.5 N/A", "alltoall"),
+        ("redop root", "67108864 16777216 float none 0 500.0 134.2 100.6 0 501.0 134.0 100.5 0", "unknown"),
+        ("root   ", "67108864 4194304 float 500.0 134.2 100.6 0e+00 501.0 134.0 100.5 0e+00", "unknown"),
         ("redop root", "67108864 4194304 float none -1 500.0 134.2 100.6 0 501.0 134.0 100.5 0", "unknown"),
     ],
 )
@@ -143,6 +145,13 @@ def test_a_list_over_several_hosts_or_of_one_rank_is_known(text: str) -> None:
     found = one(nccl_tests.read, text)
     assert values(found) == {}
     assert unread([found], text) == []
+
+
+def test_a_sentence_about_a_test_names_it_and_is_not_read() -> None:
+    row = "67108864 16777216 float sum 500.0 134.2 201.3 0e+00 501.0 134.0 201.0 0e+00"
+    text = f"we ran all_reduce_perf\n{OLD}{row}\n"
+    found = one(nccl_tests.read, text)
+    assert unread([found], text) == [1]
 
 
 def test_a_part_of_a_list_of_ranks_tells_neither_hosts_nor_places() -> None:
@@ -291,7 +300,7 @@ def test_rows_that_lines_of_nccl_cut() -> None:
     found = one(nccl_tests.read, "\n".join([today, *halves]))
     assert member(found, "collective all_reduce 4", "sizes") == [[67108864, 500.0, 134.2, 201.3]]
     assert member(found, "collective all_reduce 4", "in_place") == 201.0
-    for missing in (0, 2, 4):
-        rest = halves[:missing] + halves[missing + 1 :]
+    too_fast = ["67108864 16777216 float sum -1" + told, "500.0 1340.20 201.30 0" + told, halves[4]]
+    for rest in (too_fast, *(halves[:missing] + halves[missing + 1 :] for missing in (0, 2, 4))):
         assert not [key for part in nccl_tests.read(tuple("\n".join([today, *rest]).splitlines()))
                     for key in part.facts if "collective" in key]  # fmt: skip

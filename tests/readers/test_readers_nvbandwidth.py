@@ -8,6 +8,8 @@ import pytest
 from readers_text import member, one, unread, values
 
 from dgxcheck.readers.benchmarks import nvbandwidth
+from dgxcheck.readers.derived import completed
+from dgxcheck.readers.model import Reports
 
 TEXT = """\
 nvbandwidth Version: v0.8
@@ -176,13 +178,13 @@ def test_each_version_is_an_output_of_its_own() -> None:
 def test_wrong_data_fails_the_test_that_was_running() -> None:
     text = (
         "Running device_to_device_memcpy_read_ce.\n Invalid value when checking the pattern at 0x70a640000000\n"
-        " Current offset : 11136 \nASSERT in expression h_errorFlag == 0 in void memcmpPatternHelper()\n"
+        " Current offset : 11136 \nASSERT in expression h_errorFlag == 0 in void memcmpPatternHelper()\nexit 1\n"
     )
     found = one(nvbandwidth.read_text, text)
     assert values(found) == {"p2p all": "integrity", "p2p-integrity all": 1}
     assert member(found, "p2p-integrity all", "first") == 11136
     assert "offset 11136" in str(member(found, "p2p all", "detail"))
-    assert unread([found], text) == []
+    assert unread([found], text) == [5]
 
 
 def test_wrong_data_of_a_host_copy_says_nothing_of_pairs() -> None:
@@ -194,6 +196,51 @@ def test_an_error_of_the_driver_is_named() -> None:
     text = "Running host_to_device_memcpy_ce.\n"
     text += "[CUDA_ERROR_ECC_UNCORRECTABLE] uncorrectable in expression cuMemcpy() in f\n"
     assert values(one(nvbandwidth.read_text, text)) == {"host-to-device all": "CUDA_ERROR_ECC_UNCORRECTABLE"}
+
+
+@pytest.mark.parametrize("text", [
+    "Waiving a_test_of_tomorrow.", "Running a_test_of_tomorrow.\nERROR: no memory", "Device 64: GPU (00000000:06:00)",
+    "nvbandwidth Version: v0.8\nDevice 64: NVIDIA Example", "Device 0: NVIDIA Example",
+    "memcpy SM GPU(column) bandwidth (GB/s)\n 0\n 0 1.00",
+    "nvbandwidth Version: v0.7\nRunning device_to_device_latency_sm.\nERROR: no memory",
+    "nvbandwidth Version: v0.7\nRunning device_to_device_latency_sm.\nInvalid value when checking the pattern at 0x7",
+])  # fmt: skip
+def test_what_measures_nothing_known_is_no_fact(text: str) -> None:
+    assert [fact for part in nvbandwidth.read_text(tuple(text.splitlines())) for fact in part.facts.values()
+            if not isinstance(fact, dict) or "outcome" not in fact] == []  # fmt: skip
+
+
+def test_devices_without_bus_ids() -> None:
+    found = one(nvbandwidth.read_text, TEXT.replace(" (00000000:06:00)", ""))
+    fact = found.facts["measure device 0"]
+    assert isinstance(fact, dict)
+    assert (fact["name"], "bdf" in fact) == ("NVIDIA Example", False)
+    assert [key.split("/")[5] for key in completed(found.facts) if key.endswith("/class")] == ["0001:0a:00.0"]
+
+
+@pytest.mark.parametrize(("rows", "text", "whole"), [
+    ((" 0 N/A 8.00 8.00 8.00", " 1 8.00 N/A 8.00 8.00", " 2 8.00 8.00 N/A 4.00"), "", 5),
+    ((" 0 N/A 8.00 8.00 8.00", " 1 8.00 N/A 8.00 8.00", " 2 8.00 8.00 N/A 3.99"),
+     "1 of 9 pairs below half of the usual 8 GB/s; 2 to 3 3.99", 5),
+    ((" 0 N/A 8.00 8.00 3.99", " 1 8.00 N/A 8.00 8.00", " 2 8.00 3.99 N/A 8.00"),
+     "2 of 9 pairs below half of the usual 8 GB/s; 0 to 3 3.99", 5),
+    ((" 0 N/A 8.00 8.00 3.99", " 1 8.00 N/A 8.00 3.99", " 2 8.00 8.00 N/A 8.00"),
+     "2 of 9 pairs below half of the usual 8 GB/s; 0 to 3 3.99; all have process 3 (of an unnamed host)", 5),
+    ((" 0 N/A N/A N/A N/A",), "", 3), ((" 0 N/A 8.00 8.00 8.00", " 1 8.00"), "", 3),
+    ((" 0 N/A 8.00 8.00 8.00", " 2 8.00 8.00 N/A 1.00"), "", 3), ((), "", 2),
+])  # fmt: skip
+def test_pairs_between_hosts(rows: tuple[str, ...], text: str, whole: int) -> None:
+    """Slow is what has less than half of the usual rate; a row of another process, or a part of one, ends the table."""
+    reports = Reports("nvbandwidth")
+    lines = ("heading", "0 1 2 3", *rows)
+    read = nvbandwidth._between_hosts(reports, "test", lines, 0, {})
+    assert read == {*range(1, whole)}
+    assert [fact["text"] for fact in reports.facts().values() if isinstance(fact, dict)] == ([text] if text else [])
+
+
+@pytest.mark.parametrize("columns", [(), ("",), ("0 2",), ("x",)])
+def test_a_heading_between_hosts_without_columns(columns: tuple[str, ...]) -> None:
+    assert nvbandwidth._between_hosts(Reports("nvbandwidth"), "test", ("heading", *columns), 0, {}) == set()
 
 
 def test_a_waived_test_is_skipped() -> None:
@@ -261,6 +308,7 @@ _WRONG = " Invalid value when checking the pattern at <0x7f3a5a000000>:  Current
 
 @pytest.mark.parametrize(("error", "facts"), [
     ("CUDA_ERROR_ILLEGAL_ADDRESS", {"p2p all": "ERROR"}), (_WRONG, {"p2p all": "integrity", "p2p-integrity all": 1}),
+    (_WRONG.partition("Current")[0], {"p2p all": "integrity", "p2p-integrity all": 1}),
 ])  # fmt: skip
 def test_an_error_that_ends_the_run_is_of_the_last_test(error: str, facts: dict[str, object]) -> None:
     tests = [{"name": "host_to_device_memcpy_ce", "status": "Passed", "bandwidth_matrix": [["26", "26"]]},
@@ -285,6 +333,8 @@ def test_json_says_the_same() -> None:
         "p2p-all-to-one all": "ERROR",
     }
     assert unread([found], "some log line\n" + JSON + "\nanother\n") == [1, len(JSON.splitlines()) + 2]
+    unnamed = one(nvbandwidth.read_json, JSON.replace('"v0.8"', '"main"'))
+    assert (unnamed.tool, values(unnamed)) == ("nvbandwidth", values(found))
 
 
 def test_tests_of_a_json_that_was_cut_are_read_one_by_one() -> None:

@@ -209,8 +209,9 @@ def test_rows_without_a_heading_say_nothing() -> None:
     assert unread([one(p2p_bandwidth_latency.read_p2p_bandwidth_latency, rows + OLD)], rows + OLD) == [1, 2]
 
 
-def test_more_cells_than_columns_are_no_row() -> None:
-    text = OLD.replace("     1  18.10 501.11", "     1  18.10 501.11 7.00")
+@pytest.mark.parametrize("row", ["     1  18.10 501.11 7.00", "     2  18.10 501.11", "     0  18.10 501.11"])
+def test_more_cells_than_columns_or_another_gpu_are_no_row(row: str) -> None:
+    text = OLD.replace("     1  18.10 501.11", row)
     found = one(p2p_bandwidth_latency.read_p2p_bandwidth_latency, text)
     assert "p2p 0 1" not in values(found)
     assert unread([found], text) == [8]

@@ -59,7 +59,7 @@ def test_both_directions_and_latency_are_other_kinds() -> None:
 
 
 def test_rates_without_a_device_are_nobodys() -> None:
-    rows = WRITE[WRITE.index(" #bytes") :]
+    rows = " Device         : mlx5_0\n" + WRITE[WRITE.index(" #bytes") :]
     assert perftest.read_perftest(tuple(rows.splitlines())) == ()
 
 
