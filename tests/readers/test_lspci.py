@@ -16,7 +16,7 @@ from seam import run
 from dgxcheck.readers.derived import completed
 from dgxcheck.readers.lspci import text as pasted
 from dgxcheck.readers.lspci.files import files
-from dgxcheck.readers.lspci.listing import functions, merged, of_words, tree
+from dgxcheck.readers.lspci.listing import Function, functions, merged, of_leaf, of_words, tree
 from dgxcheck.readers.lspci.registers import extended, link, resource, secondary_bus
 
 SAMPLES = next(
@@ -103,6 +103,8 @@ def test_the_words_of_the_link_where_there_are_no_bytes() -> None:
         "max_link_speed": "16.0 GT/s PCIe", "max_link_width": "16",
         "current_link_speed": "2.5 GT/s PCIe", "current_link_width": "8",
     }  # fmt: skip
+    old = link(b"", (words[0], "LnkCap2: Supported Link Speeds: 2.5GT/s, Crosslink-"))
+    assert old["max_link_speed"] == "2.5 GT/s PCIe"
 
 
 def test_access_control_is_told_by_its_words() -> None:
@@ -112,6 +114,7 @@ def test_access_control_is_told_by_its_words() -> None:
     space = extended(bytes(256), words)
     assert space[0x148:0x150].hex() == "0d000100" + "1f001d00"
     assert extended(bytes(256), words[:3]) == space[:0x14C]
+    assert extended(bytes(256), words[1:]) == bytes(256)  # the first one stands at 0x100
 
 
 @pytest.mark.parametrize(
@@ -123,6 +126,10 @@ def test_access_control_is_told_by_its_words() -> None:
         ),
         (
             "Region 1: Memory at <unassigned> (64-bit, prefetchable) [size=16G]",
+            "0x0000000000000000 0x00000003ffffffff 0x",
+        ),
+        (
+            "Region 1: Memory at [virtual] (64-bit, prefetchable) [size=16G]",
             "0x0000000000000000 0x00000003ffffffff 0x",
         ),
     ],
@@ -140,7 +147,16 @@ def test_regions_that_an_excerpt_leaves_out_are_not_absent(control: str, known: 
     assert (resource(details, b"") is not None) is known
 
 
+def test_the_rom_is_the_seventh_region() -> None:
+    rows = resource(("Expansion ROM at f8000000 [disabled] [size=512K]",), b"") or ""
+    assert rows.splitlines()[6] == "0x00000000f8000000 0x00000000f807ffff 0x0000000000044200"
+
+
 def test_a_region_that_cannot_be_placed_is_no_resource() -> None:
+    known = "Region 1: Memory at fa000000 (32-bit, non-prefetchable) [size=16M]"
+    assert resource((known, "Flags: bus master"), b"") is not None
+    assert resource((known, "Region 0: Memory at nowhere [size=16M]"), b"") is None
+    assert resource((), bytes(256)) is None
     assert resource(("Memory at fa000000 (32-bit, non-prefetchable) [size=16M]",), bytes(256)) is None
 
 
@@ -206,6 +222,7 @@ ONE = """\
 $ sudo lspci -vvv -s 19:00.0
 19:00.0 3D controller: NVIDIA Corporation Device 2330 (rev a1)
 \tSubsystem: NVIDIA Corporation Device 16c1
+\tIOMMU group: 31
 \t\tLnkCap:\tPort #0, Speed 32GT/s, Width x16, ASPM L1
 \t\tLnkSta:\tSpeed 16GT/s (downgraded), Width x8 (downgraded)
 """
@@ -218,7 +235,42 @@ def test_one_device_in_words() -> None:
     assert told["class"] == "0x030200\n"
     assert (told["vendor"], told["device"]) == ("0x10de\n", "0x2330\n")
     assert (told["current_link_speed"], told["current_link_width"]) == ("16.0 GT/s PCIe\n", "8\n")
+    assert told["iommu_group"] == "../../../../kernel/iommu_groups/31"
     assert f"names {D}" not in found.facts
+
+
+def test_two_listings_of_a_function_are_put_together() -> None:
+    """The tree of -tv has no class, -nn no interface, a class in brackets may come without ids."""
+    whole = functions(["19:00.0 3D controller [0302]: NVIDIA Corporation Device [10de:2330] (prog-if 00)"])[0]
+    less = functions(["19:00.0 3D controller [0302]: NVIDIA Corporation Device"])[0]
+    (only,) = less.values()
+    assert (only.class_code, only.vendor, only.device, only.name) == (0x302, None, None, "")
+    for other in (less, {"0000:19:00.0": Function(bdf="0000:19:00.0")}):
+        assert merged([other, whole]) == merged([whole, other]) == whole
+
+
+@pytest.mark.parametrize(("name", "bridge", "code"), [
+    ("NVIDIA Corporation Device 22b8", True, 0x604), ("NVIDIA Corporation GA100 [A100 NVSwitch]", False, 0x680),
+    ("NVIDIA Corporation GA100 [A100 NVSwitch]", True, 0x604), ("NVIDIA Corporation Device 2330", False, None),
+])  # fmt: skip
+def test_a_leaf_with_others_below_it_is_a_bridge(name: str, bridge: bool, code: int | None) -> None:
+    assert of_leaf("0000:19:00.0", name, bridge).class_code == code
+
+
+def test_a_tree_of_one_domain_and_one_that_lost_its_root() -> None:
+    assert tree(["-[00]-+-01.0-[01]----00.0"])[0].bridges == {("0000", "01"): "0000:00:01.0"}
+    assert tree(["             \\-01.0", "+-00.0"])[0].bdfs == frozenset()
+
+
+@pytest.mark.parametrize(("kind", "identity", "found"), [(0, 16, True), (1, 16, True), (9, 16, False), (0, 5, False)])
+def test_a_part_of_the_root_complex_has_no_link(kind: int, identity: int, found: bool) -> None:
+    """Type 9 of the PCI Express capability; a list of capabilities that leads to itself has none."""
+    config = bytearray(256)
+    config[0x06], config[0x34], config[0x40], config[0x41], config[0x42] = 0x10, 0x40, identity, 0x40, kind << 4
+    config[0x4C:0x4E], config[0x52:0x54] = b"\x03\x01", b"\x83\x00"
+    speeds = {"max_link_speed": "8.0 GT/s PCIe", "max_link_width": "16", "current_link_speed": "8.0 GT/s PCIe",
+              "current_link_width": "8"}  # fmt: skip
+    assert link(bytes(config), ()) == (speeds if found else {})
 
 
 def test_functions_shown_are_there_beside_the_gpus_that_nvml_lists() -> None:
@@ -295,12 +347,15 @@ def test_a_link_without_its_device(lines: list[str], due: list[str]) -> None:
     assert unread(found, "\n".join(lines)) == ([] if "LnkS" in str(lines) or "LnkC" in str(lines) else [1])
 
 
-@pytest.mark.parametrize("details", [[], ["\t!!! Unknown header type 7f", "\tKernel driver in use: nvidia"]])
-def test_a_gpu_that_reads_all_ones_is_lost(details: list[str]) -> None:
+@pytest.mark.parametrize(("revision", "details"), [
+    ("ff", []), ("ff", ["\t!!! Unknown header type 7f", "\tKernel driver in use: nvidia"]),
+    ("a1", ["!!! Unknown header type 7f"]),
+])  # fmt: skip
+def test_a_gpu_that_reads_all_ones_is_lost(revision: str, details: list[str]) -> None:
     """And it has no BAR that somebody forgot to assign."""
     head = "{}:00.0 3D controller: NVIDIA Corporation GV100GL [Tesla V100 SXM2 16GB] (rev {})"
     bridge = "00:02.0 PCI bridge: Intel Corporation Device 6f04 (rev ff)"
-    lines = [head.format("06", "a1"), head.format("07", "a1"), head.format("0a", "ff"), *details, bridge]
+    lines = [head.format("06", "a1"), head.format("07", "a1"), head.format("0a", revision), *details, bridge]
     facts = one(pasted.read_text, "\n".join(lines)).facts
     reports = {key.split(" ")[2]: fact for key, fact in facts.items() if key.startswith("stated report ")}
     assert [*reports] == ["0000:0a:00.0"]

@@ -68,6 +68,24 @@ def test_dcgm_4_names_gpus_below_the_test() -> None:
     assert bad(one(diag.read_diag, FOUR)) == {"GPU1 dcgmi-diag-memory": "thermal-slowdown"}
 
 
+@pytest.mark.parametrize(("rows", "faults"), [
+    (("PCIe|Fail", "Warning|GPU 2's NvLink link 3 is currently down"), {"GPU2 dcgmi-diag-pcie": "nvlink-reported"}),
+    (("PCIe|Fail", "Info|GPU 2's NvLink link 3 is currently down"), {"host dcgmi-diag-pcie": "test-failed"}),
+    (("PCIe|Pass", "Info|GPU 2 has uncorrectable memory errors"), {}),
+    (("PCIe|Pass", "Warning|GPU 2 has uncorrectable memory errors"), {}),
+])  # fmt: skip
+def test_a_message_is_of_the_test_above(rows: tuple[str, ...], faults: dict[str, str]) -> None:
+    text = "".join(f"| {left:25} | {right:46} |\n" for left, _, right in (row.partition("|") for row in rows))
+    found = one(diag.read_diag, text)
+    assert (bad(found), unread([found], text)) == (faults, [])
+
+
+def test_a_message_alone_counts_where_it_names_a_gpu() -> None:
+    rows = ("uncorrectable memory errors were found", "GPU 2 has uncorrectable memory errors", "GPU 2 failed")
+    found = [diag.read_diag((f"| {'Warning':25} | {row:46} |",)) for row in rows]
+    assert [[*bad(part)] for parts in found for part in parts if part.facts] == [["GPU2 dcgmi-diag-test"]]
+
+
 @pytest.mark.parametrize("cut", range(200, len(TABLE), 53))
 def test_a_cut_table_blames_no_gpu_that_the_whole_does_not(cut: int) -> None:
     gpus = {key.split()[0] for key in bad(one(diag.read_diag, TABLE))}
@@ -109,17 +127,23 @@ def test_json_of_3_and_4() -> None:
     three = {"gpu_ids": "2", "status": "FAIL", "warnings": ["GPU 2's NvLink link 3 is currently down"]}
     four = {"entity_group": "GPU", "entity_id": 5, "status": "Fail", "warnings": [{"warning": "PCIe replay count"}]}
     software = {"status": "Fail", "warnings": [{"warning": "Pending page retirements were detected on GPU 7."}]}
+    plain = [{"gpu_ids": "3", "status": "Not Run"}, {"gpu_ids": "4", "status": "FAIL"},
+             {"gpu_ids": "6", "status": "FAIL", "warnings": "PCIe replay count"},
+             {"gpu_ids": "1", "status": "FAIL", "warnings": [6]}]  # fmt: skip
     tests = [{"name": "PCIe", "results": [three, four, {"gpu_ids": "0,1", "status": "PASS"}]},
+             {"name": "Mem", "results": plain},
              {"name": "Remap", "results": [software]}]  # fmt: skip
     text = json.dumps({"DCGM Diagnostic": {"test_categories": [{"category": "Integration", "tests": tests}]}}, indent=1)
     found = one(diag.read_json, text)
     assert bad(found) == {"GPU2 dcgmi-diag-pcie": "nvlink-reported", "GPU5 dcgmi-diag-pcie": "pcie-replays",
-                          "GPU7 dcgmi-diag-remap": "retirement-pending"}  # fmt: skip
+                          "GPU7 dcgmi-diag-remap": "retirement-pending", "GPU4 dcgmi-diag-mem": "test-failed",
+                          "GPU6 dcgmi-diag-mem": "pcie-replays", "GPU1 dcgmi-diag-mem": "test-failed"}  # fmt: skip
     assert unread([found], text) == []
 
 
 def test_nvlinks() -> None:
     text = "+---+\n|  NvLink Link Status  |\nGPUs:\n    gpuId 0:\n        U D X _\n    gpuId 1:\n        _ _ _ _\n"
+    text += "    gpuId 64:\n        U U U U\n"
     facts = one(devices.read_nvlink, text).facts
     assert facts == {
         "stated nvlink GPU0 0": "up", "stated nvlink GPU0 1": "<inactive>", "stated nvlink GPU0 2": "<inactive>",
@@ -136,8 +160,16 @@ def test_health_as_table_and_in_a_log() -> None:
 |       -> PCIe system      | Warning                                                  |
 |                           | Detected more than 8 PCIe replays per minute for GPU 3   |
 """
-    assert bad(one(health.read_health, "| Overall Health            | Healthy     |")) == {}
+    for healthy in ("| Overall Health            | Healthy     |", "| Overall Health: Healthy   |             |"):
+        found = one(health.read_health, healthy)
+        assert (bad(found), [*found.facts]) == ({}, ["stated report host dcgmi-health-overall"])
     assert bad(one(health.read_health, table)) == {"GPU3 dcgmi-health-pcie": "pcie-replays"}
+    nothing = f"{table}|       -> Thermal system   | Warning                                                  |\n"
+    assert bad(one(health.read_health, nothing)) == {"GPU3 dcgmi-health-pcie": "pcie-replays"}
+    old = "| Overall Health: Warning |         |\n| 2 - PCIe system | Warning - Detected more than 8 PCIe replays |\n"
+    assert bad(one(health.read_health, old)) == {"GPU2 dcgmi-health-pcie": "pcie-replays"}
+    of_host = "ERROR Detected a FAILURE in health system NVSwitch: 'Detected fatal errors on NvSwitch 2 link 4'"
+    assert bad(one(health.read_health, of_host)) == {"host dcgmi-health-nvswitch": "nvswitch-fatal"}
     logged = "ERROR Detected a WARNING in health system Thermal: 'clocks event due to thermal violation in GPU 2.'"
     by_reason = "ERROR Detected a WARNING in health system Thermal: 'clocks_throttle_reason_sw_thermal_slowdown, GPU 2'"
     for line in (logged, by_reason):
@@ -152,6 +184,8 @@ def test_discovery() -> None:
 |        | PCI Bus ID: 00000000:07:00.0                                         |
 | 1      | Name: Tesla V100-SXM2-16GB                                           |
 |        | PCI Bus ID: 00000000:0A:00.0                                         |
+| 2      | PCI Bus ID: 00000000:0B:00.0                                         |
+|        | Device UUID: GPU-00000000-0000-4000-8000-000000000002                |
 +--------+----------------------------------------------------------------------+
 0 NvSwitches found.
 +-----------+
@@ -164,6 +198,8 @@ def test_discovery() -> None:
 """
     found = one(devices.read_discovery, text)
     assert found.facts["nvml nvmlDeviceGetHandleByIndex 1"] == "0000:0a:00.0"
+    assert found.facts["nvml nvmlDeviceGetHandleByIndex 2"] == "0000:0b:00.0"
+    assert sum(key.startswith("nvml nvmlDeviceGetName") for key in found.facts) == 2
     assert unread([found], text) == []
 
 
@@ -208,6 +244,8 @@ def test_error_counts_of_nvlinks_are_those_of_nvidia_smi() -> None:
     found = one(devices.read_nvlink, COUNTS)
     assert unread([found], COUNTS) == []
     assert found.facts == {"stated nvlink-errors GPU3 0 2": 7, "stated nvlink-errors GPU3 0 0": 2}
+    for unnamed in (COUNTS.replace("| GPU 3 ", "| GPUs  "), COUNTS.replace("| Link 0", "| Links ")):
+        assert [fact for part in devices.read_nvlink(tuple(unnamed.splitlines())) for fact in part.facts] == []
 
 
 @pytest.mark.parametrize(("name", "value", "outcome"), [
@@ -246,6 +284,9 @@ def test_a_result_has_a_gpu_and_a_status(result: str, many: int) -> None:
 def test_paths_of_one_gpu() -> None:
     found = one(devices.read_topo, PATHS)
     assert unread([found], PATHS) == []
+    cut = PATHS.partition("\n")[2] + "| Weather           | fine                    |\n"
+    assert unread([one(devices.read_topo, cut)], cut) == [len(cut.splitlines())]
+    assert min(one(devices.read_topo, PATHS.partition("\n")[2]).understood) == 0
     assert found.facts == {"stated label-pci GPU0 GPU1": "PIX", "stated label GPU0 GPU1": "NV2"}
 
 
@@ -263,7 +304,8 @@ _OF_DCGM_3 = {"overflow": ["GPU 2's NvLink link 0 is", "currently down"]}
 @pytest.mark.parametrize(("overall", "row"), [("Healthy", {}), ("Failure", _OF_DCGM_2), ("Failure", _OF_DCGM_3)])
 def test_health_as_json(overall: str, row: dict[str, Any]) -> None:
     gpu = {"value": overall, "children": {"Errors": {"children": {"NVLINK system": {"value": overall, **row}}}}}
-    body = {"Overall Health": {"value": overall}, **({} if overall == "Healthy" else {"GPU": {"children": {"2": gpu}}})}
+    below = {"Errors": 5} if overall == "Healthy" else {"GPU": {"children": {"2": gpu}}}
+    body = {"Overall Health": {"value": overall}, **below}
     found = one(health.read_health, json.dumps({"body": body, "header": ["Health Monitor Report"]}, indent=1))
     assert bad(found) == ({} if overall == "Healthy" else {"GPU2 dcgmi-health-nvlink-system": "nvlink-reported"})
 

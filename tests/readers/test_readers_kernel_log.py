@@ -132,6 +132,40 @@ def test_an_entry_of_bytes_with_the_other_stamps() -> None:
     assert (row or "").endswith("[255, 256]")
 
 
+_WITHOUT = {"__MONOTONIC_TIMESTAMP": "", "_SOURCE_MONOTONIC_TIMESTAMP": ""}
+_DATED = f"2025-02-23T15:24:18.123456+00:00 kernel: {XID}"
+_SINCE_BOOT = f"[ 1234.567890] {XID}"
+
+
+@pytest.mark.parametrize(("members", "row"), [
+    ({}, _DATED.replace(XID, _SINCE_BOOT)), ({"SYSLOG_FACILITY": "0"}, _DATED.replace(XID, _SINCE_BOOT)),
+    ({"SYSLOG_FACILITY": "1"}, None), (_WITHOUT, _DATED), ({**_WITHOUT, "__REALTIME_TIMESTAMP": "x"}, None),
+    ({"__REALTIME_TIMESTAMP": "-1"}, _SINCE_BOOT), ({"__REALTIME_TIMESTAMP": "\u0661"}, _SINCE_BOOT),
+    ({"__REALTIME_TIMESTAMP": str(1 << 52)}, _SINCE_BOOT), ({"__REALTIME_TIMESTAMP": "9" * 19}, _SINCE_BOOT),
+    ({"_SOURCE_MONOTONIC_TIMESTAMP": "9" * 19}, _DATED),
+    ({"MESSAGE": ["a"]}, _DATED.replace(XID, "[ 1234.567890] ['a']")),
+])  # fmt: skip
+def test_an_entry_has_what_times_can_be_read(members: dict[str, object], row: str | None) -> None:
+    """Microseconds since 1970 and since boot."""
+    assert [*as_rows((json.dumps({**ENTRY, "MESSAGE": XID, **members}),))] == [(0, row)]
+
+
+def test_an_entry_without_a_message_and_one_of_a_program_in_dmesg_as_json() -> None:
+    assert XID not in str([*as_rows(tuple(_export(XID).replace("MESSAGE=", "OTHER=").split("\n")))])
+    of_dmesg = {"fac": "kern", "pri": "warn", "time": 1234.56789, "msg": XID}
+    for facility, read in (("kern", True), ("user", False)):
+        assert (XID in str([*as_rows((json.dumps({**of_dmesg, "fac": facility}),))])) == read
+
+
+@pytest.mark.parametrize(("types", "domain"), [
+    (("Translated",), "DMA"), (("Passthrough",), "identity"), (("Translated", "Translated"), "DMA"),
+    (("Translated", "Passthrough"), None), ((), None),
+])  # fmt: skip
+def test_the_type_that_iommu_groups_have(types: tuple[str, ...], domain: str | None) -> None:
+    rows = [f"[    0.40000{at}] iommu: Default domain type: {words} " for at, words in enumerate(types)]
+    assert one(excerpt.read_excerpt, "\n".join([*rows, f"[ 1234.567890] {XID}"])).facts.get(excerpt.DOMAIN) == domain
+
+
 OF_A_PROGRAM = f"user: warning: [2026-04-22T21:26:20.599716692Z]: {XID}"
 
 

@@ -53,6 +53,15 @@ def test_the_hottest_sample_of_each_gpu_counts() -> None:
     assert _reports(found) == {"GPU1 nvidia-smi-dmon-tviol": "thermal-slowdown"}
 
 
+def test_rows_that_are_of_no_gpu_or_not_whole() -> None:
+    rows = DMON + DMON.splitlines()[2].replace("    0  ", "   64  ", 1) + "\n    2     57\n"
+    found = one(dmon.read_dmon, rows)
+    assert unread([found], rows) == [7, 8]
+    assert found.facts == one(dmon.read_dmon, DMON).facts
+    short = DCGMI + "GPU 3     34\n"
+    assert unread([one(fields.read_dmon, short)], short) == [8]
+
+
 def test_time_and_missing_values() -> None:
     text = "#Time        gpu    pwr  gtemp\n#HH:MM:SS    Idx      W      C\n 10:11:12      3      -     41\n"
     found = one(dmon.read_dmon, text)
@@ -140,6 +149,17 @@ def test_metrics_of_dcgm_exporter() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("metric", "value", "more"), [
+    ("DCGM_FI_DEV_MEMORY_TEMP", "0", 0), ("DCGM_FI_DEV_MEMORY_TEMP", "60", 1),
+    ("DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "0", 0),
+    ("DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", "1", 1),
+])  # fmt: skip
+def test_a_zero_is_no_temperature_and_no_error(metric: str, value: str, more: int) -> None:
+    temperature = _sample("DCGM_FI_DEV_GPU_TEMP", 0, "34")
+    both = one(fields.read_metrics, f"{temperature}\n{_sample(metric, 0, value)}").facts
+    assert len(both) - len(one(fields.read_metrics, temperature).facts) == more
+
+
 @pytest.mark.parametrize(("xid", "value", "many"), [("48", "1", 1), ("48", "0", 0), ("none", "1", 0), ("48", "NaN", 0)])
 def test_xids_that_the_exporter_counted(xid: str, value: str, many: int) -> None:
     sample = _sample("DCGM_EXP_XID_ERRORS_COUNT", 0, value, labels=f',xid="{xid}"')
@@ -205,6 +225,17 @@ def test_preflight_results_laid_out_and_cut() -> None:
     assert _reports(found) == {"GPU2 preflight-memory": "ecc-uncorrected", "host preflight-summary": "test-failed"}
 
 
+@pytest.mark.parametrize(("entry", "found"), [
+    ('"event": "started"', ()), ('"passed": 5, "failed": 0, "total": 5', ("pass",)),
+    ('"passed": 4, "failed": 0, "total": 5', ()), ('"passed": "5", "failed": "0", "total": 5', ()),
+    ('"passed": 4, "failed": 1, "total": 5', ("fail",)), ('"test": "memory", "level": "error"', ("fail",)),
+])  # fmt: skip
+def test_a_record_of_preflight(entry: str, found: tuple[str, ...]) -> None:
+    facts = [fact for part in preflight.read((f'{{"module": "preflight", {entry}}}',)) for fact in part.facts.values()]
+    assert tuple(fact["outcome"] for fact in facts if isinstance(fact, dict)) == found
+    assert not [fact for fact in facts if isinstance(fact, dict) and str(fact["text"]).endswith(": ")]
+
+
 def test_preflight_results_on_one_line() -> None:
     entry = '{"level":"warning","test":"software","detail":"Persistence mode for GPU 1 is disabled","module":"%s"}'
     found = one(preflight.read, entry % "preflight-dcgm-diag")
@@ -228,6 +259,8 @@ node_infiniband_link_downed_total{device="mlx5_0",port="1"} 1E15
 node_infiniband_state_id{device="../mlx5_9",port="1"} 4
 node_edac_uncorrectable_errors_total{controller="1"} 2
 node_edac_uncorrectable_errors_total{controller="x"} 2
+node_edac_uncorrectable_errors_total{controller="2"} NaN
+node_infiniband_of_tomorrow_total{device="mlx5_0",port="1"} 3
 node_dmi_info{product_name="DGX-1 with V100",system_vendor="NVIDIA"} 1
 node_load1 0.21
 """

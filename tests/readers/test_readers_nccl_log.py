@@ -75,6 +75,13 @@ def test_a_part_of_the_gpus_keeps_its_numbers() -> None:
     ]
 
 
+@pytest.mark.parametrize(("old", "new", "listed"), [
+    ("nvmlDev 1", "nvmlDev 0", 0), ("busId 9b000", "busId 18000", 0), ("busId 9b000", "busId 9c000", 2),
+])  # fmt: skip
+def test_a_list_that_contradicts_itself_is_none(old: str, new: str, listed: int) -> None:
+    assert sum(key.startswith("nvml") for key in one(log.read_log, INFO.replace(old, new)).facts) == listed
+
+
 def test_numbers_of_cuda_are_no_list() -> None:
     """CUDA_VISIBLE_DEVICES=4,5 makes GPU4 number 0; a warning is about the GPU all the same."""
     text = """\
@@ -102,6 +109,7 @@ def test_bus_ids_without_separators(bus: str, bdf: str | None) -> None:
         ([f"{VIA}/GDRDMA", f"{SENT}/GDRDMA"], {"host NCCL-gdr": "pass"}),
         ([f"{VIA}/GDRDMA", SENT], {"host NCCL-gdr": "note"}),  # sent without it, as NCCL does before Ampere
         ([f"{VIA}/GDRDMA", VIA], {"host NCCL-gdr": "note"}),
+        ([f"{VIA}/GDRDMA", SOCKET], {"host NCCL-gdr": "pass"}),
         ([VIA], {"host NCCL-gdr": "warn"}),
         ([NO_GDR, VIA], {"host NCCL-gdr": "warn"}),
         ([SENT], {}),
@@ -314,7 +322,9 @@ box:1:2 [0] NCCL INFO + PCI[24.0] - GPU/0-2a000 (0)
 box:1:2 [0] NCCL INFO + SYS[10.0] - CPU/0-1
 box:1:2 [0] NCCL INFO               + PCI[24.0] - GPU/0-ab000 (1)
 box:1:2 [0] NCCL INFO + PCI[24.0] - GPU/1-3b000 (9)
-box:1:2 [0] NCCL INFO GPU/0-2a000 :GPU/0-2a000 (0/5000.0/LOC) GPU/0-ab000 (3/10.0/SYS) GPU/0-3b000 (2/24.0/PHB)
+box:1:2 [0] NCCL INFO GPU/0-2a000 :GPU/0-2a000 (0/5000.0/LOC) GPU/0-ab000 (3/10.0/SYS) GPU/0-3b000 (2/24.0/PHB)\
+ GPU/1-9b000 (4/10.0/SYS) GPU/0-1a10 (2/24.0/PIX)
+box:1:2 [0] NCCL INFO GPU/1-9b000 :GPU/0-2a000 (4/10.0/SYS)
 """
 
 
@@ -323,6 +333,9 @@ def test_the_system_graph() -> None:
     assert unread([found], GRAPH) == []
     gpus = sorted(key.split("/")[5] for key in found.facts if key.endswith("/class"))
     assert gpus == ["0000:2a:00.0", "0000:3b:00.0", "0000:ab:00.0"]  # none of another host
+    assert [key.split()[2:] for key in found.facts if key.startswith("stated label-pci")] == [
+        ["0000:2a:00.0", "0000:ab:00.0"], ["0000:2a:00.0", "0000:3b:00.0"],
+    ]  # fmt: skip
     assert found.facts["stated label-pci 0000:2a:00.0 0000:ab:00.0"] == "SYS"
     assert isinstance(found.facts["stated label-pci 0000:2a:00.0 0000:3b:00.0"], dict)  # PHB or NODE
 
@@ -340,6 +353,10 @@ READ = "box:1:2 [0] NCCL INFO Channel 00/02 : {}[{}] -> {}[{}] via P2P/CUMEM/rea
         (["GPU/0-18000 :GPU/0-9b000 (1/60.0/PIX) GPU/0-9c000 (1/60.0/PIX)",
           "Channel 00 : 1[9c000] -> 2[18000] via P2P/IPC"], True),
         (["Channel 00 : 1[9c000] -> 2[18000] via P2P/IPC"], False),
+        (["Channel 00 : 0[0] -> 1[1] via P2P/indirect/2[2]"], False),
+        (["Channel 00 : 1[1] -> 0[0] via SHM/direct/direct", "GPU/0-18000 :GPU/0-9b000 (1/60.0/NVL)"], True),
+        (["NCCL_P2P_READ_ENABLE set by environment to 1.",
+          *(READ.format(a, a, b, b) for a, b in ((0, 2), (0, 3), (1, 2), (1, 3)))], False),
         ([READ.format(0, 0, 2, 2), READ.format(1, 1, 2, 2)], False),  # bridges join pairs
         ([READ.format(a, a, b, b) for a, b in ((0, 2), (0, 3), (1, 2), (1, 3))], True),
     ],
@@ -397,6 +414,18 @@ def test_an_hca_that_is_named_alone() -> None:
     found = one(log.read_log, GDR)
     assert found.facts[f"names {IB}"] == ["mlx5_0"]
     assert [fact["outcome"] for fact in reports(GDR).values()] == ["pass"]
+    assert f"names {IB}" not in one(log.read_log, GDR.replace("NET/IB", "NET/OFI")).facts
+
+
+@pytest.mark.parametrize(("plug_in", "text"), [
+    ("AWS Libfabric", "NCCL uses the network plug-in AWS Libfabric"),
+    ("Socket", "data to other hosts goes through sockets over eth0"),
+])  # fmt: skip
+def test_the_network_that_is_used(plug_in: str, text: str) -> None:
+    lines = f"NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>\nbox:10:20 [0] NCCL INFO Using network {plug_in}"
+    found = [fact["text"] for part in log.read_log(tuple(lines.splitlines())) for key, fact in part.facts.items()
+             if key.endswith("-network") and isinstance(fact, dict)]  # fmt: skip
+    assert text in found
 
 
 def test_multicast_that_other_gpus_have() -> None:
@@ -404,3 +433,5 @@ def test_multicast_that_other_gpus_have() -> None:
     lost = "\n".join(line.format(number, "not " if number == 2 else "") for number in range(4))
     assert {key: fact["fault"] for key, fact in reports(lost).items()} == {"GPU2 NCCL-nvls": "fabric-failed"}
     assert log.read_log((line.format(0, "not "), line.format(1, "not "))) == ()  # no NVSwitches
+    assert [*reports(f"{INFO}{line.format(0, '')}\n{line.format(1, 'not ')}")] == ["0000:9b:00.0 NCCL-nvls"]
+    assert log.read_log((line.format(0, ""), line.format(64, "not "))) == ()

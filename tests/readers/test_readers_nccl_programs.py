@@ -49,6 +49,8 @@ def reports(text: str, reader: Reader = programs.read_programs) -> dict[str, Any
          "ALLREDUCE/BROADCAST (SeqNum 7): the ranks call different operations"),
         ([*map(wait, range(8))], "ranks 0, 1, 2, 3, 4, 5, 6, 7 timed out in ALLREDUCE (SeqNum 7): none of them"
          " is behind, so the rank at fault is not in this log, or a transfer hangs"),
+        ([*map(wait, range(9))], "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 1 more timed out in ALLREDUCE (SeqNum 7): none of"
+         " them is behind, so the rank at fault is not in this log, or a transfer hangs"),
         ([wait(0), wait(1)], "none of them is behind, so the rank at fault is not in this log, or a transfer hangs"),
         (["[rank4]:[F1 ProcessGroupNCCL.cpp:1250] [PG 0 Rank 4] [PG 0 Rank 4] ProcessGroupNCCL's watchdog got stuck. "
           "Heartbeat monitor timed out! Process will be terminated."],
@@ -65,6 +67,11 @@ def test_who_kept_the_others_waiting(lines: list[str], end: str) -> None:
     assert (found["fault"], found["outcome"]) == ("collective-timeout", "warn")
 
 
+def test_a_dump_that_another_rank_asked_for_is_no_result() -> None:
+    dump = "[rank1]: Received a dump signal due to a collective timeout from this local rank and we will try our best"
+    assert [*reports(f"{wait(0)}\n{wait(1)}\n{dump}")] == [*reports(f"{wait(0)}\n{wait(1)}")]
+
+
 @pytest.mark.parametrize(
     ("last", "fault"),
     [
@@ -76,14 +83,16 @@ def test_who_kept_the_others_waiting(lines: list[str], end: str) -> None:
 )
 def test_the_last_error_counts_not_its_kind(last: str, fault: str) -> None:
     head = "torch.distributed.DistBackendError: NCCL error in: /x/ProcessGroupNCCL.cpp:1970, unhandled cuda error"
-    for middle in ("Last error:\n", "Last error: "):
+    for middle in ("Last error:\n", "Last error: ", "Last error:\n\n"):
         text = f"{head}, NCCL version 2.21.5\nncclUnhandledCudaError: Call to CUDA function failed.\n{middle}{last}"
         assert [fact["fault"] for fact in reports(text).values()] == [fault]
 
 
 def test_the_kind_counts_where_nothing_more_is_told() -> None:
-    (found,) = reports("ncclRemoteError: A call failed possibly due to a network error.").values()
-    assert (found["fault"], found["outcome"]) == ("transfer-failed", "warn")
+    remote = "ncclRemoteError: A call failed possibly due to a network error."
+    for text in (remote, f"{remote}\nLast error:\ntorch.distributed.DistBackendError: NCCL error in: /x.cpp:1970"):
+        (found,) = reports(text).values()
+        assert (found["fault"], found["outcome"]) == ("transfer-failed", "warn")
 
 
 @pytest.mark.parametrize(
@@ -160,6 +169,17 @@ def test_ras_of_a_job_with_a_dead_process() -> None:
     assert found["ncclras-dead"]["text"].endswith(": GPU 5 on node 10.0.0.2")
     assert found["ncclras-incomplete"]["text"].endswith("rank 13, GPU 5 on node 10.0.0.2")
     assert "rank 3 has launched up to operation 650" in found["ncclras-mismatch"]["text"]
+
+
+@pytest.mark.parametrize(("old", "new", "key", "end"), [
+    ("1 job process is considered dead (unreachable via the RAS network)", "", "dead",
+     "communicators are DEAD: GPU 5 on node 10.0.0.2"),
+    ("Rank 13 -- GPU 5 managed by process 77 on node 10.0.0.2", "Rank 13 -- [process 77 on node 10.0.0.2]",
+     "incomplete", ": rank 13"),
+])  # fmt: skip
+def test_ras_with_less(old: str, new: str, key: str, end: str) -> None:
+    found = reports(JOB.format("INCOMPLETE") + DEAD.replace(old, new), programs.read_ras)
+    assert found[f"ncclras-{key}"]["text"].endswith(end)
 
 
 @pytest.mark.parametrize(("ranks", "end"), [(4, "GPU 3 on node 10.0.0.2"), (5, "node 10.0.0.2 and 1 more")])

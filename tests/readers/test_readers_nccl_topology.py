@@ -86,17 +86,17 @@ def test_nvlinks_to_each_other_count() -> None:
     assert labels(cpu(0, one_way), "label")["0000:06:00.0 0000:07:00.0"] == "NV2"
 
 
-@pytest.mark.parametrize(("there", "back", "told"), [(12, 12, 0), (1, 12, 1), (12, 1, 1)])
-def test_a_pair_that_shows_more_nvlinks_at_one_end(there: int, back: int, told: int) -> None:
+@pytest.mark.parametrize(("there", "back", "told"), [(12, 12, []), (1, 12, ["1 NVLink to"]), (12, 2, ["2 NVLinks to"])])
+def test_a_pair_that_shows_more_nvlinks_at_one_end(there: int, back: int, told: list[str]) -> None:
     both = gpu("0000:06:00.0", 0, ("0000:07:00.0", there, "0x030200")) + gpu(
         "0000:07:00.0", 1, ("0000:06:00.0", back, "0x030200")
     )
     assert labels(cpu(0, both), "label")["0000:06:00.0 0000:07:00.0"] == f"NV{min(there, back)}"
-    reports = [
-        key for key in one(topology_xml.read_topology_xml, cpu(0, both)).facts if key.startswith("stated report")
-    ]
+    reports = {key: str(fact["text"]) for key, fact in one(topology_xml.read_topology_xml, cpu(0, both)).facts.items()
+               if key.startswith("stated report") and isinstance(fact, dict)}  # fmt: skip
     fewer = "0000:06:00.0" if there < back else "0000:07:00.0"
-    assert reports == [f"stated report {fewer} NCCL-topology-nvlink"] * told
+    assert [*reports] == [f"stated report {fewer} NCCL-topology-nvlink"] * len(told)
+    assert [text.partition(" 0000")[0] for text in reports.values()] == told
 
 
 def test_a_cut_or_snipped_file_does_not_tell_that_a_gpu_shows_fewer_nvlinks() -> None:
@@ -130,6 +130,25 @@ def test_files_and_order_of_the_gpus() -> None:
     assert facts[f"text {D}/0000:07:00.0/current_link_width"] == "16\n"
     assert facts["nvml nvmlDeviceGetHandleByIndex 2"] == "0000:87:00.0"
     assert facts["names /sys/class/infiniband"] == ["mlx5_0", "mlx5_4", "mlx5_5"]
+
+
+@pytest.mark.parametrize(("old", "new", "key", "value"), [
+    ('dev="1"', 'dev="0"', "nvml nvmlDeviceGetHandleByIndex 0", None),
+    ('link_width="16"', 'link_width="0"', f"text {D}/0000:07:00.0/current_link_width", None),
+    ('vendor="0x10de"', 'vendor="0xffff"', f"text {D}/0000:07:00.0/vendor", "0x10de\n"),
+    ('device="0x20b0"', 'device="0x0000"', f"text {D}/0000:07:00.0/device", None),
+    ('busid="0000:87:00.0"', 'busid="?"', f"text {D}/None/vendor", None),
+    ('class="0x020700"', 'class="?"', "names /sys/class/infiniband", None),
+    ('name="mlx5_4"', 'name="mlx5 4"', "names /sys/class/infiniband", ["mlx5_0", "mlx5_5"]),
+    ('name="mlx5_4"', 'name=""', "names /sys/class/infiniband", ["mlx5_0", "mlx5_5"]),
+    ("<nic>", '<nic>\n<gpu dev="7" sm="90"/>\n<nvlink target="0000:07:00.0" count="3" tclass="0x030200"/>',
+     "nvml nvmlDeviceGetHandleByIndex 2", "0000:87:00.0"),
+    ('numaid="1"', 'numaid="-1"', "stated label-pci 0000:07:00.0 0000:87:00.0",
+     {"missing": "unrecorded", "detail": "the file does not show the CPU of both"}),
+])  # fmt: skip
+def test_what_a_file_does_not_say_is_no_fact(old: str, new: str, key: str, value: Json) -> None:
+    facts = one(topology_xml.read_topology_xml, TEXT.replace(old, new)).facts
+    assert facts.get(key) == value
 
 
 @pytest.mark.parametrize("cut", range(0, len(TEXT), 97))
