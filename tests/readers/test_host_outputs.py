@@ -88,6 +88,8 @@ CA 'mlx5_0'
     assert f"text {IB}/ports/1/rate" not in facts  # the text has neither lanes nor generation
     row = "ConnectX7(rev:0)        /dev/mst/mt4129_pciconf0      5e:00.0   mlx5_0          net-ibp94s0      0"
     assert one(adapters.read_mst, f"{row}\nMST modules:").facts == {"stated pci-function mlx5_0": "0000:5e:00.0"}
+    other = row.replace("5e:00.0", "0001:5e:00.0")
+    assert one(adapters.read_mst, other).facts == {"stated pci-function mlx5_0": "0001:5e:00.0"}
 
 
 def test_modules() -> None:
@@ -98,6 +100,37 @@ def test_modules() -> None:
     assert facts["text /sys/module/nvidia/initstate"] == "live\n"
     head, others = "Module  Size  Used by", ("nvidia 100", "nvidia 10k 3", "nvidia 100 3k", "! 100 3", "a 100 3 b c")
     assert [row for row in others if any(found.facts for found in system.read_modules((head, row)))] == []
+
+
+def test_modules_as_lsmod_prints_them() -> None:
+    rows = "nvidia  56823808  3 nvidia_uvm,nvidia_modeset\nnvme  57344  0\n\nThat is all.\ni2c  9  0\n"
+    text = f"Module  Size  Used by\n{rows}"
+    found = one(system.read_modules, text)
+    assert found.facts["names /sys/module"] == ["nvidia", "nvme"]
+    assert found.facts["names /sys/module/nvidia/holders"] == ["nvidia_modeset", "nvidia_uvm"]
+    assert "text /sys/module/nvidia/initstate" not in found.facts
+    assert unread([found], text) == [5, 6]
+
+
+@pytest.mark.parametrize(("rows", "texts"), [
+    (("Socket(s): 2", "NUMA node(s): 1"), ["1 NUMA node for 2 sockets"]),
+    (("Socket(s): 4", "NUMA node(s): 2"), ["2 NUMA nodes for 4 sockets"]), (("NUMA node(s): 1",), []),
+    (("Socket(s): 2", "NUMA node(s): 2"), []), (("Off-line CPU(s) list: 64-127",), []),
+    (("Off-line CPU(s) list: 0-3",), ["CPUs 0-3 are offline"]), (("NUMA node1 CPU(s): x",), []),
+])  # fmt: skip
+def test_lscpu(rows: tuple[str, ...], texts: list[str]) -> None:
+    found = one(system.read_lscpu, "\n".join(("Vendor ID: GenuineIntel", "On-line CPU(s) list: 4-63", *rows)))
+    assert [fact["text"] for fact in found.facts.values() if isinstance(fact, dict)] == texts
+    assert f"text {NODE}/node1/cpulist" not in found.facts
+
+
+@pytest.mark.parametrize(("row", "fault"), [
+    ("/dev/sda1 9G 9G 0 100% /", "disk-full"), ("/dev/sda1 9G 8G 1G 99% /", ""), ("/dev/loop3 9G 9G 0 100% /snap", ""),
+    ("tmpfs 9G 9G 0 100% /dev/shm", "shared-memory"), ("auto 0 0 0 - /mnt", ""),
+])  # fmt: skip
+def test_file_systems(row: str, fault: str) -> None:
+    found = one(system.read_file_systems, f"Filesystem Size Used Avail Use% Mounted on\n{row}")
+    assert [fact["fault"] for fact in found.facts.values() if isinstance(fact, dict)] == [fault]
 
 
 def test_uname() -> None:

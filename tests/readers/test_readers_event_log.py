@@ -335,8 +335,20 @@ def test_the_log_of_a_bmc_by_redfish(severity: str, message: str, due: tuple[str
     for text in (json.dumps(entry), json.dumps({"Members": [entry]}, indent=1)):
         output = one(event_log.read_redfish, text)
         assert [*results(output).values()] == [due]
-    repaired = json.dumps({**entry, "Oem": {"Hpe": {"Repaired": True}}})
-    assert [*results(one(event_log.read_redfish, repaired)).values()] == [("pass", "", 1)]
+    for over in ({"Oem": {"Hpe": {"Repaired": True}}}, {"Resolved": True}):
+        assert [*results(one(event_log.read_redfish, json.dumps({**entry, **over}))).values()] == [("pass", "", 1)]
+
+
+@pytest.mark.parametrize(("members", "start"), [
+    ({"ProcessorType": "GPU", "Id": "GPU_SXM_1", "Name": "Processor"}, "GPU Processor: health is"),
+    ({"ProcessorType": "GPU", "Id": "GPU_SXM_1"}, "GPU GPU_SXM_1: health is"),
+    ({"MemberId": "7"}, "Processor 7: health is"), ({}, "Processor: health is"),
+])  # fmt: skip
+def test_a_part_that_redfish_calls_critical_is_named(members: dict[str, str], start: str) -> None:
+    part = {"@odata.type": "#Processor.v1_9_0.Processor", "Status": {"Health": "Critical", "State": "Enabled"}}
+    (fact,) = one(event_log.read_redfish, json.dumps({**part, **members})).facts.values()
+    assert isinstance(fact, dict)
+    assert str(fact["text"]).startswith(start)
 
 
 @pytest.mark.parametrize("text", [SMART, RAS, SEL])

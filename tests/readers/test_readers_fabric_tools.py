@@ -8,6 +8,7 @@ import pytest
 from readers_text import one, unread
 
 from dgxcheck.assessment import Request, assess
+from dgxcheck.facts.missing import Json
 from dgxcheck.readers.any_text import READERS
 from dgxcheck.readers.fabric.any_fabric import read
 from dgxcheck.readers.network import adapters, counters, fabric, hcas, settings
@@ -109,6 +110,8 @@ def test_counters_without_an_error() -> None:
     assert counters.read_port_counters((text.replace("84 nodes", "0 nodes"),)) == ()
 
 def test_a_link_below_what_both_ends_can_do_and_one_without_subnet_manager(tmp_path: Path) -> None:
+    polls = bad(LINKS.replace("Init/  LinkUp", "Init/  Polling"), tmp_path)
+    assert polls == [("tools.reports", "leaf01/1", "port-slow")]
     assert bad(LINKS, tmp_path) == [
         ("tools.reports", "leaf01/1", "port-slow"), ("tools.reports", "leaf01/3", "no-subnet-manager"),
     ]  # fmt: skip
@@ -193,6 +196,7 @@ def test_a_rate_needs_speed_and_width(rows: list[str], rate: str | None) -> None
     [
         ("0.9,-40,0.8,1.0 [-6.5..5]", "4x", "-40 at lane 2"),
         ("0.9,-9.1,-40,1.0 [-6.5..5]", "4x", "-9.1 at lane 2, -40"),
+        ("0.9,-40,0.8,1.0 [-6.5..5]", "N/A", "-40 at lane 2"),
         ("0.9,0.7,0.8,1.0 [-6.5..5]", "4x", ""), ("-40,-40,-40,-40 [-6.5..5]", "4x", ""),
         ("0.9,0.9,0.8,1.0,-40,-40,-40,-40 [-6.5..5]", "4x", ""), ("N/A", "4x", ""), ("0,0,0,0 [0..0]", "4x", ""),
     ],
@@ -238,7 +242,34 @@ def test_counters_are_those_of_the_port_with_that_lid() -> None:
     base = "/sys/class/infiniband/mlx5_3/ports/1/counters"
     assert files[f"text {base}/symbol_error"] == "900000\n"
     assert files[f"names {base}"] == ["link_downed", "symbol_error"]
-    assert counters.files_of({key: "0xd\n" if key.endswith("/lid") else fact for key, fact in facts.items()}) == {}
+    others: tuple[Json, ...] = ("0xd\n", "x\n", {"missing": "denied", "detail": ""})
+    for lid in others:
+        assert counters.files_of({key: lid if key.endswith("/lid") else fact for key, fact in facts.items()}) == {}
+
+
+def test_counters_of_two_ports_and_a_member_that_counts_nothing() -> None:
+    two = COUNTERS + COUNTERS.replace("Lid 12 port 1", "Lid 13 port 2").replace("..4\n", "..0x4\n")
+    found = [*counters.errors_by_lid(two.splitlines())]
+    assert [row[:2] for row in found] == [(12, 1), (13, 2)]
+    assert one(counters.read_port_counters, two).facts["stated port-counters 13 2"] == {"symbol_error": 900000}
+
+
+@pytest.mark.parametrize(("rate", "warned"), [("1e-12", False), ("1.1e-12", True), ("N/A", False)])
+def test_bit_errors_behind_the_correction(rate: str, warned: bool) -> None:
+    text = f"mlxlink -d mlx5_2 -p 1 -c\nOperational Info\nState : Active\nEffective Physical BER : {rate}"
+    assert ("stated report mlx5_2/1 mlxlink-errors" in one(adapters.read_mlxlink, text).facts) == warned
+
+
+@pytest.mark.parametrize(("count", "down", "faults"), [
+    (4, 1, {"port-down"}), (3, 1, {""}), (4, 2, {""}),
+])  # fmt: skip
+def test_one_interface_of_several_is_down(count: int, down: int, faults: set[str]) -> None:
+    """Of four at least; another kind of interface is not among them."""
+    rows = "".join(f"mlx5_{n} port 1 ==> ib{n} ({'Down' if n < down else 'Up'})\n" for n in range(count))
+    facts = one(hcas.read_ibdev2netdev, f"{rows}mlx5_9 port 1 ==> eth9 (Down)\n").facts
+    found = {key.split()[2]: fact["fault"] for key, fact in facts.items() if isinstance(fact, dict)}
+    assert found.pop("mlx5_9/1") == ""
+    assert {*found.values()} == faults
 
 
 def test_what_mlxlink_says_as_json_of_a_device_of_mst() -> None:

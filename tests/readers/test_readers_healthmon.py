@@ -59,6 +59,21 @@ def test_an_index_that_no_gpu_has_is_of_none() -> None:
     many = [len(part.facts) for args in ((63, 55), (64, 55), (0, "99999999"))
             for part in health_checks.read_node_health((copy.format(*args),))]  # fmt: skip
     assert sum(many) == 1
+    between = "IB devices=mlx5_ib0, mlx5_ib4: numa domains=0,1, Measured IB BW {} Gbps"
+    assert sum(len(part.facts) for rate in ("390.4", "99999999.0")
+               for part in health_checks.read_node_health((between.format(rate),))) == 2  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "text", "left"), [
+    ("Error Code = 0000000000", "", []), ("Error Code = 0ABC", "error code 0ABC", []),
+    ("Error Code = 0ABC (bad memory)", "error code 0ABC: bad memory", []),
+    ("Result: PASS\nDriver : 580.1\nand more", "", [4]), ("Result: FAIL", "result FAIL", []),
+])  # fmt: skip
+def test_the_field_diagnostic(line: str, text: str, left: list[int]) -> None:
+    whole = f"NVIDIA Field Diagnostic 500.1\n{line}\n"
+    found = one(health_checks.read_field_diagnostic, whole)
+    assert [fact["text"] for fact in found.facts.values() if isinstance(fact, dict)] == [text]
+    assert unread([found], whole) == left
 
 
 @pytest.mark.parametrize(("errors", "warnings", "outcome"), [(0, 0, "pass"), (0, 2, "warn"), (3, 2, "fail")])
@@ -133,6 +148,11 @@ def test_fabric_manager() -> None:
     error = "detected NVSwitch fatal error 20034 on fid 0 on NVSwitch pci bus id 00000000:86:00.0 physical id 0 port 61"
     found = one(services.read_fabric_manager, row.format("ERROR", error))
     assert [fact["fault"] for fact in found.facts.values() if isinstance(fact, dict)] == ["nvswitch"]
+    assert [*found.facts] == ["stated report 0000:86:00.0/61 fabric-manager-nvswitch-error"]
+    without = one(services.read_fabric_manager, row.format("ERROR", error.replace(" port 61", "")))
+    assert [*without.facts] == ["stated report 0000:86:00.0/ fabric-manager-nvswitch-error"]
+    told = one(services.read_fabric_manager, row.format("INFO", error))
+    assert [fact["outcome"] for fact in told.facts.values() if isinstance(fact, dict)] == ["pass"]
     none = "nv-fabricmanager[4177]: request failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]"
     assert [
         fact["outcome"] for fact in one(services.read_fabric_manager, none).facts.values() if isinstance(fact, dict)
@@ -292,6 +312,7 @@ def test_two_nodes_without_a_connection_are_named() -> None:
     for text in (CONTROL.format(state="READY", sign="D", domain="DEGRADED"),
                  IMEX_JSON.format(state="READY", link="NEVER_CONNECTED", domain="DEGRADED")):
         assert "nodes not connected: 192.0.2.15 and 192.0.2.16" in str(one(imex.read_imex, text).facts)
+    assert imex.read_imex(("READY", "UNAVAILABLE")) == ()
 
 
 @pytest.mark.parametrize("value", [None, [], 7, "", {}])

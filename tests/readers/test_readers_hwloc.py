@@ -41,6 +41,8 @@ TEXT = f"""\
 def test_paths_nodes_and_devices() -> None:
     found = one(hwloc_xml.read, TEXT)
     assert unread([found], TEXT) == []
+    blank = TEXT.replace("</object>\n</topology>", "</object>\n\n</topology>")
+    assert len(one(hwloc_xml.read, blank).understood) == len(found.understood)
     facts = found.facts
     assert facts[f"link {D}/0000:04:00.0"] == "../../../devices/pci0000:80/0000:80:02.0/0000:04:00.0"
     assert facts[f"text {D}/0000:04:00.0/class"] == "0x030200\n"
@@ -64,6 +66,14 @@ def test_a_cut_file_gives_no_path_that_the_whole_does_not(cut: int) -> None:
 @pytest.mark.parametrize(("old", "new", "key"), [
     ("nvml0", "nvml64", "nvml nvmlDeviceGetHandleByIndex 0"), ("mlx5_0", "../mlx5", "names /sys/class/infiniband"),
     ('"mlx5_0" osdev_type="3"', '"eth0" osdev_type="2"', "names /sys/class/infiniband"),
+    ('bridge_type="0-1"', 'bridge_type="0-9"', f"link {D}/0000:04:00.0"),
+    ('busid="0000:80:02.0"', 'busid="?"', f"link {D}/0000:04:00.0"),
+    ('busid="0000:04:00.0"', 'busid="?"', f"text {D}/0000:04:00.0/class"),
+    ('nodeset="0x00000002">', 'nodeset="0x00000006">', f"text {D}/0000:04:00.0/numa_node"),
+    ('nodeset="0x00000002">', 'nodeset="?">', f"text {D}/0000:04:00.0/numa_node"),
+    ('cpuset="0x0000000f,,0xf0000000" nodeset="0x00000002">', 'nodeset="0x00000002">',
+     f"text {D}/0000:04:00.0/local_cpulist"),
+    ('cpuset="0x0000000f,,0xf0000000" nodeset="0x00000002"/>', '/>', "text /sys/devices/system/node/node1/cpulist"),
     ('os_index="1" c', 'os_index="12345" c', "names /sys/devices/system/node"),
     ('os_index="1" c', 'os_index="\u0661" c', "names /sys/devices/system/node"),
 ])  # fmt: skip

@@ -147,6 +147,9 @@ def test_other_lines_are_no_errors_of_cuda(line: str) -> None:
         ("nvidia-container-cli: initialization error: driver rpc error: timed out: unknown", "fail",
          "driver-unresponsive"),
         ("nvidia-container-cli: device error: 9: unknown device", "warn", "container-error"),
+        ("nvidia-container-cli: initialization error: cuda error: out of memory", "warn", "container-error"),
+        ("nvidia-container-cli: initialization error: cuda error: invalid device function", "warn", "container-error"),
+        ("nvidia-container-cli: initialization error: cuda error: unknown error", "fail", "driver-failed"),
         ('Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox runtime: no runtime for'
          ' "nvidia" is configured', "fail", "container-runtime"),
         ("nvidia-container-cli: initialization error: cuda error: no cuda-capable device is detected", "warn",

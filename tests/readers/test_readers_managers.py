@@ -32,6 +32,9 @@ def test_a_port_that_is_down_at_the_end_of_the_log() -> None:
     (row,) = rows(managers.read_opensm, down + up + down)
     assert row[1:] == ("note", "its link went down, 2 times in this log, and was down at its end")
     assert row[0].startswith("MF0.leaf1.MQM9700.U1/5 ")
+    assert [row[2] for row in rows(managers.read_opensm, down)] == [
+        "its link went down, 1 time in this log, and was down at its end",
+    ]
     assert rows(managers.read_opensm, down + up) == [("host opensm-log", "pass", "")]
 
 
@@ -68,4 +71,6 @@ def test_the_events_of_ufm(level: str, text: str, outcome: str) -> None:
     assert found == outcome
     assert where.startswith("host " if outcome == "pass" else "leaf01/16 ")
     assert unread([one(managers.read_ufm, event)], event) == []
+    nowhere = event.replace("Switch: leaf01 / NA / 16", "fabric")
+    assert [where.split()[0] for where, *_ in rows(managers.read_ufm, nowhere)] == ["host"]
     assert rows(managers.read_ufm, event.partition("245 ")[2]) == rows(managers.read_ufm, event)  # without its stamp

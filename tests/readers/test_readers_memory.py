@@ -60,6 +60,8 @@ def slots(count: int = 8, empty: tuple[int, ...] = (), odd: tuple[int, ...] = ()
     (memory(slots(4, empty=(2,))), {"memory": "pass"}),
     (memory(slots(2, odd=(1,)), kind="Logical non-volatile device"), {}),
     (memory(slots(empty=tuple(range(8)))), {}),
+    (memory([(f"DIMM{n}", "None" if n == 2 else "32 GB", "2933 MT/s") for n in range(8)]), {"memory": "pass"}),
+    (memory([("DIMM A1", "32768 MB", "3200 MT/s"), ("DIMM B1", "Unknown", "Unknown")]), {"memory": "pass"}),
 ])  # fmt: skip
 def test_what_is_judged(text: str, due: dict[str, str]) -> None:
     found = dmidecode.read_dmidecode(tuple(text.splitlines()))
@@ -84,6 +86,24 @@ def test_every_figure_is_what_a_naive_reader_counts() -> None:
     assert said == (
         f"{sizes['32 GB']} x 32 GiB DDR4 at {speeds.pop()} MT/s, rated 3200; {sizes['No Module Installed']} slots empty"
     )
+
+
+@pytest.mark.parametrize(("size", "speed", "text"), [
+    ("32 GB", "3200 MT/s", "1 x 32 GiB DDR4 at 3200 MT/s"),
+    ("32768 MB", "2933 MT/s", "1 x 32 GiB DDR4 at 2933 MT/s, rated 3200"),
+    ("32 GB", "Unknown", "1 x 32 GiB DDR4"),
+])  # fmt: skip
+def test_size_and_speed_of_a_module(size: str, speed: str, text: str) -> None:
+    found = one(dmidecode.read_dmidecode, memory([("A1", size, speed)]) + "\tno member\n")
+    assert [fact["text"] for fact in found.facts.values() if isinstance(fact, dict)] == [text]
+
+
+def test_the_bank_names_the_channel_where_it_has_one() -> None:
+    """One slot of each of eight channels, whose own names are all alike."""
+    text = memory([("DIMM 0", "No Module Installed" if n == 2 else "32 GB", "2933 MT/s") for n in range(8)])
+    for n in range(8):
+        text = text.replace("Bank Locator: NODE 0", f"Bank Locator: P0 CHANNEL {'ABCDEFGH'[n]}", 1)
+    assert outcomes(text) == {"memory": "pass", "memory-channels": "warn"}
 
 
 def test_a_fragment_without_heads() -> None:

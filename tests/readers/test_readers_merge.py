@@ -109,6 +109,7 @@ NAME, UUID, TEMPERATURE = (f"nvml nvmlDeviceGet{name} 0000:0a:00.0" for name in 
         ({NAME: "A", f"{TEMPERATURE} 0": 40}, 0, 1),
         ({NAME: "B", f"{TEMPERATURE} 0": 40}, 0, 1),
         ({NAME: "A", UUID: "GPU-2", f"{TEMPERATURE} 0": 40}, 0, 1),
+        ({NAME: "A", UUID: "GPU-1", "stated label GPU0 GPU1": "SYS"}, 0, 1),
         ({f"{TEMPERATURE} 0": 40}, 0, 1),
         ({NAME: "A", "nvml nvmlDeviceGetHandleByIndex 0": "0000:0b:00.0"}, 0, 0),
         ({NAME: "A", f"{TEMPERATURE} 0": 30}, 0, 0),
@@ -117,9 +118,19 @@ NAME, UUID, TEMPERATURE = (f"nvml nvmlDeviceGet{name} 0000:0a:00.0" for name in 
 def test_a_second_reading_of_the_same_gpus_is_no_contradiction(
     later: dict[str, Json], again: int, refused: int
 ) -> None:
-    first: dict[str, Json] = {NAME: "A", UUID: "GPU-1", f"{TEMPERATURE} 0": 30,
+    first: dict[str, Json] = {NAME: "A", UUID: "GPU-1", f"{TEMPERATURE} 0": 30, "stated label GPU0 GPU1": "NV1",
                               "nvml nvmlSystemGetCudaDriverVersion": 12090}  # fmt: skip
     parts = [Part("text", Imported(tool=TABLE, facts=facts, understood=frozenset())) for facts in (first, later)]
     found = combine(parts)
     assert (len(found.again), len(found.refused)) == (again, refused)
     assert found.facts[f"{TEMPERATURE} 0"] == 30
+
+
+@pytest.mark.parametrize(("later", "refused"), [
+    ({f"{TEMPERATURE} 0": 40}, 0), ({NAME: "B"}, 1), ({UUID: "GPU-2"}, 1), ({"stated label GPU0 GPU1": "SYS"}, 1),
+])  # fmt: skip
+def test_outputs_of_one_box_may_be_of_two_moments(later: dict[str, Json], refused: int) -> None:
+    first: dict[str, Json] = {NAME: "A", UUID: "GPU-1", f"{TEMPERATURE} 0": 30, "stated label GPU0 GPU1": "NV1"}
+    parts = [Part("text", Imported(tool=TABLE, facts=facts, understood=frozenset())) for facts in (first, later)]
+    found = combine(parts, one_box=True)
+    assert len(found.again) + len(found.refused) == refused

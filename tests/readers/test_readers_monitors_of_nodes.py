@@ -295,6 +295,7 @@ FABRIC = """\
 | Health Summary          | Healthy                                  |
 | Bandwidth               | Full                                     |
 | Route Recovery          | False                                    |
+| Route Unhealthy         | No                                       |
 +-------------------------+------------------------------------------+
 """
 
@@ -304,7 +305,8 @@ FABRIC = """\
     [
         ("Completed", "In Progress", "fabric-failed"), ("Success", "Unknown Error", "fabric-failed"),
         ("Healthy", "Unhealthy", "fabric-unhealthy"), ("Full", "Degraded", "fabric-degraded"),
-        ("False", "True", "fabric-degraded"), ("Completed", "Not Supported", ""), ("Full", "Full", ""),
+        ("False", "True", "fabric-degraded"), ("No ", "True ", "fabric-unhealthy"),
+        ("Healthy", "Limited Capacity", "fabric-degraded"), ("Completed", "Not Supported", ""), ("Full", "Full", ""),
     ],
 )  # fmt: skip
 def test_the_fabric_in_gpuds_table(old: str, new: str, fault: str) -> None:

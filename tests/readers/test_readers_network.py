@@ -86,6 +86,32 @@ def test_the_same_port_has_the_same_files(read: object, text: str) -> None:
     assert rate == (None if read is counters.read_link else "200 Gb/sec (4X HDR)\n")
 
 
+IBSTAT = "CA 'mlx5_{}'\n\tCA type: {}\n\tPort 1:\n\t\tState: Active\n\t\tRate: {}\n\t\tLink layer: InfiniBand\n"
+
+
+@pytest.mark.parametrize(("kind", "rates", "slow"), [
+    ("MT4123", (200, 200, 200, 100), {"mlx5_3/1"}), ("MT4123", (100, 100, 100, 200), set()),
+    ("MT4123", (10, 200, 100, 50), {"mlx5_0/1"}), ("MT26428", (10, 10, 10, 10), set()), ("MT4123", ("x", 1, 2, 3), {
+        "mlx5_1/1", "mlx5_2/1", "mlx5_3/1"}),
+])  # fmt: skip
+def test_the_rates_of_ports_of_one_kind(kind: str, rates: tuple[object, ...], slow: set[str]) -> None:
+    """Below all others, or at most what the first InfiniBand had, which each Mellanox since ConnectX-3 exceeds."""
+    facts = one(hcas.read_ibstat, "".join(IBSTAT.format(at, kind, rate) for at, rate in enumerate(rates))).facts
+    assert {key.split()[2] for key, fact in facts.items() if isinstance(fact, dict)} == slow
+
+
+@pytest.mark.parametrize(("members", "kind"), [
+    ("\tvendor_id:\t0x02c9\n\tvendor_part_id:\t4123\n", "MT4123\n"),
+    ("\tvendor_id:\t0x1d0f\n\tvendor_part_id:\t61345\n", None),
+    ("\tvendor_id:\t0x02c9\n\tvendor_part_id:\tx\n", None), ("\tvendor_id:\t0x02c9\n", None),
+])  # fmt: skip
+def test_the_kind_of_an_hca(members: str, kind: str | None) -> None:
+    text = DEVINFO.replace("\t\tport:", f"{members}\t\tport:")
+    assert one(hcas.read_ibv_devinfo, text).facts.get(f"text {IB}/mlx5_0/hca_type") == kind
+    without = "\n".join(line for line in text.splitlines() if "active_speed" not in line)
+    assert f"text {IB}/mlx5_0/ports/1/rate" not in one(hcas.read_ibv_devinfo, without).facts
+
+
 def test_a_port_of_one_lane_is_alone(tmp_path: Path) -> None:
     """No port of its kind runs faster, so that it is expected to have all its lanes."""
     _, found = of_text(DEVINFO.replace("4X (2)", "1X (1)"), tmp_path)
@@ -132,3 +158,7 @@ def test_ports_that_grep_left_without_a_heading() -> None:
         "mlx5_0/ports/1", "mlx5_1/ports/1", "mlx5_1/ports/2")]  # fmt: skip
     assert [str(value)[:1] for value in states.values()] == ["4", "1", "4"]
     assert unread([output], text) == []
+    text = "hca_id: mlx5_1\n state: PORT_DOWN (1)\n state: PORT_ACTIVE (4)\n"
+    states = {key: value for key, value in one(hcas.read_ibv_devinfo, text).facts.items() if key.endswith("/state")}
+    assert [(key.split("/")[6], str(value)[:1]) for key, value in states.items()] == [("1", "1"), ("2", "4")]
+    assert unread([one(hcas.read_ibv_devinfo, f"{DEVICES}    mlx5_2  none\n")], f"{DEVICES}    mlx5_2  none\n") == [5]

@@ -38,6 +38,14 @@ def test_a_limit_of_locked_memory_that_ucx_names(sign: str) -> None:
     assert (fact["outcome"], fact["fault"]) == ("note", "")
 
 
+@pytest.mark.parametrize(("why", "fault"), [("Cannot allocate memory", "memlock"), ("Bad address", "rdma-access")])
+def test_memory_that_libfabric_could_not_register(why: str, fault: str) -> None:
+    line = f"libfabric:4242:1700000000::efa:mr:efa_mr_reg_impl():900<warn> Unable to register MR of 4096 bytes: {why}"
+    (fact,) = one(logs.read_libfabric, line).facts.values()
+    assert isinstance(fact, dict)
+    assert fact["fault"] == fault
+
+
 @pytest.mark.parametrize(("logged", "many"), [
     ("ERROR no device", 1), ("FATAL no device", 1), ("WARN  no device", 0), ("ERROR no device of QP 0x12", 0),
 ])  # fmt: skip

@@ -6,13 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dgxcheck.facts.bdf import unplaced
 from dgxcheck.facts.missing import BadInput, Json
+from dgxcheck.readers import listing
 from dgxcheck.readers.combine import Part, combine
+from dgxcheck.readers.derived import _slot
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.onto import mismatch, nvml_gpus, rebase_indexes
 from dgxcheck.source.recording.keys import place
 
-A, B = "0000:06:00.0", "0000:07:00.0"
+A, B, C = "0000:06:00.0", "0000:07:00.0", "0000:0b:00.0"
 INDEX = "nvml nvmlDeviceGetHandleByIndex"
 
 
@@ -36,6 +39,12 @@ def part(facts: dict[str, Json], tool: str = "t", file: str = "f") -> Part:
     ("measure collective all_reduce 8", {"value": 1}, "measure collective all_reduce 8", {"value": 1}),
     ("measure ring 0 all", {"value": 1}, "measure ring 0 all", {"value": 1}),
     (f"nvml nvmlDeviceGetName {B}", "x", f"nvml nvmlDeviceGetName {B}", "x"),
+    (f"nvml nvmlDeviceGetName {unplaced(1)}", "x", f"nvml nvmlDeviceGetName {B}", "x"),
+    ("stated nvlink GPU1", "strange", f"stated nvlink {B}", "strange"),
+    ("stated nvlink-errors GPU1 0", 5, f"stated nvlink-errors {B} 0", 5),
+    ("stated nvlink-errors GPU1 0 2", 5, f"nvml nvmlDeviceGetNvLinkErrorCounter {B} 0 2", 5),
+    ("measure collective all_reduce 2", {"devices": [0, 1, "x"], "also": [{"devices": [1]}]},
+     "measure collective all_reduce 2", {"devices": [A, B, "x"], "also": [{"devices": [B]}]}),
 ])  # fmt: skip
 def test_each_kind_of_fact_finds_its_gpus(key: str, fact: Json, new: str, answer: Json) -> None:
     assert rebase_indexes({key: fact}, (A, B)) == {new: answer}
@@ -76,12 +85,52 @@ def test_links_have_a_state_and_a_rate(key: str, fact: Json, answers: dict[str, 
     ("stated label GPU0 mlx5_0", "the matrix has 1 GPU (up to GPU0), the box has 2"),
     ("stated p2p-read GPU0 GPU9", "the matrix has 2 GPUs (up to GPU9), the box has 2"),
     ("nvml nvmlDeviceGetName 0000:99:00.0", "GPU 0000:99:00.0 in a dump is not one of the 2 GPUs of the box"),
+    (f"nvml nvmlDeviceGetName {unplaced(5)}", "GPU 5 does not exist; the last GPU of the box is GPU 1"),
     ("nvml nvmlDeviceGetName ffffffff:00:00.0", "a GPU without a bus id in a dump"),
 ])  # fmt: skip
 def test_what_does_not_fit_says_why(key: str, why: str) -> None:
     assert why in mismatch({key: "x"}, (A, B))
     with pytest.raises(BadInput):
         rebase_indexes({key: "x"}, (A, B))
+
+
+def test_words_that_name_no_gpu_are_none() -> None:
+    assert mismatch({"stated label GPU0 GPU1": "NV1", "stated label GPU0 GPUx": "NV1"}, (A, B)) == ""
+    assert nvml_gpus({f"{INDEX} 0": "x", f"{INDEX} 1": A, f"{INDEX} 2": {"missing": "lost"}}) == (A,)
+
+
+def test_the_bus_ids_of_a_tool_place_the_gpus_of_a_text_without_any() -> None:
+    facts: dict[str, Json] = {"measure device 0": {"value": None, "bdf": A}, "measure p2p 0 1": {"value": 5}}
+    assert rebase_indexes(facts, (unplaced(0), unplaced(1)))[f"measure p2p {A} {unplaced(1)}"] == {"value": 5}
+
+
+@pytest.mark.parametrize(("numbers", "without", "attached", "listed"), [
+    ({}, (B, A), 2, {0: A, 1: B}), ({0: A}, (B,), 2, {0: A, 1: B}), ({1: A}, (B,), 2, {0: B, 1: A}),
+    ({0: A}, (B,), 3, {0: A}), ({0: A}, (unplaced(7),), 2, {0: A}), ({}, (), 2, {}),
+])  # fmt: skip
+def test_gpus_without_a_number_have_that_of_their_place_where_these_are_all(
+    numbers: dict[int, Json], without: tuple[str, ...], attached: int, listed: dict[int, str]
+) -> None:
+    assert listing.handles(listing.answers(numbers, without, attached)) == listed
+
+
+def test_a_gpu_that_two_texts_number_differently_is_one() -> None:
+    assert listing.handles(listing.gpu_list([{f"{INDEX} 0": A}, {f"{INDEX} 1": A}])) == {0: A}
+
+
+@pytest.mark.parametrize(("printed", "placed"), [((A, B), {0: A, 1: B}), ((B, A), {}), ((A,), {})])
+def test_numbers_of_cuda_are_nvmls_where_they_are_in_bus_order(printed: tuple[str, ...], placed: object) -> None:
+    devices: dict[str, Json] = {f"measure device {at}": {"bdf": bdf} for at, bdf in enumerate(printed)}
+    first, _ = listing.placed([{f"{INDEX} {at}": unplaced(at) for at in (0, 1)}, devices])
+    assert {at: bdf for at, bdf in listing.handles(first).items() if bdf in (A, B)} == placed
+
+
+@pytest.mark.parametrize(("numbers", "bdf", "slot"), [
+    ({0: A, 2: C}, B, 1), ({0: A, 3: C}, B, 4), ({0: A, 2: C}, "0000:0c:00.0", 3), ({}, A, 0),
+    ({0: {"missing": "lost"}, 2: C}, B, 1),
+])  # fmt: skip
+def test_the_number_that_the_others_leave_free(numbers: dict[int, Json], bdf: str, slot: int) -> None:
+    assert _slot(numbers, bdf) == slot
 
 
 def test_a_dump_without_its_bus_id_is_that_of_the_only_gpu() -> None:
@@ -109,14 +158,17 @@ def test_the_same_twice_is_no_contradiction() -> None:
     assert found.facts == {"stated label GPU0 GPU1": "NV1"}
 
 
-WORD = st.sampled_from(("GPU0", "GPU1", "GPU9", "0", "1", "all", "mlx5_0", A, B, "0000:00:00.0", "x"))
+WORD = st.sampled_from(("GPU0", "GPU1", "GPU9", "GPUx", unplaced(0), unplaced(5),
+                        "0", "1", "all", "mlx5_0", A, B, "0000:00:00.0", "x"))
 KEY = st.builds(
     lambda kind, words: " ".join((*kind, *words)),
     st.sampled_from((("stated", "label"), ("stated", "nvlink"), ("stated", "p2p-read"), ("stated", "nvlink-remote"),
-                     ("measure", "p2p"), ("measure", "device"), ("nvml", "nvmlDeviceGetName"), ("nvml", INDEX[5:]))),
+                     ("measure", "p2p"), ("measure", "device"), ("measure", "collective"), ("stated", "nic-name"),
+                     ("nvml", "nvmlDeviceGetName"), ("nvml", INDEX[5:]))),
     st.lists(WORD, min_size=1, max_size=3),
 )  # fmt: skip
-FACT = st.sampled_from(("OK", "NV1", "<inactive>", A, 3, None, {"value": 1.0}, {"bdf": A}, {"missing": "garbled"}))
+FACT = st.sampled_from(("OK", "NV1", "<inactive>", A, 3, None, {"value": 1.0}, {"bdf": A}, {"missing": "garbled"},
+                        "none", "MIG", {"devices": [0, "x", [1], 9], "also": [{"devices": [1]}, "x", None]}))
 
 
 @given(st.dictionaries(KEY, FACT, max_size=6), st.sampled_from(((), (A,), (A, B))))

@@ -73,6 +73,16 @@ def test_the_checks_of_nvsm() -> None:
     assert len(results(found)) == 4
 
 
+@pytest.mark.parametrize(("name", "subject"), [
+    ("GPU3 temperature", "GPU3"), ("GPU link width [0000:0f:00.0]", "0000:0f:00.0"), ("GPU power", "host"),
+    ("NVMe link width [0000:0f:00.0]", "host"), ("Temperature of gpu_2", "GPU2"),
+])  # fmt: skip
+def test_whose_a_check_of_nvsm_is(name: str, subject: str) -> None:
+    found = bad(one(services.read_nvsm, f"{name}................................. Unhealthy\n"))
+    assert [key.split()[0] for key in found] == [subject]
+    assert services.read_nvsm(("Overall system status is fine",)) == ()
+
+
 def test_a_summary_alone() -> None:
     text = "Health Summary\n--------------\n1 check is unhealthy\nOverall system status is unhealthy\n"
     assert bad(one(services.read_nvsm, text)) == {"host nvsm-status": ("fail", "test-failed")}

@@ -85,6 +85,12 @@ def test_a_parameter_of_one_adapter_alone() -> None:
     assert odd_of(settings.read_mlxconfig, adapters([usual] * 2 + ["force_relax(1)"] * 2, ["IB(1)"] * 4)) == []
 
 
+@pytest.mark.parametrize(("many", "odd"), [(64, 1), (65, 0)])
+def test_so_many_adapters_are_compared(many: int, odd: int) -> None:
+    text = adapters(["per_mkey(0)"] * (many - 1) + ["force_relax(1)"], ["IB(1)"] * many).replace("a:00.0", ":00.0")
+    assert len(odd_of(settings.read_mlxconfig, text)) == odd
+
+
 def test_an_adapter_of_another_network_is_not_compared() -> None:
     text = adapters(["per_mkey(0)"] * 3 + ["force_relax(1)"], ["IB(1)"] * 3 + ["ETH(2)"])
     assert odd_of(settings.read_mlxconfig, text) == []
@@ -111,6 +117,12 @@ def test_a_port_without_an_address_for_rdma() -> None:
     ((port, outcome, _),) = odd_of(settings.read_gids, GIDS_HEAD + "".join(every[:3]) + GIDS.format(3))
     assert (port, outcome) == ("mlx5_3/1", "note")
     assert odd_of(settings.read_gids, GIDS_HEAD + GIDS.format(0) + GIDS.format(1)) == []
+    alone = [GIDS.format(at) for at in (0, 1, 2)]
+    assert odd_of(settings.read_gids, GIDS_HEAD + "".join(alone) + every[3]) == []
+    ((port, _, _),) = odd_of(settings.read_gids, GIDS_HEAD + "".join(every[:3]) + every[3].replace("  \tv2", "  \tv1"))
+    assert port == "mlx5_3/1"
+    before = ROUTED.format(3) + GIDS.format(3)  # what comes later takes nothing away
+    assert odd_of(settings.read_gids, GIDS_HEAD + "".join(every[:3]) + before) == []
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,27 @@ def test_the_help_of_nvidia_smi_and_lines_far_below_a_table_are_no_rows() -> Non
         assert len(one(query_csv.read_csv, "\n".join(table)).understood) == rows
 
 
+@pytest.mark.parametrize(("column", "path"), [
+    ("ecc.errors.corrected.volatile.total", "ecc errors/volatile/single bit/total"),
+    ("ecc.errors.uncorrected.aggregate.total", "ecc errors/aggregate/double bit/total"),
+])  # fmt: skip
+def test_errors_by_kind(column: str, path: str) -> None:
+    assert query_csv.field(column) == path
+
+
+@pytest.mark.parametrize(("text", "unread_rows"), [
+    ("index, name, temperature.gpu\nx, Tesla V100, 34\n64, Tesla V100, 34\n0, Tesla V100, 34", [2, 3]),
+    ("name, temperature.gpu\n, \nTesla V100, 34", [2]), ("name, count\nTesla V100, 8\nFoo, 3", [3]),
+    ("$ nvidia-smi --query-gpu=name,count --format=csv\nname, count\nFoo, 3", [1]),
+])  # fmt: skip
+def test_rows_that_are_of_no_gpu(text: str, unread_rows: list[int]) -> None:
+    assert unread([one(query_csv.read_csv, text)], text) == unread_rows
+
+
+def test_names_and_counts_of_something_else_are_no_table() -> None:
+    assert query_csv.read_csv(("name, count", "Foo, 3")) == ()
+
+
 ROWS = """\
 $ nvidia-smi --query-remapped-rows=gpu_bus_id,remapped_rows.pending,remapped_rows.failure --format=csv,noheader
 00000000:07:00.0, 1, 0
@@ -115,6 +136,9 @@ def test_retired_pages_by_uuid_below_the_command() -> None:
         "nvidia-smi --query-retired-pages=gpu_uuid,retired_pages.address,retired_pages.cause --format=csv,noheader",
         "GPU-11111111-1111-1111-1111-111111111111, 0x0000000000012345, Double Bit ECC",
     )
+    headed = (lines[0].replace(",noheader", ""), "gpu_uuid, address, cause", lines[1])
+    assert one(query_csv.read_pages, "\n".join(headed)).facts == one(query_csv.read_pages, "\n".join(lines)).facts
+    assert unread([one(query_csv.read_pages, "\n".join(headed))], "\n".join(headed)) == []
     found = one(query_csv.read_pages, "\n".join(lines))
     assert unread([found], "\n".join(lines)) == []
     assert [fact for key, fact in found.facts.items() if "RetiredPages" in key] == [[{"address": 0x12345}]]

@@ -7,7 +7,7 @@ import pytest
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.nvml import gpu as nvml
 from dgxcheck.readers.nvidia_smi import query
-from dgxcheck.readers.nvidia_smi.answers import answers
+from dgxcheck.readers.nvidia_smi.answers import UNSUPPORTED, _sum, answers
 from dgxcheck.readers.nvidia_smi.fields import fabric
 
 REGISTERED = {"fabric/state": "Completed", "fabric/status": "Success", "fabric/cliqueid": "2"}
@@ -41,7 +41,47 @@ def test_a_fabric_without_health() -> None:
     found = fabric(REGISTERED)
     assert found == {"state": 3, "status": 0, "cliqueId": 2, "clusterUuid": None}
     assert fabric({"fabric/state": "N/A", "fabric/status": "N/A"}) is None
+    assert fabric(REGISTERED | {"fabric/status": "Strange"}) is None
 
+
+@pytest.mark.parametrize(("state", "status", "gap"), [
+    ("Strange", "Success", "garbled"), ("Completed", "Strange", "garbled"), ("N/A", "N/A", "unsupported"),
+    ("", "Success", "unsupported"), ("Completed", "Success", None), ("Completed", None, None),
+])  # fmt: skip
+def test_words_of_a_fabric_that_are_none_are_a_gap(state: str, status: str | None, gap: str | None) -> None:
+    fields = {"fabric/state": state} | ({} if status is None else {"fabric/status": status})
+    answer = dict(answers(fields)).get("GpuFabricInfo", {})
+    assert isinstance(answer, dict)
+    assert answer.get("missing") == gap
+
+
+def test_the_recovery_action_counts_more_than_that_a_reset_is_required() -> None:
+    reset = {"gpu reset status/reset required": "Yes"}
+    assert dict(answers(reset))["FieldValues 230"] == 1
+    assert dict(answers(reset | {"gpu recovery action": "Reboot"}))["FieldValues 230"] == 2
+
+
+@pytest.mark.parametrize(("used", "answer"), [
+    ("2 MiB", {"bar1Total": 256 << 20, "bar1Used": 2 << 20, "bar1Free": 254 << 20}), ("N/A", None), (None, None),
+])  # fmt: skip
+def test_the_memory_of_bar1(used: str | None, answer: Json) -> None:
+    texts = {"total": "256 MiB", "used": used, "free": "254 MiB"}
+    fields = {f"bar1 memory usage/{name}": text for name, text in texts.items() if text is not None}
+    assert dict(answers(fields)).get("BAR1MemoryInfo") == answer
+    none = dict(answers(dict.fromkeys(fields, "N/A")))["BAR1MemoryInfo"]
+    assert isinstance(none, dict)
+    assert none["missing"] == "unsupported"
+
+
+_GAP: dict[str, Json] = {"missing": "garbled", "detail": "x"}
+
+
+@pytest.mark.parametrize(("parts", "total"), [
+    ([2, 3], 5), ([2, _GAP], 2), ([0, _GAP], _GAP), ([0, UNSUPPORTED], 0), ([UNSUPPORTED, UNSUPPORTED], UNSUPPORTED),
+    ([_GAP], _GAP),
+])  # fmt: skip
+def test_a_sum_of_errors_of_which_a_part_is_not_known(parts: list[Json], total: Json) -> None:
+    assert _sum(parts) == total
 
 @pytest.mark.parametrize(
     ("word", "number"),

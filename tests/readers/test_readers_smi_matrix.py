@@ -161,7 +161,7 @@ def test_an_affinity_that_is_cut_is_unknown(cut: str) -> None:
 @pytest.mark.parametrize(("first", "rest", "cell"), [
     ("GPU0\t X \tNV1", "8\tSYS\t0-9", "NV18"), ("GPU0\t X \tNV1", " 8\tSYS\t0-9", None),
     ("GPU0\t X \tNV", "18\tSYS\t0-9", "NV18"), ("GPU0\t X \tNV18", "SYS\t0-9", "NV18"),
-    ("GPU0\t X \tNV1", "123\t0-9", "NV1"),
+    ("GPU0\t X \tNV1", "123\t0-9", "NV1"), ("GPU0\t X \tNV1 ", "8\tSYS\t0-9", None),
 ])  # fmt: skip
 def test_a_row_that_a_terminal_broke_within_a_word(first: str, rest: str, cell: str | None) -> None:
     head = "\tGPU0\tGPU1\tGPU2\tCPU Affinity"
@@ -169,6 +169,15 @@ def test_a_row_that_a_terminal_broke_within_a_word(first: str, rest: str, cell: 
     found = one(topo.read_labels, text).facts
     shown = found.get("stated label GPU0 GPU1", found.get("stated label-pci GPU0 GPU1"))
     assert shown == cell or (cell is None and shown in ("NV1", None))
+
+
+@pytest.mark.parametrize(("head", "columns"), [
+    ("0\t1\tmlx5_0\tCPU Affinity", ("GPU0", "GPU1", "mlx5_0")), ("0\t2\tCPU Affinity", None),
+    ("GPU0\tGPU1\tCPU Affinity", ("GPU0", "GPU1")), ("0\tx1\tCPU Affinity", ("GPU0", "x1")),
+])  # fmt: skip
+def test_the_head_of_an_old_matrix_numbers_its_gpus(head: str, columns: tuple[str, ...] | None) -> None:
+    found = topo._head(head)
+    assert (found and found[0]) == columns
 
 
 @pytest.mark.parametrize(("head", "row", "is_read"), [

@@ -105,6 +105,36 @@ def test_xml_that_was_turned_into_json_is_read() -> None:
     assert unread([found], text) == []
 
 
+def test_documents_of_something_else() -> None:
+    """What has no GPU, or an identity that is none; a member of the machine within a GPU is the GPU's."""
+    assert query_documents.read_xml(("<nvidia_smi_log>", "<foo>x</foo>", "</nvidia_smi_log>")) == ()
+    nameless = as_xml().replace('<gpu id="', '<gpu name="')
+    assert not any("HandleByIndex" in key for part in query_documents.read_xml(tuple(nameless.splitlines()))
+                   for key, fact in part.facts.items() if fact == A)  # fmt: skip
+    for gpu in ({"@id": "x"}, {"id": {"id": f"0000{A}"}}):
+        assert query_documents.read_json((json.dumps({"nvidia_smi_log": {"gpu": [gpu]}}),)) == ()
+    inner = {"nvidia_smi_log": {"gpu": [{"@id": f"0000{A}", "driver_version": "9.9"}]}}
+    assert "nvml nvmlSystemGetDriverVersion" not in one(query_documents.read_json, json.dumps(inner)).facts
+
+
+@pytest.mark.parametrize(("old", "new", "key", "answer"), [
+    ("Example SXM2-1...", "NVIDIA GeForce ...", f"nvml nvmlDeviceGetBrand {B}", 5),
+    ("|   1  Example", "|  64  Example", f"nvml nvmlDeviceGetPersistenceMode {B}", None),
+    ("Example SXM2-16GB ", "N/A               ", f"nvml nvmlDeviceGetName {A}", None),
+])  # fmt: skip
+def test_names_and_numbers_in_the_plain_table(old: str, new: str, key: str, answer: Json) -> None:
+    assert one(table.read_table, TABLE.replace(old, new)).facts.get(key) == answer
+
+
+def test_a_uuid_that_two_gpus_have_is_of_neither() -> None:
+    row = "GPU {}: Example (UUID: GPU-{}1234567-89ab-cdef-0123-456789abcdef)"
+    for other, uuids in ((1, 2), (0, 0)):
+        found = one(nvlink.read_list, "\n".join((row.format(0, 0), row.format(1, other)))).facts
+        assert sum("GetUUID" in key for key in found) == uuids
+    text = f"{row.format(0, 0)}\n  MIG 1g.10gb     Device  0: (UUID: MIG-c6d4)\n  MIG mode is on\n"
+    assert unread([one(nvlink.read_list, text)], text) == [3]
+
+
 def test_the_plain_table_is_read_and_a_name_that_it_cuts_is_left_out() -> None:
     found = one(table.read_table, TABLE)
     assert unread([found], TABLE) == []

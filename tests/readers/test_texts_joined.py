@@ -8,10 +8,12 @@ import pytest
 
 from dgxcheck.assessment import Request, assess, examine
 from dgxcheck.cli import main
+from dgxcheck.facts.host import STATED_NAMED
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.readers.derived import completed
 from dgxcheck.readers.kernel_log.excerpt import DOMAIN
+from dgxcheck.readers.listing import NO_HANDLE
 
 BUSES = ("07", "0a", "44", "47")
 ROWS = [["X", "PIX", "SYS", "SYS"], ["PIX", "X", "SYS", "SYS"], ["SYS", "SYS", "X", "PIX"], ["SYS", "SYS", "PIX", "X"]]
@@ -67,6 +69,29 @@ def test_iommu_groups_have_the_type_that_the_kernel_gives_by_default() -> None:
     assert completed(facts) == facts
     derived: dict[str, Json] = {"text /sys/kernel/iommu_groups/42/type": "DMA\n"}
     assert completed(facts | {DOMAIN: "DMA"}) == facts | derived
+
+
+@pytest.mark.parametrize(("why", "on_pci", "gap", "faults"), [
+    ("Not Found", False, "garbled", []), ("Not Found", True, "garbled", []), ("Unknown Error", True, "lost", []),
+    ("GPU is lost.  Reboot the system to recover this GPU", False, None, ["gpu-lost"]),
+    ("GPU requires reset", False, None, ["reset-required"]),
+])  # fmt: skip
+def test_a_gpu_that_could_not_be_opened(why: str, on_pci: bool, gap: str | None, faults: list[str]) -> None:
+    """Beside files of PCI functions, which health judges, it is a gap; else what it is said to be."""
+    facts: dict[str, Json] = {f"{NO_HANDLE} 0000:07:00.0": why}
+    facts |= {f"text {PCI_DEVICES}/0000:07:00.0/class": "0x030200\n"} if on_pci else {}
+    found = completed(facts)
+    handle = found.get("nvml nvmlDeviceGetHandleByIndex 0", {})
+    assert isinstance(handle, dict)
+    assert handle.get("missing") == gap
+    assert [fact["fault"] for key, fact in found.items() if "report" in key and isinstance(fact, dict)] == faults
+
+
+def test_functions_of_gpus_are_all_where_a_list_of_the_driver_is_among_them() -> None:
+    facts: dict[str, Json] = {f"text {PCI_DEVICES}/0000:07:00.0/class": "0x030200\n"}
+    assert STATED_NAMED in completed(facts)
+    assert STATED_NAMED not in completed(facts | {"text /proc/driver/nvidia/gpus/0000:07:00.0/information": "x"})
+    assert STATED_NAMED not in completed(facts | {"nvml nvmlDeviceGetCount": 1})
 
 
 def xid(number: int, seconds: float, text: str = "pid=1, name=a") -> str:

@@ -74,6 +74,7 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "NHC, passed": (PASSED, ()),
     "NHC behind the name of its file": (CHECK, ("fail port-down inspect",)),
     "a reason that names no device": (REASON, ("warn link-tested inspect",)),
+    "a reason without its author": (REASON.replace(" [root@2024-03-11T08:11:10]", ""), ("warn link-tested inspect",)),
     "a reason that names no GPU": (REASON.replace("PCIe link width x8", "Xid 79"), ("warn gpu-lost inspect",)),
     "events of a pod and a node": (TWO_EVENTS, ("warn gpus-not-offered inspect",)),
     "a container": ("nvidia-container-cli: detection error: nvml error: gpu requires reset\n",
@@ -100,3 +101,13 @@ def test_what_the_scheduler_says_of_nodes() -> None:
     lost, fine = slurm.read_slurm(tuple(LONG.splitlines()))
     assert (lost.host, fine.host) == ("gpu01", "gpu02")
     assert reported(lost) == [("warn", "gpu-lost", "GPU3 fell off the bus")]
+    assert slurm.read_slurm(("NODELIST   NODES", "gpu01          1")) == ()
+
+
+def test_who_drained_a_node_and_when() -> None:
+    """``sinfo -R -O Reason,NodeList,User,Timestamp``; a row without nodes is none."""
+    head = "REASON                NODELIST  USER    TIMESTAMP\n"
+    rows = "GPU3 fell off the bus gpu01     root    2026-11-20T01:02:03\nno nodes\n"
+    (found,) = slurm.read_slurm(tuple((head + rows).splitlines()))
+    assert [text for _, _, text in reported(found)] == ["GPU3 fell off the bus (root, 2026-11-20T01:02:03)"]
+    assert found.understood <= {0, 1}
