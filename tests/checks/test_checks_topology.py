@@ -76,6 +76,15 @@ def test_no_reference(check: str) -> None:
     assert said(box("dgx-1-v100", replace(V100, wiring=())), check) == ["skip no-reference"]
 
 
+@pytest.mark.parametrize(("base", "reference", "why"), [
+    ("dgx-1-v100", "pcie-x8", "has no HCAs"), ("geforce-x4", "dgx-1-v100", "no HCAs with an InfiniBand port"),
+])  # fmt: skip
+def test_hcas_have_no_place_where_machine_or_reference_has_none(base: str, reference: str, why: str) -> None:
+    (found,) = findings(box(base, reference), "network.hca-placement")
+    assert (found.status.value, found.judgement.reason) == ("skip", "not-supported")
+    assert found.judgement.message.endswith(why)
+
+
 def test_a_path_that_is_not_known_never_passes(tmp_path: Path) -> None:
     gone: Json = {"missing": "denied", "detail": "no"}
     assert said(box(changed(tmp_path, {LINK.format(GPU2): gone}), V100), "topology.profile") == ["skip no-permission"]

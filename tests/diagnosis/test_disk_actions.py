@@ -13,6 +13,7 @@ from judging import judged
 from dgxcheck.checks.engine.finding import Status, Subject
 from dgxcheck.components.component import Component
 from dgxcheck.diagnosis.actions import actions
+from dgxcheck.diagnosis.by_hand import _is_array
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Storage
 from dgxcheck.facts.missing import Missing
@@ -99,6 +100,15 @@ def test_the_disk_of_the_root_is_the_hosts_though_it_is_not_listed(disk: str, du
     path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-h100", "add": {
         "kmsg 40": f"3600.0;EXT4-fs ({disk}2): Remounting filesystem read-only"}}))  # fmt: skip
     assert [cause["id"] for cause in judged(str(path))[1]["causes"]] == due
+
+
+@pytest.mark.parametrize(("name", "due"), [("md0", True), ("md9", True), ("raid_data", True), ("sda", False)])
+def test_an_array_is_known_by_its_name_or_listed(name: str, due: bool) -> None:
+    box = box_of("dgx-a100")
+    assert isinstance(box.snapshot.storage, Storage)
+    array = replace(box.snapshot.arrays[0], name="raid_data")
+    storage = replace(box.snapshot.storage, arrays=(*box.snapshot.arrays, array))
+    assert _is_array(replace(box, snapshot=replace(box.snapshot, storage=storage)), name) is due
 
 
 def test_a_disk_that_is_no_array_is_none_of_mdadms() -> None:
