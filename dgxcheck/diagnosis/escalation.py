@@ -46,6 +46,8 @@ _WAITING = (
     Fault.DRIVER_NOT_LOADED,
 )  # fmt: skip
 """What comes back with the component that it waits for."""
+_OF_AN_END = frozenset({Fault.XID_SIGNAL, Fault.XID_PEER})
+"""NVLink errors of which NVIDIA's table says from which end they come: each with steps of its own."""
 _SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT, Fault.TEST_FAILED})
 """What another fault of the component shows as."""
 
@@ -106,10 +108,11 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
     if causing & GPU_DEAD:
         causing -= {Fault.REBOOT_REQUIRED}  # what brings a lost GPU back begins with it
     others = causing - ASK_FOR_RESET
+    asked = component.kind == "gpu" and others != causing and not causing.isdisjoint(_OF_AN_END)
     if any("reset-gpu" in fault.steps for fault in others):
         causing = others
-    if Fault.XID_LINK_OFF in causing:
-        causing -= {Fault.NVLINK_DOWN}  # switched off by software, which is no fault of the link
+    if Fault.XID_LINK_OFF in causing or asked:
+        causing -= {Fault.NVLINK_DOWN}  # software switched it off; or the driver says what it was and asks for a reset
     if causing >= {Fault.PORT_DISABLED, Fault.PORT_MODULE}:  # a module with an error keeps its port down
         return ("inspect", *Fault.PORT_DISABLED.steps)
     if component.kind == "function" and causing and all("reseat" in fault.steps for fault in causing):

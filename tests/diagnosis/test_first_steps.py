@@ -49,6 +49,8 @@ NO_ROW = xid(HGX, 64, "Failed to add row to remap table")
     ("gb300-nvl72", asked(TRAY, 1), (xid(TRAY, 149, SIGNAL), xid(TRAY, 154, RESET)), f"gpu/{TRAY}/NVLink",
      ["drain", "stop-jobs", "reset-gpu", "reboot", "inspect", "contact-vendor"]),
     ("gb300-nvl72", LINK_DOWN, (xid(TRAY, 149, SIGNAL),), f"gpu/{TRAY}/NVLink", ["inspect", "drain"]),
+    ("gb300-nvl72", {**LINK_DOWN, **asked(TRAY, 1)}, (xid(TRAY, 149, SIGNAL), xid(TRAY, 154, RESET)),
+     f"gpu/{TRAY}/NVLink", ["drain", "stop-jobs", "reset-gpu", "reboot", "inspect"]),
     ("dgx-b200", {**FAILED_ROW, **asked(HGX, 4)}, (NO_ROW, xid(HGX, 154, DRAIN)), f"gpu/{HGX}/memory",
      ["drain", "stop-jobs", "reset-gpu", "reboot", "field-diagnostic", "contact-vendor"]),
     ("dgx-b200", {}, (NO_ROW, xid(HGX, 154, DRAIN)), f"gpu/{HGX}/memory",
