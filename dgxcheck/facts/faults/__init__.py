@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dgxcheck.facts.faults.driver import Driver
 from dgxcheck.facts.faults.gpu import Gpu
 from dgxcheck.facts.faults.host import Host
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.faults.links import Links
 
 
-class Fault(Gpu, Links, Host):
+class Fault(Driver, Gpu, Links, Host):
     """Every kind of fault by its name: ``Fault.GPU_LOST``."""
 
 

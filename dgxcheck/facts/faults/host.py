@@ -15,7 +15,7 @@ from dgxcheck.facts.faults.kind import (
 
 
 class Host:
-    """The first of those, in the order of the manual page."""
+    """In the order of the manual page."""
 
     # fmt: off
     # the host

@@ -33,6 +33,10 @@ NVLINK_XIDS = "Xid 74 (NVLink 5: 144 to 150)"
 """https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"""
 NVSWITCHES_ON_PCI = "lspci -d 10de::0680; HGX B200 and later have them behind ConnectX adapters"
 """NVIDIA Fabric Manager guide (DU-09883), systems with NVSwitches of the fourth generation."""
+OUTSIDE = (
+    "run nvidia-smi on the host itself: if it works there and not in a container, restart the container (systemctl"
+    " daemon-reload removes its access to /dev/nvidia*)"
+)
 FIELD_DIAGNOSTIC = "run the vendor's field diagnostic (or dcgmi diag -r 3); if it fails, ask for a replacement"
 
 RMA = "https://docs.nvidia.com/deploy/rma-process/index.html"

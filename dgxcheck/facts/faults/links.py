@@ -20,7 +20,7 @@ from dgxcheck.facts.faults.kind import (
 
 
 class Links:
-    """The first of those, in the order of the manual page."""
+    """In the order of the manual page."""
 
     # fmt: off
     # PCIe
