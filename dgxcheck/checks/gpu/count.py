@@ -1,10 +1,9 @@
-"""The number of GPUs: that of the machine, of its boards, or of what stands beside; those that NVML does not open."""
+"""The number of GPUs: that of the machine, of its boards, or of what stands beside."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator
 
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine import host_limits
@@ -20,7 +19,6 @@ from dgxcheck.checks.engine.finding import (
     as_evidence,
     counted,
     judged,
-    of_gaps,
     skip,
 )
 from dgxcheck.checks.engine.gaps import unjudged
@@ -29,16 +27,12 @@ from dgxcheck.checks.placement.missing import missing, unlike_other_switches
 from dgxcheck.components.component import Component
 from dgxcheck.components.locate import device_part
 from dgxcheck.facts.bdf import gpu_at
-from dgxcheck.facts.faults import BY_WORD, Fault
-from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Modules, NvidiaDriver
 from dgxcheck.facts.ids import CONTROLLER_3D, NVIDIA, NvmlReturn
-from dgxcheck.facts.kernel_log import NotStarted
 from dgxcheck.facts.missing import Gap, Json, Missing, need, rows, text_of
-from dgxcheck.facts.record import Record, replace
+from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import PCI_DEVICES, pci_file
-from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.package_files import table
 from dgxcheck.profiles.model import Number
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.nvlinks import nvswitches
@@ -242,59 +236,6 @@ def _blame_missing(box: Box, subject: Subject, judgement: Judgement) -> Iterator
     yield from (Component(kind="gpu", name=gpu_at(bdf), bdf=bdf) for bdf in sorted(gone))
     yield missing(box, "GPU")
     yield from missing_socket(box)
-
-
-class NotStartedReason(Record, kw_only=False):
-    """Why the driver could not start a GPU, and what to do about it."""
-
-    why: str
-    """``NoStart``, or what else is known of the GPU."""
-    fault: FaultKind
-    text: str
-    remedy: str
-
-
-@cache
-def _not_started() -> Mapping[str, NotStartedReason]:
-    return {row["why"]: NotStartedReason(row["why"], BY_WORD[row["fault"]], row["text"], row["remedy"])
-            for row in table("checks/gpu/not_started.tsv")}  # fmt: skip
-
-
-def not_started(*whys: str) -> NotStartedReason:
-    """The most particular of these reasons; one without a text where the driver says nothing of it."""
-    return next((reason for why, reason in _not_started().items() if why in whys), _not_started()[""])
-
-
-_OF_CODE: Mapping[int | None, tuple[str, str]] = {
-    NvmlReturn.INSUFFICIENT_POWER: ("power", "its power cables are not properly attached"),
-    NvmlReturn.IRQ_ISSUE: ("interrupt", "the kernel detected an interrupt problem with it"),
-    NvmlReturn.UNKNOWN: ("off-bus", "it opens the others"),
-}
-"""What nvml.h says of the code of nvmlDeviceGetHandleByIndex_v2: a fault of this GPU, and nothing else. Of one GPU
-alone an unknown error is that of one that fell off the bus (https://github.com/rwth-i6/returnn/issues/1486)."""
-_TO_OPEN = (
-    "run nvidia-smi -L as root; check dmesg for NVRM messages about the GPU, and that the driver's library and kernel"
-    " module are of one version (cat /proc/driver/nvidia/version)"
-)
-
-
-def not_opened(gap: Missing, is_this: bool = True) -> Judgement:
-    """``is_this``: is the answer about this GPU, and not about one of several that NVML does not list?"""
-    if is_this and gap.code in _OF_CODE:
-        why, text = _OF_CODE[gap.code]
-        message, reason = f"NVML cannot open it: {text}; {gap}", not_started(why)
-        return judged(reason.fault, message, evidence=of_gaps([gap]), fails=True, remedy=reason.remedy)
-    message = f"NVML counts a GPU but cannot open it: {gap}"
-    return Judgement(Status.UNKNOWN, message, evidence=of_gaps([gap]), remedy=_TO_OPEN)
-
-
-_LEGACY = LazyPattern(r"(\d{2,3}\.xx) Legacy drivers")
-
-
-def legacy_release(events: Iterable[NotStarted]) -> str:
-    """What the driver names as the release that supports the GPU, as a clause; empty where it names none."""
-    found = next(filter(None, (_LEGACY.search(event.line) for event in events)), None)
-    return f", the {found[1]} legacy driver does" if found is not None else ""
 
 
 CHECK = Check("gpu.count", per_host(_count_judgement), _blame_missing,

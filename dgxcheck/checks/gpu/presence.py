@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.check import Check, device_of, itself, per_gpu
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, of_gaps, skip
 from dgxcheck.checks.engine.gaps import common_gpus, failed_pairs, is_about, unjudged
 from dgxcheck.checks.engine.host_limits import in_container
-from dgxcheck.checks.gpu.count import not_opened
+from dgxcheck.checks.gpu.not_started import not_opened
 from dgxcheck.checks.placement.missing import baseboard, missing
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.components.device_facts import is_only_named

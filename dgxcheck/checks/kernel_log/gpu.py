@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.check import Check, component_of
 from dgxcheck.checks.engine.expected import is_for_display, is_older
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.gaps import is_about
-from dgxcheck.checks.gpu.count import NotStartedReason, legacy_release, not_started
+from dgxcheck.checks.gpu.not_started import NotStartedReason, legacy_release, not_started
 from dgxcheck.checks.kernel_log.device_log import (
     boots_since,
     earlier_xids,
