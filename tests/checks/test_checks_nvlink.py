@@ -312,16 +312,17 @@ def test_expected_links_may_come_from_the_profile_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "which"), [("A100-SXM4-80GB", "all of this model"), ("V100-SXM2-32GB", "none down")]
+    ("model", "which", "required"), [("A100-SXM4-80GB", "all of this model", 12), ("V100-SXM2-32GB", "none down", None)]
 )
 def test_links_that_a_text_shows_are_all_of_a_model_whose_number_is_known(
-    model: str, which: str, tmp_path: Path
+    model: str, which: str, required: int | None, tmp_path: Path
 ) -> None:
     text = f"GPU 0: NVIDIA {model} (UUID: GPU-01234567-89ab-cdef-0123-456789abcdef)\n"
     links = "".join(f"\t Link {link}: 25 GB/s\n" for link in range(12))
     (tmp_path / "links.txt").write_text(text + links)
     (found,) = (each for each in assess(str(tmp_path / "links.txt"), Request()).findings if each.id == "nvlink.state")
     assert found.judgement.message == f"12 NVLinks up, {which}"
+    assert (found.judgement.measured, found.judgement.expected) == (12, required)
 
 
 @pytest.mark.parametrize(("model", "up", "status", "message"), [

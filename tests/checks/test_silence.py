@@ -91,6 +91,11 @@ def test_a_gpu_that_is_counted_and_has_no_handle(number: int, gap: str, due: str
     assert found.get(f"gpu.lost/{GPU2}") == due
 
 
+def test_what_a_broken_inforom_does_not_answer_is_reported_as_that(tmp_path: Path) -> None:
+    found = findings(tmp_path, {f"{NVML}TotalEccErrors {GPU2} 1 0": code(14, "unsupported")})
+    assert found == {f"gpu.inforom/{GPU2}": "fail"}
+
+
 def test_nvml_counts_more_gpus_than_there_are(tmp_path: Path) -> None:
     found = findings(tmp_path, {f"{NVML}Count": 9}, add={f"{NVML}HandleByIndex 8": code(2, "unsupported")})
     assert found == {"gpu.lost": "unknown"}

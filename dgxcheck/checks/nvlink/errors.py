@@ -160,7 +160,7 @@ def _judged(box: Box, growth: Growth, old: NvLinkErrors | None, new: NvLinkError
 def _growing_ber(box: Box, growth: Growth, link: NvLinkErrors, errors: Mapping[str, int]) -> float:
     """New errors that were left after correction, of all bits that the link carries in that time; 0.0 where there are
     none, or its rate is not known."""
-    left = max((errors.get(name, 0) for name in ("effective", "symbols")), default=0)
+    left = max(errors.get("effective", 0), errors.get("symbols", 0))
     speeds = (row.speed_mbs for row in rows(box.snapshot.nvlink_rate) if (row.bdf, row.link) == (link.bdf, link.link))
     speed = next(speeds, 0) if left else 0
     return left / (speed * 8e6 * growth.seconds) if isinstance(speed, int) and speed and growth.seconds > 0 else 0.0

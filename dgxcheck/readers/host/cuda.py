@@ -80,7 +80,7 @@ class CudaError(Record, kw_only=False):
     """As cudaGetErrorString gives it."""
     outcome: Outcome
     fault: FaultKind | None
-    of_gpu: bool = False
+    of_gpu: bool
 
 
 ERRORS = tuple(
