@@ -53,7 +53,23 @@ _SYMPTOMS = frozenset({Fault.SLOW, Fault.DRIFT, Fault.TEST_FAILED})
 
 
 def escalation(component: Component, faults: Collection[FaultKind | None]) -> Steps:
-    """The steps for a component with these faults, never empty; nothing resets what is dead or absent."""
+    """The steps for a component with these faults, never empty; nothing resets what is dead or absent.
+
+    An adapter in front of NVSwitches that is reset or bound again starts no fabric: Fabric Manager is restarted after
+    it. One that is off the bus comes back with the machine alone, and so does Fabric Manager.
+    """
+    steps = _escalation(component, faults)
+    waits = component.kind == "hca" and Fault.FABRIC_MANAGER_DOWN in faults and Fault.HCA_LOST not in faults
+    waits = waits and "restart-service" not in steps
+    at = next((n for n, step in enumerate(steps) if step in _WITH_THE_MACHINE), len(steps))
+    return (*steps[:at], "restart-service", *steps[at:]) if waits else steps
+
+
+_WITH_THE_MACHINE: tuple[Step, ...] = ("reboot", "power-cycle", "reseat", "replace", "contact-vendor")
+"""Steps that start services again, or that are of somebody else."""
+
+
+def _escalation(component: Component, faults: Collection[FaultKind | None]) -> Steps:
     silent = Fault.GPU_LOST in faults and {Fault.GPU_NOT_STARTED, Fault.GPU_REFUSED}.isdisjoint(faults)
     if component.kind == "driver" and silent:
         return ("reboot", "power-cycle")  # unloading a driver waits for GPUs that do not answer

@@ -207,6 +207,9 @@ IOMMU, SILENT = "AMD-Vi: Completion-Wait loop timed out", "AMD-Vi: Event logged 
 SLOT = "pcieport 0000:9a:00.0: pciehp: Slot(5): "
 WITHOUT_NVSWITCHES = [bdf for bdf in json.loads(Path(BY_NAME["dgx-h100"]).read_text())["facts"][PCI]["link"]
                       if not re.match("0000:0[5-8]:00.0", bdf)]
+FABRIC_OFF = {key: fact for bus in OF_H100 for key, fact in of(bus, "nvmlDeviceGetGpuFabricInfo",
+              {**IN_NO_DOMAIN, "state": 1}).items()}  # fmt: skip
+NOT_STARTED = "probe_one:1500:(pid 9): mlx5_init_one failed with error code -5"
 UE = "EDAC MC0: 1 UE on mc#0csrow#1channel#3 (csrow:1 channel:3 page:0x123 offset:0x0 grain:64)"
 
 
@@ -233,9 +236,12 @@ UE = "EDAC MC0: 1 UE on mc#0csrow#1channel#3 (csrow:1 channel:3 page:0x123 offse
     ("dgx-h100", {"names /sys/bus/pci/devices": WITHOUT_NVSWITCHES, **{key: fact for bus in OF_H100 for key, fact in {
      **of(bus, "nvmlDeviceGetGpuFabricInfo", {**IN_NO_DOMAIN, "state": 2}), **links_off(18, bus)}.items()}}, (),
      "slot/missing NVSwitch", ["drain", "reboot", "power-cycle", "field-diagnostic", "contact-vendor"]),
-    ("dgx-b200", {key: fact for bus in OF_H100 for key, fact in of(bus, "nvmlDeviceGetGpuFabricInfo",
-     {**IN_NO_DOMAIN, "state": 2}).items()}, tuple(f"mlx5_core 0000:05:00.{n}: {DIED[0]}" for n in (0, 1)),
-     "hca/0000:05:00.0", ["drain", "inspect", "power-cycle", "contact-vendor"]),  # it leads to the NVSwitches
+    ("dgx-b200", FABRIC_OFF, tuple(f"mlx5_core 0000:05:00.{n}: {DIED[0]}" for n in (0, 1)), "hca/0000:05:00.0",
+     ["drain", "inspect", "stop-jobs", "restart-service", "power-cycle", "contact-vendor"]),  # in front of NVSwitches
+    ("dgx-b200", FABRIC_OFF, (f"mlx5_core 0000:05:00.0: {NOT_STARTED}",), "hca/0000:05:00.0",
+     ["load-module", "drain", "stop-jobs", "restart-service", "power-cycle", "contact-vendor"]),
+    ("dgx-b200", FABRIC_OFF, (f"mlx5_core 0000:05:00.0: {DIED[1]}",), "hca/0000:05:00.0",
+     ["inspect", "drain", "power-cycle", "contact-vendor"]),
     ("dgx-1-v100", {f"text {ENP}": "0\n", f"text {ENP}_down_count": "2\n"}, (NFS,), "interface/0000:02:00.0",
      ["inspect", "drain", "reseat"]),
     ("dgx-1-v100", {f"text {ENP.replace('f0', 'f1')}": "0\n"}, (NFS,), "host/host/file server", ["inspect"]),
@@ -265,3 +271,15 @@ def test_a_medium_error_is_the_disks_own(tmp_path: Path) -> None:
 def test_an_empty_slot_that_reports_a_power_fault_at_boot_is_none(tmp_path: Path) -> None:
     """As below Intel's VMD; of a slot that had a card it is one (above)."""
     assert causes(tmp_path, "l40s-x8", {}, (f"{SLOT}Power fault",)) == []
+
+
+@pytest.mark.parametrize("log", [
+    (f"mlx5_core 0000:18:00.0: {DIED[0]}",),  # leads to no NVSwitch
+    (f"mlx5_core 0000:05:00.0: {DIED[0]}", "mlx5_core 0000:05:00.0: health recovery succeeded"),
+])  # fmt: skip
+def test_an_adapter_that_no_nvswitch_waits_for_or_that_works_again_leaves_fabric_manager(
+    log: tuple[str, ...], tmp_path: Path
+) -> None:
+    (fabric,) = [each for each in causes(tmp_path, "dgx-b200", FABRIC_OFF, log)
+                 if each["id"] == "host/host/Fabric Manager"]  # fmt: skip
+    assert "restart-service" in [each["action"] for each in fabric["actions"]]
