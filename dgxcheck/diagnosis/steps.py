@@ -163,7 +163,8 @@ def dcgm_diagnostic(box: Box, component: Component) -> tuple[tuple[str, ...], tu
     """The diagnostic and the GPUs that it loads: those of the component's kind of board, else of the most common one,
     where there are several kinds, as with a GPU for the display beside four A100. DCGM tests one kind at a time.
 
-    DCGM, AreAllGpuIdsSameSku: ids on PCI and those of the subsystem; its numbers of GPUs are NVML's, in bus order.
+    DCGM, AreAllGpuIdsSameSku: ids on PCI and those of the subsystem; its numbers of GPUs are NVML's, in bus order: of
+    all GPUs where one is not listed now, since it runs once that one responds again.
     """
     gpus = box.topology.gpus
     subsystems = [None if gpu.function is None else gpu.function.subsystem_device for gpu in gpus]
@@ -175,7 +176,9 @@ def dcgm_diagnostic(box: Box, component: Component) -> tuple[tuple[str, ...], tu
     own = gpus_of(box, component)
     tested = next((each for each in kinds.values() if {*own} & {*each}), max(kinds.values(), key=len))
     ordered = sorted(gpus, key=lambda gpu: bus_order(gpu.bdf or ""))
-    numbers = sorted(gpu.index if isinstance(gpu.index, int) else ordered.index(gpu) for gpu in tested)
+    listed = {gpu.name: gpu.index for gpu in gpus if isinstance(gpu.index, int)}
+    whole = len(listed) == len(gpus)
+    numbers = sorted(listed[gpu.name] if whole else ordered.index(gpu) for gpu in tested)
     return (*_DIAGNOSTIC, "-i", ",".join(map(str, numbers))), tuple(tested)
 
 

@@ -10,6 +10,7 @@ from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.diagnosis.steps import dcgm_diagnostic
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
+from dgxcheck.facts.record import replace
 
 WHOLE = ("dcgmi", "diag", "-r", "3")
 A100 = ((*WHOLE, "-i", "0,1,2,4"), ("GPU0", "GPU1", "GPU2", "GPU4"))
@@ -21,6 +22,19 @@ def test_a_gpu_for_the_display_is_left_out(number: int) -> None:
     acts = planned(box, gpu_part(box, number, "memory"), Fault.REMAP_FAILED)
     (test,) = [action for action in acts if action.step == "field-diagnostic"]
     assert (test.commands, test.disturbs) == ((A100[0],), A100[1])
+
+
+def test_numbers_are_those_after_the_lost_gpu_responds_again() -> None:
+    """NVML that counts 4 of 5 gives the number of the display to the last A100."""
+    whole = box_of("dgx-station-a100")
+    a100, fewer = [0, 1, 2, 4], {0: None, 1: 0, 2: 1, 3: 2, 4: 3}
+    gpus = tuple(replace(gpu, index=fewer[number]) for number, gpu in enumerate(whole.topology.gpus))
+    renumbered = {gpu.name: gpu for gpu in gpus}
+    devices = tuple(renumbered.get(device.name, device) for device in whole.topology.devices)
+    box = replace(whole, topology=replace(whole.topology, devices=devices))
+    assert [gpu.index for gpu in box.topology.gpus] == [*fewer.values()]
+    for number in (0, 4):
+        assert numbers(box, number) == [",".join(map(str, a100))]
 
 
 def test_boards_of_one_kind_are_tested_at_once() -> None:
