@@ -100,7 +100,7 @@ def actions(
     steps, recurrence = (steps, None) if tried is None else remaining_steps(steps, tried)
     fail = {each.subject.bdf for each in explained if each.status is Status.FAIL and each.judgement.fault in _RESETS}
     planned = [action for step in steps
-               for action in _with_jobs_stopped(box, component, step, explained, fail.difference(dead))]  # fmt: skip
+               for action in _with_jobs_stopped(box, component, step, explained, fail, dead)]  # fmt: skip
     planned = [action for n, action in enumerate(planned) if action.step != "contact-host" or action not in planned[:n]]
     if steps != ("stop-jobs",):
         acute = due == "now" and any(finding.status is Status.FAIL for finding in explained)
@@ -143,7 +143,7 @@ def _urgency(action: Action, due: Urgency, faults: Collection[FaultKind | None],
 
 def _needed(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """Less a mode that is set already and waits for the reset, and less the reset where a mode is taken back."""
-    if component.part == "MIG mode" and setting(box, component, ()) is not None:
+    if component.part == "MIG mode" and setting(box, component, (), ()) is not None:
         return tuple(step for step in steps if step not in ("reset-gpu", "reboot", "power-cycle"))
     if component.part != "ECC mode":
         return steps
@@ -153,12 +153,13 @@ def _needed(box: Box, component: Component, steps: tuple[Step, ...]) -> tuple[St
 
 
 def _with_jobs_stopped(
-    box: Box, component: Component, step: Step, explained: Sequence[Finding], fail: Collection[str | None]
-) -> Iterator[Action]:
+    box: Box, component: Component, step: Step, explained: Sequence[Finding], fail: Collection[str | None],
+    dead: Collection[str | None],
+) -> Iterator[Action]:  # fmt: skip
     """A step, and before a reset or a reload of the driver what keeps the GPUs open; GPUs with these bus ids ``fail``
-    for errors of their own, and are reset too."""
+    for errors of their own, and are reset too unless they are dead."""
     if step == "reset-gpu":
-        domain, switches = reset_domain(box, component, fail), _with_nvswitches(box, component)
+        domain, switches = reset_domain(box, component, {*fail} - {*dead}), _with_nvswitches(box, component)
         yield from (stop_clients(box, domain, with_switches=switches), reset(box, domain, with_switches=switches))
         return
     if step == "load-module" and _reload(box, component, explained) is not None:
@@ -166,7 +167,7 @@ def _with_jobs_stopped(
     imex = any(finding.judgement.fault is Fault.IMEX_RECOVERY for finding in explained)
     if step == "restart-service" and not imex and restarts_with_a_reset(box, component):
         yield stop_clients(box, box.topology.gpus, with_switches=True)
-    yield _action(box, component, step, explained)
+    yield _action(box, component, step, explained, dead)
 
 
 def _with_nvswitches(box: Box, component: Component) -> bool:
@@ -186,7 +187,9 @@ _PLAIN: Mapping[Step, Code] = {
 }  # fmt: skip
 
 
-def _action(box: Box, component: Component, step: Step, explained: Sequence[Finding]) -> Action:
+def _action(
+    box: Box, component: Component, step: Step, explained: Sequence[Finding], dead: Collection[str | None]
+) -> Action:
     code: Code
     faults = {finding.judgement.fault for finding in explained}
     source = remedy_finding(component, explained, looks=step == "inspect")
@@ -198,7 +201,7 @@ def _action(box: Box, component: Component, step: Step, explained: Sequence[Find
     if scope == "traffic" and component.kind == "hca":
         finding_remedy = _with_all_of_it(box, finding_remedy, [component.bdf])
     if step == "change-setting":
-        if (change := setting(box, component, explained)) is not None:
+        if (change := setting(box, component, explained, dead)) is not None:
             in_firmware: Scope = "host" if change[1].code in _IN_FIRMWARE else "none"
             if in_firmware == "host" and guest(box) is not None and change[1].code != "large-bars-in-guest":
                 return _CONTACT_HOST

@@ -42,8 +42,12 @@ _BY_ITS_REMEDY = frozenset({Fault.CLOCKS_LIMITED})
 """Not mended by the command for their component: a ceiling is the VBIOS's."""
 
 
-def setting(box: Box, component: Component, explained: Collection[Finding]) -> Setting | None:
-    """What to type or to set; None where the finding's own remedy says it."""
+def setting(
+    box: Box, component: Component, explained: Collection[Finding], dead: Collection[str | None]
+) -> Setting | None:
+    """What to type or to set; None where the finding's own remedy says it. ``dead``: bus ids of GPUs which no reset
+    touches, None for one of which nothing says which it is.
+    """
     faults = {finding.judgement.fault for finding in explained}
     if Fault.PORT_DISABLED in faults and component.bdf is not None:
         if not is_nvidia_adapter(box, component.bdf, component.name):
@@ -63,7 +67,7 @@ def setting(box: Box, component: Component, explained: Collection[Finding]) -> S
         return (), Instruction(code="peer-traffic", values={"guest": guest(box) or ""})
     if component.part in _BY_HAND:
         return (), _by_hand(box, _BY_HAND[component.part])
-    return _of_gpus(box, component)
+    return _of_gpus(box, component, dead)
 
 
 def _by_hand(box: Box, code: Code) -> Instruction:
@@ -85,14 +89,14 @@ def changed_by(box: Box, component: Component) -> tuple[bool, bool]:
     return to_set, any(row.ecc is not True for row in readable) or not readable
 
 
-def _of_gpus(box: Box, component: Component) -> Setting | None:
+def _of_gpus(box: Box, component: Component, dead: Collection[str | None]) -> Setting | None:
     several = component.kind == "gpus" and component.name != EVERY_GPU
     chosen = ",".join(for_smi(gpu.bdf) for gpu in gpus_of(box, component)) if several else for_smi(component.bdf)
     ids = ("-i", chosen) if chosen else ()
     options: Mapping[str, tuple[str, ...]] = {"ECC mode": ("-e", "1"), "compute mode": ("-c", "0")}
     if component.part in options:
         code: Code = "if-unintended" if changed_by(box, component)[1] else "take-back-or-reset"
-        reset_values = _reset(box, component) if code == "take-back-or-reset" else {}
+        reset_values = _reset(box, component, dead) if code == "take-back-or-reset" else {}
         return (("nvidia-smi", *ids, *options[component.part]),), Instruction(code=code, values=reset_values)
     if component.part == "clock setting":
         option = _clock_option(box, gpus_of(box, component))
@@ -101,7 +105,7 @@ def _of_gpus(box: Box, component: Component) -> Setting | None:
     if component.part == "persistence mode":
         return (("nvidia-smi", *ids, "-pm", "1"),), Instruction(code="persistence")
     if component.part == "MIG mode":
-        return _mig(box, component)
+        return _mig(box, component, dead)
     if component.part == "power limit":
         return _power_limit(box, gpus_of(box, component))
     if component.part == "device node":
@@ -123,18 +127,19 @@ def _clock_option(box: Box, gpus: Collection[Device]) -> str:
     return "-rgc" if rows and all(at_default) and all(settable) and all(lockable) else "-rac"
 
 
-def _reset(box: Box, component: Component) -> Mapping[str, Value]:
+def _reset(box: Box, component: Component, dead: Collection[str | None]) -> Mapping[str, Value]:
     """What applies a pending mode: the reset of all GPUs that it takes along, else a reboot."""
-    commands = reset(box, reset_domain(box, component), False).commands if can_reset(box, component, ()) else ()
+    resettable = can_reset(box, component, dead)
+    commands = reset(box, reset_domain(box, component), False).commands if resettable else ()
     return {"reset": "; ".join(map(shlex.join, commands)) or "reboot"}
 
 
-def _mig(box: Box, component: Component) -> Setting | None:
+def _mig(box: Box, component: Component, dead: Collection[str | None]) -> Setting | None:
     """Nobody but who asked for the change knows whether it is meant: the mode in use is set again if it is not."""
     rows = [row for gpu in gpus_of(box, component) if isinstance(row := box.gpu(gpu).modes, GpuModes)]
     modes = [(for_smi(row.bdf), mig) for row in rows if isinstance(mig := row.mig, bool)]
     command = "; ".join(f"nvidia-smi -i {bdf} -mig {mig:d}" for bdf, mig in modes)
-    values = {"command": command, **_reset(box, component)}
+    values = {"command": command, **_reset(box, component, dead)}
     return ((), Instruction(code="mig-pending", values=values)) if modes else None
 
 

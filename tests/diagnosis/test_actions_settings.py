@@ -162,7 +162,7 @@ def test_the_shared_node_that_is_missing_is_made(
     nodes: DeviceNodes | Missing = UNREAD if control is None or uvm is None else DeviceNodes(
         control=replace(NODE, opens=control), uvm=replace(NODE, opens=uvm), gpus=(), verbs=())
     changed = replace(box, snapshot=replace(box.snapshot, device_nodes=nodes))
-    found = setting(changed, Component(kind="host", name="host", part="device nodes"), ())
+    found = setting(changed, Component(kind="host", name="host", part="device nodes"), (), ())
     assert found is not None
     assert [" ".join(command) for command in found[0]] == [f"nvidia-modprobe {option}" for option in ask]
 
@@ -207,6 +207,19 @@ def test_a_pending_mode_is_applied_by_the_reset_of_all_that_it_takes_along(
     bdf = box_of(name).topology.gpus[number].bdf
     box = with_facts(name, {f"nvml nvmlDeviceGetEccMode {bdf}": [1, 0]})
     (change,) = planned(box, gpu_part(box, number, "ECC mode"), Fault.ECC_PENDING, status=Status.WARN)
+    assert f"if the change was intended, {applies} instead" in action_text(change, {})
+
+
+@pytest.mark.parametrize(("name", "dead", "applies"), [
+    ("dgx-1-v100", ("0000:86:00.0",), "reboot"), ("dgx-1-v100", (), "nvidia-smi -r"),
+    ("dgx-a100", ("0000:87:00.0",), "nvidia-smi -r -i 0000:07:00.0"), ("k80-x8", ("0000:07:00.0",), "reboot"),
+])  # fmt: skip
+def test_a_pending_mode_is_not_applied_by_a_reset_of_a_gpu_that_is_dead(
+    name: str, dead: tuple[str, ...], applies: str
+) -> None:
+    bdf = box_of(name).topology.gpus[0].bdf
+    box = with_facts(name, {f"nvml nvmlDeviceGetEccMode {bdf}": [1, 0]})
+    change = planned(box, gpu_part(box, 0, "ECC mode"), Fault.ECC_PENDING, status=Status.WARN, dead=dead)[0]
     assert f"if the change was intended, {applies} instead" in action_text(change, {})
 
 

@@ -27,7 +27,7 @@ SLOW_RUNS = {"collective all_reduce 8": fact(62.0), "collective broadcast 8": fa
 def test_a_pair_with_nvlink_gets_no_advice_for_pcie(base: str, pair: tuple[int, int], code: str | None) -> None:
     box = box_of(base)
     path = peer_path(*(box.topology.gpus[number] for number in pair))
-    found = setting(box, path, [finding(path, Fault.SLOW)])
+    found = setting(box, path, [finding(path, Fault.SLOW)], ())
     assert (found and found[1].code) == code
 
 
@@ -36,7 +36,7 @@ def test_what_a_guest_cannot_set_is_its_host_s(vm: str | None, due: str) -> None
     bare = box_of("pcie-x4")
     box = replace(bare, snapshot=replace(bare.snapshot, host=replace(need(bare.snapshot.host), vm=vm)))
     path = peer_path(*box.topology.gpus[:2])
-    found = setting(box, path, [finding(path, Fault.SLOW)])
+    found = setting(box, path, [finding(path, Fault.SLOW)], ())
     assert found is not None
     assert found[1].values == {"guest": due}
 
@@ -44,7 +44,7 @@ def test_what_a_guest_cannot_set_is_its_host_s(vm: str | None, due: str) -> None
 def test_sockets_and_root_complexes_have_settings_of_their_own() -> None:
     box = box_of("pcie-x8")
     sockets = Component(kind="socket-interconnect", name="NUMA nodes 0 and 1")
-    found = setting(box, sockets, [finding(sockets, Fault.SLOW)])
+    found = setting(box, sockets, [finding(sockets, Fault.SLOW)], ())
     assert found is not None
     assert found[1].code == "socket-links"
 
