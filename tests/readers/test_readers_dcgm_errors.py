@@ -33,6 +33,7 @@ BANDWIDTH = (
     ("Detected XID 79 for GPU 1", "gpu-lost"),
     ("Detected XID 13 for GPU 1", "xid-application"),
     ("GPU 1 Detected XID error: 95", "ecc-uncorrected"),
+    ("Detected XID 160 for GPU 1", "repair-pending"),  # its response in remedies.tsv
     ("GPU 1 has fallen off the bus", "gpu-lost"),
     ("GPU had a contained error.", "xid-contained"),
     ("Found 2 faulty memory elements on GPU 1", "memory-faulty"),

@@ -5,20 +5,19 @@ Messages: https://github.com/NVIDIA/DCGM/blob/master/dcgmlib/dcgm_errors.h
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.wording import wordings
-from dgxcheck.xid.table import architecture_of, meaning
+from dgxcheck.xid.relations import xid_fault
+from dgxcheck.xid.table import Response, architecture_of, meaning
 
-_OF_RESPONSE = {
-    "off-bus": Fault.GPU_LOST, "contained": Fault.XID_CONTAINED, "pcie": Fault.XID_PCIE, "vm": Fault.XID_SOFTWARE,
-    "update": Fault.XID_SOFTWARE, "watch": Fault.XID_NOTICE, "report": Fault.XID_NOTICE,
-    "recovery": Fault.RECOVERY_REQUIRED, "field-diagnostic": Fault.RETIREMENT_FAILED, "memory": Fault.ECC_UNCORRECTED,
-}  # fmt: skip
-"""Every other response asks for a reset."""
+_WITHOUT_COUNTERS: Mapping[Response, FaultKind] = {"memory": Fault.ECC_UNCORRECTED}
+"""What such an Xid is where no counter of ECC is beside it; all else is as of the kernel log's."""
 
 
 def of_xid(number: int, model: str = "") -> tuple[Outcome, FaultKind | None]:
@@ -27,7 +26,7 @@ def of_xid(number: int, model: str = "") -> tuple[Outcome, FaultKind | None]:
     entry = meaning(number, architecture(model))
     if entry.severity in ("application", "information"):
         return "note", None
-    fault = _OF_RESPONSE.get(entry.response, Fault.XID)
+    fault = _WITHOUT_COUNTERS.get(entry.response) or xid_fault(entry.response)
     return "fail" if fault is Fault.GPU_LOST else "warn", fault
 
 
