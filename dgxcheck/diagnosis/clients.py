@@ -25,7 +25,9 @@ _CLIENTS = (
 )  # fmt: skip
 """Units that keep GPUs open while they run."""
 _OF_VGPUS = ("nvidia-vgpu-mgr", "nvidia-vgpud")
-"""On the host of vGPUs, stopped once its virtual machines are shut down."""
+"""On the host of vGPUs, stopped once its virtual machines are shut down. nvidia-vgpud ends when vGPUs are
+configured, and is then no unit that runs.
+"""
 _HOST_VGPU = 3
 """``NVML_GPU_VIRTUALIZATION_MODE_HOST_VGPU``"""
 FABRIC_UNIT = "nvidia-fabricmanager"
@@ -51,7 +53,7 @@ def services(box: Box, gpus: Sequence[Device], with_switches: bool) -> tuple[str
     fabric = [FABRIC_UNIT] if with_switches or (has_nvswitches(box) and old) else []
     vgpus = _OF_VGPUS if holds_vgpus(box, gpus) else ()
     if (running := running_units(box)) is not None:
-        return (*(unit for unit in (*_CLIENTS, *fabric) if unit in running), *vgpus)
+        return tuple(unit for unit in (*_CLIENTS, *fabric, *vgpus) if unit in running)
     on = {unit.name for unit in rows(box.snapshot.units) if unit.enabled is True}
     enabled = [unit for unit in _CLIENTS if unit in on or (unit == IMEX and is_tray_of_a_rack(box))]
     return tuple(dict.fromkeys([*on_gpus, *enabled, *_CANDIDATES, *nvsm, *fabric, *vgpus]))

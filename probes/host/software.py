@@ -69,8 +69,8 @@ def _peers(source: Source) -> tuple[MemoryPeer, ...] | Missing:
 
 SERVICES = (
     "nvidia-persistenced", "nvidia-dcgm", "dcgm", "dcgm-exporter", "nvidia-dcgm-exporter", "nvidia_gpu_exporter",
-    "nvsm", "nvsm-core", "nvsm-mqtt", "nvsm-api-gateway", "nvidia-fabricmanager", "nvidia-imex", "display-manager",
-    "gdm", "gdm3", "lightdm", "sddm", "slurmd", "pbs", "kubelet",
+    "nvsm", "nvsm-core", "nvsm-mqtt", "nvsm-api-gateway", "nvidia-fabricmanager", "nvidia-imex", "nvidia-vgpu-mgr",
+    "nvidia-vgpud", "display-manager", "gdm", "gdm3", "lightdm", "sddm", "slurmd", "pbs", "kubelet",
 )  # fmt: skip
 _ALWAYS = "systemd-journald.service"
 """Runs wherever systemd does: without its group the groups of the host are not seen from here."""

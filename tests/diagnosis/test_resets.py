@@ -400,8 +400,9 @@ def test_what_holds_the_driver_of_a_host_of_vgpus_is_stopped_and_unloaded() -> N
         assert ("nvidia_vgpu_vfio" in unload, "nvidia_vgpu_vfio" in load) == (loaded, loaded)
         assert not loaded or unload.index("nvidia_vgpu_vfio") < unload.index("nvidia")
         assert ("nvidia-vgpu-mgr, nvidia-vgpud" in action_text(step(acts, "stop-jobs"), {})) is loaded
-        units = replace(box, snapshot=replace(box.snapshot, units=(Unit(name="nvsm", running=False, enabled=True),)))
-        assert services(units, box.topology.gpus, False) == (("nvidia-vgpu-mgr", "nvidia-vgpud") if loaded else ())
+        for running, stopped in ((("nvidia-vgpu-mgr",), ("nvidia-vgpu-mgr",)), ((), ())):
+            found = replace(box, snapshot=replace(box.snapshot, units=with_units("l40s-x8", *running).snapshot.units))
+            assert services(found, box.topology.gpus, False) == (stopped if loaded else ())
 
 
 def test_what_a_container_cannot_do_is_for_its_host() -> None:
