@@ -32,6 +32,7 @@ from dgxcheck.diagnosis.shared_by_many import (
 )
 from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import DEVICE_DEAD, Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import PCI_BRIDGE
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
@@ -142,24 +143,37 @@ def _through_links(dead: Sequence[Finding]) -> Iterator[tuple[list[Finding], Com
 
 
 _BELOW_A_SWITCH = (
-    ((Fault.LINK_NARROW, Fault.LINK_SLOW, Fault.LINK_DEGRADED), ("pcie.width", "pcie.generation", "gdr.link")),
-    ((Fault.AER_CORRECTABLE, Fault.AER_STORM, Fault.PCIE_REPLAYS), ("pcie.aer",)),
+    (((Fault.LINK_NARROW, Fault.LINK_SLOW, Fault.LINK_DEGRADED),), ("pcie.width", "pcie.generation", "gdr.link")),
+    (((Fault.AER_CORRECTABLE, Fault.AER_STORM), (Fault.PCIE_REPLAYS,)), ("pcie.aer", "pcie.replay")),
 )
-"""What the links of devices show alike, a narrow one and a slow one as well, and the checks that see that they are
-sound."""
+"""What the links of devices show alike, by kind, a narrow one and a slow one as well, and the checks that see that they
+are sound."""
 
 
 def _links_below(box: Box, findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
     """Findings that the links of all GPUs and adapters below a switch trained below what they can, or count errors,
-    whichever checks judge them, with that switch."""
+    whichever checks judge them, with that switch. Two devices alone must have the same kind of them: replays are those
+    of a minute, AER counts since boot."""
     of_devices = [each for each in findings if each.subject.kind in ("gpu", "hca") and each.subject.peer is None]
-    for faults, checks in _BELOW_A_SWITCH:
-        bad = [each for each in of_devices if each.status in BAD and each.judgement.fault in faults]
+    for kinds, checks in _BELOW_A_SWITCH:
+        bad = [each for each in of_devices
+               if each.status in BAD and any(each.judgement.fault in faults for faults in kinds)]  # fmt: skip
         at = {each.subject.bdf for each in bad}
         good = (each for each in of_devices if each.id in checks and each.status is Status.PASS)
         for whole, inside in _by_container(box, [*bad, *(each for each in good if each.subject.bdf not in at)]):
-            if whole.kind == "switch" and _all_bad(inside):
+            if whole.kind == "switch" and _all_bad(inside) and _are_alike(inside, kinds):
                 yield inside, whole
+
+
+def _are_alike(bad: Sequence[Finding], kinds: Sequence[Collection[FaultKind]]) -> bool:
+    """Are these of more than two devices, or all devices among those of one kind?"""
+    devices = {each.subject.bdf for each in bad}
+    with_one = ({each.subject.bdf for each in bad if each.judgement.fault in faults} for faults in kinds)
+    return len(devices) > _FEW or devices in with_one
+
+
+_FEW = 2
+"""So many devices with errors of different kinds are as likely two links with errors of their own."""
 
 
 _LATE_S = 600.0

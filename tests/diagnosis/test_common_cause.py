@@ -19,6 +19,7 @@ V100 = "dgx-1-v100"
 GPUS = wired(V100).gpus
 A100_GPUS = wired("dgx-a100").gpus
 SUPPLY = "host/host/power supply"
+REPLAYS = "nvml nvmlDeviceGetPcieReplayCounter"
 
 
 def xid_79(bdf: str, seconds: float) -> str:
@@ -26,12 +27,14 @@ def xid_79(bdf: str, seconds: float) -> str:
 
 
 def causes(
-    folder: Path, log: list[str], facts: Mapping[str, Json], base: str = V100, add: Mapping[str, Json] | None = None
+    folder: Path, log: list[str], facts: Mapping[str, Json], base: str = V100, add: Mapping[str, Json] | None = None,
+    later: Mapping[str, Json] | None = None,
 ) -> dict[str, int]:
     """By component the number of findings that it explains."""
     path = folder / "case.json"
     lines = {f"kmsg {number}": line for number, line in enumerate(log, 40)} | dict(add or {})
-    document = {"schema": "dgxcheck/overlay/1", "base": base, "facts": dict(facts), "add": lines}
+    after: dict[str, Json] = {"later": [{"at_s": 60, "facts": dict(later)}]} if later else {}
+    document = {"schema": "dgxcheck/overlay/1", "base": base, "facts": dict(facts), "add": lines, **after}
     path.write_text(json.dumps(document), encoding="utf-8")
     found = assess(str(path))
     assert found.unexplained == ()
@@ -152,6 +155,41 @@ def test_replays_of_a_gpu_are_errors_of_its_switch_too(
     files = {f"text /sys/bus/pci/devices/{bdf}/aer_dev_correctable": counted for bdf in devices}
     files[f"nvml nvmlDeviceGetPcieReplayCounter {devices[0]}"] = 9000
     assert causes(tmp_path, [], files, "hgx-h100") == due
+
+
+K80_GPUS, BIG_SUR_GPUS = wired("k80-x8").gpus, wired("big-sur").gpus
+
+
+@pytest.mark.parametrize(("gpus", "has_aer", "due"), [
+    ((0, 3), False, {f"link/{K80_GPUS[gpu]}" for gpu in (0, 3)}),
+    ((0, 3), True, {f"link/{K80_GPUS[gpu]}" for gpu in (0, 3)}),
+    (range(4), False, {"switch/0000:02:00.0"}), (range(4), True, {"switch/0000:02:00.0"}),
+])  # fmt: skip
+def test_links_without_replays_below_a_switch_are_sound(
+    gpus: Sequence[int], has_aer: bool, due: set[str], tmp_path: Path
+) -> None:
+    """Where the kernel has no files of AER too."""
+    texts = json.loads(Path(BY_NAME["k80-x8"]).read_text(encoding="utf-8"))["facts"]
+    absent: dict[str, Json] = {
+        f"text {folder}/{name}": {"missing": "absent"} for folder, value in texts.items() if isinstance(value, dict)
+        for name in value.get("text", ()) if name.startswith("aer_") and not has_aer
+    }  # fmt: skip
+    later: dict[str, Json] = {f"{REPLAYS} {K80_GPUS[gpu]}": {"": 400} for gpu in gpus}
+    assert causes(tmp_path, [], absent, "k80-x8", later=later).keys() == due
+
+
+@pytest.mark.parametrize(("in_aer", "with_replays", "due"), [
+    ((0,), (1,), {f"link/{bdf}" for bdf in BIG_SUR_GPUS[:2]}), ((0, 1), (1,), {"switch/0000:02:00.0"}),
+    ((0,), (0, 1), {"switch/0000:02:00.0"}),
+])  # fmt: skip
+def test_two_links_with_errors_of_different_kinds_need_not_share_them(
+    in_aer: Sequence[int], with_replays: Sequence[int], due: set[str], tmp_path: Path
+) -> None:
+    """AER counts since boot, replays show within a minute."""
+    counted: Json = "RxErr 90000\nTOTAL_ERR_COR 90000\n"
+    files = {f"text /sys/bus/pci/devices/{BIG_SUR_GPUS[gpu]}/aer_dev_correctable": counted for gpu in in_aer}
+    later: dict[str, Json] = {f"{REPLAYS} {BIG_SUR_GPUS[gpu]}": {"": 400} for gpu in with_replays}
+    assert causes(tmp_path, [], files, "big-sur", later=later).keys() == due
 
 
 def test_several_nvswitches_at_once_are_the_fabric(tmp_path: Path) -> None:
