@@ -36,6 +36,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import PCI_BRIDGE
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
+from dgxcheck.topology.nvlinks import nvswitches
 
 _BELOW_A_GUEST = host_part("physical host")
 """What dead devices of a virtual machine share, whatever it is: power and slots are not seen from there, and the
@@ -81,7 +82,7 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
         everywhere = _all_bad(judged)
         for alike in _alike(box, judged):
             for finding in alike if all_asked and _all_bad(alike) else ():
-                if finding.shared is not None and finding.key not in unstarted:
+                if finding.shared is not None and finding.key not in unstarted and _are_every(box, finding, alike):
                     add([finding], finding.shared)
             for those, setting in () if _all_bad(alike) else _set_in_several(alike):
                 add(those, setting)
@@ -184,6 +185,15 @@ def _lost_at(box: Box, findings: Sequence[Finding]) -> Mapping[str | None, float
     """By bus id when a dead device stopped, in seconds since boot; empty for a log without times."""
     dead = [each for each in findings if each.judgement.fault in DEVICE_DEAD and times_of(each, "device")]
     return {each.subject.bdf: min(times_of(each, "device")) for each in dead} if box.log.timed else {}
+
+
+def _are_every(box: Box, finding: Finding, alike: Sequence[Finding]) -> bool:
+    """Is what it shares found of all NVSwitches, if it is of one? Nothing is found of those that log nothing."""
+    if finding.blames[:1] and finding.blames[0].kind == "nvswitch":
+        sharing = {each.subject.bdf for each in alike if each.shared == finding.shared}
+        every = {each.bdf for each in nvswitches(box.topology)}
+        return bool(every) and sharing >= every
+    return True
 
 
 def _set_in_several(judged: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:

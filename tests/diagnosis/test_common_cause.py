@@ -205,6 +205,7 @@ def test_several_nvswitches_at_once_are_the_fabric(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("switches", "gpus", "due"), [
     (range(6), (), {"host/host/cooling"}), (range(6), range(8), {"host/host/cooling"}),
     ((2,), range(8), {"host/host/cooling"}), ((2,), (), {"nvswitch/0000:c6:00.0"}),
+    ((2, 3), (), {"nvswitch/0000:c6:00.0", "nvswitch/0000:c7:00.0"}), ((2, 3), range(8), {"host/host/cooling"}),
 ])  # fmt: skip
 def test_nvswitches_that_are_hot_share_the_air_of_the_host(
     switches: Sequence[int], gpus: Sequence[int], due: set[str], tmp_path: Path
@@ -213,6 +214,17 @@ def test_nvswitches_that_are_hot_share_the_air_of_the_host(
            for at in switches]  # fmt: skip
     held = {f"nvml nvmlDeviceGetCurrentClocksEventReasons {A100_GPUS[gpu]}": 0x20 for gpu in gpus}
     assert causes(tmp_path, log, held, "dgx-a100").keys() == due
+
+
+@pytest.mark.parametrize("hot_switches", [(2,), (0, 1, 2, 4, 5)])
+def test_nvswitches_that_are_hot_beside_one_with_a_fatal_error_do_not_lack_air(
+    hot_switches: Sequence[int], tmp_path: Path
+) -> None:
+    log = [f"3600;nvidia-nvswitch{at}: SXid (PCI:0000:c{4 + at}:00.0): 10004, Non-fatal, Host_thermal_event_start"
+           for at in hot_switches]  # fmt: skip
+    log.append("9600;nvidia-nvswitch3: SXid (PCI:0000:c7:00.0): 20034, Fatal, Link 28 LTSSM Fault Up")
+    due = {f"nvswitch/0000:c{4 + at}:00.0" for at in (*hot_switches, 3)}
+    assert causes(tmp_path, log, {}, "dgx-a100").keys() == due
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,7 @@ def _named(log: KernelLog) -> list[str]:
 def _shared(box: Box, at: Subject, judgement: Judgement) -> Component | None:
     """The driver, with the firmware that it loads, where every GPU needs a reset after an Xid that names no part of
     one; a reset that is announced without the error which it follows says of nothing whose it is. The air, where all
-    that NVSwitches report is that they are hot."""
+    that an NVSwitch reports is heat: that it lacks air shows at the others, and at GPUs."""
     if judgement.fault in FAULTS:
         asked = {sxid_response(each.number or 0, None) for each in judgement.events}
         return host_part("cooling") if asked == {"cooling"} else None
