@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.components.component import DRIVER, HOST, SETTINGS, Component, Key, Kind
 from dgxcheck.components.containment import NVSWITCHES, containers, frus
-from dgxcheck.components.locate import switches_at
+from dgxcheck.components.locate import links_at, switches_at
 from dgxcheck.diagnosis.action import ORDER, urgency_of
 from dgxcheck.diagnosis.actions import actions
 from dgxcheck.diagnosis.collateral import collateral
@@ -25,6 +25,7 @@ from dgxcheck.diagnosis.waiting import OF_JOBS, ended_jobs, refused_clients
 from dgxcheck.facts.bdf import card_of, nameless
 from dgxcheck.facts.faults import DEVICE_ABSENT, GPU_DEAD, SILENT, Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.missing import rows
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
 
@@ -57,8 +58,8 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     for finding in unread:
         around = {key for blame in finding.blames for key in (blame.key, blame.whole.key, *containers(box, blame))}
         around |= {switch.key for blame in finding.blames for switch in switches_at(box, blame)}
-        below = {device.name for device in box.topology.below(finding.subject.bdf or "")}
-        _attribute(finding.key, around - {HOST.key}, causes, by_device=True, below=below)
+        with_it = {each.key for each in causes if _has_bridge(box, each, finding.subject.bdf or "")}
+        _attribute(finding.key, around - {HOST.key}, causes, by_device=True, itself=with_it)
     paths = candidates(findings, slow)
     for finding in slow:
         _attribute(finding.key, {path.key for path in paths[finding.key]}, causes)
@@ -201,19 +202,28 @@ def _is_dead(finding: Finding) -> bool:
 
 
 def _attribute(
-    key: str, components: Collection[Key], causes: Causes, by_device: bool = False, below: Collection[str] = ()
+    key: str, components: Collection[Key], causes: Causes, by_device: bool = False, itself: Collection[Key] = ()
 ) -> None:  # fmt: skip
     """Add a finding to a component that is to blame anyway and lies on its path, or is its device or a part of it, or
-    that all devices below its bridge share."""
+    is a link or board, no part of one, that its bridge belongs to (``itself``)."""
     for component, keys in causes.items():
         on_path = component.key in components or (by_device and component.whole.key in components)
-        if on_path or (below and component.kind in _SHARING and {*component.shared_by}.issuperset(below)):
+        if on_path or component.key in itself:
             keys.append(key)
             return
 
 
-_SHARING: tuple[Kind, ...] = ("link", "board")
-"""What a bridge that does not answer is a part or an end of."""
+def _has_bridge(box: Box, component: Component, bdf: str) -> bool:
+    """Is the bridge or device a part of this board, at or below the nearest bridge that leads to all its GPUs, or an
+    end of this link or below it? Their cooling and settings have no bridges."""
+    function = box.topology.functions.get(bdf)
+    if component.part or function is None or not box.topology.below(bdf):
+        return False
+    if component.kind == "link":
+        return component.bdf in rows(function.path) or component.key in {each.key for each in links_at(box, bdf)}
+    gpus = [rows(each.path) for each in box.topology.gpus if each.name in component.shared_by]
+    common = [level[0] for level in zip(*gpus, strict=False) if len({*level}) == 1]
+    return component.kind == "board" and bool(common[1:]) and common[-1] in rows(function.path)
 
 
 def _cause(

@@ -73,6 +73,28 @@ def test_the_bridges_of_a_board_that_is_lost_are_not_read_because_of_it(tmp_path
     assert {"pcie.uniform/0000:08:00.0", "pcie.uniform/0000:09:08.0"} <= {*cause["explains"]}
 
 
+@pytest.mark.parametrize("bdf", ["0000:80:02.0", "0000:83:00.0", "0000:84:08.0"])
+def test_a_bridge_that_cannot_be_read_is_no_part_of_the_cooling_of_a_board(bdf: str, tmp_path: Path) -> None:
+    found = document(tmp_path, "k80-x8-board-hot", off_the_bus(bdf))
+    (cause,) = found["causes"]
+    assert (cause["component"]["kind"], cause["component"]["part"]) == ("board", "cooling")
+    assert [key.partition("/")[2] for key in found["unexplained"]] == [bdf]
+
+
+@pytest.mark.parametrize(("bdf", "is_part"), [
+    ("0000:80:02.0", False), ("0000:83:00.0", True), ("0000:84:08.0", True), ("0000:87:00.0", False),
+])  # fmt: skip
+def test_a_board_that_is_lost_reaches_up_to_its_own_switch(bdf: str, is_part: bool, tmp_path: Path) -> None:
+    """Of the root port above it the registers are read without the board."""
+    gone = {f"nvml nvmlDeviceGetHandleByIndex {gpu}": LOST for gpu in (4, 5)}
+    bridges = off_the_bus(bdf, "0000:85:00.0", "0000:86:00.0")
+    found = document(tmp_path, "k80-x8", {**gone, **bridges}, (OFF.format("85"), OFF.format("86")))
+    (cause,) = found["causes"]
+    assert cause["component"]["kind"] == "board"
+    assert any(key.endswith(bdf) for key in cause["explains"]) == is_part
+    assert any(key.endswith(bdf) for key in found["unexplained"]) != is_part
+
+
 GSP = "119, pid=2211, name=nvidia-smi, Timeout after 6s of waiting for RPC response from GPU1 GSP! Expected function 76"
 LATE = "mlx5_core 0000:61:00.0: wait_func:1152: CREATE_MKEY(0x200) timeout. Will cause a leak of a command resource"
 DISKS = tuple(f"nvme nvme{n}: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0xffff" for n in (2, 3))
