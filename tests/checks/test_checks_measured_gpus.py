@@ -264,6 +264,21 @@ def test_lanes_that_are_lost_under_load_explain_it_too(tmp_path: Path) -> None:
     assert said(box, HOST) == {"GPU2": EXPLAINED}
 
 
+@pytest.mark.parametrize(("idle", "loaded", "due"), [
+    ("8", 16, {"GPU2": EXPLAINED}), ("8", 8, {"GPU2": EXPLAINED}), ("8", None, {"GPU2": EXPLAINED}),
+    (None, 8, {"GPU2": EXPLAINED}), (None, 16, {"GPU2": "fail"}), ("16", 16, {"GPU2": "fail"}),
+])  # fmt: skip
+def test_the_fewer_lanes_of_two_readings_count(
+    idle: str | None, loaded: int | None, due: dict[str, str], tmp_path: Path
+) -> None:
+    """``idle``: of the PCI tree, None where it cannot be read; ``loaded``: of NVML under load."""
+    facts = host_copies() | {f"host-to-device {GPUS[2]}": fact(6.1)}
+    facts |= {f"under-load {GPUS[2]}": fact(None, "", link_width=loaded)} if loaded else {}
+    text: Json = {"missing": "denied"} if idle is None else f"{idle}\n"
+    width: dict[str, Json] = {f"text /sys/bus/pci/devices/{GPUS[2]}/current_link_width": text}
+    assert said(of_box(open_source(overlay(tmp_path, facts, "dgx-1-v100", width)), "auto"), HOST) == due
+
+
 def test_the_best_copy_of_a_gpu_to_itself_counts() -> None:
     slow_first = {f"p2p-off {gpu} {gpu}": fact(140 if gpu == 0 else 800) for gpu in range(4)}
     assert said(imported(slow_first | {f"p2p {gpu} {gpu}": fact(802) for gpu in range(4)}), MEMORY) == {}

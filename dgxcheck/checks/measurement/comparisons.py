@@ -222,11 +222,13 @@ def _hops(box: Box, row: Measurement) -> tuple[Hop, ...]:
 
 
 def _lanes(box: Box) -> LineRate:
-    """GB/s with the lanes that a link has, under load where that was read, at the generation that both ends support."""
+    """GB/s with the lanes that a link has, or those under load where they are fewer, at the generation that both ends
+    support."""
 
     def gbs(hop: Hop) -> float | Missing:
         loaded = under_load(box, hop.device, "link_width")
-        return with_lanes(hop, hop.width if loaded is None else loaded[0])
+        widths = [width for width in (hop.width, loaded and loaded[0]) if isinstance(width, int)]
+        return with_lanes(hop, min(widths, default=hop.width))
 
     return gbs
 
