@@ -13,7 +13,7 @@ from test_health_checks import GPU2, NVML, changed
 
 from dgxcheck.assessment.last_run import Present, counts, last_run, remembered_values
 from dgxcheck.assessment.machine import topology_of
-from dgxcheck.checks.by_nature.last_run import CHECKS, kept
+from dgxcheck.checks.by_nature.last_run import CHECKS, _kept_leaves, _words, kept
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import run
@@ -201,6 +201,17 @@ def test_the_file_keeps_values_and_a_damaged_one_is_dropped(tmp_path: Path) -> N
     assert reading is not None
     assert reading.kept is None
     assert [each.judgement.reason for each in ran("dgx-1-v100", file)] == ["no-history"]
+
+
+@pytest.mark.parametrize(("was", "due"), [
+    (["ID=ubuntu", "NAME=Debian"], "NAME=Ubuntu PRETTY_NAME=Ubuntu 20.04 VERSION_ID=20.04, was NAME=Debian"),
+    (["ID=ubuntu"], "NAME=Ubuntu PRETTY_NAME=Ubuntu 20.04 VERSION_ID=20.04, was less"),
+    ("debian", "ID=ubuntu NAME=Ubuntu PRETTY_NAME=Ubuntu..., was debian"),
+    (None, "ID=ubuntu NAME=Ubuntu PRETTY_NAME=Ubuntu..., was none"),
+])  # fmt: skip
+def test_what_was_no_list_in_the_last_run_was_not_less(was: Json, due: str) -> None:
+    leaf = next(leaf for *_, leaf in _kept_leaves(facts_of("big-sur")) if leaf[0] == "Host.os_release")
+    assert _words(leaf, was) == f"operating system {due}"
 
 
 def test_a_container_sees_what_it_is_given() -> None:

@@ -168,13 +168,13 @@ def _words(leaf: Leaf, was: Json) -> str:
     _, of, now = leaf
     if isinstance(now, str) and isinstance(was, str) and text(of, now) == text(of, was):
         now, was = tuple(now.split()), [*was.split()]
-    if isinstance(now, tuple):
-        old, new = [*map(str, items_of(was))], [*map(str, now)]
+    if isinstance(now, tuple) and isinstance(was, list):
+        old, new = [*map(str, was)], [*map(str, now)]
         less, more = [each for each in old if each not in new], [each for each in new if each not in old]
         return f"{label(of)} {' '.join(more) or 'less'}, was {' '.join(less) or 'less'}"
     if of[-1].nature == "identity":
         return f"{described(of, now)}, was another"
-    return f"{described(of, now)}, was {text(of, was) if isinstance(was, int | float | str) else was}"
+    return f"{described(of, now)}, was {text(of, was) if isinstance(was, int | float | str | None) else was}"
 
 
 def _gone(box: Box, before: Kept) -> Iterator[str]:
