@@ -198,6 +198,13 @@ def test_a_health_event_within_a_line_of_a_log() -> None:
         assert (output.host, results(output)) == ("n1", bad)
 
 
+@pytest.mark.parametrize("nothing", ['"errorCode": []', '"message": ""', '"message": "", "errorCode": {"a": 1}'])
+def test_an_event_that_does_not_say_what_is_wrong(nothing: str) -> None:
+    bad, good = f'{{"checkName": "GpuXid", {nothing}}}', f'{{"checkName": "GpuXid", {nothing}, "isHealthy": true}}'
+    assert schedulers.read_health_events((bad,)) == ()
+    assert results(one(schedulers.read_health_events, good)) == {"host NVSentinel-conditions": ("pass", "", 1)}
+
+
 def test_what_a_monitor_leaves_out_may_be_missing() -> None:
     event = '{"checkName": "SysLogsXIDError", "message": "XID 48"}'
     assert results(one(schedulers.read_health_events, f'{{"events": [{event}]}}')).keys() == {
@@ -265,6 +272,17 @@ def test_conditions_of_a_node_as_json() -> None:
         "host Kubernetes-conditions": ("pass", "", 2),
     }  # fmt: skip
     assert schedulers.read_kubernetes(tuple(POD.splitlines())) == ()
+
+
+@pytest.mark.parametrize(("time", "of_a_node"), [
+    ("lastHeartbeatTime", True), ("lastTransitionTime", False), ("lastProbeTime", False), ("lastUpdateTime", False),
+])
+def test_conditions_of_other_objects_are_not_those_of_a_node(time: str, of_a_node: bool) -> None:
+    """Pods, deployments and definitions of resources have such ones, too."""
+    lines = '{"type": "ContainersReady", "status": "False", "reason": "ContainersNotReady",', '"message": "Xid 79",'
+    for kind in ("Pod", "Deployment"):
+        text = (f'{{"kind": "{kind}", "status": {{"conditions": [', *lines, f'"{time}": "2025-03-03T08:11:09Z"}}]}}}}')
+        assert bool(schedulers.read_kubernetes(text)) is of_a_node
 
 
 AGENT = """\

@@ -40,6 +40,7 @@ shared object file: No such file or directory
 OLD_PLUGIN = "2025/03/03 08:11:10 Failed to initialize NVML: could not load NVML library.\n"
 CONDITION = """\
 {
+    "lastHeartbeatTime": "2025-03-03T08:16:09Z",
     "lastTransitionTime": "2025-03-03T08:11:09Z",
     "message": "ErrorCode:DCGM_FR_XID_ERROR GPU:4 PCI:0000:c4:00.0 Detected XID 79 for GPU 4",
     "reason": "GpuMemWatchIsNotHealthy",

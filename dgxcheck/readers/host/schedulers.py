@@ -88,6 +88,9 @@ _AROUND = LazyPattern(any_of("host/lines", "kubectl"))
 """Heads of tables, and resources that are no GPUs."""
 
 
+_OF_CONDITION = {"type", "status", "reason", "lastHeartbeatTime"}
+"""Of objects in Kubernetes nodes alone have conditions with that time: NodeCondition,
+https://github.com/kubernetes/api, core/v1/types.go."""
 _MEMBERS = ("events", "states", "health")
 _BAD = frozenset({"Warning", "Critical", "Fatal", "Unhealthy", "Degraded"})
 """Types of events, and states."""
@@ -112,7 +115,7 @@ def read_kubernetes(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _of_json(lines: tuple[str, ...]) -> Iterator[Entry]:
     """The conditions of ``kubectl get node -o json``, of one node or a list of them, or taken out of it."""
-    for found, where in documents(lines, lambda found: bool(_nodes(found)) or found.keys() >= _OF_CONDITION):
+    for found, where in documents(lines, _may_hold_conditions):
         if found.keys() >= _OF_CONDITION:
             yield _entry("", where, found)
         for node in _nodes(found):
@@ -122,7 +125,8 @@ def _of_json(lines: tuple[str, ...]) -> Iterator[Entry]:
                     yield _entry(name, where, each)
 
 
-_OF_CONDITION = {"type", "status", "reason", "lastTransitionTime"}
+def _may_hold_conditions(found: Document) -> bool:
+    return found.get("kind") == "Node" or "items" in found or found.keys() >= _OF_CONDITION
 
 
 def _entry(node: str, where: Collection[int], found: Document) -> Entry:
@@ -202,7 +206,7 @@ def _of_nvsentinel(lines: tuple[str, ...]) -> Iterator[Entry]:
         impacted = [each for each in items_of(event.get("entitiesImpacted")) if isinstance(each, dict)]
         gpus = [str(each.get("entityValue")) for each in impacted if each.get("entityType") == "GPU"]
         known = map(str, items_of(event.get("errorCode")))
-        words = [str(event["message"])] if "message" in event else []
+        words = [str(event["message"])] if event.get("message") else []
         words += [f"XID {code}" if code.isdecimal() else code for code in known]
         text = f"{f'GPU {gpus[0]}: ' if gpus else ''}{check}: {', '.join(words)}"
         places = (str(each.get("entityValue")) for each in impacted if each.get("entityType") == "PCI")
@@ -216,11 +220,16 @@ def _of_nvsentinel(lines: tuple[str, ...]) -> Iterator[Entry]:
 
 def _events(found: Json, depth: int = 4) -> Iterator[dict[str, Json]]:
     """The health events in what a monitor logs or sends, which leaves out members that are false or empty."""
-    if isinstance(found, dict) and "checkName" in found and not found.keys().isdisjoint(("message", "errorCode")):
+    if isinstance(found, dict) and "checkName" in found and _states(found):
         yield found
     elif depth:
         for member in (*members_of(found).values(), *items_of(found)):
             yield from _events(member, depth - 1)
+
+
+def _states(event: dict[str, Json]) -> bool:
+    """Does it say what is wrong, or that nothing is?"""
+    return bool(event.get("message") or items_of(event.get("errorCode"))) or event.get("isHealthy") is True
 
 
 def _of_gpud(lines: tuple[str, ...]) -> Iterator[Entry]:
