@@ -123,7 +123,6 @@ NOTES = [
     ('E0114 22:32:39.849988 14067 remote_image.go:171] "PullImage from image service failed" err="write /var/lib/'
      'containerd/tmp: no space left on device"', "df -h"),
     ("srun: error: Node failure on gpu-a-12", "slurmctld"),
-    ("CC GPUs Ready State        : Not Ready", "-srs 1"),
     ('level=info msg="Error: error validating driver installation: error creating symlinks: failed to create device'
      ' node nvidiactl: failed to determine major: invalid device node"', "nvidia-driver-daemonset"),
     # NVIDIA/dcgm-exporter issue 148, NVIDIA/DCGM issue 62
@@ -172,6 +171,7 @@ HARMLESS = [
     # DualCoder/vgpu_unlock issue 1: assertions of no account
     f"{VGPU}error: vmiop_log: NVOS status 0x56\n{VGPU}error: vmiop_log: Assertion Failed at 0xf69873bf:293",
     f"{VGPU}error: vmiop_log: (0x0): Failed to get C2C info",
+    "CC State                   : OFF\nMulti-GPU Mode             : None\nCC GPUs Ready State        : Not Ready",
     "VM group 12 is not viable for this workload",
     "Insufficient Permissions",
 ]
