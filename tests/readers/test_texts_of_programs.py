@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from judging import of_text
-from readers_text import assert_read
+from readers_text import assert_read, left_over
 
 from dgxcheck.readers.benchmarks.gpu_burn import read_memtest
 from dgxcheck.readers.host.cuda import read_cuda_errors
@@ -74,12 +74,15 @@ NVIDIA GPU Tools version 535.86.06
 Topo:
   PCI 0000:40:01.1 0x1022:0x14ab
    GPU 0000:44:00.0 H100-PCIE 0x2331 BAR0 0x50042000000
-2025-01-08,02:55:03.995 WARNING  GPU 0000:44:00.0 H100-PCIE 0x2331 has CC mode on, some functionality may not work
+2025-01-08,02:55:03.995 INFO     Selected GPU 0000:44:00.0 H100-PCIE 0x2331 BAR0 0x50042000000
 """
 CONTAINER_CLI = """\
 I1128 17:35:08.651661 1737 nvc.c:376] initializing library context (version=1.14.3, build=1eb5a30a)
 I1128 17:35:08.652188 1737 nvc.c:395] dxcore initialization failed, continuing assuming a non-WSL environment
 W1128 17:35:08.654012 1738 nvc.c:273] failed to set inheritable capabilities
+I1128 17:35:08.773002 1737 nvc_info.c:173] selecting /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.535.86.05
+W1128 17:35:08.773401 1737 nvc_info.c:399] missing library libnvidia-nscq.so
+W1128 17:35:08.773512 1737 nvc_info.c:403] missing compat32 library libnvidia-ml.so
 """
 OF_XLA = (
     "jaxlib.xla_extension.XlaRuntimeError: INTERNAL: NCCL operation ncclGroupEnd() failed: remote process exited or"
@@ -93,12 +96,12 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "ncclras, cut below a heading": (
         RAS_TABLE.format("INCOMPLETE") + "\n#0-0 (a1b2c3d4e5f60718) INCOMPLETE\n",
         ("warn collective-timeout inspect",)),
-    "CUDA, no peer access": (NO_PEER, ("warn p2p-blocked change-setting",)),
+    "CUDA, no peer access": (NO_PEER, ()),
     "NCCL, no peer access": (
         "n1:11:22 [0] p2p.cc:2 NCCL WARN Cuda failure 'peer access is not supported between these two devices'\n",
-        ("warn p2p-blocked change-setting",)),
+        ()),
     "NVIDIA GPU Tools": (GPU_TOOLS, ()),
-    "nvidia-container-cli info": (CONTAINER_CLI, ()),
+    "nvidia-container-cli -k -d": (CONTAINER_CLI, ()),
     "TensorFlow": (DSO, ("fail driver-mismatch inspect",)),
     "nvbandwidth between nodes": (MULTINODE, ()),
     "ncclras, two errors of a group": (RAS_TABLE.format("INCOMPLETE,MISMATCH"), ("warn collective-timeout inspect",)),
@@ -120,6 +123,16 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_text(name: str, tmp_path: Path) -> None:
     assert_read(EXPECTED[name], tmp_path)
+
+
+@pytest.mark.parametrize(("text", "line"), [
+    (GPU_TOOLS, "2025-01-08,02:55:04.001 WARNING  GPU 0000:44:00.0 H100-PCIE 0x2331 fell off the bus"),
+    (GPU_TOOLS, "2025-01-08,02:55:04.001 ERROR    GPU 0000:44:00.0 H100-PCIE 0x2331 not booted"),
+    (CONTAINER_CLI, "detected GPU is lost, Xid 79"), (CONTAINER_CLI, "missing library libnvidia-ml.so"),
+    (CONTAINER_CLI, "missing library libcuda.so"),
+])
+def test_a_log_that_is_known_has_lines_that_are_not(text: str, line: str) -> None:
+    assert left_over(text + line) == [line]
 
 
 def test_a_date_is_no_number_of_an_error(tmp_path: Path) -> None:
