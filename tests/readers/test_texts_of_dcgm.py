@@ -118,6 +118,14 @@ DISCOVERY = "".join(
 UNHEALTHY = '{"body": {"Overall Health": {"value": "Failure"}}, "header": ["Health Monitor Report"]}\n'
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "dcgmi health -j, of no watch": (UNHEALTHY, ("fail test-failed inspect",)),
+    "dcgmi health -j, healthy before": (UNHEALTHY.replace("Failure", "Healthy") + UNHEALTHY,
+                                        ("fail test-failed inspect",)),
+    "dcgmi health -j, healthy later": (UNHEALTHY + UNHEALTHY.replace("Failure", "Healthy"),
+                                       ("fail test-failed inspect",)),
+    "dcgmi health, of no watch": ("| Overall Health | Failure |\n\n| Overall Health | Healthy |\n",
+                                  ("fail test-failed inspect",)),
+    "the first dcgmi health": ("Overall Health: Failure\n", ("fail test-failed inspect",)),
+    "the first dcgmi health, good": ("Overall Health: Healthy\n", ()),
     "dcgmi nvlink -s, one of eighteen": (OF_EIGHTEEN, ("warn nvlink-down drain",)),
     "a policy of DCGM": (POLICY, ("warn pages-many watch",)),
     "dcgmi nvlink -e": (COUNTS.format("4e-09"), ("fail nvlink-errors drain",)),

@@ -8,7 +8,7 @@ machine does not have: only messages of a GPU that name a fault count.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json, items_of, members_of
@@ -23,6 +23,8 @@ from dgxcheck.readers.values import bounded, numbered
 
 _OUTCOMES: dict[str, Outcome] = {"warning": "warn", "warn": "warn", "failure": "fail", "fail": "fail"}
 _OVERALL = LazyPattern(r"(?:Overall Health(?: ?: ?(?P<old>\w{1,10}))?)")
+_OVERALL_LINE = LazyPattern(r"Overall Health ?: ?(?P<word>Healthy|Warning|Failure)")
+"""Of the first tables, without their frame."""
 _HEALTH_GPU = LazyPattern(r"(?:-> ?|GPU ID: ?|gpuId ?)(?P<gpu>\d{1,3})")
 _WATCH = LazyPattern(r"(?:-> ?|(?P<gpu>\d{1,3}) - )?(?P<watch>[A-Z][\w/ -]{2,40}?) ?(?:system)?")
 _STATUS = LazyPattern(r"(?P<word>Warning|Failure|Warn|Fail)\b(?: - | )?(?P<text>.{0,1000})")
@@ -37,18 +39,17 @@ _MOST_DEPTH = 8
 
 
 def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Every watch that warns or fails; ``Overall Health | Healthy`` alone is a result without a fault."""
+    """Every watch that warns or fails; ``Overall Health`` alone is a result of the host."""
     lines = bounded(lines)
     part = ToolPart("dcgmi health")
-    inside, name, others = False, HOST, False
-    whole = ""
+    name, others, named = HOST, False, False
+    whole: str | None = None
     for cell in cells(lines):
         if overall := _OVERALL.fullmatch(cell.left):
-            inside, name, others = True, HOST, False
+            _add_overall(part, whole or "", named)
+            name, others, named = HOST, False, False
             whole = overall["old"] or cell.right
-            if whole.startswith("Healthy"):
-                part.add(HOST, "overall", "pass")
-        elif not inside:
+        elif whole is None:
             continue
         elif cell.left == "GPU" or cell.left in _OTHERS:
             others, name = cell.left != "GPU", HOST
@@ -58,36 +59,45 @@ def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             subject = f"GPU{int(watch['gpu'])}" if watch["gpu"] else name
             if text := " ".join(" ".join((status["text"], *cell.parts[1:])).split()):
                 _add(part, subject, status["word"], watch["watch"], text)
+                named = True
         part.lines.update(cell.lines)
+    _add_overall(part, whole or "", named)
     for number, line in enumerate(lines):
-        if logged := _LOGGED.fullmatch(line.strip()) if "in health system" in line else None:
-            named = NAMED_GPU.findall(logged["text"])
-            _add(part, f"GPU{int(named[0])}" if named else HOST, logged["word"], logged["watch"], logged["text"])
+        if alone := _OVERALL_LINE.fullmatch(line.strip()):
+            _add_overall(part, alone["word"], False)
             part.lines.add(number)
-    whole = _json(part, lines) or whole
-    if not part and (outcome := _OUTCOMES.get(whole.strip().lower())):
-        text = f"overall health: {whole.strip()}; the text names no watch"
-        part.add(HOST, "overall", outcome, Fault.TEST_FAILED, text)
+        if logged := _LOGGED.fullmatch(line.strip()) if "in health system" in line else None:
+            gpus = NAMED_GPU.findall(logged["text"])
+            _add(part, f"GPU{int(gpus[0])}" if gpus else HOST, logged["word"], logged["watch"], logged["text"])
+            part.lines.add(number)
+    _json(part, lines)
     if not part:
         return ()
     part.lines |= frame(lines, part.lines, 4, lambda text: text.strip(" |") in ("Health Monitor Report", "Errors"))
     return part.imported()
 
 
-def _json(part: ToolPart, lines: tuple[str, ...]) -> str:
+def _add_overall(reports: Reports, whole: str, named: bool) -> None:
+    """``named``: a watch says why it warns or fails."""
+    if whole.startswith("Healthy"):
+        reports.add(HOST, "overall", "pass")
+    elif not named and (outcome := _OUTCOMES.get(whole.strip().lower())):
+        text = f"overall health: {whole.strip()}; the text names no watch"
+        reports.add(HOST, "overall", outcome, Fault.TEST_FAILED, text)
+
+
+def _json(part: ToolPart, lines: tuple[str, ...]) -> None:
     """``-j``: the tree of the table, each row an object with ``value``, its next lines (``overflow``) and ``children``.
 
-    https://github.com/NVIDIA/DCGM, dcgmi/Health.cpp (AddErrorMessage), DcgmiOutput.h. Returns the health of all.
+    https://github.com/NVIDIA/DCGM, dcgmi/Health.cpp (AddErrorMessage), DcgmiOutput.h.
     """
-    whole = ""
     for found, where in documents(lines, lambda each: _overall(each) is not None):
-        whole = _overall(found) or ""
-        if whole.startswith("Healthy"):
-            part.add(HOST, "overall", "pass")
-        for name, row in members_of(found["body"]).items():
-            _row(part, HOST, "", name, row, 0, name not in _OTHERS)
+        rows = members_of(found["body"]).items()
+        named = [each for name, row in rows for each in _row(HOST, "", name, row, 0, name not in _OTHERS)]
+        _add_overall(part, _overall(found) or "", bool(named))
+        for subject, word, watch, text in named:
+            _add(part, subject, word, watch, text)
         part.lines.update(where)
-    return whole
 
 
 def _overall(found: Mapping[str, Json]) -> str | None:
@@ -96,8 +106,12 @@ def _overall(found: Mapping[str, Json]) -> str | None:
     return str(overall.get("value", "")) if isinstance(overall, dict) else None
 
 
-def _row(reports: Reports, subject: str, watch: str, name: str, row: Json, depth: int, of_gpus: bool) -> None:
-    """A GPU, one of its watches, or what that found: a text below ``Warning`` or ``Failure``, or behind it."""
+def _row(
+    subject: str, watch: str, name: str, row: Json, depth: int, of_gpus: bool
+) -> Iterator[tuple[str, str, str, str]]:
+    """Of a GPU, one of its watches, or what that found, a text below ``Warning`` or ``Failure``, or behind it:
+    subject, that word, watch, text.
+    """
     if depth > _MOST_DEPTH:
         return
     members = members_of(row)
@@ -108,12 +122,12 @@ def _row(reports: Reports, subject: str, watch: str, name: str, row: Json, depth
     elif name.lower() in _OUTCOMES:
         for text in [value, *below]:
             if isinstance(text, str) and watch:
-                _add(reports, subject, name, watch, text)
+                yield subject, name, watch, text
         return
     elif (status := _STATUS.fullmatch(whole)) and status["text"]:
-        _add(reports, subject, status["word"], name, status["text"])
+        yield subject, status["word"], name, status["text"]
     for each, inner in below.items():
-        _row(reports, subject, name, each, inner, depth + 1, of_gpus)
+        yield from _row(subject, name, each, inner, depth + 1, of_gpus)
 
 
 def _add(reports: Reports, subject: str, word: str, watch: str, text: str) -> None:
