@@ -105,6 +105,18 @@ def test_what_the_scheduler_says_of_nodes() -> None:
     assert slurm.read_slurm(("NODELIST   NODES", "gpu01          1")) == ()
 
 
+@pytest.mark.parametrize(("line", "host"), [
+    ("srun: error: Node failure on node07", "node07"), ("srun: error: Node failure on node07.example.com", "node07"),
+    ("slurmstepd: error: *** JOB 12 ON node07 CANCELLED AT 2025-03-03T08:11:09 DUE TO NODE FAILURE ***", "node07"),
+    ("srun: error: Node failure on gpu[07-08]", "gpu[07-08]"),
+    ("srun: error: *** STEP 12.0 CANCELLED AT 2025-03-03T08:11:09 DUE TO NODE FAILURE ***", ""),
+])
+def test_a_node_that_failed_under_a_job_is_the_one_that_the_line_names(line: str, host: str) -> None:
+    (found,) = slurm.read_slurm((line,))
+    assert found.host == host
+    assert [outcome for outcome, _, _ in reported(found)] == ["note"]
+
+
 def test_who_drained_a_node_and_when() -> None:
     """``sinfo -R -O Reason,NodeList,User,Timestamp``; a row without nodes is none."""
     head = "REASON                NODELIST  USER    TIMESTAMP\n"

@@ -6,6 +6,7 @@ sinfo(1).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dgxcheck.lazy_pattern import LazyPattern
@@ -36,7 +37,8 @@ _LOGGED = LazyPattern(
     r"|Ignoring file-less GPU .{1,200}|We were configured to autodetect nvml functionality, .{1,200})"
     r"|.{0,400}(?P<killed>Detected \d{1,6} oom[_-]kill event(?:\(?s\)?)?(?: in StepId=\d{1,12}(?:\.\w{1,12})?)?)"
     r".{0,300}"
-    r"|.{0,400}(?P<ended>Node failure on \S{1,255}|CANCELLED AT \S{10,25} DUE TO NODE FAILURE).{0,300}",
+    r"|.{0,400}?(?:\bON (?P<under>[\w.,\[\]-]{1,255}) )?(?P<ended>Node failure on (?P<failed>[\w.,\[\]-]{0,254}[\w\]])"
+    r"|CANCELLED AT \S{10,25} DUE TO NODE FAILURE).{0,300}",
     "with reason:", "reason set to:", " gres.conf file ", "gres.conf duplicate records", "some records have ",
     "configured to autodetect nvml", "Ignoring file-less GPU", " oom_kill event", " oom-kill event",
     "Node failure on ", "DUE TO NODE FAILURE",
@@ -44,7 +46,7 @@ _LOGGED = LazyPattern(
 """Lines of the logs of slurmctld, slurmd and slurmstepd."""
 _APPEARED = LazyPattern(r"(?:.{0,200} )?gres\.conf file \S{1,255} now exists")
 """What it waited for."""
-_FAILED = ": scontrol show node and the log of slurmctld say why Slurm gave the node up; see its kernel log"
+_WHY_GONE = ": scontrol show node and the log of slurmctld say why Slurm gave the node up; see its kernel log"
 _LIMIT = ": the limit of the job, which sacct -o ReqMem,MaxRSS shows, was reached"
 
 
@@ -98,14 +100,22 @@ def _reasons(lines: tuple[str, ...]) -> Iterator[Entry]:
                 waits = Entry("", (number,), "reason", logged["waits"])
                 continue
             waits = None if logged["missing"] else waits
-            yield Entry(logged["node"] or logged["other"] or "", (number,), "reason",
-                       logged["reason"] or logged["missing"] or (f"{logged['killed']}{_LIMIT}" if logged["killed"]
-                       else f"{logged['ended']}{_FAILED}"))  # fmt: skip
+            yield _of_log(logged, number)
         else:
             below = below and bool(text)
             columns, titles = (columns, titles) if text else ({}, [])
     if waits:
         yield waits
+
+
+def _of_log(logged: re.Match[str], number: int) -> Entry:
+    node = logged["node"] or logged["other"] or logged["failed"] or logged["under"] or ""
+    text = logged["reason"] or logged["missing"]
+    if logged["killed"]:
+        text = f"{logged['killed']}{_LIMIT}"
+    elif logged["ended"]:
+        text = f"{logged['ended']}{_WHY_GONE}"
+    return Entry(node, (number,), "reason", text)
 
 
 def _titles(head: str) -> list[str]:
