@@ -11,6 +11,7 @@ from kernel_lines import JUDGED
 from sample import swept
 
 from dgxcheck.facts.faults import Fault
+from dgxcheck.readers.kernel_log.forms import as_rows
 
 OF_MACHINES = {
     (Fault.HCA_STALLED.word, "NETDEV"): "which interfaces are Ethernet is not in the log",
@@ -75,3 +76,21 @@ def test_a_message_of_several_lines_in_one_of_rsyslog(tmp_path: Path) -> None:
         " installed in this system has#012NVRM: fallen off the bus and is not responding to commands.\n"
     )
     assert of_text(row, tmp_path)[0] == ("fail gpu-lost drain",)
+
+
+@pytest.mark.parametrize("before", [
+    "May  1 10:00:00 h myprog[1]: hello",
+    "May  1 10:00:00 h myprog[1]: h kernel: NVRM: hello",
+    "2026-05-01T10:00:00.1+00:00 h myprog[1]: hello",
+    'May  1 10:00:00 h kernel: [  13.000000] audit: comm="x',
+    "May  1 10:00:00 h kernel: [  13.000000] usb 1-1: Product: x",
+])  # fmt: skip
+def test_what_a_program_writes_behind_the_end_of_a_line_is_not_the_kernel_s(before: str) -> None:
+    """Any user can log ``#012`` and a message of the driver behind it."""
+    lines = (f"{before}#012NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.",)
+    assert [*as_rows(lines)] == [(0, lines[0])]
+
+
+def test_a_message_has_few_lines() -> None:
+    row = f"May  1 10:00:00 h kernel: NVRM: The NVIDIA GPU 0000:b3:00.0{'#012a' * 9999}"
+    assert len([*as_rows((row,))]) == 65

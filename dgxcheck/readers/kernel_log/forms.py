@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 
-from dgxcheck.kernel_messages.forms import is_relevant
+from dgxcheck.kernel_messages.forms import is_certain, is_relevant
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.limits import LOG_LINE_CHARACTERS
 from dgxcheck.readers.kernel_log.stamps import ISO, SYSLOG, Months, framed, is_of_program, known_row
@@ -41,8 +41,13 @@ _PRETTY = LazyPattern(r'\s{1,8}"(?P<name>_{0,2}[A-Z][A-Z0-9_]{1,63})" : (?P<valu
 NEW_BOOT = "-- Reboot --"
 """As journalctl writes it between boots."""
 _LINE_END = "#012"
-"""Within a message, as rsyslog writes it."""
-_BEFORE_MESSAGE = LazyPattern(r".{0,320}? kernel: ?(?:\[ {0,12}\d{1,10}\.\d{1,9}\] )?")
+"""Within a message, as rsyslog writes it: $EscapeControlCharactersOnReceive."""
+_MOST_ENDS = 64
+"""Within a message that is split: those of the driver have up to five lines."""
+_BEFORE_MESSAGE = LazyPattern(
+    rf"[\s>]{{0,12}}(?:{ISO}|{SYSLOG}) {{1,2}}[A-Za-z0-9][\w.-]{{0,254}} kernel: ?"
+    r"(?:\[ {0,12}\d{1,10}\.\d{1,9}\] )?"
+)
 _STAMPS, _BEGINS = frozenset(":;="), frozenset("{}[]")
 """Characters of which every date, field and record has one, and those with which JSON begins a line."""
 MaybeRows = Iterator[tuple[int, "str | None"]]
@@ -72,10 +77,15 @@ def as_rows(lines: tuple[str, ...]) -> MaybeRows:
 
 
 def _of_lines(row: str | None) -> list[str | None]:
-    """A row for each line of its message, with the same time."""
-    first, *others = row.split(_LINE_END) if row else [row]
-    before = match[0] if others and (match := _BEFORE_MESSAGE.match(first or "")) else ""
-    return [first, *(f"{before}{other}" for other in others)]
+    """A row for each line of its message, with the same time, where the kernel's driver says the first of them.
+
+    Other messages quote what users write, as those of audit do.
+    """
+    before = _BEFORE_MESSAGE.match(row) if row and _LINE_END in row else None
+    if row is None or before is None or not is_certain(row[before.end() :].partition(_LINE_END)[0]):
+        return [row]
+    first, *others = row.split(_LINE_END, _MOST_ENDS)
+    return [first, *(f"{before[0]}{other}" for other in others)]
 
 
 class _Parts:
