@@ -147,6 +147,30 @@ def test_few_lines_of_hosts_that_are_named_after_gpus() -> None:
         assert undone(devices).lines == devices
 
 
+@pytest.mark.parametrize("form", ["[pod/{}/main] {}", "{} main {}"])
+def test_pods_are_as_different_as_hosts(form: str) -> None:
+    said = {"gpu-burn-bcd4f": ("GPU 0: OK", "    GPU 1: FAULTY"), "gpu-burn-ghjkl": ("GPU 0: OK", "GPU 1: OK")}
+    lines = tuple(form.format(pod, line) for pod, texts in said.items() for line in texts)
+    layout = undone(lines)
+    assert layout.lines == tuple(line for texts in said.values() for line in texts)
+    assert layout.hosts == tuple(pod for pod, texts in said.items() for _ in texts)
+    assert set(undone(lines[:2] * 2).hosts) == {""}
+    assert undone(("+ gpu-burn-bcd4f \u203a main", *lines)).lines[1:] == layout.lines
+
+
+@pytest.mark.parametrize("rows", [
+    ("gpu-count-mismatched root      2024-01-01T00:00:00 node01",) * 3,
+    ("gpu-health-xid-fault slurmuser 2024-01-01T00:00:00 node01",) * 3,
+    ("gpu-failed-bcd4f root      2024-01-01T00:00:00 node01",) * 3,
+    ("REASON               USER      TIMESTAMP           NODELIST",
+     *("gpu-failed-bcd4f slurmuser 2024-01-01T00:00:00 node01",) * 3),
+    (*("gpu-burn-bcd4f main GPU 0: OK",) * 20, "GPU 0: OK", "gpu-burn-bcd4f main GPU 0: OK"),
+])  # fmt: skip
+def test_columns_of_a_table_are_no_pods(rows: tuple[str, ...]) -> None:
+    """``sinfo -R``: reason, user, time and node."""
+    assert undone(rows).lines == rows
+
+
 def test_the_kernel_keeps_its_times() -> None:
     lines = (
         "Mar  4 05:06:07 node01 kernel: NVRM: Xid (PCI:0000:9b:00): 79, GPU has fallen off the bus.",
@@ -194,6 +218,7 @@ def test_a_frame_that_a_terminal_broke_is_mended() -> None:
     lambda host, lines: [f"[root@{host} ~]# nvidia-smi -q", *lines],
     lambda host, lines: [f"admin@{host}:~$ nvidia-smi -q", *lines],
     lambda host, lines: [f"{host} | CHANGED | rc=0 >>", *lines],
+    lambda host, lines: [f"[pod/{host}/main] {line}" for line in lines],
 ])  # fmt: skip
 def test_of_two_hosts_one_is_asked_for(form: object) -> None:
     assert callable(form)

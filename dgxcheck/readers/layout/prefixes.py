@@ -27,7 +27,6 @@ line of ``lspci | grep -n``."""
 _WORDS = LazyPattern(
     rf"\[\d{{1,6}},\d{{1,6}}\]<std(?:out|err|diag)>:? ?"  # Open MPI 4 --tag-output
     r"|\[[\w.@-]{1,80}(?:,\d{1,9}){1,3}\]<std(?:out|err)>: ?"  # Open MPI 5
-    rf"|\[pod/{_NAME}/{_NAME}\] ?"  # kubectl logs --prefix
     rf"|\((?:{_NAME} )?pid=\d{{1,9}}(?:, ip=[\d.]{{7,15}})?\) ?"  # Ray
     rf"|\[(?:rank|default)\d{{1,5}}\]: ?"  # torchrun
     rf"|{_NAME}-\d{{1,3}} {{1,24}}\|(?! (?:{_NHC})) ?"  # docker compose
@@ -56,8 +55,18 @@ _SPEAKER = LazyPattern(
 _CLOCKED = LazyPattern(_CLOCK)
 _HOST = LazyPattern(rf"(?P<host>{_NAME})(?::(?: |$)| \| (?={_NHC}))")
 """As pdsh and clush write it, or a cluster's run of Node Health Check, where each host has a line or two."""
-_POD = LazyPattern(r"[a-z][a-z0-9.-]{1,240}-[a-z0-9]{4,10} [a-z][a-z0-9-]{0,62}(?: |$)")
-"""Pod and container, as stern writes them; the name of a pod ends with letters and digits of its own."""
+_POD = LazyPattern(rf"\[pod/(?P<pod>{_NAME})/{_NAME}\] ?(?P<text>)")
+"""Pod and container, as ``kubectl logs --prefix`` writes them."""
+_POD_OF_STERN = ascii_pattern(
+    r"(?P<pod>[a-z][a-z0-9.-]{1,240}-[bcdfghjklmnpqrstvwxz2456789]{5}) [a-z][a-z0-9-]{0,62}(?: |$)(?P<text>)"
+)
+"""The same as stern writes them (https://github.com/stern/stern, README: the default of ``--output``).
+
+The name of a pod ends with five of the signs of which Kubernetes makes names
+(k8s.io/apimachinery/pkg/util/rand: alphanums). A column of a table has more blanks behind it.
+"""
+_OF_STERN = LazyPattern(r"[+-] \S{1,300}(?: \S{1,300})? \u203a \S{1,100}", " \u203a ")
+"""Where it begins to follow a container, or ends."""
 _RANK = LazyPattern(r" {0,12}\d{1,4}:(?: |$)")
 _TAG = LazyPattern(r" {0,12}\[\d{1,5}\]")
 _BYTES = ascii_pattern(r"\s{0,12}[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*")
@@ -158,12 +167,28 @@ def without_ranks(lines: Sequence[str]) -> list[str]:
     return [*lines]
 
 
-def without_pods(lines: Sequence[str]) -> list[str]:
-    """Lines without the pod and the container (stern) before each."""
-    pods = [match[0] if (match := _POD.match(line)) else "" for line in lines]
-    if not _all_alike(lines, pods):
-        return [*lines]
-    return [line[len(pod) :] for line, pod in zip(lines, pods, strict=True)]
+def without_pods(lines: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Lines without the pod and the container before each (kubectl, stern), and these pods where there are several."""
+    found = [_POD.match(line.lstrip()) for line in lines]
+    if not any(found):
+        found = _of_stern(lines)
+    several = len({match["pod"] for match in found if match}) > 1
+    bare = [match.string[match.start("text") :] if match else line for match, line in zip(found, lines, strict=True)]
+    return bare, [match["pod"] if match and several else "" for match in found]
+
+
+def _of_stern(lines: Sequence[str]) -> list[re.Match[str] | None]:
+    """The prefix of every line of a block that no line of an output adjoins."""
+    found = [_POD_OF_STERN.match(line) for line in lines]
+    having = [at for at, match in enumerate(found) if match]
+    if len(having) >= PREFIXES_FEWEST:
+        first, end = having[0], having[-1] + 1
+        others = ["" if _OF_STERN.fullmatch(line) else line for line in lines]
+        is_whole = len(having) == sum(bool(line.strip()) for line in others[first:end])
+        is_table = all(match.string.startswith(" ", match.start("text")) for match in found if match)
+        if is_whole and not is_table and _apart(others, first - 1) and _apart(others, end):
+            return found
+    return [None for _ in lines]
 
 
 def _all_alike(lines: Sequence[str], begin: Sequence[str]) -> bool:

@@ -38,7 +38,7 @@ class Layout(Record):
 T = TypeVar("T")
 STEPS = (
     markdown.dedented, markdown.without_column, records.unpacked, prefixes.without_numbers, prefixes.without_times,
-    prefixes.without_ranks, prefixes.without_pods,
+    prefixes.without_ranks,
 )  # fmt: skip
 ROUNDS = 12
 """Layers of quotes, numbers and prefixes around each other."""
@@ -83,9 +83,10 @@ def _undone(lines: tuple[str, ...]) -> Layout:
         for step in STEPS:
             if found == before:
                 found = step(found)
-        if found == before:
-            found, named = prefixes.without_hosts(found)
-            hosts = [new or old for new, old in zip(named, hosts, strict=True)]
+        for of_hosts in (prefixes.without_pods, prefixes.without_hosts):
+            if found == before:
+                found, named = of_hosts(found)
+                hosts = [new or old for new, old in zip(named, hosts, strict=True)]
         if found == before:
             break
     found = _each(single.without_remark, _each(markdown.unenclosed, found))
