@@ -7,7 +7,7 @@ from dgxcheck.checks.answers import files as answers_of_files
 from dgxcheck.checks.answers import gpus as answers_of_gpus
 from dgxcheck.checks.by_nature import last_run, records
 from dgxcheck.checks.consistency import readings
-from dgxcheck.checks.driver import bound, fabric_manager, versions
+from dgxcheck.checks.driver import bound, fabric_manager, imex, versions
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.gpu import clocks, ecc, grace, inventory, power, presence, spare_memory, thermal
@@ -36,7 +36,7 @@ from dgxcheck.checks.siblings import uniform
 CHECKS: tuple[Check, ...] = (
     *imported_reports.COMPLETE,
     *driver.CHECKS, *bound.CHECKS, *driver.PERSISTENCE, *answers_of_gpus.CHECKS,
-    *versions.INSTALLATION, *fabric_manager.CHECKS,
+    *versions.INSTALLATION, *fabric_manager.CHECKS, imex.CHECK,
     *presence.CHECKS, *ecc.MODES, *presence.RECOVERY, *inventory.CHECKS, *ecc.CHECKS, *spare_memory.CHECKS,
     *clocks.CHECKS, *power.CHECKS, *thermal.CHECKS,
     *gpu_link.WIDTH, *path.CHECKS, *misplaced.CHECKS, *answers_of_files.DEVICES, *gpu_link.GENERATION,
