@@ -155,7 +155,7 @@ def inspection(
     if is_power_of_a_card(box, component) and Fault.GPU_UNPOWERED not in faults:
         return (), Instruction(code="inspect-card-power")
     if component.kind == "gpu" and Fault.HEAT_SINK in faults:
-        return (), None  # its siblings are cool
+        return (), None  # its siblings at similar power are cool
     if Fault.LEAK in faults:
         return (), None  # before air and coolant level
     if {*faults} == {Fault.CPU_THROTTLED} and not is_tray_of_a_rack(box):

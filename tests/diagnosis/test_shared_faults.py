@@ -48,14 +48,14 @@ def test_gpus_apart_that_are_hot_have_no_cool_siblings(tmp_path: Path) -> None:
     found = causes(tmp_path, "dgx-h200", {**hot(OF_H200[0], 83), **hot(OF_H200[5], 83)})
     assert {each["id"] for each in found} == {f"gpu/{OF_H200[gpu]}/cooling" for gpu in (0, 5)}
     assert all("fans and inlet air" in each["actions"][0]["text"] for each in found)
-    assert all("siblings are cool" not in each["actions"][0]["text"] for each in found)
+    assert all("siblings at similar power are cool" not in each["actions"][0]["text"] for each in found)
 
 
 def test_one_gpu_that_is_hot_has_a_heat_sink_of_its_own(tmp_path: Path) -> None:
     (cause,) = causes(tmp_path, "dgx-h200", hot(OF_H200[4], 83))
     assert cause["id"] == f"gpu/{OF_H200[4]}/cooling"
     assert [each["action"] for each in cause["actions"][:2]] == ["drain", "inspect"]
-    assert "its siblings are cool" in cause["actions"][1]["text"]
+    assert "its siblings at similar power are cool" in cause["actions"][1]["text"]
 
 
 OF_HGX = ("18", "40", "4f", "5e", "9a", "c0", "ce", "dc")

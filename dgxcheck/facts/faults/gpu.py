@@ -166,9 +166,9 @@ class Gpu:
     HOTTER = FaultKind("much hotter than most other GPUs at similar power", "environment", fails="next-drain")
     HEAT_SINK = FaultKind("much hotter than every other GPU at similar power", "environment", fails="next-drain",
         disturbs="host",
-        remedy="check this GPU's heat sink or cold plate once it is drained: contact, dust, flow; its siblings are"
-        " cool, so what they share, as fans, inlet air and pump, is not the reason (PCIe card: clean it; SXM or"
-        " liquid-cooled: the vendor does)", source=DEBUG)
+        remedy="check this GPU's heat sink or cold plate once it is drained: contact, dust, flow; its siblings at"
+        " similar power are cool, so what they share, as fans, inlet air and pump, is not the reason (PCIe card: clean"
+        " it; SXM or liquid-cooled: the vendor does)", source=DEBUG)
     THERMAL_SLOWDOWN = FaultKind("clocks are held down by temperature", "environment", about=("gpu", "cooling"))
     POWER_BRAKE = FaultKind("clocks are held down by the external power brake", "environment",
         remedy="check power supplies, power cables and the power budget of chassis and rack", source=DEBUG)
