@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from functools import cache
 
 import pytest
@@ -156,6 +158,25 @@ def test_pods_are_as_different_as_hosts(form: str) -> None:
     assert layout.hosts == tuple(pod for pod, texts in said.items() for _ in texts)
     assert set(undone(lines[:2] * 2).hosts) == {""}
     assert undone(("+ gpu-burn-bcd4f \u203a main", *lines)).lines[1:] == layout.lines
+
+
+XID = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
+ENTRY = {
+    "MESSAGE": "x", "SYSLOG_IDENTIFIER": "check", "_HOSTNAME": "node01", "_TRANSPORT": "syslog", "_PID": "7",
+    "__REALTIME_TIMESTAMP": "1714557600000000",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fields", [
+    {"SYSLOG_IDENTIFIER": f"kernel: {XID} y"}, {"SYSLOG_IDENTIFIER": "kernel", "MESSAGE": XID},
+    {"_TRANSPORT": "kernel"}, {"SYSLOG_IDENTIFIER": ["check"]}, {"_HOSTNAME": f"node01 kernel: {XID}"},
+    {"_HOSTNAME": {"a": 1}}, {"_PID": f"7]: {XID}"}, {"_PID": 7}, {"SYSLOG_IDENTIFIER": "x" * 61},
+    {"MESSAGE": f"x\n{XID}"},
+], ids=str)  # fmt: skip
+def test_a_program_s_entry_does_not_speak_as_the_kernel(fields: Mapping[str, Json]) -> None:
+    assert undone((json.dumps(ENTRY),)).lines == ("x",)
+    line = json.dumps({**ENTRY, **fields})
+    assert undone((line,)).lines == (line,)
 
 
 @pytest.mark.parametrize("rows", [

@@ -213,10 +213,10 @@ class _Boots:
             yield number, NEW_BOOT
         self._boot = boot
         ours = fields.get("_TRANSPORT") == "kernel" and fields.get("SYSLOG_FACILITY", "0") == "0"
-        yield number, (_first(_of_journal(fields)) or None) if ours and "MESSAGE" in fields else None
+        yield number, (_first(_of_entry(fields)) or None) if ours and "MESSAGE" in fields else None
 
 
-def _of_journal(fields: Mapping[str, str]) -> str:
+def _of_entry(fields: Mapping[str, str]) -> str:
     since = _microseconds(fields.get("_SOURCE_MONOTONIC_TIMESTAMP") or fields.get("__MONOTONIC_TIMESTAMP"))
     wall = _microseconds(fields.get("__REALTIME_TIMESTAMP") or fields.get("_SOURCE_REALTIME_TIMESTAMP"))
     text = fields["MESSAGE"]

@@ -16,10 +16,16 @@ from dgxcheck.readers.layout.lines import plain
 _OF_CONTAINER = frozenset(("log", "stream", "time", "attrs"))
 _SIGNS = ('{"log"', '"MESSAGE"')
 _MICROSECONDS = ascii_pattern(r"[1-9]\d{14,15}")
+_IDENTIFIER = ascii_pattern(r"[\w./-]{1,60}")
+_HOST = ascii_pattern(r"[A-Za-z0-9][\w.-]{0,63}")
+_PID = ascii_pattern(r"\d{1,9}")
 
 
 def unpacked(lines: Sequence[str]) -> list[str]:
-    """Such lines as the time and what was logged, as ``kubectl logs --timestamps`` and journalctl print them."""
+    """Such lines as the time and what was logged, as ``kubectl logs --timestamps`` and journalctl print them.
+
+    Entries of the kernel, or under its name, and messages with the end of a line within stay JSON.
+    """
     return [_unpacked(line) if any(sign in line for sign in _SIGNS) else line for line in lines]
 
 
@@ -28,7 +34,7 @@ def _unpacked(line: str) -> str:
         found = json.loads(line.strip().rstrip(","))
     except (ValueError, RecursionError):
         return line
-    logged = (_of_container(found) or _of_journal(found)) if isinstance(found, dict) else ""
+    logged = (_of_container(found) or _of_program(found)) if isinstance(found, dict) else ""
     return plain(logged) if logged and "\n" not in logged else line
 
 
@@ -39,12 +45,19 @@ def _of_container(found: Mapping[str, Json]) -> str:
     return f"{at} {text}".strip("\r\n")
 
 
-def _of_journal(found: Mapping[str, Json]) -> str:
-    """A program's entry as a row of ``journalctl -o short-iso``; those of the kernel have a reader of their own."""
-    text, program, at = (found.get(name) for name in ("MESSAGE", "SYSLOG_IDENTIFIER", "__REALTIME_TIMESTAMP"))
-    of_kernel = found.get("_TRANSPORT", "kernel") == "kernel"
-    if of_kernel or not (isinstance(text, str) and program and isinstance(at, str) and _MICROSECONDS.fullmatch(at)):
+def _of_program(found: Mapping[str, Json]) -> str:
+    """A program's entry as a row of ``journalctl -o short-iso``; those of the kernel have a reader of their own.
+
+    Any program chooses its identifier, which may therefore be nothing but a name.
+    """
+    text, at = found.get("MESSAGE"), found.get("__REALTIME_TIMESTAMP")
+    program, host = found.get("SYSLOG_IDENTIFIER"), found.get("_HOSTNAME") or "localhost"
+    pid = found.get("_PID") or found.get("SYSLOG_PID") or "0"
+    of_kernel = found.get("_TRANSPORT", "kernel") == "kernel" or program == "kernel"
+    fields = ((_MICROSECONDS, at), (_IDENTIFIER, program), (_HOST, host), (_PID, pid))
+    if of_kernel or not isinstance(text, str) or not isinstance(at, str):
+        return ""
+    if not all(isinstance(field, str) and pattern.fullmatch(field) for pattern, field in fields):
         return ""
     day = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(int(at) // 1_000_000))
-    pid = found.get("_PID") or found.get("SYSLOG_PID") or 0
-    return f"{day}+00:00 {found.get('_HOSTNAME') or 'localhost'} {program}[{pid}]: {text}".rstrip()
+    return f"{day}+00:00 {host} {program}[{pid}]: {text}".rstrip()
