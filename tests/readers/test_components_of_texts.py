@@ -214,6 +214,8 @@ COMPONENTS = {
     "timedatectl": ("System clock synchronized: no\n", [("host/host/time synchronisation", "inspect")]),
     "mcelog": (MCELOG.format("Uncorrected"), [("host/host/memory", "inspect")]),
     "mcelog, corrected": (MCELOG.format("Corrected"), []),
+    "mcelog, a file": (
+        MCELOG.format("Corrected").replace("gpu1 mcelog[1226]: ", "") + "\nas root\nUncorrected error\n", []),
     "Fabric Manager, not fatal": (MANAGER.format("non-fatal", 12028), [("nvswitch/0000:86:00.0", "inspect")]),
     "Fabric Manager, fatal": (MANAGER.format("fatal", 20034), [("nvswitch/0000:86:00.0", "reset-gpu")]),
     "Fabric Manager, harmless": (MANAGER.format("non-fatal", 22013), []),
