@@ -114,6 +114,24 @@ def test_failures_of_nccl_tests(line: str, fault: str) -> None:
     assert [fact["fault"] for fact in found.facts.values() if isinstance(fact, dict)] == [fault]
 
 
+LAST_OF_XLA = "Last NCCL warning(error) log entry (may be unrelated) '{}'."
+CUDA_FAILURE = "Cuda failure 'uncorrectable ECC error encountered'"
+
+
+@pytest.mark.parametrize(("before", "tool", "found"), [
+    ("INTERNAL: NCCL operation ncclGroupEnd() failed: unhandled cuda error. ", "XLA", [("fail", "ecc-uncorrected")]),
+    ("", "XLA", [("note", "")]),
+    (f"{wait(0)}\n", "PyTorch", [("warn", "collective-timeout")]),
+    (f"{LAST_OF_XLA.format('a')}\n" * 3, "XLA", [("note", ""), ("note", "")]),
+])  # fmt: skip
+def test_what_xla_repeats_counts_where_nccl_failed(before: str, tool: str, found: list[tuple[str, str]]) -> None:
+    output = one(programs.read_programs, f"{before}{LAST_OF_XLA.format(CUDA_FAILURE)}")
+    assert output.tool == tool
+    facts = [fact for fact in output.facts.values() if isinstance(fact, dict)]
+    assert [(fact["outcome"], fact["fault"]) for fact in facts] == found
+    assert len(output.understood) == len(before.splitlines()) + (not before.startswith("INTERNAL"))
+
+
 JOB = """\
 NCCL version 2.26.2 compiled with CUDA 12.8
 CUDA runtime version 12080, driver version 12080

@@ -1,6 +1,7 @@
 """Programs over NCCL without its own log, and the status that ``ncclras`` prints.
 
-What programs print of NCCL's errors: the watchdog and exceptions of PyTorch, and the failures of nccl-tests.
+What programs print of NCCL's errors: the watchdog and exceptions of PyTorch, those of XLA, and the failures of
+nccl-tests.
 
 Their texts: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp and
 https://github.com/NVIDIA/nccl-tests/blob/master/src/common.h.
@@ -25,6 +26,7 @@ from dgxcheck.readers.values import numbered
 from dgxcheck.readers.wording import any_of, rows, wording
 
 PROGRAMS_TOOL = "PyTorch"
+XLA = "XLA"
 TESTS = "nccl-tests"
 SHOWN = 8
 _RANK = r"(?:PG [^\[\]]{0,80}? )?Rank (?P<rank>\d{1,6})\]"
@@ -40,9 +42,11 @@ _RESULT = LazyPattern(
 )
 _LAST = LazyPattern(r"(?:.{0,80}\s)?Last error:\s{0,4}(?P<text>.{0,400})")
 _LAST_OF_XLA = LazyPattern(
-    r".{0,600}Last NCCL (?:warning\(error\)|error)[^']{0,60}\(may be unrelated\):? {0,2}'(?P<text>.{1,400})'.{0,200}"
+    r"Last NCCL (?:warning\(error\)|error)[^']{0,60}\(may be unrelated\):? {0,2}'(?P<text>.{1,400})'",
+    "may be unrelated",
 )
 """xla/stream_executor/cuda/nccl_errors.h"""
+_FAILED = LazyPattern(r"NCCL operation .{1,80} failed")
 _ERROR = LazyPattern(r".{0,160}(?:DistBackendError|NCCL error in:|NCCL operation .{1,80} failed).{0,400}")
 _TEST = LazyPattern(
     r".{0,120}?: (?:Test )?(?P<kind>NCCL|CUDA) failure \S{1,80}:\d{1,6} '(?P<text>[^']{1,200})'.{0,200}"
@@ -84,6 +88,9 @@ class _Job:
     def __init__(self) -> None:
         self.warnings: list[str] = []
         self.of_tests = False
+        self._of_xla = False
+        self._unrelated: list[str] = []
+        """Words of NCCL that XLA repeats where no operation of NCCL failed."""
         self._waits: dict[int, tuple[int, str]] = {}
         self._completed: dict[int, int] = {}
         self._silent: set[int] = set()
@@ -108,8 +115,10 @@ class _Job:
         elif last := _LAST.fullmatch(line):
             if last["text"].strip():
                 self.warnings.append(last["text"])
-        elif within := _LAST_OF_XLA.fullmatch(line) if "may be unrelated" in line else None:
-            self.warnings.append(within["text"].rstrip("."))
+        elif within := _LAST_OF_XLA.search(line):
+            words = within["text"].rstrip(".")
+            (self.warnings if _FAILED.search(line) else self._unrelated).append(words)
+            self._of_xla = True
         elif kind := _RESULT.fullmatch(line) if "nccl" in line else None:
             self._kinds[kind["kind"]] = None
         else:
@@ -118,13 +127,16 @@ class _Job:
 
     def reports(self) -> ToolPart:
         """One report on all ranks that timed out, then the errors of NCCL and CUDA; result codes only without those."""
-        found = ToolPart(TESTS if self.of_tests else PROGRAMS_TOOL)
+        of_pytorch = self._waits or self._silent or self._kinds or not self._of_xla
+        found = ToolPart(TESTS if self.of_tests else PROGRAMS_TOOL if of_pytorch else XLA)
         report([(None, text) for text in self.warnings], Gpus(), found)
         if self._waits or self._silent:
             found.add(HOST, "timeout", "warn", Fault.COLLECTIVE_TIMEOUT, self._text())
         for kind in self._kinds if not self.warnings else ():
             result = _RESULTS[kind]
             found.add(HOST, result.topic, result.outcome, result.fault, result.text)
+        for text in dict.fromkeys(self._unrelated) if not found else ():
+            found.add(HOST, "error", "note", None, text)
         return found
 
     def _text(self) -> str:
