@@ -7,6 +7,8 @@ import re
 import pytest
 
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
+from dgxcheck.readers.host import schedulers
+from dgxcheck.readers.network import logs
 
 EXPRESSION = r"Xid \(PCI:(?P<bdf>[0-9a-f:]{10,16})\): (?P<number>\d{1,3})"
 TEXT = "Xid (PCI:0000:06:00): 79, pid=1; Xid (PCI:0000:07:00): 48"
@@ -57,6 +59,11 @@ def test_it_matches_as_the_expression_does(literals: tuple[str, ...]) -> None:
 ])  # fmt: skip
 def test_literals_follow_from_the_expression(expression: str, literals: tuple[str, ...]) -> None:
     assert LazyPattern(expression).literals == (literals or ("",))
+
+
+@pytest.mark.parametrize("pattern", [schedulers._DETECTED, schedulers._OFFERED, logs._UCX])
+def test_patterns_of_every_line_wait_for_a_literal(pattern: LazyPattern) -> None:
+    assert pattern.literals != ("",)
 
 
 def test_flags_are_kept() -> None:

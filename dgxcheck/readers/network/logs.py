@@ -18,7 +18,7 @@ from dgxcheck.readers.network.files import EFA_ENDINGS, NAME, completion
 from dgxcheck.readers.values import bare, numbered
 
 TOOL = "UCX"
-_FILE = r"\w{1,60}\.(?:c|cc|h|inl):\d{1,6}"
+_FILE = r"\w{1,60}(?:\.c:|\.cc:|\.h:|\.inl:)\d{1,6}"
 _UCX = LazyPattern(
     rf"(?:.{{0,80}} )?(?:\[\d{{1,12}}\.\d{{1,9}}\] {{1,4}}\[[^\]]{{1,120}}\] {{1,20}}{_FILE} {{1,4}}UCX"
     rf" {{1,4}}(?P<level>[A-Z]{{2,6}})|\[[^\]:]{{1,80}}(?::\d{{1,10}}){{3}}\] {{1,20}}{_FILE})"
