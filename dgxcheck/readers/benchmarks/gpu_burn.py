@@ -3,7 +3,8 @@
 gpu_burn: the verdict of each GPU, wrong results, and how fast each computed (https://github.com/wilicc/gpu-burn).
 
 It prints ``OK`` even for a GPU that computed nothing, and numbers GPUs as ``nvidia-smi -L`` does. If none of them
-computed anything, CUDA itself did not start: that is a fault of the host, whichever GPUs the verdicts name.
+computed anything and CUDA says why, no GPU is to blame, whichever the verdicts name: that is a fault of the host, as
+where a driver did not start, or unknown, where memory is in use or the program was built for other GPUs.
 
 gpu-fryer: how fast each GPU computed, and what held its clocks down (https://github.com/huggingface/gpu-fryer).
 """

@@ -142,7 +142,7 @@ _FAILED = LazyPattern(
 _PASSED = LazyPattern(
     r"(?:\S.{0,100} )?SUCCESS: {1,2}nhc: {1,2}Health check passed: {1,2}(?P<check>check_\w{2,60}): .{1,400}"
 )
-"""Of Azure's checks."""
+"""Of Azure's checks: customTests/azure_common.nhc and others there."""
 _OTHER = LazyPattern(r"Healthy|ERROR: {1,2}No results reported")
 _NODE_HEALTH_GPU = caseless_pattern(r"\b(?:GPU (?:id )?|device )(?P<gpu>\d{1,2})\b(?!:\d)")
 _PAIR = LazyPattern(r"\bGPU \d{1,2} (?:to|and|from) GPU \d{1,2}\b")

@@ -3,7 +3,8 @@ gdscheck, clients of DCGM, the validator of the GPU operator.
 
 Messages: https://docs.nvidia.com/vgpu/latest/grid-vgpu-user-guide, troubleshooting; QEMU hw/vfio/container.c;
 https://github.com/NVIDIA/mig-parted; https://docs.nvidia.com/gpudirect-storage/troubleshooting-guide;
-https://github.com/NVIDIA/DCGM; https://github.com/NVIDIA/gpu-operator, validator.
+https://github.com/NVIDIA/DCGM; https://github.com/NVIDIA/dcgm-exporter; https://github.com/NVIDIA/gpu-operator,
+validator; rights for MIG: https://docs.nvidia.com/datacenter/tesla/mig-user-guide.
 """
 
 from __future__ import annotations

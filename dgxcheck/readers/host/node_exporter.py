@@ -2,7 +2,9 @@
 
 ``/metrics`` of node_exporter: InfiniBand ports and counters, memory errors (EDAC), DMI; all else is not used.
 
-Source: https://github.com/prometheus/node_exporter, collectors infiniband, edac and dmi.
+Source: https://github.com/prometheus/node_exporter, collectors infiniband, edac and dmi. Of what is only known: NVIDIA
+GPU Tools, https://github.com/NVIDIA/gpu-admin-tools (cli/main.py); the log of nvidia-container-cli,
+https://github.com/NVIDIA/libnvidia-container (src/nvc.c, src/nvc_info.c).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ describe node``, ``get nodes``, ``get events``), health events of NVSentinel and
 
 What is said counts as a fault only where it names one of a device. Members of the JSON: NVSentinel's health events
 (https://github.com/NVIDIA/NVSentinel, data-models/protobufs/health_event.proto), events of gpud's API
-(https://github.com/leptonai/gpud, api/v1).
+(https://github.com/leptonai/gpud, api/v1); its words of ports: CheckPortsAndRate, pkg/nvidia-query/infiniband.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The fabric: iblinkinfo, ibportstate, sminfo, ibdiagnet and ibping; outputs that hold no fact of a check:
-``ofed_info -s`` and ``ibnetdiscover``."""
+``ofed_info -s``, ``ibnetdiscover`` and ``ucx_info -d`` (https://github.com/openucx/ucx, src/tools/info/tl_info.c)."""
 
 from __future__ import annotations
 

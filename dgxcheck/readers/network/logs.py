@@ -28,6 +28,7 @@ _UCX = LazyPattern(
 _TRACED = LazyPattern(
     r"={4} backtrace \(tid: {0,6}\d{1,10}\) ={4}|={30,40}|\d{1,3} {1,4}\S{1,600} \[0x[0-9a-f]{4,16}\]"
 )
+"""Calls that led there: src/ucs/debug/debug.c."""
 _ENDED = LazyPattern(
     rf".{{4,60}} on (?P<device>{NAME}):(?P<port>\d{{1,3}})/\w{{1,12}} \(synd 0x(?P<code>[0-9a-f]{{1,2}}) .*"
 )
