@@ -67,45 +67,6 @@ class Pair(Record, kw_only=False, many=True):
     other: str | None = None
 
 
-class Nothing(Record, many=True):
-    """Without a field."""
-
-
-class Mark(Nothing):
-    """Whose record has one."""
-
-    number: int
-
-
-class Spot(Pair, kw_only=False):
-    """A field that is needed behind one with a default: as any other record."""
-
-    depth: int  # type: ignore[misc]
-
-
-class Doubled(Record, many=True):
-    """Made by itself."""
-
-    number: int
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number=2 * number)  # type: ignore[call-arg]
-
-
-class Redoubled(Doubled):
-    """Made as that is."""
-
-
-def test_what_cannot_be_written_out_is_made_as_any_other_record() -> None:
-    assert Nothing() == Nothing()
-    assert Mark(number=1) == Mark(number=1) != Mark(number=2)
-    assert Spot("a", "b", 3) == Spot(one="a", other="b", depth=3)
-    assert Spot(one="a", depth=3).other is None
-    with pytest.raises(TypeError, match="Spot needs 'depth'"):
-        Spot("a")  # type: ignore[call-arg]
-    assert (Doubled(2).number, Redoubled(2).number) == (4, 4)  # type: ignore[call-arg]
-
-
 def test_what_is_made_by_the_hundred_is_an_ordinary_record() -> None:
     assert Hop(number=1) == Hop(state="ACTIVE", number=1) != Hop(number=1, state="DOWN")
     assert LongHop(number=1) == replace(LongHop(number=1, metres=2), metres=1.5) != Hop(number=1)
