@@ -13,6 +13,7 @@ from together import for_each
 from dgxcheck.assessment import Request, assess
 from dgxcheck.checks.engine.finding import BAD, Status
 from dgxcheck.facts.missing import NO_WORKER, Json
+from dgxcheck.facts.nvml.quantities import GROUPS
 from dgxcheck.source.recording.keys import GroupedFacts, insert
 
 GPUS = [f"0000:{bus}:00.0" for bus in ("06", "07", "0a", "0b", "85", "86", "89", "8a")]
@@ -168,6 +169,16 @@ def test_nothing_was_measured_without_libcuda(tmp_path: Path) -> None:
     start: Json = {"skipped": "not-supported", "detail": "no CUDA driver: libcuda.so.1: cannot open shared object file"}
     found = findings(tmp_path, {}, add={"measure cuda all": start})
     assert [due for key, due in found.items() if key.startswith("measure.")] == ["unknown"]
+
+
+@pytest.mark.parametrize(("share", "due"), [(0.4, {}), (0.7, {"driver.answers/0009:01:00.0": "unknown"})])
+def test_a_recording_that_lacks_most_of_what_its_one_gpu_answers(
+    share: float, due: dict[str, str], tmp_path: Path
+) -> None:
+    asked = [each for group in GROUPS.values() for each in group if each.scope == "gpu"]
+    keys = [" ".join(("nvml", each.function, "0009:01:00.0", *map(str, each.args))) for each in asked]
+    cut: dict[str, Json] = {key: {"missing": "unrecorded"} for key in keys[int((1 - share) * len(keys)) :]}
+    assert findings(tmp_path, cut, base="gh200", only=("driver.answers",)) == due
 
 
 def test_resource_lines_that_are_all_zero(tmp_path: Path) -> None:
