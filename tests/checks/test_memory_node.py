@@ -14,11 +14,13 @@ from dgxcheck.output.topo.matrix import matrix
 _GPUS = ("0008:01:00.0", "0009:01:00.0", "0018:01:00.0", "0019:01:00.0")
 _PARAMS = "text /proc/driver/nvidia/params"
 _NONE: dict[str, Json] = {f"nvml nvmlDeviceGetNumaNodeId {bdf}": -1 for bdf in _GPUS}
-_EMPTY: dict[str, Json] = {"text /sys/devices/system/node/node18/meminfo": "Node 18 MemTotal:       0 kB\n"}
+_MEMINFO = "text /sys/devices/system/node/node18/meminfo"
+_EMPTY: dict[str, Json] = {_MEMINFO: "Node 18 MemTotal:       0 kB\n"}
 
 
 @pytest.mark.parametrize(("facts", "found"), [
     ({}, ()), ({f"nvml nvmlDeviceGetNumaNodeId {_GPUS[1]}": -1}, _GPUS[1:2]), (_EMPTY, _GPUS[2:3]), (_NONE, ()),
+    ({_MEMINFO: {"missing": "unrecorded"}}, ()),
     (_NONE | {_PARAMS: 'CoherentGPUMemoryMode: "driver"\n'}, ()),
     (_NONE | {_PARAMS: 'CoherentGPUMemoryMode: "numa"\n'}, _GPUS),
     (_NONE | {_PARAMS: {"missing": "denied"}}, ()), (_NONE | {"text /sys/hypervisor/type": "xen\n"}, ()),

@@ -52,10 +52,10 @@ def _memory_node(box: Box, gpu: Device) -> Judgement:
     node = gpu.gpu_numa_id
     evidence = [answered(node if isinstance(node, int) else "none", "nvmlDeviceGetNumaNodeId", gpu.bdf or "")]
     if isinstance(node, int):
-        memory = next((row.memory_kb for row in rows(box.snapshot.numa_memory) if row.node == node), None)
-        evidence += [Evidence(f"/sys/devices/system/node/node{node}/meminfo", need(memory) if memory else "none")]
+        memory = need(next((row.memory_kb for row in rows(box.snapshot.numa_memory) if row.node == node), 0))
+        evidence += [Evidence(f"/sys/devices/system/node/node{node}/meminfo", memory or "none")]
         message = f"its memory is NUMA node {node}{'' if memory else ', which has no memory'}"
-        return judged(Fault.MEMORY_NODE, message, int(bool(memory)), 1, "", tuple(evidence), warns=not memory)
+        return judged(Fault.MEMORY_NODE, message, int(memory > 0), 1, "", tuple(evidence), warns=not memory)
     if node is not None and node.gap is not Gap.UNSUPPORTED:
         return unjudged(node)
     modules = box.snapshot.modules
