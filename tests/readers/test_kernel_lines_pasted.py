@@ -84,6 +84,8 @@ def test_a_message_of_several_lines_in_one_of_rsyslog(tmp_path: Path) -> None:
     "2026-05-01T10:00:00.1+00:00 h myprog[1]: hello",
     'May  1 10:00:00 h kernel: [  13.000000] audit: comm="x',
     "May  1 10:00:00 h kernel: [  13.000000] usb 1-1: Product: x",
+    "May  1 10:00:00 h kernel: [  13.000000] EXT4-fs error (device sda1): htree_dirblock_to_tree:1070: comm ls:"
+    " path /home/u/x",
 ])  # fmt: skip
 def test_what_a_program_writes_behind_the_end_of_a_line_is_not_the_kernel_s(before: str) -> None:
     """Any user can log ``#012`` and a message of the driver behind it."""
@@ -92,5 +94,5 @@ def test_what_a_program_writes_behind_the_end_of_a_line_is_not_the_kernel_s(befo
 
 
 def test_a_message_has_few_lines() -> None:
-    row = f"May  1 10:00:00 h kernel: NVRM: The NVIDIA GPU 0000:b3:00.0{'#012a' * 9999}"
+    row = f"May  1 10:00:00 h kernel: NVRM: The NVIDIA GPU 0000:b3:00.0{'#012NVRM: a' * 9999}"
     assert len([*as_rows((row,))]) == 65

@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 
-from dgxcheck.kernel_messages.forms import is_certain, is_relevant
+from dgxcheck.kernel_messages.forms import goes_on, is_relevant
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.limits import LOG_LINE_CHARACTERS
 from dgxcheck.readers.kernel_log.stamps import ISO, SYSLOG, Months, framed, is_of_program, known_row
@@ -77,14 +77,17 @@ def as_rows(lines: tuple[str, ...]) -> MaybeRows:
 
 
 def _of_lines(row: str | None) -> list[str | None]:
-    """A row for each line of its message, with the same time, where the kernel's driver says the first of them.
+    """A row for each line of a message of several lines, with the same time.
 
-    Other messages quote what users write, as those of audit do.
+    Any other message may quote what users write, as those of audit and of file systems do.
     """
     before = _BEFORE_MESSAGE.match(row) if row and _LINE_END in row else None
-    if row is None or before is None or not is_certain(row[before.end() :].partition(_LINE_END)[0]):
+    if row is None or before is None:
         return [row]
     first, *others = row.split(_LINE_END, _MOST_ENDS)
+    form = goes_on(first[before.end() :])
+    if form is None or not all(map(form.match, others)):
+        return [row]
     return [first, *(f"{before[0]}{other}" for other in others)]
 
 
