@@ -93,6 +93,11 @@ def test_what_a_program_writes_behind_the_end_of_a_line_is_not_the_kernel_s(befo
     assert [*as_rows(lines)] == [(0, lines[0])]
 
 
+def test_an_entry_of_a_program_is_no_row_whatever_its_message_begins_with() -> None:
+    entry = '{"MESSAGE": "[   13.000000] NVRM: Xid (PCI:0000:3b:00): 79, gone", "_TRANSPORT": "stdout"}'
+    assert [*as_rows((entry,))] == [(0, None)]
+
+
 def test_a_message_has_few_lines() -> None:
     row = f"May  1 10:00:00 h kernel: NVRM: The NVIDIA GPU 0000:b3:00.0{'#012NVRM: a' * 9999}"
     assert len([*as_rows((row,))]) == 65

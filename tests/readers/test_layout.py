@@ -171,7 +171,8 @@ ENTRY = {
     {"SYSLOG_IDENTIFIER": f"kernel: {XID} y"}, {"SYSLOG_IDENTIFIER": "kernel", "MESSAGE": XID},
     {"_TRANSPORT": "kernel"}, {"SYSLOG_IDENTIFIER": ["check"]}, {"_HOSTNAME": f"node01 kernel: {XID}"},
     {"_HOSTNAME": {"a": 1}}, {"_PID": f"7]: {XID}"}, {"_PID": 7}, {"SYSLOG_IDENTIFIER": "x" * 61},
-    {"MESSAGE": f"x\n{XID}"},
+    {"MESSAGE": f"x\n{XID}"}, {"MESSAGE": f"[INFO] {XID}"}, {"MESSAGE": f"[pod/a/b] {XID}"},
+    {"MESSAGE": "node01 kernel: x"},
 ], ids=str)  # fmt: skip
 def test_a_program_s_entry_does_not_speak_as_the_kernel(fields: Mapping[str, Json]) -> None:
     assert undone((json.dumps(ENTRY),)).lines == ("x",)

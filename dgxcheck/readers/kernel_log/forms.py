@@ -33,6 +33,7 @@ _CLOCK = LazyPattern(r"(?:\d\d:\d\d:\d\d(?:[.,]\d{1,9})?|\d{1,9}) {1,4}(?P<text>
 """A log that was cut to the time of day, or counted (``uniq -c``)."""
 _FIELD = LazyPattern(r"\s{0,8}(?P<name>_{0,2}[A-Z][A-Z0-9_]{1,63})=(?P<value>.*)", flags=re.DOTALL)
 _VERBOSE = LazyPattern(r"[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} \S{1,8} \[s=[0-9a-f]{32};.{1,300}\]")
+_TRANSPORT = '"_TRANSPORT"'
 _OF_JOURNAL = ("__CURSOR", "__REALTIME_TIMESTAMP", "_BOOT_ID", "_TRANSPORT")
 _MEMBER = LazyPattern(r'\s{0,40}"(?P<name>pri|fac|time|msg|caller)": {0,24}(?P<value>[^\s,].*)')
 _ASIDE = LazyPattern(r'[\s{}\[\],]{1,60}|\s{0,20}\{?\s{0,20}"dmesg": {0,4}\[?\s{0,20}')
@@ -63,7 +64,7 @@ def as_rows(lines: tuple[str, ...]) -> MaybeRows:
         text = line.strip()
         if not parts.is_open and text[:1] not in _BEGINS and _STAMPS.isdisjoint(text):
             yield number, line
-        elif rows := framed(text):
+        elif _TRANSPORT not in text and (rows := framed(text)):  # journald says whose entry it is
             yield from ((number, row) for row in rows)
         elif text.startswith("{") and len(text) > 1 and (fields := _object(text)) is not None:
             yield from parts.boots.rows(number, fields)

@@ -95,6 +95,11 @@ def is_of_program(text: str) -> bool:
     return match is not None and match["who"] != "kern"
 
 
+def holds_kernel_message(text: str) -> bool:
+    """Does a text have a message within that none but the kernel begins so, or a row of its log?"""
+    return " kernel: " in text or _OF_KERNEL.search(text) is not None
+
+
 class Months:
     """English months for those of any language: by number if they have one, else in the order of their appearance."""
 

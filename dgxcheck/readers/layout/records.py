@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import ascii_pattern
+from dgxcheck.readers.kernel_log.stamps import holds_kernel_message
 from dgxcheck.readers.layout.lines import plain
 
 _OF_CONTAINER = frozenset(("log", "stream", "time", "attrs"))
@@ -24,7 +25,8 @@ _PID = ascii_pattern(r"\d{1,9}")
 def unpacked(lines: Sequence[str]) -> list[str]:
     """Such lines as the time and what was logged, as ``kubectl logs --timestamps`` and journalctl print them.
 
-    Entries of the kernel, or under its name, and messages with the end of a line within stay JSON.
+    Entries of the kernel, or under its name, or which hold a message of its, and messages with the end of a line within
+    stay JSON: nothing behind a prefix may become a row of the kernel's log.
     """
     return [_unpacked(line) if any(sign in line for sign in _SIGNS) else line for line in lines]
 
@@ -55,7 +57,7 @@ def _of_program(found: Mapping[str, Json]) -> str:
     pid = found.get("_PID") or found.get("SYSLOG_PID") or "0"
     of_kernel = found.get("_TRANSPORT", "kernel") == "kernel" or program == "kernel"
     fields = ((_MICROSECONDS, at), (_IDENTIFIER, program), (_HOST, host), (_PID, pid))
-    if of_kernel or not isinstance(text, str) or not isinstance(at, str):
+    if of_kernel or not isinstance(text, str) or not isinstance(at, str) or holds_kernel_message(text):
         return ""
     if not all(isinstance(field, str) and pattern.fullmatch(field) for pattern, field in fields):
         return ""
