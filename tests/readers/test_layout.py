@@ -180,6 +180,12 @@ def test_a_program_s_entry_does_not_speak_as_the_kernel(fields: Mapping[str, Jso
     assert undone((line,)).lines == (line,)
 
 
+@pytest.mark.parametrize("at", ["2024-05-01T10:00:00+00:00", "May  1 10:00:00"])
+def test_what_a_program_quotes_stays_behind_its_name(at: str) -> None:
+    assert undone((f"{at} h app[7]: [INFO] x",)).lines == ("x",)
+    assert undone((f"{at} h app[7]: [INFO] {XID}",)).lines == (f"{at} h app[7]: [INFO] {XID}",)
+
+
 @pytest.mark.parametrize("rows", [
     ("gpu-count-mismatched root      2024-01-01T00:00:00 node01",) * 3,
     ("gpu-health-xid-fault slurmuser 2024-01-01T00:00:00 node01",) * 3,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
+from dgxcheck.readers.kernel_log.stamps import holds_kernel_message
 from dgxcheck.readers.layout.lines import is_prose
 from dgxcheck.readers.layout.prompts import prompt
 
@@ -53,6 +54,8 @@ _SPEAKER = LazyPattern(
 )
 """Who speaks for itself: its name belongs to the line."""
 _CLOCKED = LazyPattern(_CLOCK)
+_OF_PROGRAM = LazyPattern(rf"{_CLOCK}.{{0,40}} {_NAME} [\w./-]{{1,60}}(?:\[\d{{1,9}}\])?: ?$")
+"""Of syslog: what a program logs stays its own, whatever it holds, for any user can write it."""
 _HOST = LazyPattern(rf"(?P<host>{_NAME})(?::(?: |$)| \| (?={_NHC}))")
 """As pdsh and clush write it, or a cluster's run of Node Health Check, where each host has a line or two."""
 _POD = LazyPattern(rf"\[pod/(?P<pod>{_NAME})/{_NAME}\] ?(?P<text>)")
@@ -108,8 +111,9 @@ def _bare(line: str) -> str:
             break
         rest = text[match.end() :]
         of_kernel = _CLOCKED.search(match[0]) and KERNEL.match(rest.lstrip()) and not _SINCE_BOOT.match(rest.lstrip())
+        quoted = words and _OF_PROGRAM.search(match[0]) and holds_kernel_message(rest)
         of_bmc = not words and _OF_DELL.match(rest.lstrip())
-        if of_kernel or of_bmc or (words and _SPEAKER.search(match[0])):
+        if of_kernel or quoted or of_bmc or (words and _SPEAKER.search(match[0])):
             break
         line = rest
     return line
