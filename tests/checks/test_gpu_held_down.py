@@ -49,7 +49,10 @@ def test_clocks_can_be_locked_from_volta_on(
     facts: dict[str, Json] = {f"{NVML}{name} {GPU2}": none if each is None else each for name, each in answers.items()}
     machine = box(changed(tmp_path, facts))
     assert can_lock_clocks(machine, GPU2) is due
-    assert can_lock_clocks(machine, "0000:ff:00.0")
+
+
+def test_clocks_of_a_gpu_that_is_not_there_can_be_locked() -> None:
+    assert can_lock_clocks(box("dgx-1-v100"), "0000:ff:00.0")
 
 
 @pytest.mark.parametrize(

@@ -144,8 +144,9 @@ def test_a_missing_library_is_looked_for_before_it_is_installed() -> None:
 
 def test_one_hot_gpu_among_cool_ones_is_no_matter_of_fans() -> None:
     box = box_of("dgx-1-v100")
-    inspection = step(planned(box, gpu_part(box, 2, "cooling"), Fault.HEAT_SINK, status=Status.WARN), "inspect")
-    assert inspection.instruction.code == "finding-remedy"
+    acts = planned(box, gpu_part(box, 2, "cooling"), Fault.HEAT_SINK, status=Status.WARN)
+    assert steps(acts)[:2] == ["drain", "inspect"]
+    assert step(acts, "inspect").instruction.code == "finding-remedy"
     held = step(planned(box, gpu_part(box, 2, "cooling"), Fault.THERMAL_SLOWDOWN, Fault.HEAT_SINK), "inspect")
     assert held.remedy_of.startswith("made.heat-sink")
 
