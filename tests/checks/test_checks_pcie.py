@@ -381,6 +381,13 @@ def test_both_sockets_have_as_many_switches(drop: list[str], due: str, tmp_path:
     assert said(box("k80-x8"), "pcie.switches") == ["skip not-supported"]  # its switches are on the boards
 
 
+def test_numa_nodes_without_any_cpu_are_one_a_socket(tmp_path: Path) -> None:
+    nodes: dict[str, Json] = {f"text /sys/devices/system/node/node{node}/cpulist": "\n" for node in (0, 1)}
+    of = box(changed(tmp_path, nodes, "pcie-x8"))
+    assert [row.cpulist for row in rows(of.snapshot.numa)] == ["", ""]
+    assert said(of, "pcie.switches") == ["pass"]
+
+
 @pytest.mark.parametrize(("width", "most", "due"), [(8, 16, "fail"), (8, 8, "skip"), (16, 16, "skip")])
 def test_without_the_tree_nvml_says_how_wide_a_link_is(width: int, most: int, due: str, tmp_path: Path) -> None:
     facts: dict[str, Json] = {

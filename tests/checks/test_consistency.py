@@ -153,7 +153,7 @@ def test_adapters_and_interfaces_with_one_identity(tmp_path: Path) -> None:
     assert [due for key, due in found.items() if key.startswith(UNIQUE)] == ["warn"]
 
 
-def _named(**names: str) -> Box:
+def _named(**names: str | int) -> Box:
     """Of the last two GPUs the same name, number or the like, by field."""
     of = box("dgx-1-v100")
     nvml = of.snapshot.gpu
@@ -178,6 +178,9 @@ def _joined(bdf: Missing | str) -> Box:
     (lambda: replace(_named(uuid="GPU-1"), gpus=box("dgx-1-v100").gpus[:6]), ["pass"]),
     (lambda: _named(serial="0000000000000"), ["pass"]),  # was never written
     (lambda: _named(serial="0324000000000"), ["warn"]),
+    (lambda: _named(gpu_numa_id=0), ["pass"]),  # the host's own, on which no GPU's memory is
+    (lambda: _named(gpu_numa_id=2), ["warn"]),
+    (lambda: _named(minor=0), ["warn"]),  # the first GPU's
     (lambda: _joined(Missing(Gap.ABSENT, "x")), ["pass"]),
     (lambda: _joined("0000:ff:00.0"), ["warn"]),
 ])  # fmt: skip
@@ -205,6 +208,7 @@ HALF: dict[str, Json] = {"text /proc/meminfo": "MemTotal:       264000000 kB\n"}
         ({"text /sys/class/infiniband/mlx5_0/ports/1/rate": "100 Gb/sec (4X ?DR)\n"}, None),
         (HALF, "unknown"),
         (HALF | {"text /sys/devices/system/edac/mc/mc1/size_mb": {"missing": "denied"}}, None),
+        (HALF | {"names /sys/devices/system/edac/mc": []}, None),
     ],
 )
 def test_the_host_contradicts_itself(facts: dict[str, Json], due: str | None, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.network import hcas
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.host import Modules
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import replace
@@ -97,6 +98,35 @@ def test_an_adapter_whose_module_is_not_loaded(tmp_path: Path) -> None:
     finding = found(tmp_path, driver(HCA) | {"names /sys/module": [*loaded]}, HCA)
     assert finding.judgement.message == "no driver is bound to this HCA: the module mlx5_core is not loaded"
     assert finding.judgement.fault is Fault.MODULE_NOT_LOADED
+
+
+@pytest.mark.parametrize("modules", [{}, {"names /sys/module": {"missing": "denied"}}], ids=["listed", "denied"])
+def test_nvswitches_that_no_driver_holds_lack_no_module(modules: dict[str, Json], tmp_path: Path) -> None:
+    """The GPUs' module is theirs, and holds the GPUs."""
+    switches = [f"0000:{bus}:00.0" for bus in ("c4", "c5", "c6", "c7", "c8", "c9")]
+    facts = {key: target for bdf in switches for key, target in driver(bdf).items()}
+    findings = run(box(changed(tmp_path, facts | modules, "dgx-a100")), CHECKS)
+    found = {each.subject.bdf: each.judgement for each in findings if each.subject.bdf in switches}
+    assert {bdf: each.message for bdf, each in found.items()} == dict.fromkeys(
+        switches, "no driver is bound to this NVSwitch"
+    )
+    assert {each.fault for each in found.values()} == {Fault.NVSWITCH_DRIVER}
+
+
+@pytest.mark.parametrize(("every", "message", "fault"), [
+    (False, "no driver is bound to this HCA", Fault.DRIVER_UNBOUND),
+    (True, "no driver is bound to any HCA; the module mlx5_core may not be loaded", Fault.MODULE_NOT_LOADED),
+])  # fmt: skip
+def test_a_module_that_may_be_built_in_holds_at_least_one(
+    every: bool, message: str, fault: FaultKind, tmp_path: Path
+) -> None:
+    adapters = [each.bdf for each in box("dgx-a100").topology.devices if each.kind == "nic" and each.bdf is not None]
+    assert HCA in adapters
+    facts: dict[str, Json] = {"names /sys/module": {"missing": "denied"}}
+    for bdf in adapters if every else [HCA]:
+        facts |= driver(bdf)
+    finding = found(tmp_path, facts, HCA)
+    assert (finding.judgement.message, finding.judgement.fault) == (message, fault)
 
 
 @pytest.mark.parametrize(("users", "status"), [(0, "warn"), (1, "skip")])

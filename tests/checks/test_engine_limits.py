@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.expected import is_for_display, is_older
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.engine.gaps import common_gpus, involves
 from dgxcheck.checks.engine.growth import DAY_S, MANY, MIN_EVENTS, flaps, flood, or_total
-from dgxcheck.checks.engine.host_limits import guests_running, left_out, minors_gone
+from dgxcheck.checks.engine.host_limits import guests_running, is_assigned, left_out, minors_gone
 from dgxcheck.facts.host import Module, Modules
 from dgxcheck.facts.kernel_log import NO_LOG, HcaEvent
 from dgxcheck.facts.missing import Gap, Missing
@@ -64,6 +64,13 @@ def test_fewer_gpus_are_gone_than_there_are(last: int, due: tuple[int, ...]) -> 
 ])  # fmt: skip
 def test_what_the_command_line_leaves_out(line: str | Missing, is_due: bool) -> None:
     assert any(left_out(host(cmdline=line), ("numa",))) is is_due
+
+
+@pytest.mark.parametrize(("facts", "is_due"), [
+    ({}, False), ({"container": "docker"}, True), ({"vm": "kvm"}, True), ({"vm": UNREAD}, False),
+])  # fmt: skip
+def test_a_container_or_a_guest_sees_what_it_is_given(facts: dict[str, object], is_due: bool) -> None:
+    assert is_assigned(host(**facts)) is is_due
 
 
 @pytest.mark.parametrize(("pairs", "due"), [
