@@ -80,6 +80,13 @@ def step(acts: tuple[Action, ...], name: str) -> Action:
     return only
 
 
+def stopped(acts: tuple[Action, ...]) -> tuple[str, ...]:
+    """The services that a plan names to be stopped."""
+    named = step(acts, "stop-jobs").instruction.values["services"]
+    assert isinstance(named, tuple)
+    return named
+
+
 def with_units(base: str, *running: str) -> Box:
     """The box, on which of the units that are asked for just these run."""
     box = box_of(base)
