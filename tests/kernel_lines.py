@@ -6,8 +6,13 @@ above; the words are the driver's or the kernel's, as in its source (``dgxcheck/
 
 from __future__ import annotations
 
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.record import replace
+from dgxcheck.source.kernel_log.kmsg import relevant_lines
+from dgxcheck.source.kernel_log.saved import times
+from probes.kernel_log import facts
 
 GPU, HCA, PORT, NOWHERE = "0000:0a:00.0", "0000:0c:00.0", "0000:09:08.0", "0000:77:00.0"
 _X = "NVRM: Xid (PCI:0000:0a:00): "
@@ -17,6 +22,9 @@ _NAMED = f"NVRM: The NVIDIA GPU {NOWHERE} (PCI ID: 10de:2b85)"
 _OLD = f"NVRM: The NVIDIA GPU {NOWHERE} (PCI ID: 10de:1b06)"
 _FRAME = " os_acquire_rwlock_write+0x30/0x40 [nvidia]"
 _HUNG = "INFO: task python3:4711 blocked for more than 120 seconds."
+OF_DISK = "blk_update_request: I/O error, dev sda, sector 2048 op 0x0:(READ) flags 0x0"
+OF_RAID = "megaraid_sas 0000:04:00.0: Found FW in FAULT state, will reset adapter scsi0."
+AER = f"pcieport {PORT}: PCIe Bus Error: severity=Uncorrectable ({{}}), type=x"
 Lines = tuple[str, ...]
 
 JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
@@ -469,3 +477,10 @@ UNJUDGED: tuple[Lines, ...] = (
      "Lustre: scratch-OST0003-osc-ffff9a1: Connection restored to 10.0.0.1@o2ib (at 10.0.0.1@o2ib)"),
 )
 """Lines that other lines or other facts are needed for."""
+
+
+def with_log(machine: Box, lines: Lines) -> Box:
+    """The box with this kernel log, read from what dmesg prints."""
+    log = times("".join(f"[{100 + number / 20:12.6f}] {text}\n" for number, text in enumerate(lines)))
+    assert log is not None
+    return replace(machine, snapshot=replace(machine.snapshot, kernel_log=facts(relevant_lines(log), "/dev/kmsg")))
