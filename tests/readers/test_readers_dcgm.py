@@ -176,6 +176,45 @@ def test_health_as_table_and_in_a_log() -> None:
         assert bad(one(health.read_health, line)) == {"GPU2 dcgmi-health-thermal": "thermal-slowdown"}
 
 
+FIRST = """\
++------------------+--------------------------------------------+
+| Health Monitor Report                                         |
++==================+============================================+
+| Overall Health: Warning                                       |
++==================+============================================+
+| GPU ID: 0        | Warning                                    |
+|                  | PCIe system: Warning - Detected more than  |
+|                  | 8 PCIe replays per minute for GPU 0: 13    |
+|                  | Thermal system: Warning - clocks event due |
+|                  | to thermal violation in GPU 0              |
++------------------+--------------------------------------------+
+"""
+BARE = """\
+Health Monitor Report
+Overall Health: Warning
+GPU ID: 0 Warning
+PCIe system: Warning - Detected more than 8 PCIe replays per minute for GPU 0: 13
+"""
+
+
+def test_a_watch_of_the_first_tables_is_named_in_the_cell_of_its_text() -> None:
+    found = one(health.read_health, FIRST)
+    assert bad(found) == {"GPU0 dcgmi-health-pcie": "pcie-replays", "GPU0 dcgmi-health-thermal": "thermal-slowdown"}
+    assert unread([found], FIRST) == []
+    found = one(health.read_health, BARE)
+    assert bad(found) == {"GPU0 dcgmi-health-pcie": "pcie-replays"}
+    assert unread([found], BARE) == []
+
+
+@pytest.mark.parametrize("word", ["Healthy", "Warning", "Failure"])
+def test_an_overall_health_without_frame_is_dcgms_below_its_title_or_alone(word: str) -> None:
+    line = f"Overall Health: {word}"
+    for own in (("", line), ("Health Monitor Report", line, "Errors: 5")):
+        (found,) = health.read_health(own)
+        assert [*found.facts] == ["stated report host dcgmi-health-overall"]
+    assert health.read_health(("Server: ilo", line, "Fans: OK")) == ()
+
+
 def test_discovery() -> None:
     text = """\
 2 GPUs found.

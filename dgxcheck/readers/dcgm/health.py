@@ -8,7 +8,7 @@ machine does not have: only messages of a GPU that name a fault count.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json, items_of, members_of
@@ -24,7 +24,11 @@ from dgxcheck.readers.values import bounded, numbered
 _OUTCOMES: dict[str, Outcome] = {"warning": "warn", "warn": "warn", "failure": "fail", "fail": "fail"}
 _OVERALL = LazyPattern(r"(?:Overall Health(?: ?: ?(?P<old>\w{1,10}))?)")
 _OVERALL_LINE = LazyPattern(r"Overall Health ?: ?(?P<word>Healthy|Warning|Failure)")
+_GPU_LINE = LazyPattern(r"GPU ID: ?(?P<gpu>\d{1,3})(?: ?:? ?(?:Healthy|Warning|Failure))?")
 """Of the first tables, without their frame."""
+_OLD_WATCH = LazyPattern(r"(?P<watch>[A-Z][\w/ -]{2,40}?) system: (?P<status>.{1,1000})")
+"""The first tables have a watch, its status and the text in one cell, below the status of the GPU."""
+_TITLE_OF_HEALTH = "Health Monitor Report"
 _HEALTH_GPU = LazyPattern(r"(?:-> ?|GPU ID: ?|gpuId ?)(?P<gpu>\d{1,3})")
 _WATCH = LazyPattern(r"(?:-> ?|(?P<gpu>\d{1,3}) - )?(?P<watch>[A-Z][\w/ -]{2,40}?) ?(?:system)?")
 _STATUS = LazyPattern(r"(?P<word>Warning|Failure|Warn|Fail)\b(?: - | )?(?P<text>.{0,1000})")
@@ -55,6 +59,7 @@ def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             others, name = cell.left != "GPU", HOST
         elif match := _HEALTH_GPU.fullmatch(cell.left):
             name = HOST if others else f"GPU{int(match['gpu'])}"
+            named = _add_old(part, name, cell.parts) or named
         elif (watch := _WATCH.fullmatch(cell.left)) and (status := _STATUS.fullmatch(cell.parts[0].strip())):
             subject = f"GPU{int(watch['gpu'])}" if watch["gpu"] else name
             if text := " ".join(" ".join((status["text"], *cell.parts[1:])).split()):
@@ -62,10 +67,8 @@ def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 named = True
         part.lines.update(cell.lines)
     _add_overall(part, whole or "", named)
+    _without_frame(part, lines)
     for number, line in enumerate(lines):
-        if alone := _OVERALL_LINE.fullmatch(line.strip()):
-            _add_overall(part, alone["word"], False)
-            part.lines.add(number)
         if logged := _LOGGED.fullmatch(line.strip()) if "in health system" in line else None:
             gpus = NAMED_GPU.findall(logged["text"])
             _add(part, f"GPU{int(gpus[0])}" if gpus else HOST, logged["word"], logged["watch"], logged["text"])
@@ -73,8 +76,47 @@ def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     _json(part, lines)
     if not part:
         return ()
-    part.lines |= frame(lines, part.lines, 4, lambda text: text.strip(" |") in ("Health Monitor Report", "Errors"))
+    part.lines |= frame(lines, part.lines, 4, lambda text: text.strip(" |") in (_TITLE_OF_HEALTH, "Errors"))
     return part.imported()
+
+
+def _without_frame(part: ToolPart, lines: tuple[str, ...]) -> None:
+    """A first table of which a paste lost the frame: below its title, or the line of the overall health alone.
+
+    Other tools print such a line of another machine's health.
+    """
+    texts = [line.strip() for line in lines]
+    if not any(_TITLE_OF_HEALTH in text for text in texts) and sum(map(bool, texts)) > 1:
+        return
+    name, whole, named = HOST, "", False
+    for number, text in enumerate(texts):
+        if overall := _OVERALL_LINE.fullmatch(text):
+            _add_overall(part, whole, named)
+            name, whole, named = HOST, overall["word"], False
+        elif whole and (gpu := _GPU_LINE.fullmatch(text)):
+            name = f"GPU{int(gpu['gpu'])}"
+        elif whole and _add_old(part, name, (text,)):
+            named = True
+        else:
+            continue
+        part.lines.add(number)
+    _add_overall(part, whole, named)
+
+
+def _add_old(reports: Reports, subject: str, parts: Sequence[str]) -> bool:
+    """Every ``PCIe system: Warning - TEXT`` in these rows of a cell; is there one?"""
+    found: list[tuple[str, list[str]]] = []
+    for text in map(str.strip, parts):
+        if watch := _OLD_WATCH.fullmatch(text):
+            found.append((watch["watch"], [watch["status"]]))
+        elif found:
+            found[-1][1].append(text)
+    named = False
+    for name, words in found:
+        if (status := _STATUS.fullmatch(" ".join(words))) and status["text"]:
+            _add(reports, subject, status["word"], name, status["text"])
+            named = True
+    return named
 
 
 def _add_overall(reports: Reports, whole: str, named: bool) -> None:
