@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.fleet.node_names import folded, unfolded
+from dgxcheck.facts.node_lists import unfolded
+from dgxcheck.fleet.node_names import folded
 
 FOLDED = [
     (["dgx001", "dgx002", "dgx003", "dgx007"], "dgx[001-003,007]"),

@@ -12,7 +12,6 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from unittest import mock
 
 from dgxcheck.assessment.importing.recording import read
 from dgxcheck.assessment.importing.texts import lines, text_of
@@ -26,12 +25,12 @@ from dgxcheck.fabric.judge import judge as judge_fabric
 from dgxcheck.fabric.model import fabric_of
 from dgxcheck.fabric.reading import outputs, plan
 from dgxcheck.facts.missing import BadInput, Missing
+from dgxcheck.facts.node_lists import unfolded
 from dgxcheck.facts.record import replace
-from dgxcheck.fleet import node_names as names_of_nodes
 from dgxcheck.fleet.history import read as history_of_results
 from dgxcheck.fleet.judge import judge
 from dgxcheck.fleet.lemons import lemons
-from dgxcheck.fleet.node_names import folded, racks_of, unfolded
+from dgxcheck.fleet.node_names import folded, racks_of
 from dgxcheck.fleet.part_history import followed
 from dgxcheck.launch import LOCAL_RANK, Placement, local_rank, of_rank, placements
 from dgxcheck.output import watch
@@ -167,8 +166,7 @@ def fabric(data: bytes) -> object:
 
 def node_names(data: bytes) -> object:
     """Names of nodes, folded; at most 999, for a few bytes name 100,000, which takes a minute under instrumentation."""
-    with mock.patch.object(names_of_nodes, "NODES", 999):
-        names = unfolded(data.decode("utf-8", "replace"))
+    names = unfolded(data.decode("utf-8", "replace"), 999)
     assert set(unfolded(folded(names))) == set(names) or any("[" in name or "]" in name for name in names)
     return names
 

@@ -59,7 +59,8 @@ GPUD = """\
 
 
 def test_reasons_of_slurm() -> None:
-    drained, maintained = slurm.read_slurm(tuple(SINFO.splitlines()))
+    drained, maintained, *others = slurm.read_slurm(tuple(SINFO.splitlines()))
+    assert [each.host for each in (maintained, *others)] == ["dgx021", "dgx022", "dgx023", "dgx024"]
     assert (drained.host, results(drained)) == ("dgx017", {"GPU3 Slurm-reason": ("warn", "gpu-lost", 1)})
     assert results(maintained) == {"host Slurm-reason": ("note", "", 1)}
     node = one(slurm.read_slurm, SCONTROL)
@@ -76,7 +77,7 @@ Low RealMemory      gpu[003-004]   drained
 gres/gpu count reported lower than configured (7 < 8)gpu009  drained
 none                gpu001         idle
 """
-    low, _, fine = slurm.read_slurm(tuple(text.splitlines()))
+    low, _, _, fine = slurm.read_slurm(tuple(text.splitlines()))
     assert results(low) == {"host Slurm-reason": ("note", "", 1)}
     assert results(fine) == {"host Slurm-conditions": ("pass", "", 1)}
     short = SCONTROL.replace("row remap failure on GPU5", "gres/gpu count reported lower than configured (7 < 8)")

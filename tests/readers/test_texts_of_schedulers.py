@@ -108,13 +108,32 @@ def test_what_the_scheduler_says_of_nodes() -> None:
 @pytest.mark.parametrize(("line", "host"), [
     ("srun: error: Node failure on node07", "node07"), ("srun: error: Node failure on node07.example.com", "node07"),
     ("slurmstepd: error: *** JOB 12 ON node07 CANCELLED AT 2025-03-03T08:11:09 DUE TO NODE FAILURE ***", "node07"),
-    ("srun: error: Node failure on gpu[07-08]", "gpu[07-08]"),
+    ("[2025-03-03T08:11:09.000] Node failure on NONE", ""), ("srun: error: Node failure on gpu[07-", ""),
     ("srun: error: *** STEP 12.0 CANCELLED AT 2025-03-03T08:11:09 DUE TO NODE FAILURE ***", ""),
 ])
 def test_a_node_that_failed_under_a_job_is_the_one_that_the_line_names(line: str, host: str) -> None:
     (found,) = slurm.read_slurm((line,))
     assert found.host == host
     assert [outcome for outcome, _, _ in reported(found)] == ["note"]
+
+
+@pytest.mark.parametrize(("line", "hosts"), [
+    ("srun: error: Node failure on node07,node08", ["node07", "node08"]),
+    ("slurmstepd: error: *** STEP 5.0 ON gpu[07-09] CANCELLED AT 2025-03-03T08:11:09 DUE TO NODE FAILURE ***",
+     ["gpu07", "gpu08", "gpu09"]),
+    ("srun: error: Node failure on gpu[00000-99999]", [""]),
+])
+def test_of_a_list_every_node_is_a_host(line: str, hosts: list[str]) -> None:
+    found = slurm.read_slurm((line, "srun: error: Node failure on node07"))
+    assert [each.host for each in found] == [*dict.fromkeys((*hosts, "node07"))]
+    assert all(0 in each.understood for each in found if each.host in hosts)
+
+
+def test_lists_of_very_many_nodes_name_none() -> None:
+    lines = tuple(f"srun: error: Node failure on n{rack}-[0-4999]" for rack in range(4))
+    found = slurm.read_slurm((*lines, "srun: error: Node failure on node07"))
+    assert len(found) == 10_000 + 2
+    assert {"n0-0", "n1-4999", "", "node07"} <= {each.host for each in found}
 
 
 def test_who_drained_a_node_and_when() -> None:

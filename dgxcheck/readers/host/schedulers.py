@@ -8,13 +8,14 @@ What is said counts as a fault only where it names one of a device. Members of t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 
 from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.missing import Json, items_of, members_of
+from dgxcheck.facts.missing import BadInput, Json, items_of, members_of
+from dgxcheck.facts.node_lists import unfolded
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
@@ -99,10 +100,15 @@ _BAD = frozenset({"Warning", "Critical", "Fatal", "Unhealthy", "Degraded"})
 """Types of events, and states."""
 
 
+_MOST_LISTED = 10_000
+"""Nodes of the lists of one text, each with what a line says of it."""
+
+
 class Entry(Record, kw_only=False):
     """A condition or event of a node."""
 
     node: str
+    """Or a list of nodes, as Slurm writes it; empty where none is named."""
     lines: tuple[int, ...]
     topic: str
     text: str
@@ -271,14 +277,28 @@ def _judged(text: str) -> tuple[Outcome, FaultKind | None]:
     return ("note", None) if fault is Fault.TEST_FAILED else ("warn", fault)
 
 
+def _by_node(entries: Iterable[Entry]) -> Iterator[tuple[str, Entry]]:
+    """Each entry with its node, of a list with every node of it; one whose list cannot be read names none."""
+    left = _MOST_LISTED
+    for each in entries:
+        names: tuple[str, ...] = (each.node,)
+        if "," in each.node or "[" in each.node:
+            try:
+                names = unfolded(each.node, max(left, 0))
+            except BadInput:
+                names = ("",)
+            left -= max(len(names), len(each.node))  # trying costs, too
+        yield from ((name, each) for name in names or ("",))
+
+
 def of_nodes(tool: str, entries: Iterator[Entry], stays: bool = False) -> tuple[Imported, ...]:
     """One output for each node; of conditions that are as they should be one result without a fault.
 
     ``stays``: what a person wrote stands after the repair too, and only warns.
     """
     by_node: dict[str, ToolPart] = {}
-    for each in entries:
-        part = by_node.setdefault(each.node, ToolPart(tool))
+    for node, each in _by_node(entries):
+        part = by_node.setdefault(node, ToolPart(tool))
         part.lines.update(each.lines)
         if not each.text:
             part.add(HOST, "conditions", "pass")

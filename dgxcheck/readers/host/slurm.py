@@ -47,6 +47,7 @@ _LOGGED = LazyPattern(
 _APPEARED = LazyPattern(r"(?:.{0,200} )?gres\.conf file \S{1,255} now exists")
 """What it waited for."""
 _WHY_GONE = ": scontrol show node and the log of slurmctld say why Slurm gave the node up; see its kernel log"
+_NO_NODE = "NONE"
 _LIMIT = ": the limit of the job, which sacct -o ReqMem,MaxRSS shows, was reached"
 
 
@@ -115,7 +116,7 @@ def _of_log(logged: re.Match[str], number: int) -> Entry:
         text = f"{logged['killed']}{_LIMIT}"
     elif logged["ended"]:
         text = f"{logged['ended']}{_WHY_GONE}"
-    return Entry(node, (number,), "reason", text)
+    return Entry("" if node == _NO_NODE else node, (number,), "reason", text)
 
 
 def _titles(head: str) -> list[str]:
