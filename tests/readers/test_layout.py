@@ -160,6 +160,16 @@ def test_pods_are_as_different_as_hosts(form: str) -> None:
     assert undone(("+ gpu-burn-bcd4f \u203a main", *lines)).lines[1:] == layout.lines
 
 
+def test_where_stern_begins_and_ends_is_no_output() -> None:
+    rows = ("gpu-burn-bcd4f main GPU 0: OK",) * 3
+    begin, end = "+ gpu-burn-bcd4f \u203a main", "- default gpu-burn-bcd4f \u203a main"
+    layout = undone((begin, *rows[:2], begin, *rows, end))
+    assert layout.lines == ("", *("GPU 0: OK",) * 2, "", *("GPU 0: OK",) * 3, "")
+    assert layout.furniture == {0, 3, 7}
+    alone = undone((begin, "GPU 0: OK", end))
+    assert (alone.lines[0], alone.furniture) == (begin, frozenset())
+
+
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
 ENTRY = {
     "MESSAGE": "x", "SYSLOG_IDENTIFIER": "check", "_HOSTNAME": "node01", "_TRANSPORT": "syslog", "_PID": "7",

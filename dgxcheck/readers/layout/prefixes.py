@@ -174,8 +174,8 @@ def without_ranks(lines: Sequence[str]) -> list[str]:
 def without_pods(lines: Sequence[str]) -> tuple[list[str], list[str]]:
     """Lines without the pod and the container before each (kubectl, stern), and these pods where there are several."""
     found = [_POD.match(line.lstrip()) for line in lines]
-    if not any(found):
-        found = _of_stern(lines)
+    if not any(found) and any(found := _of_stern(lines)):
+        lines = ["" if _OF_STERN.fullmatch(line) else line for line in lines]
     several = len({match["pod"] for match in found if match}) > 1
     bare = [match.string[match.start("text") :] if match else line for match, line in zip(found, lines, strict=True)]
     return bare, [match["pod"] if match and several else "" for match in found]
