@@ -58,8 +58,10 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     for finding in unread:
         around = {key for blame in finding.blames for key in (blame.key, blame.whole.key, *containers(box, blame))}
         around |= {switch.key for blame in finding.blames for switch in switches_at(box, blame)}
-        with_it = {each.key for each in causes if _has_bridge(box, each, finding.subject.bdf or "")}
-        _attribute(finding.key, around - {HOST.key}, causes, by_device=True, itself=with_it)
+        bdf = finding.subject.bdf or ""
+        ends = {link.key for link in links_at(box, bdf)}
+        having_bridge = {each.key for each in causes if _has_bridge(box, each, bdf, ends)}
+        _attribute(finding.key, around - {HOST.key}, causes, by_device=True, having_bridge=having_bridge)
     paths = candidates(findings, slow)
     for finding in slow:
         _attribute(finding.key, {path.key for path in paths[finding.key]}, causes)
@@ -202,25 +204,26 @@ def _is_dead(finding: Finding) -> bool:
 
 
 def _attribute(
-    key: str, components: Collection[Key], causes: Causes, by_device: bool = False, itself: Collection[Key] = ()
+    key: str, components: Collection[Key], causes: Causes, by_device: bool = False,
+    having_bridge: Collection[Key] = (),
 ) -> None:  # fmt: skip
     """Add a finding to a component that is to blame anyway and lies on its path, or is its device or a part of it, or
-    is a link or board, no part of one, that its bridge belongs to (``itself``)."""
+    is a link or board, no part of one, that its bridge belongs to (``having_bridge``)."""
     for component, keys in causes.items():
         on_path = component.key in components or (by_device and component.whole.key in components)
-        if on_path or component.key in itself:
+        if on_path or component.key in having_bridge:
             keys.append(key)
             return
 
 
-def _has_bridge(box: Box, component: Component, bdf: str) -> bool:
-    """Is the bridge or device a part of this board, at or below the nearest bridge that leads to all its GPUs, or an
-    end of this link or below it? Their cooling and settings have no bridges."""
+def _has_bridge(box: Box, component: Component, bdf: str, ends: Collection[Key]) -> bool:
+    """Is the bridge a part of this board, at or below the nearest bridge that leads to all its GPUs, or an end of this
+    link or below it? Their cooling and settings have no bridges. ``ends``: the links that it is an end of."""
     function = box.topology.functions.get(bdf)
     if component.part or function is None or not box.topology.below(bdf):
         return False
     if component.kind == "link":
-        return component.bdf in rows(function.path) or component.key in {each.key for each in links_at(box, bdf)}
+        return component.bdf in rows(function.path) or component.key in ends
     gpus = [rows(each.path) for each in box.topology.gpus if each.name in component.shared_by]
     common = [level[0] for level in zip(*gpus, strict=False) if len({*level}) == 1]
     return component.kind == "board" and bool(common[1:]) and common[-1] in rows(function.path)

@@ -59,8 +59,10 @@ def escalation(component: Component, faults: Collection[FaultKind | None]) -> St
     it. One that is off the bus comes back with the machine alone, and so does Fabric Manager.
     """
     steps = _escalation(component, faults)
-    waits = component.kind == "hca" and Fault.FABRIC_MANAGER_DOWN in faults and Fault.HCA_LOST not in faults
-    waits = waits and "restart-service" not in steps
+    waits = (
+        component.kind == "hca" and Fault.FABRIC_MANAGER_DOWN in faults and Fault.HCA_LOST not in faults
+        and "restart-service" not in steps
+    )  # fmt: skip
     at = next((n for n, step in enumerate(steps) if step in _WITH_THE_MACHINE), len(steps))
     return (*steps[:at], "restart-service", *steps[at:]) if waits else steps
 
