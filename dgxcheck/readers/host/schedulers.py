@@ -63,16 +63,16 @@ _DETECTED = LazyPattern(
     r"(?:PCI:)?(?P<bdf>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2})\b.*"
     r"|.{0,200}XidCriticalError: Xid=\d{1,3} on Device=GPU-[0-9a-f-]{36}.{0,80}"
     r"|.{0,200} for GPU-[0-9a-f-]{36}: .{0,200}ERROR_GPU_IS_LOST"
-    r"|.{0,200}(?P<unhealthy>'nvidia\.com/[\w.-]{1,60}' device marked unhealthy: GPU-[0-9a-f-]{36}).{0,80}"
 )
 """As gpud words an Xid, ``XID 48 (..) detected on GPU PCI:0000:3b:00``, and NVIDIA's device plugin; what go-nvml
 answers of a GPU that is lost."""
 _OFFERED = LazyPattern(
     r".{0,80}(?P<platform>Detected non-NVML platform: .{1,200}|Incompatible (?:strategy|platform) detected.{0,80}"
     r"|Failed to initialize NVML: could not load NVML library.{0,80})"
+    r"|.{0,200}(?P<unhealthy>'nvidia\.com/[\w.-]{1,60}' device marked unhealthy: GPU-[0-9a-f-]{36}).{0,80}"
     r"|\W{0,4}(?P<ports>not enough LinkUp ports, .{1,300}|only \d{1,3} port\(s\) are active and .{1,300})"
 )
-"""Of the device plugin about its host, and of gpud about ports."""
+"""Of the device plugin about its host or a GPU, and of gpud about ports."""
 _GPU = LazyPattern(r"\b(?:GPU[ :=_]{0,2}|nvml\.Device )(?P<gpu>\d{1,2})\b(?![.:]\d)")
 
 
@@ -259,12 +259,9 @@ def _of_lines(lines: tuple[str, ...]) -> Iterator[Entry]:
         if scanned and text[:1] in ("✔", "✘", "⌛"):
             yield Entry("", (number,), "scan", text[1:].strip() if text[0] == "✘" else "")
             continue
-        detected = _DETECTED.fullmatch(text)
         if offered := _OFFERED.fullmatch(text):
-            yield Entry("", (number,), "offered", offered["platform"] or offered["ports"])
-        elif detected and (message := detected["unhealthy"]):
-            yield Entry("", (number,), "offered", message)
-        elif detected:
+            yield Entry("", (number,), "offered", offered[offered.lastgroup or 0])
+        elif detected := _DETECTED.fullmatch(text):
             gpu = as_bdf(f"{detected['bdf']}.0") if detected["bdf"] else nameless(0)
             yield Entry("", (number,), "xid", "" if again else text, gpu=gpu or "")
 
