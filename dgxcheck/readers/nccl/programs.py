@@ -127,8 +127,7 @@ class _Job:
 
     def reports(self) -> ToolPart:
         """One report on all ranks that timed out, then the errors of NCCL and CUDA; result codes only without those."""
-        of_pytorch = self._waits or self._silent or self._kinds or not self._of_xla
-        found = ToolPart(TESTS if self.of_tests else PROGRAMS_TOOL if of_pytorch else XLA)
+        found = ToolPart(self._tool())
         report([(None, text) for text in self.warnings], Gpus(), found)
         if self._waits or self._silent:
             found.add(HOST, "timeout", "warn", Fault.COLLECTIVE_TIMEOUT, self._text())
@@ -138,6 +137,13 @@ class _Job:
         for text in dict.fromkeys(self._unrelated) if not found else ():
             found.add(HOST, "error", "note", None, text)
         return found
+
+    def _tool(self) -> str:
+        """Who prints them: XLA only where nothing is PyTorch's."""
+        if self.of_tests:
+            return TESTS
+        of_pytorch = self._waits or self._silent or self._kinds
+        return XLA if self._of_xla and not of_pytorch else PROGRAMS_TOOL
 
     def _text(self) -> str:
         """The collective, the ranks that timed out in it and, if the log shows them, those that they waited for."""
