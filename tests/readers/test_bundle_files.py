@@ -76,9 +76,10 @@ _BEGINS = "Start of NVIDIA bug report log file.  Please include this file\n"
 
 
 @pytest.mark.parametrize(("head", "is_bundle"), [
-    (_BEGINS.encode(), True), (_BEGINS.encode("utf-16"), True), (gzip.compress(_BEGINS.encode()), True),
+    (_BEGINS.encode(), True), (_BEGINS.encode("utf-16"), True), (gzip.compress(_BEGINS.encode(), mtime=0), True),
     (f"quiet\n{'_' * 44}\n\n*** /proc/cmdline\n".encode(), True), (b"#==[ Command ]====#\n# /usr/bin/dmesg\n", True),
-    (b"GPU 0: V100\n", False), (gzip.compress(b"GPU 0: V100\n"), False), ("GPU 0: V100\n".encode("utf-16"), False),
+    (b"GPU 0: V100\n", False), (gzip.compress(b"GPU 0: V100\n", mtime=0), False),
+    ("GPU 0: V100\n".encode("utf-16"), False),
 ])  # fmt: skip
 def test_the_first_bytes_of_outputs(head: bytes, is_bundle: bool) -> None:
     assert holds_outputs(head) == is_bundle
