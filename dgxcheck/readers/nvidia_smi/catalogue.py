@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from dgxcheck.facts.bdf import as_bdf, unplaced
 from dgxcheck.facts.faults import Fault
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
@@ -97,34 +95,10 @@ def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return recognised(lines, _FORMS)
 
 
-SIGNS: Mapping[Reader, tuple[str, ...]] = {
-    failures.read_failure: ("nvidia-smi", "initialize nvml", "no devices were found", "device handle", "is corrupted",
-                         "failed to get details on gpu"),
-    topo.read_labels: ("gpu", "affinity", "numa"),
-    topo.read_p2p: ("gpu", "affinity", "numa"),
-    nvlink.read_nvlink: ("link ", "nvlink"),
-    nvlink.read_errors: (" errors: ",),
-    nvlink.read_c2c: ("c2c",),
-    nvlink.read_pci: ("_error", "_counter", "tx_bytes"),
-    query.read_text: (" :",),
-    query_documents.read_xml: ("<gpu",),
-    query_documents.read_json: ("nvidia_smi_log", "driver_version"),
-    table.read_table: ("|",),
-    query_csv.read_csv: (
-        "--query-", "name", "uuid", "serial", "index", "_mode", "pstate", "version", "display", "inforom.", "pci",
-        "memory", "ecc.", "retired_pages", "remapped_rows", "temperature", "power", "clocks", "fabric.", "mig.",
-        "fan.speed", "gpu_",
-    ),
-    query_csv.read_pages: ("retired_pages", "--query-retired-pages"),
-    nvlink.read_list: ("gpu ",),
-    dmon.read_dmon: ("#",),
-    read_drain: ("drain state",),
-    read_excluded: ("excluded", "blacklisted", "bus location"),
-    read_reset: (
-        "in use by another", "successfully reset", "could not be reset", "currently being used", "gpu reset",
-        "resetting gpu",
-    ),
-    read_known: ("",),
-}  # fmt: skip
-"""Errors first, and those with more fields before the plain table; what must occur in a text: see ``any_text``."""
-READERS: tuple[Reader, ...] = tuple(SIGNS)
+READERS: tuple[Reader, ...] = (
+    failures.read_failure, topo.read_labels, topo.read_p2p, nvlink.read_nvlink, nvlink.read_errors, nvlink.read_c2c,
+    nvlink.read_pci, query.read_text, query_documents.read_xml, query_documents.read_json, table.read_table,
+    query_csv.read_csv, query_csv.read_pages, nvlink.read_list, dmon.read_dmon, read_drain, read_excluded, read_reset,
+    read_known,
+)  # fmt: skip
+"""Errors first, and those with more fields before the plain table."""
