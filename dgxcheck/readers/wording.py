@@ -5,7 +5,7 @@ Rows are tried in their order; what one leaves empty does not apply to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import cast
 
@@ -16,7 +16,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import Form
+from dgxcheck.readers.model import HOST, Form, Imported, ToolPart
 
 
 class Wording(Record, kw_only=False):
@@ -37,9 +37,30 @@ def rows(table: str) -> Iterator[dict[str, str]]:
     return package_files.table(f"readers/{table}.tsv")
 
 
-def wordings(table: str) -> tuple[Wording, ...]:
-    """The rows of a table as what they stand for."""
-    return tuple(map(wording, rows(table)))
+def wordings(table: str, tool: str = "") -> tuple[Wording, ...]:
+    """The rows of a table, or those of one tool in it, as what they stand for."""
+    return tuple(wording(row) for row in rows(table) if not tool or row["tool"] == tool)
+
+
+def is_entered(part: ToolPart, known: Iterable[Wording], number: int, line: str) -> bool:
+    """Does a line hold words of one of these? What the first such stands for is then a result of the host."""
+    for row in known:
+        if match := row.words.search(line):
+            part.add(HOST, row.topic, row.outcome, row.fault, row.text.format(**match.groupdict("")))
+            part.lines.add(number)
+            return True
+    return False
+
+
+def results(
+    tool: str, known: Sequence[Wording], lines: Iterable[tuple[int, str]], beside: LazyPattern
+) -> tuple[Imported, ...]:
+    """One of each line that holds words of these; ``beside``: of what is no sign of the tool."""
+    part = ToolPart(tool)
+    for number, line in lines:
+        if not is_entered(part, known, number, line) and beside.fullmatch(line):
+            part.beside.add(number)
+    return part.imported()
 
 
 def wording(row: dict[str, str]) -> Wording:

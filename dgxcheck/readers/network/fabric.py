@@ -15,7 +15,7 @@ from dgxcheck.readers.fabric.iblinkinfo import port_lines
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, recognised, topic_of
 from dgxcheck.readers.network.files import node_name, state
 from dgxcheck.readers.values import bare, bounded, numbered
-from dgxcheck.readers.wording import any_of, known, rows
+from dgxcheck.readers.wording import any_of, known, results, rows, wordings
 
 
 def read_iblinkinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -106,15 +106,7 @@ def _narrow(reports: Reports, where: str, runs: int, enabled: Sequence[int]) -> 
 
 
 SMINFO, IBDIAGNET = "sminfo", "ibdiagnet"
-_MASTER = LazyPattern(
-    r"sminfo: sm lid \d{1,5} sm guid 0x[0-9a-f]{1,16}, activity count \d{1,12} priority \d{1,3} state \d"
-    r" SMINFO_(?P<state>[A-Z]{3,12})"
-)
-_NONE = LazyPattern(r"(?:.{0,40}sminfo: )?iberror: .{0,20}failed: query.{0,40}|sminfo: iberror: .{1,80}")
-_UNOPENED = LazyPattern(
-    r"sminfo: iberror: failed: Failed to open '.{1,40}' port '\d{1,3}'"
-    r"|src/ibnetdisc\.c:\d{1,5}; can't open MAD port \(.{1,60}\)|.{0,60}: iberror: failed: discover failed"
-)
+_SUBNET_MANAGER = wordings("network/messages", SMINFO)
 _TIMEOUT = LazyPattern(r"ibwarn: \[\d{1,10}\] \w{2,40}: .{1,200}")
 _SUBNET_HEAD = LazyPattern(r"(?:-I- )?Stage\s{1,40}Warnings\s{1,12}Errors(?:\s{1,20}Comment)?")
 _STAGE = LazyPattern(
@@ -178,22 +170,7 @@ def _ibping(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _sminfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    part = ToolPart(SMINFO)
-    for number, line in numbered(lines, bare):
-        if answer := _MASTER.fullmatch(line):
-            master = answer["state"] == "MASTER"
-            text = "" if master else f"the subnet manager that answers is {answer['state']}"
-            part.add(HOST, "state", "pass" if master else "warn", None if master else Fault.NO_SUBNET_MANAGER, text)
-        elif _UNOPENED.fullmatch(line):
-            text = "no port could be opened: /dev/infiniband/umad* need ib_umad and root"
-            part.add(HOST, "state", "note", None, text)
-        elif _NONE.fullmatch(line):
-            part.add(HOST, "state", "warn", Fault.NO_SUBNET_MANAGER, "no subnet manager answers")
-        else:
-            part.beside |= {number} if _TIMEOUT.fullmatch(line) else set()
-            continue
-        part.lines.add(number)
-    return part.imported()
+    return results(SMINFO, _SUBNET_MANAGER, numbered(lines, bare), beside=_TIMEOUT)
 
 
 def _ibdiagnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:

@@ -15,7 +15,7 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.facts.typical import odd_one
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
-from dgxcheck.readers.model import HOST, Imported, ToolPart
+from dgxcheck.readers.model import Imported
 from dgxcheck.readers.network.files import (
     NAME,
     PortsPart,
@@ -29,6 +29,7 @@ from dgxcheck.readers.network.files import (
     worded,
 )
 from dgxcheck.readers.values import bare, bounded, integer, numbered, squeezed
+from dgxcheck.readers.wording import results, wordings
 
 _IBSTAT_DEVICE = ascii_pattern(rf"CA '({NAME})'")
 _IBSTAT_PORT = ascii_pattern(r"Port (\d{1,3}):")
@@ -129,44 +130,19 @@ _WIDTH = ascii_pattern(r"(\d{1,2})X \(\d{1,3}\)")
 _SPEED = ascii_pattern(r"(\d{1,3}\.\d) Gbps \(\d{1,4}\)")
 _LAYERS = {"infiniband": "InfiniBand", "ethernet": "Ethernet"}
 _IBV_DEVINFO_HEAD = ["device", "node", "GUID"]
+_OF_LIBRARY = wordings("network/messages", "libibverbs")
+"""libibverbs and its examples, perftest, and ibstatus of infiniband-diags (https://github.com/linux-rdma/rdma-core)."""
+_AROUND_NONE = LazyPattern(r"Did not detect devices|If device exists, check if driver is up|Failed to open device")
 
 
 def read_ibv_devinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Both tools; a device without ``hca_id:`` above its members is nobody's. What programs of libibverbs say where
     they find no device."""
-    return (*_info(lines), *_list(lines), *_none(lines))
-
-
-_WARNING = LazyPattern(
-    r"libibverbs: Warning: (?:no userspace device-specific driver found for|couldn't load driver"
-    r"|couldn't open config directory) .{1,200}"
-)
-"""Of one provider: the other adapters may have theirs."""
-_NO_DEVICES = (
-    (LazyPattern(r"Failed to get IB devices list: Function not implemented"),
-     "the kernel offers no verbs devices: the module ib_uverbs is not loaded, or no adapter has its driver"),
-    (LazyPattern(r"No IB devices found|Unable to find the Infiniband/RoCE device|0 HCAs found:"
-                 r"|Fatal error:  (?:No devices|device '\*': sys files not found \(\S{1,80}\))"),
-     "the program found no RDMA device that it could use"),
-)
-"""libibverbs and its examples, perftest, and ibstatus of infiniband-diags
-(https://github.com/linux-rdma/rdma-core)."""
-_AROUND_NONE = LazyPattern(r"Did not detect devices|If device exists, check if driver is up|Failed to open device")
-
-
-def _none(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    part = ToolPart("libibverbs")
-    for number, line in numbered(lines, bare):
-        if text := next((text for form, text in _NO_DEVICES if form.fullmatch(line)), ""):
-            part.add(HOST, "devices", "unknown", Fault.HCA_UNLISTED, text)
-            part.lines.add(number)
-        elif _WARNING.fullmatch(line):
-            part.add(HOST, "providers", "note", None, "a provider for verbs devices is missing: see whether"
-                     " ibverbs-providers has the release of libibverbs, and whether the container was given the device")
-            part.lines.add(number)
-        elif _AROUND_NONE.fullmatch(line):
-            part.beside.add(number)
-    return part.imported()
+    return (
+        *_info(lines),
+        *_list(lines),
+        *results("libibverbs", _OF_LIBRARY, numbered(lines, bare), beside=_AROUND_NONE),
+    )
 
 
 def _info(lines: tuple[str, ...]) -> tuple[Imported, ...]:
