@@ -7,6 +7,7 @@ from dgxcheck.facts.tool_outputs import DISK
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
+from dgxcheck.readers.wording import any_of
 
 _ARRAY = LazyPattern(r"(?P<name>md\w{1,30}) : (?P<state>active|inactive)\b(?P<members>.{0,600})")
 _MEMBERS = LazyPattern(
@@ -43,9 +44,8 @@ _OF_RAID = LazyPattern(
     r"(?P<drive>\d{0,4}:\d{1,4}) {1,12}\d{1,5} (?:U?Conf {1,8})?(?P<is>[A-Z]\w{1,10}) {1,8}[\dF-]{1,4} {1,12}"
     r"[\d.]{1,10} [GT]i?B .{8,160}"
     r"|(?P<volume>(?:\d{1,4}|-)/\d{1,4}) {1,8}\w{4,8} {1,4}(?P<state>[A-Z]\w{1,8}) {1,4}(?:RW|RO|B|HD) .{8,160}"
-    r"|(?:DG Arr Row |EID:Slt |DG/VD ).{20,160}|(?:TOPOLOGY|[VP]D LIST|Drive Information) :"
-    r"|(?:[\d-]{1,3} {1,4}){3}\S{1,9} {1,8}[\d-]{1,5} {1,4}(?:RAID\d{1,2}|DRIVE) .{20,120}"
 )
+_BESIDE_RAID = LazyPattern(any_of("host/lines", "storcli"))
 _BROKEN = {"Dgrd": "degraded", "Pdgd": "partially degraded", "OfLn": "offline", "Failed": "failed", "Offln": "offline",
            "UBad": "unconfigured and bad", "Rbld": "being rebuilt", "Msng": "missing"}  # fmt: skip
 """By the legend that it prints itself; hot spares, unconfigured good drives and JBOD are no fault."""
@@ -54,25 +54,16 @@ _BROKEN = {"Dgrd": "degraded", "Pdgd": "partially degraded", "OfLn": "offline", 
 def read_raid(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``storcli`` and ``perccli``, also their 2, ``show``: volumes that are not optimal, and drives that failed."""
     part = ToolPart("storcli")
-    for number, text in numbered(lines):
-        row = _OF_RAID.fullmatch(text)
-        if row and (state := row["is"] or row["state"]):
-            part.lines.add(number)
-            if words := _BROKEN.get(state):
-                what = f"drive {row['drive']}" if row["drive"] else f"volume {row['volume']}"
-                part.add(HOST, "raid", "warn", Fault.DISK, f"{what} is {words}")
-        elif row:
-            part.beside.add(number)
+    for row in part.matches(_OF_RAID, numbered(lines), beside=_BESIDE_RAID):
+        if words := _BROKEN.get(row["is"] or row["state"]):
+            what = f"drive {row['drive']}" if row["drive"] else f"volume {row['volume']}"
+            part.add(HOST, "raid", "warn", Fault.DISK, f"{what} is {words}")
     return part.imported(sound="raid")
 
 
 _DETAIL = LazyPattern(r"(?P<name>/dev/md[\w/-]{0,30}):")
-_DETAIL_ROW = LazyPattern(
-    r"(?P<name>Version|Creation Time|Raid Level|(?:Array|Used Dev|Chunk) Size|(?:Raid|Total|Preferred Minor) ?\w{0,8}"
-    r"|Persistence|Intent Bitmap|Update Time|State|(?:Active|Working|Failed|Spare) Devices|Layout|Consistency Policy"
-    r"|\w{1,12} Status|Name|UUID|Events|Number {2,6}Major.{0,60})(?: : (?P<value>.{0,200}))?"
-    r"|(?:\d{1,3}|-) {2,10}\d{1,3} {2,10}\d{1,3} {2,10}(?:\d{1,3}|-) {2,10}.{1,100}"
-)
+_DETAIL_STATE = LazyPattern(r"State : (?P<state>.{0,200})")
+_DETAIL_ROW = LazyPattern(any_of("host/lines", "mdadm --detail"))
 
 
 def read_array_details(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -82,14 +73,14 @@ def read_array_details(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for number, text in numbered(lines):
         if begins := _DETAIL.fullmatch(text):
             array = begins["name"]
-        elif not (array and text and (row := _DETAIL_ROW.fullmatch(text))):
-            array = array if not text else ""
+        elif array and (state := _DETAIL_STATE.fullmatch(text)):
+            if any(word in state["state"] for word in ("degraded", "FAILED", "inactive", "Not Started")):
+                part.add(array, "array", "warn", Fault.DISK, f"{array.removeprefix(DISK)} is {state['state']}")
+            else:
+                part.add(array, "array", "pass")
+        elif not (array and _DETAIL_ROW.fullmatch(text)):
+            array = "" if text else array
             continue
-        elif row["name"] == "State":
-            state = row["value"] or ""
-            bad = any(word in state for word in ("degraded", "FAILED", "inactive", "Not Started"))
-            text = f"{array.removeprefix(DISK)} is {state}" if bad else ""
-            part.add(array, "array", "warn" if bad else "pass", Fault.DISK if bad else None, text)
         part.lines.add(number)
     return part.imported()
 

@@ -23,7 +23,7 @@ from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import gpu, numbered
-from dgxcheck.readers.wording import any_of, fault_of, outcome_of, rows
+from dgxcheck.readers.wording import any_of, fault_of, is_entered, outcome_of, rows, wordings
 
 _BEGIN = LazyPattern(r"Collecting environment information\.{3}|PyTorch version {0,20}: .{0,60}")
 _DRIVER = LazyPattern(r"Nvidia driver version {0,20}: (?P<version>\d{3}\.\d{2,3}(?:\.\d{2,3})?)")
@@ -122,10 +122,7 @@ _OWN_READER = LazyPattern(r"NCCL |nvidia-container-cli|Detected non-NVML platfor
 """The last: of opensm, whose sweeps name a ``subnet initialization error 0``."""
 _NOT_RUNNING = LazyPattern(r"kernel driver does not appear to be running on this host")
 """Of TensorFlow and XLA: there is no /proc/driver/nvidia."""
-_NO_LIBRARY = LazyPattern(
-    r"ERROR_LIBRARY_NOT_FOUND|libnvidia-ml\.so[.\d]{0,4}\"?(?:\.{3}|:) (?:cannot open|not found)"
-    r"|(?:locating|could not (?:load|find)|cannot (?:open|find)) \"?libnvidia-ml"
-)
+_NO_LIBRARY = wordings("host/results", "CUDA")
 """Of go-nvml, and so of device plugin, DRA driver and DCGM exporter; of the dynamic linker."""
 
 
@@ -144,8 +141,8 @@ def read_cuda_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif number in banner and (number == banner.start or _RUNS_ON_TEXT.fullmatch(text)):
             part.beside.add(number)
             continue
-        elif own and _NO_LIBRARY.search(text):
-            part.add(HOST, "library", "fail", Fault.LIBRARY_MISSING, "a program finds no libnvidia-ml.so.1")
+        elif own and is_entered(part, _NO_LIBRARY, number, text):
+            pass
         elif _NOT_RUNNING.search(text):
             part.add(HOST, "driver", "warn", Fault.DRIVER_NOT_LOADED, "CUDA finds no NVIDIA driver that runs here")
         elif error := error_in(text) if own and _SIGN.search(text) else None:

@@ -14,7 +14,7 @@ from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
-from dgxcheck.readers.wording import rows, wordings
+from dgxcheck.readers.wording import any_of, is_entered, rows, wordings
 
 TOOL = "modprobe"
 _PEER = LazyPattern(r"nvidia[-_]peermem|nv_peer_mem")
@@ -33,19 +33,11 @@ _NOT_BUILT = LazyPattern(
     r" information\.?"
     r"|(?:==> )?ERROR: Missing (?P<kernel>\S{1,80}) kernel headers for module (?P<of>nvidia\S{0,60}?)\.?"
 )
-_OF_DKMS = LazyPattern(
-    r"Error! Bad return status for module build on kernel: (?P<kernel>\S{1,80}).{0,60}"
-    r"|Error! Your kernel headers for kernel .{1,300}"
-    r"|Please install the (?:linux-headers|kernel-devel)-\S{1,80} package.{0,200}"
-    r"|modprobe: ERROR: (?:\S{1,80} command_do\(\) )?Error running install command '[^']{1,120}' for module nvidia"
-    r".{1,60}"
-)
+_OF_DKMS = LazyPattern(any_of("host/lines", "dkms"))
 _WHY = {row["why"]: BY_WORD[row["fault"]] for row in rows("host/module_errors")}
 _NOTHING = ("File exists", "Operation not permitted")
 """It is loaded already; who asked is not root of the host, or the kernel is locked down, which its log says."""
-_BY_UDEV = LazyPattern(
-    rf"(?:.{{0,120}} )?nvidia: Process '\S{{0,20}}modprobe {_NAME}' failed with exit code \d{{1,3}}\."
-)
+_BY_UDEV = wordings("host/results", TOOL)
 """Its rules load the rest of the driver once the module ``nvidia`` has a GPU."""
 _NOT_LOADED = LazyPattern(rf"ERROR: Unable to load the kernel module '{_NAME}'\..{{0,900}}")
 _REASON = LazyPattern(r"(?:-> )?Kernel module load error: (?P<why>[A-Z][\w ,]{4,80})")
@@ -95,8 +87,8 @@ def read_modprobe(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             if match["why"] not in _NOTHING:
                 fault = _WHY.get(match["why"], Fault.DRIVER_NOT_LOADED)
                 _add(part, match["module"], fault, f"could not load {match['module']}: {match['why']}")
-        elif match := _BY_UDEV.fullmatch(text):
-            part.add(HOST, "udev", "warn", Fault.DRIVER_NOT_LOADED, f"udev could not load {match['module']}")
+        elif is_entered(part, _BY_UDEV, number, text):
+            pass
         elif match := _NOT_BUILT.fullmatch(text):
             what = f"{match['module']} {match['version']}" if match["module"] else match["of"]
             lacks = f": headers of kernel {match['kernel']} are missing" if match["kernel"] else ""

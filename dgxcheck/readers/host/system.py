@@ -12,7 +12,7 @@ from dgxcheck.facts.sysfs import NODES, cpulist, ranges, runs_of
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bare, bounded, integer, numbered
-from dgxcheck.readers.wording import any_of
+from dgxcheck.readers.wording import any_of, results, wordings
 
 _MEMBER = LazyPattern(r"(?P<name>[A-Z][\w ().,/-]{1,50}?):\s{0,60}(?P<value>.{0,4000})")
 _NODE = LazyPattern(r"NUMA node(?P<node>\d{1,4}) CPU\(s\)")
@@ -211,23 +211,13 @@ def read_file_systems(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported(sound="space")
 
 
-_SYNCED = LazyPattern(
-    r"(?P<chrony>Leap status)\s{0,20}: (?P<leap>Normal|Not synchronised|(?:Insert|Delete) second)"
-    r"|(?:System clock|NTP) synchronized: (?P<synced>yes|no)"
-)
+_CLOCK = wordings("host/results", "clock")
 _OF_CLOCK = LazyPattern(any_of("host/lines", "clock"))
 
 
 def read_clock(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``chronyc tracking`` and ``timedatectl``."""
-    part = ToolPart("clock")
-    for match in part.matches(_SYNCED, numbered(lines), beside=_OF_CLOCK):
-        tool = "chronyc" if match["chrony"] else "timedatectl"
-        if match["leap"] == "Not synchronised" or match["synced"] == "no":
-            part.add(HOST, "synchronised", "warn", Fault.CLOCK_UNSYNCED, f"{tool}: not synchronised")
-        else:
-            part.add(HOST, "synchronised", "pass")
-    return part.imported()
+    return results("clock", _CLOCK, numbered(lines), beside=_OF_CLOCK)
 
 
 _UNAME = LazyPattern(r"(?:uname: )?Linux (?P<host>\S{1,255}) (?P<release>\d\S{0,100}) #\S.*")

@@ -106,7 +106,7 @@ def _narrow(reports: Reports, where: str, runs: int, enabled: Sequence[int]) -> 
 
 
 SMINFO, IBDIAGNET = "sminfo", "ibdiagnet"
-_SUBNET_MANAGER = wordings("network/messages", SMINFO)
+_SUBNET_MANAGER = wordings("network/results", SMINFO)
 _TIMEOUT = LazyPattern(r"ibwarn: \[\d{1,10}\] \w{2,40}: .{1,200}")
 _SUBNET_HEAD = LazyPattern(r"(?:-I- )?Stage\s{1,40}Warnings\s{1,12}Errors(?:\s{1,20}Comment)?")
 _STAGE = LazyPattern(

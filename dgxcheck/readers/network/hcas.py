@@ -130,7 +130,7 @@ _WIDTH = ascii_pattern(r"(\d{1,2})X \(\d{1,3}\)")
 _SPEED = ascii_pattern(r"(\d{1,3}\.\d) Gbps \(\d{1,4}\)")
 _LAYERS = {"infiniband": "InfiniBand", "ethernet": "Ethernet"}
 _IBV_DEVINFO_HEAD = ["device", "node", "GUID"]
-_OF_LIBRARY = wordings("network/messages", "libibverbs")
+_OF_LIBRARY = wordings("network/results", "libibverbs")
 """libibverbs and its examples, perftest, and ibstatus of infiniband-diags (https://github.com/linux-rdma/rdma-core)."""
 _AROUND_NONE = LazyPattern(r"Did not detect devices|If device exists, check if driver is up|Failed to open device")
 
