@@ -14,7 +14,8 @@ from dgxcheck.facts.missing import Json, is_number
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered
 from dgxcheck.readers.listing import INIT, OF_LIST, gpu_list, placed
-from dgxcheck.readers.model import REPORT, Imported, add_report
+from dgxcheck.readers.model import REPORT, Imported, ToolPart, add_report
+from dgxcheck.readers.values import LEAST_BYTES, imported, too_small
 
 MOST_RUNS = 64
 SAME = ("tool", "method", "name", "devices", "hosts", "bdf")
@@ -95,6 +96,37 @@ def _difference(run: Mapping[str, Json], best: Mapping[str, Json]) -> dict[str, 
     """A run without the members that it shares with the best one."""
     differing = [name for name in (*SAME, "sizes") if name in run and run[name] != best.get(name)]
     return {name: run[name] for name in (*RESULT, *differing) if name in run}
+
+
+class Figures(ToolPart):
+    """What a tool measured, run by run."""
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(tool)
+        self.measured: list[tuple[str, Json]] = []
+        """Of each run key and fact, not merged yet."""
+
+    def measure(
+        self, what: str, value: Json, unit: str, line: int, method: str, message: int = LEAST_BYTES, /, **more: Json
+    ) -> None:
+        """One run of ``p2p 0 1``; its figure only counts for a ``message`` of enough bytes."""
+        fact = imported(value, unit, tool=self.tool, line=line, method=method, **more)
+        self.measured.append((f"measure {what}", too_small(message, fact)))
+
+    def device(self, number: int, line: int, name: str | None, bdf: str | None) -> None:
+        """A GPU by CUDA's number, and what the tool prints of it."""
+        more: dict[str, Json] = {key: text for key, text in (("bdf", bdf), ("name", name)) if text}
+        self.measure(f"device {number}", None, "", line, "CUDA order", **more)
+
+    def imported(self, more: Mapping[str, Json] | None = None, sound: str = "") -> tuple[Imported, ...]:
+        """Nothing where nothing was measured."""
+        return super().imported(merge_runs(self.measured) | {**(more or {})}, sound) if self.measured else ()
+
+
+def by_size(rows: Iterable[tuple[int, float, int]], most: int = MOST_RUNS) -> dict[str, Json]:
+    """Of rows of size, figure and line the first two in ``sizes``, where there are several."""
+    sizes: list[Json] = [[size, figure] for size, figure, _ in sorted(rows)[-most:]]
+    return {"sizes": sizes} if len(sizes) > 1 else {}
 
 
 NAMES = "names "

@@ -15,6 +15,8 @@ MOST_GPUS = 64
 """An index from here on is a garbled one: the largest boxes that print these tables have 16 GPUs."""
 MOST_GBS = 100_000.0
 """GB/s; copies inside one B200 reach some 7,000."""
+MOST_BYTES = 1 << 40
+"""Bytes of a message or buffer."""
 LEAST_BYTES = 64 << 10
 """Least size of a message that shows the rate of a link; the time of smaller ones is mostly latency."""
 MOST_US = 10_000_000.0

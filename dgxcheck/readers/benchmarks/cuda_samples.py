@@ -18,11 +18,13 @@ Its verdict is of both directions together: each GPU's kernel reads what the oth
 
 from __future__ import annotations
 
+from itertools import permutations
+
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
-from dgxcheck.readers.combine import merge_runs
-from dgxcheck.readers.model import Imported, ToolPart
-from dgxcheck.readers.values import MOST_GBS, gpu, imported, integer, number, numbered, squeezed
+from dgxcheck.readers.combine import Figures, by_size
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.values import MOST_BYTES, MOST_GBS, gpu, integer, number, numbered, squeezed
 from dgxcheck.readers.wording import any_of
 
 BANDWIDTH_TOOL = "bandwidthTest"
@@ -35,7 +37,6 @@ KINDS = {
     "D2H": "device-to-host",
     "D2D": "device-copy",
 }
-MOST_BYTES = 1 << 40
 MOST_SIZES = 128
 SECTION = LazyPattern(r"(Host to Device|Device to Host|Device to Device) Bandwidth, (\d{1,3}) Device\(s\).{0,80}")
 COLUMNS = LazyPattern(
@@ -54,80 +55,70 @@ MEMORY = LazyPattern(r"(PINNED|PAGEABLE) Memory Transfers")
 def read_bandwidth(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``host-to-device``, ``device-to-host`` (``pageable-..`` too) and ``device-copy``, at the largest size; all sizes
     are kept. Where no device is named it is 0, the sample's default; the sum of ``--device=all`` is of ``all``."""
-    part = ToolPart(BANDWIDTH_TOOL)
-    scan = _Scan()
-    part.lines.update(at for at, line in numbered(lines, squeezed) if line and scan.line(at, line))
-    scan.close()
-    return part.imported(merge_runs(scan.facts)) if scan.facts else ()
+    part = _Bandwidth(BANDWIDTH_TOOL)
+    part.lines.update(at for at, line in numbered(lines, squeezed) if line and part.takes(at, line))
+    part.close()
+    return part.imported()
 
 
-class _Scan:
+class _Bandwidth(Figures):
     """Where in an output the reading is: which device, which copies, which unit."""
 
-    def __init__(self) -> None:
-        self.facts: list[tuple[str, Json]] = []
-        self.devices: list[tuple[int, str]] = []
-        self.listing = False  # between "Running on..." and the first table
-        self.kind = ""
-        self.count = 1
-        self.memory = "PINNED"
-        self.unit = ""
-        self.rows: list[tuple[int, float, int]] = []
+    def __init__(self, tool: str) -> None:
+        super().__init__(tool)
+        self._devices: list[tuple[int, str]] = []
+        self._listing = False  # between "Running on..." and the first table
+        self._kind = ""
+        self._count = 1
+        self._memory = "PINNED"
+        self._unit = ""
+        self._rows: list[tuple[int, float, int]] = []
 
-    def line(self, at: int, line: str) -> bool:
+    def takes(self, at: int, line: str) -> bool:
         """Whether the line, numbered from 0, is the tool's."""
         if row := ROW.fullmatch(line):
-            return bool(self.unit) and self.row(at, row[1], row[2], self.unit)
+            return bool(self._unit) and self._row(at, row[1], row[2], self._unit)
         if line == "Running on...":
             self.close()
-            self.devices, self.listing = [], True
+            self._devices, self._listing = [], True
         elif section := SECTION.fullmatch(line):
             self.close()
-            self.kind, self.count, self.listing = KINDS[section[1]], int(section[2]), False
-            self.memory = "PAGEABLE" if "page" in line.lower() else "PINNED"
+            self._kind, self._count, self._listing = KINDS[section[1]], int(section[2]), False
+            self._memory = "PAGEABLE" if "page" in line.lower() else "PINNED"
         elif memory := MEMORY.fullmatch(line):
-            self.memory = memory[1]
-        elif (columns := COLUMNS.fullmatch(line)) and self.kind:
-            self.unit = columns[1]
+            self._memory = memory[1]
+        elif (columns := COLUMNS.fullmatch(line)) and self._kind:
+            self._unit = columns[1]
         elif csv := CSV.fullmatch(line):
             self.close()
-            self.kind, self.count = KINDS[csv[1]], int(csv[7])
-            self.memory = "PAGEABLE" if csv[2] == "-Paged" else "PINNED"
-            return self.row(at, csv[6], csv[4], csv[5])
-        elif self.listing and (device := DEVICE.fullmatch(line)) and (index := gpu(device[1])) is not None:
-            self.devices.append((index, device[2]))
+            self._kind, self._count = KINDS[csv[1]], int(csv[7])
+            self._memory = "PAGEABLE" if csv[2] == "-Paged" else "PINNED"
+            return self._row(at, csv[6], csv[4], csv[5])
+        elif self._listing and (device := DEVICE.fullmatch(line)) and (index := gpu(device[1])) is not None:
+            self._devices.append((index, device[2]))
         else:
             return BANDWIDTH_CHATTER.fullmatch(line) is not None
         return True
 
-    def row(self, at: int, size: str, rate: str, unit: str) -> bool:
+    def _row(self, at: int, size: str, rate: str, unit: str) -> bool:
         bytes_, value = integer(size, MOST_BYTES), number(rate, MOST_GBS / GBS[unit])
         if bytes_ is None or value is None:
             return False
-        self.rows.append((bytes_, round(value * GBS[unit], 4), at))
+        self._rows.append((bytes_, round(value * GBS[unit], 4), at))
         return True
 
     def close(self) -> None:
         """Ends a table: its fact is that of the largest size."""
-        if self.rows:
-            largest = max(self.rows)
-            pageable = self.memory == "PAGEABLE" and self.kind != "device-copy"
-            named = self.devices[0] if self.devices else (0, "")
-            subject = "all" if self.count > 1 or len(self.devices) > 1 else str(named[0])
-            sizes: list[Json] = [[size, value] for size, value, _ in sorted(self.rows)[-MOST_SIZES:]]
-            more: dict[str, Json] = {"sizes": sizes} if len(sizes) > 1 else {}
-            if subject != "all" and named[1]:
-                more["name"] = named[1]
-            fact = imported(
-                largest[1],
-                "GB/s",
-                tool=BANDWIDTH_TOOL,
-                line=largest[2],
-                method=f"cudaMemcpyAsync, {self.memory.lower()} memory, {largest[0]} bytes",
-                **more,
-            )
-            self.facts.append((f"measure {'pageable-' if pageable else ''}{self.kind} {subject}", fact))
-        self.rows, self.unit, self.kind = [], "", ""
+        if self._rows:
+            size, rate, at = max(self._rows)
+            pageable = "pageable-" if self._memory == "PAGEABLE" and self._kind != "device-copy" else ""
+            device, name = self._devices[0] if self._devices else (0, "")
+            of_all = self._count > 1 or len(self._devices) > 1
+            more: dict[str, Json] = {"name": name} if name and not of_all else {}
+            method = f"cudaMemcpyAsync, {self._memory.lower()} memory, {size} bytes"
+            what = f"{pageable}{self._kind} {'all' if of_all else device}"
+            self.measure(what, rate, "GB/s", at, method, **by_size(self._rows, MOST_SIZES), **more)
+        self._rows, self._unit, self._kind = [], "", ""
 
 
 SIMPLE_P2P_TOOL = "simpleP2P"
@@ -144,8 +135,7 @@ SIMPLE_P2P_CHATTER = LazyPattern(any_of("benchmarks/lines", "simpleP2P"))
 
 def read_simple_p2p(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``access``, ``p2p-alternating`` (one copy at a time, to and fro) in GB/s, and ``p2p-integrity`` of both ways."""
-    facts: list[tuple[str, Json]] = []
-    part = ToolPart(SIMPLE_P2P_TOOL)
+    part = Figures(SIMPLE_P2P_TOOL)
     pair: tuple[int, int] | None = None
     size = 0
     wrong: list[int] = []
@@ -153,17 +143,15 @@ def read_simple_p2p(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if access := ACCESS.fullmatch(line):
             if not (both := _pair(access[1], access[2])):
                 continue
-            fact = imported(access[3] == "Yes", "", tool=SIMPLE_P2P_TOOL, line=at, method="cudaDeviceCanAccessPeer")
-            facts.append((f"measure access {both[0]} {both[1]}", fact))
+            part.measure(f"access {both[0]} {both[1]}", access[3] == "Yes", "", at, "cudaDeviceCanAccessPeer")
         elif begun := PAIR.fullmatch(line):
             pair, size, wrong = _pair(begun[1], begun[2]), 0, []
         elif rate := RATE.fullmatch(line):
             both, value = _pair(rate[1], rate[2]), number(rate[3], MOST_GBS)
             if not both or value is None:
                 continue
-            pair, method = both, "cudaMemcpy, alternating directions"
-            fact = imported(round(value * GIB, 4), "GB/s", tool=SIMPLE_P2P_TOOL, line=at, method=method)
-            facts.append((f"measure p2p-alternating {min(both)} {max(both)}", fact))
+            pair, what = both, f"p2p-alternating {min(both)} {max(both)}"
+            part.measure(what, round(value * GIB, 4), "GB/s", at, "cudaMemcpy, alternating directions")
         elif buffers := BUFFERS.fullmatch(line):
             size = int(buffers[1]) * MIB
         elif error := WRONG.fullmatch(line):
@@ -172,11 +160,11 @@ def read_simple_p2p(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             judged, pair, failures, wrong = pair, None, wrong, []
             if judged is None:
                 continue
-            facts += _integrity(judged, failures, verdict[1] == "passed", size, at)
+            _integrity(part, judged, failures, verdict[1] == "passed", size, at)
         elif not SIMPLE_P2P_CHATTER.fullmatch(line):
             continue
         part.lines.add(at)
-    return part.imported(merge_runs(facts)) if facts else ()
+    return part.imported()
 
 
 def _pair(a: str, b: str) -> tuple[int, int] | None:
@@ -184,18 +172,11 @@ def _pair(a: str, b: str) -> tuple[int, int] | None:
     return None if first is None or second is None or first == second else (first, second)
 
 
-def _integrity(pair: tuple[int, int], wrong: list[int], passed: bool, size: int, at: int) -> list[tuple[str, Json]]:
+def _integrity(part: Figures, pair: tuple[int, int], wrong: list[int], passed: bool, size: int, at: int) -> None:
     """Nothing where the verdict contradicts the errors above it: then lines are missing or not of one run."""
     if passed == bool(wrong):
-        return []
-    fact = imported(
-        len(wrong),
-        "words",
-        tool=SIMPLE_P2P_TOOL,
-        line=at,
-        method="kernels of both GPUs read each other's memory; at most 12 wrong words are reported",
-        checked=size,
-        first=min(wrong) * 4 if wrong else None,
-    )
-    a, b = pair
-    return [(f"measure p2p-integrity {a} {b}", fact), (f"measure p2p-integrity {b} {a}", dict(fact))]
+        return
+    method = "kernels of both GPUs read each other's memory; at most 12 wrong words are reported"
+    first = min(wrong) * 4 if wrong else None
+    for a, b in permutations(pair):
+        part.measure(f"p2p-integrity {a} {b}", len(wrong), "words", at, method, checked=size, first=first)

@@ -12,7 +12,6 @@ from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.measurement import MANY_RANKS
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
-from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.benchmarks.nccl_tables import (
     MOST_RANKS,
@@ -25,9 +24,9 @@ from dgxcheck.readers.benchmarks.nccl_tables import (
     ranks_of,
     row,
 )
-from dgxcheck.readers.combine import merge_runs
+from dgxcheck.readers.combine import Figures, merge_runs
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.values import bare, bounded, gpu, imported, integer, too_small
+from dgxcheck.readers.values import bounded, gpu, integer, squeezed
 from dgxcheck.readers.wording import any_of
 
 MOST_SIZES = 64
@@ -81,27 +80,26 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """One part for each release: ``collective OP N`` in GB/s with ``sizes`` [[bytes, us, algbw, busbw], ..],
     ``in_place`` and ``wrong`` (wrong elements, where they were checked), and ``device`` where the bus ids of one host
     are printed. OP is ``unknown`` where neither a name nor the columns give it."""
-    facts: list[tuple[str, dict[str, Json]]] = []
-    understood: set[int] = set()
+    runs = _Runs()
     run = _Run()
     for at, raw in enumerate(bounded(lines)):
-        line = " ".join(bare(raw).split())
+        line = squeezed(raw)
         starting = STARTING.fullmatch(line)
         command = None if starting else COMMAND.search(line)
         if starting and "concluded" in line:
             run.op = run.op or starting[1]
         elif named := starting or command:
-            run = _next(run, facts, understood)
+            run = runs.close(run)
             run.op = named[1]
             if command:
                 run.tool = "NCCL 1 tests" if command[2] == "test" else run.tool
                 if not PROMPT.fullmatch(line):
                     continue
         elif line == "Using devices":
-            run = _next(run, facts, understood)
+            run = runs.close(run)
             run.ranks = []
         elif version := VERSION.fullmatch(line):
-            run = _next(run, facts, understood)
+            run = runs.close(run)
             run.tool = f"nccl-tests {version[1]}"
         elif match := RANK.fullmatch(line):
             rank = _rank(match, at)
@@ -109,7 +107,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 continue
             run.ranks.append(rank)
         elif heading := columns(line):
-            run = _next(run, facts, understood)
+            run = runs.close(run)
             run.heading, run.headed = heading, True
         elif run.heading is not None and (piece := PIECE.match(line)) is not None:
             run.pieces = [piece["head"]] if piece["head"] else [*run.pieces, piece["tail"]]
@@ -124,15 +122,15 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             run.wrong = int(bounds[1])
         elif not CHATTER.fullmatch(line) and raw.strip(" \t>") != "#":
             continue
-        understood.add(at)
+        runs.lines.add(at)
     if not run.rows:
-        facts += _devices(run)  # of a run that was cut, or failed
-    _next(run, facts, understood)
-    by_tool = gathered((str(fact["tool"]), (key, fact)) for key, fact in facts)
-    if not by_tool and (len({rank.host for rank in run.ranks}) > 1 or (len(run.ranks) == 1 and run.rows)):
-        by_tool = {run.tool: []}  # over several hosts, cut before its rows, or of one rank, which moves no data
-    lines_of = frozenset(understood)
-    return tuple(Imported(tool=tool, facts=merge_runs(own), understood=lines_of) for tool, own in by_tool.items())
+        _devices(runs.of(run), run)  # of a run that was cut, or failed
+    runs.close(run)
+    found = {tool: merge_runs(part.measured) for tool, part in runs.parts.items() if part.measured}
+    if not found and (len({rank.host for rank in run.ranks}) > 1 or (len(run.ranks) == 1 and run.rows)):
+        found = {run.tool: {}}  # over several hosts, cut before its rows, or of one rank, which moves no data
+    understood = frozenset(runs.lines)
+    return tuple(Imported(tool=tool, facts=facts, understood=understood) for tool, facts in found.items())
 
 
 def _rank(match: re.Match[str], at: int) -> Rank | None:
@@ -142,38 +140,45 @@ def _rank(match: re.Match[str], at: int) -> Rank | None:
     return Rank(number=number, host=match[2] or "", device=device, bus=match[4], name=match[5], at=at)
 
 
-def _next(run: _Run, facts: list[tuple[str, dict[str, Json]]], understood: set[int]) -> _Run:
-    """Closes a test that has rows: its facts are added, its rows accounted for. The next one has nothing of it."""
-    if not run.rows:
-        return run
-    rows = tuple(result for result, _ in run.rows if result.size)
-    if rows and run.heading is not None:
-        ranks = max((rank.number for rank in run.ranks), default=-1) + 1
-        op = run.op or operation(rows, run.heading, ranks or None)
-        ranks = ranks or ranks_of(rows, op) or 0
-        many = not ranks and run.headed and are_many(rows, op)
-        named = str(ranks) if ranks > 1 else MANY_RANKS if many else ""
-        if named:
-            facts.append((f"measure collective {op or 'unknown'} {named}", _fact(run, rows, op, ranks)))
-            facts += _devices(run)
-        if named or ranks == 1:
-            understood.update(at for _, at in run.rows)
-    return _Run()
+class _Runs:
+    """The tests that were read, by release."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, Figures] = {}
+        self.lines: set[int] = set()
+
+    def of(self, run: _Run) -> Figures:
+        """Those of the same release."""
+        return self.parts.setdefault(run.tool, Figures(run.tool))
+
+    def close(self, run: _Run) -> _Run:
+        """A test that has rows: its facts are added, its rows accounted for. The next one has nothing of it."""
+        if not run.rows:
+            return run
+        rows = tuple(result for result, _ in run.rows if result.size)
+        if rows and run.heading is not None:
+            ranks = max((rank.number for rank in run.ranks), default=-1) + 1
+            op = run.op or operation(rows, run.heading, ranks or None)
+            ranks = ranks or ranks_of(rows, op) or 0
+            many = not ranks and run.headed and are_many(rows, op)
+            named = str(ranks) if ranks > 1 else MANY_RANKS if many else ""
+            if named:
+                _measure(self.of(run), run, rows, op, ranks, named)
+                _devices(self.of(run), run)
+            if named or ranks == 1:
+                self.lines.update(at for _, at in run.rows)
+        return _Run()
 
 
-def _fact(run: _Run, rows: tuple[SizeRow, ...], op: str, ranks: int) -> dict[str, Json]:
-    """The fact of a test: among rows of the largest size (several types or roots) the fastest.
+def _measure(part: Figures, run: _Run, rows: tuple[SizeRow, ...], op: str, ranks: int, named: str) -> None:
+    """One test: among rows of the largest size (several types or roots) the fastest.
 
     The hosts are counted only where all ranks are listed.
     """
     largest = max(rows, key=lambda result: (result.size, result.busbw))
     checked = [result.wrong for result in rows if result.wrong is not None]
-    more: dict[str, Json] = {
-        "sizes": [
-            [result.size, result.time_us, result.algbw, result.busbw]
-            for result in sorted(rows, key=lambda result: result.size)[-MOST_SIZES:]
-        ]
-    }
+    by_size = sorted(rows, key=lambda result: result.size)[-MOST_SIZES:]
+    more: dict[str, Json] = {"sizes": [[each.size, each.time_us, each.algbw, each.busbw] for each in by_size]}
     if largest.in_place is not None:
         more["in_place"] = largest.in_place
     if checked or run.wrong:
@@ -183,28 +188,19 @@ def _fact(run: _Run, rows: tuple[SizeRow, ...], op: str, ranks: int) -> dict[str
         more["devices"] = devices
         if len(run.ranks) == ranks:
             more["hosts"] = len({rank.host for rank in run.ranks})
-    fact = imported(
-        largest.busbw,
-        "GB/s",
-        tool=run.tool,
-        line=next(at for result, at in run.rows if result is largest),
-        method=f"{op or 'a collective'}, bus bandwidth at {largest.size} bytes, out of place"
-        + (", named by its columns" if op and not run.op else ""),
-        **more,
-    )
-    return too_small(largest.size, fact)
+    at = next(at for result, at in run.rows if result is largest)
+    method = f"{op or 'a collective'}, bus bandwidth at {largest.size} bytes, out of place"
+    method += ", named by its columns" if op and not run.op else ""
+    part.measure(f"collective {op or 'unknown'} {named}", largest.busbw, "GB/s", at, method, largest.size, **more)
 
 
-def _devices(run: _Run) -> list[tuple[str, dict[str, Json]]]:
+def _devices(part: Figures, run: _Run) -> None:
     """Where the devices of one host sit. ``[0x06]`` leaves out the domain; in some virtual machines all are 0."""
     buses = {rank.bus for rank in run.ranks}
     if len({rank.host for rank in run.ranks}) != 1 or len(buses) != len(run.ranks):
-        return []
+        return
     if sorted(rank.number for rank in run.ranks) != [*range(len(run.ranks))]:
-        return []  # a part of a list, whose buses may be in other domains
-    facts: list[tuple[str, dict[str, Json]]] = []
+        return  # a part of a list, whose buses may be in other domains
     for rank in run.ranks:
         if bdf := as_bdf(f"{rank.bus[2:]}:00" if rank.bus.startswith("0x") else rank.bus, short=True):
-            fact = imported(None, "", tool=run.tool, line=rank.at, method="CUDA order", bdf=bdf, name=rank.name)
-            facts.append((f"measure device {rank.device}", fact))
-    return facts
+            part.device(rank.device, rank.at, rank.name, bdf)

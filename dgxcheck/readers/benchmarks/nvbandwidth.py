@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json, items_of, text_of
@@ -20,10 +21,10 @@ from dgxcheck.readers.benchmarks.nvbandwidth_tests import (
     wrong,
 )
 from dgxcheck.readers.benchmarks.p2p_bandwidth_latency import Matrix, indexes, rows, two_places
-from dgxcheck.readers.combine import merge_runs
+from dgxcheck.readers.combine import Figures
 from dgxcheck.readers.formats import documents
 from dgxcheck.readers.model import HOST, Imported, Reports
-from dgxcheck.readers.values import MOST_GBS, MOST_GPUS, bare, bounded, integer, number
+from dgxcheck.readers.values import MOST_BYTES, MOST_GBS, MOST_GPUS, bare, bounded, integer, number, squeezed
 from dgxcheck.readers.wording import any_of
 
 VERSION = LazyPattern(r"nvbandwidth Version: (v?[0-9.]{1,20})")
@@ -34,7 +35,6 @@ BROKEN = LazyPattern(r"\[(CUDA_ERROR_[A-Z0-9_]{1,60})\] (.{1,200}?) in expressio
 WRONG = LazyPattern(r"Invalid value when checking the pattern at .*")
 OFFSET = ascii_pattern(r"Current offset :? ?\[? ?(\d{1,20}).*")
 AFTER_WRONG = LazyPattern(r"Current offset .*|ASSERT in expression .*")
-MOST_BYTES = 1 << 40
 BETWEEN_HOSTS = LazyPattern(r"multinode_device_to_device_memcpy_(?:read|write)_(?:ce|sm)")
 PROCESS = LazyPattern(r"Process (?P<number>\d{1,6}) \((?P<host>.{1,255})\): device (?P<device>\d{1,3}): .{1,200}")
 CHATTER = LazyPattern(any_of("benchmarks/lines", "nvbandwidth"))
@@ -46,22 +46,21 @@ def read_text(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     ``-contended`` it is one direction's rate while the other is loaded, with ``-shared`` a GPU's while all copy."""
     lines = bounded(lines)
     starts = [at for at, line in enumerate(lines) if VERSION.fullmatch(bare(line))]
-    parts = [_part(lines, start, end) for start, end in zip([0, *starts], [*starts, len(lines)], strict=True)]
-    return tuple(part for part in parts if part.facts)
+    parts = (_part(lines, start, end) for start, end in zip([0, *starts], [*starts, len(lines)], strict=True))
+    return tuple(chain.from_iterable(parts))
 
 
-def _part(lines: tuple[str, ...], start: int, end: int) -> Imported:
+def _part(lines: tuple[str, ...], start: int, end: int) -> tuple[Imported, ...]:
     match = VERSION.fullmatch(bare(lines[start])) if start < end else None
-    tool = f"nvbandwidth {match[1]}" if match else "nvbandwidth"
+    part = Figures(f"nvbandwidth {match[1]}" if match else "nvbandwidth")
     tool_version = version(match[1]) if match else None
-    facts: list[tuple[str, Json]] = []
     other = Reports("nvbandwidth")
     """Results of tests between hosts, which have no figure here."""
-    understood = {start} if match else set[int]()
+    part.lines |= {start} if match else set()
     name, broke, begun = "", False, False
     processes: dict[int, str] = {}
     for at in range(start, end):
-        line = " ".join(bare(lines[at]).split())
+        line = squeezed(lines[at])
         running = case(name, version=tool_version)
         if process := PROCESS.fullmatch(line):
             processes[int(process["number"])] = f"{process['host']}, device {process['device']}"
@@ -69,38 +68,38 @@ def _part(lines: tuple[str, ...], start: int, end: int) -> Imported:
             name, broke, begun = started[1], False, True
         elif waived := WAIVING.fullmatch(line):
             if (skipped := case(waived[1], version=tool_version)) is not None:
-                facts += without_result(skipped, "skipped", "not-supported", "waived by nvbandwidth", tool, at)
+                without_result(part, skipped, "skipped", "not-supported", "waived by nvbandwidth", at)
         elif heading := HEADING.fullmatch(line):
             named = name or _name_in_totals(lines[at : min(at + MOST_GPUS + 4, end)]) or by_heading(heading)
             if BETWEEN_HOSTS.fullmatch(named):
-                understood |= _between_hosts(other, named, lines, at, processes) | {at}
+                part.lines |= _between_hosts(other, named, lines, at, processes) | {at}
             if (test := case(named, heading["part"] or "", tool_version)) is None:
                 continue
             table, whole_lines = _table(lines, at, test)
-            facts += cells(test, table, tool)
-            understood |= whole_lines
+            cells(part, test, table)
+            part.lines |= whole_lines
             name = name if heading["part"] else ""
         elif WRONG.fullmatch(line) and running is not None and running.kind:
-            facts += wrong(running, _offset(lines, at), tool, at)
+            wrong(part, running, _offset(lines, at), at)
             broke = True
         elif (broken := BROKEN.fullmatch(line)) and running is not None:
-            facts += without_result(running, "failed", broken[1] or "ERROR", broken[2] or broken[3], tool, at)
+            without_result(part, running, "failed", broken[1] or "ERROR", broken[2] or broken[3], at)
         elif broken and name and (match or broken[1]):
             other.add(HOST, "run", "unknown", None, f"{name}: {broken[1] or 'ERROR'}: {broken[2] or broken[3]}")
-        elif device_facts := device(line, tool, at, match is not None and not begun):
-            facts += device_facts
+        elif device(part, line, at, match is not None and not begun):
             if len(bare("".join(lines[at - 1 : at])).split()) == 1:
-                understood.add(at - 1)  # the host's name, since 0.6
+                part.lines.add(at - 1)  # the host's name, since 0.6
         elif not (CHATTER.fullmatch(line) or (broke and AFTER_WRONG.fullmatch(line))):
             continue
-        understood.add(at)
-    return Imported(tool=tool, facts=merge_runs([*facts, *other.facts().items()]), understood=frozenset(understood))
+        part.lines.add(at)
+    part.measured += other.facts().items()
+    return part.imported()
 
 
 def _name_in_totals(lines: tuple[str, ...]) -> str:
     """The test's name in the sum below its table, where the line above was cut off."""
     for line in lines[1:]:
-        text = " ".join(bare(line).split())
+        text = squeezed(line)
         if match := TOTALS.fullmatch(text):
             return match[1]
         if HEADING.fullmatch(text) or RUNNING.fullmatch(text):
@@ -110,7 +109,7 @@ def _name_in_totals(lines: tuple[str, ...]) -> str:
 
 def _offset(lines: tuple[str, ...], at: int) -> int | None:
     """Where in the buffer the wrong word was, by the line below."""
-    match = OFFSET.fullmatch(" ".join(bare(lines[at + 1]).split())) if at + 1 < len(lines) else None
+    match = OFFSET.fullmatch(squeezed(lines[at + 1])) if at + 1 < len(lines) else None
     return integer(match[1], MOST_BYTES) if match else None
 
 
@@ -159,8 +158,7 @@ def read_json(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """One part for each JSON document, or for each test of one that was cut; kinds as the text's reader has them."""
     lines = bounded(lines)
     found = documents(lines, lambda each: bool(_body(each)))
-    parts = [_output(_body(each), lines, where) for each, where in found]
-    return tuple(part for part in parts if part.facts)
+    return tuple(chain.from_iterable(_output(_body(each), lines, where) for each, where in found))
 
 
 def _body(found: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -171,42 +169,40 @@ def _body(found: Mapping[str, Json]) -> Mapping[str, Json]:
     return {"testcases": [dict(found)]} if "bandwidth_matrix" in found else {}
 
 
-def _output(body: Mapping[str, Json], lines: tuple[str, ...], where: Sequence[int]) -> Imported:
+def _output(body: Mapping[str, Json], lines: tuple[str, ...], where: Sequence[int]) -> tuple[Imported, ...]:
     version_text = body.get("version")
     tool_version = version(version_text) if isinstance(version_text, str) else None
-    tool = f"nvbandwidth {version_text}" if tool_version else "nvbandwidth"
-    facts: list[tuple[str, Json]] = []
+    part = Figures(f"nvbandwidth {version_text}" if tool_version else "nvbandwidth")
+    part.lines.update(where)
     listed = items_of(body.get("GPU Device list", body.get("GPU Device info")))
     for text in listed[:MOST_GPUS]:
         if isinstance(text, str):
-            facts += device(text, tool, _line(lines, where, text))
+            device(part, text, _line(lines, where, text))
     tests = [test for test in items_of(body.get("testcases"))[:MOST_CASES] if isinstance(test, dict)]
     for test in tests:
-        facts += _test(test, tool, tool_version, lines, where)
+        _test(part, test, tool_version, lines, where)
     last_case = case(text_of(tests[-1].get("name")), version=tool_version) if tests else None
     if last_case and (broken := _broken(body)):
-        facts += _broken_off(last_case, broken, tool, where[0])
-    return Imported(tool=tool, facts=merge_runs(facts), understood=frozenset(where))
+        _broken_off(part, last_case, broken, where[0])
+    return part.imported()
 
 
 def _test(
-    test: Mapping[str, Json],
-    tool: str,
-    tool_version: tuple[int, int] | None,
-    lines: tuple[str, ...],
+    part: Figures, test: Mapping[str, Json], tool_version: tuple[int, int] | None, lines: tuple[str, ...],
     where: Sequence[int],
-) -> list[tuple[str, Json]]:
+) -> None:  # fmt: skip
     name, status = text_of(test.get("name")), text_of(test.get("status"))
     heading = HEADING.fullmatch(text_of(test.get("bandwidth_description")))
     case_of_test = case(name, (heading["part"] or "") if heading else "", tool_version)
     if case_of_test is None:
-        return []
+        return
     at = _line(lines, where, name)
     if status == "Waived":
-        return without_result(case_of_test, "skipped", "not-supported", "waived by nvbandwidth", tool, at)
-    if broken := _broken(test):
-        return _broken_off(case_of_test, broken, tool, at)
-    return cells(case_of_test, _cells(test.get("bandwidth_matrix"), case_of_test, at), tool)
+        without_result(part, case_of_test, "skipped", "not-supported", "waived by nvbandwidth", at)
+    elif broken := _broken(test):
+        _broken_off(part, case_of_test, broken, at)
+    else:
+        cells(part, case_of_test, _cells(test.get("bandwidth_matrix"), case_of_test, at))
 
 
 def _cells(matrix: Json, test_case: Case, at: int) -> list[tuple[int, int, float, int]]:
@@ -217,13 +213,12 @@ def _cells(matrix: Json, test_case: Case, at: int) -> list[tuple[int, int, float
         table = table[-width:]
     if width > MOST_GPUS or len(table) > MOST_GPUS:
         return []
-    cells = [
-        (row, column, number(word, most(test_case)), at)
+    return [
+        (row, column, value, at)
         for row, words in enumerate(table)
         for column, word in enumerate(words)
-        if isinstance(word, str)
+        if isinstance(word, str) and (value := number(word, most(test_case))) is not None
     ]
-    return [(row, column, value, line) for row, column, value, line in cells if value is not None]
 
 
 def _broken(body: Mapping[str, Json]) -> str:
@@ -232,11 +227,12 @@ def _broken(body: Mapping[str, Json]) -> str:
     return "nvbandwidth's test failed" if body.get("status") in ("Error", "ERROR") else ""
 
 
-def _broken_off(test_case: Case, error: str, tool: str, at: int) -> list[tuple[str, Json]]:
-    if not WRONG.search(error):
-        return without_result(test_case, "failed", "ERROR", error, tool, at)
-    offset = OFFSET.search(error)
-    return wrong(test_case, integer(offset[1], MOST_BYTES) if offset else None, tool, at)
+def _broken_off(part: Figures, test_case: Case, error: str, at: int) -> None:
+    if WRONG.search(error):
+        offset = OFFSET.search(error)
+        wrong(part, test_case, integer(offset[1], MOST_BYTES) if offset else None, at)
+    else:
+        without_result(part, test_case, "failed", "ERROR", error, at)
 
 
 def _line(lines: tuple[str, ...], where: Sequence[int], text: str) -> int:

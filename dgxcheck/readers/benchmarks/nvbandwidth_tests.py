@@ -14,10 +14,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
-from dgxcheck.readers.values import LINE, MOST_GBS, gpu, imported
+from dgxcheck.readers.combine import Figures
+from dgxcheck.readers.values import LINE, MOST_GBS, gpu
 
 HOST = LazyPattern(r"(host_to_device|device_to_host|host_to_all|all_to_host)(_bidirectional)?_memcpy_(ce|sm)")
 PAIRS = LazyPattern(r"device_to_device(_bidirectional)?_memcpy_(read|write)_(ce|sm)")
@@ -115,54 +115,48 @@ def version(text: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-def cells(case: Case, values: Iterable[tuple[int, int, float, int]], tool: str) -> list[tuple[str, Json]]:
-    """Facts of (row, column, value, line) cells. 0 stands for what was not measured: old versions print it where new
-    ones print ``N/A``."""
-    facts: list[tuple[str, Json]] = []
+def cells(part: Figures, case: Case, values: Iterable[tuple[int, int, float, int]]) -> None:
+    """Of row, column, value and line. 0 stands for what was not measured: old versions print it where new ones print
+    ``N/A``."""
     for row, column, value, at in values:
         if not value or not case.kind or (case.pairs and row == column):
             continue
         sender, receiver = (column, row) if case.from_column else (row, column)
         if case.kind.startswith("p2p-both"):
             sender, receiver = min(row, column), max(row, column)
-        fact = imported(round(value * case.factor, 6), case.unit, tool=tool, line=at, method=case.method)
-        facts.append((f"measure {case.kind} {f'{sender} {receiver}' if case.pairs else column}", fact))
-    return facts
+        what = f"{case.kind} {f'{sender} {receiver}' if case.pairs else column}"
+        part.measure(what, round(value * case.factor, 6), case.unit, at, case.method)
 
 
-def without_result(case: Case, why: str, reason: str, detail: str, tool: str, at: int) -> list[tuple[str, Json]]:
-    """The fact of a test without figures, of all GPUs: the output does not say where it broke off."""
-    if not case.kind:
-        return []
-    fact: dict[str, Json] = {why: reason, "detail": detail, "tool": tool, "how": "imported", "from": f"{LINE}{at + 1}"}
-    return [(f"measure {case.kind} all", fact)]
+def without_result(part: Figures, case: Case, why: str, reason: str, detail: str, at: int) -> None:
+    """A test without figures, of all GPUs: the output does not say where it broke off."""
+    if case.kind:
+        part.measured.append((f"measure {case.kind} all", {
+            why: reason, "detail": detail, "tool": part.tool, "how": "imported", "from": f"{LINE}{at + 1}",
+        }))  # fmt: skip
 
 
-def wrong(case: Case, offset: int | None, tool: str, at: int) -> list[tuple[str, Json]]:
-    """The facts of a test that found wrong data: it has no rate, and between GPUs the data did not arrive.
+def wrong(part: Figures, case: Case, offset: int | None, at: int) -> None:
+    """A test that found wrong data: it has no rate, and between GPUs the data did not arrive.
 
     nvbandwidth stops at the first wrong word and does not say of which pair.
     """
     detail = "nvbandwidth found wrong data after a copy" + ("" if offset is None else f", at offset {offset}")
-    facts = without_result(case, "failed", "integrity", detail, tool, at)
+    without_result(part, case, "failed", "integrity", detail, at)
     if case.kind.startswith("p2p"):
         method = f"{case.method}; checked on the receiver up to the first wrong word, of an unnamed pair"
-        fact = imported(1, "words", tool=tool, line=at, method=method, first=offset)
-        facts.append(("measure p2p-integrity all", fact))
-    return facts
+        part.measure("p2p-integrity all", 1, "words", at, method, first=offset)
 
 
-def device(text: str, tool: str, at: int, alone: bool = False) -> list[tuple[str, Json]]:
-    """``Device 0: NAME (00000000:06:00)``, in JSON without ``Device`` and with the host's name.
+def device(part: Figures, text: str, at: int, alone: bool = False) -> bool:
+    """Is it ``Device 0: NAME (00000000:06:00)``, in JSON without ``Device`` and with the host's name?
 
     ``alone``: also without a bus id, which other tools print too.
     """
     match = DEVICE.fullmatch(text) or (NAME_ALONE.fullmatch(text) if alone else None)
     index = gpu(match[1]) if match else None
     if match is None or index is None:
-        return []
-    place: dict[str, Json] = {}
-    if match.re is DEVICE.compiled:
-        place["bdf"] = f"{int(match[3], 16):04x}:{match[4]}:{match[5]}.0"
-    fact = imported(None, "", tool=tool, line=at, method="CUDA order", name=match[2], **place)
-    return [(f"measure device {index}", fact)]
+        return False
+    bdf = f"{int(match[3], 16):04x}:{match[4]}:{match[5]}.0" if match.re is DEVICE.compiled else None
+    part.device(index, at, match[2], bdf)
+    return True

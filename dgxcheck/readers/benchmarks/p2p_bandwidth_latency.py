@@ -22,9 +22,9 @@ from typing import TypeAlias, TypeVar
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
-from dgxcheck.readers.combine import merge_runs
-from dgxcheck.readers.model import Imported, ToolPart
-from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, gpu, imported, number
+from dgxcheck.readers.combine import Figures, merge_runs
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.values import MOST_GBS, MOST_US, bare, bounded, gpu, number, squeezed
 
 V = TypeVar("V")
 
@@ -111,6 +111,7 @@ DEVICE = LazyPattern(
 )
 NEAR = 3
 """Lines from a heading to its table, and from the GPU's to the CPU's: further down it is somebody else's."""
+CAN_ACCESS = "cudaDeviceCanAccessPeer"
 THROUGH_PEERS = frozenset(("p2p", "p2p-both", "latency", "latency-cpu"))
 CONNECTIVITY = "P2P Connectivity Matrix"
 TITLE = "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]"
@@ -126,38 +127,35 @@ def read_p2p_bandwidth_latency(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     the GPU's clock and ``latency-cpu`` (the time that queueing a copy takes), and ``device`` (an index's bus id)."""
     lines = bounded(lines)
     tables = matrices(lines, ("D\\D", "GPU", "CPU"))
-    part = ToolPart(TOOL)
-    facts: list[tuple[str, Json]] = []
+    part = Figures(TOOL)
     output: list[Table] = []
     heading: re.Match[str] | None = None
     connectivity = headed = False
     until = 0
     for at, raw in enumerate(lines):
-        line = " ".join(bare(raw).split())
+        line = squeezed(raw)
         if at in tables:
             table = tables[at]
             if at <= until and connectivity:
-                facts += _access(table, part.lines)
+                _access(part, table)
             elif at <= until and heading is not None and (table.corner == "CPU" or not headed):
                 output.append((heading, table))
             connectivity, headed = False, True
             until = at + len(table.rows) + NEAR
-        elif match := HEADING.fullmatch(line):
+            continue
+        if match := HEADING.fullmatch(line):
             if any(match[0] == earlier[0] for earlier, _ in output):
-                facts, output = facts + _figures(output, part.lines), []
+                _figures(part, output)
+                output = []
             heading, headed, until = match, False, at + NEAR
-            part.lines.add(at)
         elif line in (CONNECTIVITY, TITLE):
-            facts, output = facts + _figures(output, part.lines), []
-            connectivity, heading, until = line == CONNECTIVITY, None, at + NEAR
-            part.lines.add(at)
-        elif line_facts := _line_facts(line, at):
-            facts += line_facts
-            part.lines.add(at)
-        elif line.startswith(CHATTER):
-            part.lines.add(at)
-    facts += _figures(output, part.lines)
-    return part.imported(mark_without_access(merge_runs(facts))) if facts else ()
+            _figures(part, output)
+            output, connectivity, heading, until = [], line == CONNECTIVITY, None, at + NEAR
+        elif not (_line(part, line, at) or line.startswith(CHATTER)):
+            continue
+        part.lines.add(at)
+    _figures(part, output)
+    return part.imported(mark_without_access(merge_runs(part.measured)))
 
 
 def mark_without_access(facts: Mapping[str, Json]) -> dict[str, Json]:
@@ -176,55 +174,49 @@ def mark_without_access(facts: Mapping[str, Json]) -> dict[str, Json]:
     return marked
 
 
-def _line_facts(line: str, number: int) -> list[tuple[str, Json]]:
-    """What a line says by itself: who can access whom, and where a device sits."""
+def _line(part: Figures, line: str, at: int) -> bool:
+    """Does a line say by itself who can access whom, or where a device sits?"""
     if match := ACCESS.fullmatch(line):
         a, b = gpu(match[1]), gpu(match[3])
         if a is not None and b is not None and a != b:
-            return [(f"measure access {a} {b}", _access_fact(match[2] == "CAN", number))]
+            part.measure(f"access {a} {b}", match[2] == "CAN", "", at, CAN_ACCESS)
+            return True
     if (match := DEVICE.fullmatch(line)) and (index := gpu(match[1])) is not None:
         bus, device, domain = (int(match[group], 16) for group in (3, 4, 5))
-        bdf = f"{domain:04x}:{bus:02x}:{device:02x}.0"
-        fact = imported(None, "", tool=TOOL, line=number, method="CUDA order", bdf=bdf, name=match[2])
-        return [(f"measure device {index}", fact)]
-    return []
+        part.device(index, at, match[2], bdf=f"{domain:04x}:{bus:02x}:{device:02x}.0")
+        return True
+    return False
 
 
-def _access_fact(value: bool, number: int) -> Json:
-    return imported(value, "", tool=TOOL, line=number, method="cudaDeviceCanAccessPeer")
-
-
-def _access(table: Matrix, understood: set[int]) -> list[tuple[str, Json]]:
+def _access(part: Figures, table: Matrix) -> None:
     cells, whole = table.cells({"0": False, "1": True}.get)
-    understood |= whole
-    return [(f"measure access {row} {column}", _access_fact(able, at))
-            for row, column, able, at in cells if row != column]  # fmt: skip
+    part.lines |= whole
+    for row, column, able, at in cells:
+        if row != column:
+            part.measure(f"access {row} {column}", able, "", at, CAN_ACCESS)
 
 
-def _figures(output: list[Table], understood: set[int]) -> list[tuple[str, Json]]:
-    """The facts of one run of the tool, whose headings together say how old the sample is."""
+def _figures(part: Figures, output: list[Table]) -> None:
+    """Those of one run of the tool, whose headings together say how old the sample is."""
     pulled = any(
         operation is None
         for way, switch, _, operation in (match.groups() for match, _ in output)
         if switch == "Enabled" and way != "Bidirectional"  # samples of today name reads or writes there
     )
-    facts: list[tuple[str, Json]] = []
     for heading, table in output:
         way, switch, what, operation = heading.groups()
         both = way == "Bidirectional"
         reads = operation == "Reads" or (operation is None and pulled)
         one_way = "pulled by the receiver" if reads else "pushed by the sender"
-        copy = "both directions at once, sum" if both else one_way
+        method = f"cudaMemcpyPeerAsync, {'both directions at once, sum' if both else one_way}"
         kind, unit, most = _kind(what == "Latency", switch == "Enabled", both, table.corner == "CPU")
         cells, whole = table.cells(two_places(most))
-        understood |= whole
+        part.lines |= whole
         for row, column, value, at in cells:
             sender, receiver = (column, row) if reads else (row, column)
             if both:
                 sender, receiver = min(row, column), max(row, column)
-            fact = imported(value, unit, tool=TOOL, line=at, method=f"cudaMemcpyPeerAsync, {copy}")
-            facts.append((f"measure {kind} {sender} {receiver}", fact))
-    return facts
+            part.measure(f"{kind} {sender} {receiver}", value, unit, at, method)
 
 
 def _kind(latency: bool, enabled: bool, both: bool, by_cpu: bool) -> tuple[str, str, float]:

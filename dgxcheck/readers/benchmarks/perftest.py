@@ -13,27 +13,24 @@ by people is ``BW average``: ``BW peak`` is 0 where the test ran by time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
-from dgxcheck.readers.combine import merge_runs
+from dgxcheck.readers.combine import Figures, by_size
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.network.files import completion
 from dgxcheck.readers.values import (
+    LEAST_BYTES,
+    MOST_BYTES,
     MOST_GBS,
     MOST_US,
     bare,
     gpu,
-    imported,
     integer,
     number,
     numbered,
     squeezed,
-    too_small,
 )
 from dgxcheck.readers.wording import any_of, wordings
 
@@ -68,17 +65,13 @@ class GpuMemory:
         elif (named := _NAMED.fullmatch(line)) and (number := gpu(named["number"])) is not None:
             self.number, self._names[number] = number, named["name"]
 
-    def facts(self) -> Iterator[tuple[str, Json]]:
+    def report(self, part: Figures) -> None:
         """``measure device N``: where each sits."""
         for device, (bdf, at) in self._places.items():
-            name: dict[str, Json] = {"name": self._names[device]} if device in self._names else {}
-            fact = imported(None, "", tool="perftest", line=at, method="CUDA order", bdf=bdf, **name)
-            yield f"measure device {device}", fact
+            part.device(device, at, self._names.get(device), bdf=bdf)
 
 
 TOOL = "perftest"
-MOST_BYTES = 1 << 40
-MOST_SIZES = 64
 GBS = {"Gb/sec": 0.125, "MB/sec": 1.048576e-3, "MiB/sec": 1.048576e-3}
 TITLE = LazyPattern(r"(RDMA_Write|RDMA_Read|Send)(?: (Bidirectional))?(?: Post List)? (BW|Latency) Test")
 DEVICE = LazyPattern(r"(?:Dual-port : (?:ON|OFF) )?Device : ([A-Za-z0-9_.-]{1,64})")
@@ -126,8 +119,7 @@ def read_perftest(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``rdma-write HCA``, ``rdma-read``, ``rdma-send`` in GB/s at the largest message (``-both`` where both directions
     ran, their sum), and ``..-latency`` in us: the typical time of one direction at the smallest message. A member
     ``memory`` is the GPU whose memory was used, by CUDA's number."""
-    facts: list[tuple[str, Json]] = []
-    part = ToolPart(TOOL)
+    part = Figures(TOOL)
     run: Run | None = None
     device = ""
     column: Column | None = None
@@ -136,7 +128,7 @@ def read_perftest(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
     def close() -> None:
         if rows and run is not None and column is not None and device:
-            facts.append(_fact(run, device, column, rows))
+            _measure(part, run, device, column, rows)
             part.lines.update(at for _, _, at in rows)
             gpus.number = None  # the next one may use host memory
         rows.clear()
@@ -170,8 +162,8 @@ def read_perftest(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         part.lines.add(at)
     close()
-    facts += gpus.facts()
-    return part.imported(merge_runs(facts)) if facts else ()
+    gpus.report(part)
+    return part.imported()
 
 
 _COMMAND = LazyPattern(r"(?:\S{1,120}/)?ib_(?P<verb>write|read|send)_(?P<what>bw|lat)(?P<options>(?: \S{1,120}){0,40})")
@@ -202,17 +194,15 @@ def _row(line: str, column: Column) -> tuple[int, float] | None:
     return size, value if column.scale == 1 else round(value * column.scale, 4)
 
 
-def _fact(run: Run, device: str, column: Column, rows: list[tuple[int, float, int]]) -> tuple[str, Json]:
+def _measure(part: Figures, run: Run, device: str, column: Column, rows: list[tuple[int, float, int]]) -> None:
     size, value, at = min(rows) if run.latency else max(rows)
     kind = f"rdma-{run.verb}" + ("-both" if run.both else "") + ("-latency" if run.latency else "")
-    sizes: list[Json] = [[bytes_, figure] for bytes_, figure, _ in sorted(rows)[-MOST_SIZES:]]
     method = f"{run.words}, {column.figure}, messages of {size} bytes"
-    more: dict[str, Json] = {"sizes": sizes} if len(sizes) > 1 else {}
+    more = by_size(rows)
     if run.memory is not None:
         method, more = f"{method}, memory of GPU {run.memory}", more | {"memory": run.memory}
-    unit = "us" if run.latency else "GB/s"
-    fact = imported(value, unit, tool=TOOL, line=at, method=method, **more)
-    return f"measure {kind} {device}", fact if run.latency else too_small(size, fact)
+    unit, message = ("us", LEAST_BYTES) if run.latency else ("GB/s", size)
+    part.measure(f"{kind} {device}", value, unit, at, method, message, **more)
 
 
 _STATUS = ascii_pattern(r"Failed status (?P<code>\d{1,3}): wr_id \d{1,20} syndrom 0x[0-9a-f]{1,8}")

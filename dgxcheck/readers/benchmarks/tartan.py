@@ -13,12 +13,11 @@ from __future__ import annotations
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import ascii_pattern
 from dgxcheck.readers.benchmarks.p2p_bandwidth_latency import matrices, two_places
-from dgxcheck.readers.combine import merge_runs
-from dgxcheck.readers.model import Imported, ToolPart
-from dgxcheck.readers.values import MOST_GBS, MOST_GPUS, MOST_US, bare, bounded, imported, integer, number
+from dgxcheck.readers.combine import Figures
+from dgxcheck.readers.model import Imported
+from dgxcheck.readers.values import MOST_BYTES, MOST_GBS, MOST_GPUS, MOST_US, bare, bounded, integer, number, numbered
 
 TOOL = "Tartan"
-MOST_BYTES = 1 << 40
 MOST_SIZES = 64
 LATENCY_BYTES = 16
 SIZE = ascii_pattern(r"===== (\d{1,13}) =====")
@@ -38,12 +37,13 @@ def read_tartan(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``p2p``, ``p2p-off``, .. at the largest size and ``latency``, ``latency-off`` at 16 bytes, all ``sizes`` kept;
     ``collective`` and ``collective-latency``."""
     lines = bounded(lines)
-    part = ToolPart(TOOL)
-    facts = [*_sweep(lines, part.lines), *_csv(lines, part.lines)]
-    return part.imported(merge_runs(facts)) if facts else ()
+    part = Figures(TOOL)
+    _sweep(part, lines)
+    _csv(part, lines)
+    return part.imported()
 
 
-def _sweep(lines: tuple[str, ...], understood: set[int]) -> list[tuple[str, Json]]:
+def _sweep(part: Figures, lines: tuple[str, ...]) -> None:
     series: dict[tuple[str, int, int], list[tuple[int, float, int]]] = {}
     tables = matrices(lines, ("D\\D",))
     size: int | None = None
@@ -58,76 +58,59 @@ def _sweep(lines: tuple[str, ...], understood: set[int]) -> list[tuple[str, Json
             cells, whole_lines = tables[at].cells(two_places(MOST_US if kind.startswith("latency") else MOST_GBS))
             for row, column, value, where in cells:
                 series.setdefault((kind, column, row), []).append((size, value, where))
-            understood |= whole_lines
+            part.lines |= whole_lines
             kind = None
             continue
         else:
             continue
-        understood.add(at)
-    return [_figure(kind, sender, receiver, steps) for (kind, sender, receiver), steps in series.items()]
+        part.lines.add(at)
+    for (kind, sender, receiver), steps in series.items():
+        _figure(part, kind, sender, receiver, sorted(steps))
 
 
-def _figure(kind: str, sender: int, receiver: int, steps: list[tuple[int, float, int]]) -> tuple[str, Json]:
-    """The fact of one pair over all sizes."""
-    steps = sorted(steps)
-    latency = kind.startswith("latency")
-    size, value, at = steps[-1]
-    if latency:
-        size, value, at = min(steps, key=lambda step: abs(step[0] - LATENCY_BYTES))
+def _figure(part: Figures, kind: str, sender: int, receiver: int, steps: list[tuple[int, float, int]]) -> None:
+    """One pair over all sizes."""
+    latency, both = kind.startswith("latency"), kind.endswith("-both")
+    size, value, at = min(steps, key=lambda step: abs(step[0] - LATENCY_BYTES)) if latency else steps[-1]
     sizes: list[Json] = [[bytes_, figure] for bytes_, figure, _ in steps[-MOST_SIZES:]]
-    pair = (min(sender, receiver), max(sender, receiver)) if kind.endswith("-both") else (sender, receiver)
-    method = "both directions at once, sum" if kind.endswith("-both") else "pulled by the receiver"
-    fact = imported(
-        value,
-        "us" if latency else "GB/s",
-        tool=TOOL,
-        line=at,
-        method=f"cudaMemcpyPeerAsync, {method}, {size} bytes",
-        sizes=sizes,
-    )
-    return f"measure {kind} {pair[0]} {pair[1]}", fact
+    pair = (min(sender, receiver), max(sender, receiver)) if both else (sender, receiver)
+    how = "both directions at once, sum" if both else "pulled by the receiver"
+    method = f"cudaMemcpyPeerAsync, {how}, {size} bytes"
+    part.measure(f"{kind} {pair[0]} {pair[1]}", value, "us" if latency else "GB/s", at, method, sizes=sizes)
 
 
-def _csv(lines: tuple[str, ...], understood: set[int]) -> list[tuple[str, Json]]:
-    facts: list[tuple[str, Json]] = []
+def _csv(part: Figures, lines: tuple[str, ...]) -> None:
     steps: dict[str, list[tuple[int, float, int]]] = {}
     head = ""
-    for at, raw in enumerate(lines):
-        line = bare(raw)
+    for at, line in numbered(lines, bare):
         if line in HEADS:
             head = line
         elif head and (row := ROW.fullmatch(line)):
+            op, digits = row[1], len(row[3].partition(".")[2])
             if head == HEADS[2]:
                 size, rate = integer(row[2], MOST_BYTES), number(row[3], MOST_GBS)
                 if size is None or rate is None:
                     continue
-                steps.setdefault(row[1], []).append((size, rate, at))
+                steps.setdefault(op, []).append((size, rate, at))
             elif (gpus := integer(row[2], MOST_GPUS)) is None:
                 continue
-            elif len(row[3].partition(".")[2]) != (3 if head == HEADS[1] else 2):
-                continue  # it lost digits
-            elif gpus > 1:  # with one GPU the program divides by a time near 0
-                fact = _collective(row[1], row[3], head == HEADS[1], at)
-                if fact is None:
+            elif digits != (3 if head == HEADS[1] else 2):
+                continue  # it lost some
+            elif gpus < 2:
+                pass  # with one GPU the program divides by a time near 0
+            elif head == HEADS[1]:
+                if (milliseconds := number(row[3], MOST_US / 1000)) is None:
                     continue
-                facts.append((f"measure collective{'-latency' * (head == HEADS[1])} {row[1]} {gpus}", fact))
+                time = round(milliseconds * 1000, 3)
+                part.measure(f"collective-latency {op} {gpus}", time, "us", at, f"{op}, time at 8 bytes")
+            elif (rate := number(row[3], MOST_GBS)) is None:
+                continue
+            else:
+                part.measure(f"collective {op} {gpus}", rate, "GB/s", at, f"{op}, bus bandwidth at 1 GB")
         else:
             continue
-        understood.add(at)
+        part.lines.add(at)
     for op, all_sizes in steps.items():
         size, rate, at = max(all_sizes)
         sizes: list[Json] = [[bytes_, None, None, value] for bytes_, value, _ in sorted(all_sizes)[-MOST_SIZES:]]
-        method = f"{op}, bus bandwidth at {size} bytes"
-        fact = imported(rate, "GB/s", tool=TOOL, line=at, method=method, sizes=sizes)
-        facts.append((f"measure collective {op} 8", fact))
-    return facts
-
-
-def _collective(op: str, word: str, latency: bool, at: int) -> Json:
-    if latency:
-        milliseconds = number(word, MOST_US / 1000)
-        if milliseconds is None:
-            return None
-        return imported(round(milliseconds * 1000, 3), "us", tool=TOOL, line=at, method=f"{op}, time at 8 bytes")
-    rate = number(word, MOST_GBS)
-    return None if rate is None else imported(rate, "GB/s", tool=TOOL, line=at, method=f"{op}, bus bandwidth at 1 GB")
+        part.measure(f"collective {op} 8", rate, "GB/s", at, f"{op}, bus bandwidth at {size} bytes", sizes=sizes)
