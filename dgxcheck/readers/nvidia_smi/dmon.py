@@ -8,6 +8,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import Imported, Reports
 from dgxcheck.readers.nvidia_smi.answers import NOWHERE, GpuDump, imported
+from dgxcheck.readers.nvidia_smi.query_csv import TAGS
 from dgxcheck.readers.values import gpu, number, numbered
 
 DMON_TOOL = "nvidia-smi dmon"
@@ -16,13 +17,6 @@ _DMON_HEAD = LazyPattern(
 )
 _UNITS = LazyPattern(r"# {0,4}(?:YYYYMMDD +)?(?:HH:MM:SS +)?Idx {1,12}[\w%#/ -]{1,200}")
 _ROW = LazyPattern(r"(?:\d{8} {1,8})?(?:\d\d:\d\d:\d\d {1,8})?(?P<gpu>\d{1,3})(?P<cells>(?: {1,16}[\d.-]{1,12}){1,32})")
-_FIELDS: Mapping[str, str] = {
-    "pwr": "power readings/power draw", "temp": "temperature/gpu current temp",
-    "gtemp": "temperature/gpu current temp", "mtemp": "temperature/memory current temp", "mclk": "clocks/memory",
-    "pclk": "clocks/sm", "sbecc": "ecc errors/aggregate/single bit/total",
-    "dbecc": "ecc errors/aggregate/double bit/total", "pci": "pci/replays since reset",
-}  # fmt: skip
-"""nvidia-smi(1): ECC errors are "aggregated", ``pci`` are replays."""
 _HEAT = ("gtemp", "temp")
 _HELD_DOWN = "tviol"
 """Clocks below the wanted ones because of temperature, as a flag."""
@@ -63,4 +57,4 @@ def read_dmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _fields(values: Mapping[str, float]) -> dict[str, str]:
-    return {_FIELDS[name]: f"{value:g}" for name, value in values.items() if name in _FIELDS}
+    return {TAGS[name]: f"{value:g}" for name, value in values.items() if name in TAGS}

@@ -12,17 +12,9 @@ from dgxcheck.readers.listing import COUNT, INIT, NO_HANDLE, WITHOUT_NUMBER
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.nvidia_smi.table import COMMAND
 from dgxcheck.readers.nvidia_smi.topo import bare
+from dgxcheck.readers.wording import rows
 
-_INIT = tuple((LazyPattern(words), gap, code) for words, gap, code in (
-    (r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver\b.*", "absent", 9),
-    (r"NVIDIA-SMI couldn't find libnvidia-ml\.so\b.*", "absent", 12),
-    (r"Failed to initialize NVML: Driver Not Loaded\b.*", "absent", 9),
-    (r"Failed to initialize NVML: Driver/library version mismatch\b.*", "garbled", 18),
-    (r"Failed to initialize NVML: Insufficient Permissions\b.*", "denied", 4),
-    (r"Failed to initialize NVML: GPU access blocked by the operating system\b.*", "denied", 17),
-    (r"Failed to initialize NVML: (?!could not load NVML library)\S.{0,80}", "garbled", 999),
-))  # fmt: skip
-"""Words, gap and nvmlReturn_t."""
+_INIT = [(LazyPattern(row["words"]), row["gap"], int(row["code"])) for row in rows("nvidia_smi/failures")]
 _MORE = LazyPattern(r"Please also try adding directory that contains libnvidia-ml\.so to your system PATH\.?"
                    r"|NVML library version: (?P<library>[\d.]{1,20})")  # fmt: skip
 _NO_GPU = LazyPattern(r"No devices were found\.?")

@@ -8,21 +8,17 @@ from collections.abc import Callable, Mapping
 from dgxcheck.facts.ids import BRANDS
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.nvml import gpu as nvml
+from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.wording import rows
 
 MOST_PAGES = 512
 """Retired pages; a GPU has room for 64 in its InfoROM."""
-WORDS = {"Enabled": 1, "Disabled": 0, "On": 1, "Off": 0, "Yes": 1, "No": 0, "Active": 1, "Not Active": 0,
-          "Default": 0, "Prohibited": 2, "Exclusive_Process": 3, "E. Process": 3, "None": 0,
-          "Not Started": 1, "In Progress": 2, "Completed": 3, "Success": 0}  # fmt: skip
-RECOVERY_ACTIONS = {
-    "none": 0, "reset": 1, "reboot": 2, "drain p2p": 3, "drain and reset": 4, "recover imex domain": 5,
-    "bus reset": 6, "system reboot": 7,
-}  # fmt: skip
-_REASONS = (("idle|gpu idle", 0x1), ("applications clocks setting", 0x2), ("sw power cap", 0x4), ("hw slowdown", 0x8),
-            ("sync boost", 0x10), ("sw thermal slowdown", 0x20), ("hw thermal slowdown", 0x40),
-            ("hw power brake slowdown", 0x80), ("display clocks? setting", 0x100))  # fmt: skip
+_NUMBERS = {
+    of: {row["word"]: int(row["number"], 0) for row in those}
+    for of, those in gathered((row["of"], row) for row in rows("nvidia_smi/words")).items()
+}
+WORDS, RECOVERY_ACTIONS = _NUMBERS["field"], _NUMBERS["recovery action"]
 SW_THERMAL = 0x20
 """The last but one of the reasons; the last is the setting for displays."""
 SLOWDOWNS = 0x8 | SW_THERMAL | 0x40 | 0x80
@@ -65,12 +61,11 @@ def _nano(text: str) -> Json:
     return time * 1000 if isinstance(time, int) and text.endswith(" us") else None
 
 
-_ADDRESSING: Mapping[str, Json] = {"None": 0, "HMM": 1, "ATS": 2}
-_VIRTUALIZATION: Mapping[str, Json] = {"None": 0, "Pass-Through": 1, "VGPU": 2, "Host VGPU": 3, "Host VSGA": 4}
 POWER = "(?:gpu )?power readings/"
 _READ: Mapping[str, Callable[[str], Json]] = {
     "number": number, "milli": milli, "text": _text, "hex": _hex, "nano": _nano, "pages": pages,
-    "recovery": _recovery, "brand": BRANDS.get, "addressing": _ADDRESSING.get, "virtualization": _VIRTUALIZATION.get,
+    "recovery": _recovery, "brand": BRANDS.get, "addressing": _NUMBERS["addressing mode"].get,
+    "virtualization": _NUMBERS["virtualization mode"].get,
     "pstate": lambda text: number(text.removeprefix("P")),
 }  # fmt: skip
 _TABLE = (*rows("nvidia_smi/fields"),)
@@ -96,7 +91,7 @@ LISTS = tuple(
 _GROUPS = "clocks (?:throttle|event) reasons"
 THROTTLE = tuple(
     (bit, LazyPattern(f"{_GROUPS}(?:/hw slowdown)?/(?:clocks (?:throttle|event) reason )?(?:{name})"))
-    for name, bit in _REASONS
+    for name, bit in _NUMBERS["clocks event reason"].items()
 )
 
 
@@ -104,18 +99,10 @@ _PREFIX = "fabric/health/"
 _BEFORE = (1, 2)
 """NVML_GPU_FABRIC_STATE_NOT_STARTED and _IN_PROGRESS."""
 _CODES = {words: code for code, words in nvml.FABRIC_STATUSES.items()}
-_FLAGS: Mapping[str, tuple[str, Mapping[str, int]]] = {
-    "degraded_bandwidth": ("bandwidth", {"Degraded": 1, "Full": 2}),
-    "route_recovery": ("route recovery in progress", {"True": 1, "False": 2}),
-    "route_unhealthy": ("route unhealthy", {"True": 1, "False": 2}),
-    "access_timeout_recovery": ("access timeout recovery", {"True": 1, "False": 2}),
-}
-_SUMMARIES = {"N/A": 0, "Healthy": 1, "Unhealthy": 2, "Limited Capacity": 3}
-_CONFIGURATIONS = (
-    ("guid", 2), ("chassis", 3), ("no partition", 4), ("insufficient", 5), ("firmware", 6), ("location", 7),
-    ("state", 8), ("none", 1), ("n/a", 0),
-)  # fmt: skip
-"""By a word of ``incorrect configuration``: "Incorrect SystemGUID", "Insufficient Nvlinks" ..."""
+_FLAGS = {
+    "bandwidth": "degraded_bandwidth", "route recovery in progress": "route_recovery",
+    "route unhealthy": "route_unhealthy", "access timeout recovery": "access_timeout_recovery",
+}  # fmt: skip
 
 
 def fabric(fields: Mapping[str, str]) -> dict[str, Json] | None:
@@ -134,13 +121,14 @@ def fabric(fields: Mapping[str, str]) -> dict[str, Json] | None:
     if any(path.startswith(_PREFIX) for path in fields):
         answer["healthMask"] = _mask(fields)
     summary = fields.get(f"{_PREFIX}summary")
-    return answer if summary is None else answer | {"healthSummary": _SUMMARIES.get(summary)}
+    return answer if summary is None else answer | {"healthSummary": _NUMBERS["fabric summary"].get(summary)}
 
 
 def _mask(fields: Mapping[str, str]) -> int:
     """What is N/A, or in words that are not known, counts as not supported."""
     wrong = fields.get(f"{_PREFIX}incorrect configuration", "n/a").lower()
-    mask = next((code for word, code in _CONFIGURATIONS if word in wrong), 0) << nvml.FABRIC_CONFIGURATION
-    for flag, (name, words) in _FLAGS.items():
-        mask |= words.get(fields.get(_PREFIX + name, ""), 0) << nvml.FABRIC_FLAGS[flag]
+    codes, flags = _NUMBERS["fabric configuration"], _NUMBERS["fabric flag"]
+    mask = next((code for word, code in codes.items() if word in wrong), 0) << nvml.FABRIC_CONFIGURATION
+    for name, flag in _FLAGS.items():
+        mask |= flags.get(fields.get(_PREFIX + name, ""), 0) << nvml.FABRIC_FLAGS[flag]
     return mask

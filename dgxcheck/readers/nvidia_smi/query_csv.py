@@ -19,14 +19,10 @@ from dgxcheck.readers.values import gpu, numbered
 from dgxcheck.readers.values import number as decimal
 from dgxcheck.readers.wording import any_of, rows
 
-_SAME = {row["column"]: row["path"] for row in rows("nvidia_smi/columns")}
-_ECC = LazyPattern(r"ecc\.errors\.(un)?corrected\.(volatile|aggregate)\.total")
-_CLOCKS = LazyPattern(
-    r"clocks\.(?:(current|max|applications|default_applications)\.)?(graphics|gr|sm|memory|mem|video)"
-)
-_REASONS = LazyPattern(r"clocks_(?:throttle|event)_reasons\.(\w+)")
-_HISTOGRAM = LazyPattern(r"remapped_rows\.histogram\.(max|high|partial|low|none)")
-_FABRIC = LazyPattern(r"fabric\.((?:health\.)?\w+)")
+_TABLE = (*rows("nvidia_smi/columns"),)
+_COLUMNS = {row["column"]: row["path"] for row in _TABLE}
+TAGS = {tag: row["path"] for row in _TABLE for tag in row["tags"].split()}
+"""Path by the name of a column of ``nvidia-smi dmon``."""
 BUS_ID = ("pci.bus_id", "gpu_bus_id")
 UNUSED = caseless_pattern(any_of("nvidia_smi/lines", "--query-gpu"))
 """Columns that exist and answer nothing that is asked."""
@@ -34,22 +30,7 @@ UNUSED = caseless_pattern(any_of("nvidia_smi/lines", "--query-gpu"))
 
 def field(column: str) -> str | None:
     """The path of a field in a dump; None for a column that is not used, or not known."""
-    name = column.lower()
-    if name in _SAME:
-        return _SAME[name]
-    if match := _ECC.fullmatch(name):
-        return f"ecc errors/{match[2]}/{'double' if match[1] else 'single'} bit/total"
-    if match := _CLOCKS.fullmatch(name):
-        which = {"gr": "graphics", "mem": "memory"}.get(match[2], match[2])
-        group = match[1] or "current"
-        return f"{'' if group == 'current' else group.replace('_', ' ') + ' '}clocks/{which}"
-    if match := _REASONS.fullmatch(name):
-        return f"clocks event reasons/{'idle' if match[1] == 'gpu_idle' else match[1].replace('_', ' ')}"
-    if match := _HISTOGRAM.fullmatch(name):
-        return f"remapped rows/bank remap availability histogram/{match[1]}"
-    if match := _FABRIC.fullmatch(name):
-        return f"fabric/{match[1].replace('.', '/').replace('_', ' ')}"
-    return None
+    return _COLUMNS.get(column.lower())
 
 
 def is_column(name: str) -> bool:
