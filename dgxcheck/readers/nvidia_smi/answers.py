@@ -19,14 +19,13 @@ from dgxcheck.readers.listing import ATTACHED, INDEX, WITHOUT_NUMBER
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.nvidia_smi.fields import (
     LISTS,
-    POWER,
     SINGLE,
     SLOWDOWNS,
     STRUCTS,
     SW_THERMAL,
     THROTTLE,
+    Part,
     fabric,
-    milli,
     number,
 )
 from dgxcheck.readers.values import integer
@@ -36,7 +35,6 @@ Fields = dict[str, str]
 ``/``."""
 _ACTIONS = {"reset required": 1, "drain and reset recommended": 4}
 """``nvmlDeviceGpuRecoveryAction_t``; drivers before R565 know no other, and say it so."""
-MIB = 1 << 20
 MOST_FIELDS = 4096
 """Of one GPU; lists of supported clocks and processes have the most."""
 NOWHERE = UNPLACED
@@ -146,12 +144,9 @@ def answers(fields: Fields) -> Iterator[tuple[str, Json]]:
             yield question, _read(text, read)
     for question, group, parts in LISTS:
         yield from _list_answer(fields, question, group, parts)
-    yield from _memory_answer(fields)
     of_reset = {action for name, action in _ACTIONS.items() if _field(fields, f"gpu reset status/{name}") == "Yes"}
     if of_reset and _field(fields, "gpu recovery action") is None:
         yield f"FieldValues {RECOVERY_ACTION}", min(of_reset)
-    yield from _bar1_answer(fields)
-    yield from _limits_answer(fields)
     yield from _clock_event_reasons(fields)
     yield from _ecc_totals(fields)
     for question, members, more in STRUCTS:
@@ -187,12 +182,18 @@ def _path(pattern: str | LazyPattern, paths: tuple[str, ...]) -> str | None:
     return next((path for path in paths if pattern.fullmatch(path)), None)
 
 
-def _list_answer(fields: Fields, question: str, group: str, parts: Sequence[LazyPattern]) -> Iterator[tuple[str, Json]]:
+def _parts(fields: Fields, parts: Mapping[str, Part]) -> dict[str, Json]:
+    """The answers of those that the dump has."""
+    found = {name: (_field(fields, path), read) for name, (path, read) in parts.items()}
+    return {name: _read(text, read) for name, (text, read) in found.items() if text is not None}
+
+
+def _list_answer(fields: Fields, question: str, group: str, parts: Sequence[Part]) -> Iterator[tuple[str, Json]]:
     if fields.get(group) == "N/A":
         yield question, UNSUPPORTED
         return
-    texts = [_field(fields, part) for part in parts]
-    values = [None if text is None else _read(text, number) for text in texts]
+    read = _parts(fields, {str(number): part for number, part in enumerate(parts)})
+    values = [read.get(str(number)) for number in range(len(parts))]
     gap = next((value for value in values if isinstance(value, dict)), None)
     if gap is not None and None not in values:
         yield question, gap
@@ -200,47 +201,16 @@ def _list_answer(fields: Fields, question: str, group: str, parts: Sequence[Lazy
         yield question, values  # null for what a cut dump lacks
 
 
-def _memory_answer(fields: Fields) -> Iterator[tuple[str, Json]]:
-    amounts: dict[str, Json] = {}
-    for name in ("total", "used", "free", "reserved"):
-        text = _field(fields, f"fb memory usage/{name}")
-        if text is not None and isinstance(mib := _read(text, number), int):
-            amounts[name] = mib * MIB
-    if amounts:
-        yield "MemoryInfo", amounts
-
-
 def _struct(
-    fields: Fields, question: str, names: Mapping[str, LazyPattern], more: Mapping[str, LazyPattern]
+    fields: Fields, question: str, names: Mapping[str, Part], more: Mapping[str, Part]
 ) -> Iterator[tuple[str, Json]]:
     """A struct of numbers; a gap where one of its fields is none, nothing where the dump lacks one. ``more``: what
     newer drivers print."""
-    extra = {name: _read(text, number) for name, part in more.items() if (text := _field(fields, part)) is not None}
-    also = {name: value for name, value in extra.items() if isinstance(value, int)}
-    read = {name: _read(text, number) for name, part in names.items() if (text := _field(fields, part)) is not None}
-    if len(read) == len(names):
+    also = {name: value for name, value in _parts(fields, more).items() if isinstance(value, int)}
+    read = _parts(fields, names)
+    if len(read) == len(names) and (read or also):
         gap = next((value for value in read.values() if not isinstance(value, int)), None)
         yield question, {**read, **also} if gap is None else gap
-
-
-def _bar1_answer(fields: Fields) -> Iterator[tuple[str, Json]]:
-    amounts = [_field(fields, f"bar1 memory usage/{name}") for name in ("total", "used", "free")]
-    mib = [None if text is None else _read(text, number) for text in amounts]
-    numbers = [amount * MIB for amount in mib if isinstance(amount, int)]
-    if len(numbers) == len(amounts):
-        total, used, free = numbers
-        yield "BAR1MemoryInfo", {"bar1Total": total, "bar1Used": used, "bar1Free": free}
-    elif mib[0] is not None and not isinstance(mib[0], int):
-        yield "BAR1MemoryInfo", mib[0]
-
-
-def _limits_answer(fields: Fields) -> Iterator[tuple[str, Json]]:
-    """The least and the highest power limit that may be set."""
-    texts = [_field(fields, f"{POWER}{which} power limit") for which in ("min", "max")]
-    values = [_read(text, milli) for text in texts if text is not None]
-    if len(values) == len(texts):
-        gap = next((value for value in values if not isinstance(value, int)), None)
-        yield "PowerManagementLimitConstraints", values if gap is None else gap
 
 
 def _clock_event_reasons(fields: Fields) -> Iterator[tuple[str, Json]]:

@@ -37,7 +37,12 @@ def pages(text: str) -> Json:
     return [{"address": 0} for _ in range(count)] if isinstance(count, int) and 0 <= count <= MOST_PAGES else None
 
 
-def milli(text: str) -> Json:
+def _mib(text: str) -> Json:
+    mib = number(text)
+    return mib << 20 if isinstance(mib, int) else None
+
+
+def _milli(text: str) -> Json:
     match = _DECIMAL.match(text)
     return round(float(match[0]) * 1000) if match else None
 
@@ -61,31 +66,34 @@ def _nano(text: str) -> Json:
     return time * 1000 if isinstance(time, int) and text.endswith(" us") else None
 
 
-POWER = "(?:gpu )?power readings/"
 _READ: Mapping[str, Callable[[str], Json]] = {
-    "number": number, "milli": milli, "text": _text, "hex": _hex, "nano": _nano, "pages": pages,
+    "number": number, "mib": _mib, "milli": _milli, "text": _text, "hex": _hex, "nano": _nano, "pages": pages,
     "recovery": _recovery, "brand": BRANDS.get, "addressing": _NUMBERS["addressing mode"].get,
     "virtualization": _NUMBERS["virtualization mode"].get,
     "pstate": lambda text: number(text.removeprefix("P")),
 }  # fmt: skip
 _TABLE = (*rows("nvidia_smi/fields"),)
-SINGLE = tuple((row["question"], LazyPattern(row["path"]), _READ[row["read"]]) for row in _TABLE if not row["member"])
+SINGLE = tuple((row["question"], LazyPattern(row["path"]), _READ[row["read"]]) for row in _TABLE if not row["part"])
 
 
-def _members(question: str, read: str) -> list[tuple[str, LazyPattern]]:
-    found = (row for row in _TABLE if row["member"] and row["question"] == question and row["read"] == read)
-    return [(row["member"], LazyPattern(row["path"])) for row in found]
+Part = tuple[LazyPattern, Callable[[str], Json]]
+"""The path of a field, and how its text is read."""
+
+
+def _members(question: str, part: str) -> list[tuple[str, Part]]:
+    found = (row for row in _TABLE if row["question"] == question and row["part"] == part)
+    return [(row["member"], (LazyPattern(row["path"]), _READ[row["read"]])) for row in found]
 
 
 STRUCTS = tuple(
-    (question, dict(_members(question, "number")), dict(_members(question, "more")))
-    for question in dict.fromkeys(row["question"] for row in _TABLE if row["member"] and row["read"] != "list")
+    (question, dict(_members(question, "struct")), dict(_members(question, "more")))
+    for question in dict.fromkeys(row["question"] for row in _TABLE if row["part"] in ("struct", "more"))
 )
 """Structs of numbers (``nvmlEccSramErrorStatus_t``, ``nvmlRowRemapperHistogramValues_t`` ..): the members that a dump
 has, and ``more`` that newer drivers print."""
 LISTS = tuple(
-    (question, group, tuple(path for _, path in _members(question, "list")))
-    for question, group in dict.fromkeys((row["question"], row["member"]) for row in _TABLE if row["read"] == "list")
+    (question, group, tuple(part for _, part in _members(question, "list")))
+    for question, group in dict.fromkeys((row["question"], row["member"]) for row in _TABLE if row["part"] == "list")
 )
 """Lists of numbers; where a dump says that there is no such group, its member is the group."""
 _GROUPS = "clocks (?:throttle|event) reasons"
