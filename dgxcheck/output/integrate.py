@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dgxcheck.integrate import INTEGRATIONS, CommandProblem, Integration, PlannedFile
-from dgxcheck.output.plain_text import columns, lines
+from dgxcheck.output.plain_text import columns, lines, wording
 
 _STATES = {"new": "new", "unchanged": "unchanged", "differs": "differs, left alone", "unusable": "cannot be used"}
 
-_PROBLEMS: dict[CommandProblem, str] = {
-    "": "", "missing": "{} is missing; name the path of dgxcheck with --command.",
-    "hidden": "{} is in a home directory, which the service cannot read; install dgxcheck elsewhere.",
-}  # fmt: skip
+_PROBLEMS: Mapping[CommandProblem, str] = wording("command problem")
 
 
 def listing() -> str:
@@ -36,7 +33,7 @@ def report(
         *(f"  {line}" for line in columns(rows)),
         "Then:",
         *steps,
-        *_notes(files, written, _PROBLEMS[problem].format(command)),
+        *_notes(files, written, _PROBLEMS.get(problem, "").format(command)),
     ])  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import Any
 
 from dgxcheck.facts.missing import Missing
 from dgxcheck.lazy_pattern import LazyPattern
@@ -31,6 +32,18 @@ def _replaced() -> dict[int, str]:
         *(plane << 16 | last for plane in range(17) for last in (0xFFFE, 0xFFFF)),
     )  # fmt: skip
     return dict.fromkeys(hidden, "\N{REPLACEMENT CHARACTER}")
+
+
+def wording(kind: str) -> dict[Any, str]:
+    """What ``words.tsv`` has of one kind: texts by word, in the order in which they are shown."""
+    return {row["word"]: row["text"] for row in _worded() if row["kind"] == kind}
+
+
+@cache
+def _worded() -> tuple[dict[str, str], ...]:
+    from dgxcheck.package_files import table
+
+    return (*table("output/words.tsv"),)
 
 
 def shown(value: object) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.facts.record import Record
-from dgxcheck.output.plain_text import visible
+from dgxcheck.output.plain_text import visible, wording
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,13 +85,7 @@ class FabricReport(Record):
     """Are all leaves and findings listed?"""
 
 
-_MADE = {
-    "reconstructed": ", reconstructed from published facts",
-    "overlay": ", an overlay: not a real machine",
-    "imported": ", imported from the output of other tools",
-    "imported onto reconstructed": ", imported from the output of other tools onto reconstructed facts",
-    "imported onto overlay": ", imported from the output of other tools onto an overlay: not a real machine",
-}
+_MADE = wording("provenance")
 
 
 def source_line(origin: Origin) -> list[str]:

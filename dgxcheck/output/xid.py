@@ -10,19 +10,12 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.typical import gathered
 from dgxcheck.output.health.instructions import STEPS
 from dgxcheck.output.json_values import compact, members
-from dgxcheck.output.plain_text import columns, lines
+from dgxcheck.output.plain_text import columns, lines, wording
 from dgxcheck.xid.relations import Place, Relation
 from dgxcheck.xid.table import FIRST_SXID, Severity, sxids
 
-SEVERITIES: Mapping[Severity, str] = {
-    "fail": "fail", "repeated": "warn, fail if it repeats", "text": "as the line says", "warn": "warn",
-    "application": "application", "information": "information",
-}  # fmt: skip
-PLACES: Mapping[Place, str] = {
-    "same-gpu": "the same GPU", "nvlink-peer": "GPUs joined to it by NVLink", "any-gpu": "any GPU",
-    "nvswitch-to-gpu": "GPUs whose NVLinks end at the NVSwitch", "gpu-to-nvswitch": "the NVSwitches it is joined to",
-    "same-nvswitch": "the same NVSwitch",
-}  # fmt: skip
+SEVERITIES: Mapping[Severity, str] = wording("xid severity")
+PLACES: Mapping[Place, str] = wording("xid place")
 _CAUSES: Mapping[Place, str] = {**PLACES, "nvswitch-to-gpu": "an NVSwitch", "gpu-to-nvswitch": "a GPU joined to it"}
 _MOST = 40
 """Numbers that are listed one by one."""

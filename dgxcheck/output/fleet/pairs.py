@@ -11,7 +11,7 @@ from dgxcheck.fleet.node_names import folded
 from dgxcheck.fleet.pairs import ALL, LEAST_SHARE, Blamed, Plan
 from dgxcheck.output.fleet.text import number, section
 from dgxcheck.output.json_values import compact, head, members
-from dgxcheck.output.plain_text import lines
+from dgxcheck.output.plain_text import lines, wording
 from dgxcheck.output.report import PairsReport
 
 _MOST = 20
@@ -89,15 +89,7 @@ _NOUNS = {
     "uplinks": ("leaf with bad uplinks", "leaves with bad uplinks"), "suspect": ("suspect",), "path": ("slow path",),
     "rate": ("adapter slow at most nodes", "adapters slow at most nodes"),
 }  # fmt: skip
-_TITLES = {
-    "node": "Nodes that are slow with partners that are fast elsewhere",
-    "adapter": "Adapters that are slow with partners that are fast elsewhere",
-    "leaf": "Leaves that are slow, also within",
-    "uplinks": "Leaves that are slow to others and fast within",
-    "suspect": "Not proven: slow, but so was every partner in every other round",
-    "rate": "Adapters that are slow at most nodes",
-    "path": "Pairs that are slow though both nodes are fast with others",
-}
+_TITLES = wording("pairs")
 _SWITCH = "; so many may have a switch in common: --fabric FILE shows it"
 
 

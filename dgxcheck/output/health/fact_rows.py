@@ -10,27 +10,12 @@ from dgxcheck.difference.facts import device_name
 from dgxcheck.facts.catalogue import names
 from dgxcheck.facts.nature import Fact
 from dgxcheck.facts.values import held, is_inside, label, leaves, text
-from dgxcheck.output.plain_text import at_most, lines, visible
+from dgxcheck.output.plain_text import at_most, lines, visible, wording
 from dgxcheck.settings import Settings
 from dgxcheck.survey import NO_DEVICES
 
-_JUDGED: Mapping[str, str] = {
-    "identity": "unique among the devices of a kind",
-    "place": "other facts follow from it",
-    "inventory": "alike among siblings, the same as in the last run",
-    "version": "alike among siblings, the same as in the last run",
-    "setting": "alike among siblings",
-    "state": "good where good values are known, else alike among siblings",
-    "capability": "alike among siblings",
-    "gauge": "within its limits",
-    "counter": "growth",
-    "load": "not judged: what the machine does at this moment",
-}
-_REASONS = {
-    "differs": "Not compared", "any": "Not judged", "shared": "May be shared by", "by": "Judged by",
-    "among": "Among those of one", "most": "No more than", "part_of": "Together no more than", "better": "Better",
-    "source": "Source",
-}  # fmt: skip
+_JUDGED: Mapping[str, str] = wording("nature")
+_REASONS = wording("fact row")
 _MOST = 24
 
 

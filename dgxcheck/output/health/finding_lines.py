@@ -9,19 +9,10 @@ from dgxcheck.checks.engine.finding import BAD, FAULTY, Finding, SkipReason, Sta
 from dgxcheck.components.component import EVERY_GPU, Component
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.typical import gathered
-from dgxcheck.output.plain_text import at_most, columns, visible, wrapped
+from dgxcheck.output.plain_text import at_most, columns, visible, wording, wrapped
 
-_NOUNS: dict[str, str] = {
-    "link": "PCIe link", "nvlink": "NVLinks", "nvswitch": "NVSwitch", "port": "port", "hca": "HCA", "driver": "the",
-    "host": "the", "gpus": "all", "disk": "disk", "interface": "interface", "path": "P2P path", "board": "board",
-    "subnet-manager": "subnet manager", "host-bridge": "host bridge", "bridge": "PCIe port", "socket": "socket",
-    "function": "PCI function", "socket-interconnect": "interconnect of", "switch": "PCIe switch", "fabric": "the",
-}  # fmt: skip
-_OWN_NAMES = {
-    "network of NCCL": "NCCL's network", "results of NCCL": "NCCL's results", "settings of NCCL": "NCCL's settings",
-    "results of diagnostics": "results of diagnostics", "path to other hosts": "path to other hosts",
-    "transfers to other hosts": "transfers to other hosts", "physical host": "the physical host",
-}  # fmt: skip
+_NOUNS = wording("component")
+_OWN_NAMES = wording("part of the host")
 """Parts of the host that are named without it."""
 
 
@@ -48,18 +39,7 @@ def component_name(component: Component) -> str:
     return f"{part} of {noun}" if part else noun
 
 
-SKIPPED: Mapping[SkipReason, str] = {
-    "not-supported": "not supported by this hardware or driver",
-    "no-permission": "no permission (see dgxcheck health --explain privileges)",
-    "not-visible": "cannot be seen from here",
-    "not-recorded": "not in this recording",
-    "no-history": "no earlier reading to compare with",
-    "not-in-level": "not part of this level",
-    "not-configured": "not configured",
-    "no-reference": "no reference value to compare with",
-    "dependency-failed": "what it depends on failed or was not read",
-    "busy": "the GPU was busy",
-}
+SKIPPED: Mapping[SkipReason, str] = wording("skip")
 
 _MOST_NOTED = 8
 

@@ -22,7 +22,7 @@ from dgxcheck.facts.faults.kind import RMA_STEPS
 from dgxcheck.output.health.finding_lines import component_name
 from dgxcheck.output.health.instructions import STEPS, action_text
 from dgxcheck.output.health.sentences import device_list
-from dgxcheck.output.plain_text import visible
+from dgxcheck.output.plain_text import visible, wording
 
 LONGEST = 100
 """Characters, without the verdict before it."""
@@ -34,13 +34,7 @@ _LEAST_ACTION = 11
 _LEAST_WORD = 2
 _NAMED = ("power-cycle", "watch", "check-program", "restart-program", "contact-vendor", "contact-host")
 """Steps whose name says it: their sentences are for who does them."""
-_BRIEFLY: Mapping[Code, str] = {
-    "reload-driver": "reload the driver's modules", "restart-imex": "drain its domain, restart nvidia-imex",
-    "restart-fabric-manager-and-gpus": "drain, reset all GPUs, restart Fabric Manager",
-    "stop-gpu-programs": "stop programs that are not needed", "inspect-missing": "lspci -tv, then reboot",
-    "inspect-far-end": "look for its subnet manager", "inspect-rack-links": "look at both ends of the NVLinks",
-    "inspect-driver-versions": "compare versions, then reload the driver",
-}  # fmt: skip
+_BRIEFLY: Mapping[Code, str] = wording("instruction in brief")
 """Of commands that are long, that do harm one by one, or that only look before what is done."""
 _ASIDE = re.compile(r" ?\((?![0-9a-f:.]+\))[^()]*\)")
 _BUS_ID = re.compile(r"(?<=\d) \([0-9a-f:.]+\)")

@@ -15,23 +15,12 @@ from dgxcheck.facts.faults.kind import Scope, Step, Urgency
 from dgxcheck.facts.kernel_log import OFF_BUS
 from dgxcheck.output.health.finding_lines import component_name
 from dgxcheck.output.health.sentences import device_list, instruction_text
+from dgxcheck.output.plain_text import wording
 
-STEPS: Mapping[Step, str] = {
-    "watch": "watch", "inspect": "inspect", "check-program": "check the program",
-    "restart-program": "restart the program", "drain": "drain",
-    "stop-jobs": "stop jobs", "restart-service": "restart service", "load-module": "load module",
-    "change-setting": "change setting", "reset-gpu": "reset GPU", "reboot": "reboot",
-    "power-cycle": "cold power cycle", "reseat": "reseat or recable", "field-diagnostic": "field diagnostic",
-    "replace": "replace", "contact-vendor": "contact the vendor", "contact-host": "contact the host's administrator",
-}  # fmt: skip
-URGENCIES: Mapping[Urgency, str] = {
-    "now": "due now", "next-drain": "can wait for the next drain",
-    "next-maintenance": "can wait for the next maintenance", "watch": "only if it gets worse",
-}  # fmt: skip
-_DISTURBED: Mapping[Scope, str] = {
-    "none": "", "programs": "those programs", "jobs": "jobs on {}", "traffic": "traffic of {}",
-    "fabric": "new connections in the fabric", "device": "{}", "host": "everything on this host",
-}  # fmt: skip
+STEPS: Mapping[Step, str] = wording("step")
+URGENCIES: Mapping[Urgency, str] = wording("urgency")
+_DISTURBED: Mapping[Scope, str] = wording("disturbed")
+_CONFIDENCE: Mapping[Reason, str] = wording("confidence")
 
 
 def action_text(action: Action, found: Mapping[str, Finding]) -> str:
@@ -56,7 +45,7 @@ def step_text(action: Action, found: Mapping[str, Finding]) -> str:
 
 def disturbed(action: Action) -> str:
     """``jobs on GPU0 to GPU7``; empty where nothing is disturbed."""
-    return _DISTURBED[action.scope].format(device_list(action.disturbs) or "all devices")
+    return _DISTURBED.get(action.scope, "").format(device_list(action.disturbs) or "all devices")
 
 
 def preserve_text(preserve: Preserve) -> str:
@@ -86,24 +75,11 @@ def remedies(assessment: Assessment) -> dict[str, str]:
 
 def confidence_text(confidence: Confidence) -> str:
     """``read directly``, ``inferred from 2 kinds of evidence``, ``a guess among 3: ...``"""
-    others = ", ".join(map(component_name, confidence.others))
-    kinds = counted(confidence.kinds, "kind of evidence", "kinds of evidence")
-    beside = ", ".join(confidence.beside)
-    texts: Mapping[Reason, str] = {
-        "itself": "read directly",
-        "in-all": "read directly, of every device",
-        "evidence": f"inferred from {kinds}",
-        "in-common": f"inferred from {kinds}: what devices that fail alike or at once have in common",
-        "some-unaffected": f"inferred from {kinds}, but not seen at {beside}, also behind it",
-        "rest-responds": f"inferred from {kinds}: what is lost is on it, while at the same"
-        f" sockets respond {first_of(confidence.beside)}",
-        "either-end": f"a guess among {confidence.among}: either end of the link, or what is between them",
-        "one-of-several": f"a guess among {confidence.among}: it can also be {others}",
-        "eliminated": f"inferred from {kinds}: every other hop ran at full speed in other tests",
-        "shared": f"inferred from {kinds}: all slow results and no good one crossed it",
-        "shared-with": f"a guess among {confidence.among}: the slow results also crossed {others}",
-    }
-    return texts[confidence.reason]
+    return _CONFIDENCE[confidence.reason].format(
+        kinds=counted(confidence.kinds, "kind of evidence", "kinds of evidence"), among=confidence.among,
+        others=", ".join(map(component_name, confidence.others)), beside=", ".join(confidence.beside),
+        first=first_of(confidence.beside),
+    )  # fmt: skip
 
 
 def recurrence_text(recurrence: Recurrence) -> str:

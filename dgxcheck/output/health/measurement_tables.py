@@ -13,7 +13,7 @@ from dgxcheck.checks.measurement.lookup import is_rdma, kind_label
 from dgxcheck.facts.measurement import WITHHELD, NotMeasured, of_ranks
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.typical import gathered, median
-from dgxcheck.output.plain_text import columns, fit_columns, visible
+from dgxcheck.output.plain_text import columns, fit_columns, visible, wording
 from dgxcheck.readiness.figures import Figure
 from dgxcheck.topology.model import Topology
 
@@ -125,15 +125,7 @@ OF_A_GPU = {
     "memory-integrity": ("wrong", "words"), "compute": ("compute", "TFLOP/s"),
 }  # fmt: skip
 """Columns of the first table, by kind."""
-OF_A_PAIR = {
-    "p2p": "P2P on, one way, GB/s, from the row's GPU to the column's",
-    "p2p-both": "P2P on, both ways at once, GB/s",
-    "p2p-off": "P2P off, one way, GB/s",
-    "p2p-off-both": "P2P off, both ways at once, GB/s",
-    "latency": "P2P on, latency of a small copy, us",
-    "latency-off": "P2P off, latency of a small copy, us",
-    "latency-sm": "P2P on, latency of a load, ns",
-}
+OF_A_PAIR = wording("matrix")
 """Titles of the matrices, by kind."""
 _BOTH_WAYS = ("p2p-both", "p2p-off-both")
 

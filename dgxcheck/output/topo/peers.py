@@ -11,7 +11,7 @@ from dgxcheck.facts.nvml.nvlink import P2pStatus
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered
 from dgxcheck.output.json_values import either
-from dgxcheck.output.plain_text import columns, fit_columns, lines, shown, visible
+from dgxcheck.output.plain_text import columns, fit_columns, lines, shown, visible, wording
 from dgxcheck.output.topo.matrix import cell
 from dgxcheck.readiness.peer_access import Peering, Verdict
 from dgxcheck.topology.model import Topology
@@ -52,11 +52,7 @@ def _grouped(pairs: Iterable[Reasons]) -> str:
 
 
 NOT_LISTED = Missing(Gap.ABSENT, "nvmlDeviceGetP2PStatus", "NVML does not list both GPUs")
-_P2P_LEGEND = {
-    "X": "the GPU itself", "OK": "supported", "CNS": "chipset not supported", "GNS": "GPU not supported",
-    "TNS": "topology not supported", "NS": "not supported", "DR": "disabled by a registry key",
-    "U": "unknown to the driver", "?": "unknown, for the reason below",
-}  # fmt: skip
+_P2P_LEGEND = wording("p2p status")
 
 
 def p2p_matrix(
@@ -91,13 +87,7 @@ def p2p_as_json(topology: Topology, statuses: tuple[P2pStatus, ...], capability:
 
 
 CELLS: Mapping[Verdict, str] = {"slow": "slow", "refused": "no", "through the host": "host", "cannot tell": "?"}
-LEGEND = {
-    "yes": "direct access over a path that is unknown",
-    "slow": "direct, but slower than expected, or not over the shortest path",
-    "no": "refused or blocked, or data does not arrive intact",
-    "host": "through host memory, as the driver reports for such a pair",
-    "?": "unknown, for the reason below",
-}
+LEGEND = wording("peer access")
 _WORST: tuple[Verdict, ...] = ("refused", "cannot tell", "slow", "through the host", "direct")
 
 

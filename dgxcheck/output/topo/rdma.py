@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.facts.missing import Json, Missing
-from dgxcheck.output.plain_text import columns, fit_columns, lines, visible
+from dgxcheck.output.plain_text import columns, fit_columns, lines, visible, wording
 from dgxcheck.output.topo.matrix import nic_legend, row_names
 from dgxcheck.output.topo.path import bounds
 from dgxcheck.output.topo.peers import Reasons, reasons, text_of
@@ -14,12 +14,7 @@ from dgxcheck.readiness.gpudirect import Readiness, remedy_of
 from dgxcheck.topology.model import Topology
 
 CELLS = {"ready": "ready", "slow": "slow", "not ready": "no", "cannot tell": "?"}
-LEGEND = {
-    "ready": "direct transfers between GPU memory and the HCA",
-    "slow": "direct, but slow, or only if the program is configured for it",
-    "no": "not possible, for the reason below",
-    "?": "unknown, for the reason below",
-}
+LEGEND = wording("rdma")
 _ORDER = tuple(CELLS)
 
 
