@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from functools import cache
 from itertools import count
 
 from dgxcheck.facts.bdf import shown
-from dgxcheck.facts.missing import text_of
+from dgxcheck.facts.missing import Missing, text_of
 from dgxcheck.facts.record import Record
 from dgxcheck.output.plain_text import lines, visible
+from dgxcheck.package_files import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,10 +28,9 @@ if TYPE_CHECKING:
     from dgxcheck.topology.model import Device
 
 Series = tuple[Mapping[str, str], int | float]
+Reading = tuple[Mapping[str, str], "int | float | Missing"]
 STATES: Mapping[str, int] = {"skip": -1, "pass": 0, "warn": 1, "fail": 2, "unknown": 3}
 """Values of statuses and verdicts: the exit codes of ``dgxcheck health``."""
-VERDICT_VALUES = "0 pass, 1 warn, 2 fail, 3 unknown"
-"""For the HELP of a metric."""
 
 
 class Family(Record):
@@ -41,14 +42,20 @@ class Family(Record):
     samples: tuple[Series, ...]
 
 
-def metric(name: str, text: str, samples: Iterable[Series]) -> Family:
-    """One metric; ``text`` is its HELP."""
-    return Family(name=name, text=text, samples=tuple(samples))
+def metric(name: str, readings: Iterable[Reading]) -> Family:
+    """One metric; what could not be read has no series."""
+    known = ((labels, value) for labels, value in readings if not isinstance(value, Missing))
+    return Family(name=name, text=_helps()[name], samples=tuple(known))
 
 
-def now(name: str, text: str) -> Family:
+@cache
+def _helps() -> Mapping[str, str]:
+    return {row["metric"]: row["help"] for row in table("output/metrics.tsv")}
+
+
+def now(name: str) -> Family:
     """The time at which the metrics are written, in seconds since 1970."""
-    return metric(name, text, [({}, round(time.time(), 3))])
+    return metric(name, [({}, round(time.time(), 3))])
 
 
 def classic(families: Iterable[Family]) -> str:

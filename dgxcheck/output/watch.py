@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from dgxcheck.facts.missing import Json
-from dgxcheck.output.exposition import STATES, VERDICT_VALUES, Series, bus_id, classic, metric, now
+from dgxcheck.output.exposition import STATES, Series, bus_id, classic, metric, now
 from dgxcheck.output.plain_text import at_most, columns, fitted, lines, visible
 from dgxcheck.source.state_file import seconds_of
 from dgxcheck.watch.event import ReportedEvent, as_json
@@ -94,14 +94,14 @@ def metrics(memory: Memory) -> str:
     bad = Counter({"warn": 0, "unknown": 0, "fail": 0})
     bad.update(finding.status for finding in memory.judged.findings.values())
     return classic([
-        now("watch_timestamp_seconds", "When the watch last wrote this."),
-        metric("watch_events_total", "Events by device, kind and code (number of an Xid).", counted),
-        metric("watch_event_timestamp_seconds", "When an event was last seen.", last),
-        metric("watch_event_status", f"Worst of an event in its last 15 min: {VERDICT_VALUES}.", worst),
-        metric("watch_lost_records_total", "Kernel log records overwritten unread.", [({}, memory.lost)]),
-        metric("watch_verdict", f"Of the last judgement: {VERDICT_VALUES}.", verdict),
-        metric("watch_judged_timestamp_seconds", "When the machine was last judged.", judged),
-        metric("watch_findings", "Bad findings of it.", [({"status": name}, n) for name, n in bad.items() if verdict]),
+        now("watch_timestamp_seconds"),
+        metric("watch_events_total", counted),
+        metric("watch_event_timestamp_seconds", last),
+        metric("watch_event_status", worst),
+        metric("watch_lost_records_total", [({}, memory.lost)]),
+        metric("watch_verdict", verdict),
+        metric("watch_judged_timestamp_seconds", judged),
+        metric("watch_findings", [({"status": name}, n) for name, n in bad.items() if verdict]),
     ])  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import get_args
 from xml.etree import ElementTree
 
 import pytest
@@ -15,9 +16,9 @@ from dgxcheck.assessment.machine import examine
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.output.picture import dot, layout, svg
-from dgxcheck.output.picture.marks import Mark
+from dgxcheck.output.picture.marks import Mark, MarkTone
 from dgxcheck.output.picture.marks import box as at_box
-from dgxcheck.output.picture.shapes import DARK, LIGHT, TONES
+from dgxcheck.output.picture.shapes import DARK, LIGHT
 from dgxcheck.output.topo.picture import wiring_marks
 from dgxcheck.source.recording.load import shipped
 
@@ -95,7 +96,7 @@ def test_text_and_lines_have_the_contrast_of_wcag_aa(colours: dict[str, str]) ->
     low = [
         (front, back) for front in ("text", "faint") for back in behind if contrast(colours[front], colours[back]) < 4.5
     ]
-    low += [(tone, back) for tone in TONES for back in ("page", "panel", f"{tone}-fill", "switch")
+    low += [(tone, back) for tone in get_args(MarkTone) for back in ("page", "panel", f"{tone}-fill", "switch")
             if contrast(colours[tone], colours[back]) < 4.5]  # fmt: skip
     low += [(edge, back) for edge in ("edge", "nvlink") for back in ("page", "panel")
             if contrast(colours[edge], colours[back]) < 3]  # fmt: skip

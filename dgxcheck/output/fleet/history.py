@@ -70,13 +70,12 @@ def prometheus(report: HistoryReport) -> str:
                **dict(zip(("node", "at"), trend.place, strict=True))}, trend.reached_s)
              for trend in report.history.trends]  # fmt: skip
     return classic([
-        now("history_timestamp_seconds", "When the results were judged."),
-        metric("history_results", "Results that were read.", [({}, report.history.results)]),
-        metric("history_incidents", "Results with new faults.",
-               [({"node": name}, len(incidents(node))) for name, node in nodes]),
-        metric("history_lemon", "1 a node that fails more often than others, 0 one that did.", lemons),
-        metric("history_blamed", "Parts whose fault moved with them, slots whose fault stayed.", blamed),
-        metric("history_limit_timestamp_seconds", "When a gauge will reach its limit.", ahead),
+        now("history_timestamp_seconds"),
+        metric("history_results", [({}, report.history.results)]),
+        metric("history_incidents", [({"node": name}, len(incidents(node))) for name, node in nodes]),
+        metric("history_lemon", lemons),
+        metric("history_blamed", blamed),
+        metric("history_limit_timestamp_seconds", ahead),
     ])  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
@@ -13,56 +14,17 @@ from dgxcheck.output.fleet.text import number, section
 from dgxcheck.output.json_values import compact, head, members
 from dgxcheck.output.plain_text import lines, wording
 from dgxcheck.output.report import PairsReport
+from dgxcheck.package_files import FOLDER, read
 
 _MOST = 20
-_ON = {
-    "slurm": 'on() { local node=$1; shift; srun --overlap -N1 -n1 -w "$node" "$@"; }',
-    "clush": 'on() { local node=$1; shift; clush -n -N -w "$node" "$*"; }',
-}
-_BOTH = {
-    "slurm": 'both() { local a=$1 b=$2; shift 2; srun --overlap -N2 -n2 --ntasks-per-node=1 -w "$a,$b" "$@"; }',
-    "clush": 'both() { local a=$1 b=$2; shift 2; mpirun -np 2 -H "$a:1,$b:1" "$@"; }',
-}
-_IB_WRITE_BW = """\
-pair() {  # ROUND SERVER CLIENT
-  local adapter server
-  for adapter in ADAPTERS; do
-    on "$2" timeout LIMIT ib_write_bw -d "$adapter" -F --report_gbits -D 5 > /dev/null 2>&1 &
-    server=$!
-    sleep 3
-    on "$3" timeout LIMIT ib_write_bw -d "$adapter" -F --report_gbits -D 5 "$2" > "$out/$1,$2,$3,$adapter.txt" 2>&1
-    wait "$server"
-  done
-}
-"""
-_NCCL_TESTS = """\
-pair() {  # ROUND NODE NODE
-  local adapter
-  for adapter in ADAPTERS; do
-    both "$2" "$3" env NCCL_IB_HCA="=$adapter" timeout LIMIT all_reduce_perf -b 1G -e 1G -g "${GPUS:-8}" \\
-      > "$out/$1,$2,$3,$adapter.txt" 2>&1
-  done
-}
-"""
-_NCCL_ALL = """\
-pair() {  # ROUND NODE NODE
-  both "$2" "$3" timeout LIMIT all_reduce_perf -b 1G -e 1G -g "${GPUS:-8}" > "$out/$1,$2,$3,-.txt" 2>&1
-}
-"""
-_NVBANDWIDTH = """\
-pair() {  # ROUND NODE NODE
-  both "$2" "$3" timeout LIMIT nvbandwidth -p multinode_device_to_device_memcpy > "$out/$1,$2,$3,-.txt" 2>&1
-}
-"""
 
 
 def script(plan: Plan) -> str:
     """For bash; all pairs of a round at once, the rounds one after the other."""
     nodes = sorted({*chain.from_iterable(chain.from_iterable(plan.rounds))})
-    whole = plan.adapters == (ALL,)
-    pair = {"ib_write_bw": _IB_WRITE_BW, "nccl-tests": _NCCL_ALL if whole else _NCCL_TESTS,
-            "nvbandwidth": _NVBANDWIDTH}[plan.test]  # fmt: skip
-    how = _ON if plan.test == "ib_write_bw" else _BOTH
+    launcher = f"{plan.launcher} {'on' if plan.test == 'ib_write_bw' else 'both'}"
+    pair = f"{plan.test} of all" if plan.test == "nccl-tests" and plan.adapters == (ALL,) else plan.test
+    functions = _functions()
     minutes = len(plan.rounds) * len(plan.adapters) * (plan.seconds + 5) // 60 + 1
     return lines([
         "#!/bin/bash",
@@ -72,10 +34,16 @@ def script(plan: Plan) -> str:
         " pairs DIR",
         'out=${1:-pairs-$(date +%F)}',
         'mkdir -p "$out" || exit',
-        how[plan.launcher],
-        pair.replace("ADAPTERS", " ".join(plan.adapters)).replace("LIMIT", str(plan.seconds)).rstrip(),
+        functions[launcher],
+        functions[pair].replace("ADAPTERS", " ".join(plan.adapters)).replace("LIMIT", str(plan.seconds)),
         *_rounds(plan),
     ])  # fmt: skip
+
+
+def _functions() -> dict[str, str]:
+    text = read(os.path.join(FOLDER, "output", "fleet", "pairs.sh")).decode("ascii")
+    named = (part.rstrip().partition("\n") for part in text.split("#: ")[1:])
+    return {name: function for name, _, function in named}
 
 
 def _rounds(plan: Plan) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.fleet.node import VERDICTS
-from dgxcheck.output.exposition import STATES, VERDICT_VALUES, classic, metric, now
+from dgxcheck.output.exposition import STATES, classic, metric, now
 from dgxcheck.output.report import FleetReport
 from dgxcheck.source.state_file import seconds_of
 
@@ -19,14 +19,14 @@ def render(report: FleetReport) -> str:
     scores = [({"node": name}, score) for name, node in fleet.nodes.items() if (score := node.newest.score) is not None]
     faults = [({"check": kind.check, "fault": kind.word}, len(kind.nodes)) for kind in fleet.kinds]
     return classic([
-        now("fleet_timestamp_seconds", "When the fleet was judged."),
-        metric("fleet_verdict", f"{VERDICT_VALUES}.", [({}, STATES[fleet.verdict])]),
-        metric("fleet_nodes", "Nodes by verdict.", counts),
-        metric("fleet_silent_nodes", "Expected nodes without a result.", [({}, len(fleet.silent))]),
-        metric("fleet_judged_less_nodes", "Nodes judged by less than most alike.", [({}, len(less))]),
-        metric("fleet_outliers", "Figures off the median of the fleet.", [({}, len(fleet.outliers))]),
-        metric("fleet_fault_nodes", "Nodes with a kind of fault.", faults),
-        metric("fleet_node_verdict", f"{VERDICT_VALUES}.", verdicts),
-        metric("fleet_node_result_timestamp_seconds", "When the newest result of a node was made.", dates),
-        metric("fleet_node_score", "Share of the reference machine that is there, 0 to 100.", scores),
+        now("fleet_timestamp_seconds"),
+        metric("fleet_verdict", [({}, STATES[fleet.verdict])]),
+        metric("fleet_nodes", counts),
+        metric("fleet_silent_nodes", [({}, len(fleet.silent))]),
+        metric("fleet_judged_less_nodes", [({}, len(less))]),
+        metric("fleet_outliers", [({}, len(fleet.outliers))]),
+        metric("fleet_fault_nodes", faults),
+        metric("fleet_node_verdict", verdicts),
+        metric("fleet_node_result_timestamp_seconds", dates),
+        metric("fleet_node_score", scores),
     ])  # fmt: skip

@@ -10,12 +10,6 @@ from dgxcheck.package_files import FOLDER, read
 
 HEAT: tuple[tuple[float, str], ...] = ((0.98, "h5"), (0.9, "h4"), (0.75, "h3"), (0.5, "h2"), (0.0, "h1"))
 """Least share of each class; the lowest has all that is below."""
-HEAT_LIGHT: Mapping[str, str] = {
-    "h5": "#bfe8b4", "h4": "#e1f3c6", "h3": "#fdf0bd", "h2": "#fdd3a8", "h1": "#fbcfca", "none": "#eceef1",
-}  # fmt: skip
-HEAT_DARK: Mapping[str, str] = {
-    "h5": "#1f4d1b", "h4": "#36501a", "h3": "#544711", "h2": "#5f3814", "h1": "#64221d", "none": "#2a2e35",
-}  # fmt: skip
 STATUS: Mapping[str, tuple[str, str]] = {
     "pass": ("better", "better-fill"), "warn": ("warn", "warn-fill"), "fail": ("fail", "fail-fill"),
     "unknown": ("warn", "warn-fill"), "skip": ("faint", "panel"),
@@ -31,11 +25,11 @@ def heat_class(share: float | None) -> str:
 def css() -> str:
     """The colours of both themes and of the tones as variables, and the rules of ``report.css``."""
     tones = (f".{tone}{{--ink:var(--{ink});--fill:var(--{fill})}}" for tone, (ink, fill) in STATUS.items())
-    dark = f"@media screen and (prefers-color-scheme:dark){{{_theme(DARK, HEAT_DARK)}}}"
+    dark = f"@media screen and (prefers-color-scheme:dark){{{_theme(DARK)}}}"
     rows = read(os.path.join(FOLDER, "output", "page", "report.css")).decode("ascii").split("\n")
     rules = (row for row in rows if not row.startswith("/*"))
-    return "".join((_theme(LIGHT, HEAT_LIGHT), dark, *tones, *rules))
+    return "".join((_theme(LIGHT), dark, *tones, *rules))
 
 
-def _theme(colours: Colours, heat: Mapping[str, str]) -> str:
-    return f":root{{{''.join(f'--{name}:{colour};' for name, colour in {**colours, **heat}.items())}}}"
+def _theme(colours: Colours) -> str:
+    return f":root{{{''.join(f'--{name}:{colour};' for name, colour in colours.items())}}}"

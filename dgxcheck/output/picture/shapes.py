@@ -7,26 +7,12 @@ from typing import Literal
 
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.output.picture.marks import MarkTone
+from dgxcheck.package_files import table
 
 Colours = Mapping[str, str]
-LIGHT: Colours = {
-    "page": "#ffffff", "text": "#1b1d21", "faint": "#555b66", "edge": "#6b7280", "panel": "#f3f4f6",
-    "panel-edge": "#b6bcc6", "bridge": "#e2e5ea", "switch": "#ffffff", "gpu": "#d9efc2", "gpu-edge": "#4d8a0f",
-    "nic": "#cfe3f8", "nic-edge": "#2f6fae", "other": "#ece4f7", "other-edge": "#7552a8", "nvlink": "#4d8a0f",
-    "fail": "#a81818", "fail-fill": "#fde4e1", "warn": "#7a4d00", "warn-fill": "#fdf0cf", "way": "#0b57a4",
-    "way-fill": "#dbeafb", "better": "#1f6b2c", "better-fill": "#dff3e1",
-}  # fmt: skip
-DARK: Colours = {
-    "page": "#15171b", "text": "#eceef2", "faint": "#b3bac6", "edge": "#9aa3b1", "panel": "#1f2329",
-    "panel-edge": "#4a525f", "bridge": "#343b46", "switch": "#262b33", "gpu": "#28400f", "gpu-edge": "#8ccc3f",
-    "nic": "#153a5e", "nic-edge": "#6fb1ef", "other": "#3a2a55", "other-edge": "#b698e6", "nvlink": "#8ccc3f",
-    "fail": "#ff9a91", "fail-fill": "#4f1512", "warn": "#f5c451", "warn-fill": "#463206", "way": "#8cc4ff",
-    "way-fill": "#123a63", "better": "#86d694", "better-fill": "#173d1f",
-}  # fmt: skip
-TONES = ("fail", "warn", "way", "better")
-
-
-FONTS = "'DejaVu Sans', Verdana, Arial, sans-serif"
+_COLOURS = [*table("output/picture/colours.tsv")]
+LIGHT: Colours = {row["name"]: row["light"] for row in _COLOURS}
+DARK: Colours = {row["name"]: row["dark"] for row in _COLOURS}
 LINE = 1.3
 """Height of a line, in em."""
 _EM = {

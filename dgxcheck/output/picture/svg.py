@@ -7,10 +7,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from dgxcheck.output.picture.shapes import (
     DARK,
-    FONTS,
     LIGHT,
     LINE,
-    TONES,
     Arc,
     Colours,
     Picture,
@@ -19,6 +17,7 @@ from dgxcheck.output.picture.shapes import (
     TextLine,
 )
 from dgxcheck.output.plain_text import visible
+from dgxcheck.package_files import table
 
 _GAP = 18.0
 """Between two pictures in one file."""
@@ -58,32 +57,8 @@ def style() -> str:
 
 
 def _rules(colours: Colours) -> str:
-    c = colours
-    rules = {
-        "text": f"fill:{c['text']};font-family:{FONTS};text-anchor:middle",
-        ".start": "text-anchor:start",
-        ".small": f"fill:{c['faint']}",
-        ".page": f"fill:{c['page']}",
-        ".panel": f"fill:{c['panel']};stroke:{c['panel-edge']}",
-        ".host-bridge": f"fill:{c['bridge']};stroke:{c['edge']}",
-        ".switch": f"fill:{c['switch']};stroke:{c['edge']}",
-        ".gpu,.dgx .bar": f"fill:{c['gpu']};stroke:{c['gpu-edge']}",
-        ".nic": f"fill:{c['nic']};stroke:{c['nic-edge']}",
-        ".other": f"fill:{c['other']};stroke:{c['other-edge']}",
-        ".label": f"fill:{c['panel']}",
-        ".floating": f"fill:{c['page']}",
-        ".pcie": f"fill:none;stroke:{c['edge']};stroke-width:1.3",
-        ".socket": f"fill:none;stroke:{c['edge']};stroke-width:4",
-        ".nvlink": f"fill:none;stroke:{c['nvlink']}",
-        ".down": "stroke-dasharray:5 4",
-    }
-    for tone in TONES:
-        rules[f"rect.{tone}"] = f"stroke:{c[tone]};stroke-width:2.4"
-        rules[f"rect.{tone}-fill"] = f"fill:{c[f'{tone}-fill']}"
-        rules[f"path.{tone}"] = f"stroke:{c[tone]};stroke-width:3"
-        rules[f"text.{tone}"] = f"fill:{c[tone]}"
-    rules["rect.gone"] = f"fill:{c['page']};stroke-dasharray:5 4"
-    return "".join(f".dgx {name}{{{rule}}}" for name, rule in rules.items())
+    rules = table("output/picture/rules.tsv")
+    return "".join(f".dgx {row['selector']}{{{row['rule'].format_map(colours)}}}" for row in rules)
 
 
 def _shapes(picture: Picture) -> Iterable[str]:

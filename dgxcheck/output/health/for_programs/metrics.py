@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from dgxcheck.checks.engine.finding import Finding, Judgement, Status
 from dgxcheck.facts.missing import is_number
 from dgxcheck.facts.record import Record
+from dgxcheck.package_files import table
 from dgxcheck.settings import Settings
 
 Ranges = tuple[str, str]
@@ -46,56 +47,31 @@ def _pages(_judgement: Judgement, settings: Settings) -> Ranges:
     return plain(settings.limit("ecc.retired-pages-warn")), plain(settings.limit("ecc.retired-pages-fail") - 1)
 
 
-GIGA = 1e9
+_LIMITS: Mapping[str, RangesOf] = {
+    "": _never, "any": _any, "below-expected": _below_expected, "as-found": _as_found, "temperature": _temperature,
+    "pages": _pages,
+}  # fmt: skip
 
 
 class Metric(Record, kw_only=False):
     """How the number of a check is called outside, in base units: by Prometheus and by Nagios."""
 
     metric: str
-    """Without ``dgxcheck_``; one that ends in ``_total`` is a counter."""
-    text: str
-    """Its HELP."""
+    """Without ``dgxcheck_``."""
     label: str
     """Of performance data, behind the subject's name."""
-    limits: RangesOf = _never
-    unit: str = ""
-    """Of the check, where it is no base unit; a number in another unit is not of this quantity."""
-    scale: float = 1
+    limits: RangesOf
+    unit: str
+    """Of the check; empty where it is a base unit. A number in another unit is not of this quantity."""
+    scale: float
     """Base units in one of the check's."""
 
 
 QUANTITIES = {
-    "driver.responsive": Metric("driver_unanswered_questions", "Questions that the driver did not answer in this"
-                                  " run.", "unanswered", _any),
-    "thermal.temperature": Metric("gpu_temperature_celsius", "Temperature of the GPU.", "temperature", _temperature),
-    "power.limit": Metric("gpu_power_limit_watts", "Enforced power limit.", "power_limit", _below_expected),
-    "pcie.width": Metric("gpu_pcie_link_width_lanes", "Lanes that the GPU's own PCIe link runs on.", "link_width",
-                           _as_found),
-    "ecc.volatile": Metric("gpu_ecc_volatile_uncorrected_errors_total", "Uncorrected memory errors since the driver"
-                             " was loaded.", "ecc_volatile", _any),
-    "ecc.aggregate": Metric("gpu_ecc_aggregate_uncorrected_errors_total", "Uncorrected memory errors in the GPU's"
-                              " life.", "ecc_aggregate"),
-    "ecc.retired-pages": Metric("gpu_retired_pages", "Memory pages that were retired for errors.", "retired_pages",
-                                  _pages),
-    "measure.host-bandwidth": Metric("gpu_host_copy_bytes_per_second", "Pinned copies between host and GPU, the worse"
-                                       " direction.", "host_copy", unit="GB/s", scale=GIGA),
-    "measure.memory-bandwidth": Metric("gpu_memory_copy_bytes_per_second", "Copies within the GPU's memory, both read"
-                                         " and write.", "memory_copy", unit="GB/s", scale=GIGA),
-    "measure.memory-integrity": Metric("gpu_memory_wrong_words", "Words of patterns in the GPU's memory that read"
-                                         " back otherwise.", "memory_wrong", _any, unit="words"),
-    "measure.p2p-integrity": Metric("gpu_p2p_wrong_words", "Words that arrived wrong between two GPUs.", "p2p_wrong",
-                                      _any, unit="words"),
-    "measure.p2p-bandwidth": Metric("gpu_p2p_bytes_per_second", "Copies between two GPUs, the worse direction.",
-                                      "p2p", unit="GB/s", scale=GIGA),
-    "measure.p2p-latency": Metric("gpu_p2p_latency_seconds", "A small copy between two GPUs with peer access on.",
-                                    "p2p_latency", unit="us", scale=1e-6),
-    "measure.collective": Metric("collective_bytes_per_second", "Bus bandwidth of all GPUs together.", "collective",
-                                   unit="GB/s", scale=GIGA),
-    "measure.compute": Metric("gpu_compute_flops", "Multiplications and additions a second.", "compute",
-                                unit="TFLOP/s", scale=1e12),
-}  # fmt: skip
-"""By the id of the check; a check that measures something that can be followed over time gets a line here."""
+    row["check"]: Metric(row["metric"], row["label"], _LIMITS[row["limits"]], row["unit"], float(row["scale"]))
+    for row in table("output/health/for_programs/quantities.tsv")
+}
+"""By the id of the check; a check that measures something that can be followed over time gets a row there."""
 
 
 def measurements(findings: Iterable[Finding]) -> Iterator[tuple[Metric, Finding, int | float]]:

@@ -15,11 +15,12 @@ from dgxcheck.facts.missing import Missing, rows, text_of
 from dgxcheck.facts.nvml.nvlink import NvLinkErrors
 from dgxcheck.facts.nvml.quantities import LINK_ERRORS
 from dgxcheck.facts.pci import AerDevice
+from dgxcheck.facts.typical import gathered
 from dgxcheck.output import exposition
 from dgxcheck.output.exposition import (
     STATES,
-    VERDICT_VALUES,
     Family,
+    Reading,
     Series,
     bus_id,
     classic,
@@ -34,7 +35,6 @@ from dgxcheck.output.health.for_programs.metrics import measurements
 from dgxcheck.output.report import HealthReport
 
 _Gpus = Mapping[str, Mapping[str, str]]
-_Reading = tuple[Mapping[str, str], int | Missing]
 
 
 def render(report: HealthReport) -> str:
@@ -52,18 +52,17 @@ def families(report: HealthReport) -> list[Family]:
     gpus = {gpu.name: gpu_labels(gpu) for gpu in assessment.topology.gpus}
     by_status = [({"status": status.value}, count) for status, count in counts(assessment.findings).items()]
     return [
-        metric("up", "dgxcheck ran.", [({}, 1)]),
-        metric("build_info", "The version of dgxcheck.", [({"version": __version__}, 1)]),
-        metric("gpu_info", "The GPUs.", _gpus(assessment)),
-        now("run_timestamp_seconds", "When the box was judged."),
-        metric("run_duration_seconds", "How long asking and judging took.", [({}, round(assessment.seconds, 3))]),
-        metric("verdict", f"{VERDICT_VALUES}.", [({}, STATES[assessment.verdict.value])]),
+        metric("up", [({}, 1)]),
+        metric("build_info", [({"version": __version__}, 1)]),
+        metric("gpu_info", _gpus(assessment)),
+        now("run_timestamp_seconds"),
+        metric("run_duration_seconds", [({}, round(assessment.seconds, 3))]),
+        metric("verdict", [({}, STATES[assessment.verdict.value])]),
         *_score(assessment),
-        metric("findings", "Findings by status.", by_status),
-        metric("check_status", f"-1 skip, {VERDICT_VALUES}.",
-               ((_of_check(finding, gpus), STATES[finding.status.value]) for finding in judged)),
-        metric("device_verdict", f"Of a GPU or HCA: {VERDICT_VALUES}.", _devices(assessment)),
-        metric("check_acknowledged", "1 where the site's configuration acknowledges it.",
+        metric("findings", by_status),
+        metric("check_status", ((_of_check(finding, gpus), STATES[finding.status.value]) for finding in judged)),
+        metric("device_verdict", _devices(assessment)),
+        metric("check_acknowledged",
                ((_of_check(finding, gpus), 1) for finding in assessment.findings if finding.acknowledged)),
         *_causes(assessment.diagnosis),
         *_states(assessment),
@@ -99,8 +98,8 @@ def _score(assessment: Assessment) -> list[Family]:
     labels = {"profile": assessment.choice.profile.name if assessment.choice else "", "level": assessment.level}
     total = [] if score.total is None else [(labels, score.total)]
     return [
-        metric("score", "Share of the reference machine that is there, 0 to 100.", total),
-        metric("coverage", "Part of the score that could be read, 0 to 1.", [(labels, score.coverage)]),
+        metric("score", total),
+        metric("coverage", [(labels, score.coverage)]),
     ]
 
 
@@ -117,21 +116,19 @@ def _causes(found: Diagnosis) -> list[Family]:
         for cause in found.causes
     ]  # fmt: skip
     return [
-        metric("causes", "Components to blame for what was found.", [({}, len(found.causes))]),
-        metric("unexplained_findings", "Findings that no cause explains.", [({}, len(found.unexplained))]),
-        metric("cause_severity", "1 warn, 2 fail, 3 unknown, of a component to blame.", named),
+        metric("causes", [({}, len(found.causes))]),
+        metric("unexplained_findings", [({}, len(found.unexplained))]),
+        metric("cause_severity", named),
     ]
 
 
 def _measured(findings: Iterable[Finding], gpus: _Gpus) -> list[Family]:
     """What was measured, a metric per quantity; a finding that measured nothing has no sample there."""
-    found: dict[tuple[str, str], list[Series]] = {}
-    for quantity, finding, value in measurements(findings):
-        if quantity.metric in _STATES:
-            continue
-        samples = found.setdefault((quantity.metric, quantity.text), [])
-        samples.append((subject_labels(finding, gpus), value if quantity.scale == 1 else value * quantity.scale))
-    return [metric(name, text, samples) for (name, text), samples in found.items()]
+    found = gathered(
+        (quantity.metric, (subject_labels(finding, gpus), value if quantity.scale == 1 else value * quantity.scale))
+        for quantity, finding, value in measurements(findings) if quantity.metric not in _STATES
+    )  # fmt: skip
+    return [metric(name, samples) for name, samples in found.items()]
 
 
 def _states(assessment: Assessment) -> list[Family]:
@@ -149,11 +146,10 @@ def _states(assessment: Assessment) -> list[Family]:
     retired = ((labels, sum(len(each) for each in both if not isinstance(each, Missing)))
                for labels, both in pages if not all(isinstance(each, Missing) for each in both))  # fmt: skip
     return [
-        _read("gpu_temperature_celsius", "Temperature of the GPU.", ((labels, row.gpu_c) for labels, row in thermal)),
-        _read("gpu_temperature_margin_celsius", "Degrees left to the thermal limit of the GPU (T.Limit).",
-              ((labels, row.margin_c) for labels, row in thermal)),
-        _read("gpu_retired_pages", "Memory pages that were retired for errors.", retired),
-        _read("gpu_remapped_rows", "Memory rows that were remapped for errors.", remapped),
+        metric("gpu_temperature_celsius", ((labels, row.gpu_c) for labels, row in thermal)),
+        metric("gpu_temperature_margin_celsius", ((labels, row.margin_c) for labels, row in thermal)),
+        metric("gpu_retired_pages", retired),
+        metric("gpu_remapped_rows", remapped),
     ]  # fmt: skip
 
 
@@ -171,40 +167,30 @@ def error_counters(assessment: Assessment) -> list[Family]:
     replays = ((gpus[row.bdf], row.pcie_replays) for row in rows(facts.gpu_counters) if row.bdf in gpus)
     corrected = ((gpus[row.bdf], row.volatile_corrected.total) for row in rows(facts.gpu_ecc) if row.bdf in gpus)
     return [
-        _read("pcie_aer_errors_total", "PCIe errors that a device or bridge counts, since boot.",
-                 _aer(rows(facts.aer), gpus)),
-        _read("pcie_aer_messages_total", "PCIe error messages that a root port received, since boot.",
-                 _messages(rows(facts.aer))),
-        _read("gpu_pcie_replays_total", "PCIe packets that were sent again, since the driver was loaded.", replays),
-        _read("gpu_ecc_volatile_corrected_errors_total", "Corrected memory errors since the driver was loaded.",
-                 corrected),
-        _read("nvlink_errors_total", "Errors that a GPU counts at an NVLink, since the driver was loaded.",
-                 _nvlinks(rows(facts.nvlink_errors), gpus)),
-        _read("port_errors_total", "Errors that a port of an HCA counts, since the driver was loaded.",
-                 _ports(rows(facts.ib_ports))),
+        metric("pcie_aer_errors_total", _aer(rows(facts.aer), gpus)),
+        metric("pcie_aer_messages_total", _messages(rows(facts.aer))),
+        metric("gpu_pcie_replays_total", replays),
+        metric("gpu_ecc_volatile_corrected_errors_total", corrected),
+        metric("nvlink_errors_total", _nvlinks(rows(facts.nvlink_errors), gpus)),
+        metric("port_errors_total", _ports(rows(facts.ib_ports))),
     ]  # fmt: skip
 
 
-def _read(name: str, text: str, readings: Iterable[_Reading]) -> Family:
-    """What could be read of it."""
-    return metric(name, text, ((labels, value) for labels, value in readings if not isinstance(value, Missing)))
-
-
-def _aer(listed: Iterable[AerDevice], gpus: _Gpus) -> Iterator[_Reading]:
+def _aer(listed: Iterable[AerDevice], gpus: _Gpus) -> Iterator[Reading]:
     for row in listed:
         labels = gpus.get(row.bdf) or {"gpu": "", "UUID": "", "pci_bus_id": bus_id(row.bdf)}
         for kind, errors in zip(_KINDS, (row.correctable, row.nonfatal, row.fatal), strict=True):
             yield {**labels, "kind": kind}, errors if isinstance(errors, Missing) else errors.total
 
 
-def _messages(listed: Iterable[AerDevice]) -> Iterator[_Reading]:
+def _messages(listed: Iterable[AerDevice]) -> Iterator[Reading]:
     for row in listed:
         if port := row.root_port:
             for kind, number in zip(_KINDS, (port.correctable, port.nonfatal, port.fatal), strict=True):
                 yield {"pci_bus_id": bus_id(row.bdf), "kind": kind}, number
 
 
-def _nvlinks(listed: Iterable[NvLinkErrors], gpus: _Gpus) -> Iterator[_Reading]:
+def _nvlinks(listed: Iterable[NvLinkErrors], gpus: _Gpus) -> Iterator[Reading]:
     for row in listed:
         counts = (row.replay, row.recovery, row.crc_flit, row.crc_data, row.ecc_data)
         for name, number in zip(LINK_ERRORS, counts, strict=True):
@@ -212,7 +198,7 @@ def _nvlinks(listed: Iterable[NvLinkErrors], gpus: _Gpus) -> Iterator[_Reading]:
                 yield {**gpus[row.bdf], "nvlink": str(row.link), "counter": name}, number
 
 
-def _ports(listed: Iterable[IbDevicePorts]) -> Iterator[_Reading]:
+def _ports(listed: Iterable[IbDevicePorts]) -> Iterator[Reading]:
     for device in listed:
         for port in rows(device.ports):
             labels = {"device": device.device, "port": str(port.port)}
