@@ -11,8 +11,8 @@ from dgxcheck.fleet.node import Node
 LEAST = 8
 """Nodes; of fewer nothing is said."""
 RARE_SHARE = 0.1
-"""A number that fewer of the nodes have is none that somebody bought: a device never came up; such a version none that
-a roll-out left."""
+"""A number that fewer of the nodes have, or one alone, is none that somebody bought: a device never came up; such a
+version none that a roll-out left."""
 
 
 class CountDifference(Record, kw_only=False):
@@ -36,7 +36,7 @@ class CountDifference(Record, kw_only=False):
 def rare(nodes: Mapping[int, Sequence[str]] | Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Of nodes by value those whose value few have; none where most have one of their own."""
     total = sum(map(len, nodes.values()))
-    few = [name for names in nodes.values() if len(names) < RARE_SHARE * total for name in names]
+    few = [name for names in nodes.values() if len(names) == 1 or len(names) < RARE_SHARE * total for name in names]
     return tuple(few) if total >= LEAST and len(few) <= total / 2 else ()
 
 

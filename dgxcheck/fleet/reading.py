@@ -26,11 +26,17 @@ _MOST_LINES = 3
 _NAME = rb"(?P<node>[A-Za-z0-9][\w.-]{0,254})"
 _PREFIX = re.compile(rb"\s{0,12}(?:(?:" + _NAME + rb"|\d{1,6}):|\[[\w./-]{1,400}\]) (?=\{)")
 """Before each line as clush and pdsh print it, as ``srun -l`` does, and ``kubectl logs --prefix``."""
+_STAMPED = re.compile(
+    rb'(?P<node>)(?:(?!\[ {0,4}[{"]).{1,400}?(?=\{"schema": ?"dgxcheck/)|\s{0,12}"[\w.]{1,99}": ?(?="\{\\"))'
+)
+"""Before it the stamp of docker, journald, rsyslog or stern; a member that Ansible prints, of JSON within a string."""
 _RULE, _RULED = re.compile(rb"-{8,40}\s{0,4}"), re.compile(_NAME + rb"\s{0,4}")
 """``clush -b`` and dshbak print the node between two rules, above its lines."""
 _COLLECT = "; collect what dgxcheck health --format jsonl prints"
-_ANSIBLE = re.compile(_NAME + rb" \| (?:CHANGED|SUCCESS|FAILED)(?: \| rc=\d{1,3})? >>\s{0,4}")
-"""The line above what a node printed."""
+_ABOVE = re.compile(
+    rb"(?:(?:ok|changed): \[)?" + _NAME + rb"(?: \| (?:CHANGED|SUCCESS|FAILED)(?: \| rc=\d{1,3})? >>|\] => \{|:)\s{0,4}"
+)
+"""The line above what a node printed: of Ansible's commands and of its playbooks, and of Salt."""
 
 
 class Unread(Record, kw_only=False):
@@ -108,19 +114,20 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
             yield Unread(where, f"more than {most} results; not read from line {number} on")
             return
         ruled, above_it = _RULE.fullmatch(above_it), line
-        if above := _ANSIBLE.fullmatch(line) or (ruled and _RULED.fullmatch(line)):
+        if above := _ABOVE.fullmatch(line) or (ruled and _RULED.fullmatch(line)):
             node = above["node"]
             continue
         if _RULE.fullmatch(line):
             continue
-        begins = None if line[:1] == b"{" else _PREFIX.match(line)
+        begins = None if line[:1] == b"{" else _PREFIX.match(line) or _STAMPED.match(line)
         if begins is not None:
-            node, line = begins["node"] or b"", line[begins.end() :]
-        if not line.strip():
+            node, line = begins["node"] or node, line[begins.end() :]
+        if not line.strip(b" \t\r\n}"):
             continue
         empty, why = False, f"not a JSON document{_COLLECT if number == 1 and line[:1] != b'{' else ''}"
         try:
             document = parsed(line)
+            document = parsed(document.encode()) if isinstance(document, str) else document
             if document is None and number == 1 and begins is None:
                 more = stream.read(RESULT_BYTES + 1 - len(line))
                 document = parsed(line + more) if len(line + more) <= RESULT_BYTES else None

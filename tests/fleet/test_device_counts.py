@@ -28,7 +28,8 @@ def fleet(folder: Path, gpus: list[int], hcas: list[int] | None = None) -> str:
 
 @pytest.mark.parametrize(("gpus", "rare"), [
     ([4] * 20 + [3], ("ws020",)), ([4] * 20 + [5], ("ws020",)), ([4] * 21, ()), ([4] * 20 + [8] * 20, ()),
-    ([4] * 6 + [3], ()), ([4] * 20 + [8] * 20 + [7], ("ws040",)), ([4] * 9 + [3], ()),
+    ([4] * 6 + [3], ()), ([4] * 20 + [8] * 20 + [7], ("ws040",)), ([4] * 9 + [3], ("ws009",)),
+    ([4] * 7 + [3], ("ws007",)), ([4] * 17 + [3] * 2, ()),
 ])  # fmt: skip
 def test_a_number_that_few_have_warns(gpus: list[int], rare: tuple[str, ...], tmp_path: Path) -> None:
     found = judge([fleet(tmp_path, gpus)])

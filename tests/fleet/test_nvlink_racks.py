@@ -40,7 +40,8 @@ def shown(tmp_path: Path, capsys: pytest.CaptureFixture[str], documents: list[di
         ({"nvl003": links(GPU0=[4, 5], GPU1=[4, 5], GPU2=[4, 5, 9], GPU3=[4, 5])},
          ["nvl003: links 4, 5 down at every GPU of the tray", "nvl003 GPU2: link 9 down"]),
         ({name: links(**{f"GPU{n}": [13] for n in range(4)}) for name in TRAYS[:17]},
-         ["switch plane of link 13: down at 68 of 72 GPUs"]),
+         ["switch plane of link 13: down at 68 of 72 GPUs; look at this NVSwitch on the switch trays (NMX-C; nv show"
+          " interface), not at GPUs"]),
         ({"nvl011": {"nvlinks": {"GPU0": {"wired": 18, "down": []}}}},
          ["nvl011: 1 GPU, other trays have another number"]),
     ],

@@ -199,13 +199,22 @@ def collected(name: str, results: Sequence[Document]) -> str:
         "ansible": "".join(f"{host} | CHANGED | rc=0 >>\n{line}\n" for host, line in lines),
         "clush -b": "".join(f"{'-' * 15}\n{host}\n{'-' * 15}\n{line}\n" for host, line in lines),
         "kubectl logs --prefix": "".join(f"[pod/dgxcheck-{host}/dgxcheck] {line}\n" for host, line in lines),
+        "docker logs -t": "".join(f"2026-11-30T22:00:00.123456789Z {line}\n" for _, line in lines),
+        "docker compose": "".join(f"dgxcheck-{number}  | {line}\n" for number, (_, line) in enumerate(lines)),
+        "stern": "".join(f"dgxcheck-x7k2p dgxcheck {line}\n" for _, line in lines),
+        "journald": "".join(f"Nov 30 22:00:00 {host} dgxcheck[123]: {line}\n" for host, line in lines),
+        "ansible-playbook": "".join(f'ok: [{host}] => {{\n    "msg": {line}\n}}\n' for host, line in lines),
+        "ansible stdout": "".join(
+            f'ok: [{host}] => {{\n    "out.stdout": {json.dumps(line)}\n}}\n\n' for host, line in lines),
+        "salt": "".join(f"{host}:\n    {line}\n" for host, line in lines),
         "jq -s": json.dumps([json.loads(line) for _, line in lines]),
         "by name": json.dumps({host: json.loads(line) for host, line in lines}, indent=1),
     }[name]
 
 
 @pytest.mark.parametrize("name", [
-    "clush", "clush -b", "srun -l", "ansible", "kubectl logs --prefix", "jq -s", "by name",
+    "clush", "clush -b", "srun -l", "ansible", "kubectl logs --prefix", "docker logs -t", "docker compose", "stern",
+    "journald", "ansible-playbook", "ansible stdout", "salt", "jq -s", "by name",
 ])  # fmt: skip
 def test_results_are_read_as_they_were_collected(name: str, tmp_path: Path) -> None:
     text = collected(name, [at(1, host=f"dgx{number:03}") for number in (1, 2, 12)])
@@ -214,7 +223,9 @@ def test_results_are_read_as_they_were_collected(name: str, tmp_path: Path) -> N
     assert (list(fleet.nodes), fleet.unread) == (["dgx001", "dgx002", "dgx012"], ())
 
 
-@pytest.mark.parametrize("name", ["clush", "clush -b", "ansible", "by name"])
+@pytest.mark.parametrize("name", [
+    "clush", "clush -b", "ansible", "ansible-playbook", "salt", "by name",
+])  # fmt: skip
 def test_no_node_prints_the_result_of_another(name: str, tmp_path: Path) -> None:
     text = collected(name, [at(1, host="dgx001"), at(1, host="dgx002")])
     (tmp_path / "x.json").write_text(text.replace('"host": "dgx002"', '"host": "dgx001"'))

@@ -125,11 +125,11 @@ def _problem(kind: KindOfFault) -> ProblemBlock:
     words = text.example(kind)
     blocks = [
         Paragraph(f"{counted(count, 'node')}: {folded(kind.nodes)}"),
-        Paragraph(words if count == 1 else f"For example {words}"),
+        Paragraph(f"{words[0].upper()}{words[1:]}" if count > 1 else words),
     ]
     if common := text.common(kind):
         blocks.append(Paragraph(f"{common[0].upper()}{common[1:]}."))
-    elif action := text.first_action(kind):
+    if action := text.first_action(kind):
         blocks.append(Paragraph(f"Do: {action}"))
     word = f" ({kind.word})" if kind.word else ""
     return ProblemBlock(title=f"{kind.status.upper()} {kind.check}{word}", tone=kind.status, blocks=tuple(blocks))

@@ -33,7 +33,8 @@ def difference_text(difference: Difference, rack: Rack) -> str:
     links = f"{'link' if len(difference.links) == 1 else 'links'} {', '.join(map(str, difference.links))} down"
     if difference.culprit == "plane":
         down = f"{difference.gpus} of {counted(rack.gpus, 'GPU')}"
-        return f"switch plane of link {difference.links[0]}: down at {down}"
+        step = "look at this NVSwitch on the switch trays (NMX-C; nv show interface), not at GPUs"
+        return f"switch plane of link {difference.links[0]}: down at {down}; {step}"
     if difference.culprit == "gpu":
         return f"{difference.node} {difference.gpu}: {links}"
     if difference.links:

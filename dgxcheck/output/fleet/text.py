@@ -40,14 +40,19 @@ def counts(fleet: Fleet) -> str:
 
 
 def example(kind: KindOfFault) -> str:
-    """What is wrong at the first of its nodes."""
-    first = next(iter(kind.nodes.values())).fault
-    return f"{first.subject}: {first.message}" if first.subject else first.message
+    """What is wrong at the first of its nodes; whether it is at the same place of each."""
+    faults = [found.fault for found in kind.nodes.values()]
+    words = f"{faults[0].subject}: {faults[0].message}" if faults[0].subject else faults[0].message
+    if len(faults) == 1:
+        return words
+    return f"{'on each node,' if len({fault.subject for fault in faults}) == 1 else 'for example'} {words}"
 
 
 def first_action(kind: KindOfFault) -> str:
-    """At the first of its nodes; empty where none is known, and where the nodes have one reason."""
-    return "" if kind.common else next(iter(kind.nodes.values())).fault.action
+    """At the first of its nodes; empty where none is known, and where the nodes have one reason that is no setting."""
+    fault = BY_WORD.get(kind.word)
+    own = not kind.common or (fault is not None and fault.category == "setting")
+    return next(iter(kind.nodes.values())).fault.action if own else ""
 
 
 def common(kind: KindOfFault) -> str:
@@ -131,7 +136,7 @@ def render(report: FleetReport) -> str:
         *section("Found earlier, and not shown to be gone since",
                   [_unproven(*each) for each in unproven(fleet)], most),
         *section("Judged by less than most nodes alike", judged_less(fleet), most),
-        *section("Off the median of the fleet",
+        *section("Off the median of the fleet (measure again: dgxcheck health -e; then clocks, power limit, air)",
                   [off(row, fleet.nodes[row.node].newest.gpus_at) for row in by_node_and_check(fleet.outliers)], most),
         *section("NVLink domains", nvlink_racks.section(report), most),
         *section("Counts that differ",
@@ -164,10 +169,9 @@ def section(title: str, rows: Iterable[str], most: int | None) -> Iterator[str]:
 
 
 def _kind(kind: KindOfFault) -> str:
-    words = example(kind) if len(kind.nodes) == 1 else f"for example {example(kind)}"
     action = first_action(kind)
-    do = f"; {common(kind)}" if kind.common else f"; do: {action}" if action else ""
-    return f"{kind.status} {kind.check} {folded(kind.nodes)} ({len(kind.nodes)}): {words}{do}"
+    do = f"{f'; {common(kind)}' if kind.common else ''}{f'; do: {action}' if action else ''}"
+    return f"{kind.status} {kind.check} {folded(kind.nodes)} ({len(kind.nodes)}): {example(kind)}{do}"
 
 
 def _unproven(node: Node, found: OpenFault) -> str:
