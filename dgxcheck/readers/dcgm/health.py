@@ -20,6 +20,7 @@ from dgxcheck.readers.dcgm.messages import fault_of
 from dgxcheck.readers.formats import documents
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.values import bounded, numbered
+from dgxcheck.readers.wording import any_of, wordings
 
 _OUTCOMES: dict[str, Outcome] = {"warning": "warn", "warn": "warn", "failure": "fail", "fail": "fail"}
 _OVERALL = LazyPattern(r"(?:Overall Health(?: ?: ?(?P<old>\w{1,10}))?)")
@@ -180,26 +181,11 @@ STATS, POLICY = "dcgmi stats", "dcgmi policy"
 _STATS_GPU = LazyPattern(r"\|\s{0,4}(?:GPU ID: (?P<gpu>\d{1,2})|Summary)\s{1,100}\|")
 _ERRORS = {"Double Bit ECC Errors": (Fault.ECC_UNCORRECTED, "double-bit ECC errors"),
            "Critical XID Errors": (Fault.XID, "critical Xids")}  # fmt: skip
-_ROWS = LazyPattern(
-    r"(?:Start Time|End Time|Total Execution Time \(sec\)|No\. of (?:Conflicting )?Processes|Energy Consumed \(Joules\)"
-    r"|Power Usage \(Watts\)|Max GPU Memory Used \(bytes\)|(?:SM|Memory) (?:Clock \(MHz\)|Utilization \(%\))"
-    r"|PCIe (?:Rx|Tx) Bandwidth \(megabytes\)|(?:Single|Double) Bit ECC Errors|PCIe Replay Warnings|Critical XID Errors"
-    r"|Due to - Power \(%\)|- (?:Thermal|Reliability|Board Limit|Low Utilization|Sync Boost) \(%\)|PID|Overall Health"
-    r"|Avg (?:SM|Memory) Utilization \(%\)|XID \(Hr:Min:Sec since start\)|Clocks and PCIe Performance"
-    r"|Conflicting (?:Compute|Graphics) PID)\s{0,40}\*?"
-)
+_ROWS = LazyPattern(rf"(?:{any_of('dcgm/lines', 'dcgmi stats')})\s{{0,40}}\*?")
 _TITLE = LazyPattern(r"Successfully retrieved (?:statistics for job|process info for PID): .{1,80}")
 _FIRST = frozenset(("Start Time", "End Time", "Energy Consumed (Joules)"))
 _LISTENING = LazyPattern(r"Listening for violations\.?")
-_EVENT = LazyPattern(
-    r"(?:A (?P<dbe>double-bit ECC error)|A (?P<pcie>PCIe replay event)|The maximum number of (?P<pages>retired pages)"
-    r"|The maximum (?P<thermal>thermal) limit|The maximum (?P<power>power) limit|(?P<nvlink>NVLink) Counter .{1,60})"
-    r" has violated policy manager values\.|XID error (?P<xid>\d{1,4}) detected\."
-)
-_FAULTS = {
-    "dbe": Fault.ECC_UNCORRECTED, "pcie": Fault.PCIE_REPLAYS, "pages": Fault.PAGES_MANY, "nvlink": Fault.NVLINK_ERRORS,
-    "thermal": Fault.THERMAL_SLOWDOWN, "power": Fault.POWER_VIOLATION, "xid": Fault.XID,
-}  # fmt: skip
+_EVENTS = wordings("dcgm/policy")
 _VALUE = LazyPattern(r"(?:Timestamp|DBE error count|PCIe replay count|[SD]BE page retirement count|Temperature|Power"
                     r"|NVLink Counter value): .{1,60}")  # fmt: skip
 
@@ -244,10 +230,9 @@ def _policy(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if _LISTENING.fullmatch(text):
             listening = True
             part.lines.add(number)
-        elif listening and (event := _EVENT.fullmatch(text)):
-            kind = event.lastgroup or ""
-            what = f"Xid {event['xid']}" if event["xid"] else event[kind]
-            part.add(HOST, f"violation-{kind}", "warn", _FAULTS[kind], f"{what} violates the policy")
+        elif listening and (row := next((row for row in _EVENTS if row.words.fullmatch(text)), None)):
+            what = row.words.sub(row.text, text)
+            part.add(HOST, f"violation-{row.topic}", "warn", row.fault, f"{what} violates the policy")
             part.lines.add(number)
         elif listening and _VALUE.fullmatch(text):
             part.lines.add(number)

@@ -12,7 +12,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
-from dgxcheck.readers.wording import wordings
+from dgxcheck.readers.wording import any_of, wordings
 from dgxcheck.xid.relations import xid_fault
 from dgxcheck.xid.table import Response, architecture_of, meaning
 
@@ -46,15 +46,7 @@ XID_NUMBER = LazyPattern(
 """The second form is that of GKE, ``XidCriticalError`` with the reason ``{"48":true}``, the third the driver's, the
 last the reason of EKS."""
 _FORMS = wordings("dcgm/messages")
-_DID_NOT_RUN = caseless_pattern(
-    r"busy or unavailable|exclusive(?:[- ]process)? (?:compute )?mode|(?:is|are) in use by|resource (?:is )?in use"
-    r"|other (?:compute )?process(?:es)? (?:is|are) running|(?:not enough|insufficient|out of) (?:free )?memory"
-    r"|(?:could not|unable to|failed to) allocate|incompatible with the diagnostic|unsupported toolchain"
-    r"|no kernel image|driver version is insufficient|processes with graphics contexts|performance-limiting environment"
-    r"|host ?engine|aborted early|have permissions to create|which is too low to|without 2 or more|^Skipping "
-    r"|internal error during the test|field watches|get field information|Could not query field|collect stat\b"
-    r"|Bad parameter to function|Error using DCGM API|memory copy utilization"
-    r"|executable which is required")  # fmt: skip
+_DID_NOT_RUN = caseless_pattern(any_of("dcgm/lines", "a test that did not run"))
 """A test that another program or a setting kept from running is no evidence about the hardware."""
 _MOMENT = LazyPattern(r"\bviolations totaling 0\.0 seconds")
 """Of heat; DCGM fails a test for it all the same (https://github.com/NVIDIA/DCGM/issues/242)."""

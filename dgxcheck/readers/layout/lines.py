@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
+from dgxcheck.readers.wording import any_of
 
 _ESCAPE = LazyPattern(
     r"\x1b\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)"  # title of a window
@@ -74,10 +75,7 @@ _PROSE_WORDS = LazyPattern(r"(?<!\S)[(\"'*_`]{0,8}[^\W\d_](?:[^\W\d_]|['\u2019-]
 _CJK = LazyPattern(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _COLUMNS = LazyPattern(r"[\t|=]|  |(?<=\S)\s+:\s+\S", "\t", "|", "=", "  ", ":")
 """What lines of tools have and sentences do not."""
-_TECHNICAL = caseless_pattern(
-    r"gpu|nic\d|mlx\d|nvlink|nvml|nvrm|xid|ecc|pcie?\b|\bbus\b|device|driver|error|fail|warn|unable|lost|fault|corrupt"
-    r"|\b\w\w:\w\w\.\d|inactive|down\b|\d\.\d"
-)
+_TECHNICAL = caseless_pattern(any_of("layout/lines", "technical"))
 _COMMENT = LazyPattern(r"#{1,6} (?=[A-Za-z])|\*\*(?=\S)|- (?=[A-Z])")
 _URL = LazyPattern(r"https?://\S{4}")
 PROSE_FEWEST = 4

@@ -11,6 +11,7 @@ from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
 from dgxcheck.readers.kernel_log.stamps import holds_kernel_message
 from dgxcheck.readers.layout.lines import is_prose
 from dgxcheck.readers.layout.prompts import prompt
+from dgxcheck.readers.wording import any_of
 
 _CLOCK = r"\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?"
 _ZONE = r"(?: ?(?:Z|UTC|GMT|CES?T|[+-]\d\d:?\d\d))?"
@@ -82,13 +83,7 @@ _DEVICE = caseless_pattern(
 _OF_DELL = LazyPattern(r"(?:PCI|CPU|MEM|PSU|FAN|TMP|VLT)\d{4}(?::|\b)")
 """Ids of a Dell iDRAC's messages, which begin no host's line; the time before one is its own."""
 _FIRST = frozenset("[(0123456789-/ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
-_LABELS = frozenset((
-    "acpi", "aer", "ca", "capabilities", "control", "cpu", "device", "dmar", "driver", "edac", "error", "flags", "gpu",
-    "hca_id", "host", "hostname", "info", "interrupt", "kernel", "key", "latency", "legend", "lid", "link", "mce",
-    "mpirun", "node", "note", "nvidia", "nvidia-modeset", "nvidia-nvlink", "nvidia-nvswitch", "nvml", "nvrm", "port",
-    "processes", "rate", "region", "slurmstepd", "srun", "state", "status", "subsystem", "systemd", "usage", "version",
-    "warning", "warn",
-))  # fmt: skip
+_LABELS = LazyPattern(any_of("layout/lines", "label"))
 """Words that begin several lines of tools and logs, followed by a colon."""
 PREFIXES_FEWEST = 3
 """Lines in a row that begin alike before a word with a digit counts as a prefix."""
@@ -155,7 +150,7 @@ def _host(line: str) -> str:
     match = _HOST.match(line.lstrip())
     name = match["host"] if match else ""
     return (
-        "" if name.isdigit() or _BYTES.fullmatch(line) or name.lower() in _LABELS or _DEVICE.fullmatch(name)
+        "" if name.isdigit() or _BYTES.fullmatch(line) or _LABELS.fullmatch(name.lower()) or _DEVICE.fullmatch(name)
         or _OF_DELL.fullmatch(name) else name
     )
 

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
+from dgxcheck.readers.wording import any_of
 
 _NAME = r"[A-Za-z0-9][\w.-]{0,63}"
-TOOLS = (
-    "nvidia-smi", "nvidia-bug-report.sh", "nvidia-healthmon", "dcgmi", "nvsm", "nvbandwidth", "bandwidthTest",
-    "p2pBandwidthLatencyTest", "simpleP2P", "lspci", "ibstat", "ibstatus", "ibv_devinfo", "ibv_devices", "iblinkinfo",
-    "ib_write_bw", "ib_read_bw", "ib_send_bw", "ibdev2netdev", "ibnetdiscover", "mlxlink", "mst", "mlxconfig",
-    "perfquery", "dmesg", "journalctl", "lstopo", "hwloc-ls", "lscpu", "numactl", "dmidecode", "lsmod", "modinfo",
-    "uname", "mpirun", "mpiexec", "srun", "systemctl", "cat", "hostname", "kubectl", "docker", "podman", "singularity",
-    "apptainer", "pdsh", "clush", "ssh", "watch", "python", "python3", "torchrun", "date", "uptime",
-)  # fmt: skip
 _TOOL = (
     r"(?:(?:sudo|time|command|env|exec) {1,4}(?:-\S{1,20} )?)?(?:[A-Z_]{2,40}=\S{0,80} {1,4}){0,8}(?:[\w.~/-]{0,120}/)?"
-    rf"(?:{'|'.join(map(re.escape, TOOLS))}|[a-z_]{{2,40}}_perf)"
+    rf"(?:{any_of('layout/lines', 'tool')})"
 )
 _COMMAND = LazyPattern(rf"{_TOOL}(?: [- |>&;/.\w@:=,'\"*%+~\[\]{{}}$()\\#?!\t]{{0,900}})?")
 _PROSE = LazyPattern(r"(?: [A-Za-z]{2,20}){4}")

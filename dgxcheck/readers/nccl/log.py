@@ -22,6 +22,7 @@ from dgxcheck.readers.nccl.channels import GDR, Channels, Fabrics, Graph, Multic
 from dgxcheck.readers.nccl.warnings import HARMLESS, Gpus, report
 from dgxcheck.readers.network.files import NAME, listed, port_files
 from dgxcheck.readers.values import bounded, gpu
+from dgxcheck.readers.wording import any_of
 
 _LINE = LazyPattern(
     r"(?<![\w.-])(?P<host>[\w.-]{1,255}|<[\w .-]{1,80}>|\*[\w .-]{1,80}\*)(?::(?:\d{1,10}|X{2,12})){1,2}"
@@ -211,11 +212,7 @@ _FAILED = LazyPattern(
     r"(?:misc/socket\.cc\S{0,12} )?(?:socketPollConnect|socketStartConnect): .{0,80}(?:returned|failed) "
 )
 """Logged as INFO while NCCL tries to connect again."""
-_CHOICES = frozenset((
-    "NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE",
-    "NCCL_IB_HCA", "NCCL_NET", "NCCL_NET_GDR_LEVEL", "NCCL_NET_GDR_READ", "NCCL_ALGO", "NCCL_PROTO", "NCCL_NVLS_ENABLE",
-    "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_CROSS_NIC", "NCCL_IB_GID_INDEX", "NCCL_COLLNET_ENABLE",
-))  # fmt: skip
+_CHOICES = LazyPattern(any_of("nccl/lines", "settings"))
 """Settings that change what NCCL uses: they explain a slow figure without a fault of the machine."""
 _SETTING = LazyPattern(r"(?P<name>NCCL_[A-Z0-9_]{1,60}) set (?:by environment )?to (?P<value>\S{1,200}?)\.?")
 
@@ -277,7 +274,7 @@ class _Host:
         self._network.report(self._channels, self._settings, reports)
         self._channels.report(self._graph, self._settings, reports)
         self._multicast.report(self._gpus, reports)
-        chosen = [f"{name}={value}" for name, value in self._settings.items() if name in _CHOICES]
+        chosen = [f"{name}={value}" for name, value in self._settings.items() if _CHOICES.fullmatch(name)]
         if chosen and (reports or self._channels.sent or self._channels.received):
             reports.add(HOST, "settings", "note", text=f"set for this run: {', '.join(chosen)}")
         parts = (self._gpus.facts(), self._graph.facts(), self._network.facts(), self._channels.facts(tool),

@@ -12,7 +12,7 @@ Their texts: https://github.com/NVIDIA/nccl/tree/master/src (misc/ibvwrap.cc, mi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from dgxcheck.facts.bdf import as_bdf, number_of, unplaced
 from dgxcheck.facts.faults import Fault
@@ -22,9 +22,9 @@ from dgxcheck.facts.record import replace
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import INDEX, gpu_function
 from dgxcheck.readers.model import HOST, Reports
-from dgxcheck.readers.network.files import EFA_ENDINGS, NAME, completion
+from dgxcheck.readers.network.files import EFA_ENDINGS, completion
 from dgxcheck.readers.values import gpu
-from dgxcheck.readers.wording import Wording, fault_of, outcome_of, rows
+from dgxcheck.readers.wording import Wording, any_of, fault_of, outcome_of, rows
 
 _INIT = LazyPattern(
     r".{0,120}\brank \d{1,7} nranks \d{1,7} cudaDev (?P<cuda>\d{1,3})(?: nvmlDev (?P<nvml>\d{1,3}))?"
@@ -65,19 +65,14 @@ class Gpus:
     def named(self, device: str) -> str | None:
         """The GPU in the brackets of a channel: a bus id (``3b000``, 2.5 to 2.17) or NVML's number (``6``)."""
         number = gpu(device) if len(device) < _SHORTEST_BUS_ID else None
-        place = bdf_of(device) if number is None else self._by_number(number)
+        place = bdf_of(device) if number is None else _agreed(self._of_nvml).get(number, unplaced(number))
         if place is not None:
             self._shown[place] = None
         return place
 
-    def of_cuda(self, number: int | None) -> str | None:
+    def of_cuda(self, number: int) -> str | None:
         """The GPU with this number of CUDA, where all ranks agree on it."""
-        places = self._of_cuda.get(-1 if number is None else number, set())
-        return next(iter(places)) if len(places) == 1 else None
-
-    def _by_number(self, number: int) -> str:
-        places = self._of_nvml.get(number, set())
-        return next(iter(places)) if len(places) == 1 else unplaced(number)
+        return _agreed(self._of_cuda).get(number)
 
     def words(self, place: str) -> str:
         """``GPU3`` for people, else the bus id."""
@@ -86,13 +81,18 @@ class Gpus:
 
     def facts(self) -> Iterator[tuple[str, Json]]:
         """NVML's list as far as the log tells it, and the functions of the GPUs."""
-        numbers = {number: next(iter(places)) for number, places in self._of_nvml.items() if len(places) == 1}
+        numbers = _agreed(self._of_nvml)
         numbers |= {number: place for place in self._shown if (number := number_of(place)) is not None}
         if len(set(numbers.values())) == len(numbers):
             yield from ((f"{INDEX} {number}", place) for number, place in sorted(numbers.items()))
         for place in self._shown:
             if number_of(place) is None:
                 yield from gpu_function(place).items()
+
+
+def _agreed(numbers: Mapping[int, Collection[str]]) -> dict[int, str]:
+    """Those that are of one GPU."""
+    return {number: place for number, (place, *others) in numbers.items() if not others}
 
 
 class Form(Wording, kw_only=False):
@@ -122,15 +122,8 @@ def _forms(row: dict[str, str]) -> Iterator[Form]:
         yield Form(form, ended.outcome, ended.fault, row["topic"], text, of_host=True, follows=ended.follows)
 
 
-_PORT = rf"(?:(?P<hca>{NAME}):(?P<port>\d{{1,3}}) )?"
-_EVENT = rf"NET/IB ?: {_PORT}(?:Got (?:non-fatal )?async event|async fatal event)[^:]{{0,200}}: ?"
 FORMS = tuple(form for row in rows("nccl/warnings") for form in _forms(row))
-HARMLESS = LazyPattern(
-    rf"{_EVENT}(?:port active|LID change|P_Key change|SM change|client reregistration|GID table change)"
-    r"|GID table changed|Could not find real path of |Failed to open libibverbs|Missing \"iommu=pt\""
-    r"|NUMA auto balancing|remote FLID configured as zero|setting (?:to|NCCL_NSOCKS)|defaulting to"
-    r"|NCCL_\w{2,60} is deprecated"
-)
+HARMLESS = LazyPattern(any_of("nccl/lines", "harmless"))
 """Also logged by healthy machines, such as virtual ones and those without HCAs."""
 
 
@@ -175,7 +168,7 @@ def report(warnings: Sequence[tuple[int | None, str]], gpus: Gpus, reports: Repo
     for device, form in forms:
         if form.follows and begun:
             continue
-        about_gpu = device is not None and not form.of_host
-        subject = gpus.of_cuda(device) or f"GPU{device}" if about_gpu else form.subject
+        of_rank = None if form.of_host else device
+        subject = form.subject if of_rank is None else gpus.of_cuda(of_rank) or f"GPU{of_rank}"
         text = others.setdefault(_NUMBERS.sub("#", form.text), form.text) if form.topic == _OTHER.topic else form.text
         reports.add(subject, form.topic, form.outcome, form.fault, text)
