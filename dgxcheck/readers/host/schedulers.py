@@ -23,7 +23,7 @@ from dgxcheck.readers.dcgm.messages import XID_NUMBER, fault_of, of_xid
 from dgxcheck.readers.formats import Document, documents
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bounded
-from dgxcheck.readers.wording import any_of
+from dgxcheck.readers.wording import Wording, any_of, wordings
 
 _CONDITION = LazyPattern(
     r"(?P<type>[A-Z]\w{2,60}) {1,40}(?P<status>True|False|Unknown) {1,20}"
@@ -38,23 +38,11 @@ _EVENT = LazyPattern(
     r"\S{2,20} {1,20}Warning {1,20}(?P<reason>[A-Z]\w{2,60}) {1,20}(?:[Nn]ode/(?P<node>[\w.-]{1,253}) {1,40}"
     r"|[Pp]od/[\w.-]{1,253} {1,40}(?=.{0,300}\bnvidia\.com/gpu))(?P<message>\S.{0,600})"
 )
-_CODE = LazyPattern(r"(?:.{0,300}[ =])?ErrorCode:(?P<message>(?P<code>[A-Z]\w{3,60}) .{0,600})")
+_CODE = wordings("host/logged", "NVSentinel")
 """In NVSentinel's messages, wherever they stand."""
-_KUBELET = LazyPattern(
-    r"(?:.{0,2000}[^\w.-])?(?P<message>DRA driver [\w.-]{0,60}nvidia\.com is not registered"
-    r"|plugin(?: name)? \"?[\w.-]{0,60}nvidia\.com\"? not found in the list of registered DRA plugins"
-    r"|Allocate failed due to (?:[\w; ]{10,120} nvidia\.com/[\w-]{1,60}|[^,]{1,400}\bnvml(?:\.Init)?: [\w ]{3,80}"
-    r"|[^,]{1,400}\bnvml\.[A-Z]\w{1,40}|(?P<silent>rpc error: code = \w{2,40} desc = [\w ]{3,80})"
-    r"(?P<why>: GPU (?:requires reset|is lost))?)"
-    r"|NodePrepareResources: rpc error: code = \w{2,40} desc = [\w .:-]{1,200}"
-    r"|NodePrepareResources failed for (?:Resource)?[Cc]laim [\w./-]{1,300}: [^\"]{1,400}"
-    r"|\d{1,5} (?P<few>Insufficient) nvidia\.com/[\w-]{1,60})"
-    r"(?:[^\w-].{0,2000})?"
-)
+_KUBELET = wordings("host/logged", "kubelet")
 """In events of pods, and in the log of kubelet: pkg/kubelet/cm/dra/plugin, cm/devicemanager/manager.go."""
 _AT = LazyPattern(r"\bPCI:(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})\b")
-_TAKEN = ": nodes have too few that are free; kubectl describe node shows how many are allocatable and how many taken"
-_PLUGIN = ": a device plugin broke off as it was to give a pod a device; the log of kubelet says which one"
 _RESOURCES = LazyPattern(r"\"?(?P<which>[Cc]apacity|[Aa]llocatable)\"?: ?\{?")
 _COUNT = LazyPattern(r"\"?nvidia\.com/gpu\"?:? {1,60}\"?(?P<count>\d{1,3})\b.*")
 """Of ``kubectl describe node``, and of ``kubectl get node`` as YAML or JSON, which begins with what is allocatable."""
@@ -66,12 +54,7 @@ _DETECTED = LazyPattern(
 )
 """As gpud words an Xid, ``XID 48 (..) detected on GPU PCI:0000:3b:00``, and NVIDIA's device plugin; what go-nvml
 answers of a GPU that is lost."""
-_OFFERED = LazyPattern(
-    r".{0,80}(?P<platform>Detected non-NVML platform: .{1,200}|Incompatible (?:strategy|platform) detected.{0,80}"
-    r"|Failed to initialize NVML: could not load NVML library.{0,80})"
-    r"|.{0,200}(?P<unhealthy>'nvidia\.com/[\w.-]{1,60}' device marked unhealthy: GPU-[0-9a-f-]{36}).{0,80}"
-    r"|\W{0,4}(?P<ports>not enough LinkUp ports, .{1,300}|only \d{1,3} port\(s\) are active and .{1,300})"
-)
+_OFFERED = wordings("host/logged", "health monitor")
 """Of the device plugin about its host or a GPU, and of gpud about ports."""
 _GPU = LazyPattern(r"\b(?:GPU[ :=_]{0,2}|nvml\.Device )(?P<gpu>\d{1,2})\b(?![.:]\d)")
 
@@ -114,6 +97,16 @@ class Entry(Record, kw_only=False):
     text: str
     gpu: str = ""
     """Its bdf, where the line has it."""
+
+
+def logged(known: Iterable[Wording], number: int, line: str) -> Entry | None:
+    """What the first of these stands for whose words a line is, of the node that it names."""
+    for row in known:
+        if match := row.words.search(line):
+            groups = match.groupdict("")
+            topic, text = (words.format(**groups) for words in (row.topic, row.text))
+            return Entry(groups.get("node", ""), (number,), topic.lower(), text)
+    return None
 
 
 def read_kubernetes(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -188,11 +181,8 @@ def _conditions(lines: tuple[str, ...]) -> Iterator[Entry]:
             message = f"{event['reason']}: {event['message']}"
             found = Entry(event["node"] or "", (number,), event["reason"].lower(), message)
             (of_nodes_named if found.node else of_pods).append(found)
-        elif lacks := _KUBELET.fullmatch(text):
-            why = _TAKEN if lacks["few"] else _PLUGIN if lacks["silent"] and not lacks["why"] else ""
-            yield Entry("", (number,), "devices", f"{lacks['message']}{why}")
-        elif code := _CODE.fullmatch(text):
-            yield Entry("", (number,), code["code"].lower(), code["message"])
+        elif entry := logged(_KUBELET, number, text) or logged(_CODE, number, text):
+            yield entry
     yield from (*of_nodes_named, *of_pods)
 
 
@@ -259,8 +249,8 @@ def _of_lines(lines: tuple[str, ...]) -> Iterator[Entry]:
         if scanned and text[:1] in ("✔", "✘", "⌛"):
             yield Entry("", (number,), "scan", text[1:].strip() if text[0] == "✘" else "")
             continue
-        if offered := _OFFERED.fullmatch(text):
-            yield Entry("", (number,), "offered", offered[offered.lastgroup or 0])
+        if offered := logged(_OFFERED, number, text):
+            yield offered
         elif detected := _DETECTED.fullmatch(text):
             gpu = as_bdf(f"{detected['bdf']}.0") if detected["bdf"] else nameless(0)
             yield Entry("", (number,), "xid", "" if again else text, gpu=gpu or "")

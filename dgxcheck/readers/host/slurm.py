@@ -6,13 +6,13 @@ sinfo(1).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.host.schedulers import Entry, of_nodes
+from dgxcheck.readers.host.schedulers import Entry, logged, of_nodes
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
+from dgxcheck.readers.wording import wordings
 
 _HEAD = LazyPattern(r"REASON {1,40}USER {1,20}TIMESTAMP {1,24}(?:STATE {1,12})?NODELIST")
 _ROW = LazyPattern(
@@ -28,27 +28,12 @@ _STATE = LazyPattern(r"(?:.* )?State=(?P<state>[A-Z_+*]{2,80})(?: .*)?")
 _REASON = LazyPattern(r"Reason=(?P<reason>.{1,400}?)(?: \[(?P<user>[^\[\]@]{1,40})@(?P<when>[\dT:-]{10,25})\])?")
 _CUT = ("Reason=gres/", "Reason=Not responding", "Reason=Low ", "Reason=Node unexpectedly ", "Reason=Kill task failed")
 """What Slurm itself writes (slurmctld, node_mgr.c), where the rows of its node above it are cut off."""
-_LOGGED = LazyPattern(
-    r".{0,400}(?:Setting node (?P<node>\S{1,255}) state to \w{2,20} with reason: ?"
-    r"|\bnode (?P<other>\S{1,255}) reason set to: ?)(?P<reason>\S.{0,400})"
-    r"|.{0,400}(?P<waits>Waiting for gres\.conf file .{1,400})"
-    r"|.{0,400}(?P<missing>can't stat gres\.conf file .{1,400}"
-    r"|gres\.conf (?:duplicate records for|for \w{1,20}, some records have) .{1,200}"
-    r"|Ignoring file-less GPU .{1,200}|We were configured to autodetect nvml functionality, .{1,200})"
-    r"|.{0,400}(?P<killed>Detected \d{1,6} oom[_-]kill event(?:\(?s\)?)?(?: in StepId=\d{1,12}(?:\.\w{1,12})?)?)"
-    r".{0,300}"
-    r"|.{0,400}?(?:\bON (?P<under>[\w.,\[\]-]{1,255}) )?(?P<ended>Node failure on (?P<failed>[\w.,\[\]-]{0,254}[\w\]])"
-    r"|CANCELLED AT \S{10,25} DUE TO NODE FAILURE).{0,300}",
-    "with reason:", "reason set to:", " gres.conf file ", "gres.conf duplicate records", "some records have ",
-    "configured to autodetect nvml", "Ignoring file-less GPU", " oom_kill event", " oom-kill event",
-    "Node failure on ", "DUE TO NODE FAILURE",
-)
+_LOGGED, _OF_GRES = wordings("host/logged", "Slurm"), wordings("host/logged", "gres.conf")
+_WAITS = LazyPattern(r".{0,400}(?P<waits>Waiting for gres\.conf file .{1,400})")
 """Lines of the logs of slurmctld, slurmd and slurmstepd."""
 _APPEARED = LazyPattern(r"(?:.{0,200} )?gres\.conf file \S{1,255} now exists")
 """What it waited for."""
-_WHY_GONE = ": scontrol show node and the log of slurmctld say why Slurm gave the node up; see its kernel log"
-_NO_NODE = "NONE"
-_LIMIT = ": the limit of the job, which sacct -o ReqMem,MaxRSS shows, was reached"
+
 
 
 def read_slurm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -96,27 +81,18 @@ def _reasons(lines: tuple[str, ...]) -> Iterator[Entry]:
             yield Entry("", (number,), "reason", match["reason"])
         elif waits and _APPEARED.fullmatch(text):
             waits = Entry("", (*waits.lines, number), "reason", "")
-        elif logged := _LOGGED.fullmatch(text):
-            if logged["waits"]:
-                waits = Entry("", (number,), "reason", logged["waits"])
-                continue
-            waits = None if logged["missing"] else waits
-            yield _of_log(logged, number)
+        elif match := _WAITS.fullmatch(text):
+            waits = Entry("", (number,), "reason", match["waits"])
+        elif entry := logged(_OF_GRES, number, text):
+            waits = None
+            yield entry
+        elif entry := logged(_LOGGED, number, text):
+            yield entry
         else:
             below = below and bool(text)
             columns, titles = (columns, titles) if text else ({}, [])
     if waits:
         yield waits
-
-
-def _of_log(logged: re.Match[str], number: int) -> Entry:
-    node = logged["node"] or logged["other"] or logged["failed"] or logged["under"] or ""
-    text = logged["reason"] or logged["missing"]
-    if logged["killed"]:
-        text = f"{logged['killed']}{_LIMIT}"
-    elif logged["ended"]:
-        text = f"{logged['ended']}{_WHY_GONE}"
-    return Entry("" if node == _NO_NODE else node, (number,), "reason", text)
 
 
 def _titles(head: str) -> list[str]:
