@@ -85,6 +85,11 @@ def known(table: str) -> tuple[Form, ...]:
     )
 
 
+def forms(table: str, of: str) -> tuple[LazyPattern, ...]:
+    """Forms of a line of a tool in several of its versions, each with groups of the same names."""
+    return tuple(map(LazyPattern, _lines(table)[of]))
+
+
 @cache
 def _lines(table: str) -> dict[str, list[str]]:
     return gathered((row["of"], row["words"]) for row in rows(table))

@@ -13,20 +13,16 @@ from dgxcheck.readers.host.cuda import error_of_host
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import gpu, numbered
-from dgxcheck.readers.wording import is_entered, wordings
+from dgxcheck.readers.wording import any_of, is_entered, wordings
 
 TOOL = "nvidia-container-cli"
 _ERROR = LazyPattern(
     r"nvidia-container-cli(?:\.real)?: (?P<kind>initialization|requirement|device|detection|mount|ldcache|container)"
     r" error: (?P<text>[^\"\\]{1,300})"
 )
-_OF_DOCKER = LazyPattern(r"docker: Error response from daemon: |ERRO\[\d{4}\] error waiting for container")
+_AROUND = LazyPattern(any_of("host/lines", "containers"))
 _HOOK = LazyPattern(r"(?:^|\s)(?P<said>/\S{1,200}/98-nvidia\.sh exited with return code \d{1,3})")
 """Enroot's, which calls nvidia-container-cli: of interest where that says nothing."""
-_OF_PYXIS = LazyPattern(
-    r"(?:.{0,80} )?error: (?:pyxis: (?:container start failed|printing |couldn't start container).{0,120}"
-    r"|spank: required plugin spank_pyxis\.so: .{1,80})"
-)
 _RESULTS = wordings("host/results", "container")
 _MEANINGS = wordings("host/container_errors")
 _FIELD = LazyPattern(
@@ -57,7 +53,7 @@ def read_containers(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif field := _FIELD.fullmatch(line):
             rows.append((field["name"], field["value"].strip()))
             info.lines.add(number)
-        elif _OF_DOCKER.match(line) or _OF_PYXIS.fullmatch(line):
+        elif _AROUND.fullmatch(line):
             part.beside.add(number)
     if hook and not part:
         part.add(HOST, "hook", "warn", Fault.CONTAINER_ERROR, hook)

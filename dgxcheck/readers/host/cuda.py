@@ -89,13 +89,7 @@ ERRORS = tuple(
 )
 _SIGN = caseless_pattern(r"cuda|cuInit|-> |burn-drv|GPUassert: ")
 """In every line about a CUDA error; searched for first, because it is cheap."""
-_ERROR_LINE = caseless_pattern(
-    r"(?:CUDA(?: driver| runtime)? (?:error|failure)|cuda\w{3,60}\(?\)? (?:returned|failed)"
-    r"|Unexpected error from cuda\w{3,40}|Error \d{3}|-> |CUDA Error|cudaError|CUDA_ERROR_|CUDA out of memory"
-    r"|CUDA unknown error|failed to initialize CUDA: |cuda driver library init failure: \d{3}"
-    r"|does not match DSO version|cuInit failed: |init CUDA: |burn-drv\.cpp:\d{1,5}\): |== cudaSuccess"
-    r"|THCudaCheck FAIL|CUDA error in cu\w{3,60}:|CUDART Error: |GPUassert: )"
-)
+_ERROR_LINE = caseless_pattern(any_of("host/lines", "error of CUDA"))
 _BUSY = r"CUDA-capable device(?:s are|\(s\) is/are) busy or unavailable"
 _BY_TEXT = tuple(
     (error, caseless_pattern(_BUSY if error.number == 46 else rf"\b{re.escape(error.text)}\b")) for error in ERRORS

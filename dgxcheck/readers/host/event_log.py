@@ -20,29 +20,10 @@ from dgxcheck.readers.dcgm.messages import fault_of
 from dgxcheck.readers.formats import Document, documents
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
-from dgxcheck.readers.wording import rows, wording, wordings
+from dgxcheck.readers.wording import forms, rows, wording, wordings
 
 TOOL = "ipmitool sel"
-_ROW = LazyPattern(
-    r"(?P<id>[0-9a-f]{1,4}) \| {1,2}(?P<date>\d\d/\d\d/\d{2,4}|Pre-Init) {0,2}\| {0,2}(?P<time>\d\d:\d\d:\d\d|\d{1,12})"
-    r"(?: [AP]M)?(?: [A-Z]{3,4})? {0,2}\| (?P<sensor>[^|]{1,80}?) \|"
-    r" (?P<event>[^|]{1,100}?(?:\([^()]{1,80}\))?(?: \| [\w ]{0,20}DIMM[\w ]{1,20})?)"
-    r"(?: \| (?P<way>Asserted|Deasserted))?(?: \|.{0,100})?"
-)
-"""Old releases of ipmitool print no direction, and name the DIMM in its place."""
-_FREEIPMI = LazyPattern(
-    r"\d{1,6} {0,6}\| (?P<date>[A-Z][a-z]{2}-\d\d-\d{4}) {0,2}\| (?P<time>\d\d:\d\d:\d\d) {0,2}\| [^|]{1,80}"
-    r"\| (?P<sensor>[^|]{1,40}?) {0,30}\| (?:(?:Nominal|Warning|Critical|N/A) {1,8}\| )?"
-    r"(?:(?P<way>Assertion|Deassertion) Event {1,8}\| )?(?P<event>[^|]{1,200}?)"
-)
-"""Of ``ipmi-sel``, which names the kind of a sensor beside it, and only if asked whether an event is over."""
-_IPMIUTIL = LazyPattern(
-    r"[0-9a-f]{4} (?P<date>\d\d/\d\d/\d\d) (?P<time>\d\d:\d\d:\d\d) (?:INF|MIN|MAJ|CRT) \S{2,8} {1,4}"
-    r"(?P<sensor>[A-Z][^#|]{2,30}#[0-9a-f]{2}) {1,4}(?P<event>[^|]{2,100}?) [0-9a-f]{2} \[[0-9a-f ]{2,12}\]"
-)
-_WEB = LazyPattern(r"(?P<event>(?:Unc|C)orrectable ECC[^|]{0,60}[@(][^|]{1,40}?) - (?P<way>Assert|Deassert)(?:ion|ed)")
-"""Of memory, as a BMC of Supermicro or Quanta words it there: the DIMM is in the event alone."""
-_ROWS = (_ROW, _FREEIPMI, _IPMIUTIL, _WEB)
+_ROWS = forms("host/lines", "event log of a BMC")
 _HEAD = LazyPattern(r"ID {1,6}\| Date {1,12}\| Time {1,12}\| Name {1,80}\|.{1,120}")
 _FIELD = LazyPattern(r"(?P<name>[A-Z][\w ()]{2,30}?) {0,20}: {0,4}(?P<value>.{0,200})")
 """Of ``sel get``, and of ``sel list -v``."""

@@ -18,13 +18,10 @@ from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.formats import Document, documents
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
+from dgxcheck.readers.wording import any_of
 
 SMART, RAS = "SMART", "ras-mc-ctl"
-_DISK = LazyPattern(
-    r"Smart Log for NVME device: ?(?P<nvme>\w{1,32}) .*|(?:.{0,80}[ #$])?smartctl (?:-.{1,80} )?/dev/(?P<disk>\w{1,32})"
-    r"|=== START OF .{1,40} SECTION ===|(?:SMART/Health|Error) Information \(NVMe Log 0x0[12].{0,60}\)"
-    r"|ID# ATTRIBUTE_NAME .{1,80}|SMART Error Log Version: \d|No Errors Logged"
-)
+_DISK = LazyPattern(any_of("host/lines", "SMART"))
 _VALUE = LazyPattern(r"(?P<name>[A-Za-z][\w /()#.\[\]-]{2,70}?)\s{0,40}:\s{0,40}(?P<value>\S.{0,200})?")
 _ATTRIBUTE = LazyPattern(
     r"\d{1,3} (?P<name>\w[\w-]{2,40}) {1,24}(?:0x[0-9a-f]{4}|[POSRCK-]{6}) .{10,60}?"
@@ -32,10 +29,7 @@ _ATTRIBUTE = LazyPattern(
 )
 """Of a SATA disk; ``when`` it failed: ``-`` where it did not (smartmontools, ataprint.cpp)."""
 _FAILING = ("FAILING_NOW", "NOW")
-_COUNTED = LazyPattern(
-    r"(?:read|write|verify):(?: {1,20}\d{1,20}){5} {1,20}\d[\d.,]{0,20} {1,20}(?P<uncorrected>\d{1,20})"
-    r"|Errors Corrected by .{20,80}|E[CE]C {5,20}rereads/.{20,80}|fast \| delayed .{20,80}"
-)
+_COUNTED = LazyPattern(any_of("host/lines", "SMART of SAS"))
 """The error counter log of a SAS disk."""
 _SELF_TEST = caseless_pattern(
     r"(?:SMART (?:Extended )?Self-test log|Num {1,4}Test|Description {5,60}number).{0,100}"
@@ -225,11 +219,7 @@ def read_edac(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 _MCE = LazyPattern(r"(?:.{0,120} )?mcelog(?:\[\d{1,9}\])?: (?P<text>.{0,200})")
 _BEGINS = LazyPattern(r"Hardware event\. This is not a software error\.|MCE \d{1,6}")
-_SAYS = LazyPattern(
-    r"(?:MCA|Transaction|MC[Gi] status|STATUS|MCGSTATUS|MCGCAP|CPU|CPUID|ADDR|MISC|TIME|BANK|SOCKET|PPIN|MICROCODE|RIP"
-    r"|TSC|Processor|mcg|bank|(?P<kind>[Cc]orrected|[Uu]ncorrected) error|Memory (?:read|write|scrubbing) error"
-    r"|Error (?:enabled|overflow)|MCi_\w{4,8} register valid|warning: \d|consider an|M2M|DIMM|Large number of)\b.{0,99}"
-)
+_SAYS = LazyPattern(rf"(?:{any_of('host/lines', 'mcelog')})\b.{{0,99}}")
 
 
 def read_mcelog(lines: tuple[str, ...]) -> tuple[Imported, ...]:

@@ -60,11 +60,8 @@ _GPU = LazyPattern(r"\b(?:GPU[ :=_]{0,2}|nvml\.Device )(?P<gpu>\d{1,2})\b(?![.:]
 
 
 _POD = LazyPattern(
-    r"(?:\S{1,63} {1,40})?(?P<pod>(?:nvidia-(?:driver|container-toolkit|device-plugin|cuda-validator"
-    r"|operator-validator|mig-manager|dcgm|vgpu-(?:manager|device-manager)|vfio-manager|sandbox-\w{1,20}|cc-manager"
-    r"|dra-driver)"
-    r"|gpu-(?:operator|feature-discovery)|dcgm-exporter)[\w.-]{0,120}) {1,60}\d{1,2}/\d{1,2} {1,20}"
-    r"(?P<state>[A-Z][\w:/]{3,40}) {1,40}\d{1,6}(?: \(.{1,30}\))? {1,30}\d.{0,200}"
+    rf"(?:\S{{1,63}} {{1,40}})?(?P<pod>(?:{any_of('host/lines', 'pods')})[\w.-]{{0,120}})"
+    r" {1,60}\d{1,2}/\d{1,2} {1,20}(?P<state>[A-Z][\w:/]{3,40}) {1,40}\d{1,6}(?: \(.{1,30}\))? {1,30}\d.{0,200}"
 )
 _NODE = LazyPattern(
     r"(?P<node>[a-z0-9][\w.-]{0,252}) {1,60}(?P<state>(?:Not)?Ready|Unknown)(?:,SchedulingDisabled)? {1,40}\S{1,120}"

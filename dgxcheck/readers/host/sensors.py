@@ -10,7 +10,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bounded, numbered
-from dgxcheck.readers.wording import wordings
+from dgxcheck.readers.wording import any_of, wordings
 
 _SENSOR = LazyPattern(
     r"(?P<name>[^|]{2,40}?) {0,30}\|(?P<address> [0-9A-F]{2}h \|)? (?P<before>[^|]{1,60}(?:\|[^|]{1,60})?\|)? {0,4}"
@@ -33,19 +33,13 @@ _SUPPLY = caseless_pattern(
 )
 """Present (bit 0) and failed, predicted to fail or without input (bits 1 to 3: IPMI 2.0, table 42-3), which
 ``ipmitool sdr`` calls ok and ``sensor`` shows as a number."""
-_MEMBER = LazyPattern(
-    r"(?P<label>Sensor ID|Entity ID|Sensor (?:Type \(\w{1,12}\)|Reading)|Status|(?:Nominal|Normal|Upper|Lower|Positive"
-    r"|Negative|Minimum|Maximum|Event|Readable|Settable|Threshold|Assertion|Deassertion)[\w -]{1,24}"
-    r"|Assertions Enabled) {0,24}: ?(?P<value>.{0,160})"
-)
+_MEMBER = LazyPattern(rf"(?P<label>{any_of('host/lines', 'ipmitool sdr -v')}) {{0,24}}: ?(?P<value>.{{0,160}})")
 """Of ``ipmitool sdr -v`` and ``sensor get``."""
 _LM = LazyPattern(
     r"(?P<name>\w[\w .+()-]{0,40}): {1,24}\+(?P<now>\d{1,3}\.\d)\W{0,3}C {1,6}\(.{0,60}?crit = \+(?P<limit>\d{1,3}\.\d)"
     r"\W{0,3}C.{0,80}"
 )
-_LM_AROUND = LazyPattern(
-    r"\w{2,20}-(?:isa|pci|i2c|virtual|acpi)-\w{1,8}|Adapter: \w[\w ]{2,30}|\w[\w .-]{0,30}: .{0,8}\d\W{0,3}C\b.{0,60}"
-)
+_LM_AROUND = LazyPattern(any_of("host/lines", "sensors"))
 _NAGIOS = LazyPattern(r"(?:\S.{0,200} )?IPMI Status: (?:OK|Warning|Critical)(?: \[| \||$).{0,8000}")
 _ENTRY = LazyPattern(r"\((?P<name>[^()=,]{2,60}) = (?:Warning|Critical), (?P<event>[^()=]{2,120})\)")
 """Of ``check_ipmi_sensor`` (Thomas-Krenn): a sensor and an entry of the event log."""

@@ -91,9 +91,7 @@ _STATES = ("Live", "Loading", "Unloading")
 _NAME = ascii_pattern(r"[\w-]{1,64}")
 _COUNT = ascii_pattern(r"-?\d{1,9}")
 _ROW = ascii_pattern(
-    r"(?P<name>nvidia(?:_\w{2,20})?|nv_peer_mem|nvidia_peermem|gdrdrv|nouveau|nova_core|mlx[45]_(?:core|ib)"
-    r"|ib_(?:core|uverbs)|ib_\w{2,12}|rdma_\w{2,8}|mlxfw|knem|xpmem) {1,40}\d{3,9} {1,8}-?\d{1,5}"
-    r"(?: {1,4}[\w,-]{1,400})?"
+    rf"(?P<name>{any_of('host/lines', 'modules')}) {{1,40}}\d{{3,9}} {{1,8}}-?\d{{1,5}}(?: {{1,4}}[\w,-]{{1,400}})?"
 )
 """Of ``lsmod | grep``: the modules that are asked for."""
 _MODULES_HEAD = ["Module", "Size", "Used", "by"]

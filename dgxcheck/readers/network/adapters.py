@@ -15,17 +15,14 @@ from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
 from dgxcheck.readers.model import Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME, PortsPart, device_files, hca_name, listed, physical, rate, state
 from dgxcheck.readers.values import bare, bounded, integer, numbered
+from dgxcheck.readers.wording import any_of
 
 _MLXLINK_COMMAND = ascii_pattern(
     rf"(?:.{{0,120}}\W)?mlxlink\s.{{0,200}}?(?:-d|--device)[ =](?P<device>{NAME}|[\w./:-]{{4,80}})"
     r"(?P<more>\s.{0,200})?"
 )
 _PORT = LazyPattern(r"\s(?:-p|--port)[ =](?P<port>\d{1,2})\b")
-_GROUP = LazyPattern(
-    r"(?:Operational|Supported|Troubleshooting|Physical Counters and BER|Module|Serdes .{1,20}|Tool|EYE Opening"
-    r"|FEC .{1,20}"
-    r"|Show .{1,20}|Link Down|PHY) (?:Info|Information|Histogram)?(?: #| \(.{1,60}\))?"
-)
+_GROUP = LazyPattern(any_of("network/lines", "mlxlink"))
 _MLXLINK_MEMBER = LazyPattern(r"(?P<name>(?:am)?[A-Z][\w /(),.\[\]-]{2,60}?)\s{0,60}: ?(?P<value>.{0,300})")
 _JSON_MEMBER = LazyPattern(r'"(?P<name>[^"]{1,80})" ?: ?"(?P<value>[^"]{0,300})"')
 _JSON = tuple('{}[]"0123456789')
@@ -42,7 +39,6 @@ https://docs.nvidia.com/networking/display/nvidianvosusermanualforinfinibandswit
 """
 _SPEED = LazyPattern(r"IB-(?P<name>[A-Z]DR)")
 _LANES = caseless_pattern(r"(?P<lanes>\d{1,2})x")
-_RULE = LazyPattern(r"[-=]{3,80}")
 _RATES = ("Effective Physical BER", "Symbol BER")
 _RATE = LazyPattern(r"\d{1,3}(?:\.\d{1,3})?[Ee]-\d{1,3}")
 _MOST_ERRORS = 1e-12
@@ -86,7 +82,7 @@ def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             inside = True
         elif inside and (member := _MLXLINK_MEMBER.fullmatch(line)):
             members.setdefault(member["name"].strip(), member["value"].strip())
-        elif not (inside and (_GROUP.fullmatch(line) or _RULE.fullmatch(line))):
+        elif not (inside and _GROUP.fullmatch(line)):
             continue
         part.lines.add(number)
     close()
@@ -207,20 +203,12 @@ _FIRMWARE_COMMAND = ascii_pattern(
 )
 _BEGIN = LazyPattern(r"Image type: {1,20}FS\d|Device #\d{1,3}:|Querying Mellanox devices firmware \.{3}")
 _FIRMWARE_MEMBER = LazyPattern(
-    r"(?P<name>FW Version(?:\(Running\))?|FW|PSID|PCI Device Name|Device Type|Part Number|Description|Versions"
-    r"|PXE|UEFI|Status"
-    r"|FW Release Date|Product Version|Rom Info|Base GUID|Base MAC|Orig PSID|Image type|Security Attributes"
-    r"|Default Update Method|VSD|Running FW Version|Image VSD|Device VSD|GUID|MAC)(?::| {2,40})\s{0,40}"
-    r"(?P<value>.{0,300})"
+    rf"(?P<name>{any_of('network/lines', 'flint, members')})(?::| {{2,40}})\s{{0,40}}(?P<value>.{{0,300}})"
 )
 _VERSION = ascii_pattern(r"\d{1,3}\.\d{1,4}\.\d{1,5}")
 _PSID = LazyPattern(r"[A-Z]{2,3}_?[0-9A-Z_]{6,14}")
 _UNQUERIED = LazyPattern(r"-E- Failed to query (?P<name>\S{4,80}) device, error : (?P<why>\S.{2,120})")
-_CHATTER = LazyPattern(
-    r"-{4,40}|type=\w{2,8}.{0,80}|.{0,30}(?:GUID|Guid|MAC) {1,30}Number.{0,40}"
-    r"|[A-Z][A-Za-z0-9 ()]{2,24}: {2,24}\S.{0,200}"
-)
-"""The last: what a full query has more (mstflint, flint/subcommands.cpp: QuerySubCommand::printInfo)."""
+_CHATTER = LazyPattern(any_of("network/lines", "flint"))
 _RUNNING = "FW Version(Running)"
 """Only where another version is burned: the adapter runs that from its next reset on."""
 

@@ -12,6 +12,7 @@ from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.model import Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME, hca_name
 from dgxcheck.readers.values import numbered, squeezed
+from dgxcheck.readers.wording import any_of
 
 _DIGITS = re.compile(r"\d+")
 
@@ -80,11 +81,7 @@ _QOS = ascii_pattern(
     r"(?:.{0,120}\W)?mlnx_qos .{0,40}?(?:-i|--interface)[ =](?P<port>[A-Za-z][\w.-]{0,31})(?: .{0,80})?"
     r"|Priority trust state: (?P<trust>\w{2,12})|enabled (?P<enabled>[01](?: [01]){7})"
 )
-_BESIDE_QOS = LazyPattern(
-    r"DCBX mode: .{1,40}|dscp2prio mapping:|prio:\d dscp:[\d,]{1,300}|default priority:.{0,10}|PFC configuration:"
-    r"|Receive buffer size \(bytes\): .{1,120}|Cable len: \d{1,6}|priority(?: \d){8}|buffer(?: \d){8}"
-    r"|tc: \d ratelimit: .{1,80}|priority: {1,4}\d"
-)
+_BESIDE_QOS = LazyPattern(any_of("network/lines", "mlnx_qos"))
 
 
 def read_qos(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -143,9 +140,7 @@ _INTERFACE = ascii_pattern(
 _ADDRESS = ascii_pattern(r"link/(?P<type>\w{2,20}) .{1,800}")
 _COUNTS = ascii_pattern(r"(?P<way>[RT]X):? {1,4}(?:errors: {1,4}length .{0,80}|bytes {1,16}packets .{0,80})")
 _NUMBERS = ascii_pattern(r"\d{1,20}(?: \d{1,20}){5,6}")
-_BESIDE_LINK = LazyPattern(
-    r"(?:altname|inet6?|valid_lft|vf \d{1,4}|bond|bridge|vxlan|veth|tun) .{1,200}|valid_lft .{1,60}"
-)
+_BESIDE_LINK = LazyPattern(any_of("network/lines", "ip link"))
 _PHYSICAL = LazyPattern(r"(?:en|eth|ib|roce|mlx)\w{0,30}")
 
 
