@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 from dgxcheck.facts.record import Record
 from dgxcheck.limits import ARCHIVE_MEMBERS
+from dgxcheck.readers.bundles.sniff import ZIP
 
 _BLOCK = 512
 _REGULAR = (b"0", b"\0", b"7")
@@ -73,20 +74,13 @@ class TarMember:
             pass
 
 
-class Link(Record):
-    """A symbolic link of an archive, its target as it stands."""
-
-    name: str
-    target: str
-
-
 def is_tar(head: bytes) -> bool:
     """Do these bytes begin a tar archive (POSIX or GNU)?"""
     return head[257:262] == b"ustar" and _checksum(head[:_BLOCK])
 
 
-def tar_members(blocks: Blocks) -> Iterator[TarMember | Link]:
-    """Regular files and symbolic links; the archive ends where a header is not one."""
+def tar_members(blocks: Blocks) -> Iterator[TarMember]:
+    """Regular files; the archive ends where a header is not one."""
     name = ""
     for _ in range(ARCHIVE_MEMBERS):
         header = blocks.read(_BLOCK)
@@ -98,14 +92,11 @@ def tar_members(blocks: Blocks) -> Iterator[TarMember | Link]:
             extra = TarMember("", size, blocks)
             data = extra.read(_HEADER_BYTES)
             extra.skip()
-            found = _text(data) if kind == _LONG_NAME else _path(data)
-            name = found or name
+            name = _text(data) if kind == _LONG_NAME else _path(data)
         else:
             prefix = _text(header[345:500]) if header[257:263] == b"ustar\0" else ""
             own = name or "/".join(filter(None, (prefix, _text(header[:100]))))
             name = ""
-            if kind == b"2":
-                yield Link(name=own, target=_text(header[157:257]))
             size = size if kind in _REGULAR else 0
             member = TarMember(own, size, blocks)
             if kind in _REGULAR:
@@ -134,7 +125,6 @@ def _checksum(header: bytes) -> bool:
     return len(header) == _BLOCK and _octal(header[148:156]) == sum(header) - sum(header[148:156]) + 8 * 0x20
 
 
-MAGIC = b"PK\x03\x04"
 _NEXT = rb"PK(?:\x03\x04|\x01\x02)"
 """What follows a file: the next one, or the list of all."""
 _HEADER = struct.Struct("<4xHHHHHIIIHH")
@@ -152,34 +142,27 @@ class ZipMember(TarMember):
     def __init__(self, name: str, blocks: Blocks, size: int | None) -> None:
         """``size``: of a stored file; a deflated one has an end of its own."""
         super().__init__(name, size or 0, blocks)
-        self._stored = size is not None
-        self._inflate = None if self._stored else zlib.decompressobj(_RAW_DEFLATE)
+        self._inflate = None if size is not None else zlib.decompressobj(_RAW_DEFLATE)
         self._packed = b""
 
     def read(self, size: int) -> bytes:
-        return super().read(size) if self._stored else self._inflated(size)
-
-    def _inflated(self, size: int) -> bytes:
-        while self._inflate is not None:
+        if self._inflate is None:
+            return super().read(size)
+        data = b""
+        while not data and self._inflate is not None:
             packed = self._packed or self._blocks.read(_CHUNK)
             try:
                 data = self._inflate.decompress(packed, size)
             except zlib.error:
-                self._end(cut=True)
-                return b""
-            self._packed = self._inflate.unconsumed_tail
+                packed, self._packed = b"", b""
+            else:
+                self._packed = self._inflate.unconsumed_tail
             if self._inflate.eof:
                 self._blocks.give_back(self._inflate.unused_data)
-                self._end(cut=False)
-                return data
-            if not data and not packed:
-                self._end(cut=True)
-            if data:
-                return data
-        return b""
-
-    def _end(self, cut: bool) -> None:
-        self.cut, self._inflate, self._packed = cut, None, b""
+                self._inflate = None
+            elif not (data or packed):
+                self.cut, self._inflate = True, None
+        return data
 
 
 class Unreadable(Record, kw_only=False):
@@ -193,7 +176,7 @@ def zip_members(blocks: Blocks) -> Iterator[ZipMember | Unreadable]:
     """The files; the archive ends where a header is not one."""
     for _ in range(ARCHIVE_MEMBERS):
         header = blocks.read(_HEADER.size)
-        if len(header) < _HEADER.size or not header.startswith(MAGIC):
+        if len(header) < _HEADER.size or not header.startswith(ZIP):
             return
         _, flags, method, _, _, _, packed, _, of_name, of_extra = _HEADER.unpack(header)
         name = blocks.read(of_name).decode("utf-8" if flags & _UTF8 else "cp437", "replace").replace("\\", "/")
@@ -227,6 +210,6 @@ def _size(packed: int, extra: bytes) -> int:
 
 def _past_descriptor(blocks: Blocks) -> None:
     """Checksum and sizes after a file whose header does not have them: 12 to 24 bytes, with or without a signature."""
-    ahead = blocks.read(_LONGEST_DESCRIPTOR + len(MAGIC))[12:]
+    ahead = blocks.read(_LONGEST_DESCRIPTOR + len(ZIP))[12:]
     following = re.search(_NEXT, ahead)
     blocks.give_back(ahead[following.start() :] if following else b"")

@@ -22,12 +22,11 @@ from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.limits import SECTION_BYTES
-from dgxcheck.readers.bundles.sections import Section, reader_of
+from dgxcheck.readers.bundles.sections import OpenSection, Section, decoded, reader_of
 from dgxcheck.readers.host import system
 
 HEAD = "Start of NVIDIA bug report log file."
 FOOT = "End of NVIDIA bug report log file."
-_LINE_BYTES = 64 << 10
 _UNDERSCORES = re.compile(rb"_{40,60}\r?\n?")
 _NO_TITLE = frozenset(range(ord("!"), 0x7F)) - frozenset(b"_*/RS")
 """First characters of rows that are neither blank, nor a line of underscores, nor the title of a section."""
@@ -56,7 +55,7 @@ def sections(rows: Iterable[bytes], wanted: Callable[[str], bool]) -> Iterator[S
                 yield open_.section()
             open_, titled, blank = None, False, True
             continue
-        text = _decoded(row)
+        text = decoded(row)
         if not text.strip():
             blank = True
         elif not titled or _is_title(text, blank, open_):
@@ -72,10 +71,6 @@ def sections(rows: Iterable[bytes], wanted: Callable[[str], bool]) -> Iterator[S
         yield open_.section()
 
 
-def _decoded(row: bytes) -> str:
-    return row[:_LINE_BYTES].decode("utf-8", "replace").rstrip("\r\n")
-
-
 def _is_title(text: str, blank: bool, open_: _Open | None) -> bool:
     """Within a section, a further one begins after a blank line alone; ``*** ls:`` and the like belong to a title."""
     if text.startswith("  "):
@@ -85,46 +80,29 @@ def _is_title(text: str, blank: bool, open_: _Open | None) -> bool:
     return text.startswith("*** /") or _COMMAND.fullmatch(text) is not None or _OTHER.fullmatch(text) is not None
 
 
-class _Open:
+class _Open(OpenSection):
     """The section that is being read."""
 
     def __init__(self, title: str, number: int, wanted: Callable[[str], bool]) -> None:
         path = title.removeprefix(_FILE)
-        self.is_file = path != title
-        self.absent = self.is_file and path.endswith(_ABSENT)
-        self.title = path.removesuffix(_ABSENT) if self.absent else path
-        self.number = number
-        self.wanted = wanted(self.title)
+        absent = path != title and path.endswith(_ABSENT)
+        name = path.removesuffix(_ABSENT) if absent else path
+        super().__init__(name, number, wanted(name), is_file=path != title, absent=absent)
         self.boots = title.startswith("Scanning kernel log files") or _BOOT.fullmatch(title) is not None
         self.titles = _COMMAND.fullmatch(title) is not None or _OTHER.fullmatch(title) is not None
-        self.count = 0
-        self._lines: list[str] = []
-        self._bytes = 0
         self.foreign = 0
         """Bytes still to come of a file that another user than root has written: what looks like a section is none."""
 
     def add(self, row: bytes) -> None:
-        self.count += 1
         if self.foreign > 0:
             self.foreign -= len(row)
-            return
-        if self.count == 1 and row.startswith(b"*** ls: "):
-            if (ls := _LS.match(_decoded(row))) and ls["mode"] == "-" and ls["owner"] not in ("root", "syslog"):
+            self.count += 1
+        elif self.count == 0 and row.startswith(b"*** ls: "):
+            self.count = 1
+            if (ls := _LS.match(decoded(row))) and ls["mode"] == "-" and ls["owner"] not in ("root", "syslog"):
                 self.foreign = min(int(ls["size"]), SECTION_BYTES)
-            return
-        if self.wanted:
-            self._bytes += len(row)
-            if self._bytes <= SECTION_BYTES:
-                self._lines.append(_decoded(row))
-
-    def section(self) -> Section:
-        lines = self._lines
-        while lines and not lines[-1].strip():
-            lines.pop()
-        return Section(
-            title=self.title, first=self.number, lines=tuple(lines), size=self.count, is_file=self.is_file,
-            absent=self.absent, cut=self._bytes > SECTION_BYTES,
-        )  # fmt: skip
+        else:
+            super().add(row)
 
 
 _ENDINGS = frozenset(("txt", "log", "out", "csv", "json", "xml", "old", "gz", "xz", "bz2", "tgz", "txz", "tar", "zip"))

@@ -22,7 +22,7 @@ from dgxcheck.limits import (
 )
 from dgxcheck.readers.bundles import archives, bug_report, sections
 from dgxcheck.readers.bundles.sections import KERNEL_LOG, Section, one_file, reader_of
-from dgxcheck.readers.bundles.sniff import is_report, is_supportconfig
+from dgxcheck.readers.bundles.sniff import ZIP, is_report, is_supportconfig
 from dgxcheck.readers.bundles.streams import PACKED, Budget, Stream, Unsupported, rows
 from dgxcheck.readers.formats import utf8
 
@@ -32,7 +32,7 @@ _HEAD = 8 << 10
 _LINE_COST = 128
 """What a line takes beside its characters, in bytes of memory and in time."""
 
-Inside: TypeAlias = "archives.TarMember | archives.Link | archives.ZipMember | archives.Unreadable"
+Inside: TypeAlias = "archives.TarMember | archives.Unreadable"
 
 
 class Bundle(Record):
@@ -112,7 +112,7 @@ class _Reader:
         if inner.startswith(PACKED):  # packed twice
             whole = archives.Blocks(chain([head], chunks))
             self._member(name, whole.read, depth + 1)
-        elif inner.startswith(archives.MAGIC):
+        elif inner.startswith(ZIP):
             self._archive(name, archives.zip_members(archives.Blocks(chain([head], chunks))), depth + 1)
         elif archives.is_tar(inner):
             self._archive(name, archives.tar_members(archives.Blocks(chain([head], chunks))), depth + 1)
@@ -137,7 +137,7 @@ class _Reader:
         for member in members:
             if isinstance(member, archives.Unreadable):
                 self.notes.append(f"{member.name} {member.why}")
-            elif not isinstance(member, archives.Link):
+            else:
                 self._inner(f"{inside}{member.name.removeprefix('./')}", member.read, depth)
                 if member.cut:
                     self.notes.append(f"{member.name} is cut off")

@@ -78,29 +78,24 @@ def read_loose(section: Section, time: CpuTime) -> Loose:
     return Loose(section=section, layout=layout, found=tuple(any_text.outputs(layout, time)))
 
 
-def _dcgmi(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    readers = (
+_HOST: Mapping[str, Sequence[Reader]] = {
+    "dmidecode": (dmidecode.read_dmidecode,),
+    "numactl": (system.read_numactl,),
+    "ibstat": (hcas.read_ibstat,),
+    "lsmod": (system.read_modules,),
+    "mst": (adapters.read_mst,),
+    "ibstatus": (hcas.read_ibstatus,),
+    "ibv_devinfo": (hcas.read_ibv_devinfo,),
+    "rdma": (counters.read_link,),
+    "ibdev2netdev": (hcas.read_ibdev2netdev,),
+    "mlxlink": (adapters.read_mlxlink,),
+    "lscpu": (system.read_lscpu,),
+    "dcgmi": (
         diag.read_diag, diag.read_json, health.read_health, devices.read_nvlink, devices.read_discovery,
         devices.read_topo,
-    )  # fmt: skip
-    return tuple(part for read in readers for part in read(lines))
-
-
-_HOST: Mapping[str, Reader] = {
-    "dmidecode": dmidecode.read_dmidecode,
-    "numactl": system.read_numactl,
-    "ibstat": hcas.read_ibstat,
-    "lsmod": system.read_modules,
-    "mst": adapters.read_mst,
-    "ibstatus": hcas.read_ibstatus,
-    "ibv_devinfo": hcas.read_ibv_devinfo,
-    "rdma": counters.read_link,
-    "ibdev2netdev": hcas.read_ibdev2netdev,
-    "mlxlink": adapters.read_mlxlink,
-    "lscpu": system.read_lscpu,
-    "dcgmi": _dcgmi,
-    "fabricmanager": services.read_fabric_manager,
-}
+    ),
+    "fabricmanager": (services.read_fabric_manager,),
+}  # fmt: skip
 NO_NVLINKS = "stated nvlink-none"
 """Key of the fact that no GPU of the machine has an NVLink."""
 _STATUS = ("nvidia-smi nvlink --status", "nvidia-smi nvlink -s")
@@ -163,15 +158,12 @@ def _of_text(text: Loose) -> list[Output]:
 
 def _outputs(by_reader: Mapping[str, list[Section]], sections: Sequence[Section], time: CpuTime) -> list[Output]:
     found = [_output("files", by_reader.get("files", []), _files(by_reader.get("files", [])))]
-    for name, read in _HOST.items():
-        for section in time.within(by_reader.get(name, [])):
-            found += [_of(section, part) for part in time.of(partial(read, section.lines))]
-    for section in by_reader.get("uname", []):
-        found.append(_output("uname", [section], system.read_uname(section.lines[0])))
-    for section in sections:
-        if section.title.startswith(HEAD):
-            facts = next((facts for line in section.lines if (facts := system.read_uname(line))), {})
-            found.append(_output("uname", [section], facts))
+    for name, readers in _HOST.items():
+        found += _by(readers, by_reader.get(name, []), time)
+    heads = (section for section in sections if section.title.startswith(HEAD))
+    for section in (*by_reader.get("uname", []), *heads):
+        facts = next((facts for line in section.lines if (facts := system.read_uname(line))), {})
+        found.append(_output("uname", [section], facts))
     found += time.of(lambda: [_lspci(by_reader.get("lspci", []))])
     logs = by_reader.get(KERNEL_LOG, [])
     log = time.of(partial(kernel_log, logs))
@@ -182,9 +174,16 @@ def _outputs(by_reader: Mapping[str, list[Section]], sections: Sequence[Section]
     for section in by_reader.get("nvidia-smi", []):
         if not section.lines:  # nvidia-smi lists the GPUs that have NVLinks, and leaves without a word where none has
             found.append(_output("nvidia-smi nvlink -s", [section], {NO_NVLINKS: True}))
-        for reader in time.within(catalogue.READERS):
-            found += [_of(section, part) for part in time.of(partial(reader, section.lines))]
+        found += _by(catalogue.READERS, [section], time)
     return found
+
+
+def _by(readers: Sequence[Reader], sections: Sequence[Section], time: CpuTime) -> list[Output]:
+    return [
+        Output(title=section.title, first=section.first, lines=len(part.understood), found=part)
+        for section in time.within(sections) for reader in time.within(readers)
+        for part in time.of(partial(reader, section.lines))
+    ]  # fmt: skip
 
 
 def _output(tool: str, sections: Sequence[Section], facts: dict[str, Json]) -> Output:
@@ -192,10 +191,6 @@ def _output(tool: str, sections: Sequence[Section], facts: dict[str, Json]) -> O
     first = sections[0].first if sections else 0
     title = sections[0].title.strip() if sections else ""
     return Output(title=title, first=first, lines=lines, found=Imported(tool=tool, facts=facts, understood=frozenset()))
-
-
-def _of(section: Section, part: Imported) -> Output:
-    return Output(title=section.title, first=section.first, lines=len(part.understood), found=part)
 
 
 def _files(sections: Sequence[Section]) -> dict[str, Json]:

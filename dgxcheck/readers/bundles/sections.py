@@ -141,26 +141,56 @@ _HEAD = LazyPattern(r"#==\[ (?P<kind>[\w -]{1,40}) \]=+#")
 
 def supportconfig_sections(rows: Iterable[bytes], wanted: Callable[[str], bool]) -> Iterator[Section]:
     """Every command and file; the lines of those alone whose title is ``wanted``."""
-    kind = title = ""
-    first = size = kept = 0
-    lines: list[str] = []
+    kind = ""
+    open_: OpenSection | None = None
     for number, row in enumerate(rows):
-        text = row.decode("utf-8", "replace").rstrip("\r\n")
+        text = decoded(row)
         if match := _HEAD.fullmatch(text):
-            if title:
-                yield _section(title, kind, first, lines, size, kept)
-            kind, title, lines, size, kept = match["kind"], "", [], 0, 0
-        elif kind and not title and text.startswith("# "):
-            title, first = text[2:].strip(), number
-        elif title:
-            size += 1
-            if wanted(title):
-                kept += len(text) + 1
-                lines += [text] if kept <= SECTION_BYTES else []
-    if title:
-        yield _section(title, kind, first, lines, size, kept)
+            if open_ is not None:
+                yield open_.section()
+            kind, open_ = match["kind"], None
+        elif open_ is not None:
+            open_.add(row)
+        elif kind and text.startswith("# "):
+            title = text[2:].strip()
+            open_ = OpenSection(title.split(" - ")[0], number, wanted(title), is_file="File" in kind)
+    if open_ is not None:
+        yield open_.section()
 
 
-def _section(title: str, kind: str, first: int, lines: list[str], size: int, kept: int) -> Section:
-    return Section(title=title.split(" - ")[0], first=first, lines=tuple(lines), size=size,
-                   is_file="File" in kind, cut=kept > SECTION_BYTES)  # fmt: skip
+_LINE_BYTES = 64 << 10
+
+
+def decoded(row: bytes) -> str:
+    """The text of a line, cut where it is very long."""
+    return row[:_LINE_BYTES].decode("utf-8", "replace").rstrip("\r\n")
+
+
+class OpenSection:
+    """The section that is being read; its lines are kept where it is ``wanted``."""
+
+    def __init__(self, title: str, number: int, wanted: bool, is_file: bool, absent: bool = False) -> None:
+        self._title = title
+        self._number = number
+        self._is_file = is_file
+        self._absent = absent
+        self.wanted = wanted
+        self.count = 0
+        self._lines: list[str] = []
+        self._bytes = 0
+
+    def add(self, row: bytes) -> None:
+        self.count += 1
+        if self.wanted:
+            self._bytes += len(row)
+            if self._bytes <= SECTION_BYTES:
+                self._lines.append(decoded(row))
+
+    def section(self) -> Section:
+        lines = self._lines
+        while lines and not lines[-1].strip():
+            lines.pop()
+        return Section(
+            title=self._title, first=self._number, lines=tuple(lines), size=self.count, is_file=self._is_file,
+            absent=self._absent, cut=self._bytes > SECTION_BYTES,
+        )  # fmt: skip

@@ -13,7 +13,7 @@ _SECTION = re.compile(rb"^_{40,60}\r?\n\r?\n?(?:\*\*\* /|/usr/|/sbin/|/bin/)", f
 _SUPPORTCONFIG = re.compile(rb"^#==\[ [\w -]{1,40} \]=+#", flags=re.MULTILINE)
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _TREE = ("sos_commands", "sos_reports")
-_PACKED = (b"\x1f\x8b\x08", b"\xfd7zXZ\x00", b"BZh", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
+GZIP, XZ, BZIP2, ZSTD, ZIP = b"\x1f\x8b\x08", b"\xfd7zXZ\x00", b"BZh", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
 
 
 def is_bundle(path: str) -> bool:
@@ -32,14 +32,14 @@ def is_bundle(path: str) -> bool:
 
 def holds_outputs(head: bytes) -> bool:
     """Do these first bytes of a file begin a bug report or an archive, packed or not?"""
-    if head.startswith(_PACKED[:1]):
+    if head.startswith(GZIP):
         import zlib
 
         try:
             head = zlib.decompressobj(wbits=31).decompress(head, _FIRST)
         except zlib.error:
             return False
-    elif head.startswith(_PACKED[1:]):
+    elif head.startswith((XZ, BZIP2, ZSTD, ZIP)):
         return True  # recordings and texts are not packed so
     if head.startswith(_UTF16):
         head = head.decode("utf-16", "replace").encode("utf-8", "replace")

@@ -13,8 +13,8 @@ from typing import Any
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.limits import LINE_CHARACTERS, UNPACKED_BYTES, UNPACKED_LINES
+from dgxcheck.readers.bundles.sniff import BZIP2, GZIP, XZ, ZSTD
 
-GZIP, XZ, BZIP2, ZSTD = b"\x1f\x8b\x08", b"\xfd7zXZ\x00", b"BZh", b"\x28\xb5\x2f\xfd"
 PACKED = (GZIP, XZ, BZIP2)
 _CHUNK = 64 << 10
 _PIECE = 1 << 20
