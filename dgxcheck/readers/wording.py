@@ -87,7 +87,7 @@ def known(table: str) -> tuple[Form, ...]:
 
 def forms(table: str, of: str) -> tuple[LazyPattern, ...]:
     """Forms of a line of a tool in several of its versions, each with groups of the same names."""
-    return tuple(map(LazyPattern, _lines(table)[of]))
+    return tuple(map(LazyPattern, words_of(table, of)))
 
 
 @cache
@@ -95,6 +95,11 @@ def _lines(table: str) -> dict[str, list[str]]:
     return gathered((row["of"], row["words"]) for row in rows(table))
 
 
+def words_of(table: str, of: str) -> list[str]:
+    """The rows themselves: names of one kind."""
+    return _lines(table)[of]
+
+
 def any_of(table: str, of: str) -> str:
     """The expression that matches what matches one of the rows: lines of a tool that all mean the same, or nothing."""
-    return "|".join(_lines(table)[of])
+    return "|".join(words_of(table, of))

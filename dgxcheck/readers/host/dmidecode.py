@@ -105,25 +105,22 @@ def read_dmidecode(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart(TOOL)
     table = ""
     titled = inside = False
-    done: set[str] = set()
+    counted: Counter[str] = Counter()
     slots: list[dict[str, str]] = []
     in_arrays = 0
     for number, raw in enumerate(_dedented(bounded(lines))):
         line = raw.rstrip()
         if not line:
-            inside = titled
-            done |= {table} - {""}
-            table = ""
+            table, inside = "", titled
         elif version := _VERSION.fullmatch(line):
             part.tool = f"{TOOL} {version[1]}"
             part.lines.add(number)
         elif _HANDLE.fullmatch(line):
-            done |= {table} - {""}
             table, titled, inside = "", True, True
             part.lines.add(number)
         elif (titled and inside and line[:1] not in " \t") or line in _TABLES:
-            done |= {table} - {""}
             table, titled, inside = line, False, True
+            counted[table] += 1
             slots += [{}] if line == _MEMORY and len(slots) < MOST_SLOTS else []
             part.lines.add(number)
         elif inside and line[:1] in " \t":
@@ -133,7 +130,7 @@ def read_dmidecode(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 slots[-1].setdefault(name, value.strip())
             elif table == _ARRAY and name == "Number Of Devices":
                 in_arrays += integer(value.strip(), MOST_SLOTS) or 0
-            elif table not in done and (table, name) in _FILES:
+            elif counted[table] == 1 and (table, name) in _FILES:
                 part.found.setdefault(f"text {DMI}/{_FILES[table, name]}", f"{value.rstrip()}\n")
         elif _CHATTER.fullmatch(line):
             part.lines.add(number)

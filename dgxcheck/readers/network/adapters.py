@@ -58,22 +58,14 @@ _OF_MODULE = ("Module FW Fault", "DataPath FW Fault", "Tx Fault [per lane]", "Mo
 def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Every port: files if the command line above names its RDMA device, otherwise a result."""
     part = PortsPart("mlxlink")
-    device, port, inside, in_json = "", 1, False, False
+    inside = in_json = False
     members: dict[str, str] = {}
-
-    def close() -> None:
-        if "State" in members:
-            if re.fullmatch(NAME, device):
-                part.add_port(device, port, _files(members))
-            at = f"/{port}" if re.fullmatch(NAME, device) else ""
-            _diagnose(part, (hca_name(device) or "HCA") + at, members)
-        members.clear()
-
+    shown = [("", 1, members)]
     for number, line in numbered(lines, bare):
         if command := _MLXLINK_COMMAND.fullmatch(line) if "mlxlink" in line else None:
-            close()
             of_port = _PORT.search(command["more"] or "")
-            device, port, inside = command["device"], int(of_port["port"]) if of_port else 1, False
+            members, inside = {}, False
+            shown.append((command["device"], int(of_port["port"]) if of_port else 1, members))
         elif line[:1] in _JSON and (in_json or (not inside and _begins(lines[number : number + _MLXLINK_HEAD]))):
             in_json = True  # line by line, as it may be cut
             for row in _JSON_MEMBER.finditer(line):
@@ -85,7 +77,12 @@ def read_mlxlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif not (inside and _GROUP.fullmatch(line)):
             continue
         part.lines.add(number)
-    close()
+    for device, port, members in shown:
+        if "State" in members:
+            is_named = re.fullmatch(NAME, device) is not None
+            if is_named:
+                part.add_port(device, port, _files(members))
+            _diagnose(part, f"{hca_name(device) or 'HCA'}{f'/{port}' if is_named else ''}", members)
     return part.imported()
 
 
@@ -227,28 +224,16 @@ def read_firmware(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     found: list[Adapter] = []
     part = ToolPart("flint")
     members: dict[str, str] = {}
+    shown: list[tuple[str, dict[str, str]]] = []
     name, inside = "", False
-
-    def close() -> None:
-        version = _VERSION.search(members.get("FW Version", "") or members.get("FW", ""))
-        running = _VERSION.search(members.get(_RUNNING, ""))
-        place, at = name or members.get("PCI Device Name", "").strip(), len(found)
-        if version is not None and _PSID.fullmatch(psid := members.get("PSID", "").strip()):
-            found.append(Adapter(place, (running or version)[0], psid))
-        if version is not None and running is not None and version[0] != running[0]:
-            text = f"firmware {running[0]} runs, {version[0]} is burned: it runs once the adapter is reset"
-            part.add(hca_name(place) or f"adapter{at}", "burned", "note", None, text)
-        members.clear()
-
     for number, raw in enumerate(bounded(lines)):
         line = bare(raw)
         if command := _FIRMWARE_COMMAND.fullmatch(line) if "flint" in line else None:
-            close()
             name, inside = command["device"], False
         elif _BEGIN.fullmatch(line):
-            close()
-            inside = True
             name = "" if line.startswith("Device") else name
+            members, inside = {}, True
+            shown.append((name, members))
         elif failed := _UNQUERIED.fullmatch(line):
             text = f"its firmware does not answer: {failed['why']}"
             part.add(hca_name(failed["name"]) or "HCA", "query", "unknown", None, text)
@@ -258,7 +243,15 @@ def read_firmware(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             inside = inside and (not line or raw[:1] in " \t-")
             continue
         part.lines.add(number)
-    close()
+    for name, members in shown:
+        version = _VERSION.search(members.get("FW Version", "") or members.get("FW", ""))
+        running = _VERSION.search(members.get(_RUNNING, ""))
+        place, at = name or members.get("PCI Device Name", ""), len(found)
+        if version is not None and _PSID.fullmatch(psid := members.get("PSID", "")):
+            found.append(Adapter(place, (running or version)[0], psid))
+        if version is not None and running is not None and version[0] != running[0]:
+            text = f"firmware {running[0]} runs, {version[0]} is burned: it runs once the adapter is reset"
+            part.add(hca_name(place) or f"adapter{at}", "burned", "note", None, text)
     if not (found or part):
         return ()
     devices = {adapter.name: adapter for adapter in found if re.fullmatch(NAME, adapter.name, re.ASCII)}

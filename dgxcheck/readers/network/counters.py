@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from dgxcheck.facts.infiniband import counter_row
@@ -11,7 +12,7 @@ from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME, PortsPart, lid, physical, state
 from dgxcheck.readers.values import bare, integer, numbered, squeezed
-from dgxcheck.readers.wording import any_of, rows
+from dgxcheck.readers.wording import any_of, rows, words_of
 
 _LINK_ROW = ascii_pattern(
     rf"(?:\d{{1,4}}/\d{{1,3}}: )?(?:link )?({NAME})/(\d{{1,3}}):?"
@@ -56,9 +57,7 @@ def read_statistic(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 _OF_NIC = LazyPattern(
     r"(?:.{0,120}\W)?ethtool (?:-S|--statistics) (?P<port>[A-Za-z][\w.-]{0,14})(?: .{0,80})?"
-    r"|(?P<name>rx_(?:crc_errors|symbol_err|pcs_symbol_err|discards)_phy|tx_(?:errors|discards)_phy|link_down_events_phy"
-    r"|tx_pause_storm_(?:warning|error)_events|outbound_pci_stalled_(?:rd|wr)_events|module_(?:bus_stuck|high_temp"
-    r"|bad_shorted)): (?P<count>\d{1,19})"
+    rf"|(?P<name>{any_of('network/lines', 'ethtool -S')}): (?P<count>\d{{1,19}})"
 )
 
 
@@ -104,11 +103,7 @@ COUNTERS = "stated port-counters"
 """Key of one port's counters with its LID and number: ``{"symbol_error": 3}``, by the names of sysfs."""
 _FILES = {name: row["file"] for row in rows("network/counters") for name in row["names"].split()}
 """Both tools' names, which older versions shorten, without ``Counter`` at their end."""
-_DETAILS = frozenset((
-    "PortLocalPhysicalErrors", "PortMalformedPktErrors", "PortBufferOverrunErrors", "PortDLIDMappingErrors",
-    "PortVLMappingErrors", "PortLoopingErrors", "PortInactiveDiscards", "PortNeighborMTUDiscards",
-    "PortSwLifetimeLimitDiscards", "PortSwHOQLifetimeLimitDiscards",
-))  # fmt: skip
+_DETAILS = frozenset(words_of("network/lines", "perfquery -E"))
 """Of ``perfquery -E`` and ``-D``, which no file has."""
 _ERRORS = _DETAILS | frozenset(_FILES.values()) - {"port_xmit_wait"}
 _HEAD = LazyPattern(
@@ -135,18 +130,25 @@ def read_port_counters(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def errors_by_lid(lines: Iterable[str]) -> Iterator[tuple[int, int, dict[str, int]]]:
     """Of perfquery: LID, port and the counters of the port by their names in sysfs."""
-    at: tuple[int, int] | None = None
-    counts: dict[str, int] = {}
-    for raw in lines:
-        line = bare(raw)
+    for head, counts, _ in _blocks(enumerate(map(bare, lines))):
+        yield int(head["lid"]), int(head["port"]), counts
+
+
+Block = tuple[re.Match[str], dict[str, int], set[int]]
+
+
+def _blocks(lines: Iterable[tuple[int, str]]) -> list[Block]:
+    """Of perfquery: each head, the counters below it by their names in sysfs, and the numbers of its lines."""
+    found: list[Block] = []
+    for number, line in lines:
         if head := _HEAD.fullmatch(line):
-            if at is not None:
-                yield *at, counts
-            at, counts = (int(head["lid"]), int(head["port"])), {}
-        elif (member := _MEMBER.fullmatch(line)) and (name := file_of(member["name"])):
-            counts[name] = int(member["value"], 0)
-    if at is not None:
-        yield *at, counts
+            found.append((head, {}, {number}))
+        elif found and (member := _MEMBER.fullmatch(line)):
+            _, counts, numbers = found[-1]
+            numbers.add(number)
+            if name := file_of(member["name"]):
+                counts[name] = int(member["value"], 0)
+    return found
 
 
 def errors_by_guid(lines: Iterable[str]) -> Iterator[tuple[str, int, dict[str, int]]]:
@@ -167,23 +169,14 @@ def _counts(text: str) -> dict[str, int]:
 
 def _perfquery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart("perfquery")
-    of_port: dict[str, int] | None = None
-    key = ""
-    found: dict[str, dict[str, int]] = {}
-    for number, line in numbered(lines, bare):
-        if head := _HEAD.fullmatch(line):
-            key = f"{int(head['lid'])}/{int(head['port'])}"
-            of_port = found.setdefault(key, {})
-        elif of_port is not None and (member := _MEMBER.fullmatch(line)):
-            if (name := file_of(member["name"])) and not member["value"].startswith("0x"):
-                of_port[name] = int(member["value"])
-        else:
-            continue
-        part.lines.add(number)
-    for key, counters in found.items():
+    found: dict[tuple[int, int], dict[str, int]] = {}
+    for head, counts, numbers in _blocks(numbered(lines, bare)):
+        found.setdefault((int(head["lid"]), int(head["port"])), {}).update(counts)
+        part.lines |= numbers
+    for (of_lid, port), counters in found.items():
         if of_files := {name: count for name, count in counters.items() if name not in _DETAILS}:
-            part.found[f"{COUNTERS} {key.replace('/', ' ')}"] = dict(of_files)
-        _note(part, f"lid{key}", "", counters)
+            part.found[f"{COUNTERS} {of_lid} {port}"] = dict(of_files)
+        _note(part, f"lid{of_lid}/{port}", "", counters)
     return part.imported()
 
 

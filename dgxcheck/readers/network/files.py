@@ -100,13 +100,13 @@ def port_files(device: str, port: int, files: Mapping[str, str | None]) -> dict[
     return device_files(f"{device}/ports/{port}", files)
 
 
-def listed(ports: Mapping[str, Sequence[int]], whole: bool = True) -> dict[str, Json]:
-    """The directories: of the devices (where all of them are shown) and of each one's ports."""
+def listed(ports: Mapping[str, Sequence[int]]) -> dict[str, Json]:
+    """The directories: of the devices, and of each one's ports."""
     facts: dict[str, Json] = {
         f"names {INFINIBAND}/{name}/ports": [*map(str, dict.fromkeys(numbers))]
         for name, numbers in ports.items() if numbers
     }  # fmt: skip
-    return facts | ({f"names {INFINIBAND}": [*sorted(ports)]} if whole and ports else {})
+    return facts | ({f"names {INFINIBAND}": [*sorted(ports)]} if ports else {})
 
 
 class PortsPart(ToolPart):

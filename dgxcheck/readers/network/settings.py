@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import odd_one
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.model import Imported, Reports, ToolPart
@@ -27,43 +26,38 @@ _OF_DEVICE = LazyPattern(r"(?P<name>Name|Description|Device|PCI device|Configura
 _PARAMETER = ascii_pattern(r"\*? {0,8}(?P<name>[A-Z][A-Z0-9]{1,30}_[A-Z0-9_]{1,60}) {1,60}(?P<value>\S.{0,200})")
 _AROUND = LazyPattern(r"-{4,40}|The '\*' shows parameters .{0,100}")
 _LINK_TYPES = "LINK_TYPE_P"
+_MODEL, _PLACE = "model", "place"
+"""Of an adapter beside its parameters, whose names are capitals."""
 _MOST_ADAPTERS = 64
 """Of one machine."""
-
-
-class _Adapter(Record, kw_only=False):
-    """One block of mlxconfig."""
-
-    model: str
-    place: str
-    parameters: dict[str, str]
 
 
 def read_mlxconfig(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Parameters in which one adapter alone differs from all others of its model and link types."""
     part = ToolPart("mlxconfig")
-    found: list[_Adapter] = []
+    adapters: list[dict[str, str]] = []
     for number, line in numbered(lines):
         if begun := _NEXT.fullmatch(line):
-            if not found or found[-1].place or found[-1].parameters or (begun["type"] and found[-1].model):
-                found.append(_Adapter("", "", {}))
-            found[-1] = _Adapter(begun["type"] or found[-1].model, found[-1].place, found[-1].parameters)
-        elif found and (of_device := _OF_DEVICE.fullmatch(line)):
+            if not adapters or adapters[-1].keys() - {_MODEL} or (begun["type"] and adapters[-1]):
+                adapters.append({})
+            adapters[-1] |= {_MODEL: begun["type"]} if begun["type"] else {}
+        elif adapters and (of_device := _OF_DEVICE.fullmatch(line)):
             name, value = of_device["name"], of_device["value"].strip()
-            place = hca_name(value) if name in ("Device", "PCI device") else found[-1].place
-            found[-1] = _Adapter(value if name == "Name" else found[-1].model, place, found[-1].parameters)
-        elif found and (parameter := _PARAMETER.fullmatch(line)):
-            found[-1].parameters.setdefault(parameter["name"], squeezed(parameter["value"]))
-        elif not (found and _AROUND.fullmatch(line)):
+            adapters[-1] |= {_MODEL: value} if name == "Name" else {}
+            adapters[-1] |= {_PLACE: hca_name(value)} if name in ("Device", "PCI device") else {}
+        elif adapters and (parameter := _PARAMETER.fullmatch(line)):
+            adapters[-1].setdefault(parameter["name"], squeezed(parameter["value"]))
+        elif not (adapters and _AROUND.fullmatch(line)):
             continue
         part.lines.add(number)
     alike: dict[tuple[str, ...], dict[str, dict[str, str]]] = {}
-    for adapter in found:
-        types = [value for name, value in adapter.parameters.items() if name.startswith(_LINK_TYPES)]
-        alike.setdefault((adapter.model, *types), {})[adapter.place] = adapter.parameters
-    for adapters in alike.values():
-        _compare(part, {place: parameters for place, parameters in adapters.items() if place})
-    return part.imported(sound="settings") if any(adapter.parameters for adapter in found) else ()
+    for adapter in adapters:
+        model, place = adapter.pop(_MODEL, ""), adapter.pop(_PLACE, "")
+        types = [value for name, value in adapter.items() if name.startswith(_LINK_TYPES)]
+        alike.setdefault((model, *types), {})[place] = adapter
+    for of_kind in alike.values():
+        _compare(part, {place: parameters for place, parameters in of_kind.items() if place})
+    return part.imported(sound="settings") if any(adapters) else ()
 
 
 def _compare(reports: Reports, adapters: Mapping[str, Mapping[str, str]]) -> None:
