@@ -12,14 +12,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
-from dgxcheck.facts.bdf import PATTERN
 from dgxcheck.facts.kernel_log import HostEvent, HostTrouble
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.package_files import table
 
 Lines = Sequence[tuple[float, str]]
 """Seconds and message of each."""
-_PARTS = {"BDF": PATTERN, "DEVICE": rf"[^\s:]{{1,64}} (?P<bdf>{PATTERN}): "}
+BDF = r"(?:[1-9a-f][0-9a-f]{4,7}|[0-9a-f]{4}):[0-9a-f]{2}:[01][0-9a-f]\.[0-7]"
+"""The name of a PCI function, exactly: what matches needs no further look."""
+_PARTS = {"BDF": BDF, "DEVICE": rf"[^\s:]{{1,64}} (?P<bdf>{BDF}): "}
 _PART = re.compile(r"\{([A-Z_]+)\}")
 
 
@@ -68,6 +69,11 @@ class Forms:
         """The match of the first form of this name that a message has."""
         found = self.found(name, message)
         return found and found[0]
+
+    def bdf(self, name: str, message: str) -> str | None:
+        """The PCI function of that match."""
+        found = self.found(name, message)
+        return found and found[0]["bdf"]
 
     def found(self, name: str, message: str) -> tuple[re.Match[str], str] | None:
         """That match, with what it means."""

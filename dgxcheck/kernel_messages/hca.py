@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from typing import cast
 
-from dgxcheck.facts.bdf import is_bdf
 from dgxcheck.facts.kernel_log import HcaEvent, HcaTrouble
 from dgxcheck.facts.record import replace
 from dgxcheck.kernel_messages.form import Forms, Lines
@@ -31,7 +30,7 @@ def trouble(message: str, seconds: float = 0.0) -> HcaEvent | None:
         kind: HcaTrouble = "temperature" if health["what"] == _HOT else "firmware" if severity < _FATAL else "health"
         least = _WARNING if kind == "temperature" else _FATAL
         return _event(health, kind, message, seconds) if severity <= least else None
-    if (down := FORMS.match("port down", message)) is not None and is_bdf(down["bdf"]):
+    if down := FORMS.match("port down", message):
         port = int(down["port"])
         text = f"{down['device']} port {port}"
         return HcaEvent(bdf=down["bdf"], trouble="link down", module=port - 1, text=text, seconds=seconds, line=message,
@@ -40,9 +39,7 @@ def trouble(message: str, seconds: float = 0.0) -> HcaEvent | None:
     return None if found is None else _event(found[0], cast(HcaTrouble, found[1]), message, seconds)
 
 
-def _event(match: re.Match[str], kind: HcaTrouble, message: str, seconds: float) -> HcaEvent | None:
-    if not is_bdf(match["bdf"]):
-        return None
+def _event(match: re.Match[str], kind: HcaTrouble, message: str, seconds: float) -> HcaEvent:
     parts = match.groupdict()
     module = parts.get("module")
     text = parts.get("what") or re.sub(f"mlx5_core: |{FORMS.parts['HCA']}", "", message, count=1)
@@ -52,14 +49,13 @@ def _event(match: re.Match[str], kind: HcaTrouble, message: str, seconds: float)
 
 def begins(message: str) -> str | None:
     """``mlx5_core 0000:05:00.0: firmware version: 12.28.2006``: the driver takes over this adapter, or has it again."""
-    match = FORMS.match("begins", message)
-    return match["bdf"] if match is not None and is_bdf(match["bdf"]) else None
+    return FORMS.bdf("begins", message)
 
 
 def plugged(message: str) -> tuple[str, int] | None:
     """A module or cable was plugged in: adapter and number of the module."""
     match = FORMS.match("plugged", message)
-    return (match["bdf"], int(match["module"])) if match is not None and is_bdf(match["bdf"]) else None
+    return None if match is None else (match["bdf"], int(match["module"]))
 
 
 def events(lines: Lines) -> list[HcaEvent]:

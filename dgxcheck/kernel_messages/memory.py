@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from dgxcheck.facts.bdf import PATTERN, is_bdf
 from dgxcheck.facts.kernel_log import OF_IO, HostEvent, HostTrouble, PcieError, Severity, is_near
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.kernel_messages.form import Forms, Lines, blocks, host_event
+from dgxcheck.kernel_messages.form import BDF, Forms, Lines, blocks, host_event
 from dgxcheck.kernel_messages.gpu import xid
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.xid.table import from_ampere
@@ -28,7 +27,7 @@ _STORM_S = 60.0
 """Within this time other lines name what has the errors of a storm."""
 _SEVERITY = LazyPattern(r"event severity: (?P<severity>[a-z]{1,20})")
 _SECTION = LazyPattern(r"section_?[ ]?type: (?P<section>[^\n]{1,60})")
-_AT = LazyPattern(rf"device_id: (?P<bdf>{PATTERN})$")
+_AT = LazyPattern(rf"device_id: (?P<bdf>{BDF})$")
 _DIMM = LazyPattern(r"DIMM location: (?!not present)(?P<dimm>[^\n]{1,80})|fru_text: (?P<fru>[^\n]{1,40})")
 _MODULE = LazyPattern(r"node: ?(?P<node>\d{1,5}) card: ?(?P<card>\d{1,5}) module: ?(?P<module>\d{1,5})")
 _UNCORRECTED, _DEFERRED = 1 << 61, 1 << 44
@@ -163,7 +162,7 @@ def _block(block: Sequence[tuple[float, str, str]], past: bool) -> _Block:
             dimm = match["dimm"] or dimm or match["fru"]
         elif match := _MODULE.match(rest):
             module = f"node {match['node']} card {match['card']} module {match['module']}"
-        elif (match := _AT.match(rest)) and is_bdf(match["bdf"]):
+        elif match := _AT.match(rest):
             devices.append((match["bdf"], message))
     if severity not in _SEVERITIES or not sections:
         return _Block(event=None, pcie=())

@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
-from dgxcheck.facts.bdf import as_bdf, is_bdf
 from dgxcheck.facts.kernel_log import OF_GPU, HostEvent, IommuFault, IommuRefusal, PcieError, Severity
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
-from dgxcheck.kernel_messages.form import Form, Forms, Lines, host_event
+from dgxcheck.kernel_messages.form import Forms, Lines, host_event
 from dgxcheck.lazy_pattern import LazyPattern
 
 FORMS = Forms("pcie", "silent")
@@ -34,7 +33,7 @@ LARGE_BAR = 8 << 30
 def error(message: str) -> tuple[str, Severity] | None:
     """``nvidia 0000:06:00.0: PCIe Bus Error: severity=Corrected, type=..``: bdf and severity."""
     match = FORMS.match("error", message)
-    return (match["bdf"], _severity(match["uncorrected"])) if match is not None and is_bdf(match["bdf"]) else None
+    return None if match is None else (match["bdf"], _severity(match["uncorrected"]))
 
 
 def announced(message: str) -> tuple[str, Severity] | None:
@@ -53,22 +52,21 @@ def announced(message: str) -> tuple[str, Severity] | None:
         bdf = _requester(int(match["id"], 16), match["bdf"].partition(":")[0])
     if bdf.endswith(_NOBODY):
         bdf = match["bdf"]
-    return (bdf, _severity(match["uncorrected"])) if is_bdf(bdf) else None
+    return bdf, _severity(match["uncorrected"])
 
 
-def _contained(match: re.Match[str]) -> tuple[str, Severity] | None:
+def _contained(match: re.Match[str]) -> tuple[str, Severity]:
     port = match["bdf"] or match["old"]
     sender = match["of"] or ""
     if match["id"] is not None and int(match["status"], 16) & _REASON in _BY_MESSAGE:
         sender = _requester(int(match["id"], 16), port.partition(":")[0])
-    bdf = sender if is_bdf(sender) and not sender.endswith(_NOBODY) else port
-    return (bdf, "fatal") if is_bdf(bdf) else None
+    return sender if sender and not sender.endswith(_NOBODY) else port, "fatal"
 
 
 def error_bit(message: str) -> tuple[str, str] | None:
     """``nvidia 0000:06:00.0:    [ 6] BadTLP                 (First)``: bdf and name of the bit."""
     match = FORMS.match("detail", message)
-    return (match["bdf"], match["name"]) if match is not None and is_bdf(match["bdf"]) else None
+    return None if match is None else (match["bdf"], match["name"])
 
 
 def given_up(message: str) -> str | None:
@@ -76,8 +74,7 @@ def given_up(message: str) -> str | None:
 
     The kernel asks the driver of each device below the port of an error (``pcie_do_recovery``, drivers/pci/pcie/err.c).
     """
-    match = FORMS.match("given up", message)
-    return match["bdf"] if match is not None and is_bdf(match["bdf"]) else None
+    return FORMS.bdf("given up", message)
 
 
 def _severity(uncorrected: str | None) -> Severity:
@@ -131,7 +128,7 @@ def _unrecovered(error: PcieError, lost: str, seconds: float, message: str, alon
 def unplugged(lines: Lines) -> Iterator[HostEvent]:
     """Slots whose device went away on its own, ``past`` where one came back; not those that somebody switched off."""
     slots = gathered(((match["port"], match["slot"]), (seconds, message, match["what"])) for seconds, message in lines
-                     if (match := FORMS.match("slot", message)) is not None and is_bdf(match["port"]))  # fmt: skip
+                     if (match := FORMS.match("slot", message)))  # fmt: skip
     for (port, slot), messages in slots.items():
         last = [number for number, (_, _, what) in enumerate(messages) if what in _GONE]
         if not last:
@@ -156,10 +153,10 @@ def untrained(lines: Lines) -> Iterator[HostEvent]:
     up = {slot["port"]: number for number, slot in slots if slot["what"] == "Link Up"}
     cards = {slot["port"] for _, slot in slots}
     for number, (seconds, message) in enumerate(lines):
-        if (match := FORMS.match("untrained", message)) is not None and is_bdf(match["port"]):
+        if match := FORMS.match("untrained", message):
             yield host_event("untrained", match["port"], seconds, message)
-        found = FORMS.found("untrained slot", message)
-        if found is not None and is_bdf(port := found[0]["port"] or found[0]["old"]):
+        elif found := FORMS.found("untrained slot", message):
+            port = found[0]["port"] or found[0]["old"]
             group = "no card" if found[1] == "power" and port not in cards else found[1]
             yield host_event("untrained", port, seconds, message, group, past=number < up.get(port, -1))
 
@@ -171,15 +168,15 @@ def unusable(lines: Lines, begun: Mapping[str, Sequence[tuple[int, float]]]) -> 
 
     BARs of memory alone, and none of virtual functions: many a machine has no room for those, and needs none.
     """
-    gpus = {*begun, *(found["bdf"] for _, message in lines if (found := FORMS.match("NVIDIA GPU", message)))}
+    gpus = {*begun, *(FORMS.bdf("NVIDIA GPU", message) for _, message in lines)}
     given = {room: number for number, (_, message) in enumerate(lines) if (room := _bar("with BAR", message))}
     for number, (seconds, message) in enumerate(lines):
         if (place := _bar("without BAR", message)) is not None:
-            bdf, bar = place
-            past = given.get(place, -1) > number or _since(seconds, begun.get(bdf, ()))
-            group = f"GPU {bar}" if bdf in gpus else f"large {bar}" if _is_large(message) else bar
-            yield host_event("no BAR", bdf, seconds, message, group, past=past)
-        elif (match := FORMS.match("silent", message)) is not None and is_bdf(bdf := match["bdf"]):
+            device, bar = place
+            past = given.get(place, -1) > number or _since(seconds, begun.get(device, ()))
+            group = f"GPU {bar}" if device in gpus else f"large {bar}" if _is_large(message) else bar
+            yield host_event("no BAR", device, seconds, message, group, past=past)
+        elif (bdf := FORMS.bdf("silent", message)) is not None:
             past = _since(seconds, begun.get(bdf, ()))
             yield host_event("silent", bdf, seconds, message, "GPU" if bdf in gpus else "", past=past)
 
@@ -197,7 +194,7 @@ def _is_large(message: str) -> bool:
 def _bar(name: str, message: str) -> tuple[str, str] | None:
     """Bus id and number of the BAR."""
     match = FORMS.match(name, message)
-    return (match["bdf"], match["bar"]) if match is not None and is_bdf(match["bdf"]) else None
+    return None if match is None else (match["bdf"], match["bar"])
 
 
 def iommu_faults(lines: Lines) -> list[IommuFault]:
@@ -208,14 +205,13 @@ def iommu_faults(lines: Lines) -> list[IommuFault]:
     """
     found: list[IommuFault] = []
     for seconds, message in lines:
-        for form, what in cast("Mapping[Form, IommuRefusal]", FORMS["IOMMU"]).items():
-            if (match := form.match(message)) is not None and (bdf := _refused(match)) is not None:
-                twice = found[-1:] and what == "smmu" and ": event: " in message and found[-1].what == "smmu"
-                if twice and seconds - found[-1].seconds <= SAME_S:
-                    del found[-1]
-                found.append(IommuFault(bdf=bdf, what=what, seconds=seconds, line=message))
-        stream = FORMS.match("stream", message)
-        if stream is not None and found and found[-1].what == "smmu" and seconds - found[-1].seconds <= SAME_S:
+        goes_on = found and found[-1].what == "smmu" and seconds - found[-1].seconds <= SAME_S
+        if refusal := FORMS.found("IOMMU", message):
+            if goes_on and ": event: " in message:
+                del found[-1]
+            match, what = refusal
+            found.append(IommuFault(bdf=_refused(match), what=cast(IommuRefusal, what), seconds=seconds, line=message))
+        elif goes_on and (stream := FORMS.match("stream", message)):
             number = int(stream["sid"], 16)
             if number < 1 << 16:
                 found[-1] = replace(found[-1], bdf=found[-1].bdf or _requester(number))
@@ -227,13 +223,12 @@ def _requester(number: int, domain: str = "0000") -> str:
     return f"{domain}:{number >> 8:02x}:{number >> 3 & 31:02x}.{number & 7}"
 
 
-def _refused(match: re.Match[str]) -> str | None:
-    """The device; empty where the line names none, None where what it names is none."""
-    parts = match.groupdict()
-    if (at := parts.get("at")) is not None:
+def _refused(match: re.Match[str]) -> str:
+    """The device; empty where the line names none."""
+    parts = match.groupdict("")
+    if at := parts.get("at"):
         at = at.replace("0x", "")
-        return as_bdf(at if at.count(":") > 1 else f"0000:{at}")
-    if (requester := parts.get("sid")) is not None:
+        return at if at.count(":") > 1 else f"0000:{at}"
+    if requester := parts.get("sid"):
         return _requester(int(requester, 16))
-    bdf = parts.get("bdf")
-    return "" if bdf is None else bdf if is_bdf(bdf) else None
+    return parts.get("bdf", "")
