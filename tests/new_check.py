@@ -1,4 +1,4 @@
-"""Write the skeleton of a check with its test, and register it: ``make new-check NAME=host.uptime``.
+"""Write the skeleton of a check with its test, and register it with its remedy: ``make new-check NAME=host.uptime``.
 
 The package is the one whose checks have that subject; ``make new-check NAME=host.uptime PACKAGE=host`` names it.
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CHECKS = ROOT / "dgxcheck" / "checks"
 REGISTRY = CHECKS / "registry.py"
+REMEDIES = CHECKS / "remedies.tsv"
 NAME = re.compile(r"([a-z][a-z0-9]*)\.([a-z][a-z0-9]*(?:-[a-z0-9]+)*)")
 OF_THE_HOST = ("driver", "host")
 """Packages whose skeleton judges the host; those of the others judge every GPU."""
@@ -38,7 +39,7 @@ def _rule(box: Box) -> Judgement:
 
 
 CHECKS = (
-    Check("SUBJECT.WORD", per_host(_rule), host("kernel"), remedy="nothing to do"),
+    Check("SUBJECT.WORD", per_host(_rule), host("kernel")),
 )
 '''
 GPU_CHECK = '''\
@@ -64,7 +65,7 @@ def _rule(box: Box, board: GpuBoard) -> Judgement:
 
 
 CHECKS = (
-    Check("SUBJECT.WORD", per_gpu("gpu_board", _rule), part("board"), remedy="nothing to do"),
+    Check("SUBJECT.WORD", per_gpu("gpu_board", _rule), part("board")),
 )
 '''
 TEST = '''\
@@ -101,7 +102,7 @@ GPU_TEST = (
     .replace('"FACT"', 'f"nvml nvmlDeviceGetBoardPartNumber {GPU2}"')
 )  # fmt: skip
 NEXT = """\
-Next: replace the TODOs in {check} and {test}, then
+Next: replace the TODOs in {check} and {test}, and its row in dgxcheck/checks/remedies.tsv, then
   .venv/bin/pytest {test}
   make golden      (writes the manual page and the golden files: look at what changes)
   make test
@@ -153,6 +154,8 @@ def write(name: str, package: str = "") -> None:
     for path, text in zip((check, test), texts, strict=True):
         path.write_text(text.replace("SUBJECT.WORD", name), encoding="utf-8")
     REGISTRY.write_text(registered(REGISTRY.read_text(encoding="utf-8"), package, module), encoding="utf-8")
+    with REMEDIES.open("a", encoding="utf-8") as rows:
+        rows.write(f"{name}\t\tnothing to do\n")
     sort_imports = (sys.executable, "-m", "ruff", "check", "--quiet", "--fix", "--select", "I", str(REGISTRY))
     subprocess.run(sort_imports, cwd=ROOT, check=True)
     print(NEXT.format(check=check.relative_to(ROOT), test=test.relative_to(ROOT)))

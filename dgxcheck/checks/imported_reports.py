@@ -7,7 +7,7 @@ from itertools import groupby
 
 from dgxcheck.checks.driver.fabric_manager import needed
 from dgxcheck.checks.engine.box import HOST, Box, pci_subject, unlisted_gpu
-from dgxcheck.checks.engine.check import Check, component_of, own_link
+from dgxcheck.checks.engine.check import Check, component_of, own_link, remedy_of
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, skip
 from dgxcheck.checks.engine.growth import INTERRUPTED
 from dgxcheck.checks.host.disks import by_disk, disk_of
@@ -25,7 +25,7 @@ from dgxcheck.components.component import (
 )
 from dgxcheck.facts.bdf import is_bdf, nameless
 from dgxcheck.facts.faults import MODULES_REFUSED, Fault
-from dgxcheck.facts.faults.kind import NVSWITCHES_ON_PCI, FaultKind
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import replace
@@ -41,30 +41,6 @@ from dgxcheck.facts.tool_outputs import (
 )
 
 _SERVICES = {"fabric-manager": FABRIC_MANAGER, "subnet-manager": SUBNET_MANAGER}
-_OF_NETWORK = (
-    "confirm it with ibstat and mlxlink for this port alone; then compare perfquery -x and the kernel log of that time"
-)
-"""What no tool of the GPUs tells."""
-_OF_MODULE = "see whether a cable belongs into this port, and what is plugged in (mlxlink -m)"
-_OF_HOST = (
-    "confirm it with that tool; then compare the BMC's event log (ipmitool sel elist) and the kernel log of that time"
-)
-_OF_LINK = (
-    "compare the port's own counters (aer_dev_* under /sys/bus/pci/devices), what lspci -tv shows below it, and the"
-    " kernel log of that time"
-)
-_OF_DISK = (
-    "find the disk that it means (lsblk -o NAME,MODEL,SERIAL), read its state (smartctl -a, nvme smart-log) and what"
-    " the kernel logged of it, and back its data up"
-)
-_OF_ACS = (
-    "run dgxcheck health on that machine: it knows the ports between GPUs and HCAs, and whether ACS may be switched off"
-    " there; with virtual machines, or an IOMMU that translates, it must stay"
-)
-_ASK_NVSWITCHES = (
-    f"see whether the machine has NVSwitches ({NVSWITCHES_ON_PCI}): without them disable nvidia-fabricmanager; with"
-    " them read why it does not run (journalctl -u nvidia-fabricmanager)"
-)
 _OF_VGPU = Fault.DRIVER_ERROR.remedy.replace("dmesg -T", "journalctl -b -u nvidia-vgpu-mgr -u nvidia-vgpud")
 """Its services log to the journal, not to the kernel log (NVIDIA vGPU software user guide)."""
 _NO_NVLINKS = "NVLinks reported as down of a GPU that has none, as DCGM does"
@@ -150,15 +126,15 @@ def _whose(subject: str, fault: FaultKind | None) -> str:
 def _remedy(about: Subject, fault: FaultKind | None) -> str:
     """Where that of the check, which is for GPUs, does not help."""
     if about.kind == "disk" or fault is Fault.DISK:
-        return _OF_DISK
+        return remedy_of("tools.reports", "disk")
     if about.kind in ("hca", "port"):
-        return _OF_MODULE if fault is Fault.PORT_MODULE else _OF_NETWORK
+        return remedy_of("tools.reports", "module" if fault is Fault.PORT_MODULE else "port")
     if fault is Fault.ACS:
-        return _OF_ACS
+        return remedy_of("tools.reports", "ACS")
     if about.kind == "pci" and fault is not None and fault.about[0] == "link":
-        return _OF_LINK
+        return remedy_of("tools.reports", "link")
     of_part = about.kind == "host" and fault is not None and fault.about[0] in ("host", "link")
-    return _OF_HOST if of_part and fault is not Fault.TEST_FAILED else ""
+    return remedy_of("tools.reports", "host") if of_part and fault is not Fault.TEST_FAILED else ""
 
 
 def _of_service(box: Box, results: list[ToolReport], judgement: Judgement) -> Judgement:
@@ -170,7 +146,8 @@ def _of_service(box: Box, results: list[ToolReport], judgement: Judgement) -> Ju
         return replace(judgement, status=Status.FAIL, fault=Fault.FABRIC_MANAGER_DOWN)
     shown = bool(box.gpus) and not any(result.topic == CONFIGURED for result in rows(box.snapshot.tool_reports))
     if shown and not behind and all(result.topic in OF_SERVICE for result in results):
-        return replace(judgement, status=Status.UNKNOWN, fault=None, remedy=_ASK_NVSWITCHES)
+        remedy = remedy_of("tools.reports", "fabric manager")
+        return replace(judgement, status=Status.UNKNOWN, fault=None, remedy=remedy)
     return judgement
 
 
@@ -255,13 +232,10 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
 
 
 CHECKS = (
-    Check("tools.reports", _reports, _blames,
-        remedy="confirm it with that tool for this device alone; then compare nvidia-smi -q and the kernel log of that"
-        " time"),
+    Check("tools.reports", _reports, _blames),
 )  # fmt: skip
 
 
-_AGAIN = "run it again, and let it read the counters after the window"
 
 
 def _complete(box: Box) -> Judged:
@@ -272,13 +246,12 @@ def _complete(box: Box) -> Judged:
     Source: the end of nvidia-bug-report.log, the last member of a gzip, xz, bzip2 or tar file
     """
     if box.growth is INTERRUPTED:
-        yield HOST, Judgement(Status.UNKNOWN, "interrupted before the counters were read again", remedy=_AGAIN)
+        remedy = remedy_of("report.complete", "interrupted")
+        yield HOST, Judgement(Status.UNKNOWN, "interrupted before the counters were read again", remedy=remedy)
     if box.cut:
         yield HOST, Judgement(Status.UNKNOWN, f"not all of it was read, and the rest is not judged: {box.cut}")
 
 
 COMPLETE = (
-    Check("report.complete", _complete,
-        remedy="copy the file again; if it was made like this, run nvidia-bug-report.sh again, with --safe-mode if it"
-        " hangs"),
+    Check("report.complete", _complete),
 )  # fmt: skip

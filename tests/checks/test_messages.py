@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from checkout import ROOT
 from judging import judged
 from sample import BOXES
 from together import for_each, holds_for_each
@@ -10,6 +13,7 @@ from wording_rules import LONGEST, TOO_LONG, broken_rules
 
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.faults import EVERY_FAULT
+from dgxcheck.package_files import table
 
 
 def messages_keep_the_rules(name: str) -> None:
@@ -41,6 +45,20 @@ def test_texts_of_checks_keep_the_rules() -> None:
 def test_every_check_says_its_rule_its_source_and_a_remedy() -> None:
     assert [check.id for check in CHECKS if not (check.rule and check.source and check.remedy)] == []
     assert [check.id for check in CHECKS if not check.rule.endswith(".") or "Source:" in check.rule] == []
+
+
+BY_NUMBER_OR_WORD = ("driver.fabric-health", "gpu.reset-required", "kernel.out-of-memory", "network.transport-errors")
+"""Checks whose code has their cases from a table of their own."""
+
+
+def test_each_case_of_a_remedy_is_asked_for() -> None:
+    """What is asked for has a row, and each row is that of a check, or a case that some code names."""
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "dgxcheck" / "checks").rglob("*.py")))
+    asked = {(call[1], call[2] or "") for call in re.finditer(r'remedy_of\("([^"]+)"(?:, "([^"]+)")?\)', text)}
+    rows = {(row["check"], row["case"]) for row in table("checks/remedies.tsv") if row["check"]}
+    assert asked - rows == set()
+    assert {check for check, case in rows if not case} == {check.id for check in CHECKS}
+    assert [case for check, case in rows if f'"{case}"' not in text and check not in BY_NUMBER_OR_WORD and case] == []
 
 
 def test_meanings_of_faults_keep_the_rules() -> None:

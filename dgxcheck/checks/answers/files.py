@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from dgxcheck.checks.answers.gpus import Facts, Group, gaps_in
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, remedy_of
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, of_gaps, skip
 from dgxcheck.checks.engine.gaps import is_driver_query
 from dgxcheck.checks.engine.host_limits import is_assigned
@@ -29,7 +29,6 @@ _REPORTED = (Gap.UNRECORDED, Gap.UNASKED)
 _OF_DEVICES = (PCI_DEVICES, INFINIBAND)
 """Of these files the checks of the devices judge whether they could be read."""
 _OF_KERNEL = ("/proc/", "/sys/")
-_READ = "read the file by hand (cat FILE): another file system may lie over it, or the kernel be newer than dgxcheck"
 
 
 def _of_devices(box: Box) -> Judged:
@@ -117,8 +116,8 @@ def _of_host(box: Box) -> Judged:
     """
     if garbled := [*{gap.where: gap for gap in box.gaps if _is_garbled(gap)}.values()]:
         message = f"{counted(len(garbled), 'file')} that no kernel writes so, first {garbled[0].where}: {garbled[0]}"
-        judgement = Judgement(Status.UNKNOWN, message, len(garbled), 0, "files", of_gaps(garbled), remedy=_READ)
-        yield replace(HOST, part="files"), judgement
+        figures, remedy = (len(garbled), 0, "files", of_gaps(garbled)), remedy_of("host.answers", "garbled")
+        yield replace(HOST, part="files"), Judgement(Status.UNKNOWN, message, *figures, remedy=remedy)
     if box.choice is None or box.choice.how == "gpus":
         yield HOST, skip("no-reference", "no matching reference machine")
         return
@@ -147,11 +146,8 @@ def _of_layer(box: Box, words: str, facts: object) -> Judgement:
 
 
 DEVICES = (
-    Check("pcie.answers", _of_devices,
-        remedy="read the file by hand, as root; if it is not there, check the kernel log for this device"
-        " (AER, link down, firmware) and power state"),
+    Check("pcie.answers", _of_devices),
 )  # fmt: skip
 HOST_FILES = (
-    Check("host.answers", _of_host,
-        remedy="run dgxcheck as root, outside of confinement (AppArmor, snap, a mount namespace without /sys)"),
+    Check("host.answers", _of_host),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from itertools import chain
 
 from dgxcheck.checks.answers.capability import GEFORCE, is_answered
 from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, guest
-from dgxcheck.checks.engine.check import Check, itself
+from dgxcheck.checks.engine.check import Check, itself, remedy_of
 from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, of_gaps, skip
 from dgxcheck.checks.engine.gaps import is_driver_query
@@ -100,7 +100,6 @@ _READINGS = ("gpu_clocks.performance_state", "gpu_thermal.gpu_c", "gpu_power.usa
 _VIRTUALIZATION = "gpu_board.virtualization"
 _OF_NVML = "gpu"
 """Begins the paths of what NVML answers; of NVLinks it depends on their state how much that is."""
-_RECORD_AGAIN = "record the machine again (dgxcheck record FILE), as root"
 
 
 def _answers(box: Box) -> Judged:
@@ -154,10 +153,6 @@ def _alike(own: Mode, other: Mode) -> bool:
     return bool(own[0]) and own[0] == other[0] and all(same)
 
 
-_ASK = (
-    "run nvidia-smi -q -i BDF as root; if the GPU still does not answer, read the kernel log (dmesg, NVRM lines): its"
-    " Xids show whether to drain and reset it"
-)
 
 
 def _of_gpu(box: Box, gpu: Device, own: Facts, missing: Gaps, alike: Group) -> Judgement:
@@ -179,7 +174,8 @@ def _of_gpu(box: Box, gpu: Device, own: Facts, missing: Gaps, alike: Group) -> J
     message = f"no answer to {queries} that this GPU must answer{since}, first {gaps[0].where}: {gaps[0]}"
     unreadable = all(_is_error(own.get(path)) for path in _READINGS)
     status, fault = (Status.FAIL, Fault.GPU_UNREADABLE) if unreadable else (Status.UNKNOWN, None)
-    return Judgement(status, message, len(gaps), 0, "queries", of_gaps(gaps), fault=fault, remedy=_ASK)
+    facts, remedy = (len(gaps), 0, "queries", of_gaps(gaps)), remedy_of("driver.answers")
+    return Judgement(status, message, *facts, fault=fault, remedy=remedy)
 
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -207,7 +203,7 @@ def _cut(box: Box, own: Facts, missing: Gaps, alike: Group) -> Judgement | None:
     if unasked <= expected * (_MUCH if others > 0 else _OF_ONE):
         return None
     message = f"{unasked} of {expected} answers of this GPU are not in this recording"
-    return Judgement(Status.UNKNOWN, message, unasked, 0, "answers", remedy=_RECORD_AGAIN)
+    return Judgement(Status.UNKNOWN, message, unasked, 0, "answers", remedy=remedy_of("driver.answers", "not recorded"))
 
 
 def _and_above(path: str) -> Iterator[str]:
@@ -274,5 +270,5 @@ def _gone(box: Box, gpu: Device, own: Facts) -> dict[str, Missing]:
 
 
 CHECKS = (
-    Check("driver.answers", _answers, _blames, remedy=_ASK),
+    Check("driver.answers", _answers, _blames),
 )  # fmt: skip

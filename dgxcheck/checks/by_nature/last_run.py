@@ -194,9 +194,7 @@ def _gone(box: Box, before: Kept) -> Iterator[str]:
 _OF_HOST, _OF_DEVICE = host("changes since the last run"), part("versions and settings")
 CHECKS = (
     Check(CHECK, _last_run,
-        lambda box, at, judgement: (_OF_HOST if at.kind == "host" else _OF_DEVICE)(box, at, judgement), last=True,
-        remedy="find out who changed it: an upgrade needs nothing, and is accepted after a day; a device that was"
-        " replaced or lost its setting needs the same attention as at its first installation"),
+        lambda box, at, judgement: (_OF_HOST if at.kind == "host" else _OF_DEVICE)(box, at, judgement), last=True),
 )  # fmt: skip
 
 
@@ -261,7 +259,5 @@ def _blame_missing(box: Box, subject: Subject, judgement: Judgement) -> Iterator
 
 
 INVENTORY_CHECKS = (
-    Check(INVENTORY, _inventory, _blame_missing,
-        remedy="check the kernel log for the missing device; drain and cold power cycle; if it stays missing, reseat it"
-        " (SXM: the vendor does); if it was removed on purpose, acknowledge host.inventory in the configuration"),
+    Check(INVENTORY, _inventory, _blame_missing),
 )  # fmt: skip

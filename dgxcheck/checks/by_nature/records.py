@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from dgxcheck.checks.consistency.contradiction import NOTHING_TO_COMPARE
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, host, itself, part
+from dgxcheck.checks.engine.check import Check, host, itself, part, remedy_of
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, skip
 from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import Fault
@@ -130,7 +130,7 @@ def _unique(box: Box) -> Judged:
         message = f"{', '.join(names)} have the same {label(owners[0][2])}"
         evidence = tuple(Evidence(where(record, of), str(value)) for _, record, of, value in owners)
         at = replace(subject, part=",".join(names[1:] if subject.kind == "gpu" else names))
-        remedy = "" if "flashed" in owners[0][2][-1].more else _GIVEN_OUT
+        remedy = "" if "flashed" in owners[0][2][-1].more else remedy_of("consistency.unique", "given out")
         yield at, Judgement(
             Status.WARN, message, len(names), 1, "devices", evidence, fault=Fault.CONTRADICTION, remedy=remedy
         )
@@ -139,10 +139,6 @@ def _unique(box: Box) -> Judged:
         yield HOST, alone if any(len(owners) > 1 for owners in identities) else NOTHING_TO_COMPARE
 
 
-_GIVEN_OUT = (
-    "run dgxcheck again, for it is given out when the machine or its driver starts, never twice; if it stays so, read"
-    " in the kernel log how both got it (dmesg), and update driver and system firmware at the next maintenance"
-)
 
 Owned = tuple[tuple[str, ...], Record]
 """A record with the keys that say of which device it is, empty for the host. A BAR has those of its device too."""
@@ -189,10 +185,7 @@ def _states(box: Box) -> Judged:
 
 CHECKS = (
     Check("consistency.unique", _unique,
-        lambda box, at, judgement: part("identities" if at.kind == "host" else SETTINGS)(box, at, judgement),
-        remedy="find out which one was flashed as the other; restore its own configuration (HCAs:"
-        " flint sg; GPUs: the vendor does it)"),
+        lambda box, at, judgement: part("identities" if at.kind == "host" else SETTINGS)(box, at, judgement)),
     Check("consistency.state", _states,
-        lambda box, at, judgement: (host("kernel module") if at.kind == "host" else itself)(box, at, judgement),
-        remedy="read in the kernel log what the module waits for (dmesg); it cannot be unloaded while it is so"),
+        lambda box, at, judgement: (host("kernel module") if at.kind == "host" else itself)(box, at, judgement)),
 )  # fmt: skip

@@ -237,14 +237,8 @@ def _identity(box: Box, gpu: Device) -> Judgement:
 
 
 CHECKS = (
-    Check("consistency.readings", per_listed_gpu(_readings),
-        remedy="run nvidia-smi -q -i BDF and dgxcheck again; if the values persist, update driver and VBIOS; if that"
-        " does not help, run the field diagnostic (dcgmi diag -r 3)"),
-    Check("consistency.identity", per_listed_gpu(_identity), part("versions and settings"),
-        remedy="find out whether it was flashed or replaced; ask the vendor for the VBIOS of its part number"),
-    Check("consistency.place", per_host(_places), _blame_host,
-        remedy="check NUMA settings in the firmware (node interleaving, NPS, SNC); update it; look for"
-        " numa= on the kernel command line"),
-    Check("consistency.host", per_host(_host), _blame_host,
-        remedy="check the firmware's memory map and NUMA settings (dmesg: e820, SRAT); run dgxcheck again"),
+    Check("consistency.readings", per_listed_gpu(_readings)),
+    Check("consistency.identity", per_listed_gpu(_identity), part("versions and settings")),
+    Check("consistency.place", per_host(_places), _blame_host),
+    Check("consistency.host", per_host(_host), _blame_host),
 )  # fmt: skip

@@ -6,10 +6,10 @@ is not loaded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, component_of, driver, ruled
+from dgxcheck.checks.engine.check import Check, component_of, driver, remedy_of, ruled
 from dgxcheck.checks.engine.expected import is_for_display, model_of
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, skip
 from dgxcheck.checks.engine.host_limits import guests_running, in_container
@@ -32,8 +32,7 @@ _FIRST_WORKING = 0x1000
 """Adapters with a lower id wait for their firmware: network.firmware."""
 _RDMA_MODULES = {"mlx5_core": "mlx5_ib", "mlx4_core": "mlx4_ib"}
 _ASLEEP = ("D3hot", "D3cold")
-_BLACKLIST = "blacklist {} in /etc/modprobe.d, rebuild the initramfs"
-_OF_SWITCH = "search dmesg for nvidia-nvswitch errors and for why the driver does not hold it"
+
 
 
 class _Kind(Record, kw_only=False):
@@ -92,7 +91,7 @@ def _of_device(box: Box, kind: _Kind, function: PciFunction) -> Judgement:
     if kind is _GPU and name in OF_THE_KERNEL and is_for_display(box, function.bdf):
         return skip("not-visible", f"bound to {name}, as a GPU for a display may be", *evidence)
     if kind is _GPU and name in OF_THE_KERNEL:
-        message, remedy = f"bound to {name}", _BLACKLIST.format(OF_THE_KERNEL[name])
+        message, remedy = f"bound to {name}", remedy_of("driver.bound", "of the kernel").format(OF_THE_KERNEL[name])
         return Judgement(Status.FAIL, message, name, "nvidia", "", evidence, remedy=remedy, fault=Fault.NOUVEAU)
     if name not in kind.drivers:
         return _set_aside(box, kind, function, name, evidence)
@@ -113,22 +112,11 @@ def _set_aside(box: Box, kind: _Kind, function: PciFunction, name: str, evidence
     has_left = function.bdf in silent.union(gpu.bdf for gpu in box.log.off_bus)
     if kind is _DISK or 2 * used <= len(alike) or has_left or guests_running(box):
         return skip("not-visible", message, *evidence)
-    remedy = _give_back([other.bdf for other in alike if other.driver == name], name, module)
+    given = [other.bdf for other in alike if other.driver == name]
+    case = "set aside" if len(given) == 1 else "several set aside"
+    remedy = remedy_of("driver.bound", case).format(" ".join(given), name, module)
     message = f"bound to {name}, {used} others of its model to {module}"
     return Judgement(Status.WARN, message, name, module, evidence=evidence, fault=Fault.DRIVER_OTHER, remedy=remedy)
-
-
-def _give_back(bdfs: Sequence[str], name: str, module: str) -> str:
-    """For all of one model that another driver holds, in one command."""
-    if len(bdfs) == 1:
-        command, it, its, which = f"driverctl unset-override {bdfs[0]}", "it", "its", bdfs[0]
-    else:
-        command, it, its = f"echo {' '.join(bdfs)} | xargs -n 1 driverctl unset-override", "them", "their"
-        which = "one bus id at a time"
-    return (
-        f"give {it} back ({command}), unless virtual machines or user space are to have {it}; without driverctl empty"
-        f" {its} driver_override, unbind {it} from {name} and echo {which} > /sys/bus/pci/drivers/{module}/bind"
-    )
 
 
 def _unbound(box: Box, kind: _Kind, function: PciFunction, evidence: tuple[Evidence, ...]) -> Judgement:
@@ -150,26 +138,14 @@ def _unbound(box: Box, kind: _Kind, function: PciFunction, evidence: tuple[Evide
     state = next((row.power_state for row in rows(box.snapshot.config_space) if row.bdf == function.bdf), None)
     asleep = f", and it is asleep ({state})" if state in _ASLEEP else ""
     wake = f"wake it (echo on > {pci_file(function.bdf, 'power/control')})" if asleep else ""
-    bind = (
-        f"bind it (echo {function.bdf} > /sys/bus/pci/drivers/{module}/bind); read in the kernel log why the driver"
-        " does not take it; look for driverctl, vfio-pci.ids and blacklists that keep it"
-    )
-    taken = _load(module) if loaded is False else bind
-    of_switch = "; then ".join(filter(None, (_OF_SWITCH, wake)))
+    taken = remedy_of("driver.bound", "not loaded" if loaded is False else "not bound").format(module, function.bdf)
+    of_switch = "; then ".join(filter(None, (remedy_of("driver.bound", "NVSwitch"), wake)))
     remedy = of_switch if kind is _SWITCH else ", then ".join(filter(None, (wake, taken)))
     others = any(other.driver in kind.drivers for other in _like(box, function))
     status = Status.FAIL if kind is _SWITCH or (others and kind is not _DISK) else Status.WARN
     message = f"no driver is bound to {why}{asleep}"
     fault = Fault.MODULE_NOT_LOADED if loaded is False else kind.fault
     return Judgement(status, message, "none", module, evidence=evidence, fault=fault, remedy=remedy)
-
-
-def _load(module: str) -> str:
-    """modprobe(8), kernel-parameters.txt: module_blacklist is refused by name too, modprobe.blacklist only by alias."""
-    return (
-        f"modprobe {module}; if it fails, see whether this kernel has it (modinfo {module}; dkms status) and what keeps"
-        " it out (module_blacklist= and modprobe.blacklist= in /proc/cmdline, /etc/modprobe.d), and read the kernel log"
-    )
 
 
 def _like(box: Box, function: PciFunction) -> list[PciFunction]:
@@ -216,10 +192,7 @@ def _without_rdma(box: Box, function: PciFunction, name: str) -> Judgement:
     module = _RDMA_MODULES[name]
     absent = _loaded(box, module) is False
     why = f": the module {module} is not loaded" if absent else ""
-    remedy = _load(module) if absent else (
-        f"read what {name} and {module} logged about it (dmesg | grep {function.bdf}), then bind it again: echo"
-        f" {function.bdf} > /sys/bus/pci/drivers/{name}/unbind, and > bind"
-    )  # fmt: skip
+    remedy = remedy_of("driver.bound", "not loaded" if absent else "without RDMA").format(module, function.bdf, name)
     message = f"bound to {name}, but no RDMA device is made of it{why}"
     evidence = (Evidence(INFINIBAND, "absent"),)
     if not absent and _may_be_elsewhere(box, function):
@@ -261,7 +234,5 @@ def _shared(box: Box, subject: Subject, judgement: Judgement) -> Component | Non
 
 
 CHECKS = (
-    Check("driver.bound", _judge, _blames, _shared,
-        remedy="load the module of its driver (modprobe), bind the device to it (/sys/bus/pci/drivers/DRIVER/bind) and"
-        " read the kernel log, which says why the driver does not take it"),
+    Check("driver.bound", _judge, _blames, _shared),
 )  # fmt: skip

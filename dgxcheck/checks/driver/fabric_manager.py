@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import HOST, Box, guest, mig_enabled, nvml_unavailable
-from dgxcheck.checks.engine.check import Check, component_of, driver, per_listed_gpu, ruled
+from dgxcheck.checks.engine.check import Check, component_of, driver, per_listed_gpu, remedy_of, ruled
 from dgxcheck.checks.engine.expected import is_coherent, siblings
 from dgxcheck.checks.engine.finding import (
     Evidence,
@@ -176,17 +176,7 @@ _WARNINGS = {
     "degraded_bandwidth": "bandwidth is degraded", "route_recovery": "a route recovery is in progress",
     "access_timeout_recovery": "a recovery from an access timeout is in progress",
 }  # fmt: skip
-_LOG = "read the fabric manager's log (journalctl -u nvidia-fabricmanager, on rack systems that of NMX-C)"
-_REMEDIES = {
-    2: "compare the system GUIDs of the trays (nvidia-smi -q) and call the vendor",
-    3: "compare the chassis serial numbers of the trays and call the vendor",
-    4: "see which partition it is to be in, and assign it there (fabric manager, NMX-C)",
-    5: "check its NVLinks (nvidia-smi nvlink -s -i BDF) and the cables or the switch tray",
-    6: "ask the vendor for the firmware bundle that fits the NVSwitches",
-    7: "check that the tray is in its slot of the rack, then call the vendor",
-    8: "read its Xids and its recovery action (dmesg, nvidia-smi -q); if nothing explains it, drain and reset it",
-}
-"""By ``healthMask``'s incorrect configuration."""
+
 
 
 def _of_gpu(box: Box, gpu: Device) -> Judgement:
@@ -225,10 +215,8 @@ def _health(mask: int, summary: int, evidence: Evidence) -> Judgement | None:
         return Judgement(Status.FAIL, f"fabric: {what}", evidence=facts, fault=Fault.FABRIC_UNHEALTHY)
     if reason not in nvml.FABRIC_CONFIGURED:
         word = nvml.FABRIC_CONFIGURATIONS.get(reason, f"reason {reason}")
-        return Judgement(
-            Status.FAIL, f"fabric: incorrect configuration: {word}", evidence=facts, fault=Fault.FABRIC_MISCONFIGURED,
-            remedy=_REMEDIES.get(reason, ""),
-        )  # fmt: skip
+        message, remedy = f"fabric: incorrect configuration: {word}", remedy_of("driver.fabric-health", f"{reason}")
+        return judged(Fault.FABRIC_MISCONFIGURED, message, evidence=facts, fails=True, remedy=remedy)
     reduced = [words for name, words in _WARNINGS.items() if nvml.fabric_flag(mask, name)]
     if nvml.fabric_disconnected(mask):
         reduced.append("its fabric manager is disconnected")
@@ -252,8 +240,8 @@ def _membership(box: Box, gpu: Device, fabric: Fabric, evidence: Evidence) -> Ju
             return Judgement(Status.WARN, message, own, usual, evidence=(evidence,), fault=Fault.FABRIC_MISCONFIGURED)
     if not fabric.domain and isinstance(fabric.cluster_uuid, str) and _ends_in_another_machine(box, gpu):
         message = "registered, and in no NVLink domain of the rack: its cluster is all zeros"
-        remedy = f"see in which partition NMX-C has this GPU; {_LOG}"
-        return Judgement(Status.WARN, message, evidence=(evidence,), fault=Fault.FABRIC_MISCONFIGURED, remedy=remedy)
+        remedy = remedy_of("driver.fabric-health", "no domain")
+        return judged(Fault.FABRIC_MISCONFIGURED, message, evidence=(evidence,), warns=True, remedy=remedy)
     return None
 
 
@@ -273,8 +261,6 @@ def _registered(box: Box, gpu: Device) -> Fabric | None:
 
 
 CHECKS = (
-    Check("driver.fabric", _fabric, _blames, remedy=Fault.FABRIC_MANAGER_DOWN.remedy),
-    Check("driver.fabric-health", per_listed_gpu(_of_gpu), _of_one, lambda box, subject, judgement: NVSWITCHES,
-        remedy=f"{_LOG}, and the state of the NVLinks (nvidia-smi nvlink -s); what only recovers needs no action unless"
-        " it lasts"),
+    Check("driver.fabric", _fabric, _blames),
+    Check("driver.fabric-health", per_listed_gpu(_of_gpu), _of_one, lambda box, subject, judgement: NVSWITCHES),
 )  # fmt: skip

@@ -37,4 +37,4 @@ def _imex(box: Box) -> Judgement:
     return judged(Fault.IMEX_DOWN, message, int(running), 1, "", evidence, warns=not running)
 
 
-CHECK = Check("driver.imex", per_host(_imex), host("IMEX"), remedy=Fault.IMEX_DOWN.remedy)
+CHECK = Check("driver.imex", per_host(_imex), host("IMEX"))

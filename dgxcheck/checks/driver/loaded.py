@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck.checks.engine.box import HOST, Box, Growth, nvml_unavailable
-from dgxcheck.checks.engine.check import Check, driver, host, itself, part, per_gpu, per_host, setting_of_all
+from dgxcheck.checks.engine.check import Check, driver, host, itself, part, per_gpu, per_host, remedy_of, setting_of_all
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, answered, counted, of_gaps, skip
 from dgxcheck.checks.engine.gaps import involves, is_about, is_driver_query, unjudged
 from dgxcheck.checks.engine.host_limits import in_container
@@ -22,22 +22,9 @@ _NVML_FAULTS = {
     NvmlReturn.DRIVER_NOT_LOADED: Fault.DRIVER_NOT_LOADED,
     NvmlReturn.LIB_RM_VERSION_MISMATCH: Fault.DRIVER_MISMATCH,
 }
-RELOAD = (
-    "compare /proc/driver/nvidia/version, modinfo -F version nvidia and the library: where the module on disk is of the"
-    " library's version, stop all GPU clients and reload the NVIDIA modules, or reboot; then pin the driver packages"
-)
 
 
 _RUNTIME = host("container runtime")
-_TO_READ = (
-    "run dgxcheck as root, or give this user access to /dev/nvidiactl and /dev/nvidia*: ls -l shows their owner and"
-    " mode, NVreg_DeviceFileMode of the module nvidia and udev rules set them; in a container or a service, also allow"
-    " these devices"
-)
-_TO_START = (
-    "look at the load of the host (uptime), at ulimit -u, ulimit -n and ulimit -v, at free memory and at the kernel log"
-    " for the OOM killer; run again, with a longer --deadline if the host is busy"
-)
 
 
 def bound(gpu: Device) -> str | Missing | None:
@@ -95,8 +82,8 @@ def _nvml_state(box: Box) -> Judgement:
     on_pci = f", {counted(len(box.topology.gpus), 'NVIDIA GPU')} on PCI" if box.topology.gpus else ""
     message = f"{nvml}{when}; NVML is not available{on_pci}"
     if nvml.gap is Gap.DENIED:
-        return Judgement(Status.UNKNOWN, message, evidence=evidence, remedy=_TO_READ)
-    remedy = RELOAD if fault is Fault.DRIVER_MISMATCH else ""
+        return Judgement(Status.UNKNOWN, message, evidence=evidence, remedy=remedy_of("driver.library", "denied"))
+    remedy = remedy_of("driver.version-match") if fault is Fault.DRIVER_MISMATCH else ""
     return Judgement(Status.FAIL, message, evidence=evidence, fault=fault, remedy=remedy)
 
 
@@ -118,7 +105,8 @@ def _responsive(box: Box) -> Judged:
     if unanswered and not late:
         queries = counted(len(unanswered), "driver query was", "driver queries were")
         message = f"{queries} not asked: {unanswered[0]}; first {unanswered[0].where}"
-        yield HOST, Judgement(Status.UNKNOWN, message, evidence=of_gaps(unanswered), remedy=_TO_START)
+        remedy = remedy_of("driver.responsive", "not asked")
+        yield HOST, Judgement(Status.UNKNOWN, message, evidence=of_gaps(unanswered), remedy=remedy)
     elif late:
         silent = _one_silent(box, late)
         queries = counted(len(late), "driver query", "driver queries")
@@ -194,17 +182,11 @@ def _persistence(box: Box, modes: GpuModes) -> Judgement:
 
 CHECKS = (
     Check("driver.library", per_host(_nvml_state),
-        lambda *of: (_RUNTIME if of[2].fault is Fault.CONTAINER_DEVICES else driver)(*of),
-        remedy="check dmesg for NVRM messages; check that the driver is installed and the module nvidia is loaded;"
-        " after an upgrade reload the NVIDIA modules or reboot"),
+        lambda *of: (_RUNTIME if of[2].fault is Fault.CONTAINER_DEVICES else driver)(*of)),
     Check("driver.responsive", _responsive,
-        lambda *of: (driver if of[1].kind == "host" else itself)(*of),
-        remedy="check the kernel log for Xids and hung tasks; run nvidia-bug-report.sh --safe-mode"
-        " --extra-system-data, which may take long; then drain and reboot"),
+        lambda *of: (driver if of[1].kind == "host" else itself)(*of)),
 )  # fmt: skip
 PERSISTENCE = (
     Check("driver.persistence", per_gpu("gpu_modes", _persistence), part("persistence mode"),
-        setting_of_all("persistence mode"),
-        remedy="run nvidia-smi -pm 1; for good also systemctl enable --now --no-reload nvidia-persistenced, whose"
-        " unit must not have --no-persistence-mode, as Ubuntu packages it"),
+        setting_of_all("persistence mode")),
 )  # fmt: skip

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dgxcheck.checks.driver.loaded import RELOAD
 from dgxcheck.checks.engine.box import HOST, Box, guest, nvml_unavailable
-from dgxcheck.checks.engine.check import Check, host, itself, part, per_host, per_listed_gpu, ruled, setting_of_all
+from dgxcheck.checks.engine.check import (
+    Check,
+    host,
+    itself,
+    part,
+    per_host,
+    per_listed_gpu,
+    remedy_of,
+    ruled,
+    setting_of_all,
+)
 from dgxcheck.checks.engine.finding import (
     Evidence,
     Judged,
@@ -92,9 +101,10 @@ def _refused_clients(box: Box, version: str) -> Judgement | None:
     client = refused[-1].version
     message = f"{f'driver {version}' if version else 'the driver'} refused programs with library version {client}"
     evidence = tuple(Evidence(box.log.where, event.line) for event in refused[-10:])
-    upgraded = _is_newer(client, version or refused[-1].module)
-    fault, remedy = (Fault.DRIVER_MISMATCH, RELOAD) if upgraded else (Fault.CLIENT_MISMATCH, "")
-    return Judgement(Status.WARN, message, client, version, "", evidence, remedy=remedy, fault=fault)
+    facts = (client, version, "", evidence)
+    if not _is_newer(client, version or refused[-1].module):
+        return judged(Fault.CLIENT_MISMATCH, message, *facts, warns=True)
+    return judged(Fault.DRIVER_MISMATCH, message, *facts, warns=True, remedy=remedy_of("driver.version-match"))
 
 
 def _is_newer(client: str, module: str) -> bool:
@@ -264,16 +274,12 @@ def _compare(what: str, version: str, pinned: tuple[str, ...], evidence: Evidenc
 
 
 INSTALLATION = (
-    Check("driver.version-match", _of_driver, lambda box, at, judgement: (_CLIENT_OF.get(judgement.fault, DRIVER),),
-        remedy=RELOAD),
+    Check("driver.version-match", _of_driver, lambda box, at, judgement: (_CLIENT_OF.get(judgement.fault, DRIVER),)),
     Check("driver.device-nodes", _nodes,
         lambda box, at, judgement: part(f"device node{'s' * (at.kind == 'host')}")(box, at, judgement),
-        setting_of_all("device node"),
-        remedy="run nvidia-modprobe -c MINOR (255 for nvidiactl; -u -c 0 for nvidia-uvm); then check the mode of the"
-        " nodes, udev rules and the device list of the cgroup"),
+        setting_of_all("device node")),
 )  # fmt: skip
 SITE_VERSIONS = (
     Check("site.versions", _site_versions,
-        lambda box, at, judgement: (host("versions") if at.kind == "host" else itself)(box, at, judgement),
-        remedy="install the pinned version, or add the new version to the configuration"),
+        lambda box, at, judgement: (host("versions") if at.kind == "host" else itself)(box, at, judgement)),
 )  # fmt: skip

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from itertools import islice
@@ -18,9 +18,12 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.components.component import DRIVER, Component, Kind, host_part
 from dgxcheck.components.device_facts import row_of
 from dgxcheck.components.locate import all_gpus, device_part, links_above, links_at
+from dgxcheck.facts.faults import BY_WORD
+from dgxcheck.facts.faults.kind import FIELD_DIAGNOSTIC, NVLINK_XIDS
 from dgxcheck.facts.ids import PCI_BRIDGE
 from dgxcheck.facts.missing import Missing, NeededFact, need
 from dgxcheck.facts.record import Record
+from dgxcheck.package_files import table
 from dgxcheck.topology.model import Device
 
 Blames = Callable[[Box, Subject, Judgement], Iterable[Component]]
@@ -117,8 +120,6 @@ class Check(Record, kw_only=False):
     """The components that a bad finding can come from, the likeliest first."""
     shared: Shared = nothing_shared
     """The component to blame where every device that was judged has the fault; None for none."""
-    remedy: str = ""
-    """What to do about a warn or fail."""
     crossed: Blames | None = None
     """Of measurements: the components that the data of a figure crossed, the likeliest to be slow first."""
     traffic: Traffic = ""
@@ -127,6 +128,11 @@ class Check(Record, kw_only=False):
     """Do its findings rest on what counters say?"""
     last: bool = False
     """Is it run after the others, with their findings in ``Box.found``?"""
+
+    @property
+    def remedy(self) -> str:
+        """What to do about a warn or fail."""
+        return remedy_of(self.id)
 
     @property
     def rule(self) -> str:
@@ -150,6 +156,28 @@ def _paragraphs(doc: str | None) -> tuple[str, ...]:
 
 _WITNESSES: dict[str, Witness] = {"kernel": "log", "measure": "measurement"}
 """Of the checks of a subject."""
+
+
+@cache
+def _remedies() -> Mapping[tuple[str, str], str]:
+    """By check and case, with what stands for their phrases in braces."""
+    found: dict[tuple[str, str], str] = {}
+    phrases = {word: fault.remedy for word, fault in BY_WORD.items()}
+    phrases |= {"field-diagnostic": FIELD_DIAGNOSTIC, "nvlink-xids": NVLINK_XIDS}
+    for row in table("checks/remedies.tsv"):
+        text = row["remedy"]
+        for name in [each.partition("}")[0] for each in text.split("{")[1:]]:
+            text = text.replace(f"{{{name}}}", phrases.get(name, f"{{{name}}}"))
+        if row["check"]:
+            found[row["check"], row["case"]] = text
+        else:
+            phrases[row["case"]] = text
+    return found
+
+
+def remedy_of(check: str, case: str = "") -> str:
+    """What to do about a warn or fail of a check, or in a case of its own (``remedies.tsv``); empty without a row."""
+    return _remedies().get((check, case), "")
 
 
 GpuRule = Callable[[Box, Any], "Judgement | Missing"]

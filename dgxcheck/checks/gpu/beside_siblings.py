@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import Box, Growth
+from dgxcheck.checks.engine.check import remedy_of
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, answered, as_evidence, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, answered, as_evidence, judged, skip
 from dgxcheck.checks.engine.growth import counter_growth
 from dgxcheck.components.device_facts import GpuView
 from dgxcheck.facts.faults import Fault
@@ -32,14 +33,6 @@ _NEARBY_S = 600.0
 """Two readings of the reasons further apart say nothing about the time between."""
 _HALF_NS = 1e9 / 2
 _POWER = 0  # nvmlPerfPolicyType_t
-_ELSEWHERE = (
-    "look for a limit beside the GPU's own: power supplies and power cables, a cap that the BMC set, on a Grace"
-    " superchip that of the module (nvidia-smi -q -i BDF -d POWER)"
-)
-_KEPT_SLOW = (
-    "look whether somebody locked its clocks (nvidia-smi -lgc, -lmc or -ac in scripts and services of the site), then"
-    " at the power cables of a card, and at what the driver logged at its start (dmesg: NVRM)"
-)
 
 
 class _Load(Record):
@@ -105,10 +98,8 @@ def capped(box: Box, bdf: str) -> Judgement | None:
         return skip("no-history", f"{message}; a second reading shows whether it stays so", *evidence)
     if (lasting := _stays_capped(box.growth, own)) is None:
         return None
-    return Judgement(
-        Status.WARN, message, own.power_mw / 1000, own.limit_mw / 1000, "W", (lasting, *evidence), remedy=_ELSEWHERE,
-        fault=Fault.POWER_VIOLATION,
-    )  # fmt: skip
+    watts, remedy = (own.power_mw / 1000, own.limit_mw / 1000, "W"), remedy_of("clock.throttle", "capped")
+    return judged(Fault.POWER_VIOLATION, message, *watts, (lasting, *evidence), warns=True, remedy=remedy)
 
 
 def _stays_capped(growth: Growth, own: _Load) -> Evidence | None:
@@ -178,9 +169,8 @@ def kept_slow(box: Box, bdf: str) -> Judgement | None:
     )
     state = answered(own.state, "nvmlDeviceGetPerformanceState", own.bdf)
     evidence = (state, reasons(masks, bdf), *_evidence((own, best)))
-    return Judgement(
-        Status.WARN, message, own.clock, best.clock, "MHz", evidence, fault=Fault.CLOCKS_STUCK, remedy=_KEPT_SLOW
-    )
+    remedy = remedy_of("clock.throttle", "kept slow")
+    return judged(Fault.CLOCKS_STUCK, message, own.clock, best.clock, "MHz", evidence, warns=True, remedy=remedy)
 
 
 def _watts(load: _Load) -> str:

@@ -267,13 +267,9 @@ def highest(box: Box, clocks: GpuClocks) -> Judgement:
 CHECKS = (
     Check("clock.throttle", per_gpu("gpu_clocks", _throttle),
         lambda box, at, judgement: (component_of(box, at, _throttled_by(judgement)),),
-        lambda box, at, judgement: host_part(_throttled_by(judgement)),
-        remedy="check temperature, fans and airflow, then power supplies; if the fault persists, run"
-        " nvidia-bug-report.sh and call the vendor"),
+        lambda box, at, judgement: host_part(_throttled_by(judgement))),
     Check("clock.application", per_gpu("gpu_clocks", application), part("clock setting"),
-        setting_of_all("clock setting"), remedy="if this was not intended, run nvidia-smi -i BDF -rac"),
+        setting_of_all("clock setting")),
     Check("clock.max", per_gpu("gpu_clocks", highest), part("versions and settings"),
-        setting_of_all("versions and settings"),
-        remedy="compare its VBIOS with the others'; if it differs, ask the vendor for the right VBIOS:"
-        " no nvidia-smi setting raises this clock"),
+        setting_of_all("versions and settings")),
 )  # fmt: skip

@@ -238,6 +238,4 @@ def _blame_missing(box: Box, subject: Subject, judgement: Judgement) -> Iterator
     yield from missing_socket(box)
 
 
-CHECK = Check("gpu.count", per_host(_count_judgement), _blame_missing,
-        remedy="check the kernel log for the missing GPU; drain and reboot, then cold power cycle; if it stays"
-        " missing, reseat the GPU or its tray (SXM: the vendor does), check the firmware's PCI settings")  # fmt: skip
+CHECK = Check("gpu.count", per_host(_count_judgement), _blame_missing)  # fmt: skip

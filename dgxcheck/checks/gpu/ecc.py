@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check, part, per_gpu, setting_of_all
+from dgxcheck.checks.engine.check import Check, part, per_gpu, remedy_of, setting_of_all
 from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, answered, counted, judged
 from dgxcheck.checks.engine.growth import HOUR_S, counter_growth, rate
 from dgxcheck.components.device_facts import GpuView
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.faults.kind import FIELD_DIAGNOSTIC
 from dgxcheck.facts.ids import COMPUTE_MODES
 from dgxcheck.facts.missing import Gap, Missing, need
 from dgxcheck.facts.nvml.gpu import GpuModes
 from dgxcheck.facts.nvml.readings import GpuEcc, GpuMemory
-
-RESET = "end the GPU's jobs and reset it (nvidia-smi -r -i BDF; GPUs before Ampere that NVLink joins: nvidia-smi -r)"
 
 
 def mode(box: Box, memory: GpuMemory) -> Judgement:
@@ -33,10 +30,7 @@ def mode(box: Box, memory: GpuMemory) -> Judgement:
     evidence = (answered([int(current), None if alone else int(pending)], "nvmlDeviceGetEccMode", memory.bdf),)
     if now != later:
         message = f"ECC is {now}, {later} after the next GPU reset or reboot"
-        remedy = (
-            f"set the current mode again (nvidia-smi -i BDF -e {int(current)}), which needs no reset; or end the GPU's"
-            " jobs and reset it, or reboot"
-        )
+        remedy = remedy_of("ecc.mode", "pending").format(int(current))
         return judged(Fault.ECC_PENDING, message, now, later, evidence=evidence, warns=True, remedy=remedy)
     if reason := "" if current else _expected_on(box, memory.bdf):
         return judged(Fault.ECC_OFF, f"ECC is off: {reason}", now, "on", evidence=evidence, warns=True)
@@ -179,19 +173,13 @@ def _mig(box: Box, modes: GpuModes) -> Judgement:
 
 MODES = (
     Check("gpu.compute-mode", per_gpu("gpu_modes", _compute_mode), part("compute mode"),
-        setting_of_all("compute mode"), remedy="run nvidia-smi -i BDF -c 0"),
-    Check("gpu.mig", per_gpu("gpu_modes", _mig), part("MIG mode"), setting_of_all("MIG mode"),
-        remedy="set the current mode again (nvidia-smi -i BDF -mig 0 or 1), which needs no reset; or end the GPU's jobs"
-        " and reset it"),
+        setting_of_all("compute mode")),
+    Check("gpu.mig", per_gpu("gpu_modes", _mig), part("MIG mode"), setting_of_all("MIG mode")),
 )  # fmt: skip
 CHECKS = (
-    Check("ecc.mode", per_gpu("gpu_memory", mode), part("ECC mode"), setting_of_all("ECC mode"),
-        remedy="if this was not intended, run nvidia-smi -i BDF -e 1, then reset the GPU or reboot to apply it"),
-    Check("ecc.volatile", per_gpu("gpu_ecc", _volatile), part("memory"),
-        remedy=f"{RESET}; if errors come back, {FIELD_DIAGNOSTIC}"),
-    Check("ecc.aggregate", per_gpu("gpu_ecc", _aggregate), part("memory"),
-        remedy=f"{RESET}; if errors come back, {FIELD_DIAGNOSTIC}"),
-    Check("ecc.corrected", per_gpu("gpu_ecc", _corrected), part("memory"),
-        remedy=f"{FIELD_DIAGNOSTIC}; data is intact so far"),
-    Check("ecc.sram", per_gpu("gpu_ecc", _sram), part("memory"), remedy=FIELD_DIAGNOSTIC),
+    Check("ecc.mode", per_gpu("gpu_memory", mode), part("ECC mode"), setting_of_all("ECC mode")),
+    Check("ecc.volatile", per_gpu("gpu_ecc", _volatile), part("memory")),
+    Check("ecc.aggregate", per_gpu("gpu_ecc", _aggregate), part("memory")),
+    Check("ecc.corrected", per_gpu("gpu_ecc", _corrected), part("memory")),
+    Check("ecc.sram", per_gpu("gpu_ecc", _sram), part("memory")),
 )  # fmt: skip

@@ -91,10 +91,7 @@ def _of_the_node(box: Box, subject: Subject, judgement: Judgement) -> Iterator[C
 
 
 CHECKS = (
-    Check("gpu.c2c", per_listed_gpu(_c2c), part("C2C"), setting_of_all("C2C"),
-        remedy="check the links with nvidia-smi c2c -s; drain and reboot; if C2C stays off, call the vendor"),
-    Check("gpu.memory-node", per_listed_gpu(_memory_node), _of_the_node,
-        remedy="search dmesg for memory hot-plug and NVRM lines of this GPU"),
-    Check("host.numa-balancing", per_host(_balancing), host("NUMA balancing"),
-        remedy="sysctl kernel.numa_balancing=0; for good, boot with numa_balancing=disable"),
+    Check("gpu.c2c", per_listed_gpu(_c2c), part("C2C"), setting_of_all("C2C")),
+    Check("gpu.memory-node", per_listed_gpu(_memory_node), _of_the_node),
+    Check("host.numa-balancing", per_host(_balancing), host("NUMA balancing")),
 )  # fmt: skip

@@ -146,13 +146,8 @@ def _models(box: Box) -> Judged:
 
 CHECKS = (
     count.CHECK,
-    Check("gpu.model", _models, part("model"),
-        remedy="compare its part number with the machine's order; if it is meant so, name another profile (--profile)"),
-    Check("gpu.memory-size", per_gpu("gpu_memory", _memory), part("memory"), host_if_all("memory size of GPUs"),
-        remedy="compare part number and nvidia-smi -q -d MEMORY,ECC with the order and other machines: a model of"
-        " another size is no fault; else reboot, then run the vendor's field diagnostic"),
-    Check("gpu.memory-held", per_listed_gpu(_held), part("memory in use"), remedy=Fault.MEMORY_HELD.remedy),
-    Check("gpu.inforom", _inforom, part("InfoROM"),
-        remedy="at the next maintenance run the field diagnostic (dcgmi diag -r 3) and have the vendor write the"
-        " InfoROM again"),
+    Check("gpu.model", _models, part("model")),
+    Check("gpu.memory-size", per_gpu("gpu_memory", _memory), part("memory"), host_if_all("memory size of GPUs")),
+    Check("gpu.memory-held", per_listed_gpu(_held), part("memory in use")),
+    Check("gpu.inforom", _inforom, part("InfoROM")),
 )  # fmt: skip

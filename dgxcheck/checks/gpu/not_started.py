@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache
 
+from dgxcheck.checks.engine.check import remedy_of
 from dgxcheck.checks.engine.finding import Judgement, Status, judged, of_gaps
 from dgxcheck.facts.faults import BY_WORD
 from dgxcheck.facts.faults.kind import FaultKind
@@ -44,10 +45,6 @@ _OF_CODE: Mapping[int | None, tuple[str, str]] = {
 }
 """What nvml.h says of the code of nvmlDeviceGetHandleByIndex_v2: a fault of this GPU, and nothing else. Of one GPU
 alone an unknown error is that of one that fell off the bus (https://github.com/rwth-i6/returnn/issues/1486)."""
-_TO_OPEN = (
-    "run nvidia-smi -L as root; check dmesg for NVRM messages about the GPU, and that the driver's library and kernel"
-    " module are of one version (cat /proc/driver/nvidia/version)"
-)
 
 
 def not_opened(gap: Missing, is_this: bool = True) -> Judgement:
@@ -57,7 +54,7 @@ def not_opened(gap: Missing, is_this: bool = True) -> Judgement:
         message, reason = f"NVML cannot open it: {text}; {gap}", not_started(why)
         return judged(reason.fault, message, evidence=of_gaps([gap]), fails=True, remedy=reason.remedy)
     message = f"NVML counts a GPU but cannot open it: {gap}"
-    return Judgement(Status.UNKNOWN, message, evidence=of_gaps([gap]), remedy=_TO_OPEN)
+    return Judgement(Status.UNKNOWN, message, evidence=of_gaps([gap]), remedy=remedy_of("gpu.lost", "not opened"))
 
 
 _LEGACY = LazyPattern(r"(\d{2,3}\.xx) Legacy drivers")

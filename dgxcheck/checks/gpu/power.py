@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import Box, Growth
-from dgxcheck.checks.engine.check import Check, component_of, host_if_all, part, per_gpu, per_listed_gpu
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, answered, as_evidence, given, judged, skip
+from dgxcheck.checks.engine.check import Check, component_of, host_if_all, part, per_gpu, per_listed_gpu, remedy_of
+from dgxcheck.checks.engine.finding import Evidence, Judgement, answered, as_evidence, given, judged, skip
 from dgxcheck.checks.engine.growth import COUNTER_RESET, NO_EARLIER_READING, counter_growth
 from dgxcheck.checks.gpu.beside_siblings import POWER_CAP
 from dgxcheck.checks.gpu.clocks import BRAKE, percent_of_time
@@ -17,15 +17,6 @@ from dgxcheck.topology.model import Device
 
 _ROUNDED_MW = 1000
 """Limits are set in whole W (nvidia-smi -pl)."""
-_ELSEWHERE = (
-    "look for the other limit: one that the BMC set, power cables and power supplies, on a Grace superchip that of the"
-    " module, which GPU and CPU share (nvidia-smi -q -d POWER)"
-)
-"""NVML: the enforced limit is that of all limiters, those set out of band included."""
-_OF_BOARD = (
-    "compare VBIOS and part number with the order and with other machines: a board that its maker limits is no fault;"
-    " else ask the vendor for the right VBIOS, for nvidia-smi -pl sets no default"
-)
 _AT_LIMIT = 0.95
 """From this part of its power limit on, a GPU draws as much as it may."""
 _POWER = 0  # nvmlPerfPolicyType_t
@@ -67,11 +58,12 @@ def limit(box: Box, power: GpuPower) -> Judgement | Missing:
     message = f"power limit {limit / 1000:g} W, default {default / 1000:g} W"
     low, remedy = default - limit >= _ROUNDED_MW, ""
     if low and isinstance(power.limit_mw, int) and power.limit_mw >= default:
-        message, remedy = f"{message}, which is set: another limit applies", _ELSEWHERE
+        message, remedy = f"{message}, which is set: another limit applies", remedy_of("power.limit", "another limit")
     watts = (limit / 1000, default / 1000, "W")
     if not low and usual is not None and default < least:
         message, figures = f"default power limit {default / 1000:g} W, {of_model}", (default / 1000, usual.value, "W")
-        return Judgement(Status.WARN, message, *figures, evidence, fault=Fault.POWER_LIMITED, remedy=_OF_BOARD)
+        remedy = remedy_of("power.limit", "of the board")
+        return judged(Fault.POWER_LIMITED, message, *figures, evidence, warns=True, remedy=remedy)
     return judged(Fault.POWER_CAPPED, message, *watts, evidence, warns=low, remedy=remedy)
 
 
@@ -140,11 +132,8 @@ def _at_limit(power: GpuPower) -> bool:
 
 CHECKS = (
     Check("power.violation", per_listed_gpu(violation), part("power supply"), host_if_all("power supply"),
-        counters=True,
-        remedy="compare power limit and power draw with the other GPUs; check power cables and power supplies"),
+        counters=True),
     Check("power.limit", per_gpu("gpu_power", limit),
         lambda box, at, judgement: (component_of(box, at, _limited_by(judgement)),),
-        lambda box, at, judgement: all_gpus(box, _limited_by(judgement)),
-        remedy="if this was not intended, run nvidia-smi -i BDF -pl WATT with the default limit; otherwise check power"
-        " cables and power supplies"),
+        lambda box, at, judgement: all_gpus(box, _limited_by(judgement))),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.driver.loaded import bound, gpu_nodes
 from dgxcheck.checks.engine.box import HOST, Box, Growth
-from dgxcheck.checks.engine.check import Check, device_of, itself, per_gpu
+from dgxcheck.checks.engine.check import Check, device_of, itself, per_gpu, remedy_of
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, of_gaps, skip
 from dgxcheck.checks.engine.gaps import common_gpus, failed_pairs, is_about, unjudged
 from dgxcheck.checks.engine.host_limits import in_container
@@ -26,19 +26,15 @@ from dgxcheck.xid.relations import recovery_of
 LOST = "gpu.lost"
 ONLY_NAMED = Missing(Gap.UNRECORDED, "state of the GPU", "the text names it and says nothing of its state")
 _RECOVERY = {
-    1: ("a GPU reset", Fault.RESET_REQUIRED, ""),
-    2: ("a node reboot", Fault.REBOOT_REQUIRED, "drain the node and reboot it"),
-    3: ("draining its peer-to-peer traffic", Fault.DRAIN_REQUIRED, "end jobs that use P2P with it when"
-        " convenient, start no new ones; then switch persistence mode off (nvidia-smi -pm 0, stop nvidia-persistenced)"
-        " and read GPU Recovery Action again (nvidia-smi -q): it names the next step, a reset if it stays so"),
-    4: ("draining and a GPU reset", Fault.DRAIN_AND_RESET, "start no new jobs on this GPU; those that run can go on to"
-        " their end or a checkpoint, then reset it: nvidia-smi -r -i BDF"),
-    5: ("a recovery of the IMEX domain", Fault.IMEX_RECOVERY, ""),
-    6: ("a bus reset", Fault.RESET_REQUIRED, ""),
-    7: ("a system reboot", Fault.REBOOT_REQUIRED, "drain the machine and reboot it"),
-}  # fmt: skip
-"""By nvmlDeviceGpuRecoveryAction_t: in words, the fault, and the remedy where it is not the check's."""
-_UNKNOWN_ACTION = "run nvidia-smi -q, which names the recovery action, and follow it"
+    1: ("a GPU reset", Fault.RESET_REQUIRED),
+    2: ("a node reboot", Fault.REBOOT_REQUIRED),
+    3: ("draining its peer-to-peer traffic", Fault.DRAIN_REQUIRED),
+    4: ("draining and a GPU reset", Fault.DRAIN_AND_RESET),
+    5: ("a recovery of the IMEX domain", Fault.IMEX_RECOVERY),
+    6: ("a bus reset", Fault.RESET_REQUIRED),
+    7: ("a system reboot", Fault.REBOOT_REQUIRED),
+}
+"""By nvmlDeviceGpuRecoveryAction_t: in words, and the fault."""
 
 
 def _lost(box: Box) -> Judged:
@@ -262,8 +258,8 @@ def _recovery(_: Box, modes: GpuModes) -> Judgement:
     evidence = (answered(number, "nvmlDeviceGetFieldValues", modes.bdf, RECOVERY_ACTION),)
     if number == 0:
         return Judgement(Status.PASS, "the driver requires no recovery action", evidence=evidence)
-    unknown = (f"recovery action {number}", Fault.RECOVERY_REQUIRED, _UNKNOWN_ACTION)
-    action, fault, remedy = _RECOVERY.get(number, unknown)
+    action, fault = _RECOVERY.get(number, (f"recovery action {number}", Fault.RECOVERY_REQUIRED))
+    remedy = remedy_of("gpu.reset-required", action if number in _RECOVERY else "unknown")
     status = Status.WARN if fault is Fault.DRAIN_REQUIRED else Status.FAIL
     return Judgement(status, f"the driver requires {action}", evidence=evidence, fault=fault, remedy=remedy)
 
@@ -277,13 +273,8 @@ def _behind_all(box: Box, at: Subject, judgement: Judgement) -> Component | None
 
 
 CHECKS = (
-    Check(LOST, _lost, _blame_lost, _behind_all,
-        remedy="check the kernel log for Xid 79; run nvidia-bug-report.sh --safe-mode --extra-system-data, which may"
-        " take long; drain and reboot, and cold power cycle if it is still missing; if the fault persists, run the"
-        " vendor's field diagnostic, then reseat the GPU (SXM: the vendor does)"),
+    Check(LOST, _lost, _blame_lost, _behind_all),
 )  # fmt: skip
 RECOVERY = (
-    Check("gpu.reset-required", _reset, shared=_of_all,
-        remedy="end all clients of the GPU and reset it: nvidia-smi -r -i BDF (GPUs before Ampere that NVLink joins:"
-        " nvidia-smi -r); if the reset fails, reboot"),
+    Check("gpu.reset-required", _reset, shared=_of_all),
 )  # fmt: skip

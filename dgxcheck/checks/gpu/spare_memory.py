@@ -9,10 +9,9 @@ from dgxcheck.checks.engine.check import Check, itself, part, per_gpu
 from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject, answered, as_evidence, counted, judged, skip
 from dgxcheck.checks.engine.growth import DAY_S
-from dgxcheck.checks.gpu.ecc import RESET, earlier, latest
+from dgxcheck.checks.gpu.ecc import earlier, latest
 from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.faults.kind import FIELD_DIAGNOSTIC
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.nvml.readings import GpuEcc, GpuMemory
 from dgxcheck.facts.record import replace
@@ -21,7 +20,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 _WEEK_S = 7 * DAY_S
 _OFFLINES = LazyPattern(r"\b(?:A100|A30|A800|H\d{2,3}|GH200|G?B[123]00)\b")
 """Names of boards with GA100, GH100 and GB10x."""
-_WATCH = "nothing to do now; compare the number at the next maintenance"
+
 
 
 def _retired(box: Box, ecc: GpuEcc) -> Judgement:
@@ -173,16 +172,9 @@ def _banks(box: Box, memory: GpuMemory) -> Judgement:
 
 
 CHECKS = (
-    Check("ecc.retired-pages", per_gpu("gpu_ecc", _retired), part("memory"),
-        remedy=f"{_WATCH}; if it grows, {FIELD_DIAGNOSTIC}"),
-    Check("ecc.retirement-pending", per_gpu("gpu_ecc", _pending), part("memory"),
-        remedy=f"at the next drain {RESET}, reload the driver or reboot; this alone does not justify an RMA"),
-    Check("ecc.row-remap", per_gpu("gpu_ecc", _remap), part("memory"),
-        remedy="at the next drain end the GPU's jobs and reset it: nvidia-smi -r -i BDF; this alone does not justify an"
-        " RMA"),
-    Check("ecc.repair", per_gpu("gpu_ecc", _repair), _blame_repair,
-        remedy="at the next drain end the GPU's jobs and reset it: nvidia-smi -r -i BDF; this alone does not justify an"
-        " RMA"),
-    Check("ecc.spare-rows", per_gpu("gpu_memory", _banks), part("memory"),
-        remedy=f"{_WATCH}; if a remapping fails, {FIELD_DIAGNOSTIC}"),
+    Check("ecc.retired-pages", per_gpu("gpu_ecc", _retired), part("memory")),
+    Check("ecc.retirement-pending", per_gpu("gpu_ecc", _pending), part("memory")),
+    Check("ecc.row-remap", per_gpu("gpu_ecc", _remap), part("memory")),
+    Check("ecc.repair", per_gpu("gpu_ecc", _repair), _blame_repair),
+    Check("ecc.spare-rows", per_gpu("gpu_memory", _banks), part("memory")),
 )  # fmt: skip

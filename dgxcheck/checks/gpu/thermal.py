@@ -79,12 +79,6 @@ def _against_limit(
     return judged(Fault.OVERHEATING, message, now, most, "°C", evidence, warns=near, fails=now >= most)
 
 
-COOLING = (
-    "check fans and inlet air, of liquid-cooled machines pump, coolant level and radiator; compare with the"
-    " other GPUs"
-)
-
-
 _SLOWDOWN_TLIMIT = TLIMITS[1]
 Sensor = Literal["gpu_c", "memory_c"]
 _SENSORS = {
@@ -218,9 +212,8 @@ def _outlier(box: Box) -> Judged:
 
 
 CHECKS = (
-    Check("thermal.temperature", per_gpu("gpu_thermal", temperature), part("cooling"), host_if_all("cooling"),
-        remedy=COOLING),
-    Check("thermal.margin", per_gpu("gpu_thermal", _margin), part("cooling"), host_if_all("cooling"), remedy=COOLING),
-    Check("thermal.memory", _memory, part("cooling"), host_if_all("cooling"), remedy=COOLING),
-    Check("thermal.outlier", _outlier, part("cooling"), host_if_all("cooling"), remedy=COOLING),
+    Check("thermal.temperature", per_gpu("gpu_thermal", temperature), part("cooling"), host_if_all("cooling")),
+    Check("thermal.margin", per_gpu("gpu_thermal", _margin), part("cooling"), host_if_all("cooling")),
+    Check("thermal.memory", _memory, part("cooling"), host_if_all("cooling")),
+    Check("thermal.outlier", _outlier, part("cooling"), host_if_all("cooling")),
 )  # fmt: skip

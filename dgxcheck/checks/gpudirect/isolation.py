@@ -30,7 +30,6 @@ from dgxcheck.checks.gpudirect.preconditions import (
 )
 from dgxcheck.checks.pcie.acs_rules import AcsRule, acs_rules
 from dgxcheck.checks.pcie.isolation import (
-    BOOT_WITH_PASS_THROUGH,
     PASS_THROUGH,
     REDIRECT,
     acs_of,
@@ -241,7 +240,6 @@ def _translation(box: Box, translated: Mapping[Device, str], peers: bool) -> Pre
 CHECKS = (
     Check("gdr.acs", _acs,
         lambda box, at, judgement: (host_part("ACS setting") if at.bdf is None else bridge_setting(at.bdf),),
-        lambda box, at, judgement: switch_setting(box, at.bdf, "ACS setting"),
-        remedy="disable ACS in the firmware setup, after IOMMU translation is disabled"),
-    Check("gdr.iommu", _iommu, host("IOMMU setting"), remedy=BOOT_WITH_PASS_THROUGH),
+        lambda box, at, judgement: switch_setting(box, at.bdf, "ACS setting")),
+    Check("gdr.iommu", _iommu, host("IOMMU setting")),
 )  # fmt: skip

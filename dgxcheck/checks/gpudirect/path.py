@@ -249,12 +249,8 @@ def _trained(box: Box, hop: Hop, port: float | None) -> Judgement:
 
 
 CHECKS = (
-    Check("gdr.bar1", _bar1, part("BAR1"), setting_of_all("BAR1"),
-        remedy="find the process that registered so much memory (nvidia-smi --query-compute-apps=pid,name --format=csv)"
-        " and terminate it"),
-    Check("gdr.port", _port, remedy="see network.port-state"),
-    Check("gdr.path", _path, host("placement of HCAs"), remedy="move the HCA to a slot below the GPU's PCIe switch"),
-    Check("gdr.link", _link, setting_or_link, host_if_all("PCIe setting"),
-        remedy="drain, power off and reseat the HCA or its riser; then check the slot's settings in the firmware"
-        " setup"),
+    Check("gdr.bar1", _bar1, part("BAR1"), setting_of_all("BAR1")),
+    Check("gdr.port", _port),
+    Check("gdr.path", _path, host("placement of HCAs")),
+    Check("gdr.link", _link, setting_or_link, host_if_all("PCIe setting")),
 )  # fmt: skip

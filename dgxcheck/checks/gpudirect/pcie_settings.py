@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, host_if_all, part, ruled
+from dgxcheck.checks.engine.check import Check, host_if_all, part, remedy_of, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, counted, first_of, judged, skip, unless
 from dgxcheck.checks.engine.precondition import Precondition, in_guest, needs_facts
 from dgxcheck.checks.gpudirect.preconditions import near_pairs, not_judged, of_host, rdma_configured
@@ -165,11 +165,7 @@ def _iommu_groups(box: Box) -> Precondition:
     if not (translating := needless_ats(box)):
         return _of_groups(box, [*_grouped(box)])
     message = f"ATS is on at {first_of(translating)}; the GPUs here reach their adapters without it"
-    remedy = (
-        "switch it off at these adapters with mlxconfig, unless virtual machines use them"
-        f" (for d in {' '.join(translating)}; do mlxconfig -d $d set ATS_ENABLED=0; done); it holds once they are"
-        " reset; compare rdma_topo check of rdma-core"
-    )
+    remedy = remedy_of("gdr.iommu-groups", "ATS").format(" ".join(translating))
     evidence = tuple(Evidence(pci_file(bdf, "config"), "ATS capability") for bdf in translating)
     judgement = Judgement(Status.WARN, message, evidence=evidence, remedy=remedy, fault=Fault.ATS)
     return Precondition("no", judgement if rdma_configured(box) else skip("not-configured", message, *evidence))
@@ -177,13 +173,7 @@ def _iommu_groups(box: Box) -> Precondition:
 
 CHECKS = (
     Check("gdr.iommu-groups", of_host(needs_facts(_iommu_groups)),
-        lambda box, at, judgement: (host_part(f"{'ATS' if judgement.fault is Fault.ATS else 'ACS'} setting"),),
-        remedy="compare rdma_topo check of rdma-core: the kernel makes the groups at boot, from the ACS bits that the"
-        " kernel parameter pci=config_acs= or the firmware set by then; bits set later with setpci come too late"),
-    Check("gdr.max-payload", _payload, part("MaxPayload"), host_if_all("MaxPayload setting"),
-        remedy="remove pci=pcie_bus_* from the kernel command line; or set pci=pcie_bus_safe, then check the"
-        " setting in the firmware setup"),
-    Check("gdr.read-request", _read_requests, part("MaxReadReq"), host_if_all("MaxReadReq setting"),
-        remedy="remove pci=pcie_bus_* from the kernel command line; look for a script that sets it (setpci, udev),"
-        " and check the setting in the firmware setup"),
+        lambda box, at, judgement: (host_part(f"{'ATS' if judgement.fault is Fault.ATS else 'ACS'} setting"),)),
+    Check("gdr.max-payload", _payload, part("MaxPayload"), host_if_all("MaxPayload setting")),
+    Check("gdr.read-request", _read_requests, part("MaxReadReq"), host_if_all("MaxReadReq setting")),
 )  # fmt: skip

@@ -6,7 +6,7 @@ import shlex
 from math import inf
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check, host
+from dgxcheck.checks.engine.check import Check, host, remedy_of
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, counted, judged, skip
 from dgxcheck.checks.engine.host_limits import in_container, loaded
 from dgxcheck.checks.engine.precondition import Precondition, needs_facts
@@ -22,15 +22,6 @@ _CLIENTS = ("nv_mem", "nv_mem_nc")
 _TURING = (7, 5)
 _DMABUF_KERNEL, _DMABUF_CUDA = (5, 12), 11070
 _PEERMEM_DRIVER = 470
-_RELOAD = (
-    "reload the module: modprobe -r nvidia_peermem; modprobe nvidia_peermem; if it still does not register, MLNX_OFED"
-    " or DOCA is missing, or younger than the driver, which is installed after it at a maintenance"
-)
-_OTHER_VERSION = (
-    "read modinfo -F version nvidia_peermem: where it is that of the driver, reload the module (modprobe -r"
-    " nvidia_peermem; modprobe nvidia_peermem) once no job uses GPUDirect RDMA; else build the driver's modules again"
-    " first (dkms status)"
-)
 
 
 @needs_facts
@@ -52,7 +43,7 @@ def peer_memory(box: Box, gpu: Device | None = None) -> Precondition:
     evidence = tuple(Evidence(f"/sys/module/{name}", "loaded") for name in names)
     if len(names) > 1:
         message = "nvidia_peermem and nv_peer_mem are both loaded, and exclude each other"
-        remedy = "once no job uses GPUDirect RDMA, unload nv_peer_mem: modprobe -r nv_peer_mem"
+        remedy = remedy_of("gdr.peer-memory", "both")
         judgement = judged(Fault.PEER_MEMORY, message, evidence=evidence, warns=True, remedy=remedy)
         return Precondition("no", judgement)
     if (other := _of_another_version(modules)) is not None:
@@ -68,7 +59,8 @@ def _of_another_version(modules: Modules) -> Judgement | None:
         return None
     message = f"nvidia_peermem is of version {own}, the driver of {driver}"
     evidence = (Evidence("/sys/module/nvidia_peermem/version", own), Evidence("/proc/driver/nvidia/version", driver))
-    return judged(Fault.PEER_MEMORY, message, own, driver, evidence=evidence, warns=True, remedy=_OTHER_VERSION)
+    remedy = remedy_of("gdr.peer-memory", "another version")
+    return judged(Fault.PEER_MEMORY, message, own, driver, evidence=evidence, warns=True, remedy=remedy)
 
 
 def _registered(modules: Modules, name: str, evidence: tuple[Evidence, ...]) -> Precondition:
@@ -84,7 +76,8 @@ def _registered(modules: Modules, name: str, evidence: tuple[Evidence, ...]) -> 
     others: Json = "absent" if isinstance(peers, Missing) else [client.name for client in peers]
     message = f"{name} is loaded, but not registered with ib_core"
     evidence = (*evidence, Evidence(MEMORY_PEERS, others))
-    return Precondition("no", judged(Fault.PEER_MEMORY, message, evidence=evidence, warns=True, remedy=_RELOAD))
+    remedy = remedy_of("gdr.peer-memory")
+    return Precondition("no", judged(Fault.PEER_MEMORY, message, evidence=evidence, warns=True, remedy=remedy))
 
 
 def _without_module(box: Box, gpu: Device | None) -> Precondition:
@@ -127,11 +120,8 @@ def _advice(box: Box) -> str:
     driver = modules.driver if isinstance(modules, Modules) else modules
     major = "" if isinstance(driver, Missing) else str(driver.version).partition(".")[0]
     if major.isdecimal() and int(major[:6]) < _PEERMEM_DRIVER:
-        return "to use GPUDirect RDMA, build nv_peer_mem for this driver and load it"
-    return (
-        "to use GPUDirect RDMA, run modprobe nvidia-peermem; on Invalid argument install MLNX_OFED or"
-        " DOCA, then reinstall this driver"
-    )
+        return remedy_of("gdr.peer-memory", "old driver")
+    return remedy_of("gdr.peer-memory", "not loaded")
 
 
 _OF_OLD_KERNELS = ("2.2-1", "3.0-1", "5.0-0")
@@ -278,7 +268,7 @@ def _covers_gpu(box: Box, limit: int) -> bool:
 
 
 CHECKS = (
-    Check("gdr.peer-memory", of_host(peer_memory), host("peer memory module"), remedy=_RELOAD),
-    Check("gdr.stack", of_host(stack), host("verbs device nodes"), remedy=Fault.VERBS.remedy),
-    Check("gdr.memlock", of_host(memlock), host("memlock limit"), remedy=Fault.MEMLOCK.remedy),
+    Check("gdr.peer-memory", of_host(peer_memory), host("peer memory module")),
+    Check("gdr.stack", of_host(stack), host("verbs device nodes")),
+    Check("gdr.memlock", of_host(memlock), host("memlock limit")),
 )  # fmt: skip

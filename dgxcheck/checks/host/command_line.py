@@ -63,7 +63,5 @@ def _effects(box: Box) -> Judgement:
 
 
 CHECKS = (
-    Check("host.command-line", per_host(_effects), host(COMMAND_LINE),
-        remedy="if this was not intended, remove that parameter (grubby --update-kernel=ALL"
-        " --remove-args=PARAMETER, or /etc/default/grub and update-grub)"),
+    Check("host.command-line", per_host(_effects), host(COMMAND_LINE)),
 )  # fmt: skip

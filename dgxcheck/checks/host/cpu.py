@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import Box, guest
-from dgxcheck.checks.engine.check import Check, host, per_host
+from dgxcheck.checks.engine.check import Check, host, per_host, remedy_of
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import (
     Evidence,
@@ -27,11 +27,6 @@ from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.sysfs import cpulist, difference, ranges
 from dgxcheck.facts.typical import unlike_most
 from dgxcheck.profiles.model import Number
-
-_MISSING_SOCKET = (
-    "read the BMC's event log (ipmitool sel elist) for the missing processor; its memory, GPUs and HCAs are"
-    " missing with it"
-)
 
 
 def offline_cpus(online: str, number: int) -> str:
@@ -83,7 +78,7 @@ def _online_cpus(box: Box) -> Judgement:
     status = Status.WARN if fault else Status.PASS
     if isinstance(reference, Judgement):
         return Judgement(status, message, evidence=evidence, fault=fault)
-    remedy = _MISSING_SOCKET if fault is Fault.CPU_MISSING and any(missing_socket(box)) else ""
+    remedy = remedy_of("host.cpu", "missing socket") if fault is Fault.CPU_MISSING and any(missing_socket(box)) else ""
     figures = (need(cpu.cores), reference.value, "cores")
     return Judgement(status, message, *figures, evidence, fault=fault, remedy=remedy)
 
@@ -222,21 +217,12 @@ def _scaling(box: Box) -> Judgement:
 
 
 CPU = (
-    Check("host.cpu", per_host(_online_cpus), _blame,
-        remedy="look for offline CPUs (lscpu -e); look for maxcpus= and nr_cpus= in /proc/cmdline, for machine checks"
-        " in the kernel log; set a CPU online with chcpu -e LIST; for a missing socket check the BMC's event log"),
+    Check("host.cpu", per_host(_online_cpus), _blame),
 )  # fmt: skip
 CPU_CLOCK = (
-    Check("host.cpu-clock", per_host(_limits), host("CPU clock setting"),
-        remedy="if this was not intended, run cpupower frequency-set (-u with the highest clock, -g"
-        " with one governor for all CPUs), and enable boost (of boost and"
-        " intel_pstate/no_turbo below /sys/devices/system/cpu the one that exists, or the firmware's setting)"),
-    Check("host.clock-source", per_host(_clock_source), host("clock source"),
-        remedy="search dmesg for clocksource (Marking clocksource tsc unstable); look for clocksource= and tsc= on the"
-        " kernel command line; update the system firmware at the next maintenance"),
+    Check("host.cpu-clock", per_host(_limits), host("CPU clock setting")),
+    Check("host.clock-source", per_host(_clock_source), host("clock source")),
 )  # fmt: skip
 GOVERNOR = (
-    Check("host.governor", per_host(_scaling), host("CPU frequency governor"),
-        remedy="cpupower frequency-set -g performance; make it permanent (tuned-adm profile throughput-performance, or"
-        " a boot service)"),
+    Check("host.governor", per_host(_scaling), host("CPU frequency governor")),
 )  # fmt: skip

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, component_of, ruled
+from dgxcheck.checks.engine.check import Check, component_of, remedy_of, ruled
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import FAULTY, Evidence, Judged, Judgement, Status, Subject, counted, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
@@ -26,12 +26,6 @@ _DOWN = ("inactive", "broken")
 _READ_ONLY = "readonly"
 """And this one; ``read-auto`` ends at the first write."""
 _REDUNDANT = ("raid1", "raid4", "raid5", "raid6", "raid10")
-_FIND = "find the missing disk (mdadm --detail, cat /proc/mdstat, the kernel log)"
-_REBUILD = "{}, then reassemble the array (mdadm --stop; mdadm --assemble); replace a disk that failed"
-_RESTORE = (
-    "this level has no redundancy: {} and save what mdadm --examine says of each member; create nothing: its data comes"
-    " back with the disk; only if the disk failed for good, restore the data from backup"
-)
 _CONTAINER = ("container", "-100")
 """Levels of what only holds the metadata of arrays (Intel VROC); it is always inactive."""
 _NVME = LazyPattern(r"nvme\d+")
@@ -77,15 +71,15 @@ def _array(box: Box, array: MdArray) -> Judgement:
     redundant = array.level in _REDUNDANT
     gone = 0 if redundant else members_gone(array)
     lost = ", ".join(lost_members(box, array))
-    find = f"find out why {lost} left it (the kernel log; smartctl -a, nvme smart-log)" if lost else _FIND
+    find = remedy_of("host.disks", "find a known disk" if lost else "find").format(lost)
     if state in _DOWN or gone:
         trouble = state if state in _DOWN else f"{state}, but lacks {counted(gone, 'disk')}"
-        message, remedy = f"{name} is {trouble}{size}", (_REBUILD if redundant else _RESTORE).format(find)
+        message, case = f"{name} is {trouble}{size}", "redundant" if redundant else "without redundancy"
+        remedy = remedy_of("host.disks", case).format(find)
         return judged(Fault.ARRAY_FAILED, message, state, evidence=tuple(evidence), fails=True, remedy=remedy)
     if missing:
         message = f"{name} is degraded: {counted(missing, 'disk')} missing{size}"
-        device = f"/dev/{array.name}"
-        remedy = f"{find}; if its device is back without errors: mdadm {shlex.quote(device)} --re-add DEVICE"
+        remedy = remedy_of("host.disks", "degraded").format(find, shlex.quote(f"/dev/{array.name}"))
         return Judgement(Status.WARN, message, missing, 0, "disks", tuple(evidence), fault=Fault.DISK, remedy=remedy)
     if state == _READ_ONLY:
         message = f"{name} is read-only: writes fail"
@@ -233,9 +227,5 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 
 
 CHECKS = (
-    Check("host.disks", _disks, _blames,
-        remedy="find the missing disk or volume (cat /proc/mdstat, the kernel log, the RAID controller's tool such as"
-        " storcli64 /c0/vall show); create nothing: with redundancy the array is rebuilt on another disk, and a RAID 0"
-        " whose disk comes back is assembled again (mdadm --assemble; of a controller its foreign configuration is"
-        " imported); only one whose disk failed is restored from backup"),
+    Check("host.disks", _disks, _blames),
 )  # fmt: skip

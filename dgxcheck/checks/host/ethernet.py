@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from dgxcheck.checks.engine.box import HOST, Box, Growth, guest
-from dgxcheck.checks.engine.check import Check, Judge, ruled, saying
+from dgxcheck.checks.engine.check import Check, Judge, remedy_of, ruled, saying
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, judged, skip, unless
 from dgxcheck.checks.engine.growth import (
@@ -169,7 +169,7 @@ def _stalled(box: Box, interface: NetInterface, silent: list[HostEvent]) -> Judg
     locked = [each.seconds for each in box.log.host if each.trouble == "hung" and each.of_cpus]
     if any(is_near(each.seconds, locked, _BESIDE_S) for each in silent):
         return skip("dependency-failed", f"{message} as CPUs locked up; see kernel.hung-task", *evidence)
-    remedy = _OF_IPOIB if _is_ipoib(box, interface) else _STALLED
+    remedy = remedy_of("host.carrier", "IPoIB stalled" if _is_ipoib(box, interface) else "stalled")
     return judged(Fault.HCA_STALLED, message, len(silent), 0, "", evidence, warns=True, remedy=remedy)
 
 
@@ -197,7 +197,8 @@ def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgem
         message = f"no carrier, and it had one since boot (lost {_lost(interface)} times)"
         if _is_bonded(box, interface):
             message = "no carrier, and its adapter is bonded: the bond lacks this link"
-        return judged(Fault.ETHERNET_DOWN, message, evidence=where, warns=True, remedy=_NO_CABLE)
+        remedy = remedy_of("host.carrier", "no carrier")
+        return judged(Fault.ETHERNET_DOWN, message, evidence=where, warns=True, remedy=remedy)
     limit = box.settings.limit("network.carrier")
     if lost_at := _flaps(box, interface, limit):
         when = f"within {duration(lost_at[-1].seconds - lost_at[0].seconds)}"
@@ -222,7 +223,8 @@ def _carrier(box: Box, interface: NetInterface, _: list[NetInterface]) -> Judgem
 
 def _often(interface: NetInterface, number: int, limit: float, when: str, evidence: Evidence) -> Judgement:
     message = f"lost its carrier {counted(number, 'time')} {when} ({limit:g} a day allowed)"
-    return judged(Fault.PORT_ERRORS, message, number, limit, "a day", (evidence,), warns=True, remedy=_FLAPPING)
+    facts, remedy = (number, limit, "a day", (evidence,)), remedy_of("host.carrier")
+    return judged(Fault.PORT_ERRORS, message, *facts, warns=True, remedy=remedy)
 
 
 def _grown(box: Box, interface: NetInterface) -> tuple[int, Growth] | None:
@@ -275,26 +277,9 @@ _LOGGING = frozenset({"mlx5_core", "ixgbe", "i40e", "ice", "bnxt_en", "tg3"})
 for other reasons."""
 
 
-_FLAPPING = (
-    "look for the cause in the kernel log; if nothing on this host took the link down, compare ethtool -m INTERFACE and"
-    " ethtool -S INTERFACE with the switch port: light, temperature and errors of both ends (ethtool(8))"
-)
-_STALLED = (
-    "its link was up then: look in the kernel log for PCIe errors at that time, at port and switch for pause frames"
-    " (ethtool -S INTERFACE); if it recurs, update its driver and firmware (ethtool -i INTERFACE)"
-)
-_OF_IPOIB = (
-    "look in the kernel log for what came before it; perfquery shows the errors of this port, and perfquery LID PORT"
-    " those of the switch port at its other end (perfquery(8))"
-)
-_NO_CABLE = (
-    "see whether a cable is to be in it; if so, compare ethtool INTERFACE and ethtool -m INTERFACE with the switch"
-    " port: link, light and module of both ends (ethtool(8))"
-)
 
 
 CHECKS = (
-    Check("host.ethernet", _per_interface(_speed),
-        remedy="compare ethtool INTERFACE with the switch port: speed and modes of both ends"),
-    Check("host.carrier", _per_interface(_carrier, _with_cable), remedy=_FLAPPING),
+    Check("host.ethernet", _per_interface(_speed)),
+    Check("host.carrier", _per_interface(_carrier, _with_cable)),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from itertools import combinations
 
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import HOST, Box, Growth, guest
-from dgxcheck.checks.engine.check import Check, host, per_host, ruled
+from dgxcheck.checks.engine.check import Check, host, per_host, remedy_of, ruled
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import (
     Evidence,
@@ -218,7 +218,7 @@ def _errors(box: Box, now: MemoryController) -> Judgement:
         Evidence(f"{EDAC}/{now.name}/ue_count", uncorrected),
         Evidence(f"{EDAC}/{now.name}/ce_count", corrected),
     )
-    fault, remedy = Fault.DIMM_ERRORS, REPLACE_DIMM
+    fault, remedy = Fault.DIMM_ERRORS, remedy_of("host.edac", "uncorrected")
     if not isinstance(growth, Judgement) and (grew := _grew(growth, new)) is not None:
         more_uncorrected, more_corrected = grew
         if more_uncorrected > 0:
@@ -260,10 +260,6 @@ def memory_modules(box: Box, at: Subject, judgement: Judgement) -> Iterator[Comp
 
 _ANY_DIMM = ("", "any memory", "unknown memory", "unknown label")
 """Linux drivers/edac/edac_mc.c, where an error is of no DIMM that is known."""
-REPLACE_DIMM = (
-    "find the DIMM (ras-mc-ctl --errors, edac-util -v, the BMC's event log), drain the node and replace it; uncorrected"
-    " errors can corrupt data or halt the host"
-)
 
 
 def _grew(growth: Growth, new: MemoryController) -> tuple[int, int] | None:
@@ -281,16 +277,11 @@ def _row(controllers: tuple[MemoryController, ...] | Missing, name: str) -> Memo
 
 
 MEMORY = (
-    Check("host.memory", per_host(_total), _blame_missing,
-        remedy="find the DIMM (dmidecode -t memory, the BMC's event log), then reseat or replace it"),
+    Check("host.memory", per_host(_total), _blame_missing),
 )  # fmt: skip
 NUMA = (
-    Check("host.numa", _tables, _blame,
-        remedy="check NUMA settings in the firmware (node interleaving, NPS, SNC); update it; look for"
-        " numa= on the kernel command line; for a node without memory check its DIMMs (dmidecode -t memory)"),
+    Check("host.numa", _tables, _blame),
 )  # fmt: skip
 ERRORS = (
-    Check("host.edac", _edac, memory_modules,
-        remedy="find the DIMM (ras-mc-ctl --errors, edac-util -v, the BMC's event log); replace it at the next"
-        " maintenance if errors continue"),
+    Check("host.edac", _edac, memory_modules),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine.box import HOST, Box, guest, unlisted_gpu
-from dgxcheck.checks.engine.check import Check, component_of
+from dgxcheck.checks.engine.check import Check, component_of, remedy_of
 from dgxcheck.checks.engine.expected import is_for_display, is_older
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.gaps import is_about
@@ -42,7 +42,6 @@ from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.library import board_id
 from dgxcheck.topology.model import Device
-from dgxcheck.xid.table import REMEDIES
 
 RECURS = 2
 """Boots in which a GPU fell off the bus, though it has not in this one."""
@@ -50,7 +49,6 @@ RECURS = 2
 
 _OF_RELEASE = ("not-open", "unsupported")
 _OF_A_MODEL = frozenset({"supported", "needs-open", "not-open", "unsupported", "unattached", "unsupported-call"})
-_LATE = "watch it: if it happens again, cold power cycle, then check power cables and seating if it is a card"
 _MODULES: Mapping[ModuleTrouble, tuple[FaultKind, str]] = {
     "signature": (Fault.MODULE_UNSIGNED, "its signature was refused (Secure Boot, kernel lockdown)"),
     "kernel": (Fault.MODULE_NOT_BUILT, "it was built for another kernel"),
@@ -144,7 +142,8 @@ def _start(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement 
         reason = not_started("alone")
     if listed:
         message = f"the driver could not start it at first{reason.text}; NVML lists it now{reach(log)}"
-        return judged(Fault.GPU_STARTED_LATE, message, evidence=lines(log, now), warns=True, remedy=_LATE)
+        found, remedy = lines(log, now), remedy_of("kernel.gpu-start", "late")
+        return judged(Fault.GPU_STARTED_LATE, message, evidence=found, warns=True, remedy=remedy)
     no_room = "the kernel found no room for a BAR of it"
     what = no_room if without_why and not lost else f"the driver could not start it{reason.text}"
     found = lines(log, [*no_bar, *now] if what == no_room else now)
@@ -218,13 +217,10 @@ def _modules(box: Box, log: KernelLog) -> Judged:
 
 
 def _remedy(fault: FaultKind, why: ModuleTrouble, reason: FaultKind) -> str:
-    return fault.remedy if fault is Fault.ADD_ON_MODULE else _OPEN if why == "proprietary" else reason.remedy
+    of_kernel = remedy_of("kernel.gpu-start", "GPL symbols") if why == "proprietary" else reason.remedy
+    return fault.remedy if fault is Fault.ADD_ON_MODULE else of_kernel
 
 
-_OPEN = (
-    "install the driver's open kernel modules, or a release whose README lists this kernel: since 5.9 a module gets"
-    " GPL-only symbols from no module that took symbols of a proprietary one"
-)
 _PEER_MEMORY = ("nvidia_peermem", "nv_peer_mem")
 _OTHER_STACK = Fault.PEER_MEMORY, "it was built against another RDMA stack (ib_core)"
 _PER_GPU = per_device(
@@ -271,9 +267,6 @@ def _shared(box: Box, at: Subject, judgement: Judgement) -> Component | None:
 
 
 CHECKS = (
-    Check("kernel.off-bus", per_device(_off_bus, _fell, "did not fall off the bus"), _blame_off_bus,
-        remedy=REMEDIES["off-bus"]),
-    Check("kernel.gpu-start", _starts, _blames, _shared,
-        remedy="reboot, then cold power cycle; if it comes back, check the GPU's power cables and seating and that this"
-        " driver supports the board, then call the vendor with the file of nvidia-bug-report.sh"),
+    Check("kernel.off-bus", per_device(_off_bus, _fell, "did not fall off the bus"), _blame_off_bus),
+    Check("kernel.gpu-start", _starts, _blames, _shared),
 )  # fmt: skip

@@ -204,10 +204,6 @@ HOT_MODULE = "High Temperature"
 
 
 CHECKS = (
-    Check("kernel.hca", _hcas, _blames, _of_adapters,
-        remedy="read these lines of the kernel log; end the work on the GPUs whose PCIe switch the adapter is,"
-        " and reset it (mlxfwreset), or cold power cycle"),
-    Check("kernel.port-module", _modules, shared=_of_modules,
-        remedy="check airflow, then reseat the cable or transceiver; if the fault persists, replace it with one that"
-        " the adapter supports"),
+    Check("kernel.hca", _hcas, _blames, _of_adapters),
+    Check("kernel.port-module", _modules, shared=_of_modules),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, Judge, component_of, host, saying
+from dgxcheck.checks.engine.check import Check, Judge, component_of, host, remedy_of, saying
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, first_of, judged, skip
 from dgxcheck.checks.host.disks import by_disk
 from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, nothing_logged, reach
@@ -30,15 +30,6 @@ BY_LIMIT = "cgroup"
 """Group of a process that reached the limit of its job or container."""
 _WAITS_S = 300.0
 """A task is reported after two minutes in which it waited (``kernel.hung_task_timeout_secs``)."""
-_LOCKED = (
-    "read RIP and call trace below these lines: they name the code in which the CPU ran, its module in brackets; look"
-    " for a later release of that driver or of the kernel; where a CPU does not come back, drain and reboot"
-)
-_IN_ADAPTER = (
-    "read what mlx5_core and the PCIe port above its adapter logged before (health, AER, pciehp): the task waits for"
-    " that adapter or its firmware; lspci -x -s BDF prints nothing but ff where it is gone; such tasks end once the"
-    " driver has recovered it, else with a reboot"
-)
 HostEventRule = Callable[[KernelLog, "Sequence[HostEvent]"], Judgement]
 
 
@@ -109,8 +100,8 @@ def _hung(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     message = f"{what} {counted(len(events), 'time')}: {names}{reach(log)}"
     if all(event.part.startswith(SERVICES) and not event.group for event in events):
         return warning(Fault.DRIVER_STUCK, message, log, events)
-    waits = all(event.group.startswith(_MLX5) for event in events)
-    return warning(Fault.TASKS_HUNG, message, log, events, _LOCKED if locked else _IN_ADAPTER if waits else "")
+    case = "locked" if locked else "mlx5" if all(event.group.startswith(_MLX5) for event in events) else ""
+    return warning(Fault.TASKS_HUNG, message, log, events, remedy_of("kernel.hung-task", case))
 
 
 def _hung_tasks(box: Box) -> Judged:
@@ -193,14 +184,9 @@ def _stuck(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     message = f"it waits for programs that hold GPU {names}, which is taken from it{reach(log)}"
     if {each.bdf for each in log.off_bus}.issuperset(event.part for event in held):
         return Judgement(Status.PASS, message, evidence=lines(log, held))
-    return warning(Fault.DRIVER_STUCK, message, log, held, _HELD)
+    return warning(Fault.DRIVER_STUCK, message, log, held, remedy_of("kernel.driver-stuck", "held"))
 
 
-_HELD = (
-    "fuser -v /dev/nvidia* lists who has GPUs open: jobs, nvidia-persistenced, DCGM, a display server, a container; ask"
-    " the owners to end them. The driver goes on by itself then, unless its release miscounts"
-    " (NVIDIA/open-gpu-kernel-modules issues 1119 and 1374)"
-)
 
 
 def warning(fault: FaultKind, message: str, log: KernelLog, events: Sequence[HostEvent], remedy: str = "") -> Judgement:
@@ -247,13 +233,8 @@ def _longest(times: Iterable[float]) -> float:
 
 CHECKS = (
     Check("kernel.driver-stuck", of_host(_stuck, "no task hung in the NVIDIA driver", "stuck", "held"),
-        _blame_stuck, remedy=Fault.DRIVER_STUCK.remedy),
-    Check("kernel.panic", of_host(_panic, "no panic or oops logged", "panic", "oops"), _blame_panic,
-        remedy="save the crash data (/sys/fs/pstore, /var/lib/systemd/pstore, /var/crash) and the BMC's event log;"
-        " follow up machine checks or PCIe errors before it, else the module that the RIP line names: after an oops the"
-        " kernel is unreliable"),
-    Check("kernel.hung-task", _hung_tasks, _blame_hung,
-        remedy="read the call trace below these lines: it names what the task waits for, often a file system over the"
-        " network or a disk; check that, then the host's load"),
-    Check("kernel.bmc", _bmc, host("BMC"), remedy=Fault.BMC_SILENT.remedy),
+        _blame_stuck),
+    Check("kernel.panic", of_host(_panic, "no panic or oops logged", "panic", "oops"), _blame_panic),
+    Check("kernel.hung-task", _hung_tasks, _blame_hung),
+    Check("kernel.bmc", _bmc, host("BMC")),
 )  # fmt: skip

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, host, per_host
+from dgxcheck.checks.engine.check import Check, host, per_host, remedy_of
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, first_of, judged
-from dgxcheck.checks.host.memory import REPLACE_DIMM, memory_modules, slots
+from dgxcheck.checks.host.memory import memory_modules, slots
 from dgxcheck.checks.kernel_log.device_log import events_of, grouped, happened, lines, most_in_a_day, reach
 from dgxcheck.checks.kernel_log.pcie import blame_fatal
 from dgxcheck.components.component import Component, host_part
@@ -35,7 +35,7 @@ def _by_part(box: Box, trouble: HostTrouble, rule: MemoryEventRule, nothing: str
         yield HOST, Judgement(Status.PASS, f"{nothing}{reach(log)}")
 
 
-def _errors(what: str, limit: str, fault: FaultKind, uncorrected_remedy: str) -> MemoryEventRule:
+def _errors(what: str, limit: str, fault: FaultKind, check: str) -> MemoryEventRule:
     """Uncorrected errors of this boot fail, those of the last one warn, as do corrected ones above a rate."""
 
     def rule(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
@@ -50,7 +50,7 @@ def _errors(what: str, limit: str, fault: FaultKind, uncorrected_remedy: str) ->
             message = f"{message}, up to {daily} a day (limit {most:g}){reach(log)}"
             return judged(fault, message, daily, most, "errors", lines(log, good), warns=daily > most)
         now, number = any(not event.past for event in bad), sum(event.count for event in bad)
-        message, remedy = f"{message}{reach(log)}", uncorrected_remedy
+        message, remedy = f"{message}{reach(log)}", remedy_of(check, "uncorrected")
         return judged(fault, message, number, 0, "errors", lines(log, bad), warns=True, fails=now, remedy=remedy)
 
     return rule
@@ -83,14 +83,10 @@ def _throttled(box: Box) -> Judgement:
     message = f"{counted(len(counts), 'CPU')}{where} throttled by temperature, up to {most} times{reach(log)}"
     return judged(
         Fault.CPU_THROTTLED, message, most, limit, "events", lines(log, events), warns=most > limit,
-        remedy="" if node is None else _HEAT_SINK.format(node=node),
+        remedy="" if node is None else remedy_of("kernel.cpu-throttled", "one node").format(node=node),
     )  # fmt: skip
 
 
-_HEAT_SINK = (
-    "compare the sensors of the sockets (ipmitool sdr type Temperature); check the fans before the socket of NUMA node"
-    " {node}, and its heat sink at the next maintenance: the air that comes in is that of the others too"
-)
 
 
 def _only_node(box: Box, cpus: Iterable[str]) -> int | None:
@@ -114,8 +110,8 @@ def blame_memory(box: Box, moments: Collection[float], judgement: Judgement) -> 
             yield from memory_modules(box, replace(HOST, part=part), judgement)
 
 
-_MEMORY = _errors("memory errors", "host.edac-corrected", Fault.DIMM_ERRORS, REPLACE_DIMM)
-_CPUS = _errors("machine checks", "kernel.machine-checks", Fault.MACHINE_CHECK, "")
+_MEMORY = _errors("memory errors", "host.edac-corrected", Fault.DIMM_ERRORS, "host.edac")
+_CPUS = _errors("machine checks", "kernel.machine-checks", Fault.MACHINE_CHECK, "kernel.machine-check")
 def _memory(box: Box) -> Judged:
     """Per memory controller, DIMM or socket that the kernel log names: fails on an uncorrected memory error; warns on
     one that firmware kept from before this boot, and on more than {host.edac-corrected} corrected ones within a day;
@@ -154,15 +150,11 @@ def _machine_check(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Jud
     if not events[-1].part.endswith(_OF_PCI):
         return judgement
     message = f"the chip set interrupted the CPUs: {events[-1].part}{reach(log)}"
-    fault, times = Fault.AER_UNCORRECTABLE, happened(events, "pcie")
-    return replace(judgement, message=message, fault=fault, remedy=_SYSTEM_ERROR, events=times)
+    fault, remedy, times = Fault.AER_UNCORRECTABLE, remedy_of("kernel.machine-check", "PCI"), happened(events, "pcie")
+    return replace(judgement, message=message, fault=fault, remedy=remedy, events=times)
 
 
 _OF_PCI = ("(SERR)", "IOCK error", OF_IO)
-_SYSTEM_ERROR = (
-    "read the BMC's event log (ipmitool sel elist): it names the slot, or memory, which some boards report in the same"
-    " way; else look for FatalErr+ and >SERR+ in lspci -vvv, and at what the kernel logged of PCIe at that time"
-)
 
 
 def checked(event: HostEvent) -> Component:
@@ -180,12 +172,7 @@ def _blame_machine_check(box: Box, at: Subject, judgement: Judgement) -> Iterato
 
 
 CHECKS = (
-    Check("kernel.memory", _memory, _blame_memory,
-        remedy="find the DIMM (ras-mc-ctl --errors, edac-util -v, the BMC's event log); replace it at the next"
-        " maintenance if errors continue"),
-    Check("kernel.machine-check", _machine_checks, _blame_machine_check,
-        remedy="decode it with ras-mc-ctl --errors (mcelog, the BMC's event log); check CPU temperature and"
-        " power; update firmware and microcode at the next maintenance"),
-    Check("kernel.cpu-throttled", per_host(_throttled), host("cooling"),
-        remedy="check fans and inlet air; check the CPUs' heat sinks at the next maintenance"),
+    Check("kernel.memory", _memory, _blame_memory),
+    Check("kernel.machine-check", _machine_checks, _blame_machine_check),
+    Check("kernel.cpu-throttled", per_host(_throttled), host("cooling")),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from dgxcheck.checks.engine.box import HOST, Box, pci_subject
-from dgxcheck.checks.engine.check import Check, component_of, device_of, host, itself, own_link
+from dgxcheck.checks.engine.check import Check, component_of, device_of, host, itself, own_link, remedy_of
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, skip
 from dgxcheck.checks.host.disks import located
 from dgxcheck.checks.kernel_log.device_log import (
@@ -34,26 +34,7 @@ from dgxcheck.topology.model import Device
 
 WINDOW_S = 10.0
 """Within this time of each other a GPU falls off the bus and its slot reports that its link is down."""
-_BLOCKED = (
-    "find out what the device did at that time (a reset, a driver that was unloaded or changed); update system"
-    " firmware, kernel and driver; leave the IOMMU's mode as it is: translation is normal behind an SMMU"
-)
-_COMPARE = "compare with the link's AER counters (aer_dev_* under /sys/bus/pci/devices)"
-_RESEAT = "if errors continue, reseat the device and the board or riser above it (SXM: the vendor does)"
-_UNRECOVERED = (
-    "see whether it still responds, and of a port what is below it: lspci -x -s {0} prints nothing but ff where it is"
-    f" gone; then drain and power-cycle cold, for the kernel's reset of it failed; else {_COMPARE}; {_RESEAT}"
-)
 _SEVERITIES = {"fatal": "fatal", "nonfatal": "non-fatal", "corrected": "corrected"}
-_NAMELESS = (
-    "read the lines of that time (dmesg -T): an Xid, a fatal error of an HCA or a PCIe error names the device; tasks of"
-    " its driver may hang with it (ps -eo pid,stat,wchan:32,comm)"
-)
-_WHICH = (
-    "lspci -nnk -s {0} shows which device it is and who drives it, lspci -x nothing but ff of it where it is gone; look"
-    " for PCIe errors of the port above it in the kernel log; a device that was given to a virtual machine (vfio-pci)"
-    " can be left so by a reset at the end of that one"
-)
 _UNPOWERED = "is down: its slot has a power fault"
 _UNTRAINED = {
     "": "did not train, not even at 2.5 GT/s", "device": "did not come up", "power": _UNPOWERED, "no card": _UNPOWERED,
@@ -95,7 +76,7 @@ def _aer(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | No
     if status is Status.PASS:
         return Judgement(status, message, measured, expected, unit, evidence)
     events = () if worst and all(_lost_its_link(box, each) for each in worst) else happened(worst or corrected, "pcie")
-    remedy = _UNRECOVERED.format(bdf) if lost and not other and status is Status.FAIL else ""
+    remedy = remedy_of("kernel.aer", "unrecovered").format(bdf) if lost and not other and status is Status.FAIL else ""
     return Judgement(status, message, measured, expected, unit, evidence, fault=fault, events=events, remedy=remedy)
 
 
@@ -161,10 +142,10 @@ def _slots(box: Box) -> Judged:
             found[event.part] = event, Fault.LINK_UNTRAINED, f"the link below this port {_UNTRAINED[event.group]}"
     found |= {event.part: (event, Fault.UNPLUGGED, "does not respond on PCIe") for event in _silent(box, log)}
     for bdf, (event, fault, message) in found.items():
-        yield pci_subject(bdf), Judgement(
-            Status.WARN, f"{message}{reach(log)}", evidence=lines(log, [event]), fault=fault,
-            events=happened([event], "pcie"), remedy=_WHICH.format(bdf) if event.trouble == "silent" else "",
-        )  # fmt: skip
+        remedy = remedy_of("kernel.hot-plug", "silent").format(bdf) if event.trouble == "silent" else ""
+        facts, events = lines(log, [event]), happened([event], "pcie")
+        text = f"{message}{reach(log)}"
+        yield pci_subject(bdf), Judgement(Status.WARN, text, evidence=facts, fault=fault, events=events, remedy=remedy)
     if not found:
         yield HOST, Judgement(Status.PASS, f"no slot lost its device{reach(log)}")
 
@@ -254,11 +235,13 @@ def _meaning(events: Sequence[IommuFault]) -> tuple[str, FaultKind, str]:
         message = f"did not answer the IOMMU {counted(len(events), 'time')}"
         if any(event.bdf for event in events):
             return message, Fault.IOMMU_UNANSWERED, ""
-        return f"a device that the kernel does not name {message}", Fault.IOMMU_UNANSWERED, _NAMELESS
+        remedy = remedy_of("kernel.iommu-fault", "nameless")
+        return f"a device that the kernel does not name {message}", Fault.IOMMU_UNANSWERED, remedy
     accesses = f"{counted(len(events), 'access', 'accesses')} to memory"
     refused = counted(len(events), "interrupt") if whats == {"interrupt"} else accesses
-    fault, remedy = (Fault.IOMMU, "") if "memory" in whats else (Fault.IOMMU_BLOCKED, _BLOCKED)
-    return f"the IOMMU refused {refused}", fault, remedy
+    if "memory" in whats:
+        return f"the IOMMU refused {refused}", Fault.IOMMU, ""
+    return f"the IOMMU refused {refused}", Fault.IOMMU_BLOCKED, remedy_of("kernel.iommu-fault", "blocked")
 
 
 def _blame_iommu(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -283,12 +266,7 @@ def _is_sick_disk(log: KernelLog, bdf: str) -> bool:
 
 CHECKS = (
     Check("kernel.aer", per_device(_aer, lambda log: [error.bdf for error in log.pcie], "no PCIe errors logged"),
-        blame_pcie,
-        remedy=f"{_COMPARE}; cold power cycle at the next maintenance; {_RESEAT}"),
-    Check("kernel.hot-plug", _slots, _blame_slot,
-        remedy="look for PCIe errors before it in the kernel log; of a disk or card find out whether somebody pulled"
-        " it, and check its power, cables and riser"),
-    Check("kernel.iommu-fault", _refused, _blame_iommu,
-        remedy="boot with iommu=pt (Arm: iommu.passthrough=1); in a virtual machine check the devices that the host"
-        " passes through; if it persists, update the driver; the board is not at fault"),
+        blame_pcie),
+    Check("kernel.hot-plug", _slots, _blame_slot),
+    Check("kernel.iommu-fault", _refused, _blame_iommu),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from dgxcheck.checks.engine.box import HOST, Box, unlisted_gpu
-from dgxcheck.checks.engine.check import Blames, Check, component_of
+from dgxcheck.checks.engine.check import Blames, Check, component_of, remedy_of
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, first_of, judged
 from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, nothing_logged, reach, subject_at
 from dgxcheck.checks.kernel_log.host import BY_LIMIT, SERVICES, of_host, warning
@@ -150,20 +150,13 @@ _UNITS = {
 """By the name of a process its service: GPUs, fabric or scheduler miss it at once."""
 _MANAGER = "nv-fabricmanage"
 _BOUNCE = "bounce buffers"
-_LESS_MEMORY = "find what takes the memory (ps, slabtop, /dev/shm) and limit it, or give jobs less"
 _AFTER_A_RESET = "; from Hopper on start Fabric Manager once no job runs and nvidia-smi -r has reset all GPUs"
 """DU-09883; https://github.com/NVIDIA/nccl/issues/1488"""
 _LIMITS = {
-    "open files": (Fault.OUT_OF_FILES, "the limit of open files of the whole host was reached",
-        "find which program holds them (/proc/sys/fs/file-nr, lsof) and restart it; raise fs.file-max only where that"
-        " many are meant"),
-    "ARP table": (Fault.NETWORK_TABLE_FULL, "the ARP table was full: other hosts are not reached",
-        "compare the entries (ip neigh | wc -l) with sysctl net.ipv4.neigh.default.gc_thresh3 (of IPv6 net.ipv6);"
-        " where so many hosts and containers share a network, raise gc_thresh1 to gc_thresh3 together"),
-    "connection tracking": (Fault.NETWORK_TABLE_FULL, "the table of tracked connections was full: packets are dropped",
-        "compare sysctl net.netfilter.nf_conntrack_count with nf_conntrack_max; find who opens so many (conntrack -L);"
-        " where they are meant, raise nf_conntrack_max, or exempt the traffic of jobs and storage (notrack)"),
-}  # fmt: skip
+    "open files": (Fault.OUT_OF_FILES, "the limit of open files of the whole host was reached"),
+    "ARP table": (Fault.NETWORK_TABLE_FULL, "the ARP table was full: other hosts are not reached"),
+    "connection tracking": (Fault.NETWORK_TABLE_FULL, "the table of tracked connections was full: packets are dropped"),
+}
 """By what was reached."""
 
 
@@ -176,7 +169,8 @@ def _memory(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     names = first_of([*dict.fromkeys(event.part for event in bad or events)])
     what = "host memory ran out" if any(event.group != BY_LIMIT for event in bad) else "a memory limit was reached"
     message = f"{what} {counted(len(bad or events), 'time')}; killed: {names}{reach(log)}"
-    return _ended(box, log, message, bad or events, Fault.OUT_OF_MEMORY if bad else None, f"then {_LESS_MEMORY}")
+    fault, then = Fault.OUT_OF_MEMORY if bad else None, remedy_of("kernel.out-of-memory", "service")
+    return _ended(box, log, message, bad or events, fault, then)
 
 
 def _ended(
@@ -210,7 +204,7 @@ def _memory_and_files(box: Box) -> Judged:
     yield from of_host(partial(_memory, box), "no process killed for lack of memory", "out of memory")(box)
     log = box.log
     for part, events in grouped((event.part, event) for event in events_of(log, "limit reached")).items():
-        fault, message, remedy = _LIMITS[part]
+        (fault, message), remedy = _LIMITS[part], remedy_of("kernel.out-of-memory", part)
         yield replace(HOST, part=part), warning(fault, f"{message}{reach(log)}", log, events, remedy)
     if events := events_of(log, "bounce buffers"):
         names = first_of([*dict.fromkeys(event.part for event in events)])
@@ -228,10 +222,10 @@ def _crashed(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement
     names = first_of([*dict.fromkeys(f"{event.part} in {event.group}" for event in bad or events)])
     crashes = counted(len(bad or events), "program crash", "program crashes")
     message = f"{crashes} in code of NVIDIA: {names}{reach(log)}"
-    return _ended(box, log, message, bad or events, Fault.PROGRAM_CRASHED if bad else None, _DUMP)
+    fault, then = Fault.PROGRAM_CRASHED if bad else None, remedy_of("kernel.program-crash", "service")
+    return _ended(box, log, message, bad or events, fault, then)
 
 
-_DUMP = "read its own log, and send its core dump to its vendor if it crashes again (coredumpctl info)"
 
 
 def _crashes(box: Box) -> Judged:
@@ -257,14 +251,11 @@ def _blame(part: str) -> Blames:
 
 
 NVLINK = (
-    Check("kernel.nvlink", _nvlinks, lambda box, at, judgement: (FABRIC_MANAGER if at.part else DRIVER,),
-        remedy="nvidia-smi nvlink -s; compare all GPUs, and their GPU Recovery Action in nvidia-smi -q"),
+    Check("kernel.nvlink", _nvlinks, lambda box, at, judgement: (FABRIC_MANAGER if at.part else DRIVER,)),
 )  # fmt: skip
 CHECKS = (
     Check("kernel.out-of-memory", _memory_and_files,
-        _blame("free memory"),
-        remedy=f"{_LESS_MEMORY}; restart the services that were killed (systemctl --failed)"),
-    Check("kernel.program-crash", _crashes, _blame("programs"),
-        remedy=Fault.PROGRAM_CRASHED.remedy),
-    Check("kernel.driver-errors", _driver_errors, _blames, remedy=Fault.DRIVER_ERROR.remedy),
+        _blame("free memory")),
+    Check("kernel.program-crash", _crashes, _blame("programs")),
+    Check("kernel.driver-errors", _driver_errors, _blames),
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, component_of, itself
+from dgxcheck.checks.engine.check import Check, component_of, itself, remedy_of
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, first_of, judged
 from dgxcheck.checks.host.disks import by_disk, failed_link, lost_members, own_disks
 from dgxcheck.checks.kernel_log.device_log import (
@@ -35,16 +35,7 @@ _GONE = LazyPattern(r"nvme.*(?:controller is down|timeout|after probe failure|af
 _GIVEN_UP = LazyPattern(r"after (?:probe|reset) failure|reset failed, giving up")
 _ONES = "CSTS=0xffffffff"
 """What is read of a device that is not there any more (drivers/nvme/host/pci.c, nvme_warn_reset)."""
-_OF_SILENCE = (
-    "read what its PCIe port logged at that time (AER, link down); check slot, backplane and temperature and update its"
-    " firmware; where it comes back after idle times, try what the kernel suggests, with the next boot"
-    " nvme_core.default_ps_max_latency_us=0 pcie_aspm=off"
-)
 _STALE, _ENDED = "kicking non-fresh", "Cannot continue operation"
-_OF_STALE = (
-    "find out why it was gone while its array was written (kernel logs of earlier boots, its power, cable and slot;"
-    " smartctl -a, nvme smart-log); where it is sound, mdadm /dev/ARRAY --re-add DEVICE"
-)
 _RECOVERY_S = 60.0
 """A port is reset several times before its disk is given up: libata's error handler."""
 
@@ -99,7 +90,8 @@ def _disk(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     given_up = any(_GIVEN_UP.search(event.line) for event in events)
     message += ", and its controller no longer answered on PCIe" if silent else ""
     message += ", and the kernel gave it up" if given_up else ""
-    remedy = _OF_SILENCE if silent or (gone and given_up) else _OF_STALE if stale else ""
+    case = "silent" if silent or (gone and given_up) else "stale" if stale else ""
+    remedy = remedy_of("kernel.disk", case) if case else ""
     return Judgement(status, f"{message}{reach(log)}", *facts, fault=fault, events=on_pcie, remedy=remedy)
 
 
@@ -187,26 +179,20 @@ def _file_system(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     """Nothing can be written any more where it became read-only; one that is full needs room, not a repair."""
     if suspended := [event for event in events if event.group == _SUSPENDED]:
         message = f"ZFS suspended this pool: whatever reads or writes it hangs{reach(log)}"
+        remedy = remedy_of("kernel.file-system", "suspended")
         figures = (len(suspended), 0, "errors", lines(log, suspended))
-        return judged(Fault.FILE_SYSTEM_READ_ONLY, message, *figures, fails=True, remedy=_RESUME)
+        return judged(Fault.FILE_SYSTEM_READ_ONLY, message, *figures, fails=True, remedy=remedy)
     unwritable = any(event.group == "read-only" for event in events)
     full = all(event.group == "full" for event in events)
     what = ", one became read-only" if unwritable else ", one has no space left" if full else ""
     message = f"{counted(len(events), 'error')} of its file systems logged{what}{reach(log)}"
-    fault, remedy = Fault.FILE_SYSTEM_READ_ONLY if unwritable else Fault.FILE_SYSTEM, _FREE_SPACE if full else ""
+    fault = Fault.FILE_SYSTEM_READ_ONLY if unwritable else Fault.FILE_SYSTEM
+    remedy = remedy_of("kernel.file-system", "full") if full else ""
     figures = (len(events), 0, "errors", lines(log, events))
     return judged(fault, message, *figures, warns=True, fails=unwritable, remedy=remedy)
 
 
 _SUSPENDED = "suspended"
-_RESUME = (
-    "zpool status -v shows which disks failed: check them, their cables and their controller first (smartctl -a, nvme"
-    " smart-log, the kernel log); once they respond, zpool clear POOL lets it go on, zpool-clear(8)"
-)
-_FREE_SPACE = (
-    "see how full its file systems are (df -h, df -i) and what takes the space (du -xh): what was being written at that"
-    " time is lost, the disk itself needs nothing"
-)
 
 
 def _servers(log: KernelLog, servers: Sequence[HostEvent]) -> Judgement:
@@ -215,12 +201,8 @@ def _servers(log: KernelLog, servers: Sequence[HostEvent]) -> Judgement:
     if not silent:
         return Judgement(Status.PASS, f"file servers did not respond for a while, and do again{reach(log)}")
     message = f"{counted(len(silent), 'file server')} stopped responding{reach(log)}"
-    return Judgement(
-        Status.WARN, message, len(silent), 0, evidence=lines(log, silent), fault=Fault.FILE_SERVER,
-        remedy="check the server and the network to it (of NFS showmount -e SERVER, of Lustre lctl ping NID, of NVMe"
-        " over Fabrics nvme list-subsys), then what waits for it (ps -eo pid,stat,wchan:32,comm): such tasks go"
-        " on once it responds",
-    )  # fmt: skip
+    facts, remedy = (len(silent), 0, "", lines(log, silent)), remedy_of("kernel.file-system", "file server")
+    return judged(Fault.FILE_SERVER, message, *facts, warns=True, remedy=remedy)
 
 
 def _blame_file_system(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -241,10 +223,6 @@ def blame_servers(box: Box) -> Iterator[Component]:
 
 
 CHECKS = (
-    Check("kernel.disk", _disks, blame_disk,
-        remedy="read its state (smartctl -a, nvme smart-log), check cable and backplane"),
-    Check("kernel.file-system", _file_systems, _blame_file_system,
-        remedy="check for earlier I/O errors of the disk (smartctl -a, nvme smart-log); back the data up; at the"
-        " next drain unmount it and look (e2fsck -n, xfs_repair -n, btrfs check --readonly) before it is repaired, from"
-        " a rescue system if it is the root"),
+    Check("kernel.disk", _disks, blame_disk),
+    Check("kernel.file-system", _file_systems, _blame_file_system),
 )  # fmt: skip

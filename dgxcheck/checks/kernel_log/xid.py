@@ -9,7 +9,7 @@ from math import inf
 from typing import get_args
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check, device_of, own_link
+from dgxcheck.checks.engine.check import Check, device_of, own_link, remedy_of
 from dgxcheck.checks.engine.finding import Judgement, LogEvent, Status, Subject, counted
 from dgxcheck.checks.kernel_log.device_log import (
     boots_since,
@@ -22,7 +22,6 @@ from dgxcheck.checks.kernel_log.device_log import (
 )
 from dgxcheck.checks.kernel_log.xid_meaning import (
     FAULTS,
-    SUSPECT,
     WORST,
     asked_for,
     contained,
@@ -95,7 +94,8 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     response, fault = asked_for((entries[xid.number], xid.text) for xid in reported)
     return Judgement(
         worst, message, len(now), None, "Xids", lines(log, reported),
-        fault=Fault.XID_PROGRAMS if suspect else fault, remedy=SUSPECT if suspect else REMEDIES[response],
+        fault=Fault.XID_PROGRAMS if suspect else fault,
+        remedy=remedy_of("kernel.xid", "programs") if suspect else REMEDIES[response],
         events=tuple(_event(each, entries[each.number]) for status, each in judged if status is not Status.PASS),
     )  # fmt: skip
 
@@ -224,6 +224,5 @@ def _shared(box: Box, at: Subject, judgement: Judgement) -> Component | None:
 
 
 CHECKS = (
-    Check("kernel.xid", per_device(_xids, _named, "no Xids logged"), _blames, _shared,
-        remedy="run dcgmi diag -r 3 at the next drain; keep the file that nvidia-bug-report.sh writes"),
+    Check("kernel.xid", per_device(_xids, _named, "no Xids logged"), _blames, _shared),
 )  # fmt: skip

@@ -88,10 +88,6 @@ def xid_status(entry: XidEntry, text: str, times: int, ended_channel: bool = Fal
     return Status.FAIL if entry.severity == "fail" else Status.WARN
 
 
-SUSPECT = (
-    "several programs fail on this GPU and on no other: run dcgmi diag -r 3 at the next drain; if it finds nothing,"
-    " check what these programs share (compute-sanitizer)"
-)
 _CONTAINED = 94
 _UNCORRECTABLE = frozenset({48, 171, 172})
 """Uncorrectable memory errors; whether one is contained, 94 or 95 says."""

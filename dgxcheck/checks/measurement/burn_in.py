@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.check import remedy_of
 from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.finding import BAD, Evidence, Judged, Judgement, Status, counted, skip
 from dgxcheck.checks.engine.gaps import unjudged
@@ -26,11 +27,6 @@ _FEWEST_SIBLINGS = 2
 """With fewer there is no clock to compare with."""
 _FEWEST_SAMPLES = 3
 """Seconds of slowdown that are more than the moment in which clocks change."""
-_COOLING = "check airflow, cooling and power supplies, and compare with the other GPUs"
-_LINKS = (
-    "check the PCIe and NVLink checks for retrained links; with the power off reseat the GPU (SXM: the vendor does),"
-    " then burn in again"
-)
 _WITH_HOST = ("host-to-device", "device-to-host")
 """They share the host's memory with all that runs there: in an idle virtual machine with an H100 nvbandwidth measures
 38 to 49 GB/s for one way of both, minutes apart."""
@@ -86,7 +82,7 @@ def _judge_gpu(box: Box, gpu: Device, by_gpu: Mapping[str, Measurement], run: Me
     stopped = run.more.get("stopped")
     if gpu.bdf is not None and run.more.get("gpu") == gpu.bdf:
         message = f"load stopped after {duration(number(run.value) or 0.0)}: {run.more.get('detail')}"
-        remedy = _COOLING if stopped in _SLOWDOWN_REASONS else ""
+        remedy = remedy_of("measure.burn-in", "slowed") if stopped in _SLOWDOWN_REASONS else ""
         fault = _STOPS.get(str(stopped), Fault.BURN_IN)
         return Judgement(Status.FAIL, message, evidence=(_evidence(row or run, stopped),), remedy=remedy, fault=fault)
     if row is None:
@@ -130,7 +126,8 @@ def _wrong_data(box: Box, row: Measurement, by_gpu: Mapping[str, Measurement]) -
         return
     turns = [f"{turn} ({_peer_name(box, row)})" if turn == "peer" else turn for turn in by_turn]
     message = f"{counted(int(sum(by_turn.values())), 'wrong word')} under load, in turn {' and '.join(turns)}"
-    yield Problem(Status.FAIL, Fault.WRONG_DATA, message, _LINKS if [*by_turn] == ["peer"] else "")
+    remedy = remedy_of("measure.burn-in", "links") if [*by_turn] == ["peer"] else ""
+    yield Problem(Status.FAIL, Fault.WRONG_DATA, message, remedy)
 
 
 def _wrong_words(row: Measurement) -> dict[str, float]:
@@ -154,7 +151,7 @@ def _broken_load(box: Box, row: Measurement, by_gpu: Mapping[str, Measurement]) 
         yield Problem(Status.FAIL, Fault.BURN_IN, f"load ended: {more['ended']}")
     if more.get("with_peer") and not peer_failed:
         message = f"traffic {_peer_name(box, row)} ended: {more['with_peer']}"
-        yield Problem(Status.FAIL, Fault.BURN_IN, message, _LINKS)
+        yield Problem(Status.FAIL, Fault.BURN_IN, message, remedy_of("measure.burn-in", "links"))
 
 
 def _held_back(box: Box, more: Mapping[str, Any]) -> Iterator[Problem]:
@@ -166,7 +163,7 @@ def _held_back(box: Box, more: Mapping[str, Any]) -> Iterator[Problem]:
         percent = 100 * (number(shares.get(name)) or 0.0)
         if percent > warn and (samples is None or percent * samples / 100 >= _FEWEST_SAMPLES):
             status = Status.FAIL if percent > fail and not name.startswith("software") else Status.WARN
-            yield Problem(status, fault, f"{name} {percent:.3g} % of the time", _COOLING)
+            yield Problem(status, fault, f"{name} {percent:.3g} % of the time", remedy_of("measure.burn-in", "slowed"))
             return
 
 
@@ -185,7 +182,7 @@ def _bandwidth_drift(box: Box, more: Mapping[str, Any]) -> Iterator[Problem]:
         for kind, (first, last) in rates.items():
             if first > 0 and 100 * (1 - last / first) > box.settings.limit(limit):
                 message = f"{kind} bandwidth fell from {first:g} to {last:g} GB/s under load"
-                yield Problem(Status.WARN, Fault.SLOW, message, _LINKS)
+                yield Problem(Status.WARN, Fault.SLOW, message, remedy_of("measure.burn-in", "links"))
 
 
 def _low_clock(box: Box, gpu: Device, row: Measurement, by_gpu: Mapping[str, Measurement]) -> Iterator[Problem]:
@@ -197,7 +194,7 @@ def _low_clock(box: Box, gpu: Device, row: Measurement, by_gpu: Mapping[str, Mea
     usual = median(clocks)
     if own < usual * (1 - box.settings.limit("measure.clock") / 100):
         message = f"SM clock {own:g} MHz under load, median for this model {usual:g} MHz"
-        yield Problem(Status.WARN, Fault.SLOW, message, _COOLING)
+        yield Problem(Status.WARN, Fault.SLOW, message, remedy_of("measure.burn-in", "slowed"))
 
 
 def _median_clock(row: Measurement) -> float | None:

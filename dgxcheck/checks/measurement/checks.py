@@ -9,16 +9,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, called, part
 from dgxcheck.checks.engine.finding import Judged
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.peer_access.cuda import DISABLE_BOTH
-from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.missing import Missing
-
-UNUSED = (
-    "results of jobs that used P2P between them are suspect; end such jobs, or set NCCL_P2P_DISABLE=1, until this is"
-    " done and dgxcheck health -e finds no wrong words"
-)
-BY_NVLINK = f"check for {NVLINK_XIDS} and CRC errors of their NVLinks"
-BY_PCIE = "check the kernel log for DMAR faults and PCIe errors of the ports between them"
 
 
 def _figures(box: Box, name: str, or_else: bool = True) -> Judged:
@@ -160,35 +151,16 @@ def _burn_in(box: Box) -> Judged:
 
 CHECKS = (
     Check("measure.host-bandwidth", _host_bandwidth, _path("gpu_or_driver"), crossed=_path("host_copy"),
-        traffic="copies",
-        remedy="check PCIe width and generation under load; measure again with process and memory"
-        " on its NUMA node (numactl --cpunodebind=N --membind=N)"),
+        traffic="copies"),
     Check("measure.memory-bandwidth", _memory_bandwidth, _path("gpu_or_driver"), crossed=_path("memory_copy"),
-        traffic="memory",
-        remedy="check memory clock, ECC mode and clock event reasons under load (nvidia-smi -q -d"
-        " CLOCK,ECC,PERFORMANCE -i GPU)"),
-    Check("measure.memory-integrity", _memory_integrity, part("memory"),
-        remedy="check the GPU's ECC counters and Xids 48, 63 and 64; reset it and run a field diagnostic (dcgmi diag"
-        " -r 3); if it fails again, have it replaced"),
-    Check("measure.p2p-integrity", _p2p_integrity, _path("pair_or_setting"),
-        remedy=f"{UNUSED}: {DISABLE_BOTH}; {BY_PCIE}; over NVLink {BY_NVLINK}"),
+        traffic="memory"),
+    Check("measure.memory-integrity", _memory_integrity, part("memory")),
+    Check("measure.p2p-integrity", _p2p_integrity, _path("pair_or_setting")),
     Check("measure.p2p-bandwidth", _p2p_bandwidth, _path("pair_or_driver"), crossed=_path("peer_copy"),
-        traffic="copies",
-        remedy="check NVLinks (nvidia-smi nvlink -s, -e: links down, replays) and the log for"
-        f" {NVLINK_XIDS}; over PCIe check link width and generation of the path, and what dgxcheck topo --peers names"),
-    Check("measure.p2p-latency", _p2p_latency, _path("between_pair"), crossed=_path("small_copy"), traffic="latency",
-        remedy="over NVLink look at nvidia-smi nvlink -s and nvidia-smi topo -p2p r; over PCIe turn off ACS redirection"
-        " and IOMMU translation on the path (dgxcheck topo --peers names them); in a virtual machine pass the PCIe"
-        " switch through too"),
-    Check("measure.rdma-bandwidth", _rdma_bandwidth, called("measurement.rdma_ports.hca_or_port"),
-        remedy="measure again with another host; that shows the slow end; pin the test to CPUs of the"
-        " HCA's NUMA node; then compare the port's error counters and check cable and switch port"),
-    Check("measure.collective", _collectives, _path("nccl_or_nvlinks"), crossed=_path("collective"), traffic="copies",
-        remedy="check the pairs of GPUs with low bandwidth; run NCCL with NCCL_DEBUG=INFO to see which rings and"
-        " transports it chose; check ACS and IOMMU"),
-    Check("measure.compute", _compute, _path("loaded_gpu"), _path("shared_by_loaded_gpus"),
-        remedy="compare power limit, clocks, temperature and power supply with the other GPUs"),
-    Check("measure.burn-in", _burn_in, _path("loaded_gpu"), _path("shared_by_loaded_gpus"),
-        remedy="stop the jobs on the GPU, reset it and burn in again; if it fails again, run a field diagnostic (dcgmi"
-        " diag -r 3) and call the vendor"),
+        traffic="copies"),
+    Check("measure.p2p-latency", _p2p_latency, _path("between_pair"), crossed=_path("small_copy"), traffic="latency"),
+    Check("measure.rdma-bandwidth", _rdma_bandwidth, called("measurement.rdma_ports.hca_or_port")),
+    Check("measure.collective", _collectives, _path("nccl_or_nvlinks"), crossed=_path("collective"), traffic="copies"),
+    Check("measure.compute", _compute, _path("loaded_gpu"), _path("shared_by_loaded_gpus")),
+    Check("measure.burn-in", _burn_in, _path("loaded_gpu"), _path("shared_by_loaded_gpus")),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import TypeGuard
 
 from dgxcheck.bandwidth.links import copies_gbs
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import ruled
+from dgxcheck.checks.engine.check import remedy_of, ruled
 from dgxcheck.checks.engine.expected import between_all
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, counted, given, judged, skip, unless
 from dgxcheck.checks.measurement import paths
@@ -26,12 +26,6 @@ LEAST_BYTES_PCIE = 10 << 20
 """The same over PCIe, which is slower: the size of the reference figures of two GPUs."""
 
 
-NETWORK = (
-    "compare the HCAs' ports of all hosts: state and rate (ibstat), error counters (perfquery -x), cables and"
-    " transceivers (mlxlink -m); measure pairs of hosts with ib_write_bw; then run NCCL with NCCL_DEBUG=INFO and look"
-    " for NET/Socket, a network plug-in that is not loaded and channels without GDRDMA"
-)
-"""Of a collective over several hosts, which is as fast as the network between them."""
 
 
 def judge_collective(box: Box, figures: Figures, row: Measurement) -> Judgement:
@@ -55,7 +49,7 @@ def judge_collective(box: Box, figures: Figures, row: Measurement) -> Judgement:
         return expected
     far = None if of_network or expected is not None else _far_below_all(box, row)
     if (judgement := far or runs_differ(box, row) or _collapses(box, row) or expected) is not None:
-        return replace(judgement, remedy=NETWORK) if of_network else judgement
+        return replace(judgement, remedy=remedy_of("measure.collective", "several hosts")) if of_network else judgement
     message = f"{figure_text(box, row)}, no reference figure"
     if wrong == 0:
         message = f"{message}, no wrong values"

@@ -7,6 +7,7 @@ from typing import get_args
 
 from dgxcheck.checks.driver import fabric_manager
 from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import remedy_of
 from dgxcheck.checks.engine.finding import BAD, WORST_FIRST, Judgement, SkipReason, Status, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.measurement.lookup import ALL, PAIRS, SINGLE, Figures, collect, evidence, label
@@ -23,10 +24,6 @@ SYSTEM_NOT_READY = 802
 """``CUDA_ERROR_SYSTEM_NOT_READY``: a daemon that the machine needs does not run; with NVSwitches the fabric manager."""
 _NO_FABRIC = "CUDA_ERROR_SYSTEM_NOT_READY; the fabric manager has not initialised the NVSwitch fabric"
 _NOT_READY = "CUDA_ERROR_SYSTEM_NOT_READY; a daemon that CUDA needs on this machine does not run"
-_LIBRARY = (
-    "check ldconfig -p for libcuda.so.1 and run ldconfig; if it is missing, install it in the version that"
-    " /proc/driver/nvidia/version shows; in a container set NVIDIA_DRIVER_CAPABILITIES=compute,utility"
-)
 _ERRORS = {int(row["code"]): row["words"] for row in table("checks/measurement/errors.tsv")}
 """By CUresult."""
 OUT_OF_MEMORY = 2
@@ -61,7 +58,8 @@ def measured_figures(box: Box, check: str) -> Figures | Judgement:
     if isinstance(value, NotMeasured) and value.reason != "failed":
         if all(gpu.index is None for gpu in box.topology.gpus):
             return skip(skip_reason(value), str(value), evidence(start))
-        return _by_first_check(check, f"nothing was measured: {value}", start, None, _LIBRARY)
+        remedy = remedy_of("measure.host-bandwidth", "no library")
+        return _by_first_check(check, f"nothing was measured: {value}", start, None, remedy)
     return _by_first_check(check, f"CUDA cannot be used: {value}", start)
 
 

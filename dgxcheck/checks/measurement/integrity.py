@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import ruled
+from dgxcheck.checks.engine.check import remedy_of, ruled
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, counted, extended, given, judged, skip, unless
-from dgxcheck.checks.measurement.checks import BY_NVLINK, BY_PCIE, UNUSED
 from dgxcheck.checks.measurement.failures import measured_figures, unless_reported, without_figure
 from dgxcheck.checks.measurement.host_copies import combined, per_gpu
 from dgxcheck.checks.measurement.lookup import (
@@ -105,8 +104,8 @@ def _with_blocker(box: Box, judgement: Judgement, a: str, b: str) -> Judgement:
     if judgement.status is not Status.FAIL or one is None or other is None or link is None:
         return judgement
     if link.nvlinks:
-        return replace(judgement, remedy=f"{UNUSED}: {BY_NVLINK}")
+        return replace(judgement, remedy=remedy_of("measure.p2p-integrity", "over NVLink"))
     blocking = blocker(box, one, other)
-    if not blocking.setting:
-        return replace(judgement, remedy=f"{UNUSED}: {blocking.remedy}; {BY_PCIE}")
-    return replace(extended(judgement, f"; blocked by {blocking.setting}"), remedy=f"{UNUSED}: {blocking.remedy}")
+    remedy = remedy_of("measure.p2p-integrity", "blocked" if blocking.setting else "over PCIe").format(blocking.remedy)
+    blocked = f"; blocked by {blocking.setting}" if blocking.setting else ""
+    return replace(extended(judgement, blocked), remedy=remedy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import ruled
+from dgxcheck.checks.engine.check import remedy_of, ruled
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, first_of, given, judged, skip, unless
 from dgxcheck.checks.measurement.comparisons import (
     above_pairs,
@@ -146,10 +146,6 @@ def _all_slower(box: Box, slower: list[tuple[Measurement, Measurement]]) -> Judg
 
 
 LATENCY = "measure.p2p-latency"
-_BY_NVLINK = (
-    "see whether their NVLinks are up (nvidia-smi nvlink -s) and reads are offered (nvidia-smi topo -p2p r); if they"
-    " are, measure again on the idle machine"
-)
 
 
 def judge_latency(box: Box, figures: Figures, row: Measurement) -> Judgement:
@@ -189,7 +185,7 @@ def judge_latencies(box: Box) -> Judged:
         judgement = combined(box, [(row, ruled(judge_latency, box, figures, row)) for row in rows])
         link = link_between(box, a, b)
         if judgement.status is Status.WARN and link is not None and link.nvlinks:
-            judgement = replace(judgement, remedy=_BY_NVLINK)
+            judgement = replace(judgement, remedy=remedy_of("measure.p2p-latency", "over NVLink"))
         yield pair_subject(box, a, b), unless_reported(figures, LATENCY, judgement, a, b)
     if not tried:
         yield HOST, skip("not-recorded", "no latency between GPUs was measured")

@@ -112,14 +112,8 @@ def _counted_bridges(box: Box) -> Judgement:
 
 
 CHECKS = (
-    Check("network.dma-functions", per_host(_dma_functions), _blames,
-        remedy="compare lspci -d 15b3:2100 and the adapter's settings (mstconfig -d BDF query) with another tray;"
-        " search dmesg for mlx5 and pcieport lines of that PCI domain"),
+    Check("network.dma-functions", per_host(_dma_functions), _blames),
     Check("nvlink.bridges", per_host(_counted_bridges),
-        lambda box, at, judgement: (Component(kind="slot", name="", part="missing NVSwitch bridge"),),
-        remedy="search dmesg for mlx5_core and pcieport lines of that function and the log of Fabric Manager for"
-        " NVLSM"),
-    Check("nvlink.switch-port", _switch_ports, lambda box, at, judgement: (NVSWITCHES,), counters=True,
-        remedy="read the NVLink Subnet Manager's log (journalctl -u nvidia-fabricmanager); the link is on the baseboard"
-        " and has no cable"),
+        lambda box, at, judgement: (Component(kind="slot", name="", part="missing NVSwitch bridge"),)),
+    Check("nvlink.switch-port", _switch_ports, lambda box, at, judgement: (NVSWITCHES,), counters=True),
 )  # fmt: skip

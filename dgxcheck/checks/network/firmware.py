@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check, host_if_all, part, ruled
+from dgxcheck.checks.engine.check import Check, host_if_all, part, remedy_of, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, given, judged
 from dgxcheck.checks.network.ports import hcas, in_flash_recovery, listed_hcas, subject
 from dgxcheck.checks.siblings.compare import Odd, compared
@@ -20,10 +20,6 @@ from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.lazy_pattern import LazyPattern
 
 _OF_ALL = "firmware of HCAs"
-_RECOVER = (
-    "burn the firmware image of its board (mstflint -d {} -i IMAGE burn), then cold power cycle; replace the adapter if"
-    " it stays in flash recovery"
-)
 _NUMBERS = LazyPattern(r"\d+(\.\d+)+", ".", flags=re.ASCII)
 
 
@@ -35,7 +31,8 @@ def _firmware(box: Box) -> Judged:
     """
     for function in in_flash_recovery(box):
         bdf, evidence = function.bdf, (Evidence(pci_file(function.bdf, "device"), f"{function.device:#06x}"),)
-        message, remedy = "in flash recovery: the adapter runs no firmware", _RECOVER.format(bdf)
+        message = "in flash recovery: the adapter runs no firmware"
+        remedy = remedy_of("network.firmware", "flash recovery").format(bdf)
         judgement = judged(Fault.HCA_FLASH_RECOVERY, message, evidence=evidence, fails=True, remedy=remedy)
         yield Subject(kind="hca", name=bdf, bdf=bdf), judgement
     devices = given(listed_hcas(box))
@@ -107,7 +104,5 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 
 
 CHECKS = (
-    Check("network.firmware", _firmware, _blames, host_if_all(_OF_ALL),
-        remedy="burn the version that the others run (mstflint -d BDF -i IMAGE burn) while no job uses the adapter"
-        " or a GPU whose PCIe switch it is, then reset it (mstfwreset -d BDF reset)"),
+    Check("network.firmware", _firmware, _blames, host_if_all(_OF_ALL)),
 )  # fmt: skip

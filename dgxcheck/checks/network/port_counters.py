@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from dgxcheck.checks.engine.box import Box, Growth
-from dgxcheck.checks.engine.check import Check, itself
+from dgxcheck.checks.engine.check import Check, itself, remedy_of
 from dgxcheck.checks.engine.finding import (
     Evidence,
     Judgement,
@@ -40,24 +40,18 @@ FEW_DOWNS, FEWEST_PORTS = 10, 3
 PROGRAM = "program"
 _NOT_BEFORE = skip("no-history", "its counters were not read before")
 _NO_COUNTERS = skip("not-supported", "the port has none of these counters")
-_PARTICULAR: Mapping[str, tuple[FaultKind, str]] = {
-    PROGRAM: (
-        Fault.PROGRAM_ERROR, "find the program whose work requests fail (rdma statistic qp show link DEVICE/PORT, the"
-        " jobs' logs); adapter and cable need nothing",
-    ),
-    "fabric": (Fault.FABRIC_ERRORS, Fault.FABRIC_ERRORS.remedy),
-    "partition keys": (
-        Fault.FABRIC_ERRORS, "compare the partition keys of this port with those of its switch port and far end"
-        " (smpquery pkeys)",
-    ),
-    RECEIVER: (Fault.RECEIVER_NOT_READY, Fault.RECEIVER_NOT_READY.remedy),
+_PARTICULAR: Mapping[str, FaultKind] = {
+    PROGRAM: Fault.PROGRAM_ERROR, "fabric": Fault.FABRIC_ERRORS, "partition keys": Fault.FABRIC_ERRORS,
+    RECEIVER: Fault.RECEIVER_NOT_READY,
 }  # fmt: skip
-"""Fault and remedy where all counters that grew blame the same."""
+"""Where all counters that grew blame the same."""
 
 
 def _blamed(files: Iterable[str]) -> tuple[FaultKind, str]:
     blamed = {str(_row(file).more.get("blames")) for file in files}
-    return _PARTICULAR.get(blamed.pop() if len(blamed) == 1 else "", (Fault.TRANSPORT_ERRORS, ""))
+    only = blamed.pop() if len(blamed) == 1 else ""
+    fault = _PARTICULAR.get(only, Fault.TRANSPORT_ERRORS)
+    return fault, remedy_of("network.transport-errors", only) if only in _PARTICULAR else ""
 
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -246,10 +240,6 @@ def _elsewhere(box: Box, port: IbPort, file: str, picked: Picked) -> Iterator[in
 
 
 CHECKS = (
-    Check("network.port-errors", per_port_growth(_of_link, _link_total), shared=fabric, counters=True,
-        remedy="look at cable or transceiver (mlxlink -m -c) and the counters of both ports (perfquery); then clean,"
-        " reseat or replace what they point at"),
-    Check("network.transport-errors", per_port_growth(_of_transport, _transport_total), _blames, fabric, counters=True,
-        remedy="check its switch port and the far end, their counters (perfquery; on RoCE ethtool -S, PFC and ECN"
-        " settings): where only this port has them its cable is suspect"),
+    Check("network.port-errors", per_port_growth(_of_link, _link_total), shared=fabric, counters=True),
+    Check("network.transport-errors", per_port_growth(_of_transport, _transport_total), _blames, fabric, counters=True),
 )  # fmt: skip

@@ -143,12 +143,7 @@ def sysfs_rate(rate: IbRate) -> str:
 
 
 CHECKS = (
-    Check("network.link-layer", per_port(_layer), part("link layer"),
-        remedy="set the link type of the port with mlxconfig, then reboot"),
-    Check("network.hca-identity", _identity,
-        remedy="query its firmware (mstflint -d BDF query full, mstconfig -d BDF query) and compare version, PSID and"
-        " GUIDs with the others: where the version alone differs, theirs is for it once the host is drained"),
-    Check("network.port-rate", per_port(_port_rate), shared=fabric,
-        remedy="check the speed that the switch port is set to, and the cable (mlxlink -m); then clean, reseat or"
-        " replace it"),
+    Check("network.link-layer", per_port(_layer), part("link layer")),
+    Check("network.hca-identity", _identity),
+    Check("network.port-rate", per_port(_port_rate), shared=fabric),
 )  # fmt: skip

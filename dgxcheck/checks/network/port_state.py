@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, itself, ruled
+from dgxcheck.checks.engine.check import Check, itself, remedy_of, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, skip
 from dgxcheck.checks.engine.growth import duration, log_end
 from dgxcheck.checks.network.ports import (
@@ -38,10 +38,6 @@ from dgxcheck.facts.missing import Gap, Missing, need, rows, text_of
 _DOWN = (PortState.DOWN, PortState.NOP)
 _LAST_LID = 0xBFFF
 """Of a single port; those above are of multicast."""
-_TO_FIND = (
-    "look for the HCA of this port (ibstat, lspci -d 15b3:, the kernel log); if the port was renamed or removed,"
-    " correct the configuration"
-)
 
 
 def of_the_profile(box: Box) -> list[IbPort]:
@@ -152,8 +148,8 @@ def _state(box: Box) -> Judged:
     for name in [name for name in box.settings.ports if name not in names]:
         evidence = (Evidence(f"/sys/class/infiniband/{name.replace('/', '/ports/')}", "absent"),)
         message = f"no such port; {box.settings.path} lists it"
-        judgement = judged(Fault.PORT_MISSING, message, evidence=evidence, fails=True, remedy=_TO_FIND)
-        yield Subject(kind="port", name=name, bdf=None), judgement
+        at, remedy = Subject(kind="port", name=name, bdf=None), remedy_of("network.port-state", "missing")
+        yield at, judged(Fault.PORT_MISSING, message, evidence=evidence, fails=True, remedy=remedy)
     if isinstance(none := ports(box), Judgement):
         yield HOST, none
     for device, port in pairs:
@@ -179,7 +175,8 @@ def _port_state(box: Box, device: IbDevice, port: IbPort, configured: bool, not_
     fault = _fault(port, off)
     if fault is Fault.NO_SUBNET_MANAGER and _has_no_guid(device):
         message += ": its node GUID is all zeros, and no subnet manager configures such a port"
-        return judged(Fault.HCA_IDENTITY, message, state.name, "ACTIVE", "", evidence, warns=True, remedy=_GIVE_GUID)
+        facts, remedy = (state.name, "ACTIVE", "", evidence), remedy_of("network.port-state", "no GUID")
+        return judged(Fault.HCA_IDENTITY, message, *facts, warns=True, remedy=remedy)
     if fault is Fault.NO_SUBNET_MANAGER:
         message += ": no subnet manager configured it"
     elif any(each.trouble == "unplugged" and each.bdf == device.bdf and not each.past for each in box.log.hcas):
@@ -195,10 +192,6 @@ def _is_of(event: HcaEvent, device: IbDevice, port: IbPort) -> bool:
     return event.bdf == device.bdf and event.module == port.port - 1
 
 
-_GIVE_GUID = (
-    "a virtual function gets its GUIDs on its host (ip link set PF vf N node_guid GUID; the same with port_guid), or"
-    " from the operator that made it; bind it to its driver again after that"
-)
 
 
 def _has_no_guid(device: IbDevice) -> bool:
@@ -230,23 +223,17 @@ def _fault(port: IbPort, off: bool) -> FaultKind:
 
 def _remedy(box: Box, fault: FaultKind, device: IbDevice, port: IbPort) -> str:
     if fault is Fault.NO_SUBNET_MANAGER:
-        manager = (
-            "check that a subnet manager runs, on a node or in a switch (sminfo through an ACTIVE port of that fabric)"
-        )
         virtual = port.state in _DOWN and device.is_vf is not False
-        policy = (
-            "; if this is a virtual function, also its state and GUIDs on the host (ip link set DEV vf N state auto)"
-        )
-        return f"{manager}, with virtualisation enabled (opensm: virt_enabled 2){policy}" if virtual else manager
+        return remedy_of("network.port-state", "no subnet manager, virtual" if virtual else "no subnet manager")
     if port.link_layer == "Ethernet":
-        return "check the cable, the switch port, and that the network interface is up (ip link)"
+        return remedy_of("network.port-state", "Ethernet")
     if fault is Fault.PORT_DISABLED and not is_nvidia_adapter(box, device.bdf, device.name):
-        return "enable the port with the tool of its vendor, if it is to be used"
+        return remedy_of("network.port-state", "disabled, other vendor")
     if fault is Fault.PORT_DISABLED:
         name = device.bdf if isinstance(device.bdf, str) else device.name
         second = f" -p {port.port}" if port.port > 1 else ""
-        return f"enable the port if it is to be used: mlxlink -d {shlex.quote(name)}{second} --port_state UP"
-    return "check the cable, the switch port and the subnet manager"
+        return remedy_of("network.port-state", "disabled").format(f"{shlex.quote(name)}{second}")
+    return remedy_of("network.port-state")
 
 
 def port_or_subnet_manager(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -275,6 +262,5 @@ def _most_lack(every: list[tuple[IbDevice, IbPort]]) -> bool:
 
 
 CHECKS = (
-    Check("network.port-state", _state, port_or_subnet_manager, fabric,
-        remedy="check the cable, the switch port and the subnet manager"),
+    Check("network.port-state", _state, port_or_subnet_manager, fabric),
 )  # fmt: skip

@@ -21,7 +21,6 @@ from dgxcheck.checks.nvlink.links import links_down, nvlinks
 from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.components.locate import all_nvlinks
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.ids import NVLINK5_BER, NVLINK5_ERRORS
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.nvml.nvlink import NvLinkErrors
@@ -174,8 +173,5 @@ def _xid_74(box: Box, bdf: str) -> Evidence | None:
 
 CHECKS = (
     Check("nvlink.errors", _errors, nvlinks,
-        lambda box, at, judgement: NVSWITCHES if all_nvlinks(box) == NVSWITCHES else None, counters=True,
-        remedy=f"check the kernel log for {NVLINK_XIDS}; if the counters keep growing, reset the GPU and run the"
-        " field diagnostic (dcgmi diag -r 3); then reseat the GPU or the NVLink bridge, on SXM boards by the"
-        " vendor"),
+        lambda box, at, judgement: NVSWITCHES if all_nvlinks(box) == NVSWITCHES else None, counters=True),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
-from dgxcheck.checks.engine.check import device_of
+from dgxcheck.checks.engine.check import device_of, remedy_of
 from dgxcheck.checks.engine.expected import model_family, siblings
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, Subject, counted, skip
 from dgxcheck.checks.nvlink.nvswitches import lacking
@@ -23,7 +23,6 @@ from dgxcheck.components.locate import (
     nvlinks_of,
 )
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.missing import Missing, need, or_gap, rows
 from dgxcheck.facts.nvml.gpu import Fabric
 from dgxcheck.facts.record import Record
@@ -127,15 +126,6 @@ _ALL_WIRED = LazyPattern(
 GB200 NVL72); those of V100 and P100 boxes may lead nowhere."""
 
 
-_ASK_MODEL = (
-    "look up the model (nvidia-smi -L): on SXM boards all NVLinks are wired, so drain the machine and reset the GPUs,"
-    " where it has NVSwitches with nvidia-fabricmanager stopped and started again after; PCIe cards have links up"
-    " through a bridge alone"
-)
-_ASK_OTHERS = (
-    "compare with the other GPUs (nvidia-smi nvlink -s) and see what should be joined (nvidia-smi topo -m); where they"
-    f" have more links up, check the kernel log for {NVLINK_XIDS}, then reset the GPUs to retrain the links"
-)
 _SWITCHED = 8
 """GPUs of these models that only NVSwitches join; four may be joined by NVLinks alone (HGX A100 4-GPU)."""
 
@@ -174,10 +164,11 @@ def without_reference(box: Box, gpu: Device, evidence: tuple[Evidence, ...]) -> 
     model = model_family(box, gpu)
     if not model and not up:
         message = f"none of {counted(len(states), 'NVLink')} is up; whether they are wired depends on the model"
-        return Judgement(Status.UNKNOWN, message, evidence=evidence, remedy=_ASK_MODEL)
+        return Judgement(Status.UNKNOWN, message, evidence=evidence, remedy=remedy_of("nvlink.state", "which model"))
     if model and up and not others and not _ALL_WIRED.fullmatch(model):
         message = f"{up} of {counted(len(states), 'NVLink')} up ({links}); how many are wired depends on the machine"
-        return Judgement(Status.UNKNOWN, message, up, len(states), "links", evidence, remedy=_ASK_OTHERS)
+        figures, remedy = (up, len(states), "links", evidence), remedy_of("nvlink.state", "how many")
+        return Judgement(Status.UNKNOWN, message, *figures, remedy=remedy)
     if not _ALL_WIRED.fullmatch(model):
         return None
     whole = states.keys() == {*range(len(states))}

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from dgxcheck.checks.engine.box import HOST, Box, unlisted_gpu
-from dgxcheck.checks.engine.check import Check, component_of
+from dgxcheck.checks.engine.check import Check, component_of, remedy_of
 from dgxcheck.checks.engine.expected import between_all
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, first_of, judged, skip
 from dgxcheck.checks.nvlink.links import nvlinks
 from dgxcheck.components.component import Component
 from dgxcheck.facts.bdf import IdPair
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.tool_outputs import MATRIX, NvidiaSmiTopo
 
@@ -25,10 +24,6 @@ _WHOLE = (4, 8, 16)
 _CUBE = 8
 """GPUs of a DGX-1 or one like it: NVLinks, one or two, to some of the others, as many of each GPU."""
 SHOWN = 6
-_TO_ASK = (
-    "nvidia-smi -q shows whether MIG mode is on, which takes a GPU off NVLink, and the state of its fabric; nvidia-smi"
-    f" nvlink -s shows its links, the kernel log {NVLINK_XIDS}"
-)
 
 
 def _matrix(box: Box) -> Judged:
@@ -53,9 +48,7 @@ def _matrix(box: Box) -> Judged:
     most, of_model = max(counts.values(), default=0), between_all(box, complete)
     if most < of_model:
         message = f"{f'NV{most}' if most else 'no NVLink'} between the GPUs, NV{of_model} on boards of their model"
-        evidence = (Evidence(MATRIX, most),)
-        fault = Fault.NVLINK_REPORTED
-        yield HOST, judged(fault, message, most, of_model, "links", evidence, warns=True, remedy=_TO_ASK)
+        yield HOST, _fewer(message, most, of_model, Evidence(MATRIX, most))
         return
     if len(complete) < 2 or not any(counts.values()):
         yield HOST, skip("not-supported", "the imported matrix shows no NVLink, or one GPU alone")
@@ -97,15 +90,13 @@ def _against(own: Mapping[IdPair, tuple[str, str]]) -> Judgement:
 
 def _odd(gpus: list[str], counts: Mapping[frozenset[str], int]) -> Judged:
     """Does one GPU have no NVLink, or fewer to all others, where the rest are joined to each other alike?"""
-    fault = Fault.NVLINK_REPORTED
     peers = {gpu: [counts[frozenset((gpu, other))] for other in gpus if other != gpu] for gpu in gpus}
     meshed = [gpu for gpu, links in peers.items() if sum(count > 0 for count in links) > 1]
     without = [gpu for gpu, links in peers.items() if not any(links)]
     if without and len(meshed) >= FEWEST and len(meshed) > len(without) and len(meshed) not in _WHOLE:
-        evidence = (Evidence(MATRIX, {gpu: sum(peers[gpu]) for gpu in gpus}),)
+        evidence = Evidence(MATRIX, {gpu: sum(peers[gpu]) for gpu in gpus})
         text = f"no NVLink, {counted(len(meshed), 'other GPU has', 'other GPUs have')} some"
-        for gpu in without:
-            yield unlisted_gpu(gpu), judged(fault, text, 0, None, "links", evidence, fails=True, remedy=_TO_ASK)
+        yield from ((unlisted_gpu(gpu), _fewer(text, 0, None, evidence, fails=True)) for gpu in without)
         return
     pairs = {(a, b): counts[frozenset((a, b))] for a, b in combinations(gpus, 2)}
     (usual, often), *_ = Counter(pairs.values()).most_common(1)
@@ -117,10 +108,9 @@ def _odd(gpus: list[str], counts: Mapping[frozenset[str], int]) -> Judged:
     if fewer and (are_bridged or 4 * often >= 3 * len(pairs)):
         shown = [f"{a}-{b} {links}" for (a, b), links in fewer.items()][:SHOWN]
         text = f"fewer NVLinks than the {usual} between {'others' if are_bridged else 'most GPUs'}: {', '.join(shown)}"
-        evidence = (Evidence(MATRIX, ", ".join(shown)),)
         alone = [gpu for gpu in gpus if all(gpu in pair for pair in fewer)]
         at = unlisted_gpu(alone[0]) if len(alone) == 1 else HOST
-        yield at, judged(fault, text, min(fewer.values()), usual, "links", evidence, warns=True, remedy=_TO_ASK)
+        yield at, _fewer(text, min(fewer.values()), usual, Evidence(MATRIX, ", ".join(shown)))
         return
     totals = {gpu: sum(links) for gpu, links in peers.items()}
     most = max(totals.values())
@@ -129,10 +119,14 @@ def _odd(gpus: list[str], counts: Mapping[frozenset[str], int]) -> Judged:
         text = f"fewer NVLinks than the {most} of the others: {', '.join(f'{gpu} {totals[gpu]}' for gpu in lost)}"
         alone = [gpu for gpu, links in lost.items() if 2 * links == sum(lost.values())]
         at = unlisted_gpu(alone[0]) if len(alone) == 1 else HOST
-        evidence = (Evidence(MATRIX, {**totals}),)
-        yield at, judged(fault, text, min(totals.values()), most, "links", evidence, warns=True, remedy=_TO_ASK)
+        yield at, _fewer(text, min(totals.values()), most, Evidence(MATRIX, {**totals}))
         return
     yield HOST, Judgement(Status.PASS, "every GPU of the imported matrix has the NVLinks that the others have")
+
+
+def _fewer(text: str, links: int, usual: int | None, evidence: Evidence, fails: bool = False) -> Judgement:
+    remedy, figures = remedy_of("nvlink.matrix"), (links, usual, "links", (evidence,))
+    return judged(Fault.NVLINK_REPORTED, text, *figures, warns=True, fails=fails, remedy=remedy)
 
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -143,5 +137,5 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 
 
 CHECKS = (
-    Check("nvlink.matrix", _matrix, _blames, remedy=_TO_ASK),
+    Check("nvlink.matrix", _matrix, _blames),
 )  # fmt: skip

@@ -78,7 +78,5 @@ def lacking(box: Box) -> bool:
 
 
 CHECKS = (
-    Check("nvlink.nvswitches", _judge, _blame,
-        remedy="save the kernel log and nvidia-bug-report.sh, drain and reboot the node; if the NVSwitch is still"
-        " missing, cold power cycle, then call the vendor; restarting fabric manager alone does not bring it back"),
+    Check("nvlink.nvswitches", _judge, _blame),
 )  # fmt: skip

@@ -11,7 +11,6 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.nvlink.links import nvlinks
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.ids import NVLINK_SPEED
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.record import Record, replace
@@ -125,10 +124,6 @@ def _evidence(quantity: _Quantity, gpu: Device, links: Mapping[int, int]) -> tup
     return tuple(answered(value, *asked, link, *quantity.args) for link, value in links.items())
 
 
-_REMEDY = (
-    f"check the kernel log for {NVLINK_XIDS}, with NVSwitches the log of the fabric manager (journalctl -u"
-    " nvidia-fabricmanager), and where all links are alike the NVLink bandwidth mode"
-)
 def _generation(box: Box) -> Judged:
     """Fails if an NVLink that is up runs at a lower generation than the profile's, or than most links of the GPUs of
     its model; for the profile's it only warns where the machine is known by its GPUs alone.
@@ -148,6 +143,6 @@ def _rate(box: Box) -> Judged:
 
 
 CHECKS = (
-    Check("nvlink.generation", _generation, nvlinks, host_if_all("NVLink rate"), remedy=_REMEDY),
-    Check("nvlink.rate", _rate, nvlinks, host_if_all("NVLink rate"), remedy=_REMEDY),
+    Check("nvlink.generation", _generation, nvlinks, host_if_all("NVLink rate")),
+    Check("nvlink.rate", _rate, nvlinks, host_if_all("NVLink rate")),
 )  # fmt: skip

@@ -33,17 +33,10 @@ from dgxcheck.checks.nvlink.links import (
     without_reference,
 )
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.topology.model import Device, DevicePair
 from dgxcheck.topology.nvlinks import End
 from dgxcheck.topology.reference import Reference
-
-_RETRAIN = (
-    "drain the machine, reset the GPUs to retrain the links, then reboot; if the fault persists, cold power cycle and"
-    " run the field diagnostic (dcgmi diag -r 3), then reseat both GPUs or the NVLink bridge, on SXM boards by the"
-    " vendor"
-)
 
 
 def _state(box: Box) -> Judged:
@@ -259,11 +252,7 @@ def _both_ends(ends: Mapping[str, End], a: Device, b: Device) -> Judgement:
 
 
 CHECKS = (
-    Check("nvlink.state", _state, nvlinks, nvlinks_of_all,
-        remedy=f"check the kernel log for {NVLINK_XIDS} and, with NVSwitches, the log of the fabric manager (journalctl"
-        f" -u nvidia-fabricmanager); {_RETRAIN}"),
-    Check("nvlink.graph", _graph, nvlinks,
-        remedy="check where the links lead (dgxcheck topo, nvidia-smi nvlink -R) and the kernel log for"
-        f" {NVLINK_XIDS}"),
-    Check("nvlink.symmetry", _symmetry, nvlinks, remedy=_RETRAIN),
+    Check("nvlink.state", _state, nvlinks, nvlinks_of_all),
+    Check("nvlink.graph", _graph, nvlinks),
+    Check("nvlink.symmetry", _symmetry, nvlinks),
 )  # fmt: skip

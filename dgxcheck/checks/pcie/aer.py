@@ -275,7 +275,5 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
 
 
 CHECKS = (
-    Check("pcie.aer", _aer, _blames, counters=True,
-        remedy="drain and cold power cycle; if errors continue, reseat the device below the link (SXM: the vendor does)"
-        " and check risers, cables and retimers"),
+    Check("pcie.aer", _aer, _blames, counters=True),
 )  # fmt: skip

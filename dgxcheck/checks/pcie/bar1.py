@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check, host_if_all, part, ruled
+from dgxcheck.checks.engine.check import Check, host_if_all, part, remedy_of, ruled
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, judged, skip
 from dgxcheck.components.device_facts import row_of
 from dgxcheck.facts.faults import Fault
@@ -28,21 +28,12 @@ def expected_bar1_mib(box: Box, gpu: Device) -> float | None:
     return None if number is None else number.value
 
 
-_ALONE = (
-    'search dmesg for "no space", "failed to assign" and this GPU; other GPUs have their BARs,'
-    " so the firmware setup is not the reason"
-)
 
 
 _WITH_MODES = frozenset((0x2230, 0x2235, 0x26B1, 0x26B5, 0x26B9, 0x26BA, 0x2BB5))
 """Device ids of RTX A6000, A40, RTX 6000 Ada, L40, L40S, L20 and RTX PRO 6000 Server, whose displays can be switched
 off (NVIDIA vGPU software user guide, display modes).
 """
-_DISPLAYS = (
-    "see with NVIDIA's displaymodeselector whether its displays are enabled, as its class of a VGA controller says,"
-    " which leaves it a small BAR1; where no display is attached, --gpumode physical_display_disabled writes the other"
-    " mode to the card, with the driver unloaded: at a drain, and reboot after it"
-)
 
 
 def has_displays(box: Box, gpu: Device) -> bool:
@@ -110,7 +101,8 @@ def _size(box: Box, gpu: Device, largest: Mapping[int | Missing | None, int]) ->
     row = need(shown)
     resource = pci_file(gpu.bdf, "resource")
     shows = has_displays(box, gpu)
-    alone = "" if not others_have_bar1(box, gpu, largest) else _DISPLAYS if shows else _ALONE
+    by_displays = remedy_of("pcie.bar1", "displays") if shows else ""
+    alone = (by_displays or remedy_of("pcie.bar1", "alone")) if others_have_bar1(box, gpu, largest) else ""
     bar = None if row.bars == () else need(row.bar1)
     expected = expected_bar1_mib(box, gpu)
     if bar is None or not bar.assigned or _is_other_bar(bar, expected):
@@ -128,9 +120,8 @@ def _size(box: Box, gpu: Device, largest: Mapping[int | Missing | None, int]) ->
         total_memory = None if isinstance(memory, Missing) else memory.total
         of = f" with {total_memory // MIB} MiB of memory" if isinstance(total_memory, int) else ""
         message = f"BAR1 has {mib} MiB, expected {expected:g} MiB; as on this model{of}"
-        fault = Fault.BAR1_SMALL
-        return judged(fault, message, mib, expected, "MiB", evidence, warns=True, fails=small and not shows,
-                      remedy=_DISPLAYS if shows else alone)  # fmt: skip
+        figures, fails, remedy = (mib, expected, "MiB", evidence), small and not shows, by_displays or alone
+        return judged(Fault.BAR1_SMALL, message, *figures, warns=True, fails=fails, remedy=remedy)
     if expected is None and alone:
         most = largest[_model(gpu)] // MIB
         message = f"BAR1 has {mib} MiB, {most} MiB of another of its model"
@@ -154,7 +145,5 @@ def _of_nvml(box: Box, gpu: Device, total: int) -> Judgement:
 
 
 CHECKS = (
-    Check("pcie.bar1", _bar1, part("BAR1"), host_if_all("large BARs"),
-        remedy='enable "Above 4G Decoding" with the largest MMIO range in the firmware setup; then try the kernel'
-        " parameter pci=realloc"),
+    Check("pcie.bar1", _bar1, part("BAR1"), host_if_all("large BARs")),
 )  # fmt: skip

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, component_of, ruled
+from dgxcheck.checks.engine.check import Check, component_of, remedy_of, ruled
 from dgxcheck.checks.engine.expected import NO_DATA_CENTER, model_family
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, of_gaps, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, judged, of_gaps, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.components.locate import off_the_bus
@@ -22,10 +22,6 @@ from dgxcheck.topology.nvlinks import is_nvswitch
 PASSED_ON = frozenset(("vfio-pci", "pci-stub", "xen-pciback", *OF_THE_KERNEL))
 """Drivers that leave a device to a guest, or need not start it."""
 AWAKE = "D0"
-_ASLEEP = (
-    "read its state again (cat {}); if it stays asleep, look in the kernel log for a"
-    " recovery that failed, and whether a virtual machine or a script (setpci) had it"
-)
 
 
 def _control(box: Box) -> Judged:
@@ -70,17 +66,14 @@ def _enabled(box: Box, row: ConfigSpace) -> Judgement:
         evidence = (Evidence(pci_file(row.bdf, "power_state"), row.power_state),)
         if _is_kept_awake(box, row.bdf):
             message = f"asleep ({row.power_state}) though persistence mode keeps it awake"
-            return Judgement(
-                Status.WARN, message, row.power_state, AWAKE, "", evidence, fault=Fault.DEVICE_DISABLED,
-                remedy=_ASLEEP.format(pci_file(row.bdf, "power_state")),
-            )  # fmt: skip
+            figures, remedy = (row.power_state, AWAKE, "", evidence), remedy_of("pcie.enabled", "asleep")
+            remedy = remedy.format(pci_file(row.bdf, "power_state"))
+            return judged(Fault.DEVICE_DISABLED, message, *figures, warns=True, remedy=remedy)
         if not _is_nvswitch(box, row.bdf):
             return skip("not-supported", f"asleep: {row.power_state}")
         message = f"asleep ({row.power_state}) though its driver uses it"
-        file = pci_file(row.bdf, "power/control")
-        wake = f"look whether the GPUs' NVLinks are up (nvidia-smi nvlink -s); then wake it, as root (echo on > {file})"
-        figures = (row.power_state, AWAKE)
-        return Judgement(Status.WARN, message, *figures, "", evidence, fault=Fault.DEVICE_DISABLED, remedy=wake)
+        remedy = remedy_of("pcie.enabled", "NVSwitch asleep").format(pci_file(row.bdf, "power/control"))
+        return judged(Fault.DEVICE_DISABLED, message, row.power_state, AWAKE, "", evidence, warns=True, remedy=remedy)
     lost, device = off_the_bus(box).get(row.bdf), box.topology.device(row.bdf)
     if lost is not None and device is not None and device.kind != "gpu":
         message = "fell off the bus: its config space reads all ones"
@@ -124,6 +117,5 @@ def _blame(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
 
 CHECKS = (
     Check("pcie.enabled", _control, _blame,
-        lambda _, __, judgement: host_part("Command registers") if judgement.measured == "off" else None,
-        remedy="search dmesg for AER, DPC or hot-plug of this device; a failed recovery leaves it so"),
+        lambda _, __, judgement: host_part("Command registers") if judgement.measured == "off" else None),
 )  # fmt: skip

@@ -285,11 +285,8 @@ def setting_or_link(box: Box, subject: Subject, judgement: Judgement) -> Iterato
 
 
 WIDTH = (
-    Check("pcie.width", _width, own_link, host_if_all("PCIe setting"),
-        remedy="drain and cold power cycle; if the fault persists, check the slot's settings in the firmware setup,"
-        " then reseat the GPU, its tray or riser (SXM: the vendor does)"),
+    Check("pcie.width", _width, own_link, host_if_all("PCIe setting")),
 )  # fmt: skip
 GENERATION = (
-    Check("pcie.generation", per_listed_gpu(_trained), setting_or_link, host_if_all("PCIe setting"),
-        remedy="set slot speed to auto in the firmware"),
+    Check("pcie.generation", per_listed_gpu(_trained), setting_or_link, host_if_all("PCIe setting")),
 )  # fmt: skip

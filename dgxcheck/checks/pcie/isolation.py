@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import remedy_of
 from dgxcheck.checks.engine.expected import is_coherent
 from dgxcheck.checks.engine.host_limits import hypervisor_gaps
 from dgxcheck.checks.pcie.acs_rules import acs_rules
@@ -20,11 +21,7 @@ from dgxcheck.topology.paths import data_paths, shared_bridges
 
 PASS_THROUGH = "identity"
 _BOOTED = frozenset({"iommu=pt", "iommu.passthrough=1"})
-BOOT_WITH_PASS_THROUGH = (
-    "boot with iommu=pt (Arm: iommu.passthrough=1); or disable VT-d or AMD-Vi in the firmware setup, unless the machine"
-    " has more than 255 CPUs, which need its interrupt remapping; the IOMMU then no longer protects host memory from"
-    " these devices"
-)
+
 
 
 @or_gap
@@ -61,12 +58,7 @@ def disable_translation(box: Box) -> str:
     """The remedy. The type of a single group can be changed only while no driver is bound to its devices
     (Linux Documentation/ABI/testing/sysfs-kernel-iommu_groups).
     """
-    if _boots_with_pass_through(box):
-        return (
-            "the kernel runs with iommu=pt already, so the type of these groups alone was changed: unload the drivers"
-            " of their devices, write identity to /sys/kernel/iommu_groups/N/type and load the drivers again, or reboot"
-        )
-    return BOOT_WITH_PASS_THROUGH
+    return remedy_of("gdr.iommu", "passes through" if _boots_with_pass_through(box) else "")
 
 
 def reason_to_keep_acs(box: Box) -> str:
@@ -136,23 +128,13 @@ def disable_acs(box: Box, *ports: str) -> str:
     them (setpci(8)).
     """
     if rules := acs_rules(box):
-        script = "remove what clears or sets ACS bits by hand (setpci at boot)"
         own = [f"{rules[port].bits}@{port}" for port in ports if port in rules and not rules[port].is_kernels]
-        if not own:
-            return f"{script}: from the next boot on the kernel sets these bits itself"
         what = "" if len(own) > MOST_NAMED else f" ({';'.join(own)})"
-        return (
-            f"{script}; rdma_topo write-grub-acs -n of rdma-core prints the pci=config_acs= to boot with{what}; without"
-            " -n it writes that to /etc/default/grub.d/config-acs.cfg and runs update-grub (Linux 6.11 and newer; for"
-            " more than one port 6.15, or a stable kernel with its fix of that parameter)"
-        )
+        return remedy_of("gdr.acs", "rules" if own else "rules of the kernel").format(what)
     if reason := reason_to_keep_acs(box):
-        return f"do not disable ACS yet: {reason}; if neither is the case, disable ACS in the firmware setup"
+        return remedy_of("gdr.acs", "to keep").format(reason)
     commands = "; ".join(f"setpci -s {port} ECAP_ACS+0x6.w=0:3c" for port in ports)
-    return (
-        f"clear the ACS bits at every boot: {commands}; or disable ACS in the firmware setup at a restart; this removes"
-        " the isolation between the devices below, so do not do it if any of them is to be passed to a virtual machine"
-    )
+    return remedy_of("gdr.acs", "to clear").format(commands)
 
 
 def between(box: Box, a: Device, b: Device) -> Iterator[Component]:

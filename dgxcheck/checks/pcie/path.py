@@ -137,6 +137,5 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
 
 
 CHECKS = (
-    Check("pcie.path", _path, _blames, host_if_all("PCIe setting"),
-        remedy="set the slot to auto in the firmware: link speed and width"),
+    Check("pcie.path", _path, _blames, host_if_all("PCIe setting")),
 )  # fmt: skip

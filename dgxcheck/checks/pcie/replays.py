@@ -96,7 +96,5 @@ def _replays(box: Box, growth: Growth, gpu: Device) -> Judgement:
 
 
 CHECKS = (
-    Check("pcie.replay", _replay, own_link, counters=True,
-        remedy="watch the counter; if replays continue, cold power cycle at the next maintenance, then run the field"
-        " diagnostic (dcgmi diag -r 3) and reseat the GPU, its tray or riser (SXM: the vendor does)"),
+    Check("pcie.replay", _replay, own_link, counters=True),
 )  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from itertools import combinations
 
 from dgxcheck.checks.engine.box import Box, guest, mig_enabled
+from dgxcheck.checks.engine.check import remedy_of
 from dgxcheck.checks.engine.expected import between_all, siblings
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
 from dgxcheck.checks.engine.host_limits import hypervisor
@@ -18,19 +19,10 @@ from dgxcheck.checks.pcie.isolation import (
     redirecting_ports,
 )
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device, DevicePair
 from dgxcheck.topology.paths import NEAR
-
-DISABLE_BOTH = (
-    "disable IOMMU translation, then ACS of the ports between them, neither of the two where virtual machines run"
-)
-DRIVER_KEYS = (
-    "remove from /etc/modprobe.d the registry key that switches P2P off (RegistryDwords, in force:"
-    " /proc/driver/nvidia/params); it works from the next load of the driver"
-)
 
 
 class Blocker(Record, kw_only=False):
@@ -48,25 +40,24 @@ def blocker(box: Box, a: Device, b: Device) -> Blocker:
     settings. ACS does not block GPUs further apart than PCIe switches: their traffic passes the host bridge anyway.
     """
     if (vm := guest(box)) is not None:
-        return Blocker("", f"check ACS and the IOMMU on the host, which {vm} hides from its guests; else {DRIVER_KEYS}")
+        return Blocker("", remedy_of("p2p.status", "guest").format(vm))
     types = (group_type(box, a.bdf), group_type(box, b.bdf))
     translates = any(isinstance(type_, str) and not passes_through(type_) for type_ in types)
     ports = redirecting_ports(box, a, b) if box.topology.link(a, b).pci in NEAR else []
     if translates:
         setting, ports = "IOMMU translation", []
     elif isinstance(ports, Missing) and ports.gap is Gap.DENIED:
-        return Blocker("", f"to check ACS {AS_ROOT}; if ACS is not the reason, {DRIVER_KEYS}")
+        return Blocker("", remedy_of("p2p.status", "ACS denied").format(AS_ROOT))
     elif isinstance(ports, Missing):
-        return Blocker("", f"check ACS of the ports between them (lspci -vvv, ACSCtl); then {DRIVER_KEYS}")
+        return Blocker("", remedy_of("p2p.status", "ACS unread"))
     elif ports:
         setting = f"ACS of {', '.join(ports)}"
     else:
-        return Blocker("", f"{DRIVER_KEYS}; neither ACS nor an IOMMU blocks them")
+        return Blocker("", remedy_of("p2p.status", "not blocked"))
     if reason := hypervisor(box):
-        advice = "assign the two GPUs to different virtual machines or to none"
-        return Blocker(setting, f"leave {setting} enabled, virtual machines need it ({reason}); {advice}")
+        return Blocker(setting, remedy_of("p2p.status", "virtual machines").format(setting, reason))
     if translates:
-        return Blocker(setting, f"{disable_translation(box)}; then run dgxcheck again, ACS may still be enabled")
+        return Blocker(setting, remedy_of("p2p.status", "IOMMU").format(disable_translation(box)))
     return Blocker(setting, disable_acs(box, *ports))
 
 
@@ -124,7 +115,7 @@ def _refused(
     box: Box, a: Device, b: Device, message: str, evidence: tuple[Evidence, ...], status: Status = Status.WARN
 ) -> Judgement:
     by_nvlink = _label(box, a, b).startswith("NV")
-    remedy = f"check the kernel log for {NVLINK_XIDS}; else {DRIVER_KEYS}" if by_nvlink else blocker(box, a, b).remedy
+    remedy = remedy_of("p2p.status", "CUDA, over NVLink") if by_nvlink else blocker(box, a, b).remedy
     return Judgement(status, message, False, True, evidence=evidence, remedy=remedy, fault=Fault.P2P_BLOCKED)
 
 

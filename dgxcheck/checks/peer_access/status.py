@@ -7,7 +7,7 @@ from itertools import combinations
 
 from dgxcheck.checks.driver import fabric_manager
 from dgxcheck.checks.engine.box import HOST, Box, guest, mig_enabled, nvml_unavailable, pci_subject
-from dgxcheck.checks.engine.check import Check, device_of, host_if_all
+from dgxcheck.checks.engine.check import Check, device_of, host_if_all, remedy_of
 from dgxcheck.checks.engine.expected import between_all, model_family
 from dgxcheck.checks.engine.finding import (
     Evidence,
@@ -25,10 +25,9 @@ from dgxcheck.checks.engine.finding import (
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.pcie.isolation import between, most_blocking_settings
 from dgxcheck.checks.peer_access import cuda
-from dgxcheck.checks.peer_access.cuda import DISABLE_BOTH, DRIVER_KEYS, Blocker, blocker
+from dgxcheck.checks.peer_access.cuda import Blocker, blocker
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.faults.kind import NVLINK_XIDS
 from dgxcheck.facts.missing import Gap, Missing, rows
 from dgxcheck.facts.nvml.nvlink import CAPABILITIES, STATUSES, P2pStatus
 from dgxcheck.facts.record import Record, replace
@@ -44,8 +43,7 @@ _MEANINGS = {
     _BY_KEY: "disabled by registry key", "NS": "not supported",
 }  # fmt: skip
 """nvidia-smi topo -p2p"""
-_BY_NVLINK = f"check the kernel log for {NVLINK_XIDS} of the two GPUs; else {DRIVER_KEYS}"
-_BY_PCIE = f"{DISABLE_BOTH}; else {DRIVER_KEYS}"
+
 
 
 class Refusal(Record, kw_only=False):
@@ -170,13 +168,12 @@ def _judged(box: Box, a: Device, b: Device, there: P2pStatus | None, back: P2pSt
         return skip("not-supported", f"{status.text}: MIG mode is on, which disables P2P", *status.evidence)
     if vm is not None and not link.nvlinks and status.measured in _OF_THE_CHIPSET:
         return skip("not-visible", f"{status.text}: {vm} hides the PCIe topology from its guest", *status.evidence)
-    blocked = Blocker("", _BY_NVLINK if link.nvlinks else _BY_PCIE) if link.nvlinks or of_text else blocker(box, a, b)
-    if _BY_KEY in status.measured:
-        blocked = Blocker("", DRIVER_KEYS)
-    setting, remedy = blocked.setting, blocked.remedy
-    message = f"{status.text}; blocked by {setting}" if setting else status.text
+    case = "registry key" if _BY_KEY in status.measured else "over NVLink" if link.nvlinks else "over PCIe"
+    known = link.nvlinks or of_text or case == "registry key"
+    blocked = Blocker("", remedy_of("p2p.status", case)) if known else blocker(box, a, b)
+    message = f"{status.text}; blocked by {blocked.setting}" if blocked.setting else status.text
     facts = (status.measured, "OK", "", status.evidence)
-    return judged(Fault.P2P_BLOCKED, message, *facts, warns=True, fails=of_text is None, remedy=remedy)
+    return judged(Fault.P2P_BLOCKED, message, *facts, warns=True, fails=of_text is None, remedy=blocked.remedy)
 
 
 def _pair(there: P2pStatus | None, back: P2pStatus | None, link: Link, vm: str | None) -> Judgement | Refusal:
@@ -270,6 +267,5 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
 
 
 CHECKS = (
-    Check("p2p.status", _status, _blames, host_if_all("P2P setting"),
-        remedy=f"for pairs joined by PCIe: {_BY_PCIE}; for pairs joined by NVLink: {_BY_NVLINK}"),
+    Check("p2p.status", _status, _blames, host_if_all("P2P setting")),
 )  # fmt: skip

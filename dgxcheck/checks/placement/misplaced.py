@@ -213,8 +213,5 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
 
 
 CHECKS = (
-    Check("pcie.switches", per_host(_switches), _blames,
-        remedy="compare with an earlier recording (dgxcheck diff) and the machine's manual; if a switch is missing"
-        " look for its root port in the kernel log, and at the next maintenance in the firmware setup (slot disabled,"
-        " bifurcation)"),
+    Check("pcie.switches", per_host(_switches), _blames),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from dgxcheck.checks.engine.box import HOST, Box, guest, nvml_unavailable
-from dgxcheck.checks.engine.check import Check, driver, per_host, ruled
+from dgxcheck.checks.engine.check import Check, driver, per_host, remedy_of, ruled
 from dgxcheck.checks.engine.finding import (
     Evidence,
     Judged,
@@ -32,14 +32,6 @@ from dgxcheck.profiles.model import Profile, SelectedProfile
 from dgxcheck.topology.model import Device, Surveyed
 from dgxcheck.topology.notes import ANCESTORS
 
-_NUMA_MODE = (
-    "if this was not intended, set NUMA nodes per socket in the firmware (NPS, SNC, cluster-on-die); as in the"
-    " reference machine; no card is in a wrong slot"
-)
-_NUMA_TABLES = (
-    "update the system firmware: the NUMA tables contradict the PCI tree; check its NUMA settings and look for"
-    " numa_node files that were written to; no card is in a wrong slot"
-)
 NO_PAIR = skip("not-supported", "fewer than two GPUs")
 _NUMA, _PLACEMENT = host_part(NUMA_SETTING), host_part("placement of GPUs")
 
@@ -143,8 +135,8 @@ def _numa_mode(box: Box, profile: Profile) -> Judgement:
     at = "; ".join(f"{', '.join(names)} at node {node}" for node, names in sorted(by_node.items()))
     message = f"NUMA nodes of GPUs unlike {profile.name}; {at}"
     facts = (Evidence("/sys/bus/pci/devices/*/numa_node", {**nodes}),)
-    return Judgement(Status.WARN, message, len(by_node), None, "nodes", facts, fault=Fault.NUMA_MODE,
-                     remedy=_NUMA_TABLES if nodes_below_roots(box) else _NUMA_MODE)  # fmt: skip
+    remedy = remedy_of("topology.profile", "NUMA tables" if nodes_below_roots(box) else "NUMA mode")
+    return judged(Fault.NUMA_MODE, message, len(by_node), None, "nodes", facts, warns=True, remedy=remedy)
 
 
 def _ancestors(box: Box) -> Judgement:
@@ -262,13 +254,7 @@ def _nvml_agrees(box: Box) -> Judgement:
 
 CHECKS = (
     Check("topology.profile", per_host(_gpus_placed),
-        lambda box, at, judgement: (_NUMA if judgement.fault is Fault.NUMA_MODE else _PLACEMENT,),
-        remedy="compare slots and cables with the machine's manual and move what is in the wrong place; if all GPUs"
-        " differ in the same way, check the firmware's NUMA settings first"),
-    Check("topology.nvml-agrees", per_host(_nvml_agrees), _blame_ancestors,
-        remedy="rely on the PCI tree (compare nvidia-smi topo -m with lspci -tv); nothing needs to be"
-        " reloaded: jobs run as before"),
-    Check("topology.numa", _numa, _blame_bridge,
-        remedy="check the firmware's NUMA setting, and update the firmware; until the next maintenance bind jobs to the"
-        " node of their GPU by hand (numactl)"),
+        lambda box, at, judgement: (_NUMA if judgement.fault is Fault.NUMA_MODE else _PLACEMENT,)),
+    Check("topology.nvml-agrees", per_host(_nvml_agrees), _blame_ancestors),
+    Check("topology.numa", _numa, _blame_bridge),
 )  # fmt: skip

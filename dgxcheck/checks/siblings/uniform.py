@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
-from dgxcheck.checks.engine.check import Check, component_of
+from dgxcheck.checks.engine.check import Check, component_of, remedy_of
 from dgxcheck.checks.engine.expected import is_coherent
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, first_of, skip
 from dgxcheck.checks.engine.gaps import unjudged
@@ -148,28 +148,16 @@ _LINK = frozenset((
     GpuPcie.link_width, GpuPcie.max_link_gen, GpuPcie.max_link_width,
 ))  # fmt: skip
 _ADVICE = (
-    (_LINK, "compare LnkCap and LnkSta with the others (lspci -vv -s BDF), at the next maintenance also the slot's lane"
-            " and speed settings in the firmware setup; reseat it then if they are the same"),
-    (frozenset((ConfigSpace.control, ConfigSpace.express)),
-     "compare with the others (lspci -vvv -s BDF), its control words first; look for a script that sets them (setpci,"
-     " udev), for pcie_aspm and pci= on the kernel command line, and at the next maintenance in the firmware setup"),
-    (frozenset((IbDevice.board_id,)),
-     "compare part numbers (lspci -vv -s BDF, Vital Product Data): another PSID is another board or another maker's"
-     " firmware, and takes other firmware images; burn none of the others' on it"),
-    (frozenset((NetInterface.mtu,)),
-     "set it as on the others while no job uses it (ip link set dev NAME mtu NUMBER), and in what configures the"
-     " network at boot (netplan, NetworkManager, interfaces); the switch port has to carry it too"),
-    (frozenset((BlockDevice.size_bytes, BlockDevice.rotational)),
-     "compare it with the others (smartctl -i, hdparm -N, which shows a hidden area); leave it while it holds data"),
-)  # fmt: skip
-"""What to do where all facts that differ are of these: lspci(8), ip-link(8), hdparm(8)."""
+    (_LINK, "pcie.uniform", "link"),
+    (frozenset((ConfigSpace.control, ConfigSpace.express)), "pcie.uniform", "control words"),
+    (frozenset((IbDevice.board_id,)), "network.uniform", "board"),
+    (frozenset((NetInterface.mtu,)), "network.uniform", "MTU"),
+    (frozenset((BlockDevice.size_bytes, BlockDevice.rotational)), "host.uniform", "size"),
+)
+"""Whose case it is where all facts that differ are of these: lspci(8), ip-link(8), hdparm(8)."""
 
 
 _OF_SLOT = frozenset((PciFunction.link_width, PciFunction.max_link_width))
-_SLOT = (
-    "look up the lanes of the slot in the manual of the board, at the next maintenance its bifurcation (x8x8) in the"
-    " firmware setup; a GPU that needs more lanes belongs into another slot"
-)
 
 
 def _has_own_width(odd: Collection[Odd]) -> bool:
@@ -205,8 +193,9 @@ def remedy(odd: Collection[Odd]) -> str:
 
 def _advice(odd: Collection[Odd]) -> str:
     if _has_own_width(odd):
-        return _SLOT
-    return next((words for facts, words in _ADVICE if all(is_of(each.rows, facts) for each in odd)), "")
+        return remedy_of("pcie.uniform", "slot")
+    cases = (case for facts, *case in _ADVICE if all(is_of(each.rows, facts) for each in odd))
+    return next((remedy_of(*case) for case in cases), "")
 
 
 def _name(subject: Subject) -> str:
@@ -266,15 +255,8 @@ def _host(box: Box) -> Judged:
 
 
 CHECKS = (
-    Check("gpu.uniform", _gpus, _blame, last=True,
-        remedy="find out who replaced or changed it; give it the settings of the"
-        " others; for another VBIOS ask the vendor, whose firmware tools fit the board"),
-    Check("network.uniform", _network, _blame, last=True,
-        remedy="set it up as the others are: firmware and settings, while no job uses it (mstflint -d BDF query,"
-        " mstconfig -d BDF query, ip link)"),
-    Check("pcie.uniform", _pcie, _blame, lambda box, at, judgement: switch_setting(box, at.bdf, PART), last=True,
-        remedy="compare it with the others (lspci -vvv -s BDF), and at the next maintenance"
-        " the slot's settings in the firmware setup"),
-    Check("host.uniform", _host, _blame, last=True,
-        remedy="compare the memory modules with the board's manual (dmidecode -t memory) and the BMC's event log"),
+    Check("gpu.uniform", _gpus, _blame, last=True),
+    Check("network.uniform", _network, _blame, last=True),
+    Check("pcie.uniform", _pcie, _blame, lambda box, at, judgement: switch_setting(box, at.bdf, PART), last=True),
+    Check("host.uniform", _host, _blame, last=True),
 )  # fmt: skip
