@@ -12,11 +12,11 @@ from test_checks_host import BLOCK, CPUINFO, DGX_1, LXC, MD0, NUMBERS, ONLINE, c
 from test_checks_network import DOWN, INIT, V100, WANTED, every, port
 from test_health_checks import box, changed
 
+from dgxcheck.checks.driver.bound import RECOVERY
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import BAD, Finding, Judgement, Status, Subject
 from dgxcheck.checks.engine.run import run
-from dgxcheck.checks.network.ports import RECOVERY
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.components.component import Key
 from dgxcheck.facts.bdf import nameless

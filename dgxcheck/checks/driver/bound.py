@@ -22,17 +22,21 @@ from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.sysfs import INFINIBAND, pci_file
+from dgxcheck.package_files import table
 from dgxcheck.topology.nvlinks import is_nvswitch
 
 _INFINIBAND, _ETHERNET = 0x0207, 0x0200
-_VIRTUAL = frozenset((0x1002, 0x1004, 0x1012, 0x1014, 0x1016, 0x1018, 0x101A, 0x101C, 0x101E, 0xA2D3))
-"""Virtual functions, which are left without a driver for virtual machines (pci_device_id tables of Linux
-drivers/net/ethernet/mellanox: mlx4/main.c, mlx5/core/main.c)."""
+_ADAPTERS = [*table("checks/driver/adapters.tsv")]
+RECOVERY, VIRTUAL = (
+    frozenset(int(row["device"], 16) for row in _ADAPTERS if row["state"] == state) for state in ("recovery", "virtual")
+)
+"""PCI device ids of adapters that wait for their firmware, and of virtual functions."""
+MODELS = {f"MT{int(row['device'], 16)}": row["name"] for row in _ADAPTERS if row["state"] == "working"}
+"""By ``hca_type``."""
 _FIRST_WORKING = 0x1000
 """Adapters with a lower id wait for their firmware: network.firmware."""
 _RDMA_MODULES = {"mlx5_core": "mlx5_ib", "mlx4_core": "mlx4_ib"}
 _ASLEEP = ("D3hot", "D3cold")
-
 
 
 class _Kind(Record, kw_only=False):
@@ -52,7 +56,7 @@ def is_hca(function: PciFunction) -> bool:
     code, device = function.class_code, function.device
     return (
         function.vendor == MELLANOX and isinstance(code, int) and code >> 8 in (_INFINIBAND, _ETHERNET)
-        and isinstance(device, int) and device >= _FIRST_WORKING and device not in _VIRTUAL
+        and isinstance(device, int) and device >= _FIRST_WORKING and device not in VIRTUAL
     )  # fmt: skip
 
 

@@ -24,18 +24,9 @@ SYSTEM_NOT_READY = 802
 """``CUDA_ERROR_SYSTEM_NOT_READY``: a daemon that the machine needs does not run; with NVSwitches the fabric manager."""
 _NO_FABRIC = "CUDA_ERROR_SYSTEM_NOT_READY; the fabric manager has not initialised the NVSwitch fabric"
 _NOT_READY = "CUDA_ERROR_SYSTEM_NOT_READY; a daemon that CUDA needs on this machine does not run"
-_ERRORS = {int(row["code"]): row["words"] for row in table("checks/measurement/errors.tsv")}
+_ERRORS = {int(row["code"]): row for row in table("checks/measurement/errors.tsv")}
 """By CUresult."""
 OUT_OF_MEMORY = 2
-_UNAVAILABLE: dict[int, SkipReason] = {
-    OUT_OF_MEMORY: "busy",  # other processes have it
-    46: "busy",  # another process has the GPU for itself
-    34: "not-visible", 100: "not-visible", 101: "not-visible",
-    3: "dependency-failed", 803: "dependency-failed", 804: "dependency-failed",
-    800: "no-permission",
-    209: "not-supported", 217: "not-supported", 218: "not-supported", 221: "not-supported", 222: "not-supported",
-    223: "not-supported", 711: "not-supported", 801: "not-supported",
-}  # fmt: skip
 _REASONS: Mapping[str, SkipReason] = {reason: reason for reason in get_args(SkipReason)}
 
 
@@ -106,10 +97,10 @@ def without_figure(box: Box, row: Measurement) -> Judgement | None:
         return skip(skip_reason(value), f"{label(box, row)}: {value}", facts)
     if is_withheld(value):
         return skip("dependency-failed", "data does not arrive intact: see measure.p2p-integrity", facts)
-    code = value.code or 0
-    if code in _UNAVAILABLE:
-        return skip(_UNAVAILABLE[code], f"{label(box, row)}: {value}", facts)
-    error = f"failed with {_ERRORS[code]} ({value})" if code in _ERRORS else f"failed: {value}"
+    known = _ERRORS.get(value.code or 0, {"words": "", "reason": ""})
+    if reason := _REASONS[known["reason"]]:
+        return skip(reason, f"{label(box, row)}: {value}", facts)
+    error = f"failed with {known['words']} ({value})" if known["words"] else f"failed: {value}"
     return _failed(f"{label(box, row)}: {error}", row)
 
 
@@ -155,8 +146,13 @@ def has_failed(row: Measurement | None) -> bool:
     if isinstance(value, Missing):
         return value.gap is Gap.TIMEOUT
     if isinstance(value, NotMeasured):
-        return value.reason == "failed" and not is_withheld(value) and (value.code or 0) not in _UNAVAILABLE
+        return value.reason == "failed" and not (is_withheld(value) or _is_unavailable(value))
     return row.kind in INTEGRITY and (bool(row.number) or row.more.get("timed_out") is True)
+
+
+def _is_unavailable(value: NotMeasured) -> bool:
+    """Does CUDA's code say that nothing is wrong with the GPU itself, as where another process has it?"""
+    return bool(_ERRORS.get(value.code or 0, {"reason": ""})["reason"])
 
 
 def is_withheld(value: NotMeasured) -> bool:

@@ -16,30 +16,18 @@ from dgxcheck.package_files import table
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Link, Surveyed, Topology
 
-SINGLE: Mapping[str, tuple[str, ...]] = {
-    "measure.host-bandwidth": (
-        "under-load", "host-to-device", "device-to-host", "host-to-device-sm", "device-to-host-sm", "host-both",
-    ),
-    "measure.memory-bandwidth": ("device-copy", "device-copy-sm"),
-    "measure.memory-integrity": ("memory-integrity",),
-    "measure.compute": ("compute",),
-}
-"""Kinds that are measured at one GPU, by check; the first check reports a GPU that fails in several."""
-PAIRS: Mapping[str, tuple[str, ...]] = {
-    "measure.p2p-integrity": ("p2p-integrity",),
-    "measure.p2p-bandwidth": ("p2p", "p2p-both", "p2p-off", "p2p-off-both"),
-    "measure.p2p-latency": ("latency", "latency-off", "latency-sm"),
-}
-"""Kinds that are measured between two GPUs, by check."""
+_KINDS = [*table("checks/measurement/labels.tsv")]
+SINGLE, PAIRS = (
+    gathered((row["check"], row["kind"]) for row in _KINDS if row["of"] == of) for of in ("gpu", "pair")
+)
+"""Kinds measured at one GPU, and between two, by check; the first check reports a GPU that fails in several."""
 P2P = ("p2p", "p2p-both")
 STAGED = ("p2p-off", "p2p-off-both")
 """The same without peer access: through host memory."""
 OWN = "own-copy"
 """Of p2pBandwidthLatencyTest, from a GPU to itself, read plus write."""
 ALL = "all"
-_LABELS = {row["kind"]: row["label"] for row in table("checks/measurement/labels.tsv")}
-
-
+_LABELS = {row["kind"]: row["label"] for row in _KINDS}
 PairClass = tuple[str, float | None]
 """Label of what joins two GPUs, and its line rate in GB/s."""
 UNKNOWN: PairClass = ("?", None)

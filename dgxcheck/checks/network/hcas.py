@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from dgxcheck.checks.driver.bound import without_rdma_device
+from dgxcheck.checks.driver.bound import MODELS, without_rdma_device
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, component_of, per_host
@@ -38,7 +38,6 @@ from dgxcheck.checks.placement.placement import (
 from dgxcheck.components.component import host_part
 from dgxcheck.components.locate import off_the_bus
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.sysfs import INFINIBAND
@@ -54,17 +53,13 @@ def count(box: Box) -> int | Missing:
     devices = hcas(box)
     if isinstance(devices, Missing) and devices.gap is not Gap.ABSENT:
         return devices
-    return len(_listed(box)) + len(in_flash_recovery(box))
-
-
-def _listed(box: Box) -> tuple[IbDevice, ...]:
-    return rows(hcas(box))
+    return len(rows(hcas(box))) + len(in_flash_recovery(box))
 
 
 def _not_started(box: Box) -> list[PciFunction]:
     """Adapters without an InfiniBand device whose driver gave up, by the kernel log."""
     trouble = {event.bdf: event.trouble for event in box.log.hcas if not event.past}
-    listed = {device.bdf for device in _listed(box)}
+    listed = {device.bdf for device in rows(hcas(box))}
     functions = box.topology.functions.values()
     return [each for each in functions if trouble.get(each.bdf) == "not started" and each.bdf not in listed]
 
@@ -91,7 +86,7 @@ def _number(box: Box) -> Judgement:
     matrix = box.snapshot.stated
     nics = [] if isinstance(matrix, Missing) or box.topology.functions else nics_of(matrix)
     present, expected = len(nics) or need(count(box)), None if number is None else number.value
-    names = ", ".join(nics or [device.name for device in _listed(box)]) or "none"
+    names = ", ".join(nics or [device.name for device in rows(hcas(box))]) or "none"
     on_pci = without_rdma_device(box)
     not_started = [function for function in _not_started(box) if function not in (*in_flash_recovery(box), *on_pci)]
     message = f"{_of(present, expected)} ({names})"
@@ -162,12 +157,6 @@ def _placement(box: Box) -> Judged:
 _FEWEST_GPUS = 3
 """With adapters of one model; of fewer it is not known which model is meant."""
 _Model = tuple[object, object]
-_NAMES = {
-    "MT4115": "ConnectX-4", "MT4119": "ConnectX-5", "MT4123": "ConnectX-6", "MT4125": "ConnectX-6 Dx",
-    "MT4129": "ConnectX-7", "MT4131": "ConnectX-8", "MT41686": "BlueField-2", "MT41692": "BlueField-3",
-}  # fmt: skip
-"""By hca_type, the PCI device id in decimal digits (pci.ids)."""
-
 
 def _models(box: Box) -> Judged:
     """Warns on an HCA of another model than those behind the PCIe switches of the other GPUs (PIX, PXB), where most
@@ -209,7 +198,7 @@ def _named(hca_type: str | Missing) -> str:
     """``ConnectX-7 (MT4129)``"""
     if isinstance(hca_type, Missing):
         return "an unknown model"
-    name = _NAMES.get(hca_type)
+    name = MODELS.get(hca_type)
     return f"{name} ({hca_type})" if name else hca_type
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable
 
+from dgxcheck.checks.driver.bound import RECOVERY, VIRTUAL
 from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Judge, ruled, saying
 from dgxcheck.checks.engine.finding import Judged, Judgement, Subject, given, skip
@@ -23,24 +24,8 @@ from dgxcheck.topology.paths import NEAR
 UP = (PortState.ACTIVE, PortState.ACTIVE_DEFER)
 _NO_PORTS = skip("not-supported", "no InfiniBand device has a port")
 NO_HCAS = skip("not-supported", "no InfiniBand devices")
-RECOVERY = frozenset({
-    0x0191,  # ConnectX IB
-    0x01F6, 0x01F8,  # ConnectX-3, ConnectX-3 Pro
-    0x01FF,  # Connect-IB
-    0x0209, 0x020B,  # ConnectX-4, ConnectX-4 Lx
-    0x020D,  # ConnectX-5
-    0x020F, 0x0210, 0x0212, 0x0213, 0x0216, 0x0217,  # ConnectX-6, -6 Dx, -6 Lx
-    0x0211, 0x0214, 0x0215,  # BlueField, BlueField-2
-    0x0218, 0x0219,  # ConnectX-7
-    0x021A, 0x021B, 0x021C, 0x021D,  # BlueField-3
-    0x021E, 0x021F,  # ConnectX-8
-    0x0220, 0x0221,  # BlueField-4
-})  # fmt: skip
-"""Adapters that wait for their firmware: "Flash Recovery" and "Secure Flash Recovery" of vendor 15b3 in
-https://pci-ids.ucw.cz/v2.2/pci.ids, without the switch chips of the same name; other ids between these are working
-adapters (0262 and 0263 are a ConnectX-4 Lx)."""
-_VIRTUAL = frozenset(f"MT{device}" for device in (4100, 4114, 4116, 4118, 4120, 4122, 4124, 4126, 41683))
-"""Device ids of virtual functions (Linux drivers/net/ethernet/mellanox: mlx4_pci_table, mlx5_core_pci_table)."""
+_VIRTUAL = frozenset(f"MT{device}" for device in VIRTUAL)
+"""Virtual functions by ``hca_type``."""
 
 
 def hcas(box: Box) -> tuple[IbDevice, ...] | Missing:
