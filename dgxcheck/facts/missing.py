@@ -119,6 +119,24 @@ def or_gap(read: Callable[P, T | Missing]) -> Callable[P, T | Missing]:
     return reading
 
 
+def or_none(read: Callable[P, T | None]) -> Callable[P, T | None]:
+    """The same function, whose result is None where a fact that it has ``need`` of is Missing."""
+
+    def reading(*args: P.args, **names: P.kwargs) -> T | None:
+        try:
+            return read(*args, **names)
+        except NeededFact:
+            return None
+
+    reading.__name__, reading.__doc__ = read.__name__, read.__doc__
+    return reading
+
+
+def known(value: T | Missing) -> T | None:
+    """The value; None where it is Missing."""
+    return None if isinstance(value, Missing) else value
+
+
 def rows(listed: tuple[T, ...] | Missing) -> tuple[T, ...]:
     """What is listed; nothing where there is no list, and why does not matter here."""
     return () if isinstance(listed, Missing) else listed

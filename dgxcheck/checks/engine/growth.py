@@ -8,7 +8,7 @@ from math import inf
 from typing import TypeVar
 
 from dgxcheck.checks.engine.box import Box, Growth, guest
-from dgxcheck.checks.engine.finding import BAD, Judgement, skip
+from dgxcheck.checks.engine.finding import BAD, Judgement, given, skip
 from dgxcheck.checks.engine.host_limits import cpus_hidden
 from dgxcheck.facts.kernel_log import HcaEvent, HostEvent
 from dgxcheck.facts.missing import Missing, need, or_gap
@@ -32,6 +32,12 @@ def counter_growth(old: int | Missing, new: int | Missing) -> int | None:
     """By how much a counter grew; None if it fell, which is a reset and no growth."""
     grown = need(new) - need(old)
     return grown if grown >= 0 else None
+
+
+def new_events(old: int | Missing, new: int | Missing) -> int:
+    """By how much a counter grew; the rule ends where it was reset, or cannot be read."""
+    grown = need(counter_growth(old, new))
+    return given(COUNTER_RESET if grown is None else grown)
 
 
 def rate(events: int, growth: Growth, period: float) -> float:

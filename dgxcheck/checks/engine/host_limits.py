@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import Judgement
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.host import Cpu
-from dgxcheck.facts.missing import Gap, Missing, rows, text_of
+from dgxcheck.facts.missing import Gap, Missing, known, rows, text_of
 
 
 def parameters(cmdline: str) -> tuple[tuple[str, str], ...]:
@@ -86,6 +86,13 @@ def nodes_without_memory(box: Box) -> tuple[int, ...]:
 def in_container(box: Box) -> bool:
     """Is this a container? It sees all GPUs of the host on PCI, also those that are not assigned to it."""
     return isinstance(box.snapshot.known_host.container, str)
+
+
+def driver_parameter(box: Box, name: str) -> str:
+    """Of the loaded NVIDIA driver, from ``/proc/driver/nvidia/params``; empty where it is not known."""
+    modules = known(box.snapshot.modules)
+    params = known(modules.driver_params) if modules is not None else None
+    return (params or {}).get(name, "").strip('"')
 
 
 def is_assigned(box: Box) -> bool:

@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.growth import counter_growth
 from dgxcheck.components.device_facts import GpuView
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import GPU_IDLE
-from dgxcheck.facts.missing import Missing, need, or_gap
+from dgxcheck.facts.missing import Missing, need, or_gap, or_none
 from dgxcheck.facts.nvml.readings import GpuCounters
 from dgxcheck.facts.record import Record
 
@@ -96,19 +96,19 @@ def capped(box: Box, bdf: str) -> Judgement | None:
     evidence = (answered(own.mask, "nvmlDeviceGetCurrentClocksEventReasons", own.bdf), *_evidence((own, most)))
     if isinstance(box.growth, Judgement):
         return skip("no-history", f"{message}; a second reading shows whether it stays so", *evidence)
-    if (lasting := _stays_capped(box.growth, own)) is None:
+    if (lasting := _stays_capped(box, own)) is None:
         return None
     watts, remedy = (own.power_mw / 1000, own.limit_mw / 1000, "W"), remedy_of("clock.throttle", "capped")
     return judged(Fault.POWER_VIOLATION, message, *watts, (lasting, *evidence), warns=True, remedy=remedy)
 
 
-def _stays_capped(growth: Growth, own: _Load) -> Evidence | None:
+def _stays_capped(box: Box, own: _Load) -> Evidence | None:
     """Evidence that the cap held it for half of the time between two readings, or at both; None where it drew near its
     limit meanwhile.
     """
-    if (both := both_counters(growth, own.bdf)) is None:
+    if (both := both_counters(box, own.bdf)) is None:
         return None
-    old, new = both
+    growth, old, new = both
     energy = counter_growth(old.energy_mj, new.energy_mj)
     if isinstance(energy, int) and energy >= own.limit_mw * _WELL_BELOW * growth.seconds:
         return None
@@ -122,18 +122,19 @@ def _stays_capped(growth: Growth, own: _Load) -> Evidence | None:
     return reasons(masks, own.bdf)
 
 
-def both_counters(growth: Growth, bdf: str) -> tuple[GpuCounters, GpuCounters] | None:
-    """Those of two readings; None where one is missing."""
-    old, new = GpuView(growth.old, bdf).counters, GpuView(growth.new, bdf).counters
-    return None if isinstance(old, Missing) or isinstance(new, Missing) else (old, new)
+@or_none
+def both_counters(box: Box, bdf: str) -> tuple[Growth, GpuCounters, GpuCounters] | None:
+    """Those of two readings; None without two, or where one is missing."""
+    growth = box.growth
+    if isinstance(growth, Judgement):
+        return None
+    return growth, need(GpuView(growth.old, bdf).counters), need(GpuView(growth.new, bdf).counters)
 
 
+@or_none
 def masks_of(growth: Growth, old: GpuCounters, new: GpuCounters) -> tuple[int, int] | None:
     """What holds the clocks at each of two readings; None where they are far apart, or one is missing."""
-    first, second = old.reasons_mask, new.reasons_mask
-    if isinstance(first, Missing) or isinstance(second, Missing) or growth.seconds > _NEARBY_S:
-        return None
-    return first, second
+    return (need(old.reasons_mask), need(new.reasons_mask)) if growth.seconds <= _NEARBY_S else None
 
 
 def reasons(masks: tuple[int, int], bdf: str) -> Evidence:
@@ -148,12 +149,12 @@ def kept_slow(box: Box, bdf: str) -> Judgement | None:
     Utilisation without a program may be wrong itself, and so says nothing where only the siblings run programs. It is
     a mean, too: a program that ended a moment ago is still in it. So none of two readings may call the GPU idle.
     """
-    if (found := _beside(box, bdf)) is None or isinstance(box.growth, Judgement):
+    found, both = _beside(box, bdf), both_counters(box, bdf)
+    masks = None if both is None else masks_of(*both)
+    if found is None or masks is None:
         return None
     own, others = found
-    both = both_counters(box.growth, bdf)
-    masks = None if both is None else masks_of(box.growth, *both)
-    if masks is None or any(mask & (BY_SETTING | GPU_IDLE) for mask in (own.mask, *masks)):
+    if any(mask & (BY_SETTING | GPU_IDLE) for mask in (own.mask, *masks)):
         return None
     if own.state < LOW_STATE and (own.programs is not True or any((own.mask, *masks))):
         return None

@@ -18,7 +18,7 @@ from dgxcheck.checks.gpu.beside_siblings import BY_SETTING, both_counters, cappe
 from dgxcheck.components.component import host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import THROTTLE_TIMES
-from dgxcheck.facts.missing import Gap, Missing, need, or_gap, rows
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap, or_none, rows
 from dgxcheck.facts.nvml.gpu import GpuBoard
 from dgxcheck.facts.nvml.readings import ClockPair, Clocks, GpuClocks, GpuThermal
 
@@ -119,12 +119,9 @@ def _before(box: Box, bdf: str) -> Judgement | None:
 
 def _lasting(box: Box, bdf: str, bit: int) -> Evidence | None:
     """Evidence that a slowdown lasts: the same reason in both readings, or time lost to heat; None if it need not."""
-    growth = box.growth
-    if isinstance(growth, Judgement):
+    if (both := both_counters(box, bdf)) is None:
         return None
-    if (both := both_counters(growth, bdf)) is None:
-        return None
-    old, new = both
+    growth, old, new = both
     masks = masks_of(growth, old, new)
     if masks is not None and all(slowdown(mask) == bit for mask in masks):
         return reasons(masks, bdf)
@@ -193,16 +190,15 @@ def application(box: Box, clocks: GpuClocks) -> Judgement | Missing:
     return judged(Fault.CLOCKS_LOWERED, message, measured, expected, "MHz", tuple(evidence), warns=warns)
 
 
+@or_none
 def held_memory_clock(box: Box, clocks: GpuClocks) -> int | None:
     """Memory's clock in P0, where it is locked: well below its highest, and no application clock says so.
 
     Less than half of it is a GPU that woke up between the two questions, unless all of several GPUs work and have it.
     """
-    now, highest, application = clocks.current.memory, clocks.max.memory, clocks.application.memory
-    if isinstance(now, Missing) or isinstance(highest, Missing) or clocks.performance_state != 0:
-        return None
+    now, highest, application = need(clocks.current.memory), need(clocks.max.memory), clocks.application.memory
     target = highest if isinstance(application, Missing) else application
-    if now >= min(target, highest) * _LOCKED:
+    if clocks.performance_state != 0 or now >= min(target, highest) * _LOCKED:
         return None
     every = rows(box.snapshot.gpu_clocks)
     at_work = (row.performance_state == 0 and row.current.memory == now and _is_busy(box, row.bdf) for row in every)

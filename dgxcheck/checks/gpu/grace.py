@@ -9,9 +9,10 @@ from dgxcheck.checks.engine.check import Check, host, part, per_host, per_listed
 from dgxcheck.checks.engine.expected import is_coherent, is_joined_to_grace
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Subject, answered, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
+from dgxcheck.checks.engine.host_limits import driver_parameter
 from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Gap, Missing, need, rows
+from dgxcheck.facts.missing import Gap, need, rows
 from dgxcheck.topology.model import Device
 
 _BALANCING = "/proc/sys/kernel/numa_balancing"
@@ -58,9 +59,7 @@ def _memory_node(box: Box, gpu: Device) -> Judgement:
         return judged(Fault.MEMORY_NODE, message, int(memory > 0), 1, "", tuple(evidence), warns=not memory)
     if node is not None and node.gap is not Gap.UNSUPPORTED:
         return unjudged(node)
-    modules = box.snapshot.modules
-    params = modules if isinstance(modules, Missing) else modules.driver_params
-    mode = "" if isinstance(params, Missing) else params.get("CoherentGPUMemoryMode", "").strip('"')
+    mode = driver_parameter(box, "CoherentGPUMemoryMode")
     others = [other for other in box.topology.gpus if isinstance(other.gpu_numa_id, int)]
     if mode == "driver" or not (others or mode == "numa"):
         return skip("not-configured", "the driver keeps GPU memory to itself (CoherentGPUMemoryMode)", *evidence)

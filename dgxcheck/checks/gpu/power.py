@@ -5,13 +5,13 @@ from __future__ import annotations
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check, component_of, host_if_all, part, per_gpu, per_listed_gpu, remedy_of
 from dgxcheck.checks.engine.finding import Evidence, Judgement, answered, as_evidence, given, judged, skip
-from dgxcheck.checks.engine.growth import COUNTER_RESET, NO_EARLIER_READING, counter_growth
+from dgxcheck.checks.engine.growth import COUNTER_RESET, NO_EARLIER_READING, counter_growth, new_events
 from dgxcheck.checks.gpu.beside_siblings import POWER_CAP
 from dgxcheck.checks.gpu.clocks import BRAKE, percent_of_time
 from dgxcheck.components.device_facts import GpuView
 from dgxcheck.components.locate import all_gpus
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Gap, Json, Missing, need
+from dgxcheck.facts.missing import Gap, Json, Missing, known, need
 from dgxcheck.facts.nvml.readings import GpuCounters, GpuPower
 from dgxcheck.topology.model import Device
 
@@ -83,13 +83,9 @@ def violation(box: Box, gpu: Device) -> Judgement:
     The time that NVML counts for the power cap, which is no fault by itself: did the GPU draw its limit?
     """
     growth = given(box.growth)
-    new, old = need(GpuView(growth.new, gpu.bdf).counters), GpuView(growth.old, gpu.bdf).counters
-    if isinstance(old, Missing):
-        return NO_EARLIER_READING
-    lost = counter_growth(old.power_ns, new.power_ns)
-    if lost is None:
-        return COUNTER_RESET
-    share = percent_of_time(need(lost), growth)
+    new = need(GpuView(growth.new, gpu.bdf).counters)
+    old = given(known(GpuView(growth.old, gpu.bdf).counters) or NO_EARLIER_READING)
+    share = percent_of_time(new_events(old.power_ns, new.power_ns), growth)
     if growth.seconds <= 0:
         return skip("no-history", "no time passed between the two readings")
     most = box.settings.limit("power.violation")

@@ -12,7 +12,7 @@ from dgxcheck.checks.engine.growth import DAY_S
 from dgxcheck.checks.gpu.ecc import earlier, latest
 from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Gap, Missing, need, rows
+from dgxcheck.facts.missing import Gap, Missing, known, need, rows
 from dgxcheck.facts.nvml.readings import GpuEcc, GpuMemory
 from dgxcheck.facts.record import replace
 from dgxcheck.lazy_pattern import LazyPattern
@@ -79,8 +79,7 @@ def _pending(box: Box, ecc: GpuEcc) -> Judgement:
         return Judgement(Status.PASS, "no page retirement is pending", False, False, evidence=tuple(evidence))
     status = Status.WARN
     message = "a page retirement is pending; the page stays in use until the GPU is reset or the driver reloaded"
-    errors = ecc.volatile_uncorrected.total
-    if not isinstance(errors, Missing) and errors:
+    if errors := known(ecc.volatile_uncorrected.total):
         status, message = Status.FAIL, f"{message}; {counted(errors, 'uncorrected error')} since the driver was loaded"
         evidence.append(answered(errors, "nvmlDeviceGetTotalEccErrors", ecc.bdf, 1, 0))
     return Judgement(status, message, True, False, evidence=tuple(evidence), fault=Fault.RETIREMENT_PENDING)

@@ -16,7 +16,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import PASSED_THROUGH
 from dgxcheck.facts.measurement import Measurement
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need, or_none
 from dgxcheck.facts.nvml.readings import GpuPower
 from dgxcheck.facts.typical import median
 from dgxcheck.topology.model import Device
@@ -139,9 +139,9 @@ def _ceiling(box: Box, row: Measurement) -> tuple[str, FaultKind] | None:
     return f"highest clock {own} MHz, others {median(others):g} MHz", Fault.CLOCKS_LIMITED
 
 
+@or_none
 def _highest(box: Box, gpu: Device) -> int | None:
-    clocks = box.gpu(gpu).clocks
-    return None if isinstance(clocks, Missing) or isinstance(clocks.max.sm, Missing) else clocks.max.sm
+    return need(need(box.gpu(gpu).clocks).max.sm)
 
 
 def _clock(row: Measurement) -> float | None:

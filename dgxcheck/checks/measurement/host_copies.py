@@ -47,7 +47,7 @@ from dgxcheck.checks.measurement.lookup import (
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MIB
 from dgxcheck.facts.measurement import Measurement, NotMeasured
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need, or_none
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import median
 
@@ -171,14 +171,14 @@ def judge_host(box: Box) -> Judged:
         yield at, (_without_memory(box, at.bdf) if judgement.reason == "busy" else None) or judgement
 
 
+@or_none
 def _without_memory(box: Box, bdf: str | None) -> Judgement | None:
     """Of a GPU on which no copy at all was measured because it has no memory free, though no process holds any."""
     own = [row for row in collect(box).rows.values() if bdf in (row.a, row.b)]
     full = [row for row in own if isinstance(row.value, NotMeasured) and row.value.code == OUT_OF_MEMORY]
-    processes, memory = box.gpu(bdf).processes, box.gpu(bdf).memory
-    running = processes if isinstance(processes, Missing) else processes.compute
+    running, memory = need(need(box.gpu(bdf).processes).compute), box.gpu(bdf).memory
     copied = any(row.number is not None and row.kind not in _TAKE_LITTLE for row in own)
-    if not full or copied or isinstance(running, Missing) or running:
+    if not full or copied or running:
         return None
     message, facts = f"no copy was measured on it: {full[0].value}", (evidence(full[0]),)
     free = memory if isinstance(memory, Missing) else memory.free

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import remedy_of, ruled
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, counted, extended, given, judged, skip, unless
-from dgxcheck.checks.measurement.failures import measured_figures, unless_reported, without_figure
+from dgxcheck.checks.measurement.failures import measured_figures, no_figure, unless_reported
 from dgxcheck.checks.measurement.host_copies import combined, per_gpu
 from dgxcheck.checks.measurement.lookup import (
     ALL,
@@ -13,7 +13,6 @@ from dgxcheck.checks.measurement.lookup import (
     device,
     evidence,
     gpu_name,
-    label,
     link_between,
     number,
     pair_subject,
@@ -30,10 +29,8 @@ _METHODS = {"ce": "copy engine", "sm": "stores of a kernel", "ping-pong": "two k
 
 def judge_integrity(box: Box, figures: Figures, row: Measurement) -> Judgement:
     """Patterns in a GPU's memory, or data from one GPU in the memory of another, read back by the owner."""
-    unless(without_figure(box, row))
-    wrong = row.number
-    if wrong is None:
-        return skip("not-recorded", f"{label(box, row)}: no figure", evidence(row))
+    unless(no_figure(box, row))
+    wrong = row.number or 0
     route = _route(box, row)
     checked = _checked(row)
     timed_out = not wrong and row.more.get("timed_out") is True

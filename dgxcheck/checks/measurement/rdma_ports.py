@@ -16,7 +16,7 @@ from dgxcheck.checks.measurement.lookup import Figures, evidence
 from dgxcheck.checks.network.ports import gbit_per_s, listed_ports, port_gbs, port_subject
 from dgxcheck.components.component import Component
 from dgxcheck.facts.measurement import Measurement
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import need, or_none
 from dgxcheck.topology.model import Device
 
 ID = "measure.rdma-bandwidth"
@@ -56,12 +56,11 @@ def judge_rdma(box: Box, figures: Figures, row: Measurement) -> Judgement:
     return bad or judged or plain_pass(box, row)
 
 
+@or_none
 def _path_gbs(box: Box, nic: Device, line: LineRate, least: bool = True) -> float | None:
     """GB/s that the way between HCA and memory carries at the least, or at the most, in the slower direction."""
     path = to_host(box, nic, line)
-    bounds = [total.rate.least if least else total.rate.most for total in (path.read, path.write)]
-    readable = [bound for bound in bounds if not isinstance(bound, Missing)]
-    return min(readable) if len(readable) == len(bounds) else None
+    return min(need(total.rate.least if least else total.rate.most) for total in (path.read, path.write))
 
 
 def _nic(box: Box, name: str) -> Device | None:

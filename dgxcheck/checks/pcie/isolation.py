@@ -41,17 +41,12 @@ def _boots_with_pass_through(box: Box) -> bool:
     return bool(_BOOTED & {*text_of(box.snapshot.known_host.cmdline).split()})
 
 
-def passes_through(type_: str) -> bool:
-    """Does the IOMMU leave the addresses of a group of this type as they are?"""
-    return type_ == PASS_THROUGH
-
-
 def translated_devices(box: Box) -> list[Device]:
     """GPUs and HCAs whose DMA addresses an IOMMU translates, as an obstacle to what they send each other."""
     if is_coherent(box):
         return []
     types = [(device, group_type(box, device.bdf)) for device in (*box.topology.gpus, *box.topology.adapters)]
-    return [device for device, type_ in types if isinstance(type_, str) and not passes_through(type_)]
+    return [device for device, type_ in types if isinstance(type_, str) and type_ != PASS_THROUGH]
 
 
 def disable_translation(box: Box) -> str:

@@ -7,22 +7,21 @@ from math import ceil
 
 from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, own_link, ruled
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, answered, counted, judged
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, answered, counted, given, judged
 from dgxcheck.checks.engine.growth import (
-    COUNTER_RESET,
     DAY_S,
     MIN_EVENTS,
     NO_EARLIER_READING,
-    counter_growth,
     flood,
     is_short,
+    new_events,
     or_total,
     rate,
     uptime,
 )
 from dgxcheck.components.device_facts import GpuView
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Missing, need
+from dgxcheck.facts.missing import known, need, or_none
 from dgxcheck.topology.model import Device
 
 PER_LANE = {1: 0.15, 2: 0.3, 3: 0.48, 4: 0.96, 5: 1.92, 6: 3.84}
@@ -65,20 +64,15 @@ def _odd_total(box: Box, gpu: Device, totals: Mapping[str | None, int], most: Se
     return Judgement(Status.WARN, message, own, most[1], "replays", evidence, fault=Fault.PCIE_REPLAYS)
 
 
+@or_none
 def _total(box: Box, gpu: Device) -> int | None:
-    counters = box.gpu(gpu).counters
-    replays = None if isinstance(counters, Missing) else counters.pcie_replays
-    return replays if isinstance(replays, int) else None
+    return need(need(box.gpu(gpu).counters).pcie_replays)
 
 
 def _replays(box: Box, growth: Growth, gpu: Device) -> Judgement:
     new = need(GpuView(growth.new, gpu.bdf).counters)
-    old = GpuView(growth.old, gpu.bdf).counters
-    if isinstance(old, Missing):
-        return NO_EARLIER_READING
-    events = need(counter_growth(old.pcie_replays, new.pcie_replays))
-    if events is None:
-        return COUNTER_RESET
+    old = given(known(GpuView(growth.old, gpu.bdf).counters) or NO_EARLIER_READING)
+    events = new_events(old.pcie_replays, new.pcie_replays)
     pcie = need(box.gpu(gpu).pcie)
     gen, width = need(pcie.link_gen), need(pcie.link_width)
     limit = ceil(PER_LANE.get(gen, PER_LANE[max(PER_LANE)]) * width * box.settings.limit("pcie.replay"))

@@ -12,10 +12,10 @@ from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
 from dgxcheck.checks.engine.host_limits import hypervisor
 from dgxcheck.checks.engine.precondition import AS_ROOT
 from dgxcheck.checks.pcie.isolation import (
+    PASS_THROUGH,
     disable_acs,
     disable_translation,
     group_type,
-    passes_through,
     redirecting_ports,
 )
 from dgxcheck.facts.faults import Fault
@@ -42,7 +42,7 @@ def blocker(box: Box, a: Device, b: Device) -> Blocker:
     if (vm := guest(box)) is not None:
         return Blocker("", remedy_of("p2p.status", "guest").format(vm))
     types = (group_type(box, a.bdf), group_type(box, b.bdf))
-    translates = any(isinstance(type_, str) and not passes_through(type_) for type_ in types)
+    translates = any(isinstance(type_, str) and type_ != PASS_THROUGH for type_ in types)
     ports = redirecting_ports(box, a, b) if box.topology.link(a, b).pci in NEAR else []
     if translates:
         setting, ports = "IOMMU translation", []
