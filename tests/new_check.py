@@ -125,15 +125,24 @@ def package_of(subject: str) -> str:
 
 
 def registered(registry: str, package: str, module: str) -> str:
-    """The text of ``registry.py`` with the checks of a new module behind those of its package."""
+    """The text of ``registry.py`` with a new module behind those of its package."""
     name = f"{package}_{module}" if re.search(rf"\b{module}\b", registry) else module
     imported = f"from dgxcheck.checks.{package} import {module}" + (f" as {name}" if name != module else "")
-    head, mark, body = registry.partition("\nCHECKS: ")
+    head, mark, body = registry.partition("\nMODULES = ")
     modules = [as_ or word for words in re.findall(rf"^from dgxcheck\.checks\.{package} import (.*)$", head, re.M)
                for word, as_ in re.findall(r"(\w+)(?: as (\w+))?(?:, |$)", words)]  # fmt: skip
-    ends = [at.end() for at in re.finditer(r"\*(\w+)\.CHECKS,", body) if at[1] in modules]
+    listed = body[: body.index(")")]
+    ends = [at.end() for at in re.finditer(r"(\w+),", listed) if at[1] in modules]
     end = body.index("\n", max(ends, default=body.index("(")))
-    return f"{head}{imported}\n{mark}{body[:end]}\n    *{name}.CHECKS,{body[end:]}"
+    return f"{head}{imported}\n{mark}{body[:end]}\n    {name},{body[end:]}"
+
+
+def with_remedy(table: str, name: str) -> str:
+    """The text of ``remedies.tsv`` with a row of the check behind the last one of its subject."""
+    subject = name.partition(".")[0]
+    rows = table.splitlines(keepends=True)
+    last = max((at for at, row in enumerate(rows) if row.startswith(f"{subject}.")), default=len(rows) - 1)
+    return "".join((*rows[: last + 1], f"{name}\t\tnothing to do\n", *rows[last + 1 :]))
 
 
 def write(name: str, package: str = "") -> None:
@@ -154,8 +163,7 @@ def write(name: str, package: str = "") -> None:
     for path, text in zip((check, test), texts, strict=True):
         path.write_text(text.replace("SUBJECT.WORD", name), encoding="utf-8")
     REGISTRY.write_text(registered(REGISTRY.read_text(encoding="utf-8"), package, module), encoding="utf-8")
-    with REMEDIES.open("a", encoding="utf-8") as rows:
-        rows.write(f"{name}\t\tnothing to do\n")
+    REMEDIES.write_text(with_remedy(REMEDIES.read_text(encoding="utf-8"), name), encoding="utf-8")
     sort_imports = (sys.executable, "-m", "ruff", "check", "--quiet", "--fix", "--select", "I", str(REGISTRY))
     subprocess.run(sort_imports, cwd=ROOT, check=True)
     print(NEXT.format(check=check.relative_to(ROOT), test=test.relative_to(ROOT)))

@@ -231,13 +231,6 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
             yield _FAR[fault]
 
 
-CHECKS = (
-    Check("tools.reports", _reports, _blames),
-)  # fmt: skip
-
-
-
-
 def _complete(box: Box) -> Judged:
     """Unknown if the bug report, archive or directory that is examined is cut off, damaged or contradicts itself, or if
     its CPU time, or that of a text or saved kernel log, was spent: what was not read may hold the fault. Of another
@@ -252,6 +245,7 @@ def _complete(box: Box) -> Judged:
         yield HOST, Judgement(Status.UNKNOWN, f"not all of it was read, and the rest is not judged: {box.cut}")
 
 
-COMPLETE = (
+CHECKS = (
+    Check("tools.reports", _reports, _blames),
     Check("report.complete", _complete),
 )  # fmt: skip

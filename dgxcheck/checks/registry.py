@@ -1,4 +1,4 @@
-"""All checks in the order in which they are shown."""
+"""All checks, in the order of their remedies (``remedies.tsv``), in which they are shown."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dgxcheck.checks.answers import files as answers_of_files
 from dgxcheck.checks.answers import gpus as answers_of_gpus
 from dgxcheck.checks.by_nature import last_run, records
 from dgxcheck.checks.consistency import readings
-from dgxcheck.checks.driver import bound, fabric_manager, imex, versions
+from dgxcheck.checks.driver import bound, fabric_manager, versions
 from dgxcheck.checks.driver import loaded as driver
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import IDS, Check
 from dgxcheck.checks.gpu import clocks, ecc, grace, inventory, power, presence, spare_memory, thermal
 from dgxcheck.checks.gpudirect import isolation, pcie_settings, software
 from dgxcheck.checks.gpudirect import path as gdr_path
@@ -33,27 +33,17 @@ from dgxcheck.checks.peer_access import status as p2p
 from dgxcheck.checks.placement import misplaced, placement
 from dgxcheck.checks.siblings import uniform
 
-CHECKS: tuple[Check, ...] = (
-    *imported_reports.COMPLETE,
-    *driver.CHECKS, *bound.CHECKS, *driver.PERSISTENCE, *answers_of_gpus.CHECKS,
-    *versions.INSTALLATION, *fabric_manager.CHECKS, imex.CHECK,
-    *presence.CHECKS, *ecc.MODES, *presence.RECOVERY, *inventory.CHECKS, *ecc.CHECKS, *spare_memory.CHECKS,
-    *clocks.CHECKS, *power.CHECKS, *thermal.CHECKS,
-    *gpu_link.WIDTH, *path.CHECKS, *misplaced.CHECKS, *answers_of_files.DEVICES, *gpu_link.GENERATION,
-    *control.CHECKS, *bar1.CHECKS, *replays.CHECKS, *pcie_aer.CHECKS,
-    *nvlink.CHECKS, *nvswitches.CHECKS, *companions.CHECKS, *speed.CHECKS, *nvlink_errors.CHECKS, *matrix.CHECKS,
-    *p2p.CHECKS, *placement.CHECKS,
-    *hcas.CHECKS, *firmware.CHECKS, *port_state.CHECKS, *port_link.CHECKS, *port_counters.CHECKS,
-    *readings.CHECKS, *records.CHECKS,
-    *software.CHECKS, *gdr_path.CHECKS,
-    *isolation.CHECKS, *pcie_settings.CHECKS,
-    *command_line.CHECKS, *cpu.CPU, *memory.MEMORY, *memory.ERRORS, *memory.NUMA, *answers_of_files.HOST_FILES,
-    *disks.CHECKS, *last_run.INVENTORY_CHECKS, *ethernet.CHECKS, *cpu.GOVERNOR, *grace.CHECKS, *cpu.CPU_CLOCK,
-    *xid.CHECKS, *gpu_log.CHECKS, *software_log.NVLINK, *pcie_log.CHECKS, *hca_log.CHECKS,
-    *memory_log.CHECKS, *storage_log.CHECKS, *host_log.CHECKS, *software_log.CHECKS,
-    *imported_reports.CHECKS, *versions.SITE_VERSIONS, *baseline.CHECKS, *uniform.CHECKS, *last_run.CHECKS,
-    *measurement.CHECKS,
+MODULES = (
+    imported_reports, driver, bound, answers_of_gpus, versions, fabric_manager, presence, ecc, inventory, spare_memory,
+    clocks, power, thermal, gpu_link, path, misplaced, answers_of_files, control, bar1, replays, pcie_aer, nvlink,
+    nvswitches, companions, speed, nvlink_errors, matrix, p2p, placement, hcas, firmware, port_state, port_link,
+    port_counters, readings, records, software, gdr_path, isolation, pcie_settings, command_line, cpu, memory, disks,
+    last_run, ethernet, grace, xid, gpu_log, software_log, pcie_log, hca_log, memory_log, storage_log, host_log,
+    baseline, uniform, measurement,
 )  # fmt: skip
+CHECKS: tuple[Check, ...] = tuple(
+    sorted((check for module in MODULES for check in module.CHECKS), key=lambda check: IDS.index(check.id))
+)
 PROBES = (
     "pci", "vpd", "numa", "numa_memory", "infiniband", "slots", "empty_ports", "bars", "aer", "ib_ports", "modules",
     "host", "edac", "dimms", "network", "storage", "device_nodes", "kernel_log", "gpu", "nvlink", "gpu_pairs",

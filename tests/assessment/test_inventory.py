@@ -11,7 +11,7 @@ from read_box import facts_of
 
 from dgxcheck.assessment.last_run import Present, counts, inventory, last_run, updated
 from dgxcheck.assessment.machine import topology_of
-from dgxcheck.checks.by_nature.last_run import INVENTORY_CHECKS, kept
+from dgxcheck.checks.by_nature.last_run import CHECKS, INVENTORY, kept
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.placement.missing import missing
@@ -24,6 +24,7 @@ from dgxcheck.source import state_file
 from dgxcheck.source.recording.load import open_source
 from dgxcheck.survey import survey
 
+COUNTED = [check for check in CHECKS if check.id == INVENTORY]
 LAST = "0000:8a:00.0"
 OTHER_PRODUCT: dict[str, Json] = {"text /sys/class/dmi/id/product_name": "a server\n"}
 
@@ -44,7 +45,7 @@ def ran(spec: str, file: Path, accepted: bool = False, profile: str = "auto") ->
     last = last_run(source, facts, str(file), present)
     box = Box(snapshot=facts, topology=topology, gpus=topology.gpus, choice=library.select(profile, facts, topology),
               inventory=last.inventory, present=present.counts)  # fmt: skip
-    findings = run(box, INVENTORY_CHECKS)
+    findings = run(box, COUNTED)
     return {each.subject.part: (each.status.value, each.judgement.reason) for each in findings}
 
 
@@ -114,7 +115,7 @@ def test_fewer_than_before(kind: str, was: int, now: int, how: Selection, due: s
     of = Box(snapshot=facts_of("dgx-1-v100"), topology=(topology := topology_of(facts_of("dgx-1-v100"))),
              gpus=topology.gpus, choice=SelectedProfile(profile=library.by_name("dgx-1-v100"), how=how),
              inventory={kind: Count(number=was, date="2026-11-20")}, present={kind: now})  # fmt: skip
-    (found,) = run(of, INVENTORY_CHECKS)
+    (found,) = run(of, COUNTED)
     assert found.status.value == due
     words = {"memory": "memory", "disk": "disks"}.get(kind, f"missing {kind}")
     assert [each.part for each in found.blames] == ([words] if due in ("warn", "fail") else [])

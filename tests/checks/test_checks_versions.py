@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from test_health_checks import GPU2, NVML, box, changed
 
-from dgxcheck.checks.driver.versions import SITE_VERSIONS
+from dgxcheck.checks.driver.versions import CHECKS
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.cli import main
@@ -29,7 +29,7 @@ RUNS = Settings(driver=("550.127.05",), vbios=("88.00.18.00.01",), hca_firmware=
 def found(folder: Path, settings: Settings, facts: dict[str, Json] | None = None) -> list[Finding]:
     """What is said of a DGX-1 whose HCAs tell their firmware, with more facts changed."""
     spec = changed(folder, FIRMWARES | (facts or {}))
-    return [*run(replace(box(spec), settings=settings), SITE_VERSIONS)]
+    return [*run(replace(box(spec), settings=settings), [each for each in CHECKS if each.id == "site.versions"])]
 
 
 def test_nothing_pinned_nothing_judged(tmp_path: Path) -> None:

@@ -145,9 +145,7 @@ def _of_layer(box: Box, words: str, facts: object) -> Judgement:
     return Judgement(Status.UNKNOWN, message, evidence=(evidence,))
 
 
-DEVICES = (
+CHECKS = (
     Check("pcie.answers", _of_devices),
-)  # fmt: skip
-HOST_FILES = (
     Check("host.answers", _of_host),
 )  # fmt: skip

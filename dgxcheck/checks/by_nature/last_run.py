@@ -192,10 +192,6 @@ def _gone(box: Box, before: Kept) -> Iterator[str]:
 
 
 _OF_HOST, _OF_DEVICE = host("changes since the last run"), part("versions and settings")
-CHECKS = (
-    Check(CHECK, _last_run,
-        lambda box, at, judgement: (_OF_HOST if at.kind == "host" else _OF_DEVICE)(box, at, judgement), last=True),
-)  # fmt: skip
 
 
 class _Counted(Record, kw_only=False):
@@ -258,6 +254,8 @@ def _blame_missing(box: Box, subject: Subject, judgement: Judgement) -> Iterator
         yield host_part("memory" if subject.part == "memory" else "disks")
 
 
-INVENTORY_CHECKS = (
+CHECKS = (
+    Check(CHECK, _last_run,
+        lambda box, at, judgement: (_OF_HOST if at.kind == "host" else _OF_DEVICE)(box, at, judgement), last=True),
     Check(INVENTORY, _inventory, _blame_missing),
 )  # fmt: skip

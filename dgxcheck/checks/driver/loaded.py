@@ -185,8 +185,6 @@ CHECKS = (
         lambda *of: (_RUNTIME if of[2].fault is Fault.CONTAINER_DEVICES else driver)(*of)),
     Check("driver.responsive", _responsive,
         lambda *of: (driver if of[1].kind == "host" else itself)(*of)),
-)  # fmt: skip
-PERSISTENCE = (
     Check("driver.persistence", per_gpu("gpu_modes", _persistence), part("persistence mode"),
         setting_of_all("persistence mode")),
 )  # fmt: skip

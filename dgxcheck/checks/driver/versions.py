@@ -273,13 +273,11 @@ def _compare(what: str, version: str, pinned: tuple[str, ...], evidence: Evidenc
     return judged(Fault.VERSION, message, version, accepted, "", (evidence,), warns=differs)
 
 
-INSTALLATION = (
+CHECKS = (
     Check("driver.version-match", _of_driver, lambda box, at, judgement: (_CLIENT_OF.get(judgement.fault, DRIVER),)),
     Check("driver.device-nodes", _nodes,
         lambda box, at, judgement: part(f"device node{'s' * (at.kind == 'host')}")(box, at, judgement),
         setting_of_all("device node")),
-)  # fmt: skip
-SITE_VERSIONS = (
     Check("site.versions", _site_versions,
         lambda box, at, judgement: (host("versions") if at.kind == "host" else itself)(box, at, judgement)),
 )  # fmt: skip

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from itertools import islice
@@ -158,10 +158,8 @@ _WITNESSES: dict[str, Witness] = {"kernel": "log", "measure": "measurement"}
 """Of the checks of a subject."""
 
 
-@cache
-def _remedies() -> Mapping[tuple[str, str], str]:
-    """By check and case, with what stands for their phrases in braces."""
-    found: dict[tuple[str, str], str] = {}
+def _remedies() -> Iterator[tuple[tuple[str, str], str]]:
+    """Check and case of each row, and its remedy with what stands for the phrases in braces."""
     phrases = {word: fault.remedy for word, fault in BY_WORD.items()}
     phrases |= {"field-diagnostic": FIELD_DIAGNOSTIC, "nvlink-xids": NVLINK_XIDS}
     for row in table("checks/remedies.tsv"):
@@ -169,15 +167,19 @@ def _remedies() -> Mapping[tuple[str, str], str]:
         for name in [each.partition("}")[0] for each in text.split("{")[1:]]:
             text = text.replace(f"{{{name}}}", phrases.get(name, f"{{{name}}}"))
         if row["check"]:
-            found[row["check"], row["case"]] = text
+            yield (row["check"], row["case"]), text
         else:
             phrases[row["case"]] = text
-    return found
+
+
+_REMEDIES = dict(_remedies())
+IDS = [check for check, case in _REMEDIES if not case]
+"""Of all checks, in the order in which they are shown."""
 
 
 def remedy_of(check: str, case: str = "") -> str:
     """What to do about a warn or fail of a check, or in a case of its own (``remedies.tsv``); empty without a row."""
-    return _remedies().get((check, case), "")
+    return _REMEDIES.get((check, case), "")
 
 
 GpuRule = Callable[[Box, Any], "Judgement | Missing"]

@@ -171,12 +171,10 @@ def _mig(box: Box, modes: GpuModes) -> Judgement:
     return judged(Fault.MIG_PENDING, message, now, later, evidence=evidence, warns=now != later)
 
 
-MODES = (
+CHECKS = (
     Check("gpu.compute-mode", per_gpu("gpu_modes", _compute_mode), part("compute mode"),
         setting_of_all("compute mode")),
     Check("gpu.mig", per_gpu("gpu_modes", _mig), part("MIG mode"), setting_of_all("MIG mode")),
-)  # fmt: skip
-CHECKS = (
     Check("ecc.mode", per_gpu("gpu_memory", mode), part("ECC mode"), setting_of_all("ECC mode")),
     Check("ecc.volatile", per_gpu("gpu_ecc", _volatile), part("memory")),
     Check("ecc.aggregate", per_gpu("gpu_ecc", _aggregate), part("memory")),

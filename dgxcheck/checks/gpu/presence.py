@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.box import HOST, Box, Growth
 from dgxcheck.checks.engine.check import Check, device_of, itself, per_gpu, remedy_of
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, of_gaps, skip
 from dgxcheck.checks.engine.gaps import common_gpus, failed_pairs, is_about, unjudged
-from dgxcheck.checks.engine.host_limits import in_container
+from dgxcheck.checks.engine.host_limits import driver_parameter, in_container
 from dgxcheck.checks.gpu.not_started import not_opened
 from dgxcheck.checks.placement.missing import baseboard, missing
 from dgxcheck.components.component import DRIVER, Component, host_part
@@ -205,9 +205,7 @@ def unlisted(box: Box, gpu: Device) -> Judgement:
 
 def _excluded(box: Box) -> list[str]:
     """UUIDs of the GPUs that the driver was loaded to leave out, and that NVML does not list."""
-    modules = box.snapshot.modules
-    params = modules if isinstance(modules, Missing) else modules.driver_params
-    named = "" if isinstance(params, Missing) else params.get("ExcludedGpus", "").strip('"')
+    named = driver_parameter(box, "ExcludedGpus")
     listed = {gpu.uuid for gpu in box.topology.gpus}
     return [uuid for uuid in map(str.strip, named.split(",")) if uuid and uuid not in listed]
 
@@ -274,7 +272,5 @@ def _behind_all(box: Box, at: Subject, judgement: Judgement) -> Component | None
 
 CHECKS = (
     Check(LOST, _lost, _blame_lost, _behind_all),
-)  # fmt: skip
-RECOVERY = (
     Check("gpu.reset-required", _reset, shared=_of_all),
 )  # fmt: skip

@@ -216,13 +216,9 @@ def _scaling(box: Box) -> Judgement:
     return judged(Fault.GOVERNOR, message, governor, "performance", "", evidence, warns=other)
 
 
-CPU = (
+CHECKS = (
     Check("host.cpu", per_host(_online_cpus), _blame),
-)  # fmt: skip
-CPU_CLOCK = (
     Check("host.cpu-clock", per_host(_limits), host("CPU clock setting")),
     Check("host.clock-source", per_host(_clock_source), host("clock source")),
-)  # fmt: skip
-GOVERNOR = (
     Check("host.governor", per_host(_scaling), host("CPU frequency governor")),
 )  # fmt: skip

@@ -81,20 +81,15 @@ def _total(box: Box) -> Judgement:
     return judged(Fault.MEMORY_MISSING, message, gib, reference.value, "GiB", evidence, warns=low)
 
 
-def controllers_of(box: Box) -> tuple[MemoryController, ...]:
-    """The memory controllers that EDAC knows; empty where it knows none."""
-    return rows(box.snapshot.edac)
-
-
 def _sizes(box: Box) -> Iterator[Evidence]:
-    for controller in controllers_of(box):
+    for controller in rows(box.snapshot.edac):
         if not isinstance(controller.size_mb, Missing):
             yield Evidence(f"{EDAC}/{controller.name}/size_mb", controller.size_mb)
 
 
 def _smallest(box: Box) -> str:
     """The memory controllers that have less than the others: there a DIMM is missing."""
-    sizes = {each: each.size_mb for each in controllers_of(box) if not isinstance(each.size_mb, Missing)}
+    sizes = {each: each.size_mb for each in rows(box.snapshot.edac) if not isinstance(each.size_mb, Missing)}
     least, most = min(sizes.values(), default=0), max(sizes.values(), default=0)
     if least == most:
         return ""
@@ -227,7 +222,7 @@ def _errors(box: Box, now: MemoryController) -> Judgement:
         if rate(more_corrected, growth, DAY_S) > limit and uncorrected == 0:
             message = f"{name}: {counted(more_corrected, 'new corrected error')} {growth.how}, limit {limit:g} a day"
             return judged(fault, message, more_corrected, limit, "errors", evidence, warns=True)
-    counts = [other.corrected for other in controllers_of(box) if other.name != new.name]
+    counts = [other.corrected for other in rows(box.snapshot.edac) if other.name != new.name]
     others = [count for count in counts if isinstance(count, int)]
     if is_short(growth) and not uncorrected and (flooded := flood(box, corrected, others, limit, DAY_S)) is not None:
         message = f"{name}: {counted(corrected, 'corrected error')} {flooded}, limit {limit:g} a day"
@@ -252,7 +247,7 @@ def memory_modules(box: Box, at: Subject, judgement: Judgement) -> Iterator[Comp
     named = [*dict.fromkeys(dimms.get(event.part, event.part) for event in events if event.part not in _ANY_DIMM)]
     yield host_part("memory", named[0] if len(named) == 1 else at.part)
     yield from (host_part("memory", slot) for slot in named if slot in dimms)
-    controller = next((each.mc_name for each in controllers_of(box) if each.name == at.part), at.part)
+    controller = next((each.mc_name for each in rows(box.snapshot.edac) if each.name == at.part), at.part)
     socket = _SOCKET.search(controller) if isinstance(controller, str) else None
     if socket is not None:
         yield host_part("memory", f"socket {int(socket[1])}")
@@ -276,12 +271,8 @@ def _row(controllers: tuple[MemoryController, ...] | Missing, name: str) -> Memo
     return next((row for row in rows(controllers) if row.name == name), None)
 
 
-MEMORY = (
+CHECKS = (
     Check("host.memory", per_host(_total), _blame_missing),
-)  # fmt: skip
-NUMA = (
     Check("host.numa", _tables, _blame),
-)  # fmt: skip
-ERRORS = (
     Check("host.edac", _edac, memory_modules),
 )  # fmt: skip

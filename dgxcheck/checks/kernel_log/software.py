@@ -226,8 +226,6 @@ def _crashed(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement
     return _ended(box, log, message, bad or events, fault, then)
 
 
-
-
 def _crashes(box: Box) -> Judged:
     """Warns if a service of NVIDIA crashed, due at once where GPUs, fabric or scheduler need it and it is not seen to
     run again, or within a minute of an Xid a program in one of NVIDIA's libraries (libcuda, libnccl ..). Other programs
@@ -250,10 +248,8 @@ def _blame(part: str) -> Blames:
     return blame
 
 
-NVLINK = (
-    Check("kernel.nvlink", _nvlinks, lambda box, at, judgement: (FABRIC_MANAGER if at.part else DRIVER,)),
-)  # fmt: skip
 CHECKS = (
+    Check("kernel.nvlink", _nvlinks, lambda box, at, judgement: (FABRIC_MANAGER if at.part else DRIVER,)),
     Check("kernel.out-of-memory", _memory_and_files,
         _blame("free memory")),
     Check("kernel.program-crash", _crashes, _blame("programs")),

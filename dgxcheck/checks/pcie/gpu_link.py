@@ -26,7 +26,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import GPU_IDLE
-from dgxcheck.facts.missing import Missing, need, rows
+from dgxcheck.facts.missing import Missing, known, need, or_none, rows
 from dgxcheck.facts.nvml.readings import GpuPcie
 from dgxcheck.facts.pci import Control
 from dgxcheck.facts.record import replace
@@ -239,13 +239,12 @@ def _gen_of(box: Box, gpu: Device) -> int:
     return pcie.link_gen if isinstance(pcie, GpuPcie) and isinstance(pcie.link_gen, int) else 0
 
 
+@or_none
 def _idle_state(box: Box, gpu: Device) -> int | None:
     """Of an idle GPU its performance state, if links keep their generation in it: P100 to H100 do, a K80 not in P8."""
-    clocks = box.gpu(gpu).clocks
-    if isinstance(clocks, Missing) or isinstance(clocks.reasons, Missing) or not clocks.reasons.mask & GPU_IDLE:
-        return None
-    state = clocks.performance_state
-    return state if isinstance(state, int) and state in _AT_WORK else None
+    clocks = need(box.gpu(gpu).clocks)
+    state = need(clocks.performance_state)
+    return state if need(clocks.reasons).mask & GPU_IDLE and state in _AT_WORK else None
 
 
 def _supported(box: Box, gpu: Device, pcie: GpuPcie) -> int | Missing:
@@ -265,14 +264,12 @@ def _is_loaded(box: Box, gpu: Device) -> bool:
 
     A GeForce computes in P2.
     """
-    clocks, processes = box.gpu(gpu).clocks, box.gpu(gpu).processes
-    if isinstance(clocks, Missing) or isinstance(processes, Missing):
+    clocks, processes = known(box.gpu(gpu).clocks), known(box.gpu(gpu).processes)
+    reasons = known(clocks.reasons) if clocks is not None else None
+    if clocks is None or processes is None or reasons is None:
         return False
-    reasons = clocks.reasons
-    if clocks.performance_state not in _AT_WORK or isinstance(reasons, Missing) or reasons.mask & GPU_IDLE:
-        return False
-    used = not isinstance(processes.gpu_percent, Missing) and processes.gpu_percent > 0
-    return used or bool(rows(processes.compute))
+    used = (known(processes.gpu_percent) or 0) > 0 or bool(rows(processes.compute))
+    return used and clocks.performance_state in _AT_WORK and not reasons.mask & GPU_IDLE
 
 
 def setting_or_link(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -284,9 +281,7 @@ def setting_or_link(box: Box, subject: Subject, judgement: Judgement) -> Iterato
     yield from own_link(box, subject, judgement)
 
 
-WIDTH = (
+CHECKS = (
     Check("pcie.width", _width, own_link, host_if_all("PCIe setting")),
-)  # fmt: skip
-GENERATION = (
     Check("pcie.generation", per_listed_gpu(_trained), setting_or_link, host_if_all("PCIe setting")),
 )  # fmt: skip
