@@ -14,6 +14,7 @@ from dgxcheck import __version__
 from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.facts.missing import BadInput, did_you_mean
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.package_files import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,30 +26,10 @@ _OPTIONAL = LazyPattern(r"^(Invalid value for )'\[([A-Z]{1,40})\]'")
 INCOMPLETE = 3
 """Exit code: printed, but not everything asked was answered; or it could not run."""
 
-COMMANDS = {
-    "topo": "Show the matrix of GPUs and NICs, the path behind each label, and NVLink rings.",
-    "health": "Check the health of the box and score it against its reference machine.",
-    "watch": "Watch this machine and report Xids, removed devices, errors and changes of health.",
-    "list": "List the GPUs: index, bus id, name, UUID, serial number, slot, VBIOS.",
-    "record": "Save everything this machine reports to a file, for use with --from.",
-    "import": "Convert output of nvidia-smi, p2pBandwidthLatencyTest, nvbandwidth, nccl-tests into a recording.",
-    "diff": "Compare two recordings, two health reports, or a recording with this machine.",
-    "fleet": "Judge the results of many machines together: what fails where, who differs, who is missing.",
-    "fabric": "Judge how the fabric between the machines is cabled, and which plugs to move.",
-    "bind": "Run a program on the cores, memory and HCA next to its GPU.",
-    "xid": "Explain an Xid of a GPU or an SXid of an NVSwitch, without a machine.",
-    "integrate": "Show or install files for Prometheus, Grafana, Nagios, Slurm and other monitors and schedulers.",
-    "recordings": "List the recordings shipped with dgxcheck.",
-    "profiles": "List the reference machines, or create one from a known-good box.",
-    "schema": "Print the JSON Schema of an output or file format.",
-}
-
-SUBCOMMANDS = {
-    "fleet pairs": "Plan measurements of nodes in pairs, and judge their outputs: bad node, adapter, cable or leaf.",
-}
+_ROWS = {row["name"]: row for row in table("cli/commands.tsv")}
+COMMANDS = {name: row["about"] for name, row in _ROWS.items() if " " not in name}
+SUBCOMMANDS = {name: row["about"] for name, row in _ROWS.items() if " " in name}
 """Commands of two words, of which the first is a command of its own."""
-_MODULES = {"import": "import_text", "list": "list_gpus", "fleet pairs": "fleet_pairs"}
-"""Module below ``dgxcheck.cli.commands`` of the commands whose names are Python's, or two words."""
 
 
 class CommandGroup(click.Group):
@@ -58,14 +39,14 @@ class CommandGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS and cmd_name not in SUBCOMMANDS:
+        if cmd_name not in _ROWS:
             return None
-        command: click.Command = import_module(f"dgxcheck.cli.commands.{_MODULES.get(cmd_name, cmd_name)}").command
+        command: click.Command = import_module(f"dgxcheck.cli.commands.{_ROWS[cmd_name]['module']}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([*COMMANDS.items(), *SUBCOMMANDS.items()])
+            formatter.write_dl([(name, row["about"]) for name, row in _ROWS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -1,30 +1,25 @@
-"""Options that every command has, and how a result leaves the program."""
+"""The options of all commands: what each takes, checks and completes to."""
 
 from __future__ import annotations
 
-import os
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from importlib import import_module
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
+from dgxcheck import __version__
 from dgxcheck.assessment.request import DEADLINE_S
-from dgxcheck.facts.bdf import without_unplaced
-from dgxcheck.facts.missing import BadInput
+from dgxcheck.cli.results import check_place, formats
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.output.plain_text import visible, wrap_sentences
+from dgxcheck.package_files import table
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
 F = TypeVar("F", bound=Callable[..., Any])
-_FOR_PEOPLE = ("text", "healthmon", "markdown", "html", "svg")
 
 
 class LightCommand(click.Command):
@@ -44,74 +39,28 @@ def seconds(_ctx: click.Context, _option: click.Parameter, value: float | None) 
     return value
 
 
-def flag(names: str, text: str) -> Callable[[F], F]:
-    """An option without a value."""
-    return click.option(*names.split(), is_flag=True, help=text)
-
-
-def option(names: str, kind: list[str] | tuple[Any, ...] | str, text: str, **more: Any) -> Callable[[F], F]:
-    """An option with a value: one of a list of words, or what is called so, of a number with the least and the most."""
-    if isinstance(kind, list):
-        more["type"] = click.Choice(kind)
-    else:
-        name, *limits = (kind,) if isinstance(kind, str) else kind
-        more = {"metavar": name, **_VALUES.get(name, {}), **more}
-        if limits:
-            more["type"] = (click.FloatRange if name == "SECONDS" else click.IntRange)(*limits)
-    return click.option(*names.split(), **{"show_default": bool(more.get("default")), "help": text, **more})
-
-
-_VALUES: Mapping[str, Mapping[str, Any]] = {
-    "FILE": {"type": click.Path()}, "DIR": {"type": click.Path()}, "PROGRAM": {"type": click.Path()},
-    "SECONDS": {"callback": seconds}, "TIME": {"callback": lambda *given: duration(*given)},
-}  # fmt: skip
-"""What values that are called so are."""
-
-
-def deadline(command: F) -> F:
-    """``--deadline``: how long the driver may take."""
-    return option("--deadline", ("SECONDS", 1, 3600), "Time limit for all driver queries; what has not answered by"
-                  " then is reported as missing.", default=DEADLINE_S)(command)
-
-
 def _contain(ctx: click.Context, _option: click.Parameter, root: str | None) -> None:
     if root is not None and not ctx.resilient_parsing:
         ctx.obj.contain(root)
 
 
-def _choose_host(ctx: click.Context, _option: click.Parameter, host: str) -> None:
+def _choose_host(ctx: click.Context, _option: click.Parameter, host: str | None) -> None:
     if host and not ctx.resilient_parsing:
         ctx.obj.host = host
 
 
-def reading(command: F) -> F:
-    """``--from``, ``--host``, ``--root`` and ``--deadline``: which machine is asked, how long its driver may take."""
-    command = option("--root", "DIR", "In a container: read the host's files below DIR, where its / is mounted; NVML"
-                     " is asked as usual.", expose_value=False, callback=_contain)(command)
-    command = option("--host", "NAME", "With --from: of a text that holds output of several hosts, the one to examine.",
-                     default="", expose_value=False, callback=_choose_host)(command)  # fmt: skip
-    return option("--from spec", "SOURCE", "Examine a shipped recording, a recording or bug report, or a directory"
-                  " with sys/, not this machine.", shell_complete=sources)(deadline(command))
+def _two_devices(ctx: click.Context, param: click.Parameter, pair: tuple[str, str] | None) -> tuple[str, str] | None:
+    """click takes the next option for the second device, and then has an argument too many."""
+    if pair and any(each.startswith("-") for each in pair):
+        raise click.UsageError("--path takes two devices, as in --path GPU0 mlx5_0")
+    return pair
 
 
 def writable(ctx: click.Context, _option: click.Parameter, file: str | None) -> str | None:
     """A file that cannot be written is refused before the machine is asked, not after a burn-in."""
     if file not in (None, "-") and not ctx.resilient_parsing:
-        _check_place(file)
+        check_place(file)
     return file
-
-
-def output_file(command: F) -> F:
-    """``-o``: where the result goes."""
-    help_text = "Write the result to FILE instead of stdout (-)."
-    return click.option("-o", "--output", type=click.Path(), metavar="FILE", callback=writable, help=help_text)(command)
-
-
-def writing(command: F) -> F:
-    """``-o`` and ``--color``, of a command whose text has words that are coloured."""
-    command = option("--color", ["auto", "always", "never"], "Colour the text; auto uses colour on a terminal unless"
-                     " NO_COLOR is set.", default="auto")(command)
-    return output_file(command)
 
 
 def begin(names: Iterable[str], start: str, before: str = "", files: bool = False) -> list[CompletionItem]:
@@ -160,116 +109,21 @@ def devices(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
     return begin(of_gpus if "-i" in param.opts else names, last, before + comma)
 
 
+def _words() -> Iterable[str]:
+    from dgxcheck.assessment.selection import words
+
+    return dict.fromkeys(("score", "privileges", *words()))
+
+
+def _boards() -> Iterable[str]:
+    from dgxcheck.xid.table import BOARDS, NAMES
+
+    return *BOARDS, *NAMES
+
+
 def given(ctx: click.Context, *names: str) -> list[str]:
     """Those options of the names that the command line has."""
     return [name for name in names if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
-
-
-def renderer(place: str) -> Callable[[Any], str]:
-    """``health.page.as_html``: a function below ``dgxcheck.output``, imported when its format is asked for."""
-    module, _, name = place.rpartition(".")
-    render: Callable[[Any], str] = getattr(import_module(f"dgxcheck.output.{module}"), name)
-    return render
-
-
-def emit(text: str, output: str | None, color: str = "never", form: str = "text", again: bool = False) -> None:
-    """The result, to a file (whole or not at all) or to stdout, coloured where that is wanted.
-
-    ``again``: the first paragraph is what matters, and stands at the end once more where a terminal scrolls it away.
-    A ``form`` for programs is neither coloured nor broken into lines that fit a terminal; there, JSON is indented.
-
-    Renderers make what is hostile visible where it stands; this is the net below them.
-    """
-    text = "\n".join("\t".join(map(visible, line.split("\t"))) for line in text.split("\n"))
-    text = without_unplaced(text, named=form not in _FOR_PEOPLE)
-    if form == "nvidia-smi" and text.startswith("\t"):  # which underlines the head of its matrix in pipes as well
-        head, _, rest = text[1:].partition("\n")
-        text = f"\t\x1b[4m{head}\x1b[0m\n{rest}"
-    if output not in (None, "-"):
-        if color == "always" and form == "text":
-            text = renderer("color.colorize")(text)
-        # node_exporter reads metrics as a user of its own, and the umask of root may be 077
-        exactly = form in ("prometheus", "openmetrics")
-        save(output, text, 0o644 if exactly else 0o666, exactly)
-        return
-    with writing_stdout():
-        if form == "json" and sys.stdout.isatty():
-            text = renderer("json_values.indented")(text)
-        if form == "text" and sys.stdout.isatty():
-            text = wrap_sentences(text, terminal_columns())
-            if again and text.count("\n") >= os.get_terminal_size(sys.stdout.fileno()).lines:
-                text += "\n" + text.partition("\n\n")[0] + "\n"
-        if form == "text" and coloured(color):
-            text = renderer("color.colorize")(text)
-        sys.stdout.write(text)
-        sys.stdout.flush()
-
-
-@contextmanager
-def writing_stdout() -> Iterator[None]:
-    """Where the reader has gone (head), click and rich would leave with 1."""
-    try:
-        yield
-    except (BrokenPipeError, SystemExit):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        raise click.exceptions.Exit(3) from None
-    except OSError as error:
-        raise BadInput(f"stdout: cannot be written: {error.strerror}") from None
-
-
-def check_writable(file: str, name: str) -> None:
-    """A file that command ``name`` could not write is refused before the machine is asked."""
-    if file == "-":
-        raise BadInput(f"{name} cannot write to '-'; give a file name, or /dev/stdout")
-    _check_place(file)
-
-
-def _check_place(file: str) -> None:
-    if os.path.isdir(file):
-        raise BadInput(f"{file}: is a directory; give a file name")
-    from dgxcheck.source.recording.save import check_place
-
-    try:
-        check_place(file)
-    except OSError as error:
-        raise BadInput(f"{file}: cannot be written: {error.strerror}") from None
-
-
-def save(file: str, text: str, mode: int, exactly: bool = False) -> None:
-    """Replace a file, whole or not at all; see ``replace_file`` for the mode."""
-    from dgxcheck.source.recording.save import replace_file
-
-    try:
-        replace_file(file, text, mode, exactly)
-    except OSError as error:
-        raise BadInput(f"{file}: cannot be written: {error.strerror}") from None
-
-
-def coloured(color: str) -> bool:
-    """NO_COLOR, FORCE_COLOR and TERM=dumb are heeded as https://no-color.org and the terminals' custom have it."""
-    if color != "auto":
-        return color == "always"
-    if os.environ.get("NO_COLOR"):
-        return False
-    if os.environ.get("FORCE_COLOR") or os.environ.get("CLICOLOR_FORCE", "") not in ("", "0"):
-        return True
-    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-
-
-def width(output: str | None) -> int | None:
-    """Columns of the terminal that the result goes to; None where it goes to none, so that nothing is dropped."""
-    return terminal_columns() if output in (None, "-") and sys.stdout.isatty() else None
-
-
-def terminal_columns() -> int:
-    """``COLUMNS``, else what the terminal says, else 80."""
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isdecimal() and len(columns) < 6 and int(columns) > 0:
-        return int(columns)
-    try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
-    except OSError:
-        return 80
 
 
 LEAST_S, MOST_S = 1, 7 * 86400
@@ -293,3 +147,55 @@ def parsed(text: str) -> float | None:
         return None
     hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return float(3600 * hours + 60 * minutes + seconds)
+
+
+_MORE: Mapping[str, Mapping[str, Any]] = {
+    "FILE": {"type": click.Path()}, "DIR": {"type": click.Path()}, "PROGRAM": {"type": click.Path()},
+    "SECONDS": {"type": click.FloatRange, "callback": seconds}, "TIME": {"callback": duration},
+    "many": {"multiple": True}, "whole": {"type": click.IntRange}, "one-word": {"metavar": "FORMAT"},
+    "letters": {"metavar": "r|w|n|a|p"},
+    "deadline": {"default": DEADLINE_S, "show_default": True}, "writable": {"callback": writable},
+    "existing": {"type": click.Path(exists=True, file_okay=False), "show_default": False},
+    "pair": {"nargs": 2, "callback": _two_devices}, "contain": {"callback": _contain, "expose_value": False},
+    "host": {"callback": _choose_host, "expose_value": False}, "sources": {"shell_complete": sources},
+    "profiles": {"shell_complete": profiles}, "checks": {"shell_complete": checks},
+    "devices": {"shell_complete": devices}, "words": {"shell_complete": completing(_words)},
+    "boards": {"shell_complete": completing(_boards)},
+}  # fmt: skip
+"""What an option of the table is by what its value is called, and by its other words."""
+
+
+def options(command: str) -> Callable[[F], F]:
+    """The options of a command by the table, in the order of its help."""
+    rows = [each for each in table("cli/options.tsv") if each["command"] == command]
+
+    def decorated(function: F) -> F:
+        for each in reversed(rows):
+            function = _option(command, each)(function)
+        return function
+
+    return decorated
+
+
+def _option(command: str, row: Mapping[str, str]) -> Callable[[F], F]:
+    names, value, text = row["names"].split(), row["value"], row["help"]
+    if names == ["@version"]:
+        return click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
+    if names[0].startswith("@"):
+        return options(names[0][1:])
+    if not value:
+        return click.option(*names, is_flag=True, help=text)
+    more: dict[str, Any] = {"metavar": value}
+    if row["default"]:
+        more |= {"default": row["default"], "show_default": True}
+    if value == "FORMATS" or value.islower():
+        choices = value.split("|") if value.islower() else [*formats(command)]
+        more |= {"metavar": None, "type": click.Choice(choices)}
+        text = text.replace(value, ", ".join(choices))
+    more |= _MORE.get(value, {})
+    for word in row["more"].split():
+        more |= _MORE[word]
+    if row["range"]:
+        limits = (float(each) if "." in each else int(each) if each else None for each in row["range"].split(".."))
+        more["type"] = more.get("type", click.IntRange)(*limits)
+    return click.option(*names, help=text, **more)

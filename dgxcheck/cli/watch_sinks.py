@@ -11,7 +11,7 @@ from math import inf
 
 import click
 
-from dgxcheck.cli.options import save, writing_stdout
+from dgxcheck.cli.results import save, writing_stdout
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output import watch
 from dgxcheck.output.watch import json_line

@@ -11,7 +11,7 @@ import pytest
 from seam import run
 from test_bad_input import refused
 
-from dgxcheck.cli.options import terminal_columns
+from dgxcheck.cli.results import terminal_columns
 
 NODE0 = "/sys/devices/system/node/node0"
 RANKS = "OMPI_COMM_WORLD_LOCAL_RANK"

@@ -18,9 +18,7 @@ from dgxcheck.assessment.importing.texts import lines, text_of
 from dgxcheck.assessment.machine import LAUNCH, examine, open_source
 from dgxcheck.assessment.selection import of_site
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.cli.commands.fabric import RENDERERS as OF_FABRIC
-from dgxcheck.cli.commands.fleet import HISTORY, RENDERERS
-from dgxcheck.cli.options import renderer
+from dgxcheck.cli.results import formats, renderer
 from dgxcheck.fabric.judge import judge as judge_fabric
 from dgxcheck.fabric.model import fabric_of
 from dgxcheck.fabric.reading import outputs, plan
@@ -134,8 +132,8 @@ def results(data: bytes) -> object:
     with _file(data, "results.jsonl") as path:
         fleet = judge([path], ("a", "b"))
     report = FleetReport(fleet, 0, True, racks_of(fleet.nodes, Settings()))
-    shown = {form: renderer(f"fleet.{place}")(report)
-             for form, place in RENDERERS.items()}  # fmt: skip
+    shown = {form: renderer(place)(report)
+             for form, place in formats("fleet").items()}  # fmt: skip
     for text in (*shown.values(), schedulers.gate(report)):
         _printable(text.replace("\t", " "))
     assert json.loads(shown["json"], parse_constant=_no_number)["nodes"] is not None
@@ -149,7 +147,7 @@ def history(data: bytes) -> object:
     if not read_of.nodes:
         return None  # the command refuses it
     report = HistoryReport(read_of, lemons(read_of), followed(read_of.parts), "unknown", 3, True)
-    shown = {form: _printable(renderer(f"fleet.{place}")(report)) for form, place in HISTORY.items()}
+    shown = {form: _printable(renderer(place)(report)) for form, place in formats("fleet history").items()}
     return json.loads(shown["json"], parse_constant=_no_number)
 
 
@@ -159,7 +157,7 @@ def fabric(data: bytes) -> object:
         found = outputs([path])
         judged = judge_fabric(fabric_of(found.texts), None, found.unread)
         report = FabricReport(judged=judged, exit_code=0, verbose=True)
-        shown = {form: _printable(renderer(f"fabric.{place}")(report)) for form, place in OF_FABRIC.items()}
+        shown = {form: _printable(renderer(place)(report)) for form, place in formats("fabric").items() if place}
         json.loads(shown["json"], parse_constant=_no_number)
         return judge_fabric(fabric_of(found.texts), plan(path), ())
 

@@ -19,10 +19,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from seam import run, save
 
-from dgxcheck.cli.commands.fabric import RENDERERS as FABRIC
-from dgxcheck.cli.commands.fleet import HISTORY
-from dgxcheck.cli.commands.fleet import RENDERERS as FLEET
-from dgxcheck.cli.health import RENDERERS as HEALTH
+from dgxcheck.cli.results import formats
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.plain_text import visible
 from dgxcheck.source.recording.keys import GroupedFacts, insert
@@ -171,7 +168,7 @@ def test_no_text_makes_a_line_of_its_own(
 
 
 @pytest.mark.parametrize("color", ["never", "always"])
-@pytest.mark.parametrize("form", FABRIC)
+@pytest.mark.parametrize("form", formats("fabric"))
 def test_names_of_a_fabric_are_shown_as_text(
     form: str, color: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -289,7 +286,7 @@ INJECTED = (
     " [x](http://evil)![x](http://evil)<!-- ]]> {0}%s%n [red]x[/red] =evil()\n@evil\n| evil |\n# evil\n```\n"
 )
 FORMATS = (
-    *(("health", "--format", form) for form in HEALTH), ("health", "-v"), ("health", "--explain", "score"),
+    *(("health", "--format", form) for form in formats("health")), ("health", "-v"), ("health", "--explain", "score"),
     *(("topo", "--format", form) for form in ("text", "svg", "dot", "gres", "nccl-xml", "env", "json")),
     ("topo", "--tree"), ("topo", "--rdma"), ("list",), ("list", "--format", "json"),
 )  # fmt: skip
@@ -354,15 +351,15 @@ def test_a_host_name_is_quoted_in_every_command(
     path = tmp_path / "box.json"
     path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", "facts": facts, "add": lines}))
     bare = re.compile(rf"(?:(?<!['\"])NodeName=|(?:-[or]|label\s+node|drain|cordon)\s+){re.escape(host)}")
-    for argv in (("-v",), *(("--format", form) for form in HEALTH)):
+    for argv in (("-v",), *(("--format", form) for form in formats("health"))):
         text = html.unescape(run(capsys, "health", *argv, "--from", str(path)).out).replace("\\", "")
         assert (argv, bare.findall(text)) == (argv, [])
     assert f"'{'NodeName=' * (daemon == 'slurmd')}{host}'" in run(capsys, "health", "-v", "--from", str(path)).out
 
 
 OF_A_FLEET = (
-    *(("fleet", "--format", form) for form in FLEET), ("fleet", "-v"),
-    *(("fleet", "--format", form, "--history") for form in HISTORY),
+    *(("fleet", "--format", form) for form in formats("fleet")), ("fleet", "-v"),
+    *(("fleet", "--format", form, "--history") for form in formats("fleet history")),
 )  # fmt: skip
 
 

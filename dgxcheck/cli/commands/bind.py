@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import click
 
 from dgxcheck.assessment.machine import LAUNCH, LiveMachine, examine
-from dgxcheck.cli.options import flag, option, reading
+from dgxcheck.cli.options import options
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.launch import LOCAL_RANK, VISIBLE, divided, doubt, local_rank, near_cpus, of_rank, placements, unlike
 from dgxcheck.output.launch import nccl_ib_hca
@@ -18,11 +18,7 @@ from dgxcheck.output.plain_text import visible
 
 
 @click.command("bind", context_settings={"allow_interspersed_args": False})
-@option("-i --gpu", ("RANK", 0, None), "Local rank of this process; the default is what torchrun, the MPI or Slurm"
-        " set.")  # fmt: skip
-@flag("--dry-run", "Print what would be set, and run nothing.")
-@flag("--best-effort", "Go on where the numbers of the GPUs are not certain.")
-@reading
+@options("bind")
 @click.argument("program", nargs=-1, required=True)
 @click.pass_context
 def command(

@@ -8,16 +8,14 @@ import click
 
 from dgxcheck.assessment.compare import compare
 from dgxcheck.assessment.machine import LIVE, LiveMachine
-from dgxcheck.cli.options import deadline, emit, option, profiles, renderer, sources, writing
+from dgxcheck.cli.options import options, sources
+from dgxcheck.cli.results import emit, formats, renderer
 from dgxcheck.output.report import DiffReport
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 WORSE = 1
-RENDERERS = {"text": "text.render", "json": "as_json.render", "html": "page.as_html", "markdown": "page.as_markdown",
-             "svg": "page.as_svg"}  # fmt: skip
-"""Module below ``dgxcheck.output.diff`` of each format, imported when it is asked for."""
 
 
 def _sides(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -29,11 +27,7 @@ def _sides(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 @click.command("diff")
 @click.argument("old", metavar="OLD", shell_complete=_sides)
 @click.argument("new", metavar="NEW", shell_complete=_sides)
-@option("--profile", "NAME", "The reference machine of both sides, as for health.",
-        default="auto", shell_complete=profiles)  # fmt: skip
-@option("--format form", [*RENDERERS], "", default="text")
-@deadline
-@writing
+@options("diff")
 @click.pass_context
 def command(
     ctx: click.Context, old: str, new: str, profile: str, form: str, deadline: float, output: str | None, color: str
@@ -49,5 +43,5 @@ def command(
     before, after = (machine.source(None, "EVERYTHING", deadline) if spec == LIVE else spec for spec in (old, new))
     comparison = compare(before, after, profile)
     report = DiffReport(comparison=comparison, exit_code=WORSE if comparison.verdict == "worse" else 0)
-    emit(renderer(f"diff.{RENDERERS[form]}")(report), output, color, form)
+    emit(renderer(formats("diff")[form])(report), output, color, form)
     return report.exit_code

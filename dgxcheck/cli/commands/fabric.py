@@ -6,32 +6,18 @@ import click
 
 from dgxcheck.checks.engine.finding import Status, first_of
 from dgxcheck.cli import INCOMPLETE
-from dgxcheck.cli.health import exit_code, failing
-from dgxcheck.cli.options import emit, flag, given, option, renderer, writing
+from dgxcheck.cli.options import given, options
+from dgxcheck.cli.results import emit, exit_code, formats, renderer
 from dgxcheck.fabric import reading
 from dgxcheck.fabric.judge import Judged, judge
 from dgxcheck.fabric.model import fabric_of
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output.report import FabricReport
 
-RENDERERS = {
-    "text": "text.render", "json": "as_json.render", "html": "html.render", "svg": "picture.render",
-    "prometheus": "prometheus.render", "slurm": "slurm.conf", "slurm-yaml": "slurm.yaml",
-}  # fmt: skip
-"""Function below ``dgxcheck.output.fabric`` of each format, imported when it is asked for."""
-
 
 @click.command("fabric")
 @click.argument("files", metavar="FILE...", nargs=-1, type=click.Path())
-@option("--plan", "FILE", "How it was meant: a topo file of ibdiagnet, csv host,adapter,switch,port, or an earlier"
-        " FILE.")  # fmt: skip
-@option("--boxes", "SOURCE", "Recordings of machines of the fabric, or of one like them: where each adapter sits"
-        " (repeatable).", multiple=True)  # fmt: skip
-@option("--timeout", ("SECONDS", 1, 3600), "Without FILE: time limit for ibnetdiscover.", default=60)
-@flag("-v --verbose", "List every finding and every leaf.")
-@failing
-@option("--format form", [*RENDERERS, "nccl-xml"], "", default="text")
-@writing
+@options("fabric")
 @click.pass_context
 def command(
     ctx: click.Context, files: tuple[str, ...], plan: str | None, boxes: tuple[str, ...], timeout: float, verbose: bool,
@@ -60,7 +46,7 @@ def command(
         judged = joined(judged, boxes_of(boxes))
     code = exit_code(Status[judged.verdict.upper()], fail_on)
     report = FabricReport(judged=judged, exit_code=code, verbose=verbose)
-    emit(renderer(f"fabric.{RENDERERS[form]}")(report), output, color, form, again=True)
+    emit(renderer(formats("fabric")[form])(report), output, color, form, again=True)
     return report.exit_code
 
 

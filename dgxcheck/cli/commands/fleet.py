@@ -7,8 +7,8 @@ import sys
 import click
 
 from dgxcheck.checks.engine.finding import Status, counted
-from dgxcheck.cli.health import exit_code, failing
-from dgxcheck.cli.options import emit, flag, given, option, renderer, writing
+from dgxcheck.cli.options import given, options
+from dgxcheck.cli.results import emit, exit_code, formats, renderer
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.fleet.judge import Fleet, judge
 from dgxcheck.fleet.node import NodeVerdict, worst
@@ -16,40 +16,13 @@ from dgxcheck.fleet.node_names import Racks, members
 from dgxcheck.fleet.remote import RemoteRun
 from dgxcheck.output.report import FleetReport
 
-RENDERERS = {
-    "text": "text.render", "json": "as_json.render", "html": "html.render", "prometheus": "prometheus.render",
-    "drain-reason": "schedulers.drain_reasons", "topology": "schedulers.blocks", "matrix": "nvlink_racks.matrix",
-    "svg": "nvlink_racks.picture",
-}  # fmt: skip
-"""Function below ``dgxcheck.output.fleet`` of each format, imported when it is asked for."""
-HISTORY = {
-    "text": "history.text", "json": "history.as_json", "html": "history.html", "prometheus": "history.prometheus",
-}  # fmt: skip
-"""The same of what ``--history`` shows."""
 HELD = 2
 OF_WHERE = ("worker", "program", "fanout", "timeout")
 
 
 @click.command("fleet")
 @click.argument("results", metavar="RESULT...", nargs=-1)
-@option("-w --where", "NODES", "Run dgxcheck health on these nodes, with the options after --: dgx[001-016], @group.")
-@option("--worker", ["ssh", "exec"], "With -w: how commands are run; exec runs them here, where %h is the node's name.",
-        default="ssh")  # fmt: skip
-@option("--program", "COMMAND", "With -w: how dgxcheck is called on the nodes.", default="dgxcheck")
-@option("--fanout", ("NUMBER", 1, 1024), "With -w: nodes at once.", default=64)
-@option("--timeout", ("SECONDS", 1, 86400), "With -w: time limit for each node.", default=300)
-@option("-n --nodes", "NODES", "Nodes that must have a result: dgx[001-016,020] or @group. With --gate: the nodes to"
-        " return, or all.")  # fmt: skip
-@flag("--gate", "May repaired nodes return to service? Exit code 0 if all faults are shown to be gone, else 2.")
-@option("--max-age", "TIME", "Age from which a result proves nothing: its node is unknown, and --gate holds it back.",
-        default="24h")  # fmt: skip
-@option("--history", "DIR", "Analyse the results of many days, a folder or file: recurring faults, nodes that fail"
-        " more often than others, parts whose fault moved with them, limits ahead.")  # fmt: skip
-@option("-c --config", "FILE", "With --format html: a site file with racks.")
-@flag("-v --verbose", "List every row of every section.")
-@failing
-@option("--format form", [*RENDERERS], "", default="text")
-@writing
+@options("fleet")
 @click.pass_context
 def command(
     ctx: click.Context, results: tuple[str, ...], where: str | None, worker: str, program: str, fanout: int,
@@ -66,9 +39,9 @@ def command(
     """
     if history is not None:
         others = given(ctx, *OF_WHERE, "where", "nodes", "gate", "max_age", "config")
-        if results or others or form not in HISTORY:
+        if results or others or form not in (allowed := formats("fleet history")):
             wrong = results[0] if results else f"--{others[0].replace('_', '-')}" if others else f"--format {form}"
-            raise click.UsageError(f"{wrong}: --history takes -v, --fail-on, -o and --format {', '.join(HISTORY)}", ctx)
+            raise click.UsageError(f"{wrong}: --history takes -v, --fail-on, -o and --format {', '.join(allowed)}", ctx)
         return _history(history, verbose, fail_on, form, output, color)
     if gate and form != "text":
         raise click.UsageError("--gate has one format, text", ctx)
@@ -101,7 +74,7 @@ def command(
         return _gate(fleet, nodes, output, color)
     racks = _racks(fleet, config) if form == "html" else {}
     report = FleetReport(fleet, exit_code(Status(fleet.verdict), fail_on), verbose, racks)
-    emit(renderer(f"fleet.{RENDERERS[form]}")(report), output, color, form, again=True)
+    emit(renderer(formats("fleet")[form])(report), output, color, form, again=True)
     return report.exit_code
 
 
@@ -121,7 +94,7 @@ def _history(folder: str, verbose: bool, fail_on: str, form: str, output: str | 
     verdict = worst(least, *(node.verdict for node in history.nodes.values()))
     code = exit_code(Status(verdict), fail_on)
     report = HistoryReport(history, bad, moved, verdict, code, verbose)
-    emit(renderer(f"fleet.{HISTORY[form]}")(report), output, color, form)
+    emit(renderer(formats("fleet history")[form])(report), output, color, form)
     return code
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import click
 
 from dgxcheck.checks.engine.finding import Status
-from dgxcheck.cli.health import exit_code, failing
-from dgxcheck.cli.options import emit, flag, option, output_file, renderer
+from dgxcheck.cli.options import options
+from dgxcheck.cli.results import emit, exit_code, renderer
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.fleet.pairs import ALL, Plan, Port, judge, read, rounds
 from dgxcheck.output.report import PairsReport
@@ -20,20 +20,7 @@ _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}", flags=re.ASCII)
 
 @click.command("pairs")
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path())
-@option("-w --where", "NODES", "Print a script that measures these nodes: dgx[001-016], @group.")
-@option("--rounds count", "NUMBER|all", "With -w: rounds, in each of which every node meets one other; all: every pair"
-        " once.", default="3")  # fmt: skip
-@option("--test", ["ib_write_bw", "nccl-tests", "nvbandwidth"], "With -w: the test program.", default="ib_write_bw")
-@option("--adapters", "NAMES", "With -w: adapters of each node, measured one after the other: mlx5_0,mlx5_1."
-        "  [default: mlx5_0]")  # fmt: skip
-@option("--launcher", ["slurm", "clush"], "With -w: a batch script for sbatch, or a script that uses ClusterShell.",
-        default="slurm")  # fmt: skip
-@option("--timeout", "SECONDS", "With -w: time limit for each measurement.", default=60, type=click.IntRange(15, 3600))
-@option("--fabric", "FILE", "With DIR: output of ibnetdiscover -p, so that a slow leaf or cable is recognised.")
-@flag("-v --verbose", "List every row of every section.")
-@failing
-@option("--format form", ["text", "json"], "", default="text")
-@output_file
+@options("fleet pairs")
 @click.pass_context
 def command(
     ctx: click.Context, folder: str | None, where: str | None, count: str, test: str, adapters: str | None,

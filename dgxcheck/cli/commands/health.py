@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,14 +11,20 @@ import click
 from dgxcheck.assessment.health import assess
 from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.assessment.progress import SILENT, Progress
-from dgxcheck.assessment.request import Request, validate
-from dgxcheck.assessment.selection import has_nvidia_gpu, selected, site_settings, topic
+from dgxcheck.assessment.request import Level, Request, validate
+from dgxcheck.assessment.result import Assessment
+from dgxcheck.assessment.selection import Topic, findings_of, has_nvidia_gpu, selected, site_settings, topic
+from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.registry import CHECKS
-from dgxcheck.cli import INCOMPLETE, health
-from dgxcheck.cli.health import RENDERERS, HealthOptions, exit_code, options, request_of
-from dgxcheck.cli.options import LightCommand, emit, given, renderer, width
+from dgxcheck.cli import INCOMPLETE
+from dgxcheck.cli.options import LightCommand, given, options
+from dgxcheck.cli.results import emit, exit_code, formats, renderer, width
+from dgxcheck.facts.missing import BadInput
+from dgxcheck.facts.record import fields
 from dgxcheck.output.plain_text import visible
 from dgxcheck.output.report import HealthReport
+from dgxcheck.settings import Settings
+from dgxcheck.source.protocol import Source
 
 if TYPE_CHECKING:
     from dgxcheck.source.debug_log import DebugLog
@@ -25,8 +32,30 @@ if TYPE_CHECKING:
 SCORE, PRIVILEGES = "score", "privileges"
 
 
+class HealthOptions(Request):
+    """The command line, by the names of its options: a request, and how what is judged of it is shown."""
+
+    explain: str | None
+    quick: bool
+    extended: bool
+    verbose: bool
+    listed: bool
+    detailed: bool
+    log_file: str | None
+    debug: str | None
+    fail_on: str
+    form: str
+    ticket: bool
+    brief: bool
+    metrics: str
+    spec: str | None
+    deadline: float
+    output: str | None
+    color: str
+
+
 @click.command("health", cls=LightCommand)
-@options
+@options("health")
 @click.pass_context
 def command(ctx: click.Context, /, **values: Any) -> int:
     """Check the health of the box and score it against its reference machine.
@@ -41,7 +70,7 @@ def command(ctx: click.Context, /, **values: Any) -> int:
         option = "--ticket" if asked.ticket else "--brief"
         raise click.UsageError(f"{option} cannot be combined with --format {asked.form}", ctx)
     events_file = asked.log_file if asked.duration is not None else None
-    output = health.one_file(ctx, asked.output, None if events_file else asked.log_file)
+    output = one_file(ctx, asked.output, None if events_file else asked.log_file)
     settings = site_settings(asked.config)
 
     def shown(text: str) -> int:
@@ -49,15 +78,15 @@ def command(ctx: click.Context, /, **values: Any) -> int:
         return 0
 
     if asked.detailed:
-        return shown(f"{ctx.get_help()}\n\nChecks:\n\n{health.rules(CHECKS, settings)}")
+        return shown(f"{ctx.get_help()}\n\nChecks:\n\n{rules(CHECKS, settings)}")
     if asked.listed:
         return _list_gpus(ctx, asked.form, asked.spec, asked.deadline, output, asked.color)
     if asked.explain == PRIVILEGES:
-        return shown(health.privileges(ctx.obj.source(asked.spec, "EVERYTHING", asked.deadline)))
+        return shown(privileges(ctx.obj.source(asked.spec, "EVERYTHING", asked.deadline)))
     about = None if asked.explain in (None, SCORE) else topic(asked.explain or "")
     rules_alone = about is not None and bool(about.checks) and not about.key and asked.spec is None
     if about is not None and rules_alone and not has_nvidia_gpu(ctx.obj.root):
-        return shown(health.rules(about.checks, settings))
+        return shown(rules(about.checks, settings))
     request = request_of(asked, settings, asked.deadline if given(ctx, "deadline") else None)
     validate(request, live=asked.spec is None)
     selected(request)
@@ -68,9 +97,9 @@ def command(ctx: click.Context, /, **values: Any) -> int:
         shown(renderer("health.explanation.score_text")(report.assessment))
         return 0 if score is not None and score.total is not None else INCOMPLETE
     if about is not None:
-        return shown(health.on_box(about, report.assessment, settings, width(output)))
+        return shown(on_box(about, report.assessment, settings, width(output)))
     form = "ticket" if asked.ticket else asked.form
-    emit(renderer(f"health.{RENDERERS[form]}")(report), output, asked.color, form, again=True)
+    emit(renderer(formats("health")[form])(report), output, asked.color, form, again=True)
     if debug is not None:
         debug.line({"verdict": report.assessment.verdict.value, "exit_code": report.exit_code})
         if debug.trouble:
@@ -113,3 +142,44 @@ def _list_gpus(ctx: click.Context, form: str, spec: str | None, deadline: float,
         raise click.UsageError("-L requires --format text or json", ctx)
     code: int = ctx.invoke(list_gpus.command, form=form, spec=spec, deadline=deadline, output=output, color=color)
     return code
+
+
+def request_of(asked: HealthOptions, settings: Settings, deadline: float | None) -> Request:
+    """What the options ask of an assessment; ``deadline`` None: the usual one."""
+    if asked.quick and asked.duration is None and asked.extended:
+        raise BadInput("-q reads the state only once; it cannot be combined with -e, --window or --state")
+    level: Level = "quick" if asked.quick else "extended" if asked.extended else "default"
+    shared = {name: getattr(asked, name) for name in fields(Request)}
+    # the settings are those of the configuration file that the options name
+    return Request(**{**shared, "level": level, "settings": settings, "deadline": deadline, "config": None})
+
+
+def one_file(ctx: click.Context, output: str | None, log_file: str | None) -> str | None:
+    """Where the result goes: ``-l`` is ``-o`` by another name."""
+    if output is not None and log_file is not None:
+        raise click.UsageError("-o and -l both set the output file; give only one", ctx)
+    return log_file if output is None else output
+
+
+def rules(checks: Sequence[Check], settings: Settings) -> str:
+    """``--explain`` and ``-H``: rule, numbers of this site, sources and remedies."""
+    from dgxcheck.output.health import explanation
+
+    return "\n".join(explanation.explained(check, settings) for check in checks)
+
+
+def on_box(about: Topic, assessment: Assessment, settings: Settings, columns: int | None) -> str:
+    """``--explain`` of checks, a finding, a fault or a fact on a box: the rules, then what the box has of it."""
+    from dgxcheck.output.health import explanation, fact_rows
+
+    if about.facts:
+        return fact_rows.explained(about.facts, assessment, settings)
+    return explanation.on_box(about, assessment, findings_of(about, assessment), settings, columns)
+
+
+def privileges(source: Source) -> str:
+    """``--explain privileges``: what root and capabilities add to which checks."""
+    from dgxcheck.assessment.privileges import needed
+    from dgxcheck.output.health import explanation
+
+    return explanation.privileges_text(needed(source))

@@ -11,8 +11,9 @@ from dgxcheck.assessment.importing.texts import KNOWN, InputText, texts
 from dgxcheck.assessment.importing.unread import nearest
 from dgxcheck.assessment.machine import open_source
 from dgxcheck.checks.engine.finding import counted, first_of
-from dgxcheck.cli.options import check_writable, emit, flag, option, save, sources
+from dgxcheck.cli.options import options
 from dgxcheck.cli.progress import TerminalProgress
+from dgxcheck.cli.results import check_writable, emit, save
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.output.recognised import AGAIN, CONTRADICTS, recognised
@@ -29,12 +30,8 @@ OF_ONE_BOX = "import only output of one box at one time"
 
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="TEXT...")
-@option("--onto", "SOURCE", "The box that the texts were made on: a recording, or a directory that contains sys/.",
-        shell_complete=sources)  # fmt: skip
-@option("-o --output", "FILE", "The recording to write; an existing file is replaced.")
-@option("--host", "NAME", "Of texts that hold output of several hosts, the one to take.", default="")
-@flag("--show", "List what was recognised, and what was left and why.")
-def command(files: tuple[str, ...], onto: str | None, output: str | None, host: str, show: bool) -> int:
+@options("import")
+def command(files: tuple[str, ...], onto: str | None, output: str | None, host: str | None, show: bool) -> int:
     """Convert the output of other tools (TEXT, - for stdin) into a recording, for topo and health --from FILE.
 
     Supported are nvidia-bug-report.log.gz, support archives, nvidia-smi topo, nvlink, -q and -q -x,
@@ -52,12 +49,12 @@ def command(files: tuple[str, ...], onto: str | None, output: str | None, host: 
     with TerminalProgress().reading(files) as begin:
         for report in reports:
             begin(report)
-        bundle = opened(reports[0], host) if reports else None
+        bundle = opened(reports[0], host or "") if reports else None
         base = None if onto is None else base_of(onto, open_source(onto))
         if bundle is not None and bundle.outputs:
             base = base_of(reports[0], as_source(reports[0], bundle))
         others = tuple(file for file in files if file not in reports)
-        reading = read(texts(others), bundle, "" if reports else host, begin)
+        reading = read(texts(others), bundle, "" if reports else host or "", begin)
     if show:
         emit(lines(map(visible, recognised(reading))), None)
     complaints = [] if bundle is None else [*bundle.bundle.notes, *_of_files(bundle)]

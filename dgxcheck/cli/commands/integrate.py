@@ -5,21 +5,17 @@ from __future__ import annotations
 import click
 
 from dgxcheck.cli import INCOMPLETE
-from dgxcheck.cli.options import completing, emit, flag, option, output_file
+from dgxcheck.cli.options import completing, options
+from dgxcheck.cli.results import emit
 from dgxcheck.facts.missing import BadInput, did_you_mean
-from dgxcheck.integrate import COMMAND, INTEGRATIONS, Integration, command_problem, plan, write
+from dgxcheck.integrate import INTEGRATIONS, Integration, command_problem, plan, write
 from dgxcheck.output.integrate import contents, listing, report
 
 
 @click.command("integrate")
 @click.argument("name", required=False, metavar="[NAME]",
                 shell_complete=completing(lambda: [each.name for each in INTEGRATIONS]))  # fmt: skip
-@flag("--print shown", "Print the contents of the files.")
-@flag("--write wanted", "Write the files; existing files are never replaced.")
-@option("--root", "DIR", "Write below DIR, such as the image of a node, instead of /.",
-        default="/", type=click.Path(exists=True, file_okay=False), show_default=False)  # fmt: skip
-@option("--command program", "PATH", "The path of dgxcheck that the files contain.", default=COMMAND)
-@output_file
+@options("integrate")
 @click.pass_context
 def command(
     ctx: click.Context, name: str | None, shown: bool, wanted: bool, root: str, program: str, output: str | None

@@ -6,15 +6,14 @@ import click
 
 from dgxcheck.assessment.gpu_list import gpu_list
 from dgxcheck.assessment.machine import LiveMachine
-from dgxcheck.cli.options import emit, option, reading, width, writing
+from dgxcheck.cli.options import options
+from dgxcheck.cli.results import emit, width
 from dgxcheck.output import gpu_list as renderer
 from dgxcheck.output.report import source_line
 
 
 @click.command("list")
-@option("--format form", ["text", "json"], "", default="text")
-@reading
-@writing
+@options("list")
 @click.pass_context
 def command(ctx: click.Context, form: str, spec: str | None, deadline: float, output: str | None, color: str) -> int:
     """List the GPUs: index, bus id, name, UUID, serial number, slot, VBIOS.

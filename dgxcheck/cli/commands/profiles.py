@@ -7,7 +7,8 @@ import click
 from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.assessment.new_profile import check_name, new_profile
 from dgxcheck.checks.engine.finding import first_of
-from dgxcheck.cli.options import emit, option, output_file, profiles, reading
+from dgxcheck.cli.options import options, profiles
+from dgxcheck.cli.results import emit
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output import profile_text
 from dgxcheck.profiles import library
@@ -16,9 +17,7 @@ from dgxcheck.profiles.model import SelectedProfile
 
 @click.command("profiles")
 @click.argument("name", required=False, shell_complete=profiles)
-@option("--new", "NAME", "Write the profile of this box, or of the one given with --from, as TOML.")
-@reading
-@output_file
+@options("profiles")
 @click.pass_context
 def command(
     ctx: click.Context, name: str | None, new: str | None, spec: str | None, deadline: float, output: str | None

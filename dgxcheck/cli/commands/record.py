@@ -6,17 +6,15 @@ import click
 
 from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.assessment.recording import record
-from dgxcheck.cli.options import check_writable, flag, option, reading, save
+from dgxcheck.cli.options import options
 from dgxcheck.cli.progress import TerminalProgress
+from dgxcheck.cli.results import check_writable, save
 from dgxcheck.output.plain_text import visible
 
 
 @click.command("record")
 @click.argument("file", type=click.Path(), metavar="FILE")
-@option("--window", ("SECONDS", 0.1, 86400), "Read the counters again after this time, so that their growth can be"
-        " checked.")  # fmt: skip
-@flag("--keep-identity", "Keep serial numbers, UUIDs, addresses and names; only you can then read the file.")
-@reading
+@options("record")
 @click.pass_context
 def command(
     ctx: click.Context, file: str, window: float | None, keep_identity: bool, spec: str | None, deadline: float

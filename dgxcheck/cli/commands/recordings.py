@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from dgxcheck.cli.options import emit, output_file, width
+from dgxcheck.cli.options import options
+from dgxcheck.cli.results import emit, width
 from dgxcheck.facts.missing import members_of
 from dgxcheck.output.plain_text import columns, hidden_columns, lines, visible
 from dgxcheck.source.recording.load import head_of, shipped
@@ -15,7 +16,7 @@ _WIDE = 120
 
 
 @click.command("recordings")
-@output_file
+@options("output")
 def command(output: str | None) -> int:
     """List the recordings shipped with dgxcheck: name, provenance, date, machine.
 

@@ -6,7 +6,8 @@ import os
 
 import click
 
-from dgxcheck.cli.options import completing, emit, output_file
+from dgxcheck.cli.options import completing, options
+from dgxcheck.cli.results import emit
 from dgxcheck.facts.missing import BadInput, did_you_mean
 from dgxcheck.package_files import FOLDER, names, read
 from dgxcheck.rootfs import decode
@@ -16,7 +17,7 @@ _FOLDER = os.path.join(FOLDER, "schemas")
 
 @click.command("schema")
 @click.argument("name", metavar="NAME", shell_complete=completing(lambda: _names()))
-@output_file
+@options("output")
 def command(name: str, output: str | None) -> int:
     """Print the JSON Schema of an output or file format: topo, health, result, fleet, history,
     pairs, fabric, watch, list, diff, xid, recording

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from dgxcheck.assessment.machine import LAUNCH, PEERS, RDMA, WIRING, LiveMachine, examine
-from dgxcheck.cli.options import LightCommand, devices, emit, flag, option, reading, width, writing
+from dgxcheck.cli.options import LightCommand, options
+from dgxcheck.cli.results import emit, width
 from dgxcheck.cli.topo.question import Question
-from dgxcheck.cli.topo.whole_box import CAPABILITIES
 from dgxcheck.output.plain_text import visible
 from dgxcheck.topology.model import Topology
 
@@ -49,41 +49,8 @@ _SPELT = {
 }  # fmt: skip
 
 
-def _two_devices(ctx: click.Context, param: click.Parameter, pair: tuple[str, str] | None) -> tuple[str, str] | None:
-    """click takes the next option for the second device, and then has an argument too many."""
-    if pair and any(each.startswith("-") for each in pair):
-        raise click.UsageError("--path takes two devices, as in --path GPU0 mlx5_0")
-    return pair
-
-
 @click.command("topo", cls=LightCommand)
-@flag("-m --matrix", "Show the matrix of GPUs and NICs; this is the default.")
-@flag("-mp --matrix_pci", "Show the matrix for PCI paths only, without NVLink.")
-@option("-p2p --p2pstatus p2p", [*CAPABILITIES], "Show the peer-to-peer status: r read, w write, n nvlink, a atomics,"
-        " p prop.", metavar="r|w|n|a|p")  # fmt: skip
-@option("-c --cpu", ("CPU", 0, None), "Show the GPUs near this CPU.")
-@option("-n --nearest_gpus level", ("LEVEL", 0, 5), "Show the GPUs within LEVEL of one GPU (-i): 0 its board, 1 one"
-        " PCIe switch, 2 several switches, 3 a host bridge, 4 a NUMA node, 5 the whole system.")  # fmt: skip
-@flag("-p --gpu_path", "Show the most direct path between two GPUs (-i ID,ID).")
-@flag("-C --get-numa-id-of-nearby-cpu numa_cpu", "Show the NUMA node of the CPUs nearest to a GPU (-i).")
-@flag("-M --get-numa-id-of-nearby-mem numa_memory", "Show the NUMA node of the memory nearest to a GPU (-i).")
-@flag("-gnid --gpu-numa-id gpu_numa", "Show the NUMA node that a GPU's own memory forms (-i).")
-@option("-i --id ids", "ID[,ID]", "GPUs to query: index, bus id or UUID; may be repeated.", multiple=True,
-        shell_complete=devices)  # fmt: skip
-@flag("--tree", "Show host bridges, switches and devices, with the link of each hop.")
-@flag("--rings", "Show NVLink rings and the collective bandwidth that they allow.")
-@option("--path", "A B", "Show every hop between two GPUs or NICs, and the expected bandwidth.",
-        nargs=2, callback=_two_devices, shell_complete=devices)  # fmt: skip
-@flag("--rdma", "Show GPUDirect RDMA of each GPU and HCA: ready, slow, no or unknown, with the reason.")
-@flag("--peers", "Show which GPUs reach each other's memory directly, and what prevents the others.")
-@option("--format form", ["text", "nvidia-smi", "json", *_PICTURES, *_LAUNCH], "nvidia-smi prints the tab-separated"
-        " cells of current drivers; svg draws a picture of the wiring or of one path, dot writes it for graphviz; env,"
-        " gres (Slurm), rankfile (Open MPI) and nccl-xml are for launchers, nfd for Kubernetes.",
-        default="text")  # fmt: skip
-@flag("--nvme", "Show NVMe disks in a picture, too.")
-@option("--labels", ["soc", "sys"], "Label in text for the path between NUMA nodes; the default is soc.")
-@reading
-@writing
+@options("topo")
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
     """Show the PCIe path, or the number of NVLinks, between each pair of GPUs and NICs.

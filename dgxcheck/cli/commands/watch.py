@@ -13,7 +13,7 @@ from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.assessment.progress import interruptible
 from dgxcheck.assessment.selection import site_settings
 from dgxcheck.cli import watch_sinks
-from dgxcheck.cli.options import deadline, flag, given, option, profiles, writable
+from dgxcheck.cli.options import given, options
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output.watch import json_line, text_line
 from dgxcheck.profiles.library import by_name
@@ -28,21 +28,7 @@ _FORMS = {"json": json_line, "text": text_line}
 
 
 @click.command("watch")
-@option("--every", "TIME", "Check the health of the box after each such time (90s, 30m, 2h), in a process of its own.",
-        default="5m")  # fmt: skip
-@flag("--no-health", "Never check the health; report only events.")
-@option("--counters", ("SECONDS", 1, 86400), "Read link states and error counters from sysfs this often.", default=30)
-@option("--state", "FILE", "File that survives restarts; the default is watch.json in the state directory.")
-@option("--metrics", "FILE", "Write counts as metrics to FILE, for the textfile collector of node_exporter.",
-        callback=writable)  # fmt: skip
-@option("--exec program", "PROGRAM", "Run PROGRAM for each event, with the event as JSON on stdin.")
-@option("--kernel-log", "FILE", "Print the events of a saved kernel log and exit; nothing is watched.")
-@option("--format form", ["auto", "table", "text", "json"], "A table, or a line per event; auto: a table on a"
-        " terminal, JSON otherwise.", default="auto")  # fmt: skip
-@option("--profile", "NAME", "The reference machine of the health check, as for dgxcheck health.",
-        default="auto", shell_complete=profiles)  # fmt: skip
-@option("-c --config", "FILE", "The site's configuration, as for dgxcheck health.")
-@deadline
+@options("watch")
 @click.pass_context
 def command(
     ctx: click.Context, every: float, no_health: bool, counters: float, state: str | None, metrics: str | None,

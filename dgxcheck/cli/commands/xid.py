@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from dgxcheck.assessment.xid_explanation import explain, explain_all, relations_of
-from dgxcheck.cli.options import completing, emit, flag, option, output_file
+from dgxcheck.cli.options import completing, options
+from dgxcheck.cli.results import emit
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.xid.relations import relations
-from dgxcheck.xid.table import BOARDS, NAMES
 
 
 def _numbers() -> dict[str, None]:
@@ -34,11 +34,7 @@ class _Number(click.IntRange):
 
 @click.command("xid")
 @click.argument("number", required=False, type=_Number(min=0), metavar="[NUMBER]", shell_complete=completing(_numbers))
-@flag("--list listed", "List every Xid and SXid, a line each.")
-@option("--gpu", "NAME", "Board or architecture (v100, h100, ampere); some Xids differ before Ampere.",
-        shell_complete=completing(lambda: (*BOARDS, *NAMES)))  # fmt: skip
-@option("--format form", ["text", "json"], "", default="text")
-@output_file
+@options("xid")
 @click.pass_context
 def command(
     ctx: click.Context, number: int | None, listed: bool, gpu: str | None, form: str, output: str | None
