@@ -61,14 +61,16 @@ def relinking(cable: str, ports: Sequence[Port], fabric: Fabric) -> str:
 
 
 def at_one(
-    found: dict[_T, None], nodes: Callable[[_T], Iterable[str]], totals: Mapping[str, int] | None = None
+    found: dict[_T, None], nodes: Callable[[_T], Iterable[str]], totals: Mapping[str, int] | None = None,
+    every: Mapping[str, int] = {},
 ) -> Iterator[tuple[str, list[_T]]]:  # fmt: skip
     """Switches and systems that many of these have, which are taken out of ``found``; with ``totals`` if they are most
-    of its links."""
+    of its links; with ``every`` also two or three that are all of its links."""
     by_node = gathered((node, each) for each in found for node in nodes(each))
     for node, those in sorted(by_node.items(), key=lambda pair: -len(pair[1])):
         own = [each for each in those if each in found]
-        if len(own) > _MANY and (totals is None or 2 * len(own) > totals[node]):
+        many = len(own) > _MANY and (totals is None or 2 * len(own) > totals[node])
+        if many or 1 < len(own) == every.get(node):
             for each in own:
                 del found[each]
             yield node, own

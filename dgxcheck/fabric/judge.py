@@ -11,6 +11,7 @@ from dgxcheck.fabric.finding import VERDICTS, FabricFinding, Verdict, at_one, by
 from dgxcheck.fabric.intent import Intent, Places, inferred, places_of
 from dgxcheck.fabric.model import Cable, Fabric, Port, kind_of
 from dgxcheck.fabric.plan import compared
+from dgxcheck.fabric.port_settings import odd_settings
 from dgxcheck.fabric.rates import slow_links
 from dgxcheck.fabric.subnet import unmanaged
 from dgxcheck.fabric.tiers import Tiers, tiers_of
@@ -36,9 +37,10 @@ class Judged(Record):
 
     @property
     def verdict(self) -> Verdict:
-        """The worst; unknown where nothing was to judge, or something could not be read."""
+        """The worst; unknown where nothing was to judge, as of adapters without any name, or to read."""
         words = {finding.status for finding in self.findings}
-        words |= {"unknown"} if self.unread or not self.fabric.cables else set()
+        named = any(adapter.name for adapter in self.fabric.adapters.values()) or not self.fabric.adapters
+        words |= {"unknown"} if self.unread or not self.fabric.cables or not named else set()
         return next((word for word in VERDICTS if word in words), "pass")
 
 
@@ -69,7 +71,7 @@ def judge(
         found += as_planned(fabric, tiers, places, planned)
     elsewhere = {end for finding in found if finding.fault in _OF_PLUGS for end in finding.ends}
     found += [*unmanaged(fabric, tiers), *_islands(fabric, tiers, intent, places, elsewhere)]
-    found += [*slow_links(fabric, tiers, slower), *_errors(fabric)]
+    found += [*slow_links(fabric, tiers, slower), *_errors(fabric), *odd_settings(fabric)]
     found = [finding for finding in found if not (cut and finding.fault in _OF_ABSENCE)]
     return Judged(fabric=fabric, tiers=tiers, places=places, intent=intent,
                   findings=by_severity(handled(found, fabric)), unread=tuple(unread))  # fmt: skip

@@ -83,6 +83,8 @@ class Fabric(Record):
     """0 where no subnet manager gave one; without ports of which no text has the LID."""
     states: Mapping[Port, PortState]
     """Of the ports whose state a text has."""
+    mtus: Mapping[Port, int]
+    """Bytes of the largest frame, of the ports of which a text has it."""
     disabled: frozenset[Port]
     """Ports that were taken down by hand, and are not up in any text."""
 
@@ -151,6 +153,7 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
     labels: dict[Port, str] = {}
     lids: dict[Port, int] = {}
     states: dict[Port, PortState] = {}
+    mtus: dict[Port, int] = {}
     disabled: set[Port] = set()
     read = [*texts]
     for text, rows in zip(read, _identified([text.rows for text in read]), strict=True):
@@ -163,6 +166,8 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
                         ends[port] = end
                     if end.label:
                         labels[port] = end.label
+                    if end.mtu:
+                        mtus[port] = end.mtu
                     if end.lid is not None:
                         lids[port] = max(end.lid, lids.get(port, 0))
                     if end.description:
@@ -200,6 +205,7 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
         labels=_labelled(labels),
         lids=lids,
         states=states,
+        mtus=mtus,
         disabled=frozenset(port for port in disabled if states[port] < PortState.INIT),
     )
 

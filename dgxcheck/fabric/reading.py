@@ -43,9 +43,11 @@ def outputs(specs: Sequence[str]) -> Outputs:
         name = "stdin" if spec == STDIN else spec
         written = _text(spec)
         text = CpuTime().whole(spec, partial(read, written, _machine(name)))
-        if _is_cut(written):
+        if text.unlisted or _is_cut(written):
             cut = True
-            unread.append(f"{name}: ends within a row, so what is not in it may be behind that; read the whole output")
+            more = f"names {counted(text.unlisted, 'node')} that it does not list"
+            how = more if text.unlisted else "ends within a row"
+            unread.append(f"{name}: {how}, so what is not in it may be behind its end; read the whole output")
         if text.rows or text.errors:
             texts.append(text)
             counters += [] if text.rows else [name]

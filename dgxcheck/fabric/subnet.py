@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.checks.engine.finding import counted, first_of
@@ -32,16 +33,16 @@ def unmanaged(fabric: Fabric, tiers: Tiers) -> Iterator[FabricFinding]:
             found = [(end, _NO_LID) for end, lid in lids.items() if lid == 0]
         if found:
             waiting[cable] = found[0]
-    for cables in subnets.values():
-        own = [cable for cable in cables if cable in waiting]
-        if 2 * len(own) > len(cables):
-            some = "all" if len(own) == len(cables) else f"{len(own)} of"
-            yield _of_subnet(own, f"{some} {counted(len(cables), 'link')}", waiting[own[0]][1], fabric)
-        else:
-            yield from _of_ports({cable: waiting[cable] for cable in own}, fabric)
+    most = [cables for cables in subnets.values() if 2 * sum(cable in waiting for cable in cables) > len(cables)]
+    if links := [cable for cables in most for cable in cables]:
+        own = [cable for cable in links if cable in waiting]
+        some = "all" if len(own) == len(links) else f"{len(own)} of"
+        yield _of_subnets(own, f"{some} {counted(len(links), 'link')}", waiting[own[0]][1], fabric)
+    of_most = {*links}
+    yield from _of_ports({cable: how for cable, how in waiting.items() if cable not in of_most}, fabric)
 
 
-def _of_subnet(cables: Sequence[Cable], links: str, state: str, fabric: Fabric) -> FabricFinding:
+def _of_subnets(cables: Sequence[Cable], links: str, state: str, fabric: Fabric) -> FabricFinding:
     switches = {fabric.switch(guid) for cable in cables for guid, _ in (cable.end, cable.peer)
                 if guid in fabric.switches}  # fmt: skip
     ends = sorted(switches) or [fabric.shown(end) for end in (cables[0].end, cables[0].peer)]
@@ -59,7 +60,8 @@ def _ports(state: str) -> str:
 
 def _of_ports(waiting: dict[Cable, tuple[Port, str]], fabric: Fabric) -> Iterator[FabricFinding]:
     left = dict.fromkeys(waiting)
-    for name, own in at_one(left, lambda cable: filter(None, map(fabric.node, (cable.end, cable.peer)))):
+    every = Counter(map(fabric.node, fabric.at))
+    for name, own in at_one(left, lambda cable: filter(None, map(fabric.node, (cable.end, cable.peer))), every=every):
         yield FabricFinding(
             fault=Fault.NO_SUBNET_MANAGER, status="fail", ends=(name,),
             message=f"{name}: {_ports(waiting[own[0]][1])} at {counted(len(own), 'link')}: no subnet manager configured"

@@ -134,6 +134,7 @@ specification's width ends (``ceiling``)."""
 DOWNED = "link_downed"
 OF_THE_LINK = (DOWNED, *(name for name, row in COUNTERS.items() if row[2].get("blames") == "cable" and name != DOWNED))
 """Counters of this end of the cable; those of congestion, of the far end and port_xmit_wait are no fault of it."""
+OF_PARTITION_KEYS = tuple(name for name, row in COUNTERS.items() if row[2].get("blames") == "partition keys")
 OF_THE_PATH = tuple(name for name, row in COUNTERS.items() if row[2].get("blames") in ("path", RECEIVER))
 _UNKNOWN = nature.counter(limit="network.transport", blames="path")
 _HARMLESS = nature.counter(any="traffic, by its name")

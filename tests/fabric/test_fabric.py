@@ -432,6 +432,20 @@ def test_an_output_that_was_cut_is_told(last: int, whole: bool, tmp_path: Path) 
     assert (outputs([str(tmp_path / "ib.txt")]).unread == ()) == whole
 
 
+def test_an_output_that_ends_with_a_whole_row_is_cut_all_the_same(tmp_path: Path) -> None:
+    """What is at the far end of a link has rows of its own, where others of its kind have."""
+    lines = sorted(Fabric("fat", 8).discovered().splitlines(keepends=True), key=lambda line: line.split()[3])
+    for some, unread in ((lines, 0), (lines[:-9], 1), ([line for line in lines if line.startswith("SW")], 0)):
+        (tmp_path / "ib.txt").write_text("".join(some))
+        assert len(outputs([str(tmp_path / "ib.txt")]).unread) == unread
+
+
+def test_a_fabric_in_which_nobody_has_a_name_is_not_judged() -> None:
+    text = re.sub(r"dgx\d{3} mlx5_\d", "MT4129 ConnectX7   Mellanox Technologies", Fabric("rails", 16).discovered())
+    found = judge(fabric_of([read(text)]))
+    assert (found.findings, found.verdict) == ((), "unknown")
+
+
 def test_two_machines_of_one_name_are_a_finding_and_no_note() -> None:
     fabric = Fabric("rails", 32)
     text = fabric.discovered().replace("dgx020 mlx", "dgx021 mlx")

@@ -16,6 +16,7 @@ from fabrics import FAULTS, KINDS, Fabric, Kind, another_leaf, judged, within
 from dgxcheck.cli import main
 from dgxcheck.fabric.judge import judge
 from dgxcheck.fabric.model import fabric_of
+from dgxcheck.fabric.reading import outputs
 from dgxcheck.readers.fabric.any_fabric import read
 from dgxcheck.readers.fabric.plan import planned
 
@@ -243,6 +244,33 @@ def test_roce_by_lldp(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     out = capsys.readouterr().out
     assert "dgx005 mlx5_4 is not in the fabric; it belongs to leaf000r4 swp6\n" in out
     assert "dgx007.json: lldpctl heard no neighbor; look whether lldpd runs here" in out
+
+
+@pytest.mark.parametrize(("small", "ends"), [
+    (["dgx005 mlx5_4"], ("leaf000r4 swp6", "dgx005 mlx5_4")),
+    ([f"dgx005 mlx5_{name}" for name in range(8)], ("dgx005",)), ([f"dgx{host:03} mlx5_7" for host in range(20)], ()),
+])  # fmt: skip
+def test_frames_that_a_switch_port_does_not_pass(small: list[str], ends: tuple[str, ...], tmp_path: Path) -> None:
+    """Maximum frame size, IEEE 802.3 TLV; that of a rail is compared within it."""
+    for host, text in lldp(Fabric("rails", 20)).items():
+        document = json.loads(text)
+        for name, facts in (pair for row in document["lldp"]["interface"] for pair in row.items()):
+            facts["port"]["mfs"] = "1522" if f"{host} {name}" in small else "9236"
+        (tmp_path / f"{host}.json").write_text(json.dumps(document))
+    found = outputs([*map(str, sorted(tmp_path.iterdir()))])
+    findings = judge(fabric_of(found.texts)).findings
+    assert [each.ends for each in findings] == ([ends] if ends else [])
+    assert all(each.fault.word == "port-setting" and "1522 bytes, 9236 at most" in each.message for each in findings)
+
+
+def test_packets_of_other_partitions_blame_no_cable() -> None:
+    fabric = Fabric("rails", 20)
+    guid = fabric.guids()["dgx005 mlx5_4"]
+    counts = f'Errors for "dgx005 mlx5_4"\n   GUID {guid:#x} port 1: [PortRcvConstraintErrors == {{}}]\n'
+    for count, words in ((9120, ["fabric-errors"]), (60, [])):
+        found = judge(fabric_of([read(fabric.discovered()), read(counts.format(count))])).findings
+        assert [(each.fault.word, each.plugs) for each in found] == [(word, ()) for word in words]
+        assert all("partitions.conf" in each.action for each in found)
 
 
 def test_slurm_s_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

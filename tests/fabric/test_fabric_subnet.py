@@ -43,6 +43,15 @@ def test_a_system_whose_ports_are_not_active_is_one_finding() -> None:
     assert finding.message == "dgx003: no LID at 8 links: no subnet manager configured them"
 
 
+@pytest.mark.parametrize(("adapters", "ends"), [("0123", ("dgx003",)), ("1", ("dgx003 mlx5_1",))])
+def test_a_system_is_one_finding_though_each_rail_is_a_subnet(adapters: str, ends: tuple[str, ...]) -> None:
+    rows = Fabric("rails", 16).discovered().splitlines()
+    text = "\n".join(row for row in rows if re.search(r"mlx5_[0-3]'", row) and "spine" not in row)
+    text = re.sub(rf"CA     7(?=.*'dgx003 mlx5_[{adapters}]')", "CA     0", text)
+    (finding,) = judge(fabric_of([read(text)])).findings
+    assert finding.ends[: len(ends)] == ends
+
+
 @pytest.mark.parametrize(("row", "action"), [
     ("3 : 3 : DOWN : POLLING", "look at the cable from dgx003 mlx5_0 to leaf1 port 3: reseat"),
     ("3 : 3 : DOWN : DISABLED", "look up who disabled leaf1 port 3 and why"),

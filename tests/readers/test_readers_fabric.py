@@ -86,6 +86,9 @@ def test_db_csv() -> None:
         ("fc6a1c0300aa0001", 2): {"link_downed": 9, "symbol_error": 882331, "port_xmit_wait": 12},
         ("a088c20300000021", 1): {"link_downed": 1, "symbol_error": 0, "port_rcv_errors": 4, "port_xmit_wait": 0},
     }
+    wider = DB_CSV.replace("LinkSpeedSup\n", "LinkSpeedSup,NMTU\n").replace(",3841\n", ",3841,5\n")
+    wider = wider.replace("5\nEND", "4\nEND")
+    assert [row.end.mtu for row in read(wider).rows if row.end.kind == "adapter"] == [4096, 2048]
     longer = read(DB_CSV.replace(",882331,", ",1234567890123456,")).errors
     assert longer["fc6a1c0300aa0001", 2]["symbol_error"] == 1234567890123456
     slower = read(DB_CSV.replace(",2,19,2048,5,4", ",2,19,1024,5,4")).rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from dgxcheck.facts.record import Record
 from dgxcheck.readers.fabric import db_csv, iblinkinfo, ibnetdiscover, lldp, net_dump
@@ -20,6 +20,8 @@ class FabricText(Record, kw_only=False):
     rows: tuple[PortRow, ...]
     errors: Mapping[tuple[str, int], Errors]
     """By GUID, or ``lid:NUMBER``, and port."""
+    unlisted: int = 0
+    """Nodes that ibnetdiscover names at the far end of a link and does not list, as it does with others of the kind."""
 
 
 def read(text: str, machine: str = "") -> FabricText:
@@ -31,7 +33,14 @@ def read(text: str, machine: str = "") -> FabricText:
     if not rows and text[:1].isspace():  # quoted in a page
         lines = tuple(line.strip() for line in lines)
         rows = tuple(row for reader in _READERS for row in reader(lines))
-    return FabricText(rows, dict(_errors(lines)))
+    return FabricText(rows, dict(_errors(lines)), _unlisted(ibnetdiscover.ports(lines), ibnetdiscover.nodes(lines)))
+
+
+def _unlisted(*readers: Iterable[PortRow]) -> int:
+    rows = [row for reader in readers for row in reader]
+    listed = {(row.end.kind, row.end.guid) for row in rows}
+    kinds = {kind for kind, _ in listed}
+    return len({(row.peer.kind, row.peer.guid) for row in rows if row.peer and row.peer.kind in kinds} - listed)
 
 
 def _errors(lines: tuple[str, ...]) -> Iterator[tuple[tuple[str, int], Errors]]:

@@ -24,6 +24,8 @@ _SPEEDS = {1: "SDR", 2: "DDR", 4: "QDR", 1 << 8: "FDR", 1 << 9: "EDR", 1 << 10: 
 _STATES = {1: "DOWN", 2: "INIT", 3: "ARMED", 4: "ACTIVE"}
 _DISABLED = 3
 _MOST_PORTS = 9999
+_MTUS = {1: 256, 2: 512, 3: 1024, 4: 2048, 5: 4096}
+"""NeighborMTU of PortInfo."""
 Row = Mapping[str, str]
 
 
@@ -116,7 +118,8 @@ def _end(place: tuple[str, int], nodes: Mapping[str, Row], every: Mapping[tuple[
         return End("switch", node, port, row.get("nodedesc", ""), lid)
     of_port = every.get(place, {})
     lid = integer(of_port.get("lid", ""), 0xFFFF)
-    return End("adapter", _port_guid(node, of_port), port, row.get("nodedesc", ""), lid)
+    mtu = _MTUS.get(integer(of_port.get("nmtu", ""), MOST) or 0, 0)
+    return End("adapter", _port_guid(node, of_port), port, row.get("nodedesc", ""), lid, mtu=mtu)
 
 
 def _port_guid(node: str, row: Row) -> str:

@@ -11,11 +11,13 @@ from collections.abc import Iterator
 
 from dgxcheck.facts.missing import Json, members_of, text_of
 from dgxcheck.readers.fabric.rows import End, EndKind, PortRow
+from dgxcheck.readers.values import integer
 
 _OF_SWITCH = re.compile(r"(?:swp|Ethernet|Eth|et-|xe-)\d|\d{1,3}/\d", flags=re.ASCII)
 """Ports of Cumulus, SONiC and EOS, Onyx and NX-OS, Junos; a host's are ``eth0``, ``enp27s0np0``, ``rdma0``."""
 _MOST_INTERFACES = 16
 """Of a host; a machine with more listed neighbours is a switch."""
+_MOST_BYTES = 65535
 _NUMBERS = re.compile(r"\d{1,4}", flags=re.ASCII)
 
 
@@ -36,14 +38,16 @@ def interfaces(text: str, machine: str) -> Iterator[PortRow]:
         far = _port(port) if isinstance(port, dict) else ""
         if peer and far:
             other: EndKind = "adapter" if of_switch and not _OF_SWITCH.match(far) else "switch"
-            yield PortRow(_end("switch" if of_switch else "adapter", machine, name), _end(other, peer, far), 0, "")
+            mtu = integer(text_of(_one(port.get("mfs"))), _MOST_BYTES) if isinstance(port, dict) else None
+            own = _end("switch" if of_switch else "adapter", machine, name)
+            yield PortRow(own, _end(other, peer, far, mtu or 0), 0, "")
 
 
-def _end(kind: EndKind, machine: str, label: str) -> End:
+def _end(kind: EndKind, machine: str, label: str, mtu: int = 0) -> End:
     """An adapter of a host is named as InfiniBand names it: host and device."""
     if kind == "adapter":
-        return End(kind, f"lldp:{machine} {label}", 1, f"{machine} {label}")
-    return End(kind, f"lldp:{machine}", number_of(label), machine, None, label)
+        return End(kind, f"lldp:{machine} {label}", 1, f"{machine} {label}", mtu=mtu)
+    return End(kind, f"lldp:{machine}", number_of(label), machine, None, label, mtu)
 
 
 def _one(value: Json) -> Json:

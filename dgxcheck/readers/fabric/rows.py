@@ -24,6 +24,8 @@ class End(Record, kw_only=False):
     """0 where no subnet manager gave one; None where it is not told."""
     label: str = ""
     """What is printed on the port, where it has more than a number: ``swp5s1``."""
+    mtu: int = 0
+    """Bytes of its largest frame; 0 where it is not told."""
 
 
 class PortRow(Record, kw_only=False):
