@@ -24,6 +24,7 @@ from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.limits import SECTION_BYTES
 from dgxcheck.readers.bundles.sections import OpenSection, Section, decoded, reader_of
 from dgxcheck.readers.host import system
+from dgxcheck.readers.wording import any_of
 
 HEAD = "Start of NVIDIA bug report log file."
 FOOT = "End of NVIDIA bug report log file."
@@ -108,9 +109,7 @@ class _Open(OpenSection):
 _ENDINGS = frozenset(("txt", "log", "out", "csv", "json", "xml", "old", "gz", "xz", "bz2", "tgz", "txz", "tar", "zip"))
 _NAME = LazyPattern(r"(?=.*[A-Za-z]{2})(?=.*\d)[A-Za-z0-9][A-Za-z0-9.-]{1,62}")
 """Hosts of clusters are numbered; a word without a digit is more often part of what a file holds."""
-_NO_HOST = caseless_pattern(
-    r"(?:gpu|nic|mlx|hca|ib|eth|nvme|link|port|slot|bus|numa|cpu|socket|rank|run|test|try|pass|part|step|iter|boot|day"
-    r"|log|level|gen|cuda|driver|fp|bf|int)[-_.]?\d.*|\d+[a-z]{1,3}\d*|[a-z]{2}\d")  # fmt: skip
+_NO_HOST = caseless_pattern(any_of("bundles/lines", "no host"))
 """Devices, times, levels, sizes and formats of numbers are numbered too."""
 _OPTION = LazyPattern(r"[A-Za-z]\d|-.*")
 _SUBJECTS = frozenset((

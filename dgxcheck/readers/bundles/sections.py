@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.limits import SECTION_BYTES
-from dgxcheck.readers.wording import rows
+from dgxcheck.readers.wording import any_of, rows
 
 
 class Section(Record):
@@ -34,11 +34,7 @@ class Section(Record):
     """A whole file that its name does not identify: every reader tries it."""
 
 
-_FILES = LazyPattern(
-    r"/proc/(?:cmdline|cpuinfo|meminfo|version|modules|driver/nvidia/.*|sys/kernel/(?:numa_balancing|osrelease|hostname))"
-    r"|/sys/(?:bus/pci|class/(?:dmi|infiniband|net|iommu|block)|devices/system|module|kernel/(?:mm/memory_peers"
-    r"|iommu_groups)|hypervisor)/.*|/etc/(?:os-release|dgx-release|nv_tegra_release)|/run/systemd/container|/\.dockerenv"
-)
+_FILES = LazyPattern(any_of("bundles/lines", "files of a machine"))
 _PROGRAM = LazyPattern(r"(?:/[\w.+/-]{0,80}/)?(?P<name>[\w.+-]{1,40}?)(?::|(?P<options>\s.*))?")
 PROGRAMS = (
     "lspci", "nvidia-smi", "dmidecode", "numactl", "ibstat", "lsmod", "mst", "uname", "ibstatus", "ibv_devinfo", "rdma",
@@ -92,11 +88,7 @@ _PASTED = 1 << 20
 """Longer outputs are not pasted by hand; those are identified by their names alone."""
 _SHORT = 32 << 10
 """Bytes; a text so short is tried with every reader whatever its words."""
-_TELLING = caseless_pattern(
-    r"nvidia|nvrm|nvlink|nvswitch|nccl|\bgpu|\bxid\b|\bhca\b|mlx[45]_|infiniband|\blnk(?:cap|sta)|\[10de:|\bdcgm|"
-    r"\bedac\b|\bmce:|pcieport|\bnode [01] cpus|numa node|dmidecode|\bca '|mst devices|\bib_(?:write|read|send)|"
-    r"link_layer|\bp2p\b|healthmon|\bnhc\b|<topology|<system version|ib[0-9]|hardware error|bandwidth|\[06\d\d\]"
-)
+_TELLING = caseless_pattern(any_of("bundles/lines", "words of readers"))
 """No reader recognises a long text without any of these words."""
 
 

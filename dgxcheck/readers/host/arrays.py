@@ -40,11 +40,7 @@ def read_arrays(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported(sound="arrays")
 
 
-_OF_RAID = LazyPattern(
-    r"(?P<drive>\d{0,4}:\d{1,4}) {1,12}\d{1,5} (?:U?Conf {1,8})?(?P<is>[A-Z]\w{1,10}) {1,8}[\dF-]{1,4} {1,12}"
-    r"[\d.]{1,10} [GT]i?B .{8,160}"
-    r"|(?P<volume>(?:\d{1,4}|-)/\d{1,4}) {1,8}\w{4,8} {1,4}(?P<state>[A-Z]\w{1,8}) {1,4}(?:RW|RO|B|HD) .{8,160}"
-)
+_OF_RAID = LazyPattern(any_of("host/lines", "storcli, drives and volumes"))
 _BESIDE_RAID = LazyPattern(any_of("host/lines", "storcli"))
 _BROKEN = {"Dgrd": "degraded", "Pdgd": "partially degraded", "OfLn": "offline", "Failed": "failed", "Offln": "offline",
            "UBad": "unconfigured and bad", "Rbld": "being rebuilt", "Msng": "missing"}  # fmt: skip
@@ -86,12 +82,7 @@ def read_array_details(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 _POOL = LazyPattern(r"pool: (?P<name>[\w.:-]{1,255})|all pools are healthy|pool '.{1,255}' is healthy")
-_OF_POOL = LazyPattern(
-    r"state: (?P<state>[A-Z]{4,12})|(?P<words>status|action): .{4,300}|(?:see|scan|remove|checkpoint|errors): .{4,300}"
-    r"|config:|NAME {1,250}STATE .{4,60}"
-    r"|(?P<member>\S{1,250}) {1,250}(?P<is>[A-Z]{4,10})(?: {1,12}[\d.]{1,8}[KMGT]?){3}(?: {1,8}(?P<why>\S.{0,200}))?"
-    r"|\S{1,250} {1,250}(?:AVAIL|INUSE)(?: .{1,120})?|logs|cache|spares|special|dedup"
-)
+_OF_POOL = LazyPattern(any_of("host/lines", "zpool status"))
 _GONE = ("it is SUSPENDED", "it is UNAVAIL", "it is FAULTED")
 _NO_DISK = LazyPattern(r"(?:mirror|raidz\d?|draid\d?\S{0,30}|replacing|spare)-\d{1,4}")
 

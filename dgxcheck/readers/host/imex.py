@@ -11,12 +11,9 @@ from dgxcheck.readers.formats import documents
 from dgxcheck.readers.host.services import ERROR_WORDS, LOG_LINE, UNIT_STOPPED, is_of_imex
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
+from dgxcheck.readers.wording import any_of
 
-_OF_IMEX = LazyPattern(
-    r"(?:.{0,120} )?(?:nv|nvidia)-imex\[\d{1,9}\]: ?(?P<text>.{1,1000})"
-    r"|(?:.{0,120} )?systemd\[1\]: (?:nvidia-imex\.service: (?P<unit>.{1,300})|(?P<verb>Start|Stopp|Fail)\w* .{0,120}"
-    r"(?:nvidia-imex\.service|NVIDIA IMEX service).{0,80})"
-)
+_OF_IMEX = LazyPattern(any_of("host/lines", "journal of IMEX"))
 _OF_ITS_START = LazyPattern(r"IMEX Log init|INFO: using stderr for IMEX|WARNING: failed to \w{1,8} IMEX|Connectivity T")
 _NODE = LazyPattern(
     r"Node #\d{1,5} {1,8}[*-] (?P<node>\S{1,80}) [ *-]{1,60}(?P<state>[A-Z_]{3,30})(?: {0,40}- Version:(?: .{1,60})?)?"

@@ -28,11 +28,7 @@ _NOT_INSERTED = LazyPattern(
     rf"(?:.{{0,120}}: )?(?:ERROR: could not|Failed to) insert (?:module )?'?{_NAME}'?: (?P<why>[A-Z][\w ,/]{{4,80}})"
     r"(?: \(see dmesg\))?"
 )
-_NOT_BUILT = LazyPattern(
-    r"Consult /var/lib/dkms/(?P<module>nvidia[\w-]{0,20})/(?P<version>[\w.+~-]{1,40})/\S{0,160}make\.log for more"
-    r" information\.?"
-    r"|(?:==> )?ERROR: Missing (?P<kernel>\S{1,80}) kernel headers for module (?P<of>nvidia\S{0,60}?)\.?"
-)
+_NOT_BUILT = LazyPattern(any_of("host/lines", "dkms, not built"))
 _OF_DKMS = LazyPattern(any_of("host/lines", "dkms"))
 _WHY = {row["why"]: BY_WORD[row["fault"]] for row in rows("host/module_errors")}
 _NOTHING = ("File exists", "Operation not permitted")
@@ -125,10 +121,7 @@ _RUNS = LazyPattern(
     rf"(?:Linux \S{{1,255}} )?(?P<kernel>{_RELEASE})(?: #\d.{{1,200}})?"
     rf"|filename: {{1,20}}/lib/modules/(?P<own>{_RELEASE})/\S{{0,120}}nvidia\S{{0,40}}"
 )
-_VERSION = LazyPattern(
-    r"NVRM version: NVIDIA UNIX .{0,60}Kernel Module(?: for \S{1,20})? {1,4}(?P<loaded>\d{3}\.[\d.]{1,9})(?: .*)?"
-    r"|version: {1,20}(?P<on_disk>\d{3}\.[\d.]{1,9})"
-)
+_VERSION = LazyPattern(any_of("host/lines", "version of the driver"))
 
 
 def read_built(lines: tuple[str, ...]) -> tuple[Imported, ...]:

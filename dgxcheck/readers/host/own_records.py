@@ -31,11 +31,7 @@ _ATTRIBUTE = LazyPattern(
 _FAILING = ("FAILING_NOW", "NOW")
 _COUNTED = LazyPattern(any_of("host/lines", "SMART of SAS"))
 """The error counter log of a SAS disk."""
-_SELF_TEST = caseless_pattern(
-    r"(?:SMART (?:Extended )?Self-test log|Num {1,4}Test|Description {5,60}number).{0,100}"
-    r"|# {0,2}(?P<number>\d{1,2}) {1,4}(?:Short|Extended|Conveyance|Selective|Background|Foreground) (?:.{2,24}?"
-    r"(?P<failed>Completed: \w.{3,20}? failure|Failed in .{0,16}segment|Fatal or unknown error))?.*"
-)
+_SELF_TEST = caseless_pattern(any_of("host/lines", "SMART, self-tests"))
 """The last one has number 1; what failed may be remapped since (smartmontools, ataprint.cpp and scsiprint.cpp)."""
 _NUMBER = LazyPattern(r"(?:0x[0-9a-f]{1,2}|[\d,]{1,16})")
 _BITS = ("spare below threshold", "temperature", "reliability degraded", "read-only", "memory backup failed")
@@ -115,10 +111,7 @@ def _of_disk(name: str, value: str) -> str | None:
 
 
 _NONE = LazyPattern(r"No (?:\w[\w ]{1,40} )?errors\.")
-_TITLE = LazyPattern(
-    r"(?P<of>Memory controller|PCIe AER|MCE|Memory failure|ARM processor|Extlog|Disk|devlink)"
-    r" (?:events|records|errors)(?: summary)?:|(?P<table>Label\s{1,40}CE\s{1,40}UE)"
-)
+_TITLE = LazyPattern(any_of("host/lines", "ras-mc-ctl"))
 _FAULTS: dict[str, FaultKind] = {
     "PCIe AER": Fault.AER_UNCORRECTABLE, "MCE": Fault.MACHINE_CHECK, "ARM processor": Fault.MACHINE_CHECK,
     "Disk": Fault.DISK, "devlink": Fault.TEST_FAILED,

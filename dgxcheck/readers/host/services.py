@@ -22,7 +22,7 @@ from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.host.event_log import of_sentence
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.values import numbered
-from dgxcheck.readers.wording import wordings
+from dgxcheck.readers.wording import any_of, wordings
 from dgxcheck.xid.relations import sxid_fault, sxid_response
 from dgxcheck.xid.table import sxids
 
@@ -40,17 +40,9 @@ _ITEM = LazyPattern(
     r" GPU).{0,960})"
 )
 """Of its first messages, which also go to the terminal, without a date."""
-_HELPER = LazyPattern(
-    r"(?:\d{4}/\d\d/\d\d \d\d:\d\d:\d\d |[\w.-]{1,64}: )?(?:nvidia-fabricmanager-wrapper|nvlsm):"
-    r"(?: (?P<text>.{0,1000}))?"
-    r"|Fabric Manager Log initializing at: .{1,60}"
-)
+_HELPER = LazyPattern(any_of("host/lines", "helpers of Fabric Manager"))
 """What starts the service in containers, and the subnet manager of NVLink 5."""
-_UNIT = caseless_pattern(
-    r"(?P<job>Job for nvidia-fabricmanager\.service failed) .{1,200}"
-    r"|(?:.{0,120} )?systemd\[1\]: (?:nvidia-fabricmanager\.service: (?P<text>.{1,300})"
-    r"|(?P<verb>Start|Stopp|Fail)\w* .{0,20}(?:nvidia-fabricmanager\.service|NVIDIA fabric manager service).{0,80})"
-)
+_UNIT = caseless_pattern(any_of("host/lines", "unit of Fabric Manager"))
 LOADED = r"Loaded: [a-z-]{4,12} \(/\S{1,120}/"
 """``systemctl status`` below the name of the unit, which is left out easily: the path of its file."""
 _SHOWN = LazyPattern(
@@ -166,10 +158,7 @@ def _of_sxid(text: str) -> tuple[Outcome, FaultKind | None]:
     return "fail" if fatal else "warn", sxid_fault(sxid_response(number, fatal))
 
 
-_NAMES_IMEX = LazyPattern(
-    r"\bIMEX(?:\b|_)|nvidia-imex|/imexd?/|compute-domain-daemon|\bmemory reference\b"
-    r"|\b(?:im|ex)port (?:response|ref)\b"
-)
+_NAMES_IMEX = LazyPattern(any_of("host/lines", "names IMEX"))
 """It hands out references to memory of other hosts, https://github.com/NVIDIA/k8s-dra-driver-gpu/issues/948."""
 
 

@@ -167,10 +167,7 @@ def read_driver_version(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 TEGRA_FILE = "/etc/nv_tegra_release"
-_TEGRA = LazyPattern(
-    r"# R\d{1,3} \(release\), REVISION: [\d.]{1,12}(?:, .{0,200})?"
-    r"|.{0,24}RAM \d{1,7}/\d{1,7}MB .{1,400} GR3D_FREQ .{1,600}"
-)
+_TEGRA = LazyPattern(any_of("host/lines", "Jetson"))
 """The file, and what tegrastats prints."""
 
 

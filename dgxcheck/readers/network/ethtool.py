@@ -7,17 +7,13 @@ from dgxcheck.facts.typical import odd_one
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.model import Imported, ToolPart
 from dgxcheck.readers.values import numbered
+from dgxcheck.readers.wording import any_of
 
 _FAR = 100
 _OF_DATA = 25_000
 """Mbit/s; slower ports may well serve different networks."""
 _PARTNER = "Link partner advertised"
-_OF_INTERFACE = LazyPattern(
-    r"Settings for (?P<name>[\w.-]{1,15}):|Speed: (?P<speed>\d{2,6})Mb/s"
-    r"|(?:(?P<whose>Advertised|Link partner advertised) link modes: {1,8})?"
-    r"(?P<modes>\d{2,6}base\S{1,40}(?: {1,4}\d{2,6}base\S{1,40}){0,11})"
-    r"|(?P<other>Supported|Advertised|Link partner advertised) [\w -]{4,40}: .{1,200}"
-)
+_OF_INTERFACE = LazyPattern(any_of("network/lines", "ethtool"))
 
 
 def read_settings(lines: tuple[str, ...]) -> tuple[Imported, ...]:

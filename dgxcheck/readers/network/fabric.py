@@ -60,10 +60,7 @@ def _take(reports: Reports, link: re.Match[str], node: str) -> None:
         reports.add(HOST, "links", "pass")
 
 
-_SECTION = LazyPattern(
-    r"(?P<peer>Peer )?PortInfo:"
-    r"|(?:# )?Port info: (?:Lid (?P<lid>\d{1,5}) )?(?:DR path .{1,80}|port (?P<port>\d{1,3})).{0,40}"
-)
+_SECTION = LazyPattern(any_of("network/lines", "port of ibportstate"))
 _SETTING = LazyPattern(
     r"(?P<name>(?:Phys)?LinkState|LinkDownDefState|(?:Mlnx|MlnxExt)?Link(?:Width|Speed)[A-Za-z]{2,24}|FDR10\w{0,16}|LMC"
     r"|(?:SM)?Lid|Mkey\w{0,16}|ProtectBits|CapMask2?):\.{1,60}(?P<value>.{0,100})",

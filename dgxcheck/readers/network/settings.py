@@ -71,10 +71,7 @@ def _compare(reports: Reports, adapters: Mapping[str, Mapping[str, str]]) -> Non
         reports.add(place, "settings", "warn", Fault.PORT_SETTING, "; ".join(differences))
 
 
-_QOS = ascii_pattern(
-    r"(?:.{0,120}\W)?mlnx_qos .{0,40}?(?:-i|--interface)[ =](?P<port>[A-Za-z][\w.-]{0,31})(?: .{0,80})?"
-    r"|Priority trust state: (?P<trust>\w{2,12})|enabled (?P<enabled>[01](?: [01]){7})"
-)
+_QOS = ascii_pattern(any_of("network/lines", "mlnx_qos, values"))
 _BESIDE_QOS = LazyPattern(any_of("network/lines", "mlnx_qos"))
 
 
