@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
 from dgxcheck.difference.matching import Matched
-from dgxcheck.difference.model import Change, Counterparts, Difference, Side, Trend, in_container
+from dgxcheck.difference.model import Change, Counterparts, Difference, Side, Trend, Value, in_container
 from dgxcheck.facts.memory import Dimm
 from dgxcheck.facts.missing import Missing, rows, text_of
 from dgxcheck.facts.pci import PciFunction
@@ -15,6 +15,8 @@ from dgxcheck.topology.nvlinks import is_nvswitch
 
 _CLASSES = {0x01: "storage controller", 0x02: "network adapter", 0x03: "display controller"}
 """PCI base classes compared besides GPUs and HCAs."""
+_TRENDS: Mapping[Change, Trend] = {"gone": "worse", "new": "better"}
+"""What was moved, replaced or renamed is neither."""
 
 
 def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
@@ -29,26 +31,24 @@ def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
 def _device(old: Side, new: Side, pair: Counterparts) -> Iterator[Difference]:
     """A site makes as many virtual functions as it needs."""
     before, after = pair.old, pair.new
-    if before is None or after is None:
-        side = new if before is None else old
-        is_new = before is None
+    if before is None:
+        yield _of_pair("new", pair, "device", f"new: {_described(new, pair)}")
+    elif after is None:
         was, now = (each.topology.functions.get(pair.either.bdf or "") for each in (old, new))
-        stays = not is_new and now is not None and (was is None or _ids(was) == _ids(now))
+        stays = now is not None and (was is None or _ids(was) == _ids(now))
         remainder = "; its PCI function is still present" if stays else ""
-        message = f"{'new' if is_new else 'missing'}: {_described(side, pair)}{remainder}"
-        trend: Trend = "neutral" if pair.either.is_vf is True else "better" if is_new else "worse"
-        yield _difference(trend, "new" if is_new else "gone", pair, "device", message)
+        yield _of_pair("gone", pair, "device", f"missing: {_described(old, pair)}{remainder}")
     elif pair.replaced:
-        yield _difference("neutral", "replaced", pair, "identity", f"replaced by {_described(new, pair)}")
+        yield _of_pair("replaced", pair, "identity", f"replaced by {_described(new, pair)}")
     elif before.bdf and after.bdf and before.bdf != after.bdf:
         message = f"moved from {before.bdf}{_slot(old, pair)} to {after.bdf}{_slot(new, pair)}"
-        yield _difference("neutral", "moved", pair, "bdf", message)
+        yield _of_pair("moved", pair, "bdf", message)
     elif isinstance(before.path, tuple) and isinstance(after.path, tuple) and before.path != after.path:
         first = 2 if before.path[:2] != after.path[:2] else -1
         message = f"moved from below {' '.join(before.path[:first])} to below {' '.join(after.path[:first])}"
-        yield _difference("neutral", "moved", pair, "path", message)
+        yield _of_pair("moved", pair, "path", message)
     elif before.name != after.name and all(map(_is_named, (before, after))):
-        yield _difference("neutral", "changed", pair, "name", f"was {before.name}")
+        yield _of_pair("changed", pair, "name", f"was {before.name}")
 
 
 def _is_named(device: Device) -> bool:
@@ -56,11 +56,19 @@ def _is_named(device: Device) -> bool:
     return isinstance(device.index, int) if device.kind == "gpu" else not is_printed(device.name)
 
 
-def _difference(kind: Trend, change: Change, pair: Counterparts, what: str, message: str) -> Difference:
-    named = what == "name"
-    before, after = ((not named and device.bdf) or device.name if device else None for device in (pair.old, pair.new))
-    return Difference(kind=kind, area="hardware", change=change, device=pair.either.name, bdf=pair.either.bdf,
-                      what=what, old=before, new=after, message=message)  # fmt: skip
+def _of_pair(change: Change, pair: Counterparts, what: str, message: str) -> Difference:
+    named, device = what == "name", pair.either
+    before, after = ((not named and each.bdf) or each.name if each else None for each in (pair.old, pair.new))
+    kind: Trend | None = "neutral" if device.is_vf is True else None
+    return _difference(change, device.name, device.bdf, what, before, after, message, kind)
+
+
+def _difference(
+    change: Change, device: str, bdf: str | None, what: str, old: Value, new: Value, message: str,
+    kind: Trend | None = None,
+) -> Difference:  # fmt: skip
+    return Difference(kind=kind or _TRENDS.get(change, "neutral"), area="hardware", change=change, device=device,
+                      bdf=bdf, what=what, old=old, new=new, message=message)  # fmt: skip
 
 
 def _described(side: Side, pair: Counterparts) -> str:
@@ -91,12 +99,11 @@ def _listed(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
         if pair.old is None or pair.new is None or (pair.old.index is None) == (pair.new.index is None):
             continue
         listed_now = pair.new.index is not None
-        yield Difference(
-            kind="neutral" if container else "better" if listed_now else "worse", area="hardware", change="changed",
-            device=pair.old.name if pair.new.index is None else pair.new.name, bdf=pair.either.bdf, what="nvml-listed",
-            old=not listed_now, new=listed_now,
-            message="listed by NVML again" if listed_now else "no longer listed by NVML",
+        kind: Trend = "neutral" if container else "better" if listed_now else "worse"
+        name, message = (pair.new.name, "listed by NVML again") if listed_now else (
+            pair.old.name, "no longer listed by NVML"
         )  # fmt: skip
+        yield _difference("changed", name, pair.either.bdf, "nvml-listed", not listed_now, listed_now, message, kind)
 
 
 def _functions(old: Side, new: Side) -> Iterator[Difference]:
@@ -110,37 +117,31 @@ def _functions(old: Side, new: Side) -> Iterator[Difference]:
                      for listed in lists)  # fmt: skip
     old_rows = [row for bdf, row in before.items() if bdf not in after or _ids(after[bdf]) != _ids(row)]
     new_rows = [row for bdf, row in after.items() if bdf not in before or _ids(before[bdf]) != _ids(row)]
-    for same in (_same_ids, _same_place):
-        for row in tuple(old_rows):
-            if (match := next((candidate for candidate in new_rows if same(candidate, row)), None)) is not None:
-                old_rows.remove(row)
-                new_rows.remove(match)
-                if same is _same_ids:
-                    words = f"moved from {row.bdf} to {match.bdf}"
-                    yield _function("neutral", "moved", match, row.bdf, match.bdf, words)
-                else:
-                    yield _function("neutral", "replaced", match, row.ids, match.ids, f"replaced by {match.ids}")
-    yield from (_function("worse", "gone", row, row.bdf, None, "missing") for row in old_rows)
-    yield from (_function("better", "new", row, None, row.bdf, "new") for row in new_rows)
+    for row, match in _matched(old_rows, new_rows, _ids):
+        yield _function("moved", match, row.bdf, match.bdf, f"moved from {row.bdf} to {match.bdf}")
+    for row, match in _matched(old_rows, new_rows, lambda row: (row.bdf, _description(row))):
+        yield _function("replaced", match, row.ids, match.ids, f"replaced by {match.ids}")
+    yield from (_function("gone", row, row.bdf, None, "missing") for row in old_rows)
+    yield from (_function("new", row, None, row.bdf, "new") for row in new_rows)
 
 
-def _function(
-    kind: Trend, change: Change, row: PciFunction, old: str | None, new: str | None, words: str
-) -> Difference:
-    return Difference(kind=kind, area="hardware", change=change, device=row.bdf, bdf=row.bdf, what="pci-function",
-                      old=old, new=new, message=f"{_description(row)} {words}")  # fmt: skip
+def _matched(
+    old: list[PciFunction], new: list[PciFunction], key: Callable[[PciFunction], object]
+) -> Iterator[tuple[PciFunction, PciFunction]]:
+    """Those that are alike, which are taken out of both lists."""
+    for row in tuple(old):
+        if (match := next((each for each in new if key(each) == key(row)), None)) is not None:
+            old.remove(row)
+            new.remove(match)
+            yield row, match
+
+
+def _function(change: Change, row: PciFunction, old: str | None, new: str | None, words: str) -> Difference:
+    return _difference(change, row.bdf, row.bdf, "pci-function", old, new, f"{_description(row)} {words}")
 
 
 def _ids(row: PciFunction) -> tuple[object, object]:
     return row.vendor, row.device
-
-
-def _same_ids(row: PciFunction, other: PciFunction) -> bool:
-    return _ids(row) == _ids(other)
-
-
-def _same_place(row: PciFunction, other: PciFunction) -> bool:
-    return (row.bdf, _description(row)) == (other.bdf, _description(other))
 
 
 def _description(row: PciFunction) -> str:
@@ -179,8 +180,7 @@ def _dimms(old: Side, new: Side, comparable: bool) -> Iterator[Difference]:
             gone.remove(slot)
             come.remove(place)
             words = f"DIMM {_contents(after[place])} moved from {slot} to {place}"
-            yield Difference(kind="neutral", area="hardware", change="moved", device=place, bdf=None, what="dimm",
-                             old=slot, new=place, message=words)  # fmt: skip
+            yield _difference("moved", place, None, "dimm", slot, place, words)
     for slot in sorted({*gone, *come}):
         held = [(slot, _contents(dimms[slot])) if slot in left else None
                 for left, dimms in ((gone, before), (come, after))]  # fmt: skip
@@ -195,12 +195,10 @@ def _contents(dimm: Dimm) -> str:
 def _part(what: str, old: tuple[str, str] | None, new: tuple[str, str] | None) -> Difference:
     """``old`` and ``new`` are the name or slot, and what is there."""
     name, contents = new or old or ("", "")
-    kind: Trend = "neutral" if old and new else "better" if new else "worse"
     change: Change = "replaced" if old and new else "new" if new else "gone"
     words = f"{old[1]} replaced by".lstrip() if old and new else f"{'new' if new else 'missing'}:"
-    return Difference(kind=kind, area="hardware", change=change, device=name, bdf=None, what=what.lower(),
-                      old=old and old[0], new=new and new[0],
-                      message=f"{what} {words} {contents}".rstrip())  # fmt: skip
+    message = f"{what} {words} {contents}".rstrip()
+    return _difference(change, name, None, what.lower(), old and old[0], new and new[0], message)
 
 
 def _surplus(names: Sequence[str], others: Sequence[str]) -> list[str]:

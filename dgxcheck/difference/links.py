@@ -35,16 +35,16 @@ def _hops(side: Side) -> dict[str, Hop]:
 def _link(old: Hop, new: Hop, name: str, gpu: bool) -> Iterator[Difference]:
     widths = [(old.width, new.width), (old.max_width, new.max_width)]
     gens = [(old.max_gen, new.max_gen), *([] if gpu else [(old.gen, new.gen)])]
-    for what, spelling, pairs in (("link-width", "x{}", widths), ("link-gen", "gen{}", gens)):
+    for what, spelling, words, pairs in (("link-width", "x{}", ("narrower", "wider"), widths),
+                                         ("link-gen", "gen{}", ("slower", "faster"), gens)):  # fmt: skip
         for was, now in pairs:
             if isinstance(was, Missing) or isinstance(now, Missing) or was == now or not was or not now:
                 continue
-            words = {"link-width": ("narrower", "wider"), "link-gen": ("slower", "faster")}[what][now > was]
             link = f"link {new}" if new.port else "link"
             yield Difference(
                 kind=judged(was, now, more_is_better=True), area="link", change="changed", device=name,
                 bdf=new.device, what=what, old=was, new=now, unit="lanes" if what == "link-width" else "",
-                message=f"{link} is {words}: {arrow(spelling.format(was), spelling.format(now))}",
+                message=f"{link} is {words[now > was]}: {arrow(spelling.format(was), spelling.format(now))}",
             )  # fmt: skip
             break
 

@@ -19,9 +19,9 @@ MeasurementKey = tuple[str, str, str]
 
 def differences(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
     """Measurements on both sides, by kind and GPUs; what one side did not measure is left out."""
-    pairs = [pair for pair in devices.gpus if pair.old and pair.new]
-    before = _rows(old, {pair.old.name: pair.new.name for pair in pairs if pair.old and pair.new})
-    for key, now in _rows(new, {pair.new.name: pair.new.name for pair in pairs if pair.new}).items():
+    names = {pair.old.name: pair.new.name for pair in devices.gpus if pair.old and pair.new}
+    before = _rows(old, names)
+    for key, now in _rows(new, {name: name for name in names.values()}).items():
         if (was := before.get(key)) is not None:
             yield from _compared(was, now, " -> ".join(filter(None, key[1:])))
 
@@ -42,22 +42,19 @@ def _rows(side: Side, names: Mapping[str, str]) -> dict[MeasurementKey, Measurem
 
 def _compared(old: Measurement, new: Measurement, device: str) -> Iterator[Difference]:
     was, now = old.number, new.number
-    bdf = new.a if ":" in new.a else None
+    kind: Trend
     if was is None or now is None:
-        kind: Trend | None = "worse" if was is not None and new.failed else None
-        kind = "better" if now is not None and old.failed else kind
-        if kind is not None:
-            words = arrow(_words(old), _words(new))
-            yield Difference(kind=kind, area="measurement", change="changed", device=device, bdf=bdf, what=new.kind,
-                             old=was, new=now, unit=new.unit or old.unit, message=f"{new.kind}: {words}")  # fmt: skip
+        if was is now or not (old.failed if was is None else new.failed):
+            return
+        kind, words = "better" if was is None else "worse", arrow(_words(old), _words(new))
+    elif was == now or old.unit != new.unit or not (new.unit in EXACT or drifted(old, new)):
         return
-    if was == now or old.unit != new.unit or not (new.unit in EXACT or drifted(old, new)):
-        return
+    else:
+        kind, words = judged(was, now, new.unit not in LESS_IS_BETTER), arrow(f"{was:.4g}", f"{now:.4g}", new.unit)
+        words += "" if new.unit in EXACT or not was else f" ({(now - was) / was:+.0%})"
     yield Difference(
-        kind=judged(was, now, new.unit not in LESS_IS_BETTER), area="measurement", change="changed", device=device,
-        bdf=bdf, what=new.kind, old=was, new=now, unit=new.unit,
-        message=f"{new.kind}: {arrow(f'{was:.4g}', f'{now:.4g}', new.unit)}"
-        + ("" if new.unit in EXACT or not was else f" ({(now - was) / was:+.0%})"),
+        kind=kind, area="measurement", change="changed", device=device, bdf=new.a if ":" in new.a else None,
+        what=new.kind, old=was, new=now, unit=new.unit or old.unit, message=f"{new.kind}: {words}",
     )  # fmt: skip
 
 
