@@ -14,7 +14,6 @@ from dgxcheck.facts.faults import BY_WORD
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_outputs import Outcome
-from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Form, Imported, ToolPart
 
@@ -90,9 +89,16 @@ def forms(table: str, of: str) -> tuple[LazyPattern, ...]:
     return tuple(map(LazyPattern, words_of(table, of)))
 
 
+_PART = LazyPattern(r"\{[A-Z]+\}")
+
+
 @cache
 def _lines(table: str) -> dict[str, list[str]]:
-    return gathered((row["of"], row["words"]) for row in rows(table))
+    found: dict[str, list[str]] = {}
+    for row in rows(table):
+        words = _PART.sub(lambda part: found[part[0]][0], row["words"])
+        found.setdefault(row["of"], []).append(words)
+    return found
 
 
 def words_of(table: str, of: str) -> list[str]:
@@ -101,5 +107,8 @@ def words_of(table: str, of: str) -> list[str]:
 
 
 def any_of(table: str, of: str) -> str:
-    """The expression that matches what matches one of the rows: lines of a tool that all mean the same, or nothing."""
+    """The expression that matches what matches one of the rows: lines of a tool that all mean the same, or nothing.
+
+    A row of ``{NAME}`` is a part of rows below it that hold its name.
+    """
     return "|".join(words_of(table, of))

@@ -19,6 +19,7 @@ from dgxcheck.readers.kernel_log.forms import NEW_BOOT, as_rows
 from dgxcheck.readers.kernel_log.stamps import ISO, SYSLOG, Rows, by_host, embedded
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
+from dgxcheck.readers.wording import any_of
 from dgxcheck.source.kernel_log.kmsg import line, relevant_lines
 from dgxcheck.source.kernel_log.records import BDF, MONTHS
 from dgxcheck.source.kernel_log.saved import is_forgeable, times
@@ -37,12 +38,7 @@ def default_domain(lines: Iterable[str]) -> str:
 
 TOOL = "kernel log"
 _LEVEL = r"(?:[a-z0-9]{2,9} {0,9}:[a-z]{2,9} {0,9}: )?"
-_KERNELS = LazyPattern(
-    rf"{_LEVEL}(?:(?:<\d{{1,5}}>)?\[ {{0,12}}\d{{1,10}}\.\d{{6}}\]"
-    rf"|\[[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d \d{{4}}\]"
-    rf"|(?:{ISO}|{SYSLOG}) {{1,2}}(?:\S{{1,255}} )?kernel: "
-    rf"|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{{6}}[+-]\d\d:\d\d|\d{{1,5}},\d{{1,20}},\d{{1,18}},[^;]{{1,40}};).*"
-)
+_KERNELS = LazyPattern(rf"{_LEVEL}(?:{any_of('kernel_log/lines', 'row')}).*")
 """A row that no program but the kernel's log prints."""
 _DATED = LazyPattern(rf"(?:{ISO}|{SYSLOG}) (?P<text>.*)")
 _BRACKETED = LazyPattern(rf"^\[({ISO})\](?= )")

@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dgxcheck.facts.bdf import PATTERN
 from dgxcheck.kernel_messages.forms import is_relevant
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.readers.wording import any_of
 from dgxcheck.source.kernel_log.records import MONTHS, from_kernel
 
-ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
-SYSLOG = r"[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?"
+ISO, SYSLOG, _STAMP = (any_of("kernel_log/lines", part) for part in ("{ISO}", "{SYSLOG}", "{STAMP}"))
 """Dates of journalctl and of rsyslog, of which the second kind is that of RFC 3164."""
 _OWNER = LazyPattern(rf"(?:{ISO}|{SYSLOG}) {{1,2}}(?P<host>[A-Za-z0-9][\w.-]{{0,254}}) kernel:")
 _ANYBODY = frozenset(("host", "localhost"))
@@ -36,23 +35,10 @@ _TALOS = LazyPattern(
     r" (?P<text>.*)"
 )
 _TIME_ALONE = LazyPattern(rf"(?P<time>{_CLOCK}) {{1,4}}(?P<text>.*)")
-_OF_KERNEL = LazyPattern(
-    rf"NVRM: (?:Xid \(|GPU (?:at )?(?:PCI:)?{PATTERN}|GPU\d{{1,3}} _|RmInitAdapter|rm_init_adapter|The NVIDIA GPU )"
-    r"|nvidia-nvswitch\d{1,3}: SXid \(|EDAC MC\d{1,3}: \d{1,9} [CU]E |Kernel panic - not syncing: "
-    rf"|pcieport {PATTERN}: (?:AER: |PCIe Bus Error: )|(?:nvidia|mlx5_core) {PATTERN}: "
-    r"|(?:mce: |\{\d{1,10}\})\[Hardware Error\]: |NVRM: API mismatch: "
-)
+_OF_KERNEL = LazyPattern(any_of("kernel_log/lines", "message"))
 """No program but the kernel begins a message so."""
 _SIGNS = ("NVRM: ", "SXid (", "EDAC MC", "Kernel panic", "pcieport ", "nvidia ", "mlx5_core ", "[Hardware Error]")
-_BEFORE = LazyPattern(
-    r"[\s>*+/#-]{0,12}(?:kernel: ?|XID: )?"
-    r"|.{0,400}(?:\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?|\[ {0,12}\d{1,10}\.\d{1,9}\]|\[\.{2,4}\])"
-    r"[\]:,|]{0,3}(?: \|)?(?: {1,4}[\w.-]{1,255}:?)?(?: {1,4}[a-z]{2,8}: {1,12}[a-z]{2,9}:)?(?: {1,4}kernel:)? {0,4}"
-    r"|[\s>]{0,12}(?:\[XID found\] \([\w ]{1,40}\) \"|\|(?:[^|]{0,80}\|){0,4} {0,8})"
-    r"|(?:[\s>*+/#-]{0,12}\{(?:.{0,300}[,{] {0,2})?\"(?:log|message|msg|line)\": {0,2}"
-    r"|.{0,300}\d\d:\d\d:\d\d\"?(?:,\"?[\w.-]{1,64}\"?){0,3},)\"(?:kernel: ?)?"
-    r"|[A-Za-z][\w.-]{0,60}\d[\w.-]{0,20}: {1,4}"
-)
+_BEFORE = LazyPattern(any_of("kernel_log/lines", "before a message"))
 """What may precede a message: nothing, a stamp with host and facility, cells of a table, a member of JSON, a cell of
 CSV, a host's name. Within a sentence or a command it is only quoted."""
 _ENDS = {'"': '"', "|": " |"}
@@ -62,14 +48,8 @@ _ENDS = {'"': '"', "|": " |"}
 _KMSG = LazyPattern(r"(\d{1,5}),\d{1,20},\d{1,18},[^;]{1,40};")
 
 
-_STAMP = r"\[(?: {0,12}\d{1,10}\.\d{6}|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\]"
 _OF_DMESG = LazyPattern(_STAMP)
-_FRAMED = LazyPattern(
-    r"(?P<before>[\w./~+@-]{1,200}:(?:\d{1,7}:)?|.{0,200}(?:(?:login|Password):|[#$]|\.) {0,4}"
-    r"|(?:[A-Z]{4,8} )?[\w.-]{0,64}[ \t]{0,4}(?:\||:|\t)[ \t]{0,4}"
-    r"|.{0,300}[\"'`]|[\d:T ,.Z+-]{8,40}(?:[A-Z]{4,8} )?(?:[\w.-]{1,40}: )?)"
-    rf"(?P<row>{_STAMP} .{{1,2000}})"
-)
+_FRAMED = LazyPattern(rf"(?P<before>{any_of('kernel_log/lines', 'before a row')})(?P<row>{_STAMP} .{{1,2000}})")
 """A row with the kernel's time behind the name of a file or host, a bar, a quotation mark, another time, or a prompt
 or sentence on a serial console."""
 _NEXT_ROW = LazyPattern(rf"\\n(?={_STAMP} )", "\\n")

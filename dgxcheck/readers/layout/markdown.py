@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.layout.lines import is_prose
+from dgxcheck.readers.wording import any_of
 
 _QUOTE = LazyPattern(r"(?: {0,12}>{1,3} ?){1,8}")
 _ESCAPES = ("\\|", "\\+", "\\[")
@@ -14,11 +15,7 @@ _ESCAPES = ("\\|", "\\+", "\\[")
 _IN_WORD = LazyPattern(r"\w\\_\w", "\\_")
 """Of ``mlx5\\_core``: the whole line has them."""
 _ESCAPED = LazyPattern(r"\\(?=[|+_*#\[\]<>~=]|-(?![\[\d]))")
-_FENCE = caseless_pattern(
-    r"(?:\s*(?:`{3,8}|~{3,8})[\w+.-]{0,24}|\[/?(?:code|quote|pre)\]"
-    r"|(?:</?(?:pre|code|details|summary|blockquote|p|br|div)(?: [^<>]{0,80})?/?>\s{0,8}){1,6}"
-    r"|<summary>[^<>]{0,200}</summary>|=== \"[^\"]{1,80}\")\s*"
-)
+_FENCE = caseless_pattern(rf"(?:{any_of('layout/lines', 'fence')})\s*")
 """A line that only begins or ends a block."""
 _TAGS = caseless_pattern(r"^\s*(?:<(?:pre|code|p)>){1,3}|(?:</(?:pre|code|p)>){1,3}\s*$")
 _TICKS = LazyPattern(r"^(\s*)`{1,3}(?=\S)|(?<=\S)`{1,3}\s*$")

@@ -13,12 +13,9 @@ from dgxcheck.readers.layout.lines import is_prose
 from dgxcheck.readers.layout.prompts import prompt
 from dgxcheck.readers.wording import any_of
 
-_CLOCK = r"\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?"
-_ZONE = r"(?: ?(?:Z|UTC|GMT|CES?T|[+-]\d\d:?\d\d))?"
-_DATE = r"\d{0,4}[-/]\d\d[-/]\d\d"
-_NAME = r"[A-Za-z0-9][\w.-]{0,63}"
-_NHC = r"Healthy\s*$|ERROR: {1,2}(?:nhc|No results)"
-"""What Node Health Check says of a host."""
+_CLOCK, _ZONE, _DATE, _NAME, _NHC = (
+    any_of("layout/lines", part) for part in ("{CLOCK}", "{ZONE}", "{DATE}", "{NAME}", "{NHC}")
+)
 _TIME = LazyPattern(
     rf"(?:\[(?:{_DATE}[T ])?{_CLOCK}{_ZONE}\]"
     rf"|(?!\d{{1,2}}:\d\d:\d\d\.[0-7] )(?:{_DATE}[T ])?{_CLOCK}{_ZONE}(?:,\d{{1,3}})?(?= |\t|: |$|\|))"
@@ -26,33 +23,14 @@ _TIME = LazyPattern(
 )
 """A time of a container's log or of a wrapper: ISO 8601 with a blank or T, or in brackets. ``1:4b:00.0`` is the first
 line of ``lspci | grep -n``."""
-_WORDS = LazyPattern(
-    rf"\[\d{{1,6}},\d{{1,6}}\]<std(?:out|err|diag)>:? ?"  # Open MPI 4 --tag-output
-    r"|\[[\w.@-]{1,80}(?:,\d{1,9}){1,3}\]<std(?:out|err)>: ?"  # Open MPI 5
-    rf"|\((?:{_NAME} )?pid=\d{{1,9}}(?:, ip=[\d.]{{7,15}})?\) ?"  # Ray
-    rf"|\[(?:rank|default)\d{{1,5}}\]: ?"  # torchrun
-    rf"|{_NAME}-\d{{1,3}} {{1,24}}\|(?! (?:{_NHC})) ?"  # docker compose
-    r"|(?:stdout|stderr) [FP] "  # Kubernetes' log of a container, behind its time
-    r"|(?:\[(?:DEBUG|INFO|NOTICE|WARNING|ERROR|stdout|stderr)\]"
-    r"|(?!INFO: (?:task |rcu))(?:DEBUG|INFO|NOTICE)(?: -|:))[ \t]?"  # not the kernel's own
-    r"|(?:DEBUG|INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]{1,80}:\d{1,6}\] ?"  # vLLM
-    r"|[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{6} {1,8}\d{1,9} [\w.]{1,60}:\d{1,6}\] ?"  # glog
-    r"|ERROR: {1,2}nhc: .{1,160}: {1,2}(?=\[ {0,8}\d{1,10}\.\d{6}\] )"  # NHC, before a row of the kernel log
-    rf"|[A-Z][a-z]{{2}} [ \d]\d {_CLOCK} {_NAME} [\w./-]{{1,60}}(?:\[\d{{1,9}}\])?: ?"  # syslog, journalctl
-    rf"|(?:{_DATE}T{_CLOCK}{_ZONE}) {_NAME} [\w./-]{{1,60}}\[\d{{1,9}}\]: ?"  # journalctl -o short-iso, rsyslog
-    rf"|[A-Z][a-z]{{2}} [ \d]\d {_CLOCK} (?!\d{{4}}\b)"  # ts
-)
+_WORDS = LazyPattern(any_of("layout/lines", "before a line"))
 KERNEL = LazyPattern(
-    rf"(?:{_NAME} )?(?:kernel: ?)?(?:\[ {{0,8}}\d{{1,9}}\.\d{{1,9}}\] )?"
-    r"(?:NVRM|nvidia-|nvswitch|mlx[45]_(?:core|ib|en)|pcieport |EDAC |mce:|AER:|Kernel panic|INFO: task"
-    rf"|(?:NMI )?watchdog: |BUG: |(?:Memory cgroup o|O)ut of memory: |DMAR: |AMD-Vi: )|{_NAME} kernel:|kernel:"
+    rf"(?:{_NAME} )?(?:kernel: ?)?(?:\[ {{0,8}}\d{{1,9}}\.\d{{1,9}}\] )?(?:{any_of('layout/lines', 'kernel')})"
+    rf"|{_NAME} kernel:|kernel:"
 )
 """How a message of the kernel goes on: the time before it is its own, unless it has another."""
 _SINCE_BOOT = LazyPattern(r"\[ {0,12}\d{1,10}\.\d{6}\] ")
-_SPEAKER = LazyPattern(
-    r"kernel|fabricmanager|nvlsm|[Oo]pen(?:SM|sm)|nv(?:idia)?-imex|systemd\[1\]|systemd-networkd|NetworkManager"
-    r"| NVRM: $| nvidia-nvswitch\d{1,3}: $"
-)
+_SPEAKER = LazyPattern(any_of("layout/lines", "speaker"))
 """Who speaks for itself: its name belongs to the line."""
 _CLOCKED = LazyPattern(_CLOCK)
 _OF_PROGRAM = LazyPattern(rf"{_CLOCK}.{{0,40}} {_NAME} [\w./-]{{1,60}}(?:\[\d{{1,9}}\])?: ?$")

@@ -8,7 +8,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.wording import any_of
 
-_NAME = r"[A-Za-z0-9][\w.-]{0,63}"
+_NAME = any_of("layout/lines", "{NAME}")
 _TOOL = (
     r"(?:(?:sudo|time|command|env|exec) {1,4}(?:-\S{1,20} )?)?(?:[A-Z_]{2,40}=\S{0,80} {1,4}){0,8}(?:[\w.~/-]{0,120}/)?"
     rf"(?:{any_of('layout/lines', 'tool')})"
