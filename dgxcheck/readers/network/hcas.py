@@ -11,7 +11,6 @@ import re
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import SDR
-from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import INFINIBAND
 from dgxcheck.facts.typical import odd_one
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
@@ -77,8 +76,8 @@ def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             if active and label == "Link layer" and value.strip() == "InfiniBand" and speed is not None:
                 rates.setdefault((kind, port), {})[f"{device}/{port}"] = speed
             if file := _IBSTAT_FILES[port > 0].get(label):
-                where = f"{device}/ports/{port}" if port else device
-                part.found |= device_files(where, worded(file, value.strip()))
+                files = worded(file, value.strip())
+                part.found |= port_files(device, port, files) if port else device_files(device, files)
         else:
             device = device if not line else ""
             continue
@@ -147,71 +146,64 @@ def read_ibv_devinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _info(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = PortsPart("ibv_devinfo")
-    device, port, model = "", 0, ""
-    members: dict[str, str] = {}
-    mtus: dict[tuple[str, str], dict[str, str]] = {}
-
-    def close() -> None:
-        nonlocal model
-        model = members.get("vendor_part_id", "") if not port else model
-        if device and port and "PORT_ACTIVE" in members.get("state", "") and members.get("active_mtu"):
-            alike = mtus.setdefault((model, members.get("link_layer", "")), {})
-            alike[f"{device}/{port}"] = members["active_mtu"].partition(" ")[0]
-        if device:
-            of_port = _ibv_devinfo_of_port(device, port, members) if port else None
-            part.found.update(_ibv_devinfo_of_device(device, members) if of_port is None else of_port)
-        members.clear()
-
+    device, port = "", 0
+    blocks: list[tuple[str, int, dict[str, str]]] = []
     for number, raw in enumerate(bounded(lines)):
         line = bare(raw)
         if match := _IBV_DEVINFO_DEVICE.fullmatch(line):
-            close()
             device, port = match[1], 0
-            part.ports.setdefault(device, [])
+            blocks.append((device, port, {}))
         elif device and (match := _IBV_DEVINFO_PORT.fullmatch(line)):
-            close()
             port = int(match[1])
-            part.add_port(device, port, {})
+            blocks.append((device, port, {}))
         elif device and (match := _MEMBER.fullmatch(line)):
-            if match[1] == "state" and (not port or "state" in members):  # grep left out the line of the port
-                close()
+            if match[1] == "state" and (not port or "state" in blocks[-1][2]):  # grep left out the line of the port
                 port += 1
-                part.add_port(device, port, {})
-            members.setdefault(match[1], (match[2] or "").strip())
-        elif not (device and members and raw[:1] in " \t" and _FLAG.fullmatch(line)):
-            if line:
-                close()
-                device = ""
+                blocks.append((device, port, {}))
+            blocks[-1][2].setdefault(match[1], (match[2] or "").strip())
+        elif not (device and blocks[-1][2] and raw[:1] in " \t" and _FLAG.fullmatch(line)):
+            device = "" if line else device
             part.beside.update([number] if _AROUND_NONE.fullmatch(line) else [])
             continue
         part.lines.add(number)
-    close()
+    model = ""
+    mtus: dict[tuple[str, str], dict[str, str]] = {}
+    for device, port, members in blocks:
+        if not port:
+            model = members.get("vendor_part_id", "")
+            part.ports.setdefault(device, [])
+            part.found |= device_files(device, _ibv_devinfo_of_device(members))
+            continue
+        part.add_port(device, port, _ibv_devinfo_of_port(members))
+        if "PORT_ACTIVE" in members.get("state", "") and members.get("active_mtu"):
+            alike = mtus.setdefault((model, members.get("link_layer", "")), {})
+            alike[f"{device}/{port}"] = members["active_mtu"].partition(" ")[0]
     for alike in mtus.values():
         for where, mtu, usual in odd_one(alike):
             part.add(where, "mtu", "warn", Fault.PORT_SETTING, f"active MTU {mtu}, {usual} at the others of its kind")
     return part.imported()
 
 
-def _ibv_devinfo_of_device(device: str, members: dict[str, str]) -> dict[str, Json]:
+def _ibv_devinfo_of_device(members: dict[str, str]) -> dict[str, str | None]:
     part = members.get("vendor_part_id", "")
     mellanox = members.get("vendor_id", "") == "0x02c9" and part.isascii() and part.isdecimal()
     board = members.get("board_id", "")  # its kind (PSID, ``MT_0000000223``), or the number of a single one
-    return device_files(device, {
+    return {
         "hca_type": f"MT{part}" if mellanox else None,  # as mlx5_ib words it
         "fw_ver": members.get("fw_ver"), "board_id": None if _GUID.search(board) else board,
         "node_guid": guid(members.get("node_guid", "")), "sys_image_guid": guid(members.get("sys_image_guid", "")),
-    })  # fmt: skip
+    }  # fmt: skip
 
 
-def _ibv_devinfo_of_port(device: str, port: int, members: dict[str, str]) -> dict[str, Json]:
+def _ibv_devinfo_of_port(members: dict[str, str]) -> dict[str, str | None]:
     width = _WIDTH.fullmatch(members.get("active_width", ""))
     speed = _SPEED.fullmatch(members.get("active_speed", ""))
-    return port_files(device, port, {
+    return {
         "state": state(members.get("state", "")), "phys_state": physical(members.get("phys_state", "")),
         "lid": lid(members.get("port_lid", "")), "sm_lid": lid(members.get("sm_lid", "")),
         "link_layer": _LAYERS.get(members.get("link_layer", "").lower()),
         "rate": rate(int(width[1]), float(speed[1])) if width and speed else None,
-    })  # fmt: skip
+    }  # fmt: skip
 
 
 def _list(lines: tuple[str, ...]) -> tuple[Imported, ...]:
