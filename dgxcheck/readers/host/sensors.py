@@ -9,7 +9,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
-from dgxcheck.readers.values import bounded, numbered
+from dgxcheck.readers.values import numbered
 from dgxcheck.readers.wording import any_of, wordings
 
 _SENSOR = LazyPattern(
@@ -49,7 +49,7 @@ _BEYOND = LazyPattern(r"(?:Upper|Lower) (?:Critical|Non-Recoverable)")
 def read_sensors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Readings beyond a critical threshold: of ``ipmitool sdr`` and ``sensor``, as lists or in full, and of ``sensors``
     (lm-sensors), by its figures, for some chips keep their alarms."""
-    return (*_of_bmc(bounded(lines)), *_of_chips(bounded(lines)), *_of_nagios(bounded(lines)))
+    return (*_of_bmc(lines), *_of_chips(lines), *_of_nagios(lines))
 
 
 def _of_nagios(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -73,39 +73,36 @@ def _of_chips(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart("sensors")
     for row in part.matches(_LM, numbered(lines), beside=_LM_AROUND):
         if float(row["now"]) >= float(row["limit"]):
-            shown = f"{row['name']}: {row['now']} °C (critical at {row['limit']} °C)"
-            _add(part, Fault.OVERHEATING, shown)
+            _add(part, Fault.OVERHEATING, f"{row['name']}: {row['now']} °C (critical at {row['limit']} °C)")
     return part.imported(sound="sensors")
 
 
 def _of_bmc(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart("ipmitool sdr")
     members: dict[str, str] = {}
-    for at, line in enumerate(lines):
-        if member := _MEMBER.fullmatch(line.strip()) if members or "Sensor ID" in line else None:
-            part.lines.add(at)
+    for at, line in numbered(lines):
+        if member := _MEMBER.fullmatch(line) if members or "Sensor ID" in line else None:
             members = {} if member["label"] == "Sensor ID" else members
             members[member["label"]] = member["value"]
             if member["label"] == "Status" and _BEYOND.fullmatch(member["value"]):
                 unit = _READING.search(shown := members.get("Sensor Reading", ""))
                 text = f"{members['Sensor ID'].partition(' (')[0]}: {shown} ({member['value'].lower()})"
                 _add(part, _beyond(members["Sensor ID"], unit), text)
-            continue
-        if supply := _SUPPLY.fullmatch(line.strip()):
-            part.lines.add(at)
+        elif supply := _SUPPLY.fullmatch(line):
             _add(part, Fault.POWER_SUPPLY, f"{supply['name']}: failure or no input ({supply['state']})")
-            continue
-        row = _SENSOR.fullmatch(line.strip())
-        value = row and _READING.search(f"{row['before']} {row['after']}")
-        if row is None or not (value or row["address"]):
+        elif row := _SENSOR.fullmatch(line):
+            value = _READING.search(f"{row['before']} {row['after']}")
+            if not (value or row["address"]):
+                continue
+            if lost := _LOST.search(row["after"] or ""):
+                message = f"{row['name']}: {lost[0]}"
+                _add(part, _named(message), message)
+            elif row["state"][-2:] in ("cr", "nr"):
+                shown = " ".join(f"{row['before'] or row['after']}".replace("|", " ").split())
+                _add(part, _beyond(row["name"], value), f"{row['name']}: {shown} ({row['state']})")
+        else:
             continue
         part.lines.add(at)
-        if lost := _LOST.search(row["after"] or ""):
-            message = f"{row['name']}: {lost[0]}"
-            _add(part, _named(message), message)
-        elif row["state"][-2:] in ("cr", "nr"):
-            shown = " ".join(f"{row['before'] or row['after']}".replace("|", " ").split())
-            _add(part, _beyond(row["name"], value), f"{row['name']}: {shown} ({row['state']})")
     return part.imported(sound="sensors")
 
 
