@@ -13,7 +13,7 @@ from dgxcheck.facts.bdf import PATTERN
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import members_of
-from dgxcheck.facts.tool_outputs import DISK
+from dgxcheck.facts.tool_outputs import DISK, Outcome
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.formats import Document, documents
 from dgxcheck.readers.model import HOST, Imported, ToolPart
@@ -56,8 +56,7 @@ def read_smart(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             inside = True
             part.beside.add(number)
             if row["number"] == "1" and row["failed"]:
-                part.add(f"{DISK}{disk}" if " " not in disk else HOST, disk, "warn", Fault.DISK,
-                         f"{disk}: its last self-test: {row['failed']}")  # fmt: skip
+                _enter(part, disk, f"its last self-test: {row['failed']}")
                 part.lines.add(number)
         elif inside and (row := _ATTRIBUTE.fullmatch(text) or _VALUE.fullmatch(text)):
             part.beside.add(number)
@@ -85,14 +84,17 @@ def _of_json(part: ToolPart, found: Document) -> None:
 
 def _take(part: ToolPart, disk: str, name: str, value: str) -> bool:
     """Enter what a row tells; does it tell anything?"""
-    wrong, subject = _of_disk(name, value), f"{DISK}{disk}" if " " not in disk else HOST
-    if wrong == "":
-        part.add(subject, disk, "pass")
-    elif wrong is not None and wrong.endswith(_MEDIA):
-        part.add(subject, disk, "note", None, f"{disk}: {wrong}")
-    elif wrong is not None:
-        part.add(subject, disk, "warn", Fault.DISK, f"{disk}: {wrong}")
+    wrong = _of_disk(name, value)
+    if wrong is not None:
+        _enter(part, disk, wrong)
     return wrong is not None
+
+
+def _enter(part: ToolPart, disk: str, wrong: str) -> None:
+    outcome: Outcome = "note" if wrong.endswith(_MEDIA) else "warn" if wrong else "pass"
+    text = f"{disk}: {wrong}" if wrong else ""
+    subject = HOST if " " in disk else f"{DISK}{disk}"
+    part.add(subject, disk, outcome, Fault.DISK if outcome == "warn" else None, text)
 
 
 def _of_disk(name: str, value: str) -> str | None:
