@@ -181,9 +181,8 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None, one_b
                 lists.setdefault(key, []).extend(map(str, fact))
         answers = {key: fact for key, fact in facts.items() if not key.startswith(_NO_ANSWERS)}
         of_tool = by_tool.setdefault(part.found.tool, {})
-        earlier = (
-            first if all(key.startswith(("stated ", DRIVER)) for key in answers) else {**of_tool, **_driver(first)}
-        )
+        driver = {DRIVER: first[DRIVER]} if DRIVER in first else {}
+        earlier = first if all(key.startswith(("stated ", DRIVER)) for key in answers) else of_tool | driver
         differing = {key for key, fact in answers.items() if earlier.get(key, fact) != fact}
         if differing and not (one_box and _are_readings(differing)):
             (again if _same_gpus(answers, earlier) else refused).append(part)
@@ -212,10 +211,6 @@ def _same_gpus(answers: Mapping[str, Json], earlier: Mapping[str, Json]) -> bool
 def _are_readings(keys: Iterable[str]) -> bool:
     """Are these answers that differ from one moment to the next?"""
     return all(key.startswith(_READ_AGAIN) and not key.startswith(_LASTING) for key in keys)
-
-
-def _driver(facts: Mapping[str, Json]) -> dict[str, Json]:
-    return {DRIVER: facts[DRIVER]} if DRIVER in facts else {}
 
 
 def _with_file(fact: Json, file: str) -> Json:

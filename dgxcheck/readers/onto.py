@@ -151,8 +151,7 @@ def _as_nvml(words: list[str], fact: Json) -> dict[str, Json]:
         if what == "nvlink-remote" and len(rest) == 2 and (bdf := as_bdf(fact)) is not None:
             return {f"nvml nvmlDeviceGetNvLinkRemotePciInfo {rest[0]} {rest[1]}": {"busId": bdf}}
     if kind == "stated" and what == NVLINK_ERRORS and len(rest) == 3:
-        asked = _ERRORS if int(rest[2]) < LEAST_FIELD else _FIELD
-        return {f"{asked} {' '.join(rest)}": fact}
+        return {f"{_ERRORS if int(rest[2]) < LEAST_FIELD else _FIELD} {' '.join(rest)}": fact}
     return {" ".join(words): fact}
 
 

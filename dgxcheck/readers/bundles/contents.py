@@ -110,8 +110,7 @@ class _Reader:
             head += chunk
         inner = head if depth < _DEPTH else b""
         if inner.startswith(PACKED):  # packed twice
-            whole = archives.Blocks(chain([head], chunks))
-            self._member(name, whole.read, depth + 1)
+            self._member(name, archives.Blocks(chain([head], chunks)).read, depth + 1)
         elif inner.startswith(ZIP):
             self._archive(name, archives.zip_members(archives.Blocks(chain([head], chunks))), depth + 1)
         elif archives.is_tar(inner):
@@ -147,8 +146,7 @@ class _Reader:
         if is_report(head):
             before = len(self.sections)
             self._keep(name, bug_report.sections(lines, _wanted))
-            titles = {section.title for section in self.sections[before:]}
-            if bug_report.FOOT not in titles:
+            if all(section.title != bug_report.FOOT for section in self.sections[before:]):
                 self.notes.append(f"{name} is cut off: its end is missing")
         elif is_supportconfig(head):
             self._keep(name, sections.supportconfig_sections(lines, _wanted))

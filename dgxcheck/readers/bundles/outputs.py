@@ -51,8 +51,7 @@ class Loose(Record):
 
     def holds(self, reader: str) -> bool:
         """Output of this reader, and of one host."""
-        own = {part.host or host for host, part in self.found if part.tool in _TOOLS[reader]}
-        return len(own) == 1
+        return len({part.host or host for host, part in self.found if part.tool in _TOOLS[reader]}) == 1
 
     def sections(self, reader: str) -> list[Section]:
         """The output of this reader as if it had a file of its own."""

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 
 from dgxcheck.facts.infiniband import LANE_GBIT
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.fabric.rows import End, PortRow, digits
+from dgxcheck.readers.fabric.rows import End, EndKind, PortRow, digits
 from dgxcheck.readers.network.counters import MOST, file_of
 from dgxcheck.readers.values import integer
 
@@ -113,13 +113,12 @@ def _end(place: tuple[str, int], nodes: Mapping[str, Row], every: Mapping[tuple[
     """A switch has its LID at port 0."""
     node, port = place
     row = nodes[node]
-    if row.get("nodetype") == _SWITCH:
-        lid = integer(every.get((node, 0), {}).get("lid", ""), 0xFFFF)
-        return End("switch", node, port, row.get("nodedesc", ""), lid)
-    of_port = every.get(place, {})
-    lid = integer(of_port.get("lid", ""), 0xFFFF)
-    mtu = _MTUS.get(integer(of_port.get("nmtu", ""), MOST) or 0, 0)
-    return End("adapter", _port_guid(node, of_port), port, row.get("nodedesc", ""), lid, mtu=mtu)
+    is_switch = row.get("nodetype") == _SWITCH
+    of_port = every.get((node, 0) if is_switch else place, {})
+    kind: EndKind = "switch" if is_switch else "adapter"
+    guid = node if is_switch else _port_guid(node, of_port)
+    lid, mtu = integer(of_port.get("lid", ""), 0xFFFF), integer(of_port.get("nmtu", ""), MOST) or 0
+    return End(kind, guid, port, row.get("nodedesc", ""), lid, mtu=0 if is_switch else _MTUS.get(mtu, 0))
 
 
 def _port_guid(node: str, row: Row) -> str:

@@ -67,8 +67,7 @@ def read_collect_env(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part.found |= {f"{INDEX} {index}": unplaced(index) for index in sorted(names)}
     part.found |= {f"nvml nvmlDeviceGetName {unplaced(index)}": name for index, name in names.items()}
     if available == "False" and names and built[:1].isdigit():
-        text = "PyTorch cannot use CUDA although the driver lists GPUs"
-        part.add(HOST, "cuda", "unknown", Fault.TEST_FAILED, text)
+        part.add(HOST, "cuda", "unknown", Fault.TEST_FAILED, "PyTorch cannot use CUDA although the driver lists GPUs")
     return part.imported()
 
 

@@ -69,8 +69,7 @@ def _is_empty(device: Members) -> bool:
 
 
 def _speed(device: Members) -> int | None:
-    words = device.get("Configured Memory Speed", device.get("Configured Clock Speed", ""))
-    match = _SPEED.fullmatch(words)
+    match = _SPEED.fullmatch(device.get("Configured Memory Speed", device.get("Configured Clock Speed", "")))
     return None if match is None else int(match[1])
 
 

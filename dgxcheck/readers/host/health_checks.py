@@ -62,22 +62,20 @@ def read_healthmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             subject, test = HOST, ""
         elif match := _TOTAL.fullmatch(line):
             test, total = "", match
-        elif total is not None and _SUM.fullmatch(line):
-            test = ""
         elif match := _HEALTHMON_GPU.fullmatch(line):
             bdf, index = as_bdf(match["bdf"]), gpu(match["index"])
             if bdf is None or index is None:
                 continue
             subject, test, order[index] = f"GPU{index}", "", bdf
+        elif (subject or total) and _SUM.fullmatch(line):
+            test = ""
         elif not subject:
             continue
-        elif _SUM.fullmatch(line):
-            test = ""
         elif result := _HEALTHMON_RESULT.fullmatch(line) if test else None:
             _healthmon_add(part, subject, test, result["word"], text)
             test = ""
         elif not test and (one := _TEST.fullmatch(line)):
-            test, text = ("", "") if one["word"] else (one["name"], "")
+            test, text = "" if one["word"] else one["name"], ""
             if one["word"]:
                 _healthmon_add(part, subject, one["name"], one["word"], "")
         elif test and line:
@@ -194,12 +192,12 @@ def _figures(line: str, number: int) -> Iterator[tuple[str, Json]]:
 
 
 def _node_health_add(reports: Reports, check: str, text: str) -> None:
-    if port := _PORT.search(text):
-        reports.add(f"{port['device']}/{port['port']}", check, "fail", Fault.PORT_DOWN, f"{check}: {text}")
-        return
-    named = None if _PAIR.search(text) else _NODE_HEALTH_GPU.search(text)
     message = f"{check}: {text}"
-    reports.add(f"GPU{int(named['gpu'])}" if named else HOST, check, "fail", fault_of(message), message)
+    named = None if _PAIR.search(text) else _NODE_HEALTH_GPU.search(text)
+    subject, fault = f"GPU{int(named['gpu'])}" if named else HOST, fault_of(message)
+    if port := _PORT.search(text):
+        subject, fault = f"{port['device']}/{port['port']}", Fault.PORT_DOWN
+    reports.add(subject, check, "fail", fault, message)
 
 
 _FIELD_DIAGNOSTIC_BEGIN = caseless_pattern(

@@ -51,8 +51,7 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         part.lines.update(where)
     for number, text in numbered(lines):
         if match := _OF_IMEX.fullmatch(text):
-            began = "Failed to start" if match["verb"] == "Fail" else match["verb"]
-            message = match["text"] or match["unit"] or began
+            message = match["text"] or match["unit"] or match["verb"].replace("Fail", "Failed to start")
             if ERROR_WORDS.search(message) or UNIT_STOPPED.search(message):
                 (errors if match["text"] else ended).append(message)
         elif _OF_ITS_START.match(text) or (part.lines and _LEGEND.fullmatch(text)):

@@ -112,9 +112,10 @@ def _of_json(lines: tuple[str, ...]) -> Iterator[Entry]:
     for found, where in documents(lines, _may_hold_conditions):
         if found.keys() >= _OF_CONDITION:
             yield _entry("", where, found)
-        for node in _nodes(found):
+        for node in map(members_of, (found, *items_of(found.get("items")))):
             name = str(members_of(node.get("metadata")).get("name", ""))
-            for each in items_of(members_of(node["status"]).get("conditions")):
+            conditions = members_of(node.get("status")).get("conditions") if node.get("kind") == "Node" else None
+            for each in items_of(conditions):
                 if isinstance(each, dict) and each.keys() >= {"type", "status"}:
                     yield _entry(name, where, each)
 
@@ -127,11 +128,6 @@ def _entry(node: str, where: Collection[int], found: Document) -> Entry:
     kind = str(found["type"])
     shown = _condition(kind, str(found["status"]), str(found.get("reason")), found.get("message"))
     return Entry(node, tuple(where), kind.lower(), shown)
-
-
-def _nodes(found: Document) -> list[Document]:
-    every = (found, *items_of(found.get("items")))
-    return [each for each in every if isinstance(each, dict) and each.get("kind") == "Node" and "status" in each]
 
 
 def _condition(kind: str, status: str, reason: str, message: Json) -> str:
@@ -240,8 +236,7 @@ def _of_lines(lines: tuple[str, ...]) -> Iterator[Entry]:
         text = line.strip()
         if scanned and text[:1] in ("✔", "✘", "⌛"):
             yield Entry("", (number,), "scan", text[1:].strip() if text[0] == "✘" else "")
-            continue
-        if offered := logged(_OFFERED, number, text):
+        elif offered := logged(_OFFERED, number, text):
             yield offered
         elif detected := _DETECTED.fullmatch(text):
             gpu = as_bdf(f"{detected['bdf']}.0") if detected["bdf"] else nameless(0)

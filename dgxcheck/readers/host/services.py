@@ -123,8 +123,7 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     if any(text.startswith("Job for ") for text in unit) and not explained:
         configured, again = any(_CONFIGURED in text for _, text in entries), last == "start"
         how: Outcome = "fail" if configured and not again else "unknown"
-        topic = "service" if again else _NOT_STARTED
-        part.add(HOST, topic, how, down, "systemctl could not start the service")
+        part.add(HOST, "service" if again else _NOT_STARTED, how, down, "systemctl could not start the service")
     elif last == "stopp" and not explained:
         part.add(HOST, "service", "unknown", down, "the service does not run")
     return part.imported(sound="log")
@@ -242,10 +241,7 @@ def _component(reports: Reports, name: str, properties: Mapping[str, str]) -> No
 def _add(reports: Reports, text: str, outcome: Outcome, topic: str) -> None:
     """Of the GPU that the text names, else of the host."""
     gpu, bdf = _GPU.search(text), _NVSM_BDF.search(text)
-    subject = HOST
-    if gpu:
-        subject = f"GPU{int(gpu[1])}"
-    elif bdf and text.startswith("GPU"):
-        subject = as_bdf(bdf[0]) or HOST
+    place = as_bdf(bdf[0]) if bdf and text.startswith("GPU") else None
+    subject = f"GPU{int(gpu[1])}" if gpu else place or HOST
     fault = None if outcome in ("pass", "note") else of_sentence(text)
     reports.add(subject, topic_of(topic, "check"), outcome, fault, "" if outcome == "pass" else text)

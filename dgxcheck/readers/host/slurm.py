@@ -59,8 +59,7 @@ def _reasons(lines: tuple[str, ...]) -> Iterator[Entry]:
             yield Entry("", (number,), "states", "")
         elif titles and len(cells := text.split()) == len(titles):
             nodes, word = cells[titles.index("NODELIST")], cells[titles.index("STATE")]
-            why = f"{nodes} {word}: sinfo -R says why" if _BAD.fullmatch(word) else ""
-            yield Entry("", (number,), "states", why)
+            yield Entry("", (number,), "states", f"{nodes} {word}: sinfo -R says why" if _BAD.fullmatch(word) else "")
         elif columns and (row := {name: line[at].strip() for name, at in columns.items()})["NODELIST"]:
             whose = ", ".join(row[name] for name in ("USER", "TIMESTAMP") if row.get(name))
             shown = f"{row['REASON']} ({whose})" if whose else row["REASON"]

@@ -41,8 +41,7 @@ def read_lscpu(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         part.found[f"names {NODES}"] = [*dict.fromkeys(nodes)]
     online, offline = (ranges(values.get(f"O{word}-line CPU(s) list", "")) for word in ("n", "ff"))
     if offline and online and offline[0][0] < online[-1][-1]:  # those above may be threads, with SMT off
-        text = f"CPUs {values['Off-line CPU(s) list']} are offline"
-        part.add(HOST, "cpus", "warn", Fault.CPU_OFFLINE, text)
+        part.add(HOST, "cpus", "warn", Fault.CPU_OFFLINE, f"CPUs {values['Off-line CPU(s) list']} are offline")
     host = values.get("Vendor ID") in ("GenuineIntel", "AuthenticAMD") and "Hypervisor vendor" not in values
     if host and count and sockets and count < sockets:
         text = f"{count} NUMA node{'s' * (count > 1)} for {sockets} sockets"
@@ -162,8 +161,8 @@ def read_driver_version(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     if len(set(found.values())) != 1:
         return ()
     behind = {at + 1 for at in found if _COMPILER.fullmatch("".join(lines[at + 1 : at + 2]).strip())}
-    facts = {f"text {FILE}": f"{next(iter(found.values()))}\n"}
-    return (Imported(tool=FILE, facts={**facts}, understood=frozenset({*found} | behind)),)
+    facts: dict[str, Json] = {f"text {FILE}": f"{text}\n" for text in found.values()}
+    return (Imported(tool=FILE, facts=facts, understood=frozenset({*found} | behind)),)
 
 
 TEGRA_FILE = "/etc/nv_tegra_release"
@@ -173,9 +172,9 @@ _TEGRA = LazyPattern(any_of("host/lines", "Jetson"))
 
 def read_tegra(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The release of the system of a Jetson; of tegrastats no more than that it is one."""
-    found = {number: text for number, text in numbered(lines) if _TEGRA.fullmatch(text)}
-    facts: dict[str, Json] = {f"text {TEGRA_FILE}": f"{text}\n" for text in found.values()}
-    return (Imported(tool=TEGRA_FILE, facts=facts, understood=frozenset(found)),) if found else ()
+    part = ToolPart(TEGRA_FILE)
+    part.found |= {f"text {TEGRA_FILE}": f"{match[0]}\n" for match in part.matches(_TEGRA, numbered(lines))}
+    return part.imported()
 
 
 _DF_HEAD = LazyPattern(r"(?:Filesystem|Dateisystem|Sys\. de fichiers|S\.ficheros)\s.{0,80}\w%\s{1,8}\S.{3,20}")

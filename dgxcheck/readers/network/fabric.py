@@ -220,8 +220,7 @@ def _judge(
 
 
 def _fault(words: str) -> FaultKind:
-    lower = words.lower()
-    return next((fault for word, fault in _STAGES if word in lower), Fault.TEST_FAILED)
+    return next((fault for word, fault in _STAGES if word in words.lower()), Fault.TEST_FAILED)
 
 
 _KNOWN_FORMS = known("network/known")

@@ -149,14 +149,14 @@ def read_devlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for number, line in numbered(lines, bare):
         if instance := _INSTANCE.fullmatch(line):
             bdf, name = instance["bdf"], ""
-            part.lines.add(number)
         elif bdf and line and (row := _REPORTER.fullmatch(line)):
             name = row["name"] or name
-            part.lines.add(number)
             if row["state"] == "error":
                 outcome, fault = _REPORTERS.get(name, ("warn", Fault.HCA_HEALTH))
                 text = f"reporter {name} of its driver has an error that was not recovered"
                 part.add(bdf.replace(":", "."), name, outcome, fault, text)
         else:
             bdf = ""
+            continue
+        part.lines.add(number)
     return part.imported(sound="health")

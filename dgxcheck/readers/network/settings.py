@@ -115,8 +115,7 @@ def read_gids(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     found: dict[str, str] = {}
     for row in part.matches(_GID, numbered(lines, squeezed), _BESIDE_GIDS):
         port = f"{row['device']}/{int(row['port'])}"
-        routed = bool(row["address"]) and row["version"] == "v2"
-        found[port] = "yes" if routed or found.get(port) else ""
+        found[port] = "yes" if (row["address"] and row["version"] == "v2") or found.get(port) else ""
     for name, value, _ in odd_one(found):
         if not value:
             text = "no GID of RoCE v2 with an IPv4 address, the other ports have one: see its interface's address"
