@@ -21,6 +21,7 @@ from dgxcheck.readers.listing import (
     gpus_of_matrix,
     handles,
     numberless,
+    of_functions,
 )
 from dgxcheck.readers.lspci.files import SERIAL
 from dgxcheck.readers.model import Reports
@@ -35,8 +36,6 @@ _TO_RESET = "GPU requires reset"
 _LOST = (_FOR_GOOD, "Unknown Error", _TO_RESET)
 _ONLY_HERE = (NO_HANDLE, DOMAIN, f"stated {SERIAL} ", f"{PCI_OF} ", f"{COUNTERS} ")
 """Beginnings of keys that serve to put outputs together."""
-_LINK = f"link {PCI_DEVICES}/"
-_CLASS = (f"text {PCI_DEVICES}/", "/class")
 _MOST_NODES = 1024
 
 
@@ -63,15 +62,14 @@ def _measured(facts: Mapping[str, Json]) -> dict[str, Json]:
 
 def _shown_functions(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The PCI functions that some outputs show, and NVML's GPUs, where no output lists all that there are."""
-    before, after = _CLASS
-    shown = {key[len(before) : -len(after)] for key in facts if key.startswith(before) and key.endswith(after)}
+    shown = of_functions(facts, "text", "class")
     listed = {bdf for bdf in (*nvml_gpus(facts), *numberless(facts)) if not is_unplaced(bdf)}
-    gpus = {bdf for bdf in shown if str(facts[f"text {PCI_DEVICES}/{bdf}/class"]).startswith(("0x03", "0x12"))}
-    if not (gpus or (shown and listed)) or f"names {PCI_DEVICES}" in facts:
+    has_gpu = any(kind.startswith(("0x03", "0x12")) for kind in shown.values())
+    if not (has_gpu or (shown and listed)) or f"names {PCI_DEVICES}" in facts:
         return {}  # of adapters alone nobody says that there is no GPU
     whole = COUNT in facts or any(key.startswith(_OF_DRIVER) for key in facts)
     named: dict[str, Json] = {} if whole else {STATED_NAMED: True}
-    return {f"names {PCI_DEVICES}": [*sorted(shown | listed)], **named}
+    return {f"names {PCI_DEVICES}": [*sorted({*shown} | listed)], **named}
 
 
 def _functions_of_hcas(facts: Mapping[str, Json]) -> dict[str, Json]:
@@ -101,16 +99,14 @@ def _domains(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The type of each IOMMU group: that which the kernel gives by default."""
     if DOMAIN not in facts:
         return {}
-    groups = {str(fact).rpartition("/")[2] for key, fact in facts.items()
-              if key.startswith(_LINK) and key.endswith("/iommu_group") and isinstance(fact, str)}  # fmt: skip
+    groups = {target.rpartition("/")[2] for target in of_functions(facts, "link", "iommu_group").values()}
     return {f"text /sys/kernel/iommu_groups/{group}/type": f"{facts[DOMAIN]}\n" for group in groups}
 
 
 def _bound(facts: Mapping[str, Json]) -> set[str]:
     """The GPUs that the driver is bound to."""
-    bound = (key.split("/")[-2] for key, fact in facts.items()
-             if key.startswith(_LINK) and key.endswith("/driver") and str(fact).endswith("/nvidia"))  # fmt: skip
-    return {bdf for bdf in bound if str(facts.get(f"text {PCI_DEVICES}/{bdf}/class")).startswith("0x03")}
+    kinds, drivers = of_functions(facts, "text", "class"), of_functions(facts, "link", "driver")
+    return {bdf for bdf, kind in kinds.items() if kind.startswith("0x03") and drivers.get(bdf, "").endswith("/nvidia")}
 
 
 def _of_driver(facts: Mapping[str, Json]) -> set[str]:

@@ -137,12 +137,18 @@ def with_numbers(facts: Mapping[str, Json]) -> dict[str, Json]:
     return {**facts, **answers({**listed, **beyond}, without, max(count_of(facts), len(matrix), len(without)))}
 
 
+def of_functions(facts: Mapping[str, Json], kind: str, file: str) -> dict[str, str]:
+    """By bus id: what a file or link of the PCI functions holds that some outputs show."""
+    before, after = f"{kind} {PCI_DEVICES}/", f"/{file}"
+    return {key[len(before) : -len(after)]: fact for key, fact in facts.items()
+            if key.startswith(before) and key.endswith(after) and isinstance(fact, str)}  # fmt: skip
+
+
 def gpus_on_pci(facts: Mapping[str, Json]) -> list[str]:
     """Bus ids of the GPUs whose PCI functions some outputs show."""
-    before, after = f"text {PCI_DEVICES}/", "/class"
-    shown = (key[len(before) : -len(after)] for key, fact in facts.items()
-             if key.startswith(before) and key.endswith(after) and str(fact).startswith("0x03"))  # fmt: skip
-    return [bdf for bdf in shown if facts.get(f"{before}{bdf}/vendor") == "0x10de\n"]
+    vendors = of_functions(facts, "text", "vendor")
+    return [bdf for bdf, kind in of_functions(facts, "text", "class").items()
+            if kind.startswith("0x03") and vendors.get(bdf) == "0x10de\n"]  # fmt: skip
 
 
 def gpus_of_matrix(facts: Mapping[str, Json]) -> set[int]:
