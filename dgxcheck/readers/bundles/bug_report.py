@@ -45,29 +45,21 @@ def sections(rows: Iterable[bytes], wanted: Callable[[str], bool]) -> Iterator[S
     open_: _Open | None = None
     titled = True
     blank = True
-    number = -1
     for number, row in enumerate(rows):
         if open_ is not None and (row[0] in _NO_TITLE or open_.foreign > 0):
             blank = False
             open_.add(row)
             continue
-        if _UNDERSCORES.fullmatch(row):
-            if open_ is not None:
-                yield open_.section()
-            open_, titled, blank = None, False, True
-            continue
         text = decoded(row)
-        if not text.strip():
-            blank = True
-        elif not titled or _is_title(text, blank, open_):
-            if open_ is not None:
-                yield open_.section()
-            open_, titled, blank = _Open(text, number, wanted), True, False
-            continue
-        else:
-            blank = False
-        if open_ is not None:
+        is_end = _UNDERSCORES.fullmatch(row) is not None
+        is_begin = bool(text.strip()) and not is_end and (not titled or _is_title(text, blank, open_))
+        if open_ is not None and (is_end or is_begin):
+            yield open_.section()
+        if is_end or is_begin:
+            open_, titled = (_Open(text, number, wanted) if is_begin else None), is_begin
+        elif open_ is not None:
             open_.add(row)
+        blank = is_end or not text.strip()
     if open_ is not None:
         yield open_.section()
 
