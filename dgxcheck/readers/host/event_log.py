@@ -20,7 +20,7 @@ from dgxcheck.readers.dcgm.messages import fault_of
 from dgxcheck.readers.formats import Document, documents
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
-from dgxcheck.readers.wording import forms, rows, wording, wordings
+from dgxcheck.readers.wording import any_of, forms, rows, wording, wordings
 
 TOOL = "ipmitool sel"
 _ROWS = forms("host/lines", "event log of a BMC")
@@ -218,11 +218,7 @@ def _oldest_first(rows: list[tuple[str, str]]) -> list[str]:
     return [text for _, text in rows]
 
 
-_CRITICAL = LazyPattern(
-    r"(?:.{0,200}\W)?(?P<message>(?:Server Critical Fault \(Service Information: [^()]{3,160}(?:\([^()]{1,8}\))?"
-    r"|Uncorrectable PCI Express Error(?: Detected\.)? ?[^()]{0,40}\((?:Slot|Embedded|Segment)\b[^()]{3,160}"
-    r"|Uncorrectable Machine Check Exception \((?:Board|Processor)\b[^()]{3,200})\)).{0,120}"
-)
+_CRITICAL = LazyPattern(rf"(?:.{{0,200}}\W)?(?P<message>(?:{any_of('host/lines', 'HPE IML')})\)).{{0,120}}")
 _REPAIRED = LazyPattern(r"(?:\d{1,9} {1,8})?Repaired\b")
 _IML_HEAD = LazyPattern(r"(?:ID {1,8})?Severity {1,12}Class {1,40}(?:Last )?\w.{0,120}")
 

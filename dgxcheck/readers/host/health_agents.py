@@ -51,10 +51,7 @@ def _details(name: str, members: Mapping[str, str], seen: list[int]) -> Iterator
 
 
 _UUID = LazyPattern(r"\| GPU UUID {1,60}\| (?P<uuid>GPU-[0-9a-f-]{36}|[0-9a-f-]{36}) {0,40}\|")
-_ROW = LazyPattern(
-    r"\| (?P<name>Clique ID|Cluster UUID|State|Status|Health Summary|Bandwidth|Route Recovery|Route Unhealthy"
-    r"|Access Timeout(?: Recovery)?|[A-Z][\w ]{3,40}?) {1,60}\| (?P<value>\S.{0,120}?) {0,80}\|"
-)
+_ROW = LazyPattern(r"\| (?P<name>[A-Z][\w ]{3,40}?) {1,60}\| (?P<value>\S.{0,120}?) {0,80}\|")
 _RULE = LazyPattern(r"\+-{3,80}\+-{3,160}\+|.{0,10}checked fabric state|. \S{1,60} checked fabric state")
 _PLACE = ("uuid", "Clique ID", "Cluster UUID")
 _STATES = ("Completed", "Not Supported", "Not Started", "In Progress")

@@ -26,7 +26,7 @@ from dgxcheck.readers.listing import whole_list
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.network.files import NAME
 from dgxcheck.readers.values import MOST_GBS, gpu, imported, numbered
-from dgxcheck.readers.wording import rows
+from dgxcheck.readers.wording import rows, wordings
 
 _HEALTHMON_OUTCOMES: dict[str, Outcome | None] = {
     "SUCCESS": "pass", "SKIPPED": None, "WARNING": "warn", "ERROR": "fail", "CRITICAL ERROR": "fail",
@@ -36,11 +36,7 @@ _HEALTHMON_BEGIN = LazyPattern(rf"Loading Config: (?:{_WORDS})|Global Tests")
 _HEALTHMON_GPU = LazyPattern(r"GPU (?P<bdf>[0-9A-Fa-f:.]{7,16}) #(?P<index>\d{1,3}) : .{1,100}")
 _TEST = LazyPattern(rf"(?P<name>[A-Z][\w /-]{{2,60}}?)(?:(?:: ?| )\[?(?P<word>{_WORDS})\]?)?")
 _HEALTHMON_RESULT = LazyPattern(rf"Result: \[?(?P<word>{_WORDS})\]?")
-_OF_TEST = (
-    (Fault.SLOW, "bandwidth"), (Fault.LINK_TESTED, "width"), (Fault.LINK_TESTED, "generation"),
-    (Fault.OVERHEATING, "temperature"), (Fault.INFOROM, "inforom"), (Fault.NOUVEAU, "blacklist"),
-    (Fault.GPU_MISSING, "count"), (Fault.ECC_UNCORRECTED, "ecc"),
-)  # fmt: skip
+_OF_TEST = wordings("host/healthmon_tests")
 """Fault by a word of the test's name, if its message names none."""
 _SUM = LazyPattern(
     r"(?:Global Test|Device|System) Results: \d{1,6} success, .{1,80}|-{20,100}|One or more tests didn't run\."
@@ -101,7 +97,7 @@ def _healthmon_add(reports: Reports, subject: str, test: str, word: str, text: s
     elif outcome is not None:
         fault = fault_of(text)
         if fault is Fault.TEST_FAILED:
-            fault = next((fault for fault, part in _OF_TEST if part in topic.replace("-", "")), fault)
+            fault = next((row.fault for row in _OF_TEST if row.words.search(topic.replace("-", ""))), None) or fault
         reports.add(subject, topic, outcome, fault, f"test {test}: {text or word}")
 
 

@@ -194,13 +194,7 @@ def _add_errors(part: ToolPart, subject: str, name: str, count: int, corrected: 
     part.add(at, "errors", "note" if corrected else "warn", fault, text)
 
 
-_EDAC = LazyPattern(
-    r"(?P<part>mc\d{1,3}(?:: ?(?:csrow\d{1,3}|noinfo)(?:: ?[^:]{1,80})?)?):"
-    r"(?: (?P<count>\d{1,9}) (?P<kind>C|U)\w{0,10} Errors(?: with no DIMM info)?"
-    r"|(?:(?P<of>C|U)E:| (?P<simple>C|U)\w{4,12} errors: {1,3})(?P<number>\d{1,9}))"
-    r"|edac-util: (?:No errors to report|EDAC drivers are loaded)\..{0,80}|Total [CU]E: \d{1,9}",
-    "Errors", "rrors: ", ":CE:", ":UE:", "edac-util: ", "Total ",
-)  # fmt: skip
+_EDAC = LazyPattern(any_of("host/lines", "edac-util"), "Errors", "rrors: ", ":CE:", ":UE:", "edac-util: ", "Total ")
 
 
 def read_edac(lines: tuple[str, ...]) -> tuple[Imported, ...]:

@@ -35,9 +35,7 @@ _JOURNAL = LazyPattern(
     r"(?:.{0,120} )?(?:nv-fabricmanager|nvidia-fabricmanager(?:-start\.sh)?)\[\d{1,9}\]: ?(?P<text>.{1,1000})"
 )
 _ITEM = LazyPattern(
-    r"(?:[\w.-]{1,64}: )?(?:\[ERROR\] )?(?P<text>(?:fabric manager (?:config file item|NVIDIA GPU driver interface"
-    r" version|error handler is called)|not all local fabric manager instances|failed to configure all the available"
-    r" GPU).{0,960})"
+    rf"(?:[\w.-]{{1,64}}: )?(?:\[ERROR\] )?(?P<text>(?:{any_of('host/lines', 'Fabric Manager begins')}).{{0,960}})"
 )
 """Of its first messages, which also go to the terminal, without a date."""
 _HELPER = LazyPattern(any_of("host/lines", "helpers of Fabric Manager"))

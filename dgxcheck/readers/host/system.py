@@ -86,9 +86,11 @@ def read_numactl(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 MODULES_TOOL = "lsmod"
-_STATES = ("Live", "Loading", "Unloading")
 _NAME = ascii_pattern(r"[\w-]{1,64}")
-_COUNT = ascii_pattern(r"-?\d{1,9}")
+_OF_ALL = ascii_pattern(
+    r"(?P<name>[\w-]{1,64})\s+-?\d{1,9}\s+(?P<count>-?\d{1,9})(?:\s+(?P<users>\S+))?"
+    r"(?:\s+(?P<state>Live|Loading|Unloading)(?:\s+\S+){0,2})?"
+)
 _ROW = ascii_pattern(
     rf"(?P<name>{any_of('host/lines', 'modules')}) {{1,40}}\d{{3,9}} {{1,8}}-?\d{{1,5}}(?: {{1,4}}[\w,-]{{1,400}})?"
 )
@@ -109,25 +111,21 @@ def _all(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart(MODULES_TOOL)
     names: list[str] = []
     below = False
-    for number, line in enumerate(bounded(lines)):
-        words = line.split()
-        if words == _MODULES_HEAD:
+    for number, line in numbered(lines):
+        row = _OF_ALL.fullmatch(line)
+        if line.split() == _MODULES_HEAD:
             below = True
-            part.lines.add(number)
-            continue
-        name, size, count, *rest = [*words, "", "", ""]
-        state = next((word for word in rest if word in _STATES), "")
-        row = _NAME.fullmatch(name) and _COUNT.fullmatch(size) and _COUNT.fullmatch(count) and len(words) < 8
-        if not row or not (state or (below and len(words) < 5)):
-            below = below and not words
+        elif row and (row["state"] or below):
+            name, users = row["name"], (row["users"] or "").split(",")
+            names.append(name)
+            part.found[f"text /sys/module/{name}/refcnt"] = f"{row['count']}\n"
+            if row["state"]:
+                part.found[f"text /sys/module/{name}/initstate"] = f"{row['state'].lower()}\n"
+            part.found[f"names /sys/module/{name}/holders"] = [*sorted(set(filter(_NAME.fullmatch, users)) - {"-"})]
+        else:
+            below = below and not line
             continue
         part.lines.add(number)
-        names.append(name)
-        part.found[f"text /sys/module/{name}/refcnt"] = f"{count}\n"
-        if state:
-            part.found[f"text /sys/module/{name}/initstate"] = f"{state.lower()}\n"
-        users = [user for user in rest[0].split(",") if _NAME.fullmatch(user) and user != "-"]
-        part.found[f"names /sys/module/{name}/holders"] = [*sorted(users)]
     part.found["names /sys/module"] = [*sorted(names)]
     _other_driver(part, names)
     return part.imported() if names else ()

@@ -9,20 +9,11 @@ from dgxcheck.facts.bdf import PATTERN
 from dgxcheck.facts.faults import Fault
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import Imported, ToolPart
-from dgxcheck.readers.network.files import NAME
 from dgxcheck.readers.values import numbered
+from dgxcheck.readers.wording import forms
 
-_NAME = r"(?P<name>ib[a-z0-9_]{1,14})"
 _WHO = r"(?:.{0,120} )?"
-_CARRIER_FORMS = (
-    LazyPattern(rf"{_WHO}systemd-networkd\[\d{{1,9}}\]: {_NAME}: (?P<what>[Ll]ost|[Gg]ained) carrier"),
-    LazyPattern(
-        rf"{_WHO}NetworkManager\[\d{{1,9}}\]: .{{0,80}}\({_NAME}\): (?P<what>carrier: link \w{{1,20}}).{{0,80}}"
-    ),
-    LazyPattern(rf"{_WHO}mlx5_core (?P<bdf>{PATTERN}) (?P<name>[a-z][\w.]{{1,14}}): (?P<what>Link (?:up|down))"),
-    LazyPattern(rf"{_WHO}mlx5_core (?P<bdf>{PATTERN}) (?P<name>{NAME}): Port: (?P<port>\d{{1,3}}) (?P<what>Link (?:DOWN"
-                r"|INIT|ARMED|ACTIVE))"),
-)
+_CARRIER_FORMS = forms("network/lines", "carrier")
 """The last is of RDMA devices, whatever their link layer, and only of ports that were up before (Linux
 drivers/infiniband/core/cache.c: ib_cache_update)."""
 _OTHERS = LazyPattern(r"(?:.{0,120} )?systemd(?:-networkd)?\[\d{1,9}\]: .{1,300}")

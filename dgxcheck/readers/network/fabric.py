@@ -61,11 +61,7 @@ def _take(reports: Reports, link: re.Match[str], node: str) -> None:
 
 
 _SECTION = LazyPattern(any_of("network/lines", "port of ibportstate"))
-_SETTING = LazyPattern(
-    r"(?P<name>(?:Phys)?LinkState|LinkDownDefState|(?:Mlnx|MlnxExt)?Link(?:Width|Speed)[A-Za-z]{2,24}|FDR10\w{0,16}|LMC"
-    r"|(?:SM)?Lid|Mkey\w{0,16}|ProtectBits|CapMask2?):\.{1,60}(?P<value>.{0,100})",
-    ":.",
-)
+_SETTING = LazyPattern(rf"(?P<name>{any_of('network/lines', 'ibportstate')}):\.{{1,60}}(?P<value>.{{0,100}})", ":.")
 _OF_PORTINFO = LazyPattern(r"[A-Z][A-Za-z0-9]{2,40}:\.{1,60}.{0,100}", ":.")
 """What ``smpquery portinfo`` has more."""
 _WIDTHS = LazyPattern(r"(?P<lanes>\d{1,2})X\b", "X")
