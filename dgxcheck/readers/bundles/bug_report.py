@@ -24,7 +24,7 @@ from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.limits import SECTION_BYTES
 from dgxcheck.readers.bundles.sections import OpenSection, Section, decoded, reader_of
 from dgxcheck.readers.host import system
-from dgxcheck.readers.wording import any_of
+from dgxcheck.readers.wording import any_of, words_of
 
 HEAD = "Start of NVIDIA bug report log file."
 FOOT = "End of NVIDIA bug report log file."
@@ -104,9 +104,7 @@ _NAME = LazyPattern(r"(?=.*[A-Za-z]{2})(?=.*\d)[A-Za-z0-9][A-Za-z0-9.-]{1,62}")
 _NO_HOST = caseless_pattern(any_of("bundles/lines", "no host"))
 """Devices, times, levels, sizes and formats of numbers are numbered too."""
 _OPTION = LazyPattern(r"[A-Za-z]\d|-.*")
-_SUBJECTS = frozenset((
-    "diag", "discovery", "health", "nvlink", "p2p", "query", "smi", "stats", "topo", "test", "tests", "bw", "lat",
-))  # fmt: skip
+_SUBJECTS = frozenset(words_of("bundles/lines", "what a tool is asked for"))
 """What a tool is asked for."""
 _OF_ONE = ("sos_commands", "sos_reports", "commands", "var", "log", "logs")
 """Folders beside each other in the archive of one host."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.limits import SECTION_BYTES
-from dgxcheck.readers.wording import any_of, rows
+from dgxcheck.readers.wording import any_of, rows, words_of
 
 
 class Section(Record):
@@ -36,10 +36,7 @@ class Section(Record):
 
 _FILES = LazyPattern(any_of("bundles/lines", "files of a machine"))
 _PROGRAM = LazyPattern(r"(?:/[\w.+/-]{0,80}/)?(?P<name>[\w.+-]{1,40}?)(?::|(?P<options>\s.*))?")
-PROGRAMS = (
-    "lspci", "nvidia-smi", "dmidecode", "numactl", "ibstat", "lsmod", "mst", "uname", "ibstatus", "ibv_devinfo", "rdma",
-    "ibdev2netdev", "mlxlink", "lscpu", "dcgmi", "fabricmanager",
-)  # fmt: skip
+PROGRAMS = tuple(words_of("bundles/lines", "programs"))
 KERNEL_LOG = "kernel log"
 BY_TITLE = ("uname", "files")
 """What is read only where a title says what it is."""

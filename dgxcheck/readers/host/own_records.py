@@ -74,8 +74,7 @@ def read_smart(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _of_json(part: ToolPart, found: Document) -> None:
     """``nvme smart-log -o json`` and ``smartctl -j``."""
-    device = found.get("device")
-    disk = str(device.get("name", "")).removeprefix("/dev/") if isinstance(device, dict) else "a disk"
+    disk = str(members_of(found.get("device")).get("name", "a disk")).removeprefix("/dev/")
     for name, value in members_of(found.get("nvme_smart_health_information_log", found)).items():
         _take(part, disk, name.replace("_", " "), str(value.get("value") if isinstance(value, dict) else value))
     if isinstance(passed := members_of(found.get("smart_status")).get("passed"), bool):

@@ -12,7 +12,7 @@ import re
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.infiniband import SDR
 from dgxcheck.facts.sysfs import INFINIBAND
-from dgxcheck.facts.typical import odd_one
+from dgxcheck.facts.typical import gathered, odd_one
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.network.files import (
@@ -28,24 +28,15 @@ from dgxcheck.readers.network.files import (
     worded,
 )
 from dgxcheck.readers.values import bare, bounded, integer, numbered, squeezed
-from dgxcheck.readers.wording import results, wordings
+from dgxcheck.readers.wording import results, rows, wordings
 
 _IBSTAT_DEVICE = ascii_pattern(rf"CA '({NAME})'")
 _IBSTAT_PORT = ascii_pattern(r"Port (\d{1,3}):")
 _GONE = ascii_pattern(rf"ibpanic: \[\d{{1,10}}\] \w{{1,40}}: (?P<what>.{{1,80}}'(?P<device>{NAME})'.{{1,120}})")
 """A device that is still listed, but whose files cannot be read because its driver released it."""
-_IBSTAT_FILES = (
-    {"CA type": "hca_type", "Firmware version": "fw_ver", "Node GUID": "node_guid",
-     "System image GUID": "sys_image_guid"},
-    {"State": "state", "Physical state": "phys_state", "Link layer": "link_layer", "Base lid": "lid",
-     "SM lid": "sm_lid"},
-)  # fmt: skip
-"""Of a device, and of a port."""
-_IBSTAT_LABELS = frozenset((
-    "CA type", "Number of ports", "Firmware version", "Hardware version", "Node GUID", "System image GUID", "State",
-    "Physical state", "Rate", "Base lid", "LMC", "SM lid", "Capability mask", "Port GUID", "Link layer",
-))  # fmt: skip
-
+_MEMBERS = gathered(((row["tool"], row["of"]), (row["label"], row["file"])) for row in rows("network/members"))
+_OF_HCA, _OF_PORT = dict(_MEMBERS["ibstat", "device"]), dict(_MEMBERS["ibstat", "port"])
+"""Files by what a tool calls them; empty for what has none."""
 _MOST_GBIT = 6400
 
 
@@ -66,8 +57,8 @@ def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif device and (match := _IBSTAT_PORT.fullmatch(line)):
             port, own, speed = int(match[1]), "heading", None
             part.add_port(device, port, {})
-        elif device and colon and label in _IBSTAT_LABELS:
-            if label in _IBSTAT_FILES[1] and own in ("", label):  # of an output without its headings, as grep leaves it
+        elif device and colon and (label in _OF_HCA or label in _OF_PORT):
+            if _OF_PORT.get(label) and own in ("", label):  # of an output without its headings, as grep leaves it
                 port, own, speed = port + 1, label, None
                 part.add_port(device, port, {})
             kind = value.strip() if label == "CA type" else kind
@@ -75,7 +66,7 @@ def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             active = part.found.get(f"text {INFINIBAND}/{device}/ports/{port}/state") == "4: ACTIVE\n"
             if active and label == "Link layer" and value.strip() == "InfiniBand" and speed is not None:
                 rates.setdefault((kind, port), {})[f"{device}/{port}"] = speed
-            if file := _IBSTAT_FILES[port > 0].get(label):
+            if file := (_OF_PORT if port else _OF_HCA).get(label):
                 files = worded(file, value.strip())
                 part.found |= port_files(device, port, files) if port else device_files(device, files)
         else:
@@ -94,9 +85,7 @@ def read_ibstat(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 _IBSTATUS_HEAD = LazyPattern(rf"Infiniband device '({NAME})' port (\d{{1,3}}) status:", flags=re.IGNORECASE | re.ASCII)
-_IBSTATUS_FILES = {"base lid": "lid", "sm lid": "sm_lid", "state": "state", "phys state": "phys_state", "rate": "rate",
-                   "link_layer": "link_layer", "default gid": ""}  # fmt: skip
-"""A gid has no file here."""
+_OF_IBSTATUS = dict(_MEMBERS["ibstatus", "port"])
 
 
 def read_ibstatus(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -108,9 +97,9 @@ def read_ibstatus(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if match := _IBSTATUS_HEAD.fullmatch(line):
             device, port = match[1], int(match[2])
             part.add_port(device, port, {})
-        elif device and label in _IBSTATUS_FILES:
-            file = _IBSTATUS_FILES[label]
-            part.found |= port_files(device, port, worded(file, value)) if file else {}
+        elif device and label in _OF_IBSTATUS:
+            if file := _OF_IBSTATUS[label]:
+                part.found |= port_files(device, port, worded(file, value))
         else:
             device = device if not line else ""
             continue

@@ -16,6 +16,7 @@ from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.network.files import EFA_ENDINGS, NAME, completion
 from dgxcheck.readers.values import bare, numbered
+from dgxcheck.readers.wording import is_entered, wordings
 
 TOOL = "UCX"
 _FILE = r"\w{1,60}(?:\.c:|\.cc:|\.h:|\.inl:)\d{1,6}"
@@ -38,7 +39,7 @@ _UNLOCKED = LazyPattern(
     r" \(ulimit -l\).*"
 )
 """UCX adds that to ENOMEM where the limit of its process is not unlimited."""
-_LIMIT = LazyPattern(r"(?:.{0,80} )?libibverbs: Warning: (?P<text>RLIMIT_MEMLOCK is \d{1,20} bytes)\.")
+_LIMIT = wordings("network/results", TOOL)
 _GOES_ON = LazyPattern(r"(?:.{0,80} )?This will severely limit memory registrations\.")
 _SYNDROMES = {0x10: 7, 0x11: 8, 0x12: 9, 0x13: 10, 0x14: 11, 0x15: 12, 0x16: 13}
 """Of mlx5, as statuses of verbs; smaller ones are the same."""
@@ -49,9 +50,7 @@ def read_ucx(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     memory that is too low for RDMA."""
     part = ToolPart(TOOL)
     for at, line in numbered(lines):
-        if limit := _LIMIT.fullmatch(line):
-            part.add(HOST, "memlock", "warn", Fault.MEMLOCK, f"libibverbs warns: {limit['text']}")
-        if limit or _GOES_ON.fullmatch(line):
+        if not is_entered(part, _LIMIT, at, line) and _GOES_ON.fullmatch(line):
             part.lines.add(at)
         if part.lines and _TRACED.fullmatch(line):
             part.beside.add(at)
