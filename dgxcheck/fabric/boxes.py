@@ -109,7 +109,7 @@ def _slower(judged: Judged, boxes: Boxes) -> Iterator[FabricFinding]:
     known = {end for finding in judged.findings if finding.fault is Fault.PORT_SLOW for end in finding.ends}
     found: dict[tuple[str, str, float], list[Adapter]] = {}
     for cable in judged.fabric.cables:
-        for guid, _ in (cable.end, cable.peer):
+        for guid, _ in cable.ends:
             own = judged.fabric.adapters.get(guid)
             if own is None or own.shown in known or not cable.gbit:
                 continue

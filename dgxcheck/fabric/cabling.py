@@ -76,7 +76,7 @@ def as_most_have(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -
 def _hidden(fabric: Fabric) -> set[Port]:
     """Where adapters are whose description names no host or whose GUID two have, also as ``ANY`` of the switch: one of
     these may be the one that is missed."""
-    ends = [(cable.end, cable.peer) for cable in fabric.cables]
+    ends = [cable.ends for cable in fabric.cables]
     ports = {far for pair in ends for near, far in (pair, pair[::-1])
              if near[0] in fabric.adapters and not fabric.adapters[near[0]].name}  # fmt: skip
     ports |= {port for port, peers in fabric.claimed.items() for port in (port, *peers)}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck.fabric.judge import Judged
-from dgxcheck.fabric.model import Cable
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import gathered
 
 CODED = 64 / 66
 """What the white papers of DGX-1 take of 100 Gbit/s, for 6,012 GB/s of 124 systems."""
@@ -33,20 +33,14 @@ class Leaf(Record):
 def leaves_of(judged: Judged) -> tuple[Leaf, ...]:
     """By name."""
     fabric, tiers = judged.fabric, judged.tiers
-    below: dict[str, list[Cable]] = {guid: [] for guid in tiers.leaves()}
-    for port, cable in fabric.at.items():
-        far = fabric.far(port)
-        if port[0] in below and far is not None and far[0] in fabric.adapters:
-            below[port[0]].append(cable)
-    systems: dict[str, set[str]] = {guid: set() for guid in below}
-    for host, own in judged.places.items():
-        for switch, _ in own.values():
-            systems.get(switch, set()).add(host)
+    below = gathered((port[0], cable) for port, cable in fabric.at.items()
+                     if (far := fabric.far(port)) is not None and far[0] in fabric.adapters)  # fmt: skip
+    systems = gathered((switch, host) for host, own in judged.places.items() for switch, _ in own.values())
     found = []
-    for guid, cables in below.items():
-        above = [fabric.at[guid, port] for port in tiers.uplinks[guid]]
+    for guid in tiers.leaves():
+        cables, above = below.get(guid, []), [fabric.at[guid, port] for port in tiers.uplinks[guid]]
         found.append(Leaf(
-            guid=guid, name=fabric.switch(guid), systems=tuple(sorted(systems[guid])), adapters=len(cables),
+            guid=guid, name=fabric.switch(guid), systems=tuple(sorted({*systems.get(guid, ())})), adapters=len(cables),
             uplinks=len(above), down_gbit=sum(cable.gbit for cable in cables),
             up_gbit=sum(cable.gbit for cable in above),
         ))  # fmt: skip

@@ -110,7 +110,7 @@ def handled(findings: Iterable[FabricFinding], fabric: Fabric) -> Iterator[Fabri
         links = {fabric.at[port] for port in {*touched, *shared} if port in fabric.at}
         yield replace(finding, disturbs=tuple(sorted(
             " - ".join([fabric.shown(end) for end in ends if end[0] in fabric.adapters] or map(fabric.shown, ends))
-            for ends in ((cable.end, cable.peer) for cable in links)
+            for ends in (cable.ends for cable in links)
         )))  # fmt: skip
 
 

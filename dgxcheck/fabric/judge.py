@@ -153,7 +153,7 @@ def _errors(fabric: Fabric) -> Iterator[FabricFinding]:
     reboots explain are a fault of all.
     """
     limits = dict.fromkeys(OF_THE_LINK, Settings().limit("network.errors"))
-    downs = [max(fabric.errors.get(end, {}).get(DOWNED, 0) for end in (cable.end, cable.peer))
+    downs = [max(fabric.errors.get(end, {}).get(DOWNED, 0) for end in cable.ends)
              for cable in fabric.cables if fabric.adapters.keys() & {cable.end[0], cable.peer[0]}]  # fmt: skip
     usual = median(downs or [0])
     common = usual > _MOST_DOWNS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from dgxcheck.facts.infiniband import LANE_GBIT, PortState
 from dgxcheck.facts.record import Record, replace
@@ -52,6 +53,11 @@ class Cable(Record, kw_only=False):
     speed: str
     could: str = ""
     """``could be 4X``, by iblinkinfo."""
+
+    @property
+    def ends(self) -> tuple[Port, Port]:
+        """Both ports."""
+        return self.end, self.peer
 
     @property
     def gbit(self) -> float:
@@ -105,7 +111,7 @@ class Fabric(Record):
 
     def adapter_of(self, cable: Cable) -> Adapter | None:
         """The adapter at an end of it; None between switches."""
-        return next((self.adapters[guid] for guid, _ in (cable.end, cable.peer) if guid in self.adapters), None)
+        return next((self.adapters[guid] for guid, _ in cable.ends if guid in self.adapters), None)
 
     def shown(self, port: Port) -> str:
         """``leaf01 port 7``, ``dgx005 mlx5_1``, ``leaf01`` for any port of it"""
@@ -140,48 +146,28 @@ def kind_of(host: str, name: str) -> tuple[str, str]:
 _OF_HOST = re.compile(r"(?!MT\d{3,6}\s)(?P<host>\S{1,100})\s{1,8}(?P<name>[A-Za-z]\S{0,40}\d)", flags=re.ASCII)
 """Not the model that stands there until rdma-ndd ran: ``MT4129 ConnectX7   Mellanox Technologies``."""
 _SWITCH = re.compile(r"(?:MF\d{1,3};)?(?P<name>.+?)(?::[\w.-]+(?:/[A-Z]{1,2}\d{1,3}){1,3})?")
+_BY_LID = "lid:"
+"""Begins the GUID of a node that a text names by LID alone."""
 _INSIDE = "Aggregation Node"
 """SHARP's port inside a switch."""
 
 
 def fabric_of(texts: Iterable[FabricText]) -> Fabric:
     """What all of them say together; of a port that a subnet manager configured in between, the later state."""
-    ends: dict[Port, End] = {}
-    described: dict[str, set[str]] = {}
-    joined: dict[Port, dict[Port, tuple[int, str, str]]] = {}
-    errors: dict[tuple[str, int], Errors] = {}
-    labels: dict[Port, str] = {}
-    lids: dict[Port, int] = {}
-    states: dict[Port, PortState] = {}
-    mtus: dict[Port, int] = {}
-    disabled: set[Port] = set()
     read = [*texts]
-    for text, rows in zip(read, _identified([text.rows for text in read]), strict=True):
-        errors |= text.errors
-        for row in rows:
-            for end in (row.end, row.peer):
-                if end is not None:
-                    port = (end.guid, end.port)
-                    if port not in ends or not ends[port].description:
-                        ends[port] = end
-                    if end.label:
-                        labels[port] = end.label
-                    if end.mtu:
-                        mtus[port] = end.mtu
-                    if end.lid is not None:
-                        lids[port] = max(end.lid, lids.get(port, 0))
-                    if end.description:
-                        described.setdefault(end.guid, set()).add(end.description)
-            if row.state:
-                port = (row.end.guid, row.end.port)
-                disabled |= {port} if row.disabled else set()
-                states[port] = max(PortState[row.state], states.get(port, PortState.NOP))
-            if row.peer is not None:
-                a, b = (row.end.guid, row.end.port), (row.peer.guid, row.peer.port)
-                joined.setdefault(a, {})[b] = joined.setdefault(b, {})[a] = row.lanes, row.speed, row.could
+    rows = [*chain.from_iterable(_identified([text.rows for text in read]))]
+    ends = [end for row in rows for end in row.ends]
+    by_port: dict[Port, End] = {}
+    for end in ends:
+        if end.at not in by_port or not by_port[end.at].description:
+            by_port[end.at] = end
+    described = gathered((end.guid, end.description) for end in ends if end.description)
     inside = {guid for guid, names in described.items() if any(_INSIDE in name for name in names)}
-    switches = _switches({end.guid: end.description for end in ends.values() if end.kind == "switch"})
-    adapters = _adapters([end for end in ends.values() if end.kind == "adapter" and end.guid not in inside])
+    joined: dict[Port, dict[Port, tuple[int, str, str]]] = {}
+    for row in rows:
+        if row.peer is not None:
+            a, b = row.end.at, row.peer.at
+            joined.setdefault(a, {})[b] = joined.setdefault(b, {})[a] = row.lanes, row.speed, row.could
     claimed = {port: tuple(peers) for port, peers in joined.items() if len(peers) > 1 and port[0] not in inside}
     cables = [
         Cable(a, b, *how)
@@ -189,24 +175,26 @@ def fabric_of(texts: Iterable[FabricText]) -> Fabric:
         for b, how in peers.items()
         if a < b and not {a[0], b[0]} & inside and a not in claimed and b not in claimed
     ]
-    by_lid: dict[str, set[str]] = {}
-    for end in ends.values():
-        if end.lid:
-            by_lid.setdefault(f"lid:{end.lid}", set()).add(end.guid)
-    unique = {lid: min(guids) for lid, guids in by_lid.items() if len(guids) == 1}
+    by_lid = gathered((f"{_BY_LID}{end.lid}", end.guid) for end in by_port.values() if end.lid)
+    unique = {lid: guids[0] for lid, guids in by_lid.items() if len({*guids}) == 1}
+    given = gathered((end.at, end.lid) for end in ends if end.lid is not None)
+    shown = gathered((row.end.at, PortState[row.state]) for row in rows if row.state)
+    states = {port: max(found) for port, found in shown.items()}
     return Fabric(
-        switches=switches,
-        adapters=adapters,
+        switches=_switches({end.guid: end.description for end in by_port.values() if end.kind == "switch"}),
+        adapters=_adapters([end for end in by_port.values() if end.kind == "adapter" and end.guid not in inside]),
         cables=tuple(cables),
-        at={port: cable for cable in cables for port in (cable.end, cable.peer)},
+        at={port: cable for cable in cables for port in cable.ends},
         claimed=claimed,
-        described={guid: tuple(sorted(names)) for guid, names in described.items() if len(names) > 1},
-        errors={(unique.get(where, where), port): counts for (where, port), counts in errors.items()},
-        labels=_labelled(labels),
-        lids=lids,
+        described={guid: tuple(sorted({*names})) for guid, names in described.items() if len({*names}) > 1},
+        errors={(unique.get(where, where), port): counts
+                for text in read for (where, port), counts in text.errors.items()},
+        labels=_labelled({end.at: end.label for end in ends if end.label}),
+        lids={port: max(lids) for port, lids in given.items()},
         states=states,
-        mtus=mtus,
-        disabled=frozenset(port for port in disabled if states[port] < PortState.INIT),
+        mtus={end.at: end.mtu for end in ends if end.mtu},
+        disabled=frozenset(row.end.at for row in rows
+                           if row.state and row.disabled and states[row.end.at] < PortState.INIT),
     )
 
 
@@ -251,19 +239,15 @@ def _named(description: str, port: int = 1) -> tuple[str, str]:
     return match["host"].strip("'"), match["name"] + (f" port {port}" if port > 1 else "")
 
 
-_BY_LID = "lid:"
-"""Begins the GUID of a node that a text names by LID alone."""
-
-
 def _identified(texts: Sequence[Sequence[PortRow]]) -> list[Sequence[PortRow]]:
     """The rows of each text. Two subnets give the same LIDs, so that one alone names a node of its text; where another
     text has a GUID for this LID and description it is the same node."""
-    if not any(end.guid.startswith(_BY_LID) for rows in texts for row in rows for end in _ends(row)):
+    if not any(end.guid.startswith(_BY_LID) for rows in texts for row in rows for end in row.ends):
         return [*texts]
     guids: dict[tuple[int, str], set[str]] = {}
     for rows in texts:
         for row in rows:
-            for end in _ends(row):
+            for end in row.ends:
                 if end.lid and end.description and is_guid(end.guid):
                     guids.setdefault((end.lid, end.description), set()).add(end.guid)
 
@@ -275,10 +259,6 @@ def _identified(texts: Sequence[Sequence[PortRow]]) -> list[Sequence[PortRow]]:
 
     return [[replace(row, end=named(row.end, number), peer=row.peer and named(row.peer, number)) for row in rows]
             for number, rows in enumerate(texts)]  # fmt: skip
-
-
-def _ends(row: PortRow) -> tuple[End, ...]:
-    return (row.end,) if row.peer is None else (row.end, row.peer)
 
 
 def _shown_node(node: str) -> str:

@@ -62,15 +62,15 @@ def compared(fabric: Fabric, tiers: Tiers, plan: Sequence[PlannedCable]) -> Plan
     absent: Counter[str] = Counter()
     lost: dict[str, list[str]] = {}  # by system the switch of each cable of which neither end is there
     for cable in plan:
-        found = [names.found(end) for end in (cable.end, cable.peer)]
-        if gone := [end for end, at in zip((cable.end, cable.peer), found, strict=True) if at is None]:
+        found = [names.found(end) for end in cable.ends]
+        if gone := [end for end, at in zip(cable.ends, found, strict=True) if at is None]:
             absent.update(end.node for end in gone)
             for end, other in permutations(gone, 2):
                 if end.adapter and not other.adapter:
                     lost.setdefault(end.node, []).append(other.node)
             continue
         there = [at for at in found if at is not None]
-        if lacks := [(end, other) for end, at, other in zip((cable.end, cable.peer), there, there[::-1], strict=True)
+        if lacks := [(end, other) for end, at, other in zip(cable.ends, there, there[::-1], strict=True)
                      if at[1] == ANY and end.adapter]:  # fmt: skip
             unseen |= {(end.node, end.adapter): other for end, other in lacks}
             continue
@@ -105,11 +105,11 @@ def _check(fabric: Fabric, homes: Mapping[Port, Port]) -> None:
 
 def _renamed(fabric: Fabric, plan: Sequence[PlannedCable], names: _Names) -> dict[str, str]:
     """Of most cables of a node that is not there one and the same is at the other end, which the plan does not name."""
-    known = {end.node.lower() for cable in plan for end in (cable.end, cable.peer)}
+    known = {end.node.lower() for cable in plan for end in cable.ends}
     known |= {*map(_short, known)}
-    cables = Counter(end.node for cable in plan for end in (cable.end, cable.peer))
+    cables = Counter(end.node for cable in plan for end in cable.ends)
     votes: dict[str, Counter[str]] = {}
-    for near, far in (pair for cable in plan for pair in permutations((cable.end, cable.peer))):
+    for near, far in (pair for cable in plan for pair in permutations(cable.ends)):
         at = names.found(far) if names.found(near) is None else None
         peer = None if at is None else fabric.far(at)
         if peer is not None and (peer[0] in fabric.adapters) is bool(near.adapter):

@@ -45,10 +45,8 @@ def slow_links(fabric: Fabric, tiers: Tiers, planned: Mapping[Cable, float]) -> 
     slower = {cable: f"{gbit:g} Gbit/s planned" for cable, gbit in planned.items()}
     for cable in cables:
         own = kinds.get(cable)
-        rates = [usual.get(_group(own) if own is not None else between.get(cable, ()))]
-        if own is None:
-            rates.insert(0, _of_both(cable, usual))
-        for rate in rates:
+        of_switches = (_of_both(cable, usual), usual.get(between.get(cable, ())))
+        for rate in of_switches if own is None else (usual.get(_group(own)),):
             if rate is not None and _gbit(rate[0]) > cable.gbit:
                 slower.setdefault(cable, f"{_name(rate[0])} {rate[1]}")
     could = {cable: cable.could for cable in cables if cable.could}
@@ -64,7 +62,7 @@ def _group(adapter: Adapter) -> Group:
 def _parts(cable: Cable, adapter: Adapter | None) -> list[Group]:
     """The host and switches that may be why it is slow."""
     kind = "switch" if adapter is None else "below"
-    ends = [(kind, guid) for guid, _ in (cable.end, cable.peer) if adapter is None or guid != adapter.guid]
+    ends = [(kind, guid) for guid, _ in cable.ends if adapter is None or guid != adapter.guid]
     return [*ends, *([("host", adapter.host)] if adapter is not None and adapter.host else [])]
 
 
@@ -148,7 +146,7 @@ def _of_tiers(between: Mapping[Cable, Group]) -> dict[Group, Usual]:
 def _of_both(cable: Cable, usual: Mapping[Group, Usual]) -> Usual | None:
     """The slower of what its two switches have: each the faster of its links to switches and of those to adapters."""
     ends = [[usual[part, guid] for part in ("switch", "below") if (part, guid) in usual]
-            for guid, _ in (cable.end, cable.peer)]  # fmt: skip
+            for guid, _ in cable.ends]  # fmt: skip
     found = [max(rates, key=lambda rate: _gbit(rate[0])) for rates in ends if rates]
     return min(found, key=lambda rate: _gbit(rate[0]), default=None)
 
@@ -180,7 +178,7 @@ def _slow(fabric: Fabric, cable: Cable, usual: str) -> FabricFinding:
     """A cable below the rate that ``usual`` tells."""
     ends = fabric.shown(cable.end), fabric.shown(cable.peer)
     return FabricFinding(
-        fault=Fault.PORT_SLOW, status="warn", ends=ends, plugs=(cable.end, cable.peer),
+        fault=Fault.PORT_SLOW, status="warn", ends=ends, plugs=cable.ends,
         message=f"{ends[0]} - {ends[1]}: {cable.rate}, {usual}", action=Fault.PORT_SLOW.remedy,
     )  # fmt: skip
 
@@ -192,7 +190,7 @@ def _of_one(
     """Many links of one switch or host; where they are not most of its own, with the numbers of their ports."""
     (kind, own), cables = found[0][0], [cable for _, links in found for cable in links]
     name = own if kind == "host" else fabric.switch(own)
-    ends = [end for cable in cables for end in (cable.end, cable.peer)]
+    ends = [end for cable in cables for end in cable.ends]
     counts = []
     for part, links in found:
         total = seen[part].total()

@@ -43,7 +43,7 @@ def unmanaged(fabric: Fabric, tiers: Tiers) -> Iterator[FabricFinding]:
 
 
 def _of_subnets(cables: Sequence[Cable], links: str, state: str, fabric: Fabric) -> FabricFinding:
-    switches = {fabric.switch(guid) for cable in cables for guid, _ in (cable.end, cable.peer)
+    switches = {fabric.switch(guid) for cable in cables for guid, _ in cable.ends
                 if guid in fabric.switches}  # fmt: skip
     ends = sorted(switches) or [fabric.shown(end) for end in (cables[0].end, cables[0].peer)]
     return FabricFinding(
@@ -61,7 +61,7 @@ def _ports(state: str) -> str:
 def _of_ports(waiting: dict[Cable, tuple[Port, str]], fabric: Fabric) -> Iterator[FabricFinding]:
     left = dict.fromkeys(waiting)
     every = Counter(map(fabric.node, fabric.at))
-    for name, own in at_one(left, lambda cable: filter(None, map(fabric.node, (cable.end, cable.peer))), every=every):
+    for name, own in at_one(left, lambda cable: filter(None, map(fabric.node, cable.ends)), every=every):
         yield FabricFinding(
             fault=Fault.NO_SUBNET_MANAGER, status="fail", ends=(name,),
             message=f"{name}: {_ports(waiting[own[0]][1])} at {counted(len(own), 'link')}: no subnet manager configured"

@@ -33,7 +33,7 @@ def tiers_of(fabric: Fabric) -> Tiers:
     adapters: Counter[str] = Counter()
     neighbours: dict[str, dict[int, Port]] = {guid: {} for guid in fabric.switches}
     for cable in fabric.cables:
-        for near, far in ((cable.end, cable.peer), (cable.peer, cable.end)):
+        for near, far in (cable.ends, (cable.peer, cable.end)):
             if near[0] in neighbours:
                 if far[0] in neighbours:
                     neighbours[near[0]][near[1]] = far

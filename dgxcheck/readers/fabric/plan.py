@@ -28,6 +28,11 @@ class PlannedCable(Record, kw_only=False):
     lanes: int = 0
     lane_gbit: float = 0.0
 
+    @property
+    def ends(self) -> tuple[PlannedEnd, PlannedEnd]:
+        """Both of them."""
+        return self.end, self.peer
+
 
 _NODE = ascii_pattern(r"(?P<model>\S{1,60})[ \t]{1,20}(?P<name>\S{1,100})")
 _LINE = ascii_pattern(

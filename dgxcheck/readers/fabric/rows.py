@@ -27,6 +27,11 @@ class End(Record, kw_only=False):
     mtu: int = 0
     """Bytes of its largest frame; 0 where it is not told."""
 
+    @property
+    def at(self) -> tuple[str, int]:
+        """GUID and number of the port."""
+        return self.guid, self.port
+
 
 class PortRow(Record, kw_only=False):
     """One line: a port, the one at the other end where there is one, and how the link runs."""
@@ -43,6 +48,11 @@ class PortRow(Record, kw_only=False):
     """Was the first of both ports taken down by hand?"""
     could: str = ""
     """``could be 4X``: what both ports support, where it runs below that."""
+
+    @property
+    def ends(self) -> tuple[End, ...]:
+        """One or both ports."""
+        return (self.end,) if self.peer is None else (self.end, self.peer)
 
 
 _SIGNALLED = {
