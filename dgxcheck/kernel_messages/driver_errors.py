@@ -9,27 +9,15 @@ from dgxcheck.facts.bdf import PATTERN, as_bdf, unplaced
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import GPU_DRIVER
+from dgxcheck.facts.typical import gathered
 from dgxcheck.kernel_messages.forms import form_of
-from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.package_files import table
 
-ALARM = LazyPattern(
-    r"\b(?:errors?|err!|fail(?:ed|ing|ure|ures|s)?|fatal|critical|panic|uncorrect(?:ed|able)|corrupt(?:ed|ion)?"
-    r"|fallen off|is lost|unhealthy|degraded|timed ?out|abort(?:ed|ing)?|unable to|denied|not responding"
-    r"|unresponsive)\b"
-    r"|Fehler|错误|失败|故障|에러|오류|エラー",
-    flags=re.IGNORECASE,
-)
-_NONE = LazyPattern(
-    r"(?<!gpu )(?<!device )(?<!port )(?<!link )(?<!\.)\b(?:no|0|zero|without(?: any)?|free of)"
-    r" (?:[\w-]{1,20} ){0,2}(?:errors?|failures?|failed)\b"
-    r"|\b(?:errors?|failures?|failed|corrected|uncorrect(?:ed|able)|timeouts?)\b[\w .()/-]{0,30}?[:=|\t]\s{0,40}"
-    r"(?:0x)?(?:0+|n/?a|none|no|disabled|supported|not supported|pass(?:ed)?)\b"
-    r"|\b(?:errors?|failures?) {1,8}0\b"
-    r"|\bpass(?:ed)?\b.{0,60}\b(?:failed|failures?)\W{1,3}0\b",
-    flags=re.IGNORECASE,
-)
-"""Counts of zero."""
+_ROWS = gathered((row["of"], row["words"]) for row in table("kernel_messages/driver_errors.tsv"))
+_WORDS = {of: "|".join(words) for of, words in _ROWS.items()}
+ALARM = caseless_pattern(rf"\b(?:{_WORDS['word']})\b|{_WORDS['foreign word']}")
+_NONE = caseless_pattern(_WORDS["none"])
 
 
 def mentions_error(line: str) -> bool:
@@ -46,7 +34,7 @@ _HCAS: Mapping[str, LazyPattern] = {
     MLX5: LazyPattern("mlx5_(?:core|ib)[ :]"), EFA: LazyPattern(rf"efa {PATTERN}[ :]|infiniband (?:efa_|rdmap)\d"),
 }  # fmt: skip
 _BDF = LazyPattern(PATTERN)
-_NO_ERROR = LazyPattern("|".join(row["words"] for row in table("kernel_messages/harmless.tsv")))
+_NO_ERROR = LazyPattern(_WORDS["harmless"])
 _FINAL: Mapping[LazyPattern, FaultKind] = {
     LazyPattern(r"fatal error .{0,40}requiring (?:os )?reboot"): Fault.DRIVER_REBOOT,
     LazyPattern(r"confComputeSetErrorState\w{0,12}: ConfCompute: Fatal error hit!"):
@@ -54,12 +42,7 @@ _FINAL: Mapping[LazyPattern, FaultKind] = {
 }
 """What a driver says when it works no more until it is loaded again: nvGpuOpsReportFatalError (nv_gpu_ops.c),
 confComputeSetErrorState (conf_compute.c)."""
-_QUEUE = LazyPattern(
-    r"\bERR CQE on SQ\b|Wait for completion \(polling\) timeout|didn't send any completion for admin cmd"
-    r"|Admin queue is closed|Reset indication didn't turn o|Device isn't ready, "
-)
-"""Of mlx5 (en/reporter_tx.c): a send queue got an error instead of a completion; of EFA (drivers/infiniband/hw/efa/
-efa_com.c): the adapter answers no command, or does not reset."""
+_QUEUE = LazyPattern(_WORDS["queue"])
 _SEARCHED = 400
 
 

@@ -16,6 +16,7 @@ from dgxcheck.facts.typical import gathered
 from dgxcheck.readers.listing import INIT, OF_LIST, gpu_list, placed
 from dgxcheck.readers.model import REPORT, Imported, ToolPart, add_report
 from dgxcheck.readers.values import LEAST_BYTES, imported, too_small
+from dgxcheck.readers.wording import rows
 
 MOST_RUNS = 64
 SAME = ("tool", "method", "name", "devices", "hosts", "bdf")
@@ -119,13 +120,19 @@ class Figures(ToolPart):
         self.measure(f"device {number}", None, "", line, "CUDA order", **more)
 
     def imported(self, more: Mapping[str, Json] | None = None, sound: str = "") -> tuple[Imported, ...]:
-        """Nothing where nothing was measured."""
-        return super().imported(merge_runs(self.measured) | {**(more or {})}, sound) if self.measured else ()
+        """Nothing where nothing was measured, nor any result found."""
+        some = self.measured or self
+        return super().imported(merge_runs(self.measured) | {**(more or {})}, sound) if some else ()
 
 
-def by_size(rows: Iterable[tuple[int, float, int]], most: int = MOST_RUNS) -> dict[str, Json]:
-    """Of rows of size, figure and line the first two in ``sizes``, where there are several."""
-    sizes: list[Json] = [[size, figure] for size, figure, _ in sorted(rows)[-most:]]
+def kinds(tool: str) -> dict[str, str]:
+    """What the names that a tool prints measure."""
+    return {row["name"]: row["kind"] for row in rows("benchmarks/kinds") if row["tool"] == tool}
+
+
+def by_size(steps: Iterable[tuple[int, float, int]], most: int = MOST_RUNS) -> dict[str, Json]:
+    """Of size, figure and line of each the first two in ``sizes``, where there are several."""
+    sizes: list[Json] = [[size, figure] for size, figure, _ in sorted(steps)[-most:]]
     return {"sizes": sizes} if len(sizes) > 1 else {}
 
 

@@ -22,21 +22,14 @@ from itertools import permutations
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
-from dgxcheck.readers.combine import Figures, by_size
+from dgxcheck.readers.combine import Figures, by_size, kinds
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import MOST_BYTES, MOST_GBS, gpu, integer, number, numbered, squeezed
 from dgxcheck.readers.wording import any_of
 
 BANDWIDTH_TOOL = "bandwidthTest"
 GBS = {"MB/s": 1.024e-3, "GB/s": 1.0}
-KINDS = {
-    "Host to Device": "host-to-device",
-    "Device to Host": "device-to-host",
-    "Device to Device": "device-copy",
-    "H2D": "host-to-device",
-    "D2H": "device-to-host",
-    "D2D": "device-copy",
-}
+KINDS = kinds(BANDWIDTH_TOOL)
 MOST_SIZES = 128
 SECTION = LazyPattern(r"(Host to Device|Device to Host|Device to Device) Bandwidth, (\d{1,3}) Device\(s\).{0,80}")
 COLUMNS = LazyPattern(

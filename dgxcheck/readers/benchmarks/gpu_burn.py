@@ -18,9 +18,10 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.typical import median
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.readers.combine import Figures
 from dgxcheck.readers.host.cuda import error_in
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
-from dgxcheck.readers.values import gpu, imported, numbered
+from dgxcheck.readers.values import gpu, numbered
 from dgxcheck.readers.wording import any_of
 
 BURN_SLOW = 0.5
@@ -59,7 +60,7 @@ def read_burn(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``stated report GPU3 gpu_burn-..`` for every GPU with a line of progress or a verdict."""
     gpus: dict[int, _Gpu] = {}
     names: dict[int, str] = {}
-    part = ToolPart("gpu_burn")
+    part = Figures("gpu_burn")
     why = ""
     tested = floats = shared = False
     for number, line in numbered(lines):
@@ -85,9 +86,7 @@ def read_burn(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     _judge_burn(part, gpus, names, why)
     for index, one in gpus.items() if floats and not shared else ():
         if one.rate:
-            last = max(part.lines)
-            rate = imported(one.rate / 1000, "TFLOP/s", tool="gpu_burn", line=last, method="cublasSgemm")
-            part.found[f"measure compute {index}"] = rate
+            part.measure(f"compute {index}", one.rate / 1000, "TFLOP/s", max(part.lines), "cublasSgemm")
     return part.imported() if gpus else ()
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
-from dgxcheck.readers.combine import Figures
+from dgxcheck.readers.combine import Figures, kinds
 from dgxcheck.readers.values import LINE, MOST_GBS, gpu
 
 HOST = LazyPattern(r"(host_to_device|device_to_host|host_to_all|all_to_host)(_bidirectional)?_memcpy_(ce|sm)")
@@ -27,12 +27,7 @@ HEADING = LazyPattern(
     r"(?: (?P<row>CPU|GPU)\(row\) (?P<arrow>->|<-|<->))? GPU\(column\)"
     r"(?: (?P<part>Read1|Read2|Write1|Write2|Total))?(?: bandwidth)? \((?P<unit>GB/s|ns)\)"
 )
-HOST_KINDS = {
-    "host_to_device": "host-to-device",
-    "device_to_host": "device-to-host",
-    "host_to_all": "host-to-device-shared",
-    "all_to_host": "device-to-host-shared",
-}
+HOST_KINDS = kinds("nvbandwidth")
 
 
 class Case(Record):

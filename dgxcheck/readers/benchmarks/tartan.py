@@ -13,7 +13,7 @@ from __future__ import annotations
 from dgxcheck.facts.missing import Json
 from dgxcheck.lazy_pattern import ascii_pattern
 from dgxcheck.readers.benchmarks.p2p_bandwidth_latency import matrices, two_places
-from dgxcheck.readers.combine import Figures
+from dgxcheck.readers.combine import Figures, kinds
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import MOST_BYTES, MOST_GBS, MOST_GPUS, MOST_US, bare, bounded, integer, number, numbered
 
@@ -21,14 +21,7 @@ TOOL = "Tartan"
 MOST_SIZES = 64
 LATENCY_BYTES = 16
 SIZE = ascii_pattern(r"===== (\d{1,13}) =====")
-TABLES = {
-    "Uni-PCIe-Bandwidth": "p2p-off",
-    "Uni-NVLink-Bandwidth": "p2p",
-    "Bi-PCIe-Bandwidth": "p2p-off-both",
-    "Bi-NVLink-Bandwidth": "p2p-both",
-    "PCIe-Latency": "latency-off",
-    "NVLink-Latency": "latency",
-}
+TABLES = kinds(TOOL)
 HEADS = ("OP,GPU,Bandwidth", "OP,GPU,Latency", "OP,Packet,Bandwidth")
 ROW = ascii_pattern(r"(all_gather|all_reduce|broadcast|reduce|reduce_scatter)_perf,(\d{1,13}),(\d{1,12}\.\d{2,3})")
 

@@ -55,8 +55,8 @@ def read_discovery(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 _TOPO_HEAD = ascii_pattern(r"\| (?:GPU ID: (?P<gpu>\d{1,3})|[\w .-]{1,40}?) {0,40}\| Topology Information {0,80}\|?")
-_ROW = ascii_pattern(r"\| To GPU (?P<to>\d{1,3}) {0,40}\| (?P<how>[A-Z].{3,80}?) {0,80}\|?")
-_MORE = LazyPattern(r"\| {1,40}\| (?P<how>[A-Z].{3,80}?) {0,80}\|?")
+_ROW = ascii_pattern(r"\| (?:To GPU (?P<to>\d{1,3}))? {0,40}\| (?P<how>[A-Z].{3,80}?) {0,80}\|?")
+"""Without a number it is of the GPU of the row above."""
 _REST = LazyPattern(r"\| (?:CPU Core Affinity|NUMA Optimal|Worst Path) {0,40}\| .{0,80}")
 _PCI = {
     "Connected via an on-board PCIe switch": "PIX", "Connected via a single PCIe switch": "PIX",
@@ -76,10 +76,8 @@ def read_topo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if head := _TOPO_HEAD.fullmatch(line):
             inside, gpu, to = True, f"GPU{int(head['gpu'])}" if head["gpu"] else "", ""
         elif inside and (row := _ROW.fullmatch(line)):
-            to = f"GPU{int(row['to'])}"
+            to = f"GPU{int(row['to'])}" if row["to"] else to
             part.found |= _label(gpu, to, row["how"])
-        elif inside and (more := _MORE.fullmatch(line)):
-            part.found |= _label(gpu, to, more["how"])
         elif not (inside and (_REST.fullmatch(line) or is_rule(line))):
             inside = inside and not line
             continue

@@ -12,22 +12,20 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json, items_of, members_of
-from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.dcgm.cells import cells, frame
+from dgxcheck.readers.dcgm.cells import DiagCell, cells, frame
 from dgxcheck.readers.dcgm.diag import NAMED_GPU
-from dgxcheck.readers.dcgm.messages import fault_of
+from dgxcheck.readers.dcgm.messages import OUTCOMES, fault_of
 from dgxcheck.readers.formats import documents
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.values import bounded, numbered
 from dgxcheck.readers.wording import any_of, wordings
 
-_OUTCOMES: dict[str, Outcome] = {"warning": "warn", "warn": "warn", "failure": "fail", "fail": "fail"}
 _OVERALL = LazyPattern(r"(?:Overall Health(?: ?: ?(?P<old>\w{1,10}))?)")
-_OVERALL_LINE = LazyPattern(r"Overall Health ?: ?(?P<word>Healthy|Warning|Failure)")
-_GPU_LINE = LazyPattern(r"GPU ID: ?(?P<gpu>\d{1,3})(?: ?:? ?(?:Healthy|Warning|Failure))?")
+_OVERALL_LINE = LazyPattern(r"(?P<row>Overall Health ?: ?(?:Healthy|Warning|Failure))")
+_GPU_LINE = LazyPattern(r"(?P<row>GPU ID: ?\d{1,3})(?: ?:? ?(?:Healthy|Warning|Failure))?")
 """Of the first tables, without their frame."""
-_OLD_WATCH = LazyPattern(r"(?P<watch>[A-Z][\w/ -]{2,40}?) system: (?P<status>.{1,1000})")
+_OLD_WATCH = LazyPattern(r"(?P<row>(?P<watch>[A-Z][\w/ -]{2,40}?) system: (?P<status>.{1,1000}))")
 """The first tables have a watch, its status and the text in one cell, below the status of the GPU."""
 _TITLE_OF_HEALTH = "Health Monitor Report"
 _HEALTH_GPU = LazyPattern(r"(?:-> ?|GPU ID: ?|gpuId ?)(?P<gpu>\d{1,3})")
@@ -49,7 +47,7 @@ def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart("dcgmi health")
     name, others, named = HOST, False, False
     whole: str | None = None
-    for cell in cells(lines):
+    for cell in (*cells(lines), *_frameless(lines)):
         if overall := _OVERALL.fullmatch(cell.left):
             _add_overall(part, whole or "", named)
             name, others, named = HOST, False, False
@@ -61,6 +59,8 @@ def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif match := _HEALTH_GPU.fullmatch(cell.left):
             name = HOST if others else f"GPU{int(match['gpu'])}"
             named = _add_old(part, name, cell.parts) or named
+        elif _add_old(part, name, (cell.left,)):
+            named = True
         elif (watch := _WATCH.fullmatch(cell.left)) and (status := _STATUS.fullmatch(cell.parts[0].strip())):
             subject = f"GPU{int(watch['gpu'])}" if watch["gpu"] else name
             if text := " ".join(" ".join((status["text"], *cell.parts[1:])).split()):
@@ -68,7 +68,6 @@ def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
                 named = True
         part.lines.update(cell.lines)
     _add_overall(part, whole or "", named)
-    _without_frame(part, lines)
     for number, line in enumerate(lines):
         if logged := _LOGGED.fullmatch(line.strip()) if "in health system" in line else None:
             gpus = NAMED_GPU.findall(logged["text"])
@@ -81,27 +80,18 @@ def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-def _without_frame(part: ToolPart, lines: tuple[str, ...]) -> None:
-    """A first table of which a paste lost the frame: below its title, or the line of the overall health alone.
+def _frameless(lines: tuple[str, ...]) -> Iterator[DiagCell]:
+    """The rows of a first table of which a paste lost the frame: below its title, or the line of the overall health
+    alone.
 
     Other tools print such a line of another machine's health.
     """
     texts = [line.strip() for line in lines]
     if not any(_TITLE_OF_HEALTH in text for text in texts) and sum(map(bool, texts)) > 1:
         return
-    name, whole, named = HOST, "", False
     for number, text in enumerate(texts):
-        if overall := _OVERALL_LINE.fullmatch(text):
-            _add_overall(part, whole, named)
-            name, whole, named = HOST, overall["word"], False
-        elif whole and (gpu := _GPU_LINE.fullmatch(text)):
-            name = f"GPU{int(gpu['gpu'])}"
-        elif whole and _add_old(part, name, (text,)):
-            named = True
-        else:
-            continue
-        part.lines.add(number)
-    _add_overall(part, whole, named)
+        if match := _OVERALL_LINE.fullmatch(text) or _GPU_LINE.fullmatch(text) or _OLD_WATCH.fullmatch(text):
+            yield DiagCell(left=match["row"], parts=("",), lines=(number,), width=0)
 
 
 def _add_old(reports: Reports, subject: str, parts: Sequence[str]) -> bool:
@@ -124,7 +114,7 @@ def _add_overall(reports: Reports, whole: str, named: bool) -> None:
     """``named``: a watch says why it warns or fails."""
     if whole.startswith("Healthy"):
         reports.add(HOST, "overall", "pass")
-    elif not named and (outcome := _OUTCOMES.get(whole.strip().lower())):
+    elif not named and (outcome := OUTCOMES.get(whole.strip().lower())):
         text = f"overall health: {whole.strip()}; the text names no watch"
         reports.add(HOST, "overall", outcome, Fault.TEST_FAILED, text)
 
@@ -162,7 +152,7 @@ def _row(
     whole = " ".join(map(str, [value, *items_of(members.get("overflow"))]))
     if of_gpus and (gpu := _HEALTH_GPU.fullmatch(name) or _GPU_KEY.fullmatch(name)):
         subject = f"GPU{int(gpu['gpu'])}"
-    elif name.lower() in _OUTCOMES:
+    elif name.lower() in OUTCOMES:
         for text in [value, *below]:
             if isinstance(text, str) and watch:
                 yield subject, name, watch, text
@@ -174,7 +164,7 @@ def _row(
 
 
 def _add(reports: Reports, subject: str, word: str, watch: str, text: str) -> None:
-    reports.add(subject, topic_of(watch, "watch"), _OUTCOMES[word.lower()], fault_of(text), text.rstrip("' ."))
+    reports.add(subject, topic_of(watch, "watch"), OUTCOMES[word.lower()], fault_of(text), text.rstrip("' ."))
 
 
 STATS, POLICY = "dcgmi stats", "dcgmi policy"

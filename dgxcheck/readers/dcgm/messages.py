@@ -16,6 +16,10 @@ from dgxcheck.readers.wording import any_of, wordings
 from dgxcheck.xid.relations import xid_fault
 from dgxcheck.xid.table import Response, architecture_of, meaning
 
+OUTCOMES: dict[str, Outcome] = {
+    "warn": "warn", "warning": "warn", "fail": "fail", "failure": "fail", "error": "fail", "fatal": "fail",
+}  # fmt: skip
+"""What DCGM's words in small letters stand for, where all is not well."""
 _WITHOUT_COUNTERS: Mapping[Response, FaultKind] = {"memory": Fault.ECC_UNCORRECTED}
 """What such an Xid is where no counter of ECC is beside it; all else is as of the kernel log's."""
 

@@ -13,13 +13,12 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json, members_of
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.dcgm.messages import fault_of
+from dgxcheck.readers.dcgm.messages import OUTCOMES, fault_of
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.values import bounded
 
 TOOL = "preflight"
 _MEMBER = LazyPattern(r"\"(?P<name>[\w-]{1,40})\": ?(?P<value>\".{0,2000}\"|-?[\d.]{1,20}|true|false|null),?")
-_OUTCOMES: dict[str, Outcome] = {"warning": "warn", "warn": "warn", "error": "fail", "fatal": "fail"}
 _OF_TEST = frozenset(("test", "level"))
 _OF_SUMMARY = frozenset(("passed", "failed", "total"))
 _GPU = LazyPattern(r"\bGPU (\d{1,2})\b")
@@ -47,7 +46,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _add(reports: Reports, entry: Entry) -> Outcome:
-    outcome = _OUTCOMES.get(str(entry["level"]).lower(), "pass")
+    outcome = OUTCOMES.get(str(entry["level"]).lower(), "pass")
     test, detail = str(entry["test"])[:60], str(entry.get("detail", entry.get("message", "")))
     named = _GPU.search(detail)
     subject = f"GPU{int(named[1])}" if named else HOST

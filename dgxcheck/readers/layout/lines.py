@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import TypeVar
 
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.wording import any_of
 
+T = TypeVar("T")
 _ESCAPE = LazyPattern(
     r"\x1b\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)"  # title of a window
     r"|\x1b\[[0-9;?]{0,20}[ -/]?[@-~]|\x1b[()][A-Za-z0-9]|\x1b[=>78cM]"
@@ -95,6 +98,14 @@ def is_prose(line: str) -> bool:
         return True
     is_sentence = sentence or (not text.isascii() and len(_CJK.findall(text)) >= PROSE_FEWEST)
     return is_sentence and not _TECHNICAL.search(text)
+
+
+def runs(lines: Sequence[T], is_within: Callable[[T], object]) -> Iterator[tuple[int, int]]:
+    """Where lines that are so begin and end, those beside each other together."""
+    for within, group in groupby(range(len(lines)), key=lambda at: bool(is_within(lines[at]))):
+        if within:
+            first, *others = group
+            yield first, (others or [first])[-1] + 1
 
 
 _EDGES = "|+"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
-from dgxcheck.readers.layout.lines import is_prose
+from dgxcheck.readers.layout.lines import is_prose, runs
 from dgxcheck.readers.wording import any_of
 
 _QUOTE = LazyPattern(r"(?: {0,12}>{1,3} ?){1,8}")
@@ -70,15 +70,10 @@ def without_tables(lines: Sequence[str]) -> tuple[list[str], set[int]]:
 def without_column(lines: Sequence[str]) -> list[str]:
     """Lines without the bars around each, where a table of one column was made of them; no tool draws such a table."""
     found = [*lines]
-    start = 0
-    for at in range(len(lines) + 1):
-        text = lines[at].strip() if at < len(lines) else ""
-        if len(text) > 1 and text[0] == text[-1] == "|":
-            continue
-        framed = any(line.strip().startswith("+") for line in (*lines[max(start - 1, 0) : start], *lines[at : at + 1]))
-        if at - start >= FEWEST and not framed:
-            found[start:at] = _column([line.strip()[1:-1] for line in lines[start:at]]) or lines[start:at]
-        start = at + 1
+    for start, end in runs([line.strip() for line in lines], lambda text: len(text) > 1 and text[0] == text[-1] == "|"):
+        around = (*lines[max(start - 1, 0) : start], *lines[end : end + 1])
+        if end - start >= FEWEST and not any(line.strip().startswith("+") for line in around):
+            found[start:end] = _column([line.strip()[1:-1] for line in lines[start:end]]) or lines[start:end]
     return found
 
 
@@ -99,15 +94,11 @@ def _column(cells: list[str]) -> list[str]:
 def dedented(lines: Sequence[str]) -> list[str]:
     """Lines without the indentation that makes a paragraph code in Markdown, where all of its lines have it."""
     found = [*lines]
-    start = 0
-    for at in range(len(lines) + 1):
-        if at < len(lines) and lines[at].strip():
-            continue
-        first, last = _without_words(lines, start, at)
+    for start, end in runs(lines, str.strip):
+        first, last = _without_words(lines, start, end)
         margin = min(map(_margin, lines[first:last]), default=0)
         if margin >= CODE and _MARKED.match(lines[first], margin):
             found[first:last] = [line[margin:] for line in lines[first:last]]
-        start = at + 1
     return found
 
 

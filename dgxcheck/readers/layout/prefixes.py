@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from itertools import groupby
 
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
 from dgxcheck.readers.kernel_log.stamps import holds_kernel_message
-from dgxcheck.readers.layout.lines import is_prose
+from dgxcheck.readers.layout.lines import is_prose, runs
 from dgxcheck.readers.layout.prompts import prompt
 from dgxcheck.readers.wording import any_of
 
@@ -102,10 +101,9 @@ def without_hosts(lines: Sequence[str]) -> tuple[list[str], list[str]]:
     found, hosts = [*lines], [""] * len(lines)
     named = [bool(name) and (counted[name] >= PREFIXES_FEWEST or " | " in line)
              for line, name in zip(lines, names, strict=True)]  # fmt: skip
-    for is_named, group in groupby(range(len(lines)), key=named.__getitem__):
-        run = [*group]
-        if is_named and _is_run([lines[at] for at in run], [names[at] for at in run]):
-            for at in run:
+    for start, end in runs(named, bool):
+        if _is_run(lines[start:end], names[start:end]):
+            for at in range(start, end):
                 hosts[at] = names[at].partition(".")[0]
                 found[at] = _HOST.sub("", lines[at].lstrip(), count=1)
     return found, hosts

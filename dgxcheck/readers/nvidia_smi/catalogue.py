@@ -10,30 +10,24 @@ from dgxcheck.readers.nvidia_smi import dmon, failures, nvlink, query, query_csv
 from dgxcheck.readers.values import numbered
 from dgxcheck.readers.wording import any_of, known
 
-_BUS_ID = r"[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d"
+_BUS_ID = any_of("nvidia_smi/lines", "{BUSID}")
 _FORMS = known("nvidia_smi/known")
 
 
 _DRAINED = LazyPattern(
-    rf"(?:The current|Successfully set GPU {_BUS_ID}) drain state (?:of GPU {_BUS_ID} is|to): "
+    rf"(?:The current drain state of GPU (?P<of>{_BUS_ID}) is|Successfully set GPU (?P<now>{_BUS_ID}) drain state to): "
     r"(?P<state>[\w ]{4,20})\.?"
 )
-_PLACE = LazyPattern(_BUS_ID)
 
 
 def read_drain(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """``nvidia-smi drain``: a GPU that is kept from new programs, which only a person does."""
     part = ToolPart("nvidia-smi drain")
-    states: dict[str, str] = {}
-    for number, text in numbered(lines):
-        if (match := _DRAINED.fullmatch(text)) and (place := _PLACE.search(text)):
-            states[as_bdf(place[0]) or HOST] = match["state"]
-            part.lines.add(number)
-    for subject, state in states.items():
-        if state == "draining":
-            part.add(subject, "state", "note", None, "draining: no new program may use it until drain -m 0")
-        else:
-            part.add(subject, "state", "pass")
+    rows = part.matches(_DRAINED, numbered(lines))
+    states = {as_bdf(row["of"] or row["now"]) or HOST: row["state"] == "draining" for row in rows}
+    for subject, drains in states.items():
+        text = "draining: no new program may use it until drain -m 0" if drains else ""
+        part.add(subject, "state", "note" if drains else "pass", None, text)
     return part.imported()
 
 
@@ -53,14 +47,7 @@ def read_excluded(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-_HELD = caseless_pattern(
-    rf"(?:Warning: MIG mode is in pending \w{{6,8}} state for GPU )?(?:GPU )?(?P<bus>{_BUS_ID})"
-    rf"(?:: ?In use by another client(?: ?{_BUS_ID} is currently being used.{{0,400}})?"
-    r"| is currently in use by another process\.)"
-    r"|Unable to destroy .{0,40}instance id {1,3}\d{1,3} from GPU {1,3}(?P<gpu>\d{1,2})\b.{0,40}"
-    r": In use by another client"
-    r"|.{0,300}error destroying \w{2,8} instance for profile .{1,40}: In use by another client.{0,80}"
-)
+_HELD = caseless_pattern(any_of("nvidia_smi/lines", "in use"))
 _FREED = LazyPattern(rf"GPU (?P<bus>{_BUS_ID}) was successfully reset\.")
 _ASIDE = caseless_pattern(any_of("nvidia_smi/lines", "nvidia-smi -r"))
 _ENDS = "All done."

@@ -13,7 +13,7 @@ from dgxcheck.readers.layout.lines import is_cut
 from dgxcheck.readers.model import Imported, Reports, ToolPart
 from dgxcheck.readers.nvidia_smi.topo import bare
 from dgxcheck.readers.values import gpu, integer, numbered
-from dgxcheck.readers.wording import rows
+from dgxcheck.readers.wording import any_of, rows
 
 TOOL = "nvidia-smi -L"
 _LIST_GPU = LazyPattern(
@@ -64,17 +64,10 @@ _REMOTE = LazyPattern(
     flags=re.IGNORECASE | re.ASCII,
 )
 """Of ``-R``, and of ``-p``, which has the bus id alone."""
-_NONE = LazyPattern(r"Device does not have or support Nvlink\.?", flags=re.IGNORECASE | re.ASCII)
-_DOWN = LazyPattern(
-    r"(?:NVML: )?Unable to retrieve Nvlink information as all links are inactive\.?", flags=re.IGNORECASE | re.ASCII
-)
-_NVLINK_MIG = LazyPattern(
-    r"Nvlink queries are not supported for Devices in MIG mode\.?", flags=re.IGNORECASE | re.ASCII
-)
-_CAPABILITY = LazyPattern(
-    r"Link \d{1,2}, [\w ]{4,60} (?:is )?supported: (?:true|false)", flags=re.IGNORECASE | re.ASCII
-)
-_OF_ALL = (("none", _NONE), ("all inactive", _DOWN), ("MIG", _NVLINK_MIG))
+_CAPABILITY = caseless_pattern(r"Link \d{1,2}, [\w ]{4,60} (?:is )?supported: (?:true|false)")
+_OF_ALL = {words: caseless_pattern(any_of("nvidia_smi/lines", f"nvlink, {words}"))
+           for words in ("none", "all inactive", "MIG")}  # fmt: skip
+"""What stands for the links of a GPU together, by the words of the fact."""
 _LINK = LazyPattern(r"Link (\d{1,2})[:,] ", flags=re.IGNORECASE | re.ASCII)
 _COMMAND = LazyPattern(r"nvidia-smi\s+nvlink\b.*")
 
@@ -123,12 +116,12 @@ def read_nvlink(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif gpu.name and (match := _REMOTE.fullmatch(text)):
             facts[f"stated nvlink-remote {gpu.name} {int(match[1])}"] = match[2].lower()
             tools[f"nvidia-smi nvlink -{'R' if 'Remote' in text else 'p'}"] = None
-        elif gpu.name and (of_all := next((words for words, form in _OF_ALL if form.fullmatch(text)), "")):
+        elif gpu.name and (of_all := next((words for words, form in _OF_ALL.items() if form.fullmatch(text)), "")):
             facts[f"stated nvlink {gpu.name}"] = of_all
             tools["nvidia-smi nvlink -s"] = None
         elif gpu.name and _CAPABILITY.fullmatch(text):  # whether a link is there and up is what nvlink -s tells
             tools["nvidia-smi nvlink -c"] = None
-        elif _DOWN.fullmatch(text):
+        elif _OF_ALL["all inactive"].fullmatch(text):
             alone.add(nameless(0), "links", "unknown", Fault.NVLINK_REPORTED, "all NVLinks are inactive")
             tools["nvidia-smi nvlink -s"] = None
             understood.add(number)

@@ -57,12 +57,7 @@ _OURS = frozenset(("uuid", "gpu_uuid", "gpu_name", "gpu_bus_id", "driver_version
 """Columns that no other table has; neither have others names with a dot or a unit."""
 _ALONE = ("name", "uuid", "gpu_name", "gpu_uuid", "pci.bus_id", "gpu_bus_id")
 """Columns that may be the only one where no command is above them."""
-_VALUE = LazyPattern(
-    r"\[?(?:N/A|Not Supported|Unknown Error|No|Yes|Enabled|Disabled|Active|Not Active|Default|None)\]?|P\d{1,2}"
-    r"|[\d.]{1,20}(?: [A-Za-z/%]{1,6})?|0x[0-9A-Fa-f]{1,16}|GPU-[0-9a-f-]{8,40}"
-    r"|[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d"
-    r"|(?:NVIDIA|Tesla|GeForce|Quadro|GRID|TITAN) .{1,60}"
-)
+_VALUE = LazyPattern(any_of("nvidia_smi/lines", "a value"))
 """What stands in a table of one column."""
 _GPU_NAME = LazyPattern(r"\b(?:NVIDIA|Tesla|GeForce|Quadro|GRID|TITAN)\b")
 
