@@ -170,11 +170,12 @@ def _ids_of(name: str) -> tuple[int | None, int | None]:
     return _VENDORS.get(vendor), int(unnamed[1], 16) if unnamed else _MODELS.get(model[1]) if model else None
 
 
-_BUS = LazyPattern(r"\[(?:(?P<domain>[0-9a-f]{4,8}):)?(?P<bus>[0-9a-f]{2})(?:-[0-9a-f]{2})?\]")
-_DEVICE = ascii_pattern(r"(?P<device>[01][0-9a-f]\.[0-7])(?=-\[|\s|$)")
+_PART = ascii_pattern(
+    r"(?P<branch>[+\\])|[ |-]{1,400}|\[(?:(?P<domain>[0-9a-f]{4,8}):)?(?P<bus>[0-9a-f]{2})(?:-[0-9a-f]{2})?\]"
+    r"|(?P<device>[01][0-9a-f]\.[0-7])(?=-\[|\s|$)"
+)
 _LINE = LazyPattern(r"[ |]{0,400}(?:-\[|-\+-|\+-|\\-)")
 _NAME = 300
-_DRAWING = " |+\\-"
 
 Bus = tuple[str, str]
 """Domain and number, as in a bdf."""
@@ -207,31 +208,26 @@ def tree(lines: Sequence[str]) -> tuple[Tree, frozenset[int]]:
         if not _LINE.match(line):
             continue
         at, bus, device = 0, None, ""
-        while at < len(line):
-            if line[at] in _DRAWING:
-                if line[at] in "+\\":
-                    if bus is not None:
-                        by_column[at] = bus
-                    else:
-                        bus = by_column.get(at)
-                at += 1
-                continue
-            if group := _BUS.match(line, at):
-                domain = group["domain"] or (bus[0] if bus is not None else "0000")
-                new = (domain, group["bus"])
+        while (part := _PART.match(line, at)) is not None:
+            at = part.end()
+            if part["branch"] and bus is not None:
+                by_column[part.start()] = bus
+            elif part["branch"]:
+                bus = by_column.get(part.start())
+            elif part["bus"]:
+                new = (part["domain"] or (bus[0] if bus is not None else "0000"), part["bus"])
                 if device:
                     bridges.setdefault(new, device)
                 else:
                     roots.add(new)
-                bus, device, at = new, "", group.end()
-            elif bus is not None and (leaf := _DEVICE.match(line, at)):
-                device = f"{bus[0]}:{bus[1]}:{leaf['device']}"
+                bus, device = new, ""
+            elif part["device"]:
+                if bus is None:
+                    break
+                device = f"{bus[0]}:{bus[1]}:{part['device']}"
                 bdfs.add(device)
                 understood.add(number)
-                at = leaf.end()
                 if line[at : at + 2] != "-[":
                     names |= {device: name} if (name := line[at : at + _NAME].strip()) else {}
                     break  # the device's name follows, or nothing
-            else:
-                break
     return Tree(bridges=bridges, roots=frozenset(roots), bdfs=frozenset(bdfs), names=names), frozenset(understood)
