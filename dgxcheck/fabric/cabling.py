@@ -65,8 +65,7 @@ def as_most_have(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -
     yield from (_disputed(each) for each in intent.disputes if not (each.absent and fabric.nameless))
     homes |= uplinks.homes
     current = {end: place for end in homes if (place := fabric.far(end)) is not None}
-    found = [moves for moves in exchanges(current, {end: home for end, home in homes.items() if end in current})
-             if len(moves) > 1 or moves[0].source[0] != moves[0].target[0]]  # fmt: skip
+    found = [moves for moves in exchanges(current, homes) if len(moves) > 1 or moves[0].source[0] != moves[0].target[0]]
     yield from _elsewhere(found, lost, fabric, tiers, places)
     yield from lacking(uplinks.lacks, fabric, tiers)
     # of a switch that is off, the adapters say more than the ports above it

@@ -114,9 +114,8 @@ class Figures(ToolPart):
         fact = imported(value, unit, tool=self.tool, line=line, method=method, **more)
         self.measured.append((f"measure {what}", too_small(message, fact)))
 
-    def device(self, number: int, line: int, name: str | None, bdf: str | None) -> None:
-        """A GPU by CUDA's number, and what the tool prints of it."""
-        more: dict[str, Json] = {key: text for key, text in (("bdf", bdf), ("name", name)) if text}
+    def device(self, number: int, line: int, **more: Json) -> None:
+        """A GPU by CUDA's number, with its ``bdf`` or ``name``."""
         self.measure(f"device {number}", None, "", line, "CUDA order", **more)
 
     def imported(self, more: Mapping[str, Json] | None = None, sound: str = "") -> tuple[Imported, ...]:

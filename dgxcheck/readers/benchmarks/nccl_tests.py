@@ -203,4 +203,4 @@ def _devices(part: Figures, run: _Run) -> None:
         return  # a part of a list, whose buses may be in other domains
     for rank in run.ranks:
         if bdf := as_bdf(f"{rank.bus[2:]}:00" if rank.bus.startswith("0x") else rank.bus, short=True):
-            part.device(rank.device, rank.at, rank.name, bdf)
+            part.device(rank.device, rank.at, bdf=bdf, name=rank.name)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.combine import Figures, kinds
@@ -152,6 +153,8 @@ def device(part: Figures, text: str, at: int, alone: bool = False) -> bool:
     index = gpu(match[1]) if match else None
     if match is None or index is None:
         return False
-    bdf = f"{int(match[3], 16):04x}:{match[4]}:{match[5]}.0" if match.re is DEVICE.compiled else None
-    part.device(index, at, match[2], bdf)
+    place: dict[str, Json] = {}
+    if match.re is DEVICE.compiled:
+        place["bdf"] = f"{int(match[3], 16):04x}:{match[4]}:{match[5]}.0"
+    part.device(index, at, name=match[2], **place)
     return True

@@ -183,7 +183,7 @@ def _line(part: Figures, line: str, at: int) -> bool:
             return True
     if (match := DEVICE.fullmatch(line)) and (index := gpu(match[1])) is not None:
         bus, device, domain = (int(match[group], 16) for group in (3, 4, 5))
-        part.device(index, at, match[2], bdf=f"{domain:04x}:{bus:02x}:{device:02x}.0")
+        part.device(index, at, bdf=f"{domain:04x}:{bus:02x}:{device:02x}.0", name=match[2])
         return True
     return False
 

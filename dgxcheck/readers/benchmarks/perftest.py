@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.combine import Figures, by_size
@@ -68,7 +69,8 @@ class GpuMemory:
     def report(self, part: Figures) -> None:
         """``measure device N``: where each sits."""
         for device, (bdf, at) in self._places.items():
-            part.device(device, at, self._names.get(device), bdf=bdf)
+            name: dict[str, Json] = {"name": self._names[device]} if device in self._names else {}
+            part.device(device, at, bdf=bdf, **name)
 
 
 TOOL = "perftest"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from dgxcheck.facts.bdf import as_bdf
-from dgxcheck.facts.record import Record, replace
+from dgxcheck.facts.record import Record, fields, replace, values
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.wording import rows
 
@@ -101,17 +101,13 @@ def merged(listings: Iterable[dict[str, Function]]) -> dict[str, Function]:
 
 def _both(first: Function, function: Function) -> Function:
     """One function as two listings show it; one that did not answer in either does not."""
-    return Function(
-        bdf=first.bdf,
-        class_code=function.class_code if first.class_code is None else first.class_code,
-        interface=function.interface if first.interface is None else first.interface,
-        vendor=function.vendor if first.vendor is None else first.vendor,
-        device=function.device if first.device is None else first.device,
-        name=first.name or function.name,
-        details=max(first.details, function.details, key=len),
-        config=max(first.config, function.config, key=len),
-        unreadable=first.unreadable or function.unreadable,
-    )
+    members = zip(fields(first), values(first), values(function), strict=True)
+    found = {name: other if own is None else own for name, own, other in members}
+    for name in ("name", "unreadable"):
+        found[name] = getattr(first, name) or getattr(function, name)
+    for name in ("details", "config"):
+        found[name] = max(getattr(first, name), getattr(function, name), key=len)
+    return replace(first, **found)
 
 
 def _head(line: str) -> Function | None:

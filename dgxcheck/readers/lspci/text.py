@@ -50,12 +50,14 @@ def unnamed(lines: Sequence[str], named: frozenset[int]) -> tuple[Imported, ...]
         most = words.get("max_link_width")
         narrow = status["narrow"] is not None or (most is not None and int(most) > int(status["width"]))
         text = f"a device that the text does not name: link at x{status['width']}, {speed} GT/s"
-        if narrow:
-            of = "more lanes" if most is None else f"x{most}"
-            text = f"{text}; it supports {of}, what its slot supports is not shown"
+        text += _supports(most) if narrow else ""
         few = most is not None and int(status["width"]) * FEW_LANES <= int(most)
         _add_link(part, HOST, few, text, "unknown" if narrow else "pass")
     return part.imported()
+
+
+def _supports(lanes: object = None) -> str:
+    return f"; it supports {'more lanes' if lanes is None else f'x{lanes}'}, what its slot supports is not shown"
 
 
 def _add_link(reports: Reports, device: str, few: bool, text: str, otherwise: Outcome = "unknown") -> None:
@@ -131,8 +133,7 @@ def _narrow(shown: dict[str, Function]) -> dict[str, Json]:
     most = max((width for narrow, width in links.values() if not narrow), default=0)
     for bdf, (narrow, width) in links.items():
         if narrow:
-            text = f"link at x{width}; it supports more lanes, what its slot supports is not shown"
-            _add_link(reports, bdf, width * FEW_LANES <= most, text)
+            _add_link(reports, bdf, width * FEW_LANES <= most, f"link at x{width}{_supports()}")
     return reports.facts()
 
 
@@ -153,8 +154,7 @@ def _adapters(shown: dict[str, Function]) -> dict[str, Json]:
         for bdf, (most, width) in alike.items():
             if 0 < width < most:
                 few = width * FEW_LANES <= most or (whole > 1 and 2 * whole > len(cards))
-                text = f"link at x{width}; it supports x{most}, what its slot supports is not shown"
-                _add_link(reports, bdf.replace(":", "."), few, text)
+                _add_link(reports, bdf.replace(":", "."), few, f"link at x{width}{_supports(most)}")
     return reports.facts()
 
 

@@ -204,13 +204,15 @@ def _list_answer(fields: Fields, question: str, group: str, parts: Sequence[Part
 def _struct(
     fields: Fields, question: str, names: Mapping[str, Part], more: Mapping[str, Part]
 ) -> Iterator[tuple[str, Json]]:
-    """A struct of numbers; a gap where one of its fields is none, nothing where the dump lacks one. ``more``: what
-    newer drivers print."""
+    """A struct of numbers; a gap where the first of its fields is none, nothing where another one is or the dump lacks
+    it. ``more``: what newer drivers print."""
     also = {name: value for name, value in _parts(fields, more).items() if isinstance(value, int)}
     read = _parts(fields, names)
-    if len(read) == len(names) and (read or also):
-        gap = next((value for value in read.values() if not isinstance(value, int)), None)
-        yield question, {**read, **also} if gap is None else gap
+    gap = read.get(next(iter(names), ""))
+    if isinstance(gap, dict):
+        yield question, gap
+    elif len(read) == len(names) and all(isinstance(value, int) for value in read.values()) and (read or also):
+        yield question, {**read, **also}
 
 
 def _clock_event_reasons(fields: Fields) -> Iterator[tuple[str, Json]]:

@@ -7,7 +7,7 @@ of the memory makes it whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.ids import MOST_GPUS
@@ -120,12 +120,12 @@ class _Reader:
             self._gpus.append(section)
             self._row = 1
             self._understood |= {number, *self._above}
-        elif cells and self._gpus and self._row and (fields := [*_next(cells, self._row)]):
+        elif cells and self._gpus and self._row and (fields := _next(cells, self._row)) is not None:
             last = self._gpus[-1].fields
             # state, temperature, power and memory alike: the driver answers nothing but the name, which it keeps
-            dead = len(fields) > 7 and all(value == ERR for _, value in fields[1:])
+            dead = len(fields) > 6 and {*fields.values()} == {ERR}
             dead |= last.get("product name") == ERR or NO_ANSWER in last.values()
-            last.update((path, NO_ANSWER if dead and value == ERR else value) for path, value in fields[1:])
+            last |= {path: NO_ANSWER if dead and value == ERR else value for path, value in fields.items()}
             last |= _named(last.pop(_CUT, ""), last.get("fb memory usage/total", "").removesuffix("MiB").strip())
             self._row += 1
             self._understood.add(number)
@@ -197,28 +197,24 @@ def _named(cut: str, mib: str) -> dict[str, str]:
     return {"product name": f"{begins[0]}-{-(-int(mib) // 1024)}GB"} if begins and mib.isdecimal() else {}
 
 
-def _next(cells: Sequence[str], row: int) -> Iterator[tuple[str, str]]:
-    """The fields of a GPU's second or third row; the first pair only says that it is one."""
-    whole = [cell.strip() for cell in (cells[:-1] if len(cells) > 1 else [])]
+def _next(cells: Sequence[str], row: int) -> dict[str, str] | None:
+    """The fields of a GPU's second or third row; None for any other."""
+    whole = [cell.strip() for cell in cells[:-1]]
     if row == 2:
-        if len(whole) == 3 and not whole[0] and not whole[1] and _MIG.fullmatch(whole[2]):
-            yield "", ""
-            if whole[2] and not whole[2].endswith("*"):  # a star: the other mode is pending
-                yield "mig mode/current", whole[2]
-                yield "mig mode/pending", whole[2]
-        return
+        if len(whole) != 3 or whole[0] or whole[1] or not _MIG.fullmatch(whole[2]):
+            return None
+        pending = not whole[2] or whole[2].endswith("*")  # a star: the other mode is pending
+        return {} if pending else dict.fromkeys(("mig mode/current", "mig mode/pending"), whole[2])
     fan = _FAN.fullmatch(whole[0]) if whole else None
     if fan is None:
-        return
-    yield "", ""
-    if fan["fan"] == ERR:
-        yield "fan speed", ERR
-    yield "performance state", fan["pstate"]
-    yield "temperature/gpu current temp", fan["temp"]
-    yield "power readings/power draw", fan["power"].strip()
-    yield "power readings/enforced power limit", fan["cap"].strip()
+        return None
+    fields = {"fan speed": ERR} if fan["fan"] == ERR else {}
+    fields |= {
+        "performance state": fan["pstate"], "temperature/gpu current temp": fan["temp"],
+        "power readings/power draw": fan["power"].strip(), "power readings/enforced power limit": fan["cap"].strip(),
+    }  # fmt: skip
     if len(whole) > 1 and (memory := _MEMORY.fullmatch(whole[1])):
-        yield "fb memory usage/total", memory["total"]
-        yield "fb memory usage/used", memory["used"]
+        fields |= {"fb memory usage/total": memory["total"], "fb memory usage/used": memory["used"]}
     if len(whole) > 2 and (mode := _MODE.fullmatch(whole[2])):
-        yield "compute mode", mode["mode"]
+        fields["compute mode"] = mode["mode"]
+    return fields
