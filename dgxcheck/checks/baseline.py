@@ -94,6 +94,4 @@ def _blame(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compone
         yield component_of(box, subject)
 
 
-CHECKS = (
-    Check(ID, _drift, _blame),
-)  # fmt: skip
+CHECKS = (Check(ID, _drift, _blame),)

@@ -47,6 +47,11 @@ class PciFunction(Record, where="/sys/bus/pci/devices/{bdf}"):
     """Name of the bound driver, None where none is bound."""
 
     @property
+    def subclass(self) -> int:
+        """Base class and subclass, ``0x0302`` of a 3D controller; -1 where they are not known."""
+        return -1 if isinstance(self.class_code, Missing) else self.class_code >> 8
+
+    @property
     def is_data_direct(self) -> bool:
         """Is it the DMA function of an HCA?"""
         return self.vendor == MELLANOX and self.device == DATA_DIRECT

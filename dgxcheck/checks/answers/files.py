@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dgxcheck.checks.answers.gpus import Facts, Group, gaps_in
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, remedy_of
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, of_gaps, skip
+from dgxcheck.checks.engine.finding import Evidence, Instead, Judged, Judgement, Status, Subject, counted, of_gaps, skip
 from dgxcheck.checks.engine.gaps import is_driver_query
 from dgxcheck.checks.engine.host_limits import is_assigned
 from dgxcheck.components.device_facts import facts_of
@@ -119,8 +119,7 @@ def _of_host(box: Box) -> Judged:
         figures, remedy = (len(garbled), 0, "files", of_gaps(garbled)), remedy_of("host.answers", "garbled")
         yield replace(HOST, part="files"), Judgement(Status.UNKNOWN, message, *figures, remedy=remedy)
     if box.choice is None or box.choice.how == "gpus":
-        yield HOST, skip("no-reference", "no matching reference machine")
-        return
+        raise Instead(skip("no-reference", "no matching reference machine"))
     for words, key, layer in LAYERS:
         number, facts = box.choice.number(key), layer(box.snapshot)
         if number is not None and number.value:

@@ -123,11 +123,8 @@ def _answers(box: Box) -> Judged:
             if _alike(mode, other):
                 group.add(facts[name], gaps[name])
     for gpu in box.gpus:
-        unavailable = gpu_unavailable(box, gpu)
-        if unavailable is not None:
-            yield box.subject(gpu), unavailable
-        else:
-            yield box.subject(gpu), _of_gpu(box, gpu, facts[gpu.name], gaps[gpu.name], groups[modes[gpu.name]])
+        unavailable, name = gpu_unavailable(box, gpu), gpu.name
+        yield box.subject(gpu), unavailable or _of_gpu(box, gpu, facts[name], gaps[name], groups[modes[name]])
     pci = box.snapshot.pci
     if isinstance(pci, Missing) and pci.gap not in (Gap.UNRECORDED, Gap.UNASKED) and listed:
         yield HOST, _without_pci(box, pci)
@@ -269,6 +266,4 @@ def _gone(box: Box, gpu: Device, own: Facts) -> dict[str, Missing]:
     }  # fmt: skip
 
 
-CHECKS = (
-    Check("driver.answers", _answers, _blames),
-)  # fmt: skip
+CHECKS = (Check("driver.answers", _answers, _blames),)

@@ -11,7 +11,17 @@ from dgxcheck.checks.by_nature.records import subject as subject_of
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, host, part
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, first_of, skip
+from dgxcheck.checks.engine.finding import (
+    Evidence,
+    Instead,
+    Judged,
+    Judgement,
+    Status,
+    Subject,
+    counted,
+    first_of,
+    skip,
+)
 from dgxcheck.checks.placement.missing import missing
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
@@ -117,11 +127,9 @@ def _last_run(box: Box) -> Judged:
     if box.state_trouble:
         yield replace(HOST, part=STATE_FILE), skip("no-history", box.state_trouble, Evidence(STATE_FILE, None))
     if before is None:
-        yield HOST, _without_earlier(box)
-        return
+        raise Instead(_without_earlier(box))
     if host_limits.is_assigned(box):
-        yield HOST, _ASSIGNED
-        return
+        raise Instead(_ASSIGNED)
     changes: dict[Subject, list[_Change]] = {}
     by_name: dict[str, list[tuple[Subject, _Change]]] = {}
     for owner, keys, record, leaf in _kept_leaves(box.snapshot):
@@ -220,8 +228,7 @@ def _inventory(box: Box) -> Judged:
     Source: the state file of earlier runs
     """
     if not box.inventory:
-        yield HOST, _without_earlier(box)
-        return
+        raise Instead(_without_earlier(box))
     yield from ((replace(HOST, part=kind.name), _of_kind(box, kind)) for kind in _KINDS if kind.name in box.inventory)
 
 

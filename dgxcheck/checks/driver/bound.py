@@ -53,9 +53,9 @@ _SWITCH = _Kind("NVSwitch", ("nvidia-nvswitch",), Fault.NVSWITCH_DRIVER)
 
 def is_hca(function: PciFunction) -> bool:
     """Is it an adapter of Mellanox that runs its firmware? Not a virtual function."""
-    code, device = function.class_code, function.device
+    device = function.device
     return (
-        function.vendor == MELLANOX and isinstance(code, int) and code >> 8 in (_INFINIBAND, _ETHERNET)
+        function.vendor == MELLANOX and function.subclass in (_INFINIBAND, _ETHERNET)
         and isinstance(device, int) and device >= _FIRST_WORKING and device not in VIRTUAL
     )  # fmt: skip
 
@@ -177,10 +177,10 @@ def _loaded(box: Box, module: str) -> bool | None:
 
 def _lacks_rdma(box: Box, function: PciFunction) -> bool:
     """Is an InfiniBand adapter not in ``/sys/class/infiniband``? Of Ethernet adapters RDMA may be off."""
-    devices, code = box.snapshot.infiniband, function.class_code
+    devices = box.snapshot.infiniband
     readable = not isinstance(devices, Missing) or devices.gap is Gap.ABSENT
     listed = {device.bdf for device in rows(devices)}
-    return readable and isinstance(code, int) and code >> 8 == _INFINIBAND and function.bdf not in listed
+    return readable and function.subclass == _INFINIBAND and function.bdf not in listed
 
 
 def without_rdma_device(box: Box) -> list[PciFunction]:
@@ -237,6 +237,4 @@ def _shared(box: Box, subject: Subject, judgement: Judgement) -> Component | Non
     return all_gpus(box, "kernel driver") if alike else None
 
 
-CHECKS = (
-    Check("driver.bound", _judge, _blames, _shared),
-)  # fmt: skip
+CHECKS = (Check("driver.bound", _judge, _blames, _shared),)

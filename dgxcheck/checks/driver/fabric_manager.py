@@ -26,7 +26,7 @@ from dgxcheck.components.containment import NVSWITCHES
 from dgxcheck.components.locate import has_nvswitches, lost_nvswitches, missing_nvswitch, nvlinks_disabled
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import HcaTrouble
-from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
+from dgxcheck.facts.missing import Gap, Json, Missing, known, need, or_none, rows
 from dgxcheck.facts.nvml import gpu as nvml
 from dgxcheck.facts.nvml.gpu import FABRIC_STATUSES, REGISTERED, Fabric, GpuModes
 from dgxcheck.facts.nvml.nvlink import NvLink
@@ -188,8 +188,7 @@ def _of_gpu(box: Box, gpu: Device) -> Judgement:
     Source: nvmlGpuFabricInfo_v2_t's healthMask, nvmlGpuFabricInfo_v3_t's healthSummary
     """
     fabric = need(need(box.gpu(gpu).modes).fabric)
-    mask = fabric.health_mask if isinstance(fabric.health_mask, int) else None
-    summary = fabric.health_summary if isinstance(fabric.health_summary, int) else None
+    mask, summary = known(fabric.health_mask), known(fabric.health_summary)
     if fabric.state == 0:
         return skip("not-supported", "the driver reports no fabric for this GPU")
     if fabric.state != REGISTERED:
@@ -251,13 +250,11 @@ def _ends_in_another_machine(box: Box, gpu: Device) -> bool:
     return is_coherent(box) and SWITCH in ends and not nvswitches(box.topology)
 
 
+@or_none
 def _registered(box: Box, gpu: Device) -> Fabric | None:
     """What it reports, unless the registration ended with an error, as with ``Status: Insufficient Resources``."""
-    modes = box.gpu(gpu).modes
-    fabric = modes.fabric if isinstance(modes, GpuModes) else None
-    if not isinstance(fabric, Fabric) or fabric.state != REGISTERED:
-        return None
-    return fabric if isinstance(fabric.status, Missing) or not fabric.status else None
+    fabric = need(need(box.gpu(gpu).modes).fabric)
+    return fabric if fabric.state == REGISTERED and not known(fabric.status) else None
 
 
 IMEX = "nvidia-imex"

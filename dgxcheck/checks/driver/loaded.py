@@ -153,13 +153,6 @@ def _is_model(box: Box, gpu: Gpu, names: LazyPattern) -> bool:
     return by_name or (isinstance(board, GpuBoard) and board.brand in _BRANDS_OF_CONSUMERS)
 
 
-def _is_vga(box: Box, gpu: Gpu) -> bool:
-    """Is it a board with display outputs? Those for servers are 3D controllers, class 0302."""
-    device = box.topology.device(gpu.bdf)
-    code = None if device is None or device.function is None else device.function.class_code
-    return isinstance(code, int) and code >> 8 == VGA
-
-
 def _persistence(box: Box, modes: GpuModes) -> Judgement:
     """Warns if persistence mode is off: the driver then re-initialises a GPU for each first client and loses its
     volatile error counters and settings. Passes on desktops: all GPUs are GeForce or TITAN; or, with Quadro or RTX too,
@@ -175,7 +168,8 @@ def _persistence(box: Box, modes: GpuModes) -> Judgement:
     if _usually_off(box):
         message = f"{message}, as is usual on a desktop"
         return Judgement(Status.PASS, message, "off", evidence=evidence)
-    if all(_is_model(box, gpu, _OF_DESKTOPS) or _is_vga(box, gpu) for gpu in box.snapshot.listed_gpus):
+    # boards with display outputs are VGA controllers, those for servers 3D controllers
+    if all(_is_model(box, gpu, _OF_DESKTOPS) or box.subclass(gpu.bdf) == VGA for gpu in box.snapshot.listed_gpus):
         fault = Fault.PERSISTENCE_UNSET
     return Judgement(Status.WARN, message, "off", "on", evidence=evidence, fault=fault)
 
@@ -183,8 +177,7 @@ def _persistence(box: Box, modes: GpuModes) -> Judgement:
 CHECKS = (
     Check("driver.library", per_host(_nvml_state),
         lambda *of: (_RUNTIME if of[2].fault is Fault.CONTAINER_DEVICES else driver)(*of)),
-    Check("driver.responsive", _responsive,
-        lambda *of: (driver if of[1].kind == "host" else itself)(*of)),
+    Check("driver.responsive", _responsive, lambda *of: (driver if of[1].kind == "host" else itself)(*of)),
     Check("driver.persistence", per_gpu("gpu_modes", _persistence), part("persistence mode"),
         setting_of_all("persistence mode")),
 )  # fmt: skip

@@ -37,7 +37,7 @@ from dgxcheck.facts.host import DeviceNode, Modules
 from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.kernel_log import Refused
-from dgxcheck.facts.missing import Gap, Missing, need, rows
+from dgxcheck.facts.missing import Gap, Missing, need, or_none, rows
 from dgxcheck.facts.nvml.gpu import REGISTERED, Fabric, Nvml
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
@@ -81,11 +81,10 @@ def _versions_match(box: Box) -> Judgement:
     return _refused_clients(box, version) or _older_cuda(nvml) or Judgement(Status.PASS, message, evidence=evidence)
 
 
+@or_none
 def _older_cuda(nvml: Nvml | Missing) -> Judgement | None:
     """A libcuda.so.1, which NVML asks for its version, of an earlier driver: cuda-compat is of a later one alone."""
-    if isinstance(nvml, Missing) or isinstance(nvml.cuda_version, Missing) or isinstance(nvml.nvml_version, Missing):
-        return None
-    cuda, major = nvml.cuda_version, nvml.nvml_version.partition(".")[0]
+    cuda, major = need(need(nvml).cuda_version), need(need(nvml).nvml_version).partition(".")[0]
     if not major.isdecimal() or cuda // 1000 >= int(major):
         return None
     evidence = (Evidence("nvmlSystemGetCudaDriverVersion", cuda), Evidence("nvmlSystemGetNVMLVersion", major))

@@ -160,6 +160,11 @@ class Box(Record):
         """``10de:1db1``; empty where a text names the model alone."""
         return board_id(gpu) or nvml_board_id(gpu, self.snapshot)
 
+    def subclass(self, bdf: str | None) -> int:
+        """PCI base class and subclass of a function; -1 where they are not known."""
+        function = self.topology.functions.get(bdf or "")
+        return -1 if function is None else function.subclass
+
     def subject(self, device: Device) -> Subject:
         """The subject of a finding about a GPU or an HCA."""
         is_gpu = device.kind == "gpu"

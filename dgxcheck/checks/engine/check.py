@@ -41,14 +41,9 @@ def component_of(box: Box, subject: Subject, part: str = "") -> Component:
     """The subject as a component, or a part of it."""
     if (device := device_of(box, subject)) is not None:
         return device_part(box, device, part)
-    kind = _kind_on_pci(box, subject) if subject.kind == "pci" else subject.kind
+    of_function: Kind = "bridge" if box.subclass(subject.bdf) == PCI_BRIDGE else "function"
+    kind = of_function if subject.kind == "pci" else subject.kind
     return Component(kind=kind, name=subject.name, bdf=subject.bdf, part=part)
-
-
-def _kind_on_pci(box: Box, subject: Subject) -> Kind:
-    function = box.topology.functions.get(subject.bdf or "")
-    code = None if function is None else function.class_code
-    return "bridge" if isinstance(code, int) and code >> 8 == PCI_BRIDGE else "function"
 
 
 def itself(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -236,6 +231,13 @@ def per_listed_gpu(rule: Callable[[Box, Device], Judgement | Missing]) -> Judge:
             yield box.subject(gpu), gpu_unavailable(box, gpu) or ruled(rule, box, gpu)
 
     return saying(rule, judge)
+
+
+def of_listed_gpus(box: Box, judge: Callable[[Device, Subject], Judged]) -> Judged:
+    """What ``judge`` makes of each GPU that NVML lists, and why every other is not judged."""
+    for gpu in box.gpus:
+        subject, unavailable = box.subject(gpu), gpu_unavailable(box, gpu)
+        yield from judge(gpu, subject) if unavailable is None else ((subject, unavailable),)
 
 
 def per_gpu(facts: str, rule: GpuRule) -> Judge:

@@ -222,8 +222,8 @@ def _of_others(box: Box) -> str:
     host's own display too, is left out."""
     ids = Counter(
         row.ids for row in rows(box.snapshot.pci)
-        if row.ids and row.vendor != NVIDIA and isinstance(row.class_code, int)
-        and (row.class_code >> 16 == 0x12 or row.class_code >> 8 in (CONTROLLER_3D, 0x0380))
+        if row.ids and row.vendor != NVIDIA
+        and (row.subclass >> 8 == 0x12 or row.subclass in (CONTROLLER_3D, 0x0380))
     )  # fmt: skip
     named = ", ".join(f"{number} x {name}" for name, number in ids.items())
     return f"; boards of other vendors are not judged: {named}" if named else ""

@@ -14,12 +14,12 @@ from dgxcheck.checks.engine.precondition import Precondition, fails_elsewhere, n
 from dgxcheck.checks.gpu.presence import unlisted
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
 from dgxcheck.checks.network.ports import file_of, gbit_per_s, name_of, port_gbs, port_subject, ports, ports_of
-from dgxcheck.checks.pcie.bar1 import bars_of, expected_bar1_mib
+from dgxcheck.checks.pcie.bar1 import bars_of, expected_bar1_mib, memory_of
 from dgxcheck.checks.pcie.gpu_link import own_hop, setting_or_link, slow_fault, target_evidence
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MELLANOX, MIB
 from dgxcheck.facts.infiniband import IbPort
-from dgxcheck.facts.missing import Gap, Missing, need
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device, PciClass
@@ -51,8 +51,7 @@ def bar1(box: Box, gpu: Device) -> Precondition:
     if expected is not None and mib < expected:
         return fails_elsewhere(f"BAR1 has only {mib} MiB, {expected:g} MiB expected", "pcie.bar1")
     evidence = Evidence(pci_file(gpu.bdf, "resource"), size)
-    pcie = box.gpu(gpu).pcie
-    used = pcie if isinstance(pcie, Missing) else pcie.bar1_used
+    used = _used(box, gpu)
     percent = box.settings.limit("gdr.bar1-used")
     most = size * percent / 100
     if isinstance(used, int) and used > most:
@@ -60,8 +59,7 @@ def bar1(box: Box, gpu: Device) -> Precondition:
         nvml = answered(used, "nvmlDeviceGetBAR1MemoryInfo", gpu.bdf or "")
         facts = (used // MIB, int(most) // MIB, "MiB", (evidence, nvml))
         return Precondition("slow", judged(Fault.BAR1_FULL, message, *facts, warns=True))
-    memory = box.gpu(gpu).memory
-    total = None if isinstance(memory, Missing) or isinstance(memory.total, Missing) else memory.total
+    total = memory_of(box, gpu)
     if total is not None and size < total:
         message = f"BAR1 maps {mib} of {total // MIB} MiB of memory at a time"
         return Precondition("slow", Judgement(Status.PASS, message, mib, unit="MiB", evidence=(evidence,)))
@@ -74,6 +72,11 @@ def bar1(box: Box, gpu: Device) -> Precondition:
     if is_coherent(box):
         return Precondition("ready", judgement, f"{message}; the HCA reaches GPU memory over C2C")
     return Precondition("?", judgement, f"{message}; whether that maps all of the GPU's memory is unknown")
+
+
+@or_gap
+def _used(box: Box, gpu: Device) -> int | Missing:
+    return need(box.gpu(gpu).pcie).bar1_used
 
 
 @needs_facts
@@ -206,7 +209,7 @@ def _without_rdma_device(box: Box, gpu: Device) -> str:
     own, listed = gpu.function, {nic.bdf for nic in box.topology.adapters}
     adapters = (
         each for bdf, each in sorted(box.topology.functions.items())
-        if each.vendor == MELLANOX and isinstance(each.class_code, int) and each.class_code >> 16 == _NETWORK
+        if each.vendor == MELLANOX and each.subclass >> 8 == _NETWORK
         and bdf not in listed
     )  # fmt: skip
     near = (function.bdf for function in adapters if own and pci_class(own, function, box.snapshot.numa)[0] in NEAR)

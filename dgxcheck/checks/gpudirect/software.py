@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.precondition import Precondition, needs_facts
 from dgxcheck.checks.gpudirect.preconditions import PEER_MODULES, of_host, rdma_configured
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Flavour, JobDaemon, Memlock, MemlockLimit, Modules, Setting
-from dgxcheck.facts.missing import Gap, Json, Missing, need, rows
+from dgxcheck.facts.missing import Gap, Json, Missing, known, need, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import MEMORY_PEERS
 from dgxcheck.topology.model import Device
@@ -116,9 +116,8 @@ def _major_minor(release: str) -> tuple[int, int]:
 
 
 def _advice(box: Box) -> str:
-    modules = box.snapshot.modules
-    driver = modules.driver if isinstance(modules, Modules) else modules
-    major = "" if isinstance(driver, Missing) else str(driver.version).partition(".")[0]
+    driver = known(need(box.snapshot.modules).driver)
+    major = "" if driver is None else str(driver.version).partition(".")[0]
     if major.isdecimal() and int(major[:6]) < _PEERMEM_DRIVER:
         return remedy_of("gdr.peer-memory", "old driver")
     return remedy_of("gdr.peer-memory", "not loaded")

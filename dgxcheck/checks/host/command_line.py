@@ -43,6 +43,4 @@ def _effects(box: Box) -> Judgement:
     return Judgement(Status.WARN, message, ", ".join(found), evidence=evidence, fault=Fault.COMMAND_LINE)
 
 
-CHECKS = (
-    Check("host.command-line", per_host(_effects), host(COMMAND_LINE)),
-)  # fmt: skip
+CHECKS = (Check("host.command-line", per_host(_effects), host(COMMAND_LINE)),)

@@ -23,7 +23,7 @@ from dgxcheck.checks.engine.host_limits import CPU_PARAMETERS, left_out, missing
 from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Cpu, CpuPolicy, Host
-from dgxcheck.facts.missing import Missing, need, rows
+from dgxcheck.facts.missing import Missing, need, or_gap, rows
 from dgxcheck.facts.sysfs import cpulist, difference, ranges
 from dgxcheck.facts.typical import unlike_most
 from dgxcheck.profiles.model import Number
@@ -37,16 +37,16 @@ def offline_cpus(online: str, number: int) -> str:
     return cpulist(range(end, run.start) for end, run in zip(ends, runs, strict=False) if run.start > end)
 
 
+@or_gap
 def sockets(box: Box) -> int | Missing:
     """Number of sockets with a CPU that is online."""
-    cpu = box.snapshot.known_host.cpu
-    return cpu if isinstance(cpu, Missing) else cpu.sockets
+    return need(box.snapshot.known_host.cpu).sockets
 
 
+@or_gap
 def cores(box: Box) -> int | Missing:
     """Number of cores that are online."""
-    cpu = box.snapshot.known_host.cpu
-    return cpu if isinstance(cpu, Missing) else cpu.cores
+    return need(box.snapshot.known_host.cpu).cores
 
 
 def _online_cpus(box: Box) -> Judgement:

@@ -226,6 +226,4 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
             yield from failed_link(box, disk)
 
 
-CHECKS = (
-    Check("host.disks", _disks, _blames),
-)  # fmt: skip
+CHECKS = (Check("host.disks", _disks, _blames),)

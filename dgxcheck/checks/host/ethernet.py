@@ -25,7 +25,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import NetInterface, had_carrier
 from dgxcheck.facts.ids import NETWORK
 from dgxcheck.facts.kernel_log import HostEvent, is_near
-from dgxcheck.facts.missing import Missing, need, or_gap, rows
+from dgxcheck.facts.missing import Missing, known, need, or_gap, rows
 
 _ARPHRD_ETHER, _ARPHRD_INFINIBAND = 1, 32
 _ETHERNET = 0x0200
@@ -39,10 +39,10 @@ def connected(box: Box) -> list[NetInterface]:
     return [each for each in need(box.snapshot.network) if _physical(box, each) and each.carrier is True]
 
 
-def gbit_per_s(interface: NetInterface) -> float | Missing:
+@or_gap
+def gbit_per_s(interface: NetInterface) -> float:
     """Speed of an interface in Gbit/s."""
-    speed = interface.speed_mbit
-    return speed if isinstance(speed, Missing) else speed / 1000
+    return need(interface.speed_mbit) / 1000
 
 
 def _per_interface(
@@ -64,13 +64,7 @@ def _per_interface(
 
 def _physical(box: Box, interface: NetInterface) -> bool:
     """Is it Ethernet of a PCI function, not a bridge, a tunnel, IP over InfiniBand or USB?"""
-    return interface.type == _ARPHRD_ETHER and _class_of(box, interface) >> 8 == _ETHERNET
-
-
-def _class_of(box: Box, interface: NetInterface) -> int:
-    """Class code of its PCI function; 0 without one."""
-    function = None if isinstance(interface.bdf, Missing) else box.topology.functions.get(interface.bdf)
-    return function.class_code if function is not None and isinstance(function.class_code, int) else 0
+    return interface.type == _ARPHRD_ETHER and box.subclass(known(interface.bdf)) == _ETHERNET
 
 
 def _speed(box: Box, interface: NetInterface, interfaces: list[NetInterface]) -> Judgement:
@@ -130,7 +124,7 @@ def _with_cable(box: Box) -> list[NetInterface]:
 
 
 def _is_ipoib(box: Box, interface: NetInterface) -> bool:
-    return interface.type == _ARPHRD_INFINIBAND and _class_of(box, interface) >> 16 == NETWORK
+    return interface.type == _ARPHRD_INFINIBAND and box.subclass(known(interface.bdf)) >> 8 == NETWORK
 
 
 def _is_unplugged(box: Box, interface: NetInterface) -> bool:
@@ -234,13 +228,9 @@ def _grown(box: Box, interface: NetInterface) -> tuple[int, Growth] | None:
     growth = box.growth
     if isinstance(growth, Judgement):
         return None
-    old, new = (
-        next((each.carrier_down_count for each in rows(facts.network) if each.name == interface.name), None)
-        for facts in (growth.old, growth.new)
-    )
-    if old is None or new is None:
-        return None
-    grown = counter_growth(old, new)
+    read = (each.carrier_down_count for facts in (growth.old, growth.new)
+            for each in rows(facts.network) if each.name == interface.name)  # fmt: skip
+    grown = counter_growth(*counts) if len(counts := [*read]) == 2 else None
     return (grown, growth) if isinstance(grown, int) else None
 
 

@@ -12,6 +12,7 @@ from dgxcheck.checks.engine.check import Check, host, per_host, remedy_of, ruled
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import (
     Evidence,
+    Instead,
     Judged,
     Judgement,
     Status,
@@ -37,7 +38,7 @@ from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Cpu
 from dgxcheck.facts.memory import MemoryController, NumaMemory, NumaNode
-from dgxcheck.facts.missing import Missing, need, rows
+from dgxcheck.facts.missing import Missing, need, or_gap, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import EDAC, NODES
 from dgxcheck.lazy_pattern import LazyPattern
@@ -49,10 +50,10 @@ _MEMMAP = 1 / 64
 https://docs.kernel.org/mm/memory-model.html"""
 
 
-def total_memory(box: Box) -> float | Missing:
+@or_gap
+def total_memory(box: Box) -> float:
     """Memory of the kernel in GiB."""
-    kb = box.snapshot.known_host.memory_kb
-    return kb if isinstance(kb, Missing) else kb / _KB
+    return need(box.snapshot.known_host.memory_kb) / _KB
 
 
 def is_low(box: Box, gib: float, reference: float) -> bool:
@@ -125,8 +126,7 @@ def _tables(box: Box) -> Judged:
     """
     nodes, memory = need(box.snapshot.numa), box.snapshot.numa_memory
     if (vm := guest(box)) is not None:
-        yield HOST, skip("not-visible", f"{vm} shows its guest NUMA nodes of its own")
-        return
+        raise Instead(skip("not-visible", f"{vm} shows its guest NUMA nodes of its own"))
     listed = rows(memory)
     wrong = [*_fewer_than_sockets(box, nodes), *_below_one_root(box), *_distances(listed)]
     if wrong:

@@ -8,7 +8,7 @@ from functools import cache
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, itself
 from dgxcheck.checks.engine.expected import is_spark
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, judged, skip
+from dgxcheck.checks.engine.finding import Instead, Judged, Judgement, Status, Subject, counted, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import duration, flaps
 from dgxcheck.checks.kernel_log.device_log import events_of, grouped, happened, lines, reach
@@ -62,8 +62,7 @@ def _hcas(box: Box) -> Judged:
     log = box.snapshot.kernel_log
     subjects = {device.bdf: subject(device) for device in rows(hcas(box)) if isinstance(device.bdf, str)}
     if isinstance(log, Missing):
-        yield HOST, unjudged(log) if subjects else NO_HCAS
-        return
+        raise Instead(unjudged(log) if subjects else NO_HCAS)
     meant = _meanings().keys() - ({"power"} if is_spark(box) else set())
     events = [event for event in log.hcas if event.trouble in meant]
     for bdf in sorted({event.bdf for event in events} - subjects.keys()):

@@ -232,8 +232,7 @@ def _longest(times: Iterable[float]) -> float:
 
 
 CHECKS = (
-    Check("kernel.driver-stuck", of_host(_stuck, "no task hung in the NVIDIA driver", "stuck", "held"),
-        _blame_stuck),
+    Check("kernel.driver-stuck", of_host(_stuck, "no task hung in the NVIDIA driver", "stuck", "held"), _blame_stuck),
     Check("kernel.panic", of_host(_panic, "no panic or oops logged", "panic", "oops"), _blame_panic),
     Check("kernel.hung-task", _hung_tasks, _blame_hung),
     Check("kernel.bmc", _bmc, host("BMC")),

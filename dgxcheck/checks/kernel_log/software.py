@@ -250,8 +250,7 @@ def _blame(part: str) -> Blames:
 
 CHECKS = (
     Check("kernel.nvlink", _nvlinks, lambda box, at, judgement: (FABRIC_MANAGER if at.part else DRIVER,)),
-    Check("kernel.out-of-memory", _memory_and_files,
-        _blame("free memory")),
+    Check("kernel.out-of-memory", _memory_and_files, _blame("free memory")),
     Check("kernel.program-crash", _crashes, _blame("programs")),
     Check("kernel.driver-errors", _driver_errors, _blames),
 )  # fmt: skip

@@ -223,6 +223,4 @@ def _shared(box: Box, at: Subject, judgement: Judgement) -> Component | None:
     return DRIVER if judgement.fault in _RESETS and fails and not _part(box, at.bdf or "") else None
 
 
-CHECKS = (
-    Check("kernel.xid", per_device(_xids, _named, "no Xids logged"), _blames, _shared),
-)  # fmt: skip
+CHECKS = (Check("kernel.xid", per_device(_xids, _named, "no Xids logged"), _blames, _shared),)

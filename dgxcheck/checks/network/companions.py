@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from dgxcheck.checks.engine.box import HOST, Box
+from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check, per_host, ruled
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, given, judged, skip
+from dgxcheck.checks.engine.finding import (
+    Evidence,
+    Instead,
+    Judged,
+    Judgement,
+    Status,
+    Subject,
+    counted,
+    given,
+    judged,
+    skip,
+)
 from dgxcheck.checks.engine.growth import MIN_EVENTS
 from dgxcheck.checks.engine.host_limits import is_assigned
 from dgxcheck.checks.network.lacking import without_dma
@@ -73,8 +84,7 @@ def _switch_ports(box: Box) -> Judged:
     Source: /sys/class/infiniband/*/ports/*; Fabric Manager user guide, NVLink Subnet Manager
     """
     if not rows(bridges(box)):
-        yield HOST, skip("not-supported", "no adapter leads to NVSwitches")
-        return
+        raise Instead(skip("not-supported", "no adapter leads to NVSwitches"))
     for device, port in given(ports(box, bridges)):
         yield port_subject(device, port), ruled(_port, box, port)
 

@@ -103,6 +103,4 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
         yield from part("firmware")(box, at, judgement)
 
 
-CHECKS = (
-    Check("network.firmware", _firmware, _blames, host_if_all(_OF_ALL)),
-)  # fmt: skip
+CHECKS = (Check("network.firmware", _firmware, _blames, host_if_all(_OF_ALL)),)

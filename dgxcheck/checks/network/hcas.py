@@ -10,6 +10,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, component_of, per_host
 from dgxcheck.checks.engine.finding import (
     Evidence,
+    Instead,
     Judged,
     Judgement,
     Status,
@@ -126,24 +127,20 @@ def _placement(box: Box) -> Judged:
     adapters = fabric_adapters(box)
     if not adapters or not any(wiring.to_hcas for wiring in profile.wiring):
         why = f"{profile.name} has no HCAs" if adapters else "no HCAs with an InfiniBand port"
-        yield HOST, skip("not-supported", why)
-        return
+        raise Instead(skip("not-supported", why))
     if any(device.bdf in off_the_bus(box) for device in box.topology.devices if device.kind != "gpu"):
-        yield HOST, skip("dependency-failed", "an HCA does not respond on PCIe: see pcie.enabled")
-        return
+        raise Instead(skip("dependency-failed", "an HCA does not respond on PCIe: see pcie.enabled"))
     wrong = wrong_gpus(box, profile)
     gpus = [gpu for gpu in box.reference_gpus if wrong is not None and gpu not in wrong.devices]
     if not gpus or divided_otherwise(box, profile, wrong):
-        yield HOST, skip("dependency-failed", "the GPUs are not placed as in the reference machine")
-        return
+        raise Instead(skip("dependency-failed", "the GPUs are not placed as in the reference machine"))
     wrong_hcas = misplaced(gpus, adapters, box.topology, profile.wiring, lambda wiring: wiring.to_hcas)
     reached = {nic: classes(box, nic, box.reference_gpus) for nic in adapters}
     paths = {nic: nic.path.reason if isinstance(nic.path, Missing) else "/".join(nic.path) for nic in adapters}
     evidence = {nic: Evidence(f"/sys/bus/pci/devices/{nic.bdf}", path) for nic, path in paths.items()}
     if wrong_hcas is None:
         message = f"not as in {profile.title}: {by_classes(box, adapters, box.reference_gpus, 'GPUs')}"
-        yield HOST, Judgement(Status.WARN, message, evidence=(*evidence.values(),), fault=Fault.MISPLACED)
-        return
+        raise Instead(Judgement(Status.WARN, message, evidence=(*evidence.values(),), fault=Fault.MISPLACED))
     for nic in adapters:
         place, classes_text = box.subject(nic), reached[nic]
         wrong_one = nic in wrong_hcas.devices
@@ -175,8 +172,7 @@ def _models(box: Box) -> Judged:
     usual = next(iter(multimode(sets.values())), frozenset())
     holders = sum(models == usual for models in sets.values())
     if holders < _FEWEST_GPUS or 2 * holders <= len(sets):
-        yield HOST, skip("no-reference", "no majority of GPUs with adapters of the same model behind their switch")
-        return
+        raise Instead(skip("no-reference", "no majority of GPUs with adapters of the same model behind their switch"))
     wanted = dict(usual)
     alike = [gpu for gpu, models in sets.items() if sum(dict(models).values()) == sum(wanted.values())]
     odd = dict.fromkeys(

@@ -261,6 +261,4 @@ def _most_lack(every: list[tuple[IbDevice, IbPort]]) -> bool:
     return len(lacking) > 1 and 2 * len(lacking) > len(linked)
 
 
-CHECKS = (
-    Check("network.port-state", _state, port_or_subnet_manager, fabric),
-)  # fmt: skip
+CHECKS = (Check("network.port-state", _state, port_or_subnet_manager, fabric),)

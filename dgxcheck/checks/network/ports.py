@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable
 
 from dgxcheck.checks.driver.bound import RECOVERY, VIRTUAL
-from dgxcheck.checks.engine.box import HOST, Box, Growth
+from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Judge, ruled, saying
-from dgxcheck.checks.engine.finding import Judged, Judgement, Subject, given, skip
+from dgxcheck.checks.engine.finding import Instead, Judged, Judgement, Subject, given, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import is_short, or_total
 from dgxcheck.components.component import INFINIBAND_FABRIC, SUBNET_MANAGER, Component
@@ -28,12 +28,11 @@ _VIRTUAL = frozenset(f"MT{device}" for device in VIRTUAL)
 """Virtual functions by ``hca_type``."""
 
 
+@or_gap
 def hcas(box: Box) -> tuple[IbDevice, ...] | Missing:
     """InfiniBand and RoCE devices without virtual functions, and without those that lead to NVSwitches."""
-    devices, names = box.snapshot.infiniband, _bridge_names(box)
-    return devices if isinstance(devices, Missing) else tuple(
-        device for device in devices if not _is_virtual(device, devices) and device.name not in names
-    )  # fmt: skip
+    devices, names = need(box.snapshot.infiniband), _bridge_names(box)
+    return tuple(each for each in devices if not _is_virtual(each, devices) and each.name not in names)
 
 
 def _is_virtual(device: IbDevice, devices: tuple[IbDevice, ...]) -> bool:
@@ -44,10 +43,11 @@ def _is_virtual(device: IbDevice, devices: tuple[IbDevice, ...]) -> bool:
     return device.hca_type in _VIRTUAL and any(each.hca_type not in _VIRTUAL for each in devices)
 
 
+@or_gap
 def bridges(box: Box) -> tuple[IbDevice, ...] | Missing:
     """The InfiniBand devices that lead to NVSwitches."""
-    devices, names = box.snapshot.infiniband, _bridge_names(box)
-    return devices if isinstance(devices, Missing) else tuple(device for device in devices if device.name in names)
+    names = _bridge_names(box)
+    return tuple(device for device in need(box.snapshot.infiniband) if device.name in names)
 
 
 def _bridge_names(box: Box) -> set[str]:
@@ -90,10 +90,11 @@ def ports(
     return listed or _NO_PORTS
 
 
+@or_gap
 def ports_of(box: Box, hca: str) -> tuple[IbPort, ...] | Missing:
     """The ports of one HCA, by its name."""
-    read, unrecorded = box.snapshot.ib_ports, Missing(Gap.UNRECORDED, f"/sys/class/infiniband/{hca}/ports")
-    return read if isinstance(read, Missing) else next((row.ports for row in read if row.device == hca), unrecorded)
+    unrecorded = Missing(Gap.UNRECORDED, f"/sys/class/infiniband/{hca}/ports")
+    return next((row.ports for row in need(box.snapshot.ib_ports) if row.device == hca), unrecorded)
 
 
 def listed_ports(box: Box) -> list[tuple[IbDevice, IbPort]]:
@@ -238,8 +239,7 @@ def per_port_growth(
         listed, growth = given(ports(box)), box.growth
         totals = {name_of(port): total(box, port) for _, port in listed} if is_short(growth) else {}
         if isinstance(growth, Judgement) and not any(totals.values()):
-            yield HOST, growth
-            return
+            raise Instead(growth)
         for device, port in listed:
             judgement = growth if isinstance(growth, Judgement) else ruled(rule, box, growth, port)
             yield port_subject(device, port), or_total(judgement, totals.get(name_of(port)))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
-from dgxcheck.checks.engine.box import Box, Growth, gpu_unavailable
-from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, counted, judged, skip
+from dgxcheck.checks.engine.box import Box, Growth
+from dgxcheck.checks.engine.check import Check, of_listed_gpus
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, counted, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import (
     COUNTER_RESET,
@@ -47,13 +48,11 @@ def _errors(box: Box) -> Judged:
     Source: nvmlDeviceGetNvLinkErrorCounter, from NVLink 5 on NVML_FI_DEV_NVLINK_COUNT_*; DCGM's health watch, which
     fails on a recovery before NVLink 5, and on 100 CRC errors a second
     """
-    for gpu in box.gpus:
-        unavailable = gpu_unavailable(box, gpu)
-        yield from _of_gpu(box, gpu) if unavailable is None else ((box.subject(gpu), unavailable),)
+    return of_listed_gpus(box, partial(_of_gpu, box))
 
 
-def _of_gpu(box: Box, gpu: Device) -> Judged:
-    subject, growth = box.subject(gpu), box.growth
+def _of_gpu(box: Box, gpu: Device, subject: Subject) -> Judged:
+    growth = box.growth
     totals = _totals(box, gpu) if is_short(growth) else {}
     if isinstance(growth, Judgement):
         yield from ((replace(subject, part=str(link)), judgement) for link, judgement in totals.items())

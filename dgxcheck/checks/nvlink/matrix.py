@@ -9,7 +9,18 @@ from itertools import combinations
 from dgxcheck.checks.engine.box import HOST, Box, unlisted_gpu
 from dgxcheck.checks.engine.check import Check, component_of, remedy_of
 from dgxcheck.checks.engine.expected import between_all
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, first_of, judged, skip
+from dgxcheck.checks.engine.finding import (
+    Evidence,
+    Instead,
+    Judged,
+    Judgement,
+    Status,
+    Subject,
+    counted,
+    first_of,
+    judged,
+    skip,
+)
 from dgxcheck.checks.nvlink.links import nvlinks
 from dgxcheck.components.component import Component
 from dgxcheck.facts.bdf import IdPair
@@ -39,8 +50,7 @@ def _matrix(box: Box) -> Judged:
         return
     names = {name: device.name for name in stated.names if (device := box.topology.device(name)) is not None}
     if own := _of_box(box, stated, names):
-        yield HOST, _against(own)
-        return
+        raise Instead(_against(own))
     counts = _counts(stated, names)
     order = [names.get(name, name) for name in stated.names]
     gpus = sorted({name for pair in counts for name in pair}, key=order.index)
@@ -48,11 +58,9 @@ def _matrix(box: Box) -> Judged:
     most, of_model = max(counts.values(), default=0), between_all(box, complete)
     if most < of_model:
         message = f"{f'NV{most}' if most else 'no NVLink'} between the GPUs, NV{of_model} on boards of their model"
-        yield HOST, _fewer(message, most, of_model, Evidence(MATRIX, most))
-        return
+        raise Instead(_fewer(message, most, of_model, Evidence(MATRIX, most)))
     if len(complete) < 2 or not any(counts.values()):
-        yield HOST, skip("not-supported", "the imported matrix shows no NVLink, or one GPU alone")
-        return
+        raise Instead(skip("not-supported", "the imported matrix shows no NVLink, or one GPU alone"))
     yield from _odd(complete, counts)
 
 
@@ -136,6 +144,4 @@ def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
         yield from nvlinks(box, at, judgement)
 
 
-CHECKS = (
-    Check("nvlink.matrix", _matrix, _blames),
-)  # fmt: skip
+CHECKS = (Check("nvlink.matrix", _matrix, _blames),)

@@ -77,6 +77,4 @@ def lacking(box: Box) -> bool:
     return ruled(_number, box).status is Status.FAIL
 
 
-CHECKS = (
-    Check("nvlink.nvswitches", _judge, _blame),
-)  # fmt: skip
+CHECKS = (Check("nvlink.nvswitches", _judge, _blame),)

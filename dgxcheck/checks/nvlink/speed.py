@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
-from dgxcheck.checks.engine.box import Box, gpu_unavailable
-from dgxcheck.checks.engine.check import Check, host_if_all
+from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import Check, host_if_all, of_listed_gpus
 from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, counted, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.nvlink.links import nvlinks
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import NVLINK_SPEED
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.missing import Missing, need, or_gap
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.typical import majority
 from dgxcheck.profiles.model import Number
@@ -41,17 +42,16 @@ class _Quantity(Record, kw_only=False):
     """Share of the reference that is as good as all of it."""
 
 
-def generations(box: Box) -> Values | Missing:
+@or_gap
+def generations(box: Box) -> Values:
     """``nvmlDeviceGetNvLinkVersion`` as a generation."""
-    links = box.snapshot.nvlink
-    up = {(row.bdf, row.link): row.generation for row in rows(links) if row.up is True}
-    return links if isinstance(links, Missing) else up
+    return {(row.bdf, row.link): row.generation for row in need(box.snapshot.nvlink) if row.up is True}
 
 
-def rates(box: Box) -> Values | Missing:
+@or_gap
+def rates(box: Box) -> Values:
     """MB/s per direction."""
-    links = box.snapshot.nvlink_rate
-    return links if isinstance(links, Missing) else {(row.bdf, row.link): row.speed_mbs for row in links}
+    return {(row.bdf, row.link): row.speed_mbs for row in need(box.snapshot.nvlink_rate)}
 
 
 _GENERATION = _Quantity(
@@ -65,19 +65,14 @@ _RATE = _Quantity(
 
 
 def _by_links(box: Box, quantity: _Quantity) -> Judged:
-    values = quantity.values(box)
-    for gpu in box.gpus:
-        subject = box.subject(gpu)
-        if (unavailable := gpu_unavailable(box, gpu)) is not None:
-            yield subject, unavailable
-        elif isinstance(values, Missing):
-            yield subject, unjudged(values)
-        else:
-            yield from _of_gpu(box, quantity, gpu, subject, values)
+    return of_listed_gpus(box, partial(_of_gpu, box, quantity, quantity.values(box)))
 
 
-def _of_gpu(box: Box, quantity: _Quantity, gpu: Device, subject: Subject, values: Values) -> Judged:
+def _of_gpu(box: Box, quantity: _Quantity, values: Values | Missing, gpu: Device, subject: Subject) -> Judged:
     """One finding for the GPU; where only some of its links are below, one for each of these."""
+    if isinstance(values, Missing):
+        yield subject, unjudged(values)
+        return
     own = {link: value for (bdf, link), value in values.items() if bdf == gpu.bdf}
     own_rates = {link: value for link, value in own.items() if isinstance(value, int)}
     if not own_rates:

@@ -13,7 +13,19 @@ from dgxcheck.checks.driver import fabric_manager
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, guest, mig_enabled, nvml_unavailable
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, counted, judged, skip
+from dgxcheck.checks.engine.finding import (
+    Evidence,
+    Instead,
+    Judged,
+    Judgement,
+    Status,
+    answered,
+    counted,
+    given,
+    judged,
+    skip,
+    unless,
+)
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.nvlink.links import (
     MOST,
@@ -33,7 +45,7 @@ from dgxcheck.checks.nvlink.links import (
     without_reference,
 )
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Gap, Missing, rows
+from dgxcheck.facts.missing import Gap, Missing, need, rows
 from dgxcheck.topology.model import Device, DevicePair
 from dgxcheck.topology.nvlinks import End
 from dgxcheck.topology.reference import Reference
@@ -150,24 +162,17 @@ def _graph(box: Box) -> Judged:
 
     Source: nvmlDeviceGetNvLinkRemotePciInfo of both ends; dgxcheck.topology.reference
     """
-    reference, ends = graph_of(box), ends_of(box)
-    if isinstance(reference, Judgement) or isinstance(ends, Missing):
-        yield HOST, reference if isinstance(reference, Judgement) else _nvlink_gap(box, ends)
-        return
+    reference, ends = given(graph_of(box)), _ends(box)
     gap = next((view.gap for view in ends.values() if view.gap is not None), None)
     if not linked(box, ends):
-        yield HOST, skip("not-supported", "no GPU has NVLink") if gap is None else unjudged(gap)
-        return
+        raise Instead(skip("not-supported", "no GPU has NVLink") if gap is None else unjudged(gap))
     if switched(ends):
-        yield HOST, skip("not-supported", "the links run through NVSwitches: see nvlink.state")
-        return
+        raise Instead(skip("not-supported", "the links run through NVSwitches: see nvlink.state"))
     if not any(links_up(ends[gpu.bdf or ""]) for gpu in linked(box, ends)):
-        yield HOST, skip("dependency-failed", "no NVLink is up: see nvlink.state")
-        return
+        raise Instead(skip("dependency-failed", "no NVLink is up: see nvlink.state"))
     graph = compare_graph(box, ends, reference)
     if graph is None:
-        yield HOST, _another_graph(box, reference, ends)
-        return
+        raise Instead(_another_graph(box, reference, ends))
     extra = {pair for pair, links in graph.links.items() if links > graph.expected[pair]}
     lacking = {pair for pair, links in graph.links.items() if links < graph.expected[pair]}
     miswired = {pair for pair in extra if any(set(pair) & set(other) for other in lacking)}
@@ -180,10 +185,11 @@ def _graph(box: Box) -> Judged:
         yield HOST, skip("not-supported", "fewer than two GPUs have NVLinks up")
 
 
-def _nvlink_gap(box: Box, ends: Mapping[str, End] | Missing) -> Judgement:
+def _ends(box: Box) -> Mapping[str, End]:
     """Without NVML driver.library reports it."""
-    no_nvlink = skip("not-supported", "no GPU has NVLink")
-    return nvml_unavailable(box) or (unjudged(ends) if isinstance(ends, Missing) else no_nvlink)
+    ends = ends_of(box)
+    unless(nvml_unavailable(box) if isinstance(ends, Missing) else None)
+    return need(ends)
 
 
 def _another_graph(box: Box, reference: Reference, ends: Mapping[str, End]) -> Judgement:
@@ -225,10 +231,8 @@ def _symmetry(box: Box) -> Judged:
 
     Source: nvmlDeviceGetNvLinkState and nvmlDeviceGetNvLinkRemotePciInfo of both ends
     """
-    ends = ends_of(box)
-    if isinstance(ends, Missing) or isinstance(box.nvml, Missing):
-        yield HOST, _nvlink_gap(box, ends)
-        return
+    unless(nvml_unavailable(box))
+    ends = _ends(box)
     joined = [
         (a, b) for a, b in combinations(box.topology.listed_gpus, 2)
         if any(links_of_both(ends, a, b)) and {a.name, b.name} & {gpu.name for gpu in box.gpus}

@@ -274,6 +274,4 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
         yield from itself(box, subject, judgement)
 
 
-CHECKS = (
-    Check("pcie.aer", _aer, _blames, counters=True),
-)  # fmt: skip
+CHECKS = (Check("pcie.aer", _aer, _blames, counters=True),)

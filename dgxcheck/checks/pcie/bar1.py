@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, 
 from dgxcheck.components.device_facts import row_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MIB, VGA
-from dgxcheck.facts.missing import Gap, Missing, need, rows
+from dgxcheck.facts.missing import Gap, Missing, need, or_none, rows
 from dgxcheck.facts.pci import Bar, PciBars
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
@@ -20,6 +20,12 @@ def bars_of(box: Box, gpu: Device) -> PciBars | Missing:
     """The BARs of a GPU."""
     row: PciBars | Missing = row_of(box.snapshot.bars, gpu.bdf)
     return row
+
+
+@or_none
+def memory_of(box: Box, gpu: Device) -> int | None:
+    """Bytes of memory of a GPU."""
+    return need(need(box.gpu(gpu).memory).total)
 
 
 def expected_bar1_mib(box: Box, gpu: Device) -> float | None:
@@ -39,9 +45,9 @@ off (NVIDIA vGPU software user guide, display modes).
 def has_displays(box: Box, gpu: Device) -> bool:
     """Is it of a model that can do without displays, and has them enabled beside a BAR1? Its class is that of a VGA
     controller."""
-    code, row = None if gpu.function is None else gpu.function.class_code, bars_of(box, gpu)
+    row = bars_of(box, gpu)
     assigned = not isinstance(row, Missing) and _bytes(row) > _BAR3_MIB * MIB
-    return assigned and _model(gpu) in _WITH_MODES and isinstance(code, int) and code >> 8 == VGA
+    return assigned and _model(gpu) in _WITH_MODES and box.subclass(gpu.bdf) == VGA
 
 
 def largest_bar1(box: Box) -> Mapping[int | Missing | None, int]:
@@ -116,9 +122,8 @@ def _size(box: Box, gpu: Device, largest: Mapping[int | Missing | None, int]) ->
         evidence = (*evidence, answered(total, "nvmlDeviceGetBAR1MemoryInfo", gpu.bdf or ""))
     if expected is not None and mib < expected:
         small = mib <= box.settings.limit("pcie.bar1-small") and expected >= box.settings.limit("pcie.bar1-large")
-        memory = box.gpu(gpu).memory
-        total_memory = None if isinstance(memory, Missing) else memory.total
-        of = f" with {total_memory // MIB} MiB of memory" if isinstance(total_memory, int) else ""
+        memory = memory_of(box, gpu)
+        of = f" with {memory // MIB} MiB of memory" if memory is not None else ""
         message = f"BAR1 has {mib} MiB, expected {expected:g} MiB; as on this model{of}"
         figures, fails, remedy = (mib, expected, "MiB", evidence), small and not shows, by_displays or alone
         return judged(Fault.BAR1_SMALL, message, *figures, warns=True, fails=fails, remedy=remedy)
@@ -144,6 +149,4 @@ def _of_nvml(box: Box, gpu: Device, total: int) -> Judgement:
     return judged(Fault.BAR1_SMALL, message, total // MIB, expected, "MiB", evidence, warns=small)
 
 
-CHECKS = (
-    Check("pcie.bar1", _bar1, part("BAR1"), host_if_all("large BARs")),
-)  # fmt: skip
+CHECKS = (Check("pcie.bar1", _bar1, part("BAR1"), host_if_all("large BARs")),)

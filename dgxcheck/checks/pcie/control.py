@@ -93,12 +93,10 @@ def _is_kept_awake(box: Box, bdf: str) -> bool:
     """Does persistence mode hold a GPU of a data center (3D controller), which its driver never powers down? Those of
     laptops have the same class, and sleep in spite of it (NVIDIA driver README, PCI-Express runtime D3).
     """
-    modes, function, gpu = box.gpu(bdf).modes, box.topology.functions.get(bdf), box.topology.device(bdf)
+    modes, gpu = box.gpu(bdf).modes, box.topology.device(bdf)
     if gpu is None or NO_DATA_CENTER.search(model_family(box, gpu)):
         return False
-    code = None if function is None else function.class_code
-    held = isinstance(modes, GpuModes) and modes.persistence is True
-    return held and isinstance(code, int) and code >> 8 == CONTROLLER_3D
+    return isinstance(modes, GpuModes) and modes.persistence is True and box.subclass(bdf) == CONTROLLER_3D
 
 
 def _is_nvswitch(box: Box, bdf: str) -> bool:

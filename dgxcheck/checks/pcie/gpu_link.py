@@ -28,7 +28,6 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.ids import GPU_IDLE
 from dgxcheck.facts.missing import Missing, known, need, or_none, rows
 from dgxcheck.facts.nvml.readings import GpuPcie
-from dgxcheck.facts.pci import Control
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.model import Device
@@ -146,11 +145,10 @@ def both_ends(box: Box, hop: Hop, fact: str, file: str) -> tuple[Evidence, ...]:
     return tuple(Evidence(pci_file(bdf, file), as_evidence(getattr(each, fact, "absent"))) for bdf, each in functions)
 
 
+@or_none
 def target_gen(box: Box, hop: Hop) -> int | None:
     """The generation to which a setting limits the link: Target Link Speed of its upper end; None if unknown."""
-    space = config_space_of(box, hop.port)
-    control = None if isinstance(space, Missing) else space.control
-    return control.target_gen if isinstance(control, Control) and isinstance(control.target_gen, int) else None
+    return need(need(need(config_space_of(box, hop.port)).control).target_gen)
 
 
 def slow_fault(box: Box, hop: Hop) -> FaultKind:

@@ -96,16 +96,17 @@ def redirects(box: Box, port: str) -> bool:
     return isinstance(acs, Acs) and bool(acs.control & REDIRECT)
 
 
+@or_gap
 def acs_of(box: Box, bdf: str) -> Acs | Missing | None:
     """The ACS registers of a port; None without the capability, Missing where they cannot be read."""
-    space = config_space_of(box, bdf)
-    return space if isinstance(space, Missing) else space.acs
+    return need(config_space_of(box, bdf)).acs
 
 
+@or_gap
 def config_space_of(box: Box, bdf: str) -> ConfigSpace | Missing:
     """The configuration space of a GPU, HCA, NVSwitch or bridge."""
-    read, unrecorded = box.snapshot.config_space, Missing(Gap.UNRECORDED, pci_file(bdf, "config"))
-    return read if isinstance(read, Missing) else next((row for row in read if row.bdf == bdf), unrecorded)
+    unrecorded = Missing(Gap.UNRECORDED, pci_file(bdf, "config"))
+    return next((row for row in need(box.snapshot.config_space) if row.bdf == bdf), unrecorded)
 
 
 def _is_root_port(box: Box, bdf: str) -> bool:

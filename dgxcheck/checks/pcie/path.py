@@ -32,7 +32,7 @@ from dgxcheck.topology.paths import Hop, hops_above, sharers
 
 _CLASSES = frozenset((0x01, 0x02, 0x0B, 0x12))
 """Storage, network, processor, accelerator: devices whose own links keep their generation."""
-_ETHERNET = range(0x020000, 0x020100)
+_ETHERNET = 0x0200
 
 
 def links(box: Box) -> dict[str, Hop]:
@@ -51,8 +51,7 @@ def links(box: Box) -> dict[str, Hop]:
 
 
 def _keeps_its_speed(function: PciFunction) -> bool:
-    code = function.class_code
-    return function.is_data_direct or (isinstance(code, int) and (code >> 16 in _CLASSES or is_nvswitch(function)))
+    return function.is_data_direct or function.subclass >> 8 in _CLASSES or is_nvswitch(function)
 
 
 def _path(box: Box) -> Judged:
@@ -96,10 +95,8 @@ def _is_wired_so(box: Box, hop: Hop) -> bool:
     """
     if _is_above_a_gpu(box, hop):
         return False
-    function = box.topology.functions.get(hop.device)
-    code = None if function is None else function.class_code
     others = _alike(box, hop)
-    return all(other.width == hop.width for other in others) and (bool(others) or code in _ETHERNET)
+    return all(other.width == hop.width for other in others) and (bool(others) or box.subclass(hop.device) == _ETHERNET)
 
 
 def _is_above_a_gpu(box: Box, hop: Hop) -> bool:
@@ -136,6 +133,4 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
     yield link_of(box, hop)
 
 
-CHECKS = (
-    Check("pcie.path", _path, _blames, host_if_all("PCIe setting")),
-)  # fmt: skip
+CHECKS = (Check("pcie.path", _path, _blames, host_if_all("PCIe setting")),)

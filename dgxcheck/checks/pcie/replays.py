@@ -89,6 +89,4 @@ def _replays(box: Box, growth: Growth, gpu: Device) -> Judgement:
     return judged(Fault.PCIE_REPLAYS, message, per_minute, limit, "per minute", evidence, warns=more, fails=many)
 
 
-CHECKS = (
-    Check("pcie.replay", _replay, own_link, counters=True),
-)  # fmt: skip
+CHECKS = (Check("pcie.replay", _replay, own_link, counters=True),)

@@ -7,7 +7,7 @@ from dgxcheck.checks.engine.expected import is_on_package, siblings
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, answered, judged
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import CONTROLLER_3D
-from dgxcheck.facts.missing import Missing
+from dgxcheck.facts.missing import Missing, need, or_none
 from dgxcheck.facts.pci import FEW_LANES
 from dgxcheck.topology.model import Device
 
@@ -21,17 +21,15 @@ def without_slot(box: Box, gpu: Device) -> Judgement | None:
     return _by_nvml(box, gpu) or _by_itself(box, gpu) or _unseen(box, gpu)
 
 
+@or_none
 def _fewer_lanes(box: Box, gpu: Device) -> tuple[int, int, tuple[Evidence, ...]] | None:
     """Lanes of a GPU that has fewer than it or its model supports, by NVML, and those that these support."""
-    pcie, of_model = box.gpu(gpu).pcie, box.board_number(gpu, "link_width")
-    if isinstance(pcie, Missing) or isinstance(pcie.link_width, Missing) or isinstance(pcie.max_link_width, Missing):
-        return None
-    if is_on_package(box, gpu):
-        return None
-    asked = {"Curr": pcie.link_width, "Max": pcie.max_link_width}
+    pcie, of_model = need(box.gpu(gpu).pcie), box.board_number(gpu, "link_width")
+    width, supported = need(pcie.link_width), need(pcie.max_link_width)
+    asked = {"Curr": width, "Max": supported}
     evidence = (answered(value, f"nvmlDeviceGet{which}PcieLinkWidth", pcie.bdf) for which, value in asked.items())
-    most = max(pcie.max_link_width, 0 if of_model is None else int(of_model.value))
-    return (pcie.link_width, most, tuple(evidence)) if pcie.link_width < most else None
+    most = max(supported, 0 if of_model is None else int(of_model.value))
+    return (width, most, tuple(evidence)) if width < most and not is_on_package(box, gpu) else None
 
 
 def _by_nvml(box: Box, gpu: Device) -> Judgement | None:
@@ -47,14 +45,14 @@ def _by_nvml(box: Box, gpu: Device) -> Judgement | None:
     return Judgement(Status.FAIL, message, width, most, "lanes", evidence, fault=Fault.LINK_NARROW)
 
 
+@or_none
 def _unseen(box: Box, gpu: Device) -> Judgement | None:
     """Such a GPU of a text without most of its model to compare with: the slot may have no more lanes. Of a guest that
     sees no port above it one with a quarter of its lanes or fewer.
 
     A module (SXM) has as many as its server gives it before A100: two beside a POWER9, which it reaches over NVLinks.
     """
-    listed, fewer = box.gpu(gpu).listed, _fewer_lanes(box, gpu)
-    name = "" if isinstance(listed, Missing) or isinstance(listed.name, Missing) else listed.name
+    name, fewer = need(need(box.gpu(gpu).listed).name), _fewer_lanes(box, gpu)
     is_set = box.board_number(gpu, "link_width") is not None
     if fewer is None or not name or ("SXM" in name and not is_set):
         return None
@@ -62,6 +60,7 @@ def _unseen(box: Box, gpu: Device) -> Judgement | None:
     return few if isinstance(gpu.path, Missing) or few.fault else None
 
 
+@or_none
 def _by_itself(box: Box, gpu: Device) -> Judgement | None:
     """Of a text that does not show what is above the GPU: fewer lanes than the GPU supports; None for any other.
 
@@ -70,8 +69,8 @@ def _by_itself(box: Box, gpu: Device) -> Judgement | None:
     function = gpu.function
     if function is None or not isinstance(gpu.path, Missing):
         return None
-    width, most = function.link_width, function.max_link_width
-    if isinstance(width, Missing) or isinstance(most, Missing) or width >= most:
+    width, most = need(function.link_width), need(function.max_link_width)
+    if width >= most:
         return None
     base = f"/sys/bus/pci/devices/{gpu.bdf}"
     evidence = (Evidence(f"{base}/current_link_width", width), Evidence(f"{base}/max_link_width", most))

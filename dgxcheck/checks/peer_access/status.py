@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from dgxcheck.checks.driver import fabric_manager
-from dgxcheck.checks.engine.box import HOST, Box, guest, mig_enabled, nvml_unavailable, pci_subject
+from dgxcheck.checks.engine.box import Box, guest, mig_enabled, nvml_unavailable, pci_subject
 from dgxcheck.checks.engine.check import Check, device_of, host_if_all, remedy_of
 from dgxcheck.checks.engine.expected import between_all, model_family
 from dgxcheck.checks.engine.finding import (
@@ -21,6 +21,7 @@ from dgxcheck.checks.engine.finding import (
     given,
     judged,
     skip,
+    unless,
 )
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.pcie.isolation import between, most_blocking_settings
@@ -99,9 +100,7 @@ def _status(box: Box) -> Judged:
 
     Source: nvmlDeviceGetP2PStatus in both directions; in imported text cudaDeviceCanAccessPeer
     """
-    if refused := _stated(box):
-        yield HOST, refused
-        return
+    unless(_stated(box))
     pairs = given(statuses(box))
     at_bridges = _at_bridges(box, pairs)
     for pair, judgement in pairs.items():
@@ -266,6 +265,4 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
     yield from between(box, a, b)
 
 
-CHECKS = (
-    Check("p2p.status", _status, _blames, host_if_all("P2P setting")),
-)  # fmt: skip
+CHECKS = (Check("p2p.status", _status, _blames, host_if_all("P2P setting")),)

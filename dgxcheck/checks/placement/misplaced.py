@@ -212,6 +212,4 @@ def _blames(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Compon
     yield Component(kind="slot", name=f"below socket {socket}", bdf=root, part="missing PCIe switch")
 
 
-CHECKS = (
-    Check("pcie.switches", per_host(_switches), _blames),
-)  # fmt: skip
+CHECKS = (Check("pcie.switches", per_host(_switches), _blames),)

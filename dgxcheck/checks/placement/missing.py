@@ -13,7 +13,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.containment import GPU_BASEBOARD
 from dgxcheck.components.locate import off_the_bus
 from dgxcheck.facts.ids import DISPLAY, NETWORK
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.missing import Missing, known, rows
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import PCI_CLASSES, Device, PciClass
 from dgxcheck.topology.paths import NEAR
@@ -96,8 +96,7 @@ def _left_empty(box: Box, what: DeviceType) -> tuple[tuple[str, ...], ...]:
 
 
 def _empty_ports(box: Box) -> dict[str, tuple[str, ...]]:
-    ports = box.snapshot.empty_ports
-    paths = () if isinstance(ports, Missing) else ports.values()
+    paths = (known(box.snapshot.empty_ports) or {}).values()
     return {path[-1]: path for path in paths if isinstance(path, tuple)}
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from dgxcheck.checks.engine.box import HOST, Box, guest, nvml_unavailable
+from dgxcheck.checks.engine.box import Box, guest, nvml_unavailable
 from dgxcheck.checks.engine.check import Check, driver, per_host, remedy_of, ruled
 from dgxcheck.checks.engine.finding import (
     Evidence,
+    Instead,
     Judged,
     Judgement,
     Status,
@@ -191,14 +192,10 @@ def _numa(box: Box) -> Judged:
     """
     nodes = need(box.snapshot.numa)
     if len(nodes) < 2:
-        yield HOST, skip("not-supported", "this host has one NUMA node")
-        return
-    below: dict[str, list[Device]] = defaultdict(list)
-    gpus = {gpu.name for gpu in box.gpus}
-    for device in box.topology.devices:
-        judged = device.kind == "nic" or device.name in gpus
-        if judged and device.function is not None and not isinstance(device.path, Missing):
-            below[device.path[0]].append(device)
+        raise Instead(skip("not-supported", "this host has one NUMA node"))
+    judged = [device for device in box.topology.devices if device.kind == "nic" or device in box.gpus]
+    placed = [device for device in judged if device.function is not None and rows(device.path)]
+    below = gathered((rows(device.path)[0], device) for device in placed)
     for root, devices in sorted(below.items()):
         yield Subject(kind="pci", name=root, bdf=None), ruled(_host_bridge_node, devices, guest(box))
 

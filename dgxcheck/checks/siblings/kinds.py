@@ -164,8 +164,7 @@ def _bridges(box: Box, rows: Rows) -> Iterator[Sibling]:
     for function in box.topology.functions.values():
         for upper in _bridges_above(function.path)[-1:]:
             next_below.setdefault(upper, set()).add(function.bdf)
-        code = function.class_code
-        if not (isinstance(code, int) and code >> 16 == BRIDGE) or is_nvswitch(function):
+        if function.subclass >> 8 != BRIDGE or is_nvswitch(function):
             for level, bridge in enumerate(_bridges_above(function.path)):
                 below.setdefault(bridge, Counter())[_model(function), uses.get(function.bdf)] += 1
                 depth[bridge] = level
@@ -183,10 +182,8 @@ def _functions(box: Box, rows: Rows) -> Iterator[Sibling]:
     """NVSwitches, DMA functions of HCAs, and adapters for storage and network that are no HCAs."""
     bdfs = {device.bdf for device in box.topology.devices}
     for function in box.topology.functions.values():
-        code = function.class_code
-        base = code >> 16 if isinstance(code, int) else None
-        is_of_interest = base in (STORAGE, NETWORK) or is_nvswitch(function) or function.is_data_direct
-        if function.bdf not in bdfs and is_of_interest:
+        adapter = function.subclass >> 8 in (STORAGE, NETWORK) or function.is_data_direct
+        if function.bdf not in bdfs and (adapter or is_nvswitch(function)):
             place = _place(box, function.path)
             subject, own = pci_subject(function.bdf), rows.get((function.bdf, None), ())
             yield Sibling(kind="function", subject=subject, role=_model(function), place=place, rows=own)
