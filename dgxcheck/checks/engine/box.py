@@ -97,6 +97,11 @@ class Box(Record):
         return self.choice is not None and self.choice.how == "gpus"
 
     @property
+    def is_known(self) -> bool:
+        """Is the machine known by more than its GPUs? Else what is less than expected is only a warning."""
+        return self.choice is not None and not self.guessed
+
+    @property
     def log(self) -> KernelLog:
         """The kernel log; one without a line where it is not known."""
         log = self.snapshot.kernel_log
@@ -120,6 +125,10 @@ class Box(Record):
     def gpu(self, gpu: Device | str | None) -> GpuView:
         """Every fact of one GPU, by bdf or device: ``box.gpu(bdf).ecc``."""
         return GpuView(self.snapshot, gpu.bdf if isinstance(gpu, Device) else gpu)
+
+    def at(self, bdf: str) -> Device:
+        """The GPU of a record of NVML."""
+        return next(gpu for gpu in self.topology.gpus if gpu.bdf == bdf)
 
     def board(self, gpu: Device) -> Board | None:
         """The entry of this GPU's model in boards.toml: by PCI id, else by NVML's id or name (in an imported text).

@@ -26,18 +26,9 @@ class Status(str, Enum):
 
 
 SkipReason = Literal[
-    "",
-    "not-supported",
-    "no-permission",
-    "not-visible",
-    "not-recorded",
-    "no-history",
-    "not-in-level",
-    "not-configured",
-    "no-reference",
-    "dependency-failed",
-    "busy",
-]
+    "", "not-supported", "no-permission", "not-visible", "not-recorded", "no-history", "not-in-level", "not-configured",
+    "no-reference", "dependency-failed", "busy",
+]  # fmt: skip
 
 
 BAD = (Status.FAIL, Status.UNKNOWN, Status.WARN)

@@ -241,8 +241,7 @@ def highest(box: Box, clocks: GpuClocks) -> Judgement:
 
     The highest clocks against those of the model, in MHz.
     """
-    gpu = next(gpu for gpu in box.topology.gpus if gpu.bdf == clocks.bdf)
-    board = box.board(gpu)
+    board = box.board(box.at(clocks.bdf))
     numbers = {} if board is None else board.numbers
     limits = [(*each, numbers[key].value) for each in _KINDS if (key := f"max_{each[1]}_clock") in numbers]
     if board is None or not limits:

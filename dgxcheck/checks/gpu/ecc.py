@@ -39,7 +39,7 @@ def mode(box: Box, memory: GpuMemory) -> Judgement:
 
 def _expected_on(box: Box, bdf: str) -> str:
     """Why ECC is expected to be on; empty if it is not."""
-    gpu = next(gpu for gpu in box.topology.gpus if gpu.bdf == bdf)
+    gpu = box.at(bdf)
     board = box.board(gpu)
     if board is not None and (default := board.numbers.get("ecc")) is not None and default.value:
         return f"{board.name} ships with ECC on"

@@ -19,11 +19,6 @@ from dgxcheck.profiles.library import board_id
 from dgxcheck.topology.model import Device
 
 
-def expected_by(box: Box, worst: Status) -> Status:
-    """``worst`` if the machine is known; a warning if only its GPUs are."""
-    return worst if box.choice is not None and box.choice.how != "gpus" else Status.WARN
-
-
 def _model(box: Box, gpu: Device) -> Judgement:
     choice = box.choice
     if choice is None or choice.how == "gpus" or not choice.profile.boards:
@@ -58,8 +53,7 @@ def _memory(box: Box, memory: GpuMemory) -> Judgement:
 
     Source: nvmlDeviceGetMemoryInfo against the board's size; drivers up to R470 do not count their reserve
     """
-    gpu = next(gpu for gpu in box.topology.gpus if gpu.bdf == memory.bdf)
-    board = box.board(gpu)
+    board = box.board(box.at(memory.bdf))
     expected = board.numbers.get("memory") if board is not None else None
     if board is None or expected is None:
         return skip("no-reference", "the memory size of this model is not known")
@@ -67,8 +61,8 @@ def _memory(box: Box, memory: GpuMemory) -> Judgement:
     evidence = (answered({"total": total}, "nvmlDeviceGetMemoryInfo", memory.bdf),)
     message = f"memory {round(total / MIB)} MiB, expected {expected.value} MiB ({board.name})"
     small = short(box, total / MIB, expected.value)
-    status, fault = (expected_by(box, Status.FAIL), Fault.MEMORY_SIZE) if small else (Status.PASS, None)
-    return Judgement(status, message, round(total / MIB), expected.value, "MiB", evidence, fault=fault)
+    facts, fails = (round(total / MIB), expected.value, "MiB", evidence), small and box.is_known
+    return judged(Fault.MEMORY_SIZE, message, *facts, warns=small, fails=fails)
 
 
 def _inforom(box: Box) -> Judged:

@@ -40,8 +40,7 @@ def limit(box: Box, power: GpuPower) -> Judgement | Missing:
     enforced, function = power.enforced_limit_mw, "nvmlDeviceGetEnforcedPowerLimit"
     if isinstance(enforced, Missing) and enforced.gap is Gap.UNRECORDED and not isinstance(power.limit_mw, Missing):
         enforced, function = power.limit_mw, "nvmlDeviceGetPowerManagementLimit"
-    gpu = box.topology.device(power.bdf)
-    board = None if gpu is None else box.board(gpu)
+    board = box.board(box.at(power.bdf))
     usual = None if board is None else board.numbers.get("power_limit")
     of_model = "" if board is None or usual is None else f"{usual.value:g} W of this model ({board.name})"
     least = 0.0 if usual is None else usual.value * 1000 * (100 - box.settings.limit("power.limit")) / 100

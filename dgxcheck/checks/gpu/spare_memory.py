@@ -116,8 +116,7 @@ def _takes_pages_out(box: Box, bdf: str) -> bool:
     """Does the driver take a page with a bad row out of use at once? Boards of GA10x and AD10x lack that
     (https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/, supported GPUs); one of unknown name counts as able.
     """
-    gpu = box.topology.device(bdf)
-    model = model_family(box, gpu) if gpu is not None else ""
+    model = model_family(box, box.at(bdf))
     return not model or _OFFLINES.search(model) is not None
 
 

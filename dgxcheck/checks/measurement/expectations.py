@@ -7,7 +7,6 @@ from dgxcheck.bandwidth.links import LineRate, as_supported
 from dgxcheck.bandwidth.rate import Direction
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.finding import Judgement, Status
-from dgxcheck.checks.gpu.inventory import expected_by
 from dgxcheck.checks.measurement.lookup import P2P, STAGED, device, evidence, label, link_between
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.measurement import Measurement
@@ -140,10 +139,8 @@ def against_expected(box: Box, row: Measurement) -> Judgement | None:
     message = f"{figure_text(box, row)}, {percent:.0f} % of {wanted}; expected by {expected.origin}"
     if percent >= expected.warn_below:
         return Judgement(Status.PASS, message, value, round(expected.value, 3), row.unit, (evidence(row),))
-    status = expected_by(box, Status.FAIL) if percent < expected.fail_below else Status.WARN
-    if percent < expected.far_below:
-        status = Status.FAIL
-    return slow(row, message, expected.value, status=status)
+    fails = percent < expected.far_below or (percent < expected.fail_below and box.is_known)
+    return slow(row, message, expected.value, status=Status.FAIL if fails else Status.WARN)
 
 
 def slow(row: Measurement, message: str, expected: float, *others: Measurement, status: Status) -> Judgement:

@@ -11,6 +11,7 @@ from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.network.ports import (
     LEAST,
     UP,
+    Ports,
     fabric,
     file_of,
     hcas,
@@ -35,7 +36,7 @@ _LINK_TYPES = {"InfiniBand": 1, "Ethernet": 2}
 """Of mlxconfig's LINK_TYPE_P1 and LINK_TYPE_P2."""
 
 
-def _layer(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> Judgement:
+def _layer(box: Box, device: IbDevice, port: IbPort, listed: Ports) -> Judgement:
     """Warns if a port runs another link layer (InfiniBand, Ethernet) than three quarters of the ports in the same place
     on at least three other HCAs of its model, board and distance to the GPUs.
 
@@ -98,7 +99,7 @@ LANES = 4
 SPLIT = ("HDR", "NDR", "XDR")
 
 
-def _port_rate(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> Judgement:
+def _port_rate(box: Box, device: IbDevice, port: IbPort, listed: Ports) -> Judgement:
     """Warns if an ACTIVE port runs below the profile's rate (first port of an InfiniBand card that shares a PCIe switch
     with a GPU where some do), otherwise below the ports in the same place of cards of its kind; on InfiniBand also if
     it runs on fewer than 4 lanes (from HDR on 2, a split cable), or stays at SDR, at which each link begins.
@@ -124,7 +125,7 @@ def _port_rate(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDe
     return judged(Fault.PORT_SLOW, message, rate.gbit_per_s, expected, "Gbit/s", evidence, warns=bad)
 
 
-def expected_rate(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> tuple[float, str]:
+def expected_rate(box: Box, device: IbDevice, port: IbPort, listed: Ports) -> tuple[float, str]:
     """Gbit/s, and whose rate that is: the profile's for the first port of a card that is not for storage, whose network
     may be slower, else that of ports in its place; 0 if none of these is up.
     """

@@ -13,6 +13,7 @@ from dgxcheck.checks.engine.growth import duration, log_end
 from dgxcheck.checks.network.ports import (
     LEAST,
     UP,
+    Ports,
     fabric,
     file_of,
     is_apart,
@@ -46,7 +47,7 @@ def of_the_profile(box: Box) -> list[IbPort]:
     return [port for device, port in pairs if is_first(device, port) and not _not_in_use(box, device, port, pairs)]
 
 
-def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> str:
+def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: Ports) -> str:
     """Why a port that is down was never meant to be up; empty where it may have been."""
     if _is_configured(box, port) or port.state not in _DOWN:
         return ""
@@ -75,7 +76,7 @@ def _not_in_use(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbD
     return "switched off, and no configuration lists it" if off and 2 * up <= len(others) else ""
 
 
-def _same_model(device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> list[tuple[IbDevice, IbPort]]:
+def _same_model(device: IbDevice, port: IbPort, listed: Ports) -> Ports:
     """Of a text that names no bus ids (ibstat): the InfiniBand ports of the same number on the others of its model."""
     own = ("InfiniBand", port.port, device.hca_type)
     return [(other, each) for other, each in listed
@@ -83,7 +84,7 @@ def _same_model(device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbP
             and each is not port and isinstance(device.bdf, Missing)]  # fmt: skip
 
 
-def _is_spare(box: Box, device: IbDevice, listed: list[tuple[IbDevice, IbPort]]) -> bool:
+def _is_spare(box: Box, device: IbDevice, listed: Ports) -> bool:
     """Is another port of its card up, and are two cards of its model or more so, none with two ports up?"""
     cards = defaultdict(list)
     for other, each in listed:
@@ -254,7 +255,7 @@ def _without_subnet_manager(box: Box, at: Subject) -> bool:
     return _most_lack(every) or _most_lack(like)
 
 
-def _most_lack(every: list[tuple[IbDevice, IbPort]]) -> bool:
+def _most_lack(every: Ports) -> bool:
     linked = [port for _, port in every if port.link_layer == "InfiniBand" and port.state not in _DOWN]
     with_state = [port for port in linked if isinstance(port.state, PortState)]
     lacking = [port for port in with_state if port.state not in UP or port.sm_lid == 0]

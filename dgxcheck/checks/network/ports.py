@@ -21,6 +21,8 @@ from dgxcheck.facts.record import remembered, replace
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import NEAR
 
+Ports = list[tuple[IbDevice, IbPort]]
+"""Each with its adapter."""
 UP = (PortState.ACTIVE, PortState.ACTIVE_DEFER)
 _NO_PORTS = skip("not-supported", "no InfiniBand device has a port")
 NO_HCAS = skip("not-supported", "no InfiniBand devices")
@@ -76,9 +78,7 @@ def in_flash_recovery(box: Box) -> list[PciFunction]:
     return [function for function in functions if function.vendor == MELLANOX and function.device in RECOVERY]
 
 
-def ports(
-    box: Box, adapters: Callable[[Box], tuple[IbDevice, ...] | Missing] = hcas
-) -> list[tuple[IbDevice, IbPort]] | Judgement:
+def ports(box: Box, adapters: Callable[[Box], tuple[IbDevice, ...] | Missing] = hcas) -> Ports | Judgement:
     """The ports of all HCAs without virtual functions, never empty; or the skip that stands for them."""
     devices, read = adapters(box), box.snapshot.ib_ports
     if isinstance(devices, Missing):
@@ -97,7 +97,7 @@ def ports_of(box: Box, hca: str) -> tuple[IbPort, ...] | Missing:
     return next((row.ports for row in need(box.snapshot.ib_ports) if row.device == hca), unrecorded)
 
 
-def listed_ports(box: Box) -> list[tuple[IbDevice, IbPort]]:
+def listed_ports(box: Box) -> Ports:
     """The same; none where a skip stands for them."""
     listed = ports(box)
     return [] if isinstance(listed, Judgement) else listed
@@ -195,9 +195,7 @@ def same_cards(box: Box, bdfs: Collection[str | None]) -> set[str]:
     return {bdf for bdf, card in cards.items() if card in [cards.get(each or "") for each in bdfs]}
 
 
-def twins(
-    box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]
-) -> list[tuple[IbDevice, IbPort]]:
+def twins(box: Box, device: IbDevice, port: IbPort, listed: Ports) -> Ports:
     """The ports of the same number on the other adapters in the same role."""
     own = role(box, device)
     return [
@@ -206,7 +204,7 @@ def twins(
     ]  # fmt: skip
 
 
-def odd_link_layer(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[IbDevice, IbPort]]) -> str | None:
+def odd_link_layer(box: Box, device: IbDevice, port: IbPort, listed: Ports) -> str | None:
     """The link layer that three quarters of at least three twins have, where this port has another; else None."""
     layers = [each.link_layer for _, each in twins(box, device, port, listed) if isinstance(each.link_layer, str)]
     if len(layers) < LEAST or isinstance(port.link_layer, Missing):
@@ -215,7 +213,7 @@ def odd_link_layer(box: Box, device: IbDevice, port: IbPort, listed: list[tuple[
     return usual if usual != port.link_layer and 4 * count >= 3 * len(layers) else None
 
 
-PortRule = Callable[[Box, IbDevice, IbPort, list[tuple[IbDevice, IbPort]]], Judgement]
+PortRule = Callable[[Box, IbDevice, IbPort, Ports], Judgement]
 """The last are all ports, for those that are compared with their twins."""
 
 

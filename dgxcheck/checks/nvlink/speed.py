@@ -98,11 +98,9 @@ def _of_gpu(box: Box, quantity: _Quantity, values: Values | Missing, gpu: Device
         alone = usual is not None and value < TOLERANCE * usual
         whose = "for this machine" if quantity is _GENERATION else "for this model"
         wanted = f"{quantity.text(target)} on the other links" if alone else f"{quantity.text(target)} expected {whose}"
-        # warn only, where the machine is not known by more than its GPUs
-        fails = alone or (box.choice is not None and box.choice.how != "gpus")
         message = f"{named} at {quantity.text(value)}, {wanted}"
         facts = (value, target, quantity.unit, _evidence(quantity, gpu, below if whole else {link: value}))
-        judgement = judged(Fault.NVLINK_SLOW, message, *facts, warns=True, fails=fails)
+        judgement = judged(Fault.NVLINK_SLOW, message, *facts, warns=True, fails=alone or box.is_known)
         yield subject if whole else replace(subject, part=str(link)), judgement
 
 

@@ -35,11 +35,9 @@ _WORST_FIRST = ("fatal", "nonfatal", "correctable")
 
 
 def messages_from(
-    topology: Topology,
-    rows: Collection[AerDevice],
-    earlier: Collection[AerDevice] = (),
+    topology: Topology, rows: Collection[AerDevice], earlier: Collection[AerDevice] = (),
     kinds: Sequence[str] = _WORST_FIRST,
-) -> Iterator[tuple[str, tuple[str, int]]]:
+) -> Iterator[tuple[str, tuple[str, int]]]:  # fmt: skip
     """By bus id of each root port the worst kind of error and how many messages of it; new ones where ``earlier``
     counted some already.
 

@@ -40,15 +40,9 @@ NEARNESS: Mapping[PciClass, int] = {"PIX": 5, "PXB": 4, "PHB": 3, "NODE": 2, "SO
 
 
 def misplaced(
-    gpus: Sequence[Device],
-    others: Sequence[Device],
-    topology: Topology,
-    wirings: Sequence[Wiring],
-    expected: Expected,
-    hcas: Sequence[Device] = (),
-    *,
-    by_tree: bool = False,
-) -> Misplaced | None:
+    gpus: Sequence[Device], others: Sequence[Device], topology: Topology, wirings: Sequence[Wiring], expected: Expected,
+    hcas: Sequence[Device] = (), *, by_tree: bool = False,
+) -> Misplaced | None:  # fmt: skip
     """The fewest of ``others`` to remove until no GPU has more of a class than its wiring; None beyond ``MOST``.
 
     Fewer of a class are no sign of a wrong place: a missing device leaves such holes. Of several sets the one counts
@@ -100,14 +94,6 @@ def _counts(row: Mapping[PciClass, int], by_tree: bool) -> Counter[PciClass]:
     if by_tree:
         counts["SOC"] += counts.pop("NODE", 0)
     return counts
-
-
-def numa_explains(
-    gpus: Sequence[Device], others: Sequence[Device], topology: Topology, wirings: Sequence[Wiring], expected: Expected
-) -> bool:
-    """Is every device in its place on the PCI tree, so that only the division into NUMA nodes is another?"""
-    by_tree = misplaced(gpus, others, topology, wirings, expected, by_tree=True)
-    return by_tree is not None and not by_tree.devices
 
 
 def _in_place(row: Counter[PciClass], slots: Sequence[Mapping[PciClass, int]]) -> int:

@@ -23,7 +23,7 @@ from dgxcheck.checks.engine.finding import (
 )
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.engine.host_limits import NUMA_SETTING, nodes_below_roots
-from dgxcheck.checks.placement.misplaced import Misplaced, all_in_place, misplaced, nodes_per_socket, numa_explains
+from dgxcheck.checks.placement.misplaced import Misplaced, all_in_place, misplaced, nodes_per_socket
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Missing, need, rows
@@ -124,9 +124,10 @@ def divided_otherwise(box: Box, profile: Profile, wrong: Misplaced | None) -> bo
         return False
     many = wrong is None or 3 * len(wrong.devices) >= len(gpus)
     divided = isinstance(number := nodes_per_socket(box), int) and number > 1
-    return (many or divided or bool(nodes_below_roots(box))) and numa_explains(
-        gpus, gpus, box.topology, profile.wiring, lambda wiring: wiring.to_gpus
-    )
+    if not (many or divided or nodes_below_roots(box)):
+        return False
+    by_tree = misplaced(gpus, gpus, box.topology, profile.wiring, lambda wiring: wiring.to_gpus, by_tree=True)
+    return by_tree is not None and not by_tree.devices
 
 
 def _numa_mode(box: Box, profile: Profile) -> Judgement:
