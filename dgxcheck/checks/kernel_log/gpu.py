@@ -234,10 +234,8 @@ _PER_GPU = per_device(
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     if judgement.fault in MODULES_REFUSED:
         yield DRIVER
-    elif judgement.fault is Fault.PEER_MEMORY:
-        yield host_part("peer memory module")
-    elif judgement.fault is Fault.ADD_ON_MODULE:
-        yield host_part("add-on modules")
+    elif judgement.fault in (Fault.PEER_MEMORY, Fault.ADD_ON_MODULE):
+        yield host_part(judgement.fault.about[1])
     elif judgement.fault is Fault.GPU_MISSING:
         yield missing(box, "GPU")
     elif at.kind == "host":

@@ -15,7 +15,7 @@ from dgxcheck.components.component import INFINIBAND_FABRIC, SUBNET_MANAGER, Com
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MELLANOX
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
-from dgxcheck.facts.missing import Gap, Missing, need, or_gap, rows, text_of
+from dgxcheck.facts.missing import Gap, Missing, NeededFact, need, or_gap, rows, text_of
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import remembered, replace
 from dgxcheck.topology.model import Device
@@ -80,11 +80,10 @@ def in_flash_recovery(box: Box) -> list[PciFunction]:
 
 def ports(box: Box, adapters: Callable[[Box], tuple[IbDevice, ...] | Missing] = hcas) -> Ports | Judgement:
     """The ports of all HCAs without virtual functions, never empty; or the skip that stands for them."""
-    devices, read = adapters(box), box.snapshot.ib_ports
-    if isinstance(devices, Missing):
-        return none_here(devices)
-    if isinstance(read, Missing):
-        return none_here(read)
+    try:
+        devices, read = need(adapters(box)), need(box.snapshot.ib_ports)
+    except NeededFact as needed:
+        return none_here(needed.gap)
     by_name = {device.name: device for device in devices}
     listed = [(by_name[row.device], port) for row in read if row.device in by_name for port in rows(row.ports)]
     return listed or _NO_PORTS

@@ -23,18 +23,14 @@ from dgxcheck.facts.values import UNREAD, Leaf, Picked, Rows, Value, as_json, is
 
 OF_THE_DRIVER = ("Gpu", "NvLink")
 """Beginnings of the names of NVML's records: what one GPU does not answer is reported by driver.answers."""
-COVERED: Mapping[object, frozenset[FaultKind]] = {
-    GpuMemory.total: frozenset({Fault.ECC_OFF, Fault.MEMORY_SIZE}),
-    GpuPcie.link_width: frozenset({Fault.LINK_NARROW}),
-    GpuPcie.max_link_gen: frozenset({Fault.LINK_SLOW}),
-    GpuPcie.bar1_total: frozenset({Fault.BAR1_SMALL, Fault.BAR1_MISMATCH}),
-    GpuPower.limit_mw: frozenset({Fault.POWER_CAPPED}),
-    PciBars.bars: frozenset({Fault.BAR1_SMALL, Fault.BAR1_MISMATCH}),
-    PciBars.bar1: frozenset({Fault.BAR1_SMALL, Fault.BAR1_MISMATCH}),
-    PciFunction.link_width: frozenset({Fault.LINK_NARROW}),
-    PciFunction.max_link_gen: frozenset({Fault.LINK_SLOW}),
-    Control.target_gen: frozenset({Fault.LINK_SLOW, Fault.LINK_LIMITED}),
-    NumaMemory.memory_kb: frozenset({Fault.MEMORY_MISSING}),
+COVERED: Mapping[frozenset[object], frozenset[FaultKind]] = {
+    frozenset((GpuMemory.total,)): frozenset({Fault.ECC_OFF, Fault.MEMORY_SIZE}),
+    frozenset((GpuPcie.link_width, PciFunction.link_width)): frozenset({Fault.LINK_NARROW}),
+    frozenset((GpuPcie.max_link_gen, PciFunction.max_link_gen)): frozenset({Fault.LINK_SLOW}),
+    frozenset((GpuPcie.bar1_total, PciBars.bars, PciBars.bar1)): frozenset({Fault.BAR1_SMALL, Fault.BAR1_MISMATCH}),
+    frozenset((GpuPower.limit_mw,)): frozenset({Fault.POWER_CAPPED}),
+    frozenset((Control.target_gen,)): frozenset({Fault.LINK_SLOW, Fault.LINK_LIMITED}),
+    frozenset((NumaMemory.memory_kb,)): frozenset({Fault.MEMORY_MISSING}),
 }
 """Faults, of the same device or of what a bridge leads to, that a difference follows from. What is evidence of a bad
 finding needs no entry."""
@@ -194,7 +190,7 @@ def _is_reported(
 ) -> bool:
     if where(record, leaf[1]) in reported:
         return True
-    faults = {fault for field, those in COVERED.items() if is_of(leaf[1], frozenset({field})) for fault in those}
+    faults = {fault for fields, those in COVERED.items() if is_of(leaf[1], fields) for fault in those}
     bdfs = {sibling.subject.bdf, *sibling.below}
     if any(finding.judgement.fault in faults and finding.subject.bdf in bdfs for finding in bad):
         return True

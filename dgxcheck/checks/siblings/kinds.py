@@ -13,7 +13,7 @@ from dgxcheck.checks.engine.finding import Subject
 from dgxcheck.components.locate import serial_of
 from dgxcheck.facts.host import BlockDevice, NetInterface
 from dgxcheck.facts.infiniband import IbDevice, PortState
-from dgxcheck.facts.missing import Missing, rows, text_of
+from dgxcheck.facts.missing import Missing, known, rows, text_of
 from dgxcheck.facts.pci import ROM, PciBars, PciFunction
 from dgxcheck.facts.record import Record, fields, remembered, replace
 from dgxcheck.facts.typical import gathered
@@ -82,10 +82,8 @@ def _gpus(box: Box, rows: Rows) -> Iterator[Sibling]:
         family, serial = model_family(box, gpu), serials[number]
         if family and gpu.index is not None:
             on_board = (serials.count(serial), serials[:number].count(serial)) if serial is not None else None
-            yield Sibling(
-                kind="gpu", subject=box.subject(gpu), role=family, place=_place(box, gpu.path), board=on_board,
-                rows=rows.get((gpu.bdf, None), ()),
-            )  # fmt: skip
+            place, own = _place(box, gpu.path), rows.get((gpu.bdf, None), ())
+            yield Sibling(kind="gpu", subject=box.subject(gpu), role=family, place=place, board=on_board, rows=own)
 
 
 def _nvlinks(box: Box, by_place: Rows) -> Iterator[Sibling]:
@@ -112,15 +110,14 @@ def _hcas(box: Box, by_place: Rows) -> Iterator[Sibling]:
         if row.is_vf is True or (device is not None and device.kind != "nic"):
             continue
         near = device is not None and any(matrix[device.name, gpu.name].pci in NEAR for gpu in box.topology.gpus)
-        bdf = row.bdf if isinstance(row.bdf, str) else None
+        bdf = known(row.bdf)
         function = box.topology.functions.get(bdf or "")
         role = (_model(function) if function is not None else str(row.hca_type), near)
         place = _place(box, device.path) if device is not None else None
-        hca = Sibling(
-            kind="hca", subject=Subject(kind="hca", name=row.name, bdf=bdf), role=role, place=place,
-            rows=(row, *by_place.get((bdf, None), ())),
-            image=_image(row, function, versions.get((row.hca_type, layers.get(row.name)), ())),
-        )  # fmt: skip
+        own = (row, *by_place.get((bdf, None), ()))
+        image = _image(row, function, versions.get((row.hca_type, layers.get(row.name)), ()))
+        at = Subject(kind="hca", name=row.name, bdf=bdf)
+        hca = Sibling(kind="hca", subject=at, role=role, place=place, rows=own, image=image)
         yield hca
         yield from _ports(box, row, hca)
 
