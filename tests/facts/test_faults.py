@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from dgxcheck import package_files
 from dgxcheck.facts.faults import BY_WORD, EVERY_FAULT, Fault
 
 ROOT = Path(__file__).parents[2]
@@ -59,6 +60,12 @@ def test_every_fault_is_used() -> None:
     names = {name for table in Fault.__bases__ for name in vars(table) if name.isupper()}
     assert names - used == set()
     assert used - names == set()
+
+
+def test_every_fault_has_its_texts_and_no_other_has() -> None:
+    words = [row["word"] for row in package_files.table("facts/faults/texts.tsv")]
+    assert words == [*BY_WORD]
+    assert [fault.word for fault in EVERY_FAULT if "{" in f"{fault.meaning}{fault.remedy}{fault.source}"] == []
 
 
 def test_a_word_is_its_constant_s_name() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Literal
 
 from dgxcheck.facts.record import Record
+from dgxcheck.package_files import table
 
 Category = Literal["hardware", "setting", "software", "program", "environment"]
 """Whose it is to put right. Environment: air, power, cables, switches and other hosts."""
@@ -59,9 +62,10 @@ SOLDERED = (
 
 
 class FaultKind(Record, kw_only=False, many=True):
-    """One row of the table. Each kind exists once, as a constant of ``Fault``, and is compared as such."""
+    """One row of the table, whose texts are in ``texts.tsv``. Each kind exists once, as a constant of ``Fault``, and is
+    compared as such.
+    """
 
-    meaning: str
     category: Category
     about: tuple[About, str] = ("", "")
     """Whose, and which part of it, where another tool reports the fault of a GPU or host as a whole."""
@@ -72,19 +76,39 @@ class FaultKind(Record, kw_only=False, many=True):
     """Empty: those of the component to blame."""
     alone: bool = False
     """Do the steps hold only where nothing else is wrong with the component?"""
-    remedy: str = ""
-    """That of a finding whose check knows no better; empty: that of the check."""
     soldered: str = ""
     """The remedy where it is memory that is soldered beside the CPU, as LPDDR5X of a Grace: others have DIMMs."""
     disturbs: Scope = "none"
     """What the remedy disturbs, where it does more than look or set."""
-    source: str = ""
-    """Of steps and remedy."""
     word: str = ""
     """The name of the constant, as in the JSON member ``fault``; dgxcheck-health(1) lists all."""
+
+    @property
+    def meaning(self) -> str:
+        """In a few words."""
+        return self._text("meaning")
+
+    @property
+    def remedy(self) -> str:
+        """That of a finding whose check knows no better; empty: that of the check."""
+        return self._text("remedy")
+
+    @property
+    def source(self) -> str:
+        """Of steps and remedy."""
+        return self._text("source")
+
+    def _text(self, column: str) -> str:
+        return _texts()[self.word][column].format_map(globals())
 
     def __set_name__(self, owner: type, name: str) -> None:
         object.__setattr__(self, "word", name.lower().replace("_", "-"))
 
     def __hash__(self) -> int:
         return hash(self.word)
+
+
+@cache
+def _texts() -> Mapping[str, Mapping[str, str]]:
+    """By word; read when the first is asked for."""
+    return {row["word"]: row for row in table("facts/faults/texts.tsv")}
