@@ -10,6 +10,7 @@ from typing import Any
 from dgxcheck.facts import nature
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
+from dgxcheck.package_files import table
 
 _UNASKED = Missing(Gap.UNASKED, "/sys/class/infiniband")
 
@@ -89,46 +90,16 @@ class IbRate(Record):
 
 
 RECEIVER = "receiver"
-_ENDED = "every queue pair that is torn down flushes its requests"
-_CONGESTION = "congestion control or retransmission at work, not a fault"
-_LINK = "infiniband-diags, error_thresholds: 10"
-_FABRIC = "infiniband-diags, error_thresholds: 100"
-_MLX5 = "the counter's description in the documentation of mlx5; the number is dgxcheck's own"
-COUNTERS: Mapping[str, Any] = {
-    "symbol_error": nature.counter(limit="network.errors", blames="cable", ceiling=65535, source=_LINK),
-    "link_downed": nature.counter(limit=0, blames="cable", ceiling=255, source=_LINK),
-    "link_error_recovery": nature.counter(limit="network.errors", blames="cable", ceiling=255, source=_LINK),
-    "local_link_integrity_errors": nature.counter(limit="network.errors", blames="cable", ceiling=15, source=_LINK),
-    "excessive_buffer_overrun_errors": nature.counter(limit="network.errors", blames="cable", ceiling=15, source=_LINK),
-    "port_rcv_errors": nature.counter(limit="network.errors", blames="cable", ceiling=65535, source=_LINK),
-    "port_rcv_remote_physical_errors": nature.counter(limit="network.fabric", blames="fabric", source=_FABRIC),
-    "port_rcv_switch_relay_errors": nature.counter(any="a multicast that comes back to its sender counts"),
-    "port_xmit_discards": nature.counter(limit="network.fabric", blames="fabric", source=_FABRIC),
-    "port_xmit_constraint_errors": nature.counter(limit="network.fabric", blames="partition keys", source=_FABRIC),
-    "port_rcv_constraint_errors": nature.counter(limit="network.fabric", blames="partition keys", source=_FABRIC),
-    "VL15_dropped": nature.counter(limit="network.fabric", blames="subnet manager", source=_FABRIC),
-    "port_xmit_wait": nature.counter(any="ticks of congestion, which grow under any load"),
-    **dict.fromkeys(
-        ("port_rcv_data", "port_xmit_data", "port_rcv_packets", "port_xmit_packets", "unicast_rcv_packets",
-         "unicast_xmit_packets", "multicast_rcv_packets", "multicast_xmit_packets", "rx_read_requests",
-         "rx_write_requests", "rx_atomic_requests", "rx_dct_connect"), nature.counter(any="traffic")),
-    **dict.fromkeys(
-        ("local_ack_timeout_err", "out_of_sequence", "packet_seq_err", "implied_nak_seq_err",
-         "roce_adp_retrans", "roce_adp_retrans_to", "rx_icrc_encapsulated"),
-        nature.counter(limit="network.transport", blames="path", source=_MLX5)),
-    **dict.fromkeys(
-        ("roce_slow_restart", "roce_slow_restart_cnps", "roce_slow_restart_trans", "np_cnp_sent",
-         "np_ecn_marked_roce_packets", "rp_cnp_handled"), nature.counter(any=_CONGESTION)),
-    "rnr_nak_retry_err": nature.counter(limit="network.transport", blames=RECEIVER, source=_MLX5),
-    "rp_cnp_ignored": nature.counter(limit="network.transport", blames="ECN setting", source=_MLX5),
-    "duplicate_request": nature.counter(limit="network.fabric", blames="far end", source=_MLX5),
-    **dict.fromkeys(
-        ("out_of_buffer", "req_cqe_error", "resp_cqe_error", "req_remote_access_errors", "resp_remote_access_errors",
-         "req_remote_invalid_request", "resp_local_length_error"),
-        nature.counter(limit="network.programs", blames="program", source=_MLX5)),
-    **dict.fromkeys(("req_cqe_flush_error", "resp_cqe_flush_error"), nature.counter(any=_ENDED)),
-    "lifespan": nature.counter(any="a setting: milliseconds between two readings of the adapter"),
-}  # fmt: skip
+
+
+def _counter(row: Mapping[str, str]) -> Any:
+    given: dict[str, Any] = {
+        name: int(cell) if cell.isdecimal() else cell for name, cell in row.items() if cell and name != "counter"
+    }
+    return nature.counter(**given)
+
+
+COUNTERS: Mapping[str, Any] = {row["counter"]: _counter(row) for row in table("facts/infiniband_counters.tsv")}
 """``counters`` and ``hw_counters`` of a port, by name: what it blames, how much growth is allowed, and where the
 specification's width ends (``ceiling``)."""
 DOWNED = "link_downed"
