@@ -16,6 +16,7 @@ from dgxcheck.facts.faults import DEVICE_ABSENT, GPU_DEAD, Fault
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap, rows
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.typical import gathered
+from dgxcheck.package_files import table
 from dgxcheck.profiles.model import SelectedProfile
 from dgxcheck.score import gpus
 from dgxcheck.score.expectation import WEIGHTS, Area, Expectation, Score, score
@@ -24,28 +25,15 @@ from dgxcheck.topology.nvlinks import nvlink_generation, nvlink_graph, nvswitche
 from dgxcheck.topology.reference import THROUGH_SWITCHES, matches
 
 ALL: tuple[Area, ...] = tuple(WEIGHTS)
-_OF_A_GPU: Mapping[str, tuple[Area, ...]] = {
-    "NVLink": ("nvlink",), "fabric": ("nvlink",), "cooling": ("gpu",), "power supply": ("gpu",),
-    "clock setting": ("gpu",), "power limit": ("gpu",), "MaxPayload": ("pcie",), "BAR1": ("pcie",),
-    "versions and settings": ("gpu",), "persistence mode": ("gpu",), "ECC mode": ("memory",),
-}  # fmt: skip
-"""What a part carries; every other part, as the memory, and the device as a whole, carries all."""
-_OF_THE_HOST: Mapping[str, tuple[Area, ...]] = {
-    "Fabric Manager": ALL, "container runtime": ALL, "NVSwitches": ("nvlink",), "NVLink rate": ("nvlink",),
-    "NVLink setting": ("nvlink",), "settings of NCCL": ("nvlink",), "IMEX": ("nvlink",), "cooling": ("gpu",),
-    "power supply": ("gpu",), "ACS setting": ("pcie",), "IOMMU setting": ("pcie",), "P2P setting": ("pcie",),
-    "physical host": ALL, "missing NVSwitch": ("nvlink",), "missing NVSwitch bridge": ("nvlink",),
-}  # fmt: skip
-"""Parts of the host, and empty slots, that GPUs cannot do without; CUDA does not start without a Fabric Manager."""
+_CARRIED: Mapping[tuple[str, str], tuple[Area, ...]] = {
+    (row["kind"], row["part"]): tuple(area for area in ALL if area in row["areas"].split() or row["areas"] == "all")
+    for row in table("score/carried.tsv")
+}
+"""By kind and part of a component, ``-`` for any other part: what does not work without it."""
 _OF_SOME = ("cooling", "power supply", "physical host")
 """Of the GPUs that show it alone."""
 _EVERYWHERE = ("driver", "gpus", "host", "nvswitch", "slot", "socket-interconnect")
 """What all GPUs are served by."""
-_OF_A_KIND: Mapping[str, tuple[Area, ...]] = {
-    "link": ("pcie",), "bridge": ("pcie",), "function": ("pcie",), "path": ("pcie",), "socket-interconnect": ("pcie",),
-    "nvlink": ("nvlink",), "nvswitch": ("nvlink",),
-}  # fmt: skip
-"""Of other components; behind a switch, a board or a socket nothing works without it."""
 _CAPABILITIES = (
     "lanes", "generation", "GB/s", "MB/s", "Gbit/s", "TFLOP/s", "MHz", "W", "GiB", "TB", "cores", "links",
 )  # fmt: skip
@@ -114,11 +102,9 @@ def _alike(box: Box, component: Component) -> int:
 def _served(box: Box, cause: Cause) -> Iterator[tuple[str, tuple[Area, ...]]]:
     """GPUs and ports that the component is, is a part of, or carries the traffic of, and what it carries of them."""
     component = cause.component
-    areas = _OF_A_KIND.get(component.kind, ALL)
-    if component.kind in ("gpu", "gpus"):
-        areas = _OF_A_GPU.get(component.part, ALL)
-    elif component.kind in ("host", "slot"):
-        areas = _OF_THE_HOST.get(component.part, ())
+    kind = {"gpus": "gpu", "slot": "host"}.get(component.kind, component.kind)
+    of_any = _CARRIED.get((kind, "-"), () if kind == "host" else ALL)
+    areas = _CARRIED.get((kind, component.part), of_any)
     places = {component.bdf, component.name}
     if component.kind == "host" and component.part in _OF_SOME:
         places = {place for key in cause.explains for place in key.split("/")}

@@ -13,6 +13,7 @@ from test_score import held
 from dgxcheck.assessment import assess
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.output.health.text import score_line
+from dgxcheck.package_files import table
 from dgxcheck.score.box import score_of
 from dgxcheck.score.expectation import WEIGHTS, Score
 from dgxcheck.source.recording.load import open_source
@@ -89,3 +90,8 @@ def test_a_failing_cause_that_is_not_scored_is_named_beside_the_score(tmp_path: 
     hot = assess("dgx-1-v100-hot").score
     assert hot is not None
     assert hot.uncounted == ()
+
+
+def test_what_a_part_carries_are_areas_of_the_score() -> None:
+    words = {word for row in table("score/carried.tsv") for word in row["areas"].split()}
+    assert words <= {*WEIGHTS, "all"}

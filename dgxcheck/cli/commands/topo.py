@@ -13,40 +13,16 @@ from dgxcheck.cli.options import LightCommand, options
 from dgxcheck.cli.results import emit, width
 from dgxcheck.cli.topo.question import Question
 from dgxcheck.output.plain_text import visible
+from dgxcheck.package_files import table
 from dgxcheck.topology.model import Topology
 
-_ANSWERS = {
-    **{kind: ("whole_box", kind) for kind in ("matrix", "matrix_pci", "p2p", "tree", "rings", "path", "rdma", "peers")},
-    "cpu": ("one_gpu", "gpus_of_cpu"),
-    "level": ("one_gpu", "nearest"),
-    "gpu_path": ("one_gpu", "gpu_path"),
-    "numa_cpu": ("one_gpu", "near_cpus"),
-    "numa_memory": ("one_gpu", "near_memory"),
-    "gpu_numa": ("one_gpu", "own_memory"),
-}
-"""Module below ``dgxcheck.cli.topo`` and its function that answer each question; imported when it is asked."""
-_PROBES = {
-    "matrix": (*WIRING, "gpu_modes"),
-    "p2p": (*WIRING, "p2p"), "tree": (*WIRING, "pci_names"), "numa_memory": (*WIRING, "numa_memory"), "rdma": RDMA,
-    "peers": PEERS, "path": (*WIRING, "config_space", "host"),
-}  # fmt: skip
-"""Fields of the snapshot that a question needs, if those of the wiring are not enough."""
-_PLANS = {"p2p": "P2P", "peers": "PEERS", "rdma": "RDMA"}
-"""What NVML is asked for these questions, by name in ``workers/nvml/plan.py``; else ``TOPOLOGY``."""
+_QUESTIONS = {row["kind"]: row for row in table("cli/topo/questions.tsv")}
+"""By the name of the option's parameter."""
+_OF_DEVICES = {"rdma": RDMA, "peers": PEERS}
+"""Fields of the snapshot of questions that are answered by checks."""
 _PICTURES = ("svg", "dot")
 _LAUNCH = ("env", "gres", "rankfile", "nccl-xml", "nfd")
 """Formats for launchers and schedulers, of the whole box."""
-_DRAWN = {"matrix": "picture", "tree": "picture", "path": "picture_of_path"}
-"""The questions that a picture answers, and how."""
-_AS_NVIDIA_SMI = ("matrix", "matrix_pci", "p2p")
-_LABELLED = ("matrix", "matrix_pci", "gpu_path", "path", "peers")
-"""The questions that are answered with labels of paths."""
-_ABOUT_GPUS = ("level", "gpu_path", "numa_cpu", "numa_memory", "gpu_numa")
-_SPELT = {
-    "matrix": "-m", "matrix_pci": "-mp", "p2p": "-p2p", "cpu": "-c", "level": "-n", "gpu_path": "-p",
-    "numa_cpu": "-C", "numa_memory": "-M", "gpu_numa": "-gnid", "tree": "--tree", "rings": "--rings", "path": "--path",
-    "rdma": "--rdma", "peers": "--peers",
-}  # fmt: skip
 
 
 @click.command("topo", cls=LightCommand)
@@ -60,16 +36,15 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     """
     kind = _asked(given)
     live: LiveMachine = ctx.obj
-    plan = "EVERYTHING" if given["form"] in _LAUNCH else _PLANS.get(kind, "TOPOLOGY")
-    source = live.source(given["spec"], plan, given["deadline"])
-    machine = examine(source, LAUNCH if given["form"] in _LAUNCH else _PROBES.get(kind, WIRING))
+    row = _QUESTIONS[kind]
+    plan, fields = row["plan"], _OF_DEVICES.get(kind, (*WIRING, *row["facts"].split()))
+    if given["form"] in _LAUNCH:
+        plan, fields = "EVERYTHING", LAUNCH
+    machine = examine(live.source(given["spec"], plan, given["deadline"]), fields)
     asked = Question(machine, given[kind], ",".join(given["ids"]), given["form"], given["labels"] or "soc",
                   width(given["output"]), given["nvme"])  # fmt: skip
-    module, name = _ANSWERS[kind]
-    if asked.form in _PICTURES:
-        module, name = "whole_box", _DRAWN[kind]
-    elif asked.form in _LAUNCH:
-        module, name = "launch", "whole"
+    answer = row["picture"] if asked.form in _PICTURES else "launch.whole" if asked.form in _LAUNCH else row["answer"]
+    module, _, name = answer.partition(".")
     text, complete = getattr(import_module(f"dgxcheck.cli.topo.{module}"), name)(asked)
     if asked.form == "nvidia-smi" and kind == "matrix" and asked.topology.headline:
         click.echo(f"dgxcheck: {visible(asked.topology.headline)}", err=True)
@@ -86,29 +61,37 @@ def _lacking(topology: Topology) -> str:
     return topology.headline or "not everything is known of every GPU; see dgxcheck topo"
 
 
-def _spelt(kinds: Iterable[str]) -> str:
-    return ", ".join(_SPELT[kind] for kind in kinds)
+def _with(column: str, word: str = "") -> list[str]:
+    """The questions whose cell of a column has a word, or anything."""
+    return [kind for kind, row in _QUESTIONS.items() if (word in row[column].split() if word else row[column])]
 
 
 def _asked(given: dict[str, Any]) -> str:
     """Which one of the questions was put; a usage error where they contradict each other."""
-    kinds = [kind for kind in _SPELT if given[kind] is not None and given[kind] is not False]
+
+    def spelt(kinds: Iterable[str], between: str = ", ") -> str:
+        return between.join(_QUESTIONS[kind]["option"] for kind in kinds)
+
+    kinds = [kind for kind in _QUESTIONS if given[kind] is not None and given[kind] is not False]
     if len(kinds) > 1:
-        raise click.UsageError(f"{' and '.join(_SPELT[kind] for kind in kinds)} cannot be combined; choose one")
+        raise click.UsageError(f"{spelt(kinds, ' and ')} cannot be combined; choose one")
     kind = kinds[0] if kinds else "matrix"
-    if kind in _ABOUT_GPUS and not given["ids"]:
-        raise click.UsageError(f"{_SPELT[kind]} needs -i ID{',ID' if kind == 'gpu_path' else ''}")
-    if given["ids"] and kind not in _ABOUT_GPUS:
-        raise click.UsageError(f"-i is valid only with {_spelt(_ABOUT_GPUS)}")
-    if given["form"] == "nvidia-smi" and kind not in _AS_NVIDIA_SMI:
-        raise click.UsageError(f"--format nvidia-smi is valid only with {_spelt(_AS_NVIDIA_SMI)}")
-    if given["form"] in _PICTURES and kind not in _DRAWN:
-        raise click.UsageError(f"--format {given['form']} is valid only with {_spelt(_DRAWN)}")
+    of_gpus, drawn, labelled, as_smi = (
+        _with("traits", "gpus"), _with("picture"), _with("traits", "labels"), _with("traits", "smi"),
+    )  # fmt: skip
+    if kind in of_gpus and not given["ids"]:
+        raise click.UsageError(f"{spelt([kind])} needs -i ID{',ID' if kind == 'gpu_path' else ''}")
+    if given["ids"] and kind not in of_gpus:
+        raise click.UsageError(f"-i is valid only with {spelt(of_gpus)}")
+    if given["form"] == "nvidia-smi" and kind not in as_smi:
+        raise click.UsageError(f"--format nvidia-smi is valid only with {spelt(as_smi)}")
+    if given["form"] in _PICTURES and kind not in drawn:
+        raise click.UsageError(f"--format {given['form']} is valid only with {spelt(drawn)}")
     if given["form"] in _LAUNCH and kind != "matrix":
-        raise click.UsageError(f"--format {given['form']} is about the whole box; leave out {_SPELT[kind]}")
+        raise click.UsageError(f"--format {given['form']} is about the whole box; leave out {spelt([kind])}")
     drawn_path = kind == "path" and given["form"] in _PICTURES
-    if given["labels"] and not drawn_path and (given["form"] != "text" or kind not in _LABELLED):
-        raise click.UsageError(f"--labels is valid only for the text of {_spelt(_LABELLED)}")
+    if given["labels"] and not drawn_path and (given["form"] != "text" or kind not in labelled):
+        raise click.UsageError(f"--labels is valid only for the text of {spelt(labelled)}")
     if given["nvme"] and given["form"] not in _PICTURES:
         raise click.UsageError(f"--nvme is valid only with --format {' or '.join(_PICTURES)}")
     return kind

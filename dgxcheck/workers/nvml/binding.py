@@ -16,6 +16,7 @@ import pynvml
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.ids import NVLINK5_BER, NVLINK5_ERRORS, NVLINK_SPEED, NVLINK_SPEEDS
 from dgxcheck.facts.missing import NOT_LOADABLE, Gap, Missing
+from dgxcheck.package_files import table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,20 +26,7 @@ CPU_WORDS, NODE_WORDS = 128, 16  # room for 8192 CPUs and 1024 NUMA nodes, the m
 MOST_PROCESSES = 64 * 16 * 16
 _LIBRARY = "libnvidia-ml.so.1"
 _UNKNOWN = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)  # what NVML fills in where a process's memory is not known
-_ERRORS = {
-    1: "library not initialized", 2: "invalid argument", 3: "not supported", 4: "no permission", 6: "not found",
-    7: "insufficient size", 8: "insufficient external power", 9: "driver not loaded", 10: "timeout",
-    11: "interrupt request issue", 12: "libnvidia-ml.so.1 not found", 13: "function not found in this driver",
-    14: "corrupted InfoROM", 15: "GPU is lost", 16: "GPU requires a reset", 17: "blocked by the operating system",
-    18: "library and kernel module differ in version", 19: "GPU in use", 20: "insufficient memory", 21: "no data",
-    25: "argument version mismatch", 26: "deprecated", 27: "not ready", 28: "GPU not found", 29: "invalid state",
-    999: "unknown error",
-}  # fmt: skip
-_GAPS = {
-    2: Gap.UNSUPPORTED, 3: Gap.UNSUPPORTED, 13: Gap.UNSUPPORTED, 25: Gap.UNSUPPORTED, 26: Gap.UNSUPPORTED,
-    4: Gap.DENIED, 17: Gap.DENIED, 6: Gap.ABSENT, 9: Gap.ABSENT, 12: Gap.ABSENT, 10: Gap.TIMEOUT,
-    15: Gap.LOST, 16: Gap.LOST, 28: Gap.LOST,
-}  # fmt: skip
+_ERRORS = {int(row["code"]): (row["words"], Gap(row["gap"])) for row in table("workers/nvml/errors.tsv")}
 _TOGETHER = (*NVLINK5_ERRORS.values(), *NVLINK5_BER.values())
 _FIELD_VALUE = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")  # by nvmlValueType_t
 
@@ -59,7 +47,8 @@ def answer(where: str, call: Callable[[], Any]) -> Any:
 
 def gap(where: str, code: int) -> Missing:
     """The gap that an nvmlReturn_t stands for."""
-    return Missing(_GAPS.get(code, Gap.GARBLED), where, f"NVML {code}: {_ERRORS.get(code, 'not a known error')}", code)
+    words, kind = _ERRORS.get(code, ("not a known error", Gap.GARBLED))
+    return Missing(kind, where, f"NVML {code}: {words}", code)
 
 
 def call(function: str, handles: tuple[Any, ...], args: tuple[int, ...]) -> Any:
