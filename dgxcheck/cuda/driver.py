@@ -10,24 +10,15 @@ import ctypes
 from collections.abc import Mapping
 from typing import Any
 
+from dgxcheck.package_files import table
+
 LIBRARY = "libcuda.so.1"
-_P, _U64, _SIZE, _INT, _UINT = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_int, ctypes.c_uint
-_SIGNATURES: Mapping[str, tuple[Any, ...]] = {
-    "cuInit": (_UINT,), "cuDriverGetVersion": (_P,), "cuDeviceGetCount": (_P,), "cuDeviceGet": (_P, _INT),
-    "cuDeviceGetAttribute": (_P, _INT, _INT), "cuDeviceGetPCIBusId": (_P, _INT, _INT),
-    "cuDevicePrimaryCtxRetain": (_P, _INT), "cuDevicePrimaryCtxRelease": (_INT,),
-    "cuDevicePrimaryCtxRelease_v2": (_INT,), "cuCtxSetCurrent": (_P,), "cuDeviceCanAccessPeer": (_P, _INT, _INT),
-    "cuCtxEnablePeerAccess": (_P, _UINT), "cuCtxDisablePeerAccess": (_P,), "cuMemGetInfo_v2": (_P, _P),
-    "cuMemAlloc_v2": (_P, _SIZE), "cuMemFree_v2": (_U64,), "cuMemHostAlloc": (_P, _SIZE, _UINT),
-    "cuMemHostGetDevicePointer_v2": (_P, _P, _UINT), "cuMemFreeHost": (_P,),
-    "cuMemsetD32Async": (_U64, _UINT, _SIZE, _P), "cuMemcpyHtoDAsync_v2": (_U64, _P, _SIZE, _P),
-    "cuMemcpyDtoHAsync_v2": (_P, _U64, _SIZE, _P), "cuMemcpyDtoDAsync_v2": (_U64, _U64, _SIZE, _P),
-    "cuMemcpyPeerAsync": (_U64, _P, _U64, _P, _SIZE, _P), "cuStreamCreate": (_P, _UINT), "cuStreamDestroy_v2": (_P,),
-    "cuStreamQuery": (_P,), "cuStreamWaitEvent": (_P, _P, _UINT), "cuEventCreate": (_P, _UINT),
-    "cuEventDestroy_v2": (_P,), "cuEventRecord": (_P, _P), "cuEventQuery": (_P,), "cuEventElapsedTime": (_P, _P, _P),
-    "cuModuleLoadDataEx": (_P, _P, _UINT, _P, _P), "cuModuleGetFunction": (_P, _P, ctypes.c_char_p),
-    "cuModuleUnload": (_P,), "cuLaunchKernel": (_P, *[_UINT] * 7, _P, _P, _P), "cuGetErrorName": (_INT, _P),
+_TYPES: Mapping[str, Any] = {
+    "pointer": ctypes.c_void_p, "u64": ctypes.c_uint64, "size": ctypes.c_size_t, "int": ctypes.c_int,
+    "uint": ctypes.c_uint, "text": ctypes.c_char_p,
 }  # fmt: skip
+_SIGNATURES = {row["function"]: [_TYPES[each] for each in row["arguments"].split()]
+               for row in table("cuda/functions.tsv")}  # fmt: skip
 NOT_READY = 600
 PEER_ALREADY_ENABLED, PEER_NOT_ENABLED = 704, 705
 UNLOADABLE = (200, 209, 218, 221, 222, 223)
@@ -91,7 +82,7 @@ class Driver:
 
     def handle(self, function: str, *args: Any) -> int:
         """Call a function with a handle or address output as its first argument; returns that."""
-        out = _U64()
+        out = ctypes.c_uint64()
         self.call(function, ctypes.byref(out), *args)
         return out.value
 

@@ -69,7 +69,7 @@ def text(source: Source, function: str, subject: str = "", *args: int) -> str | 
 @or_gap
 def numbers(source: Source, function: str, subject: str = "", *args: int) -> tuple[int, ...] | Missing:
     """The list of integers that a function answers; one that is none spoils the list."""
-    answer = need(_list(source, function, subject, *args))
+    answer = need(_typed(list, source, function, subject, *args))
     found = tuple(item for item in answer if _is_number(item, 0, U64))
     wrong = next((item for item in answer if not _is_number(item, 0, U64)), None)
     return found if len(found) == len(answer) else garbled(question(function, subject, *args), wrong)
@@ -88,9 +88,8 @@ def outputs(source: Source, function: str, subject: str, *args: int, count: int)
 
 def fields(source: Source, function: str, subject: str, *args: int) -> dict[str, Json] | Missing:
     """The struct that a function answers."""
-    if isinstance(answer := source.nvml(function, subject, *args), (dict, Missing)):
-        return answer
-    return garbled(question(function, subject, *args), answer)
+    found: dict[str, Json] | Missing = _typed(dict, source, function, subject, *args)
+    return found
 
 
 def members(
@@ -112,15 +111,15 @@ def member(struct: dict[str, Json], name: str, where: str) -> int | Missing:
 
 def structs(source: Source, function: str, subject: str, *args: int) -> tuple[dict[str, Json], ...] | Missing:
     """The list of structs that a function answers."""
-    if isinstance(answer := _list(source, function, subject, *args), Missing):
+    if isinstance(answer := _typed(list, source, function, subject, *args), Missing):
         return answer
     found = tuple(item for item in answer if isinstance(item, dict))
     return found if len(found) == len(answer) else garbled(question(function, subject, *args), answer)
 
 
-def _list(source: Source, function: str, subject: str, *args: int) -> list[Json] | Missing:
+def _typed(kind: type[dict[str, Json] | list[Json]], source: Source, function: str, subject: str, *args: int) -> Any:
     answer = source.nvml(function, subject, *args)
-    return answer if isinstance(answer, list | Missing) else garbled(question(function, subject, *args), answer)
+    return answer if isinstance(answer, (kind, Missing)) else garbled(question(function, subject, *args), answer)
 
 
 def facts_of(source: Source, group: str, bdf: str, **kinds: type[Record]) -> dict[str, Any]:

@@ -3,12 +3,14 @@ their PCIe error counters."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.pci import Acs, AerDevice, AerErrors, ConfigSpace, Control, Express, PortType, RootPortErrors
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import PCI_DEVICES
+from dgxcheck.package_files import table
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, decimal, files, garbled, is_decimal, line
 from probes.pci.tree import Roles, roles
@@ -59,7 +61,6 @@ _HEADER_TYPE, _CARDBUS = 0x0E, 2
 _CAPABILITY_LIST, _CARDBUS_CAPABILITY_LIST = 0x34, 0x14
 _FIRST_CAPABILITY, FIRST_EXTENDED = 0x40, 0x100
 _EXPRESS, _ACS, _ATS = 0x10, 0x000D, 0x000F
-_MOST_EXTENDED = 960  # (4096 - 256) / 4
 
 
 class Chain(Record, kw_only=False):
@@ -120,40 +121,40 @@ def standard(config: bytes) -> Chain:
         return Chain({})
     cardbus = config[_HEADER_TYPE] & 0x7F == _CARDBUS
     at = config[_CARDBUS_CAPABILITY_LIST if cardbus else _CAPABILITY_LIST] & 0xFC
-    offsets: dict[int, int] = {}
-    seen: set[int] = set()
-    while at:
-        if at < _FIRST_CAPABILITY or at + 2 > len(config):
-            return Chain(offsets, f"capability pointer {at:#x} leads nowhere")
-        if at in seen:
-            return Chain(offsets, f"capability list loops at {at:#x}")
-        if config[at] == 0xFF:
-            return Chain(offsets, f"capability at {at:#x} reads all ones")
-        seen.add(at)
-        offsets.setdefault(config[at], at)
-        at = config[at + 1] & 0xFC
-    return Chain(offsets)
+    return _walked(config, at, "capability", 2, 0xFF, lambda header: (header & 0xFF, header >> 8 & 0xFC))
 
 
 @lru_cache(maxsize=1)
 def extended(config: bytes) -> Chain:
-    """The list that starts at 0x100; a header is id (16 bits), version (4), next (12)."""
-    at = FIRST_EXTENDED
+    """The list that starts at 0x100; a header is id (16 bits), version (4), next (12). A pointer below ends it."""
+
+    def split(header: int) -> tuple[int, int]:
+        following = header >> 20 & 0xFFC
+        return header & 0xFFFF, following if following >= FIRST_EXTENDED else 0
+
+    return _walked(config, FIRST_EXTENDED, "extended capability", 4, 0xFFFFFFFF, split)
+
+
+def _walked(
+    config: bytes, at: int, what: str, width: int, ones: int, split: Callable[[int], tuple[int, int]]
+) -> Chain:
+    """From header to header of ``width`` bytes, each an id and the place of the next one, until one of zeros."""
     offsets: dict[int, int] = {}
     seen: set[int] = set()
-    while at >= FIRST_EXTENDED and len(seen) < _MOST_EXTENDED:
-        if at + 4 > len(config):
-            return Chain(offsets, f"extended capability pointer {at:#x} leads nowhere")
+    while at:
+        if at < _FIRST_CAPABILITY or at + width > len(config):
+            return Chain(offsets, f"{what} pointer {at:#x} leads nowhere")
         if at in seen:
-            return Chain(offsets, f"extended capability list loops at {at:#x}")
-        header = int.from_bytes(config[at : at + 4], "little")
-        if header == 0xFFFFFFFF:
-            return Chain(offsets, f"extended capability at {at:#x} reads all ones")
+            return Chain(offsets, f"{what} list loops at {at:#x}")
+        header = int.from_bytes(config[at : at + width], "little")
+        if header & ones == ones:
+            return Chain(offsets, f"{what} at {at:#x} reads all ones")
         if not header:
             break
         seen.add(at)
-        offsets.setdefault(header & 0xFFFF, at)
-        at = header >> 20 & 0xFFC
+        capability, following = split(header)
+        offsets.setdefault(capability, at)
+        at = following
     return Chain(offsets)
 
 
@@ -217,18 +218,7 @@ def _bits(word: int | Missing, mask: int) -> int | Missing:
     return word if isinstance(word, Missing) else word & mask
 
 
-# Kernels before 5.7 print the names of the ABI document, later ones the tokens of the kernel log.
-_SHORT = {
-    "Receiver Error": "RxErr", "Bad TLP": "BadTLP", "Bad DLLP": "BadDLLP", "RELAY_NUM Rollover": "Rollover",
-    "Replay Timer Timeout": "Timeout", "Advisory Non-Fatal": "NonFatalErr", "Corrected Internal Error": "CorrIntErr",
-    "Header Log Overflow": "HeaderOF", "Data Link Protocol": "DLP", "Surprise Down Error": "SDES",
-    "Poisoned TLP": "TLP", "Flow Control Protocol": "FCP", "Completion Timeout": "CmpltTO",
-    "Completer Abort": "CmpltAbrt", "Unexpected Completion": "UnxCmplt", "Receiver Overflow": "RxOF",
-    "Malformed TLP": "MalfTLP", "Unsupported Request": "UnsupReq", "ACS Violation": "ACSViol",
-    "Uncorrectable Internal Error": "UncorrIntErr", "MC Blocked TLP": "BlockedTLP",
-    "AtomicOp Egress Blocked": "AtomicOpBlocked", "TLP Prefix Blocked Error": "TLPBlockedErr",
-    "Poisoned TLP Blocked": "PoisonTLPBlocked",
-}  # fmt: skip
+_SHORT = {row["name"]: row["short"] for row in table("facts/aer.tsv")}
 _SEVERITIES = ("correctable", "nonfatal", "fatal")
 
 

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
 from dgxcheck.facts.missing import Gap, Missing, members_of
+from dgxcheck.package_files import table
 from dgxcheck.workers.nvml import binding as calls
 
 IDLE_PERCENT = 10
 WAIT_S, POLL_S = 20.0, 0.5
 """As long as DCGM's nvbandwidth test waits for an idle GPU."""
-_LOOKS: tuple[tuple[str, str, tuple[int, ...], float], ...] = (
-    ("link_gen", "nvmlDeviceGetCurrPcieLinkGeneration", (), 1),
-    ("link_width", "nvmlDeviceGetCurrPcieLinkWidth", (), 1),
-    ("sm_clock", "nvmlDeviceGetClockInfo", (1,), 1),
-    ("memory_clock", "nvmlDeviceGetClockInfo", (2,), 1),
-    ("performance_state", "nvmlDeviceGetPerformanceState", (), 1),
-    ("reasons", "nvmlDeviceGetCurrentClocksEventReasons", (), 1),
-    ("temperature", "nvmlDeviceGetTemperature", (0,), 1),
-    ("power_w", "nvmlDeviceGetPowerUsage", (), 1e-3),
-)
-_COUNTED: tuple[tuple[str, str, tuple[int, ...], float], ...] = (
-    ("dbe", "nvmlDeviceGetTotalEccErrors", (1, 0), 1),
-    ("sbe", "nvmlDeviceGetTotalEccErrors", (0, 0), 1),
-    ("replays", "nvmlDeviceGetPcieReplayCounter", (), 1),
-    ("margin", "nvmlDeviceGetMarginTemperature", (), 1),
-)
+_LOOKS = [*table("workers/nvml/looks.tsv")]
 
 
 class NvmlSampler:
@@ -57,14 +43,13 @@ class NvmlSampler:
 
     def look(self, bdf: str) -> dict[str, Any]:
         """Link, clocks, throttle reasons, temperature (C) and power (W) now; None for what NVML does not tell."""
-        return {name: self._number(bdf, function, args, factor) for name, function, args, factor in _LOOKS}
+        return self._numbers(bdf, "look")
 
     def sample(self, bdf: str) -> dict[str, Any]:
         """A look, with volatile ECC errors (``dbe``, ``sbe``), ``replays``, ``margin`` (C); is it ``lost``?"""
-        counted = {name: self._number(bdf, function, args, factor) for name, function, args, factor in _COUNTED}
         temperature = self._ask(bdf, "nvmlDeviceGetTemperature", 0)
         lost = isinstance(temperature, Missing) and temperature.gap is Gap.LOST
-        return {**self.look(bdf), **counted, "lost": lost}
+        return {**self.look(bdf), **self._numbers(bdf, "sample"), "lost": lost}
 
     def _busy(self, bdf: str, own: Collection[int]) -> str:
         answer = self._ask(bdf, "nvmlDeviceGetComputeRunningProcesses")
@@ -74,9 +59,14 @@ class NvmlSampler:
         percent = members_of(self._ask(bdf, "nvmlDeviceGetUtilizationRates")).get("memory")
         return f"its memory is {percent} % utilised" if isinstance(percent, int) and percent > IDLE_PERCENT else ""
 
-    def _number(self, bdf: str, function: str, args: tuple[int, ...], factor: float) -> float | None:
-        answer = self._ask(bdf, function, *args)
-        return answer * factor if isinstance(answer, int) else None
+    def _numbers(self, bdf: str, of: str) -> dict[str, float | None]:
+        return {row["name"]: self._number(bdf, row) for row in _LOOKS if row["of"] == of}
+
+    def _number(self, bdf: str, row: Mapping[str, str]) -> float | None:
+        answer = self._ask(bdf, row["function"], *map(int, row["args"].split()))
+        if not isinstance(answer, int):
+            return None
+        return answer * float(row["factor"]) if row["factor"] else answer
 
     def _ask(self, bdf: str, function: str, *args: int) -> Any:
         if bdf not in self._handles:
