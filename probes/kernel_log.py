@@ -6,7 +6,7 @@ from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from math import inf
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from dgxcheck.facts.bdf import nameless, unplaced
 from dgxcheck.facts.kernel_log import (
@@ -91,23 +91,20 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
         pcie=_errors_with_more(errors, left_out),
         not_started=_once(_not_started(of_driver, begins, LOAD_S if timed else _FEW_LINES_S)),
         refused=tuple(
-            Refused(
-                version=version, module=module or gpu.module_version(of_driver[number + 1 :]), fabric=fabric,
-                seconds=seconds, line=message, past=_past(number, "", begins),
-            )
-            for number, seconds, message, (version, module, fabric) in _found(of_driver, gpu.refused)
+            Refused(version=version, module=module or gpu.module_version(of_driver[number + 1 :]), fabric=fabric, **at)
+            for number, (version, module, fabric), at in _found_at(of_driver, gpu.refused, begins)
         ),
         modules=tuple(
-            ModuleRefused(module=module, why=why, seconds=seconds, line=message, past=_past(number, "", begins))
-            for number, seconds, message, (module, why) in _found(of_driver, gpu.module_refused)
+            ModuleRefused(module=module, why=why, **at)
+            for _, (module, why), at in _found_at(of_driver, gpu.module_refused, begins)
         ),
         hcas=_once(hca.events(of[hca])),
         host=_once(sorted(chain(*events), key=lambda event: event.seconds)),
         iommu=tuple(pcie.iommu_faults(of[pcie])),
         driver_errors=tuple(
-            DriverError(driver=driver, bdf=bdf, seconds=seconds, line=message, past=_past(number, bdf, places))
+            DriverError(driver=driver, bdf=bdf, **at)
             for lines, places in ((of_driver, begins), (of[hca], _taken_over(of[hca])))
-            for number, seconds, message, (driver, bdf) in _found(lines, driver_error)
+            for _, (driver, bdf), at in _found_at(lines, driver_error, places, lambda found: found[1])
         ),
         earlier=tuple(each for _, message in with_time if (each := earlier(message)) is not None),
         timed=timed,
@@ -186,11 +183,18 @@ def _found(lines: Lines, read: Callable[[str], T | None]) -> Iterator[tuple[int,
             yield number, seconds, message, found
 
 
+def _found_at(
+    lines: Lines, read: Callable[[str], T | None], begins: Begins, whose: Callable[[T], str] = lambda found: ""
+) -> Iterator[tuple[int, T, dict[str, Any]]]:
+    """Number of each such line, what is read in it, and what every event of a line has; ``whose`` is its bus id."""
+    for number, seconds, message, found in _found(lines, read):
+        yield number, found, {"seconds": seconds, "line": message, "past": _past(number, whose(found), begins)}
+
+
 def _xids(lines: Lines, begins: Begins) -> list[Xid]:
-    return [Xid(bdf=xid.bdf, number=xid.number, seconds=seconds, pid=xid.pid, process=xid.process, part=xid.part,
-                text=xid.text, line=message, past=_past(number, xid.bdf, begins),
-                begun_s=_begun_s(number, xid.bdf, begins))
-            for number, seconds, message, xid in _found(lines, gpu.xid)]  # fmt: skip
+    return [Xid(bdf=xid.bdf, number=xid.number, pid=xid.pid, process=xid.process, part=xid.part, text=xid.text,
+                begun_s=_begun_s(number, xid.bdf, begins), **at)
+            for number, xid, at in _found_at(lines, gpu.xid, begins, lambda xid: xid.bdf)]  # fmt: skip
 
 
 def _with_more(xids: tuple[Xid, ...], left_out: Sequence[tuple[int, str]]) -> tuple[Xid, ...]:
@@ -239,8 +243,8 @@ def _unnumbered(xids: tuple[Xid, ...], lines: Lines, begins: Begins, near_s: flo
 
 
 def _sxids(lines: Lines, begins: Begins) -> list[SXid]:
-    return [SXid(bdf=bdf, number=sxid, seconds=seconds, fatal=fatal, line=message, past=_past(number, bdf, begins))
-            for number, seconds, message, (bdf, sxid, fatal) in _found(lines, gpu.sxid)]  # fmt: skip
+    found = _found_at(lines, gpu.sxid, begins, lambda sxid: sxid[0])
+    return [SXid(bdf=bdf, number=sxid, fatal=fatal, **at) for _, (bdf, sxid, fatal), at in found]
 
 
 def _off_bus(lines: Lines, begins: Begins) -> list[OffBus]:

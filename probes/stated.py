@@ -14,6 +14,8 @@ from dgxcheck.source.protocol import Source
 MOST_DEVICES = 512
 LABELS = ("PIX", "PXB", "PHB", "NODE", "SOC", "SYS")
 _P2P = {f"p2p-{name}": name for name in CAPABILITIES} | {"p2p": ""}
+_TEXTS = {"cpu_affinity": "cpu-affinity", "numa_affinity": "numa-affinity", "gpu_numa_id": "gpu-numa-id",
+          "nic_names": "nic-name"}  # fmt: skip
 _MATRICES = ("label", "label-pci", *_P2P)
 
 
@@ -46,11 +48,8 @@ def stated(source: Source) -> NvidiaSmiTopo | Missing:
         names=tuple(sorted(names, key=_order)),
         labels=pairs.get("label", {}),
         pci_labels=pairs.get("label-pci", {}),
-        cpu_affinity=texts.get("cpu-affinity", {}),
-        numa_affinity=texts.get("numa-affinity", {}),
-        gpu_numa_id=texts.get("gpu-numa-id", {}),
-        nic_names=texts.get("nic-name", {}),
         nvlinks=links,
+        **{field: texts.get(kind, {}) for field, kind in _TEXTS.items()},
         p2p={name: _known(pairs[kind]) for kind, name in _P2P.items() if kind in pairs},
     )
 

@@ -131,41 +131,29 @@ _NEOVERSE_V2 = ("0x41", "0xd4f")
 
 def cpuinfo(text: str, where: str) -> Cpu | Missing:
     """One block of ``name : value`` lines per online CPU; only x86 tells sockets, cores, flags and family."""
-    threads = 0
+    cpus: list[dict[str, str]] = []
     first: dict[str, str] = {}
-    models: list[str] = []
-    flags: list[str] = []
-    sockets: set[str] = set()
-    cores: set[tuple[str, str]] = set()
-    socket = ""
     for row in text.splitlines():
-        name, _, value = row.partition(":")
-        name, value = name.rstrip(), value.strip()
-        first.setdefault(name, value)
+        name, _, value = (part.strip() for part in row.partition(":"))
         if name == "processor" and is_decimal(value):
-            threads += 1
-            socket = ""
-        elif name in ("model name", "cpu") and value and not models:
-            models.append(value)
-        elif name in ("flags", "Features") and not flags:
-            flags.append(value)
-        elif name == "physical id":
-            socket = value
-            sockets.add(value)
-        elif name == "core id" and socket:
-            cores.add((socket, value))
-    if not threads:
+            cpus.append({})
+        for known in (first, *cpus[-1:]):
+            known.setdefault(name, value)
+    if not cpus:
         return garbled(text, where)
-    part = first.get("CPU implementer"), first.get("CPU part")
+    model, flags = (first.get(a) or first.get(b) for a, b in (("model name", "cpu"), ("flags", "Features")))
+    sockets = {cpu["physical id"] for cpu in cpus if "physical id" in cpu}
+    cores = {(cpu["physical id"], cpu["core id"]) for cpu in cpus if {"physical id", "core id"} <= cpu.keys()}
+    one_thread = (first.get("CPU implementer"), first.get("CPU part")) == _NEOVERSE_V2
     return Cpu(
-        model=models[0] if models else Missing(Gap.UNSUPPORTED, where, "no model name"),
+        model=model or Missing(Gap.UNSUPPORTED, where, "no model name"),
         sockets=len(sockets) or Missing(Gap.UNSUPPORTED, where, "no physical id"),
-        cores=len(cores) or (threads if part == _NEOVERSE_V2 else Missing(Gap.UNSUPPORTED, where, "no core id")),
-        threads=threads,
+        cores=len(cores) or (len(cpus) if one_thread else Missing(Gap.UNSUPPORTED, where, "no core id")),
+        threads=len(cpus),
         vendor=first.get("vendor_id") or Missing(Gap.UNSUPPORTED, where, "no vendor_id"),
         family=_number(first, "cpu family", where),
         model_number=_number(first, "model", where),
-        hypervisor="hypervisor" in flags[0].split() if flags else Missing(Gap.UNSUPPORTED, where, "no flags"),
+        hypervisor="hypervisor" in flags.split() if flags is not None else Missing(Gap.UNSUPPORTED, where, "no flags"),
     )
 
 

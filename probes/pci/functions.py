@@ -199,13 +199,14 @@ def bar1(bars: tuple[Bar, ...], where: str) -> Bar | Missing:
 def _bar(number: int, line: str, where: str) -> Bar | Missing | None:
     fields = [hexadecimal(field, where) for field in line.split()]
     numbers = [field for field in fields if not isinstance(field, Missing)]
+    odd = garbled(f"line {number}: {line}", where)
     if len(fields) != 3 or len(numbers) != 3:
-        return garbled(f"line {number}: {line}", where)
+        return odd
     start, end, flags = numbers
     if not flags:
-        return None if not start and not end else garbled(f"line {number}: {line}", where)
+        return odd if start or end else None
     if end < start:
-        return garbled(f"line {number}: {line}", where)
+        return odd
     return Bar(
         line=number,
         assigned=start != 0 and not flags & _UNSET,

@@ -11,6 +11,7 @@ from dgxcheck.facts.ids import DATA_DIRECT, DISPLAY, MELLANOX, NVIDIA, OTHER_BRI
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES
+from dgxcheck.facts.typical import gathered
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, garbled, hexadecimal
 
@@ -147,25 +148,25 @@ def roles(source: Source) -> Roles | Missing:
     if isinstance(codes := class_codes(source), Missing):
         return codes
     behind = behind_infiniband(source)
-    gpus: list[str] = []
-    nvswitches: list[str] = []
-    hcas: list[str] = []
-    dma: list[str] = []
-    for bdf, code in codes.items():
-        if bdf in behind:
-            hcas.append(bdf)
-        elif isinstance(code, Missing):
-            continue
-        elif code >> 16 == DISPLAY and pci_id(source, bdf, "vendor") == NVIDIA:
-            gpus.append(bdf)
-        elif code >> 8 == OTHER_BRIDGE and pci_id(source, bdf, "vendor") == NVIDIA:
-            nvswitches.append(bdf)
-        elif code >> 8 == _INFINIBAND_CONTROLLER:
-            hcas.append(bdf)
-        elif is_dma_controller(code) and pci_id(source, bdf, "vendor") == MELLANOX:
-            dma += [bdf] if pci_id(source, bdf, "device") == DATA_DIRECT else []
-    paths = with_bridges({bdf: path_of(source, bdf) for bdf in (*gpus, *nvswitches, *hcas, *dma)})
-    return Roles(gpus=tuple(gpus), nvswitches=tuple(nvswitches), hcas=tuple(hcas), dma=tuple(dma), paths=paths)
+    found = gathered((_role(source, bdf, code, behind), bdf) for bdf, code in codes.items())
+    of = {role: tuple(found.get(role, ())) for role in ("gpus", "nvswitches", "hcas", "dma")}
+    paths = with_bridges({bdf: path_of(source, bdf) for bdfs in of.values() for bdf in bdfs})
+    return Roles(**of, paths=paths)
+
+
+def _role(source: Source, bdf: str, code: int | Missing, behind: set[str]) -> str:
+    """The field of ``Roles`` that a function is listed in; empty for one of no interest."""
+    if bdf in behind:
+        return "hcas"
+    if isinstance(code, Missing):
+        return ""
+    if code >> 16 == DISPLAY or code >> 8 == OTHER_BRIDGE:
+        of_nvidia = pci_id(source, bdf, "vendor") == NVIDIA
+        return "" if not of_nvidia else "gpus" if code >> 16 == DISPLAY else "nvswitches"
+    if code >> 8 == _INFINIBAND_CONTROLLER:
+        return "hcas"
+    is_dma = is_dma_controller(code) and pci_id(source, bdf, "vendor") == MELLANOX
+    return "dma" if is_dma and pci_id(source, bdf, "device") == DATA_DIRECT else ""
 
 
 def pci_id(source: Source, bdf: str, name: str) -> int | Missing:
