@@ -11,6 +11,7 @@ from dgxcheck.facts import nature
 from dgxcheck.facts.ids import DATA_DIRECT, MELLANOX
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
+from dgxcheck.package_files import table
 
 
 class PciFunction(Record, where="/sys/bus/pci/devices/{bdf}"):
@@ -122,6 +123,12 @@ BY_NAME: Mapping[str, Any] = {
 def counter_row(name: str) -> nature.Fact:
     """The row of a counter of ``aer_dev_*``."""
     return nature.by_name(BY_NAME, name) or nature.Fact(AerErrors, name, nature.counter(limit=0))
+
+
+@cache
+def aer_names() -> dict[str, str]:
+    """The short names of PCI Express errors by those that kernels before 5.7 print."""
+    return {row["name"]: row["short"] for row in table("facts/aer.tsv")}
 
 
 class AerErrors(Record):

@@ -7,10 +7,19 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap
-from dgxcheck.facts.pci import Acs, AerDevice, AerErrors, ConfigSpace, Control, Express, PortType, RootPortErrors
+from dgxcheck.facts.pci import (
+    Acs,
+    AerDevice,
+    AerErrors,
+    ConfigSpace,
+    Control,
+    Express,
+    PortType,
+    RootPortErrors,
+    aer_names,
+)
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import PCI_DEVICES
-from dgxcheck.package_files import table
 from dgxcheck.source.protocol import Source
 from probes.ask import ask, decimal, files, garbled, is_decimal, line
 from probes.pci.tree import Roles, roles
@@ -218,7 +227,6 @@ def _bits(word: int | Missing, mask: int) -> int | Missing:
     return word if isinstance(word, Missing) else word & mask
 
 
-_SHORT = {row["name"]: row["short"] for row in table("facts/aer.tsv")}
 _SEVERITIES = ("correctable", "nonfatal", "fatal")
 
 
@@ -251,7 +259,7 @@ def _counted(text: str) -> tuple[dict[str, int], int | None, str]:
         if name.startswith("TOTAL_ERR"):
             total = int(number)
         else:
-            counts[_SHORT.get(name, name)] = int(number)
+            counts[aer_names().get(name, name)] = int(number)
     return counts, total, ""
 
 
