@@ -12,34 +12,43 @@ from dgxcheck.checks.measurement.lookup import Figures, device, gpu_name, pairs
 from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
-from dgxcheck.profiles.model import OF_THE_GPUS, Number, SelectedProfile
+from dgxcheck.profiles.model import Number, SelectedProfile
 from dgxcheck.score.expectation import Area, Expectation
+from dgxcheck.score.gpus import area_applies
 
 INTACT = Number(1, "no wrong words")
 
 
 def expected_figures(box: Box, choice: SelectedProfile) -> Iterator[Expectation]:
-    """One expectation per GPU and direction, and per pair of GPUs whose path has a reference."""
+    """One expectation per GPU and direction, per pair of GPUs whose path has a reference, and of intact data."""
     box = replace(box, gpus=box.topology.gpus)
     if isinstance(figures := measured_figures(box, ""), Judgement):
         yield from _unmeasured(box)
         return
-    for kind, area in _AREAS.items():
-        for row in figures.of_kinds(kind):
-            number = reference(box, row)
-            if number is not None and row.how != "simulated" and device(box, row.a) is not None:
-                yield _expectation(box, area, kind, gpu_name(box, row.a), [row], number)
-    for a, b in pairs(box, figures, ("p2p",)):
-        rows = figures.each_way("p2p", a, b)
-        number = reference(box, rows[0])
-        if number is not None and not figures.access_refused(a, b) and all(row.how != "simulated" for row in rows):
-            area = "nvlink" if _by_nvlink(figures, a, b) else "pcie"
-            yield _expectation(box, area, "p2p", _pair(box, a, b), rows, number)
-    if choice.how != "gpus" or "integrity" in OF_THE_GPUS:
-        yield from _integrity(box, figures)
+    for kind, area in {**_AREAS, "p2p": "pcie", **_INTACT}.items():
+        if area != "integrity" or area_applies(area, choice):
+            yield from _of_kind(box, figures, kind, area)
+
+
+def _of_kind(box: Box, figures: Figures, kind: str, area: Area) -> Iterator[Expectation]:
+    """Of each GPU, or each pair of them; data are intact where no word was wrong."""
+    measured = (
+        [((a, b), figures.each_way(kind, a, b)) for a, b in pairs(box, figures, (kind,))] if kind.startswith("p2p")
+        else [((row.a,), [row]) for row in figures.of_kinds(kind)]
+    )  # fmt: skip
+    for ends, rows in measured:
+        number = INTACT if kind in _INTACT else reference(box, rows[0])
+        unusable = device(box, ends[0]) is None or any(row.how == "simulated" for row in rows)
+        if number is None or unusable or (kind == "p2p" and figures.access_refused(*ends)):
+            continue
+        by_nvlink = kind == "p2p" and _by_nvlink(figures, *ends)
+        subject = "-".join(gpu_name(box, end) for end in ends)
+        what = kind.removesuffix("-integrity")
+        yield _expectation(box, "nvlink" if by_nvlink else area, what, subject, rows, number)
 
 
 _AREAS: dict[str, Area] = {"host-to-device": "pcie", "device-to-host": "pcie", "device-copy": "memory"}
+_INTACT: dict[str, Area] = {"memory-integrity": "integrity", "p2p-integrity": "integrity"}
 
 
 def _unmeasured(box: Box) -> Iterator[Expectation]:
@@ -58,21 +67,6 @@ def _unmeasured(box: Box) -> Iterator[Expectation]:
 def _by_nvlink(figures: Figures, a: str, b: str) -> bool:
     pair_class = figures.classes.get((a, b)) or figures.classes.get((b, a))
     return pair_class is not None and pair_class[0].startswith("NV")
-
-
-def _integrity(box: Box, figures: Figures) -> Iterator[Expectation]:
-    """Expectations of intact data: 1 where no word was wrong."""
-    for row in figures.of_kinds("memory-integrity"):
-        if row.how != "simulated" and device(box, row.a) is not None:
-            yield _expectation(box, "integrity", "memory", gpu_name(box, row.a), [row], INTACT)
-    for a, b in pairs(box, figures, ("p2p-integrity",)):
-        rows = figures.each_way("p2p-integrity", a, b)
-        if all(row.how != "simulated" for row in rows) and device(box, a) is not None:
-            yield _expectation(box, "integrity", "p2p", _pair(box, a, b), rows, INTACT)
-
-
-def _pair(box: Box, a: str, b: str) -> str:
-    return f"{gpu_name(box, a)}-{gpu_name(box, b)}"
 
 
 def _expectation(box: Box, area: Area, what: str, subject: str, rows: list[Measurement], number: Number) -> Expectation:

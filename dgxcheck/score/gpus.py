@@ -228,9 +228,9 @@ def _expectations(choice: SelectedProfile, name: str, board: Board | None) -> It
     """The expectations of one GPU, ``measured`` 0."""
     of_board = {} if board is None else board.numbers
     numbers: list[tuple[GpuQuantity, Number | None]] = [(MODEL, Number(1, f"{choice.profile.name}.toml"))]
-    numbers += [(each, of_board.get(each.key)) for each in OF_THE_BOARD if _area_applies(each.area, choice)]
+    numbers += [(each, of_board.get(each.key)) for each in OF_THE_BOARD if area_applies(each.area, choice)]
     numbers += [(each, choice.number(each.key)) for each in OF_THE_BOX]
-    if _area_applies("integrity", choice):
+    if area_applies("integrity", choice):
         numbers.append((NO_ERRORS, Number(1, "nvmlDeviceGetTotalEccErrors")))
     for each, number in numbers:
         if number is not None:
@@ -240,5 +240,6 @@ def _expectations(choice: SelectedProfile, name: str, board: Board | None) -> It
             )  # fmt: skip
 
 
-def _area_applies(area: Area, choice: SelectedProfile) -> bool:
+def area_applies(area: Area, choice: SelectedProfile) -> bool:
+    """Is it scored of a machine that is known by its GPUs alone, too?"""
     return choice.how != "gpus" or area in OF_THE_GPUS

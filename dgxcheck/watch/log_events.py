@@ -78,13 +78,10 @@ def _off_bus(log: KernelLog, past: bool) -> Iterator[Event]:
     """Without those that an Xid 79 announces."""
     announced = [(xid.bdf, xid.seconds) for xid in log.xids if xid.number == OFF_BUS]
     for lost in log.off_bus:
-        if lost.xid or (lost.past and not past):
-            continue
-        if not any(bdf == lost.bdf and abs(seconds - lost.seconds) <= SAME_S for bdf, seconds in announced):
-            yield Event(
-                kind="off-bus", status=Status.FAIL, bdf=lost.bdf, text="GPU has fallen off the bus",
-                seconds=lost.seconds,
-            )  # fmt: skip
+        near = any(bdf == lost.bdf and abs(seconds - lost.seconds) <= SAME_S for bdf, seconds in announced)
+        if (past or not lost.past) and not (lost.xid or near):
+            text = "GPU has fallen off the bus"
+            yield Event(kind="off-bus", status=Status.FAIL, bdf=lost.bdf, text=text, seconds=lost.seconds)
 
 
 _WHY: Mapping[str, str] = {"power": "power cables not connected", "none": "the driver found no GPU"}

@@ -24,6 +24,8 @@ _WIDEST = 32
 _AER = ("correctable", "nonfatal", "fatal")
 _LOGGED = {"correctable": "corrected", "nonfatal": "nonfatal", "fatal": "fatal"}
 """How the kernel log calls them."""
+_BAD = {"fatal": Status.FAIL, "uncorrected": Status.FAIL, "nonfatal": Status.WARN, DOWNED: Status.WARN}
+"""Counters whose growth is no mere information."""
 Readings = dict[str, int]
 """``function 0000:06:00.0`` (1: the kernel lists it), ``aer fatal 0000:06:00.0``, ``width 0000:06:00.0``,
 ``port state mlx5_0/1 0000:05:00.0``, ``port symbol_error mlx5_0/1 0000:05:00.0``, ``edac corrected mc0``.
@@ -150,16 +152,13 @@ def _change(name: str, old: int, new: int, logged: Logged) -> Event | None:
         if more <= logged.get((bdf, _LOGGED[what]), 0):  # of a flood the kernel logs a few
             return None
         text = counted(new, f"{what} PCIe error")
-        status = {"fatal": Status.FAIL, "nonfatal": Status.WARN}.get(what, Status.PASS)
     elif group == "edac":
         text = f"{counted(new, f'{what} memory error')} at {where[0]}"
-        status = Status.FAIL if what == "uncorrected" else Status.PASS
     else:
         saturated = " (saturated)" if new == counter_row(what).more.get("ceiling") else ""
         text = f"{where[0]}: {what} {new}{saturated}"
-        status = Status.WARN if what == DOWNED else Status.PASS
     code = f"{group} {what}" if bdf and group == "aer" else f"{group} {what} {where[0]}"
-    return Event(kind="counter", status=status, bdf=bdf, code=code, text=text, count=more)
+    return Event(kind="counter", status=_BAD.get(what, Status.PASS), bdf=bdf, code=code, text=text, count=more)
 
 
 def _port(where: list[str], old: int, new: int) -> Event:

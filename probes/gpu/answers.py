@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeGuard, TypeVar
 
@@ -53,12 +53,16 @@ def is_on(value: int | Missing, where: str) -> bool | Missing:
 
 
 def number(
-    source: Source, function: str, subject: str = "", *args: int, low: int = 0, high: int = U64
-) -> int | Missing:
-    """The integer that a function answers."""
-    if isinstance(answer := source.nvml(function, subject, *args), Missing) or _is_number(answer, low, high):
+    source: Source, function: str, subject: str = "", *args: int, low: int = 0, high: int = U64,
+    unknown: Mapping[int, str] = {},
+) -> int | Missing:  # fmt: skip
+    """The integer that a function answers; ``unknown`` are those that stand for none, with what they say."""
+    if isinstance(answer := source.nvml(function, subject, *args), Missing):
         return answer
-    return garbled(question(function, subject, *args), answer)
+    where = question(function, subject, *args)
+    if isinstance(answer, int) and answer in unknown:
+        return Missing(Gap.UNSUPPORTED, where, unknown[answer])
+    return answer if _is_number(answer, low, high) else garbled(where, answer)
 
 
 def text(source: Source, function: str, subject: str = "", *args: int) -> str | Missing:

@@ -47,11 +47,8 @@ def _gpu(source: Source, index: int | Missing, bdf: str) -> Gpu:
 
 
 def _numa_id(source: Source, bdf: str) -> int | Missing:
-    """``nvmlDeviceGetNumaNodeId``: -1, the kernel's NUMA_NO_NODE, also reads as all ones."""
-    node = number(source, "nvmlDeviceGetNumaNodeId", bdf, low=-1)
-    if node in (-1, U32):
-        return Missing(Gap.UNSUPPORTED, question("nvmlDeviceGetNumaNodeId", bdf), "no NUMA node")
-    return node
+    """-1, the kernel's NUMA_NO_NODE, also reads as all ones."""
+    return number(source, "nvmlDeviceGetNumaNodeId", bdf, unknown=dict.fromkeys((-1, U32), "no NUMA node"))
 
 
 def gpu_board(source: Source) -> tuple[GpuBoard, ...] | Missing:
@@ -66,10 +63,7 @@ def _board(source: Source, bdf: str) -> GpuBoard:
 
 def _architecture(source: Source, bdf: str) -> int | Missing:
     """NVML_DEVICE_ARCH_UNKNOWN is all ones."""
-    architecture = number(source, "nvmlDeviceGetArchitecture", bdf)
-    if architecture == U32:
-        return Missing(Gap.UNSUPPORTED, question("nvmlDeviceGetArchitecture", bdf), "unknown to the driver")
-    return architecture
+    return number(source, "nvmlDeviceGetArchitecture", bdf, unknown={U32: "unknown to the driver"})
 
 
 @or_gap

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dgxcheck.facts.missing import Gap, Missing, need, or_gap, question
+from dgxcheck.facts.missing import Missing, need, or_gap, question
 from dgxcheck.facts.nvml.quantities import COUNTER_TYPES, ERROR_TYPES
 from dgxcheck.facts.nvml.readings import (
     ClockPair,
@@ -124,10 +124,8 @@ def _supported(source: Source, bdf: str) -> tuple[SupportedClocks, ...] | Missin
 
 def _performance_state(source: Source, bdf: str) -> int | Missing:
     """``nvmlPstates_t``: 0 to 15, or 32 for unknown."""
-    state, where = number(source, "nvmlDeviceGetPerformanceState", bdf), question("nvmlDeviceGetPerformanceState", bdf)
-    if state == PSTATE_UNKNOWN:
-        return Missing(Gap.UNSUPPORTED, where, "unknown to the driver")
-    return as_number(state, where, high=15)
+    unknown = {PSTATE_UNKNOWN: "unknown to the driver"}
+    return number(source, "nvmlDeviceGetPerformanceState", bdf, high=15, unknown=unknown)
 
 
 def gpu_power(source: Source) -> tuple[GpuPower, ...] | Missing:
