@@ -119,8 +119,8 @@ class Burn:
             total.add(bad, None if where is None else at * self._chunk_bytes + where, self._chunk_bytes)
 
     def _host(self, over: Over) -> Fact:
-        down, up = copies.host_flows(self._gpu, COPIED)
-        rates = [_both_rates(self._clock, (down, up)) for _ in _until(over)]
+        flows = copies.down(self._gpu, COPIED), copies.up(self._gpu, COPIED)
+        rates = [_both_rates(self._clock, flows) for _ in _until(over)]
         return {"host-to-device": _mean([a for a, _ in rates]), "device-to-host": _mean([b for _, b in rates])}
 
     def _to_peer(self, over: Over) -> Fact:

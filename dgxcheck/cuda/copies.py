@@ -29,49 +29,28 @@ SECOND = Size(bytes=64 * MIB, repeats=4, samples=3)
 """For slow paths through the host."""
 
 
-def host_to_device(gpu: CudaGpu, clock: Clock, size: Size) -> Fact:
-    """Pinned memory of the GPU's own NUMA node to the GPU."""
-    return _figure(clock, [_down(gpu, size)], size)
+def host(gpu: CudaGpu, clock: Clock, size: Size, *ways: Callable[[CudaGpu, Size], Flow]) -> Fact:
+    """Between the GPU and pinned memory of its own NUMA node, ``down``, ``up``, or the sum of both at once."""
+    return _figure(clock, [way(gpu, size) for way in ways], size)
 
 
-def device_to_host(gpu: CudaGpu, clock: Clock, size: Size) -> Fact:
-    return _figure(clock, [_up(gpu, size)], size)
-
-
-def host_both(gpu: CudaGpu, clock: Clock, size: Size) -> Fact:
-    """Both directions at once, their sum."""
-    return _figure(clock, host_flows(gpu, size), size)
-
-
-def host_flows(gpu: CudaGpu, size: Size) -> tuple[Flow, Flow]:
-    """Copies from the host, and to it."""
-    return _down(gpu, size), _up(gpu, size)
-
-
-def device_copy(gpu: CudaGpu, clock: Clock, size: Size) -> Fact:
-    """Within the GPU's memory; each byte is read and written, so it counts twice."""
+def device_copy(gpu: CudaGpu, clock: Clock, size: Size, by_kernel: bool = False) -> Fact:
+    """Within the GPU's memory, by copy engine or by a kernel on all multiprocessors; each byte is read and written, so
+    it counts twice."""
     copied = _beyond_cache(gpu, size)
     target, origin = gpu.memory(copied.bytes), gpu.memory(copied.bytes)
-    flow = _flow(gpu, "cuMemcpyDtoDAsync_v2", target, origin, copied.bytes, times=2)
-    return _figure(clock, [flow], copied, "read and written")
+    if by_kernel:
+        flow = Flow(gpu, 2 * copied.bytes, lambda stream: sm_copy(gpu, stream, target, origin, copied.bytes))
+    else:
+        flow = _flow(gpu, "cuMemcpyDtoDAsync_v2", target, origin, copied.bytes, times=2)
+    return _figure(clock, [flow], copied, "read and written", engine="sm" if by_kernel else "ce")
 
 
-def device_copy_sm(gpu: CudaGpu, clock: Clock, size: Size) -> Fact:
-    """The same by a kernel on all multiprocessors."""
-    copied = _beyond_cache(gpu, size)
-    target, origin = gpu.memory(copied.bytes), gpu.memory(copied.bytes)
-    flow = Flow(gpu, 2 * copied.bytes, lambda stream: sm_copy(gpu, stream, target, origin, copied.bytes))
-    return _figure(clock, [flow], copied, "read and written", engine="sm")
-
-
-def p2p(a: CudaGpu, b: CudaGpu, clock: Clock, size: Size, enabled: bool = True) -> Fact:
-    """From ``a``'s memory to ``b``'s, with peer access, or without, where the driver goes through the host."""
-    return _figure(clock, [peer_flow(a, b, size, enabled)], size, access_words(enabled))
-
-
-def p2p_both(a: CudaGpu, b: CudaGpu, clock: Clock, size: Size, enabled: bool = True) -> Fact:
-    """Both directions at once, their sum."""
-    return _figure(clock, [peer_flow(a, b, size, enabled), peer_flow(b, a, size, enabled)], size, access_words(enabled))
+def p2p(a: CudaGpu, b: CudaGpu, clock: Clock, size: Size, enabled: bool, both: bool) -> Fact:
+    """From ``a``'s memory to ``b``'s, or ``both`` directions at once, their sum; with peer access, or without, where
+    the driver goes through the host."""
+    ways = ((a, b), (b, a)) if both else ((a, b),)
+    return _figure(clock, [peer_flow(*ends, size, enabled) for ends in ways], size, access_words(enabled))
 
 
 def peer_flow(a: CudaGpu, b: CudaGpu, size: Size, enabled: bool = True) -> Flow:
@@ -100,12 +79,14 @@ def sm_copy(gpu: CudaGpu, stream: int, target: int, origin: int, size: int) -> N
     gpu.launch("dgx_copy", stream, BLOCKS_PER_SM * gpu.sms, THREADS, *args)
 
 
-def _down(gpu: CudaGpu, size: Size) -> Flow:
+def down(gpu: CudaGpu, size: Size) -> Flow:
+    """Copies from the host."""
     host, target = gpu.host(size.bytes), gpu.memory(size.bytes)
     return _flow(gpu, "cuMemcpyHtoDAsync_v2", target, host.address, size.bytes)
 
 
-def _up(gpu: CudaGpu, size: Size) -> Flow:
+def up(gpu: CudaGpu, size: Size) -> Flow:
+    """Copies to the host."""
     return _flow(gpu, "cuMemcpyDtoHAsync_v2", gpu.host(size.bytes).address, gpu.memory(size.bytes), size.bytes)
 
 

@@ -10,7 +10,7 @@ from dgxcheck.cuda import compute, copies, integrity, latency
 from dgxcheck.cuda.copies import LONG, QUICK, SECOND, Size
 from dgxcheck.cuda.device import MIB, CudaGpu
 from dgxcheck.cuda.figures import Fact, single, skipped
-from dgxcheck.cuda.timing import Clock
+from dgxcheck.cuda.timing import Clock, Flow
 
 MeasureStep = Mapping[str, Any]
 """``key`` and ``gpus`` (bus ids); ``bytes``, ``repeats`` and ``samples`` or ``long`` in place of the usual size;
@@ -35,14 +35,24 @@ def size_of(step: MeasureStep, usual: Size = QUICK) -> Size:
                 samples=step.get("samples", chosen.samples))  # fmt: skip
 
 
-def _one(function: Callable[[CudaGpu, Clock, Size], Fact]) -> Callable[..., Fact]:
-    return lambda step, selected, gpus, clock: function(selected[0], clock, size_of(step))
+def _host(*ways: Callable[[CudaGpu, Size], Flow]) -> Callable[..., Fact]:
+    return lambda step, selected, gpus, clock: copies.host(selected[0], clock, size_of(step), *ways)
 
 
-def _pair(function: Callable[..., Fact], enabled: bool) -> Callable[..., Fact]:
-    return lambda step, selected, gpus, clock: function(
-        selected[0], selected[1], clock, size_of(step) if enabled else size_of({**step, "long": False}, SECOND), enabled
-    )
+def _device(by_kernel: bool) -> Callable[..., Fact]:
+    return lambda step, selected, gpus, clock: copies.device_copy(selected[0], clock, size_of(step), by_kernel)
+
+
+def _pair(enabled: bool, both: bool) -> Callable[..., Fact]:
+    def measured(step: MeasureStep, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
+        size = size_of(step) if enabled else size_of({**step, "long": False}, SECOND)
+        return copies.p2p(selected[0], selected[1], clock, size, enabled, both)
+
+    return measured
+
+
+def _latency(enabled: bool) -> Callable[..., Fact]:
+    return lambda step, selected, gpus, clock: latency.small_copy(selected[0], selected[1], clock, enabled)
 
 
 def _shared(step: MeasureStep, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
@@ -65,25 +75,23 @@ def _memory(step: MeasureStep, selected: list[CudaGpu], gpus: Gpus, clock: Clock
 
 
 _HOW: Mapping[str, Callable[..., Fact]] = {
-    "host-to-device": _one(copies.host_to_device),
-    "device-to-host": _one(copies.device_to_host),
-    "host-both": _one(copies.host_both),
-    "device-copy": _one(copies.device_copy),
-    "device-copy-sm": _one(copies.device_copy_sm),
+    "host-to-device": _host(copies.down),
+    "device-to-host": _host(copies.up),
+    "host-both": _host(copies.down, copies.up),
+    "device-copy": _device(by_kernel=False),
+    "device-copy-sm": _device(by_kernel=True),
     "memory-integrity": _memory,
     "compute": lambda step, selected, gpus, clock: compute.fma(selected[0], clock),
     "access": lambda step, selected, gpus, clock: single(
         selected[0].can_access(selected[1]), "", "cuDeviceCanAccessPeer"
     ),
     "p2p-integrity": lambda step, selected, gpus, clock: integrity.between(selected[0], selected[1]),
-    "p2p": _pair(copies.p2p, enabled=True),
-    "p2p-both": _pair(copies.p2p_both, enabled=True),
-    "p2p-off": _pair(copies.p2p, enabled=False),
-    "p2p-off-both": _pair(copies.p2p_both, enabled=False),
-    "latency": lambda step, selected, gpus, clock: latency.small_copy(selected[0], selected[1], clock, enabled=True),
-    "latency-off": lambda step, selected, gpus, clock: latency.small_copy(
-        selected[0], selected[1], clock, enabled=False
-    ),
+    "p2p": _pair(enabled=True, both=False),
+    "p2p-both": _pair(enabled=True, both=True),
+    "p2p-off": _pair(enabled=False, both=False),
+    "p2p-off-both": _pair(enabled=False, both=True),
+    "latency": _latency(enabled=True),
+    "latency-off": _latency(enabled=False),
     "latency-sm": lambda step, selected, gpus, clock: latency.chase(selected[0], selected[1], clock),
     "p2p-shared": _shared,
     "ring": _ring,
