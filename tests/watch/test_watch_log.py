@@ -165,6 +165,11 @@ def test_off_the_bus_is_told_once_with_and_without_an_xid() -> None:
          Status.WARN),
         ("mlx5_core 0000:05:00.0: Detected insufficient power on the PCIe slot (27W).", "hca", "power", Status.WARN),
         ("nvme nvme0: controller is down; will reset: CSTS=0xffffffff", "host", "disk nvme0", Status.WARN),
+        ("pcieport 0000:00:02.0: AER: Uncorrected (Non-Fatal) error received: 0000:06:00.0", "pcie-error", "nonfatal",
+         Status.WARN),
+        ("pcieport 0000:00:02.0: AER: Corrected error received: 0000:06:00.0", "pcie-error", "corrected", Status.PASS),
+        ("Kernel panic - not syncing: Fatal exception", "host", "panic", Status.FAIL),
+        ("BUG: kernel NULL pointer dereference, address: 0000000000000008", "host", "oops", Status.FAIL),
     ],
 )  # fmt: skip
 def test_every_kind_of_record(message: str, kind: str, code: str, status: Status) -> None:

@@ -21,7 +21,18 @@ from dgxcheck.watch.dispatcher import Dispatcher
 from dgxcheck.watch.event import Event
 from dgxcheck.watch.loop import hot_plug
 from dgxcheck.watch.memory import BadFinding, LastJudgement, Memory, compared, load, save
-from dgxcheck.watch.readings import PROBES, Readings, changes, gone, is_blind, merged, readings, unlisted, watched
+from dgxcheck.watch.readings import (
+    PROBES,
+    Readings,
+    changes,
+    gone,
+    is_blind,
+    is_reading,
+    merged,
+    readings,
+    unlisted,
+    watched,
+)
 
 GPU = "0000:06:00.0"
 PORT = "mlx5_0/1 0000:05:00.0"
@@ -232,10 +243,22 @@ DAMAGED: tuple[tuple[str, object], ...] = (
     ("events", {"event": "coffee", "status": "fail", "at": DATE}),
     ("events", {"event": "xid", "status": "fail", "text": ["deep"], "at": DATE}),
     ("readings", ("aer fatal", "many")),
+    ("readings", (f"width {GPU}", 33)),
+    ("readings", ("width 0000:0z:00.0", 16)),
+    ("readings", (f"aer worse {GPU}", 1)),
+    ("readings", ("port state mlx5_0/1", 33)),
+    ("readings", ("port coffee mlx5_0/1", 1)),
+    ("readings", ("port state mlx5_0/1 0000:0z:00.0", 4)),
+    ("readings", ("edac other mc0", 1)),
     ("findings", ("c.d", ["fail", "0000:0z:00.0", "text"])),
     ("findings", ("c.d", ["coffee", GPU, "text"])),
     ("findings", ("c.d", 7)),
 )
+
+
+def test_the_widest_link_and_the_highest_state_are_readings() -> None:
+    assert is_reading(f"width {GPU}", 32)
+    assert is_reading("port state mlx5_0/1", 32)
 
 
 @pytest.mark.parametrize(("member", "entry"), DAMAGED, ids=range(len(DAMAGED)))
