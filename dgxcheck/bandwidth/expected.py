@@ -22,7 +22,7 @@ from dgxcheck.bandwidth.links import (
     to_memory,
 )
 from dgxcheck.bandwidth.rate import Direction, Limit, Rate, Total, exactly, least_of, unknown
-from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.record import Record
 from dgxcheck.topology.model import Device, Surveyed, Topology
 from dgxcheck.topology.paths import NEAR, Hop, hops_above, hops_between, meeting_point, nvlink_gbs, sharers
@@ -96,9 +96,9 @@ def through_port(
     return slower, tuple(limit for total in totals if total.rate.most == slower.most for limit in total.limited_by)
 
 
-def _lower(bounds: list[float | Missing]) -> float | Missing:
-    gap = next((bound for bound in bounds if isinstance(bound, Missing)), None)
-    return gap if gap is not None else min(bound for bound in bounds if not isinstance(bound, Missing))
+@or_gap
+def _lower(bounds: list[float | Missing]) -> float:
+    return min([need(bound) for bound in bounds])
 
 
 def _host(machine: Surveyed) -> Generation | None:

@@ -159,13 +159,11 @@ def physical(hops: Iterable[Hop]) -> tuple[Hop, ...]:
     return tuple(hop for hop in hops if not hop.skip_reason)
 
 
-def narrowest(hops: Iterable[Hop], line: LineRate = as_supported) -> tuple[Hop, float] | Missing | None:
+@or_gap
+def narrowest(hops: Iterable[Hop], line: LineRate = as_supported) -> tuple[Hop, float] | None:
     """The slowest link and its GB/s; None where no link is visible, Missing where one's rate is unknown."""
-    rates = [(hop, line(hop)) for hop in physical(hops)]
-    if (gap := next((rate for _, rate in rates if isinstance(rate, Missing)), None)) is not None:
-        return gap
-    readable = [(hop, rate) for hop, rate in rates if not isinstance(rate, Missing)]
-    return min(readable, key=lambda each: each[1], default=None)
+    rates = [(hop, need(line(hop))) for hop in physical(hops)]
+    return min(rates, key=lambda each: each[1], default=None)
 
 
 @or_gap

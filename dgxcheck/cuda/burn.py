@@ -71,12 +71,8 @@ class Burn:
     @property
     def names(self) -> tuple[str, ...]:
         """The turns that this GPU can take."""
-        without = set() if self._checker is not None else {"power", "memory"}
-        if not self.chunks:
-            without.add("memory")
-        if self._peer is None:
-            without.add("peer")
-        return tuple(name for name, _ in TURNS if name not in without)
+        able = {"power": self._checker, "memory": self.chunks, "host": self._gpu, "peer": self._peer}
+        return tuple(name for name, _ in TURNS if able[name])
 
     @property
     def bytes(self) -> int:

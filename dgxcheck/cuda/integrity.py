@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 
 from dgxcheck.cuda.copies import peer_copy, sm_copy
-from dgxcheck.cuda.device import LEFT_FREE, MIB, CudaGpu, Full
+from dgxcheck.cuda.device import LEFT_FREE, MIB, CudaGpu, Full, PinnedMemory
 from dgxcheck.cuda.figures import Fact, single
 
 PEER_BYTES = 16 * MIB
@@ -101,7 +101,7 @@ def _ping_pong(a: CudaGpu, b: CudaGpu) -> tuple[int, int]:
     outcomes = []
     for gpu, stream, result in zip((a, b), streams, results, strict=True):
         gpu.wait(stream)
-        outcomes.append(_words(gpu, stream, result, 2))
+        outcomes.append(_words(gpu, stream, result, gpu.host(8)))
     return outcomes[0][0] + outcomes[1][0], min(outcomes[0][1], outcomes[1][1])
 
 
@@ -125,15 +125,12 @@ class Checker:
         gpu.call("cuMemsetD32Async", result + 4, _NOTHING, 1, stream)
         args = (ctypes.c_uint64(address), ctypes.c_uint64(size // 4), ctypes.c_uint32(seed), ctypes.c_uint64(result))
         gpu.launch("dgx_check", stream, 8 * gpu.sms, THREADS, *args)
-        gpu.call("cuMemcpyDtoHAsync_v2", self._host.address, result, 8, stream)
-        gpu.wait(stream)
-        wrong, first = self._host.words()
+        wrong, first = _words(gpu, stream, result, self._host)
         return wrong, 4 * first if wrong else None
 
 
-def _words(gpu: CudaGpu, stream: int, address: int, count: int) -> list[int]:
+def _words(gpu: CudaGpu, stream: int, address: int, host: PinnedMemory) -> list[int]:
     """u32 words out of the GPU's memory, when all before them in the stream is done."""
-    host = gpu.host(4 * count)
-    gpu.call("cuMemcpyDtoHAsync_v2", host.address, address, 4 * count, stream)
+    gpu.call("cuMemcpyDtoHAsync_v2", host.address, address, host.size, stream)
     gpu.wait(stream)
     return list(host.words())

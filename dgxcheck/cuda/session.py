@@ -68,7 +68,8 @@ class Session:
                     end(gpu)
 
     def _answer(self, step: MeasureStep) -> Fact:
-        for bdf in (*step["gpus"], *_among(step)):
+        bdfs = dict.fromkeys((*step["gpus"], *_among(step))).keys()
+        for bdf in bdfs:
             if bdf not in self._gpus:
                 return skipped("not-visible", f"CUDA does not list {bdf}")
             if why := self._busy(bdf):
@@ -81,7 +82,9 @@ class Session:
         except CudaError as error:
             return self.refused(error)
         finally:
-            self._give_back(step)
+            for bdf in bdfs & self._gpus.keys():
+                with suppress(CudaError):
+                    self._gpus[bdf].give_back()
 
     def refused(self, error: CudaError) -> Fact:
         """What to say of a call that the driver refused; ``sticky`` where this process is spent."""
@@ -103,12 +106,6 @@ class Session:
         fact = measure(step, self._gpus, self._clock)
         clock = self._clocks.get(bdf) if kind == "compute" else None
         return fact if clock is None else fact | {"clock_mhz": clock}  # of the same load a moment before
-
-    def _give_back(self, step: MeasureStep) -> None:
-        for bdf in (*step["gpus"], *_among(step)):
-            if bdf in self._gpus:
-                with suppress(CudaError):
-                    self._gpus[bdf].give_back()
 
     def bind(self, step: MeasureStep) -> None:
         """Run on the CPUs of the first GPU's NUMA node: pinned memory comes from there."""

@@ -33,7 +33,9 @@ def remeasure(
 ) -> dict[str, Json]:  # fmt: skip
     """Measure the rates of these keys twice more; the best of the three is the value, the others are in ``retries``."""
     steps = plan.steps(topology, gpus, long)
-    repeated = [step for step in steps if step["key"] in keys and _rate(facts, str(step["key"]))]
+    # other load can worsen a rate or time, and no count of wrong words
+    rates = {key for key in keys if members_of(facts.get(key)).get("unit") in RATES}
+    repeated = [step for step in steps if step["key"] in rates]
     better = dict(facts)
     for _ in range(TWICE if repeated else 0):
         rerun = stage.fresh().run(repeated, progress)
@@ -41,12 +43,6 @@ def remeasure(
             key = str(step["key"])
             better[key] = best(better[key], rerun.get(key))
     return better
-
-
-def _rate(facts: Mapping[str, Json], key: str) -> bool:
-    """Is the fact a rate or time, which other load can worsen? Counts of wrong words are not."""
-    fact = members_of(facts.get(key))
-    return "value" in fact and fact.get("unit") in RATES
 
 
 def best(first: Json, second: Json) -> Json:

@@ -113,33 +113,28 @@ def pages_left(box: Box, gpu: Device) -> int | Missing:
 def least(box: Box, gpu: Device, member: str) -> int | Missing:
     """The lowest of the links up to the root bus."""
     hops = hops_above(need(gpu.path), box.topology.functions)
-    values = [getattr(hop, member) for hop in hops if not hop.skip_reason]
-    gap = next((value for value in values if isinstance(value, Missing)), None)
-    nothing = Missing(Gap.ABSENT, str(gpu.bdf), "no bridge visible above the GPU")
-    return gap if gap is not None else min(values, default=nothing)
+    values: list[int] = [need(getattr(hop, member)) for hop in hops if not hop.skip_reason]
+    return min(values, default=Missing(Gap.ABSENT, str(gpu.bdf), "no bridge visible above the GPU"))
 
 
 @or_gap
 def links(box: Box, gpu: Device) -> int | Missing:
     """NVLinks that are up; Missing if fewer than expected and some GPUs are hidden."""
-    rows = need(_links_of(box, gpu))
-    gap = next((row.up for row in rows if isinstance(row.up, Missing)), None)
-    up = sum(row.up is True for row in rows)
+    up = sum(need(row.up) for row in need(_links_of(box, gpu)))
     expected = box.number("nvlink.links")
     hidden = hidden_gpus(box) if expected is not None and up < expected.value else None
-    return gap if gap is not None else up if hidden is None else hidden
+    return up if hidden is None else hidden
 
 
 @or_gap
 def nvlink_generation(box: Box, gpu: Device) -> int | Missing:
     """The lowest generation among the NVLinks that are up; 0 if none is up and no GPU is hidden."""
     rows = need(_links_of(box, gpu))
-    generations = [row.generation for row in rows if row.up is True]
-    unknown = [] if generations else [row.up for row in rows]
-    gap = next((generation for generation in (*generations, *unknown) if isinstance(generation, Missing)), None)
-    hidden = hidden_gpus(box) if not generations else None
-    lowest = min((number for number in generations if isinstance(number, int)), default=0)
-    return gap if gap is not None else lowest if hidden is None else hidden
+    if generations := [need(row.generation) for row in rows if row.up is True]:
+        return min(generations)
+    need(next((row.up for row in rows if isinstance(row.up, Missing)), False))
+    hidden = hidden_gpus(box)
+    return 0 if hidden is None else hidden
 
 
 @or_gap

@@ -132,12 +132,11 @@ class Hop(Record):
     def __str__(self) -> str:
         return f"{self.port} - {self.device}"
 
+    @or_gap
     def _below(self, now: int | Missing, most: int | Missing) -> bool | Missing:
         if self.skip_reason:
             return Missing(Gap.UNSUPPORTED, str(self), self.skip_reason)
-        if isinstance(now, Missing):
-            return now
-        return most if isinstance(most, Missing) else now < most
+        return need(now) < need(most)
 
 
 def hops_above(path: tuple[str, ...], functions: Mapping[str, PciFunction]) -> tuple[Hop, ...]:
@@ -162,10 +161,11 @@ def _data_end(device: Device, other: Device) -> Device:
     return replace(device, bdf=dma.bdf, path=dma.path, function=dma, dma=None) if beside else device
 
 
-def data_paths(a: Device, b: Device) -> tuple[tuple[str, ...], tuple[str, ...]] | Missing:
+@or_gap
+def data_paths(a: Device, b: Device) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The paths of both data ends; Missing where one is not known."""
-    up, down = (end.path for end in data_ends(a, b))
-    return up if isinstance(up, Missing) else down if isinstance(down, Missing) else (up, down)
+    up, down = (need(end.path) for end in data_ends(a, b))
+    return up, down
 
 
 @or_gap
@@ -232,10 +232,9 @@ def is_virtual(port: PciFunction | None) -> bool:
     return port is not None and port.vendor in VIRTUAL_BRIDGES
 
 
-def _lower(upper: int | Missing, lower: int | Missing) -> int | Missing:
-    if isinstance(lower, Missing):
-        return lower
-    return upper if isinstance(upper, Missing) else min(upper, lower)
+@or_gap
+def _lower(upper: int | Missing, lower: int | Missing) -> int:
+    return min(need(lower), need(upper))
 
 
 _ON_PACKAGE = 0x2E12

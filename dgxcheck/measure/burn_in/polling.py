@@ -65,12 +65,9 @@ class Poller:
 
     def _poll(self, whole: bool) -> Poll:
         try:
-            log = self._log()
-            if not whole:
-                return Poll(log=log, counters=None)
-            if isinstance(counters := self._counters(), Missing):
-                return Poll(log=log, counters=counters)
-            return Poll(log=log, counters=counters[1], seconds=counters[0])
+            log, read = self._log(), self._counters() if whole else None
+            seconds, counters = read if isinstance(read, tuple) else (0.0, read)
+            return Poll(log=log, counters=counters, seconds=seconds)
         except Exception as error:  # noqa: BLE001 -- the load goes on, and its watch with the next round
             gap = Missing(Gap.GARBLED, "counters", f"{type(error).__name__}: {error}")
             return Poll(log=gap, counters=gap)

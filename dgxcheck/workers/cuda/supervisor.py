@@ -80,17 +80,10 @@ class CudaStage:
                 break
             if worker.pending not in (None, START, CLOSING):
                 progress(str(worker.pending), len(self.facts))
-        if worker.pending is not None and worker.ended != "done" and not self._stop:
-            self._blame(worker.pending, worker.ended)
-
-    def _blame(self, pending: str, ended: str | None) -> None:
-        """The step at which a worker hung or died."""
-        if pending == CLOSING:
-            return
-        if ended is None:
-            self.facts[pending] = timeout(f"no answer for {self._seconds:g} s")
-        else:
-            self.facts[pending] = {"failed": ended, "detail": "the process that measured"}
+        if worker.pending is not None and worker.pending != CLOSING and worker.ended != "done" and not self._stop:
+            hung: Json = timeout(f"no answer for {self._seconds:g} s")
+            died: Json = {"failed": worker.ended, "detail": "the process that measured"}
+            self.facts[worker.pending] = hung if worker.ended is None else died
 
     def _left(self, steps: Sequence[MeasureStep]) -> list[MeasureStep]:
         """The steps that are still to do; those of GPUs and pairs in trouble are answered for."""
