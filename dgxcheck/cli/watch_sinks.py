@@ -23,8 +23,6 @@ from dgxcheck.watch.memory import Memory
 from dgxcheck.watch.systemd import send
 
 JOURNAL = "/run/systemd/journal/socket"
-METRICS_S = 30.0
-TABLE_S = 1.0
 RUNNING_S = 0.5
 """Between two looks at a program that runs."""
 _HOME, _CLEAR_BELOW = "\x1b[H\x1b[2J", "\x1b[J"
@@ -42,23 +40,34 @@ class LineSink(Sink):
             sys.stdout.flush()
 
 
-class TableSink(Sink):
-    """The state of the machine as a table, drawn every second."""
+class TimedSink(Sink):
+    """Shows all that is known, once in a while."""
 
-    def __init__(self) -> None:
-        self._due = 0.0
-
-    def tell(self, reported: ReportedEvent) -> None:
-        self._due = 0.0
+    every_s: float
+    _due = 0.0
 
     @property
     def due(self) -> float:
         return self._due
 
     def show(self, memory: Memory) -> None:
-        if time.monotonic() < self._due:
-            return
-        self._due = time.monotonic() + TABLE_S
+        if time.monotonic() >= self._due:
+            self._due = time.monotonic() + self.every_s
+            self.draw(memory)
+
+    def draw(self, memory: Memory) -> None:
+        """Now."""
+
+
+class TableSink(TimedSink):
+    """The state of the machine as a table, drawn every second."""
+
+    every_s = 1.0
+
+    def tell(self, reported: ReportedEvent) -> None:
+        self._due = 0.0
+
+    def draw(self, memory: Memory) -> None:
         size = shutil.get_terminal_size()
         sys.stdout.write(f"{_HOME}{watch.table(memory, now()[1], size.columns, size.lines)}{_CLEAR_BELOW}")
         sys.stdout.flush()
@@ -77,25 +86,19 @@ class JournalSink(Sink):
             LineSink(json_line).tell(reported)
 
 
-class MetricsSink(Sink):
+class MetricsSink(TimedSink):
     """A file for the textfile collector of node_exporter."""
+
+    every_s = 30.0
 
     def __init__(self, file: str) -> None:
         self._file = file
-        self._due = 0.0
         self._trouble = ""
 
     def tell(self, reported: ReportedEvent) -> None:
         self._due = min(self._due, time.monotonic() + 1.0)
 
-    @property
-    def due(self) -> float:
-        return self._due
-
-    def show(self, memory: Memory) -> None:
-        if time.monotonic() < self._due:
-            return
-        self._due = time.monotonic() + METRICS_S
+    def draw(self, memory: Memory) -> None:
         try:
             save(self._file, watch.metrics(memory), 0o644, exactly=True)
             self._trouble = ""
