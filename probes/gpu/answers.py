@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import cycle
 from typing import Any, TypeGuard, TypeVar
 
 from dgxcheck.facts import bdf
@@ -184,9 +185,8 @@ def _values(source: Source, quantity: Quantity, bdf: str, *first: int) -> tuple[
         values = outputs(source, function, bdf, *args, count=len(quantity.facts))
     else:
         values = (number(source, function, bdf, *args, low=quantity.low, high=quantity.high),)
-    if quantity.form == "flag":
-        return tuple(is_on(value, question(function, bdf, *args)) for value in values)
-    return values
+    where, forms = question(function, bdf, *args), cycle(quantity.form.split(" "))
+    return tuple(is_on(value, where) if form == "flag" else value for value, form in zip(values, forms, strict=False))
 
 
 T = TypeVar("T")

@@ -26,11 +26,9 @@ from probes.ask import mapped
 from probes.gpu.answers import (
     as_number,
     facts_of,
-    is_on,
     member,
     number,
     numbers,
-    outputs,
     per_gpu,
     structs,
 )
@@ -53,16 +51,10 @@ def gpu_ecc(source: Source) -> tuple[GpuEcc, ...] | Missing:
 
 
 def _ecc(source: Source, bdf: str) -> GpuEcc:
-    corrected, uncorrected, pending, failed = outputs(source, "nvmlDeviceGetRemappedRows", bdf, count=4)
-    rows = question("nvmlDeviceGetRemappedRows", bdf)
     return GpuEcc(
         bdf=bdf,
         retired_single_bit=_retired(source, bdf, SINGLE_BIT),
         retired_double_bit=_retired(source, bdf, DOUBLE_BIT),
-        remapped_corrected=corrected,
-        remapped_uncorrected=uncorrected,
-        remap_pending=is_on(pending, rows),
-        remap_failed=is_on(failed, rows),
         **facts_of(source, "ecc", bdf, sram=SramErrors, **dict.fromkeys(_COUNTED, EccCounts)),
     )
 

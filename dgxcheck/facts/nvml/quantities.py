@@ -34,7 +34,7 @@ class Quantity(Record, kw_only=False):
     members: tuple[str, ...]
     """Of an answer that is a struct: NVML's names of the fields that the facts are."""
     form: str
-    """``number``, ``text`` or ``flag`` (``nvmlEnableState_t``)."""
+    """``number``, ``text`` or ``flag`` (``nvmlEnableState_t``); a word for each fact where they are not of one form."""
     low: int
     high: int
 
