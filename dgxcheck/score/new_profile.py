@@ -13,7 +13,7 @@ from dgxcheck.checks.network import companions
 from dgxcheck.checks.network.port_state import of_the_profile
 from dgxcheck.checks.network.ports import gbit_per_s
 from dgxcheck.facts.measurement import Measurement
-from dgxcheck.facts.missing import Missing, or_gap, rows
+from dgxcheck.facts.missing import Missing, need, or_gap, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.library import board_id
 from dgxcheck.profiles.model import MEASURED_KEYS, Board, Number, Profile, SelectedProfile, Wiring
@@ -37,30 +37,28 @@ def profile_of(box: Box, name: str, title: str, product: str, source: str) -> Pr
     )  # fmt: skip
     box = replace(box, choice=SelectedProfile(profile=profile, how="named"))
     gpus = [gpu for gpu in box.reference_gpus if gpu.index is not None]
-    numbers = {"gpu.count": Number(len(gpus), source)}
-    for quantity in OF_THE_BOX:
-        _put_least(numbers, quantity.key, (quantity.measure(box, gpu) for gpu in gpus), source)
-    for host_quantity in OF_THE_HOST:
-        _put_least(numbers, host_quantity.key, [host_quantity.measure(box)], source)
-    _put_least(numbers, "nvlink.switches", [len(nvswitches(box.topology))], source)
-    for key, found in companions.FOUND.items():
-        there = or_gap(found)(box)
-        _put_least(numbers, key, [there if isinstance(there, Missing) else len(there)], source)
-    _put_least(numbers, "host.ethernet", [fastest_ethernet(box)[1]], source)
-    _put_least(numbers, "network.rate", map(gbit_per_s, of_the_profile(box)), source)
-    for key, values in _measured(box).items():
-        _put_least(numbers, key, values, source)
+    companions_found = {key: or_gap(found)(box) for key, found in companions.FOUND.items()}
+    of_box: dict[str, Iterable[int | float | Missing]] = {
+        **{quantity.key: [quantity.measure(box, gpu) for gpu in gpus] for quantity in OF_THE_BOX},
+        **{quantity.key: [quantity.measure(box)] for quantity in OF_THE_HOST},
+        "nvlink.switches": [len(nvswitches(box.topology))],
+        **{key: [there if isinstance(there, Missing) else len(there)] for key, there in companions_found.items()},
+        "host.ethernet": [fastest_ethernet(box)[1]],
+        "network.rate": map(gbit_per_s, of_the_profile(box)),
+        **_measured(box),
+    }
+    numbers = {"gpu.count": Number(len(gpus), source), **_lowest(of_box, source)}
     boards: dict[str, Board] = {}
     for id in profile.boards:
         alike = [gpu for gpu in gpus if board_id(gpu) == id]
-        of_board: dict[str, Number] = {}
-        for quantity in OF_THE_BOARD:
-            if not quantity.yes_or_no or quantity.key == "ecc":
-                _put_least(of_board, quantity.key, (quantity.measure(box, gpu) for gpu in alike), source)
         bdfs = [gpu.bdf for gpu in alike]
-        copies = (row.number or 0.0 for row in _measurements(box) if row.kind == "device-copy" and row.a in bdfs)
-        _put_least(of_board, "device_copy", copies, source)
-        boards[id] = Board(id=id, name=_name(box, alike[0].bdf), numbers=of_board)
+        of_board: dict[str, Iterable[int | float | Missing]] = {
+            quantity.key: [quantity.measure(box, gpu) for gpu in alike]
+            for quantity in OF_THE_BOARD if not quantity.yes_or_no or quantity.key == "ecc"
+        }  # fmt: skip
+        copies = [row.number or 0.0 for row in _measurements(box) if row.kind == "device-copy" and row.a in bdfs]
+        own = _lowest({**of_board, "device_copy": copies}, source)
+        boards[id] = Board(id=id, name=_name(box, alike[0].bdf), numbers=own)
     return replace(profile, own_boards=boards, numbers=numbers, wiring=_wiring(box))
 
 
@@ -82,13 +80,14 @@ def _measured(box: Box) -> dict[str, list[float]]:
     return numbers
 
 
-def _put_least(numbers: dict[str, Number], key: str, values: Iterable[int | float | Missing], source: str) -> None:
-    """Set the lowest value, if all are known and it is positive."""
-    readings = [*values]
-    readable = [value for value in readings if not isinstance(value, Missing)]
-    if readable and len(readable) == len(readings) and min(readable) > 0:
-        least = min(readable)
-        numbers[key] = Number(int(least) if least == int(least) else round(least, 3), source)
+def _lowest(found: Mapping[str, Iterable[int | float | Missing]], source: str) -> dict[str, Number]:
+    """The lowest value of each, if all are known and it is positive."""
+    numbers = {}
+    for key, values in found.items():
+        least = or_gap(lambda values: min(map(need, values), default=0))(values)
+        if not isinstance(least, Missing) and least > 0:
+            numbers[key] = Number(int(least) if least == int(least) else round(least, 3), source)
+    return numbers
 
 
 def _name(box: Box, bdf: str | None) -> str:
