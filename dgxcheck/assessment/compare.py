@@ -81,10 +81,14 @@ def compare(
     facts = Compared(differences=(), notes=(FINDINGS_ALONE,))
     if before.side is not None and after.side is not None:
         facts = compare_facts(*(look.seen_from(other) for look, other in ((before, after), (after, before))))
+    times = [look.origin.recorded_at for look in (before, after) if look.origin.provenance == "recorded"]
+    exchanged = len(times) > 1 and times[1] < times[0]
+    notes = [f"OLD was recorded at {times[0]}, after NEW, {times[1]}: are they exchanged?"] if exchanged else []
     differences = worst_first((*facts.differences, *findings.differences(before.report, after.report)))
     return Comparison(
         old=before, new=after, differences=differences,
-        notes=(*facts.notes, *findings.checks_no_longer_run(before.report, after.report)), verdict=verdict(differences),
+        notes=(*notes, *facts.notes, *findings.checks_no_longer_run(before.report, after.report)),
+        verdict=verdict(differences),
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dgxcheck.difference import facts, hardware, links, measured
-from dgxcheck.difference.matching import NOT_COMPARABLE, matched
+from dgxcheck.difference.matching import NOT_COMPARABLE, Matched, matched
 from dgxcheck.difference.model import Compared, Difference, Side, Trend
 from dgxcheck.facts.missing import Gap, Missing
 
@@ -25,8 +25,18 @@ def compare(old: Side, new: Side) -> Compared:
     """Compare the facts of two snapshots."""
     devices = matched(old, new)
     differences = [difference for subject in SUBJECTS for difference in subject(old, new, devices)]
-    notes = [NOT_COMPARABLE] if devices.comparable is False else []
+    notes = [NOT_COMPARABLE] if devices.comparable is False else _of_two_machines(old, new, devices)
     return Compared(differences=worst_first(differences), notes=(*notes, *_uncompared(old, new)))
+
+
+def _of_two_machines(old: Side, new: Side, devices: Matched) -> list[str]:
+    """Is none of several GPUs the same?"""
+    first, second = (side.snapshot.known_host.dmi.product_serial for side in (old, new))
+    if len(devices.gpus) < 2 or not all(pair.replaced for pair in devices.gpus):
+        return []
+    if isinstance(first, Missing) or isinstance(second, Missing) or first == second:
+        return []
+    return [f"two machines, serial numbers {first} and {second}: no GPU is the same"]
 
 
 def worst_first(differences: Iterable[Difference]) -> tuple[Difference, ...]:

@@ -20,7 +20,17 @@ from dgxcheck.facts.nvml.gpu import vgpus
 from dgxcheck.facts.record import replace
 from dgxcheck.input_file import check_keys, load, refuse
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, Board, Number, NumberRange, Profile, SelectedProfile, Wiring
+from dgxcheck.profiles.model import (
+    BOARD_KEYS,
+    BOX_KEYS,
+    FRACTIONS,
+    Board,
+    Number,
+    NumberRange,
+    Profile,
+    SelectedProfile,
+    Wiring,
+)
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import PCI_CLASSES, Device, PciClass, Topology
 from dgxcheck.topology.reference import ALL
@@ -73,7 +83,8 @@ def by_name(name: str) -> Profile:
 
 
 def select(name: str, box: Snapshot, topology: Topology) -> SelectedProfile | None:
-    """The named profile; for ``auto`` that of the DMI product name, else that of the most common GPU model.
+    """The named profile, of which only the models count where no GPU is of one of them; for ``auto`` that of the DMI
+    product name, else that of the most common GPU model.
 
     None for ``none`` and where nothing matches, as for vGPUs, which are shares of a board. A product name that two
     profiles share is decided by the GPUs. Counts and graphs never exclude a profile: finding differences is up to the
@@ -81,10 +92,13 @@ def select(name: str, box: Snapshot, topology: Topology) -> SelectedProfile | No
     """
     if name == "none":
         return None
-    if name != "auto":
-        return SelectedProfile(profile=by_name(name), how="named")
     shares = vgpus(box.gpu, box.gpu_board)
     models = Counter(id for gpu in topology.gpus if gpu.bdf not in shares and (id := _model(gpu, box)))
+    if name != "auto":
+        named = by_name(name)
+        if named.boards and models and models.keys().isdisjoint((*named.boards, *named.beside)):
+            named = replace(named, numbers={}, nvlink_graph="", wiring=())
+        return SelectedProfile(profile=named, how="named")
     model = max(models, key=models.__getitem__, default="")
     of_model = [name for name in names() if model in _documents()[name].get("boards", ())]
     if of_product := [name for name in names() if _is_product(_documents()[name].get("products", ()), box)]:
@@ -236,6 +250,8 @@ def _in_range(entry: Mapping[str, Any], member: str, key: NumberRange, path: str
         refuse(path, where, f"{member} is not a number ({key.unit})")
     if not key.low <= value <= key.high:
         refuse(path, where, f"{str(value)[:20]} is not between {key.low:g} and {key.high:g} {key.unit}")
+    if key.unit not in FRACTIONS and value % 1:
+        refuse(path, where, f"{value:g} is not a whole number ({key.unit})")
     return value
 
 

@@ -22,6 +22,8 @@ class NumberRange(Record, kw_only=False):
     high: float
 
 
+FRACTIONS = frozenset({"GB/s", "Gbit/s", "MB/s", "GiB", "MiB", "TB", "W", "MHz", "TFLOP/s"})
+"""Units of which a number need not be whole."""
 _RATE = NumberRange("GB/s", 0.01, 10000)
 _PCI = ("pix", "pxb", "phb", "node", "soc")
 MEASURED_KEYS: Mapping[str, NumberRange] = {

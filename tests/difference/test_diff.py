@@ -81,6 +81,37 @@ def test_a_box_is_what_it_is(capsys: Capture) -> None:
     assert (code, document["verdict"], document["differences"], document["notes"]) == (0, "same", [], [])
 
 
+def recording(folder: Path, name: str, *changes: tuple[str, str], **head: object) -> str:
+    """A shipped one, changed."""
+    text = (Path(__file__).parents[2] / "fixtures" / f"{name}.json").read_text()
+    for old, new in changes:
+        text = text.replace(old, new)
+    made = folder / f"{len([*folder.iterdir()])}.json"
+    made.write_text(json.dumps(json.loads(text) | head))
+    return str(made)
+
+
+@pytest.mark.parametrize(("serial", "notes"), [
+    ("OTHER", ["two machines, serial numbers MADEUP0009 and OTHER: no GPU is the same"]), ("MADEUP0009", []),
+])  # fmt: skip
+def test_two_machines_of_one_kind_are_no_change_of_one(
+    serial: str, notes: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    """The same chassis with other modules is one machine; and so is one with another number and the same modules."""
+    other = recording(tmp_path, "dgx-h100", ("GPU-00000000-0000-0000-0009", "GPU-00000000-0000-0000-0077"),
+                      ("MADEUP0009", serial))  # fmt: skip
+    assert said(capsys, "dgx-h100", other)[1]["notes"] == notes
+    assert said(capsys, "dgx-h100", recording(tmp_path, "dgx-h100", ("MADEUP0009", serial)))[1]["notes"] == []
+
+
+def test_an_old_side_that_is_the_newer_one_is_noted(tmp_path: Path, capsys: Capture) -> None:
+    first, second = (recording(tmp_path, "dgx-1-v100", recorded_at=f"2026-11-2{day}T12:00:00Z",
+                               provenance={"kind": "recorded"}) for day in (1, 2))  # fmt: skip
+    assert said(capsys, first, second)[1]["notes"] == []
+    (note,) = said(capsys, second, first)[1]["notes"]
+    assert note.startswith("OLD was recorded at 2026-11-22T12:00:00Z, after NEW")
+
+
 def test_the_named_profile_judges_both(capsys: Capture) -> None:
     _, document = said(capsys, "k80-x8", "k80-x8-board-missing", "--profile", "k80-x8")
     assert "gpu.count" in {each["what"] for each in document["differences"]}

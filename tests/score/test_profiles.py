@@ -68,6 +68,7 @@ def changed_to(**members: Any) -> dict[str, Any]:
         (changed_to(numbers={"gpu.count": {"value": 65, "source": "S"}}), "gpu.count: 65 is not between 1 and 64 GPUs"),
         (changed_to(numbers={"gpu.count": {"value": 10**400, "source": "S"}}), "00000000 is not between 1 and 64 GPUs"),
         (changed_to(numbers={"gpu.count": {"value": float("nan"), "source": "S"}}), "nan is not between 1 and 64"),
+        (changed_to(numbers={"gpu.count": {"value": 8.5, "source": "S"}}), "8.5 is not a whole number (GPUs)"),
         (changed_to(numbers={"gpu.count": {"value": 8, "source": "S", "floor": "7"}}), "floor is not a number"),
         (changed_to(numbers={"gpu.count": {"value": 8, "source": "T"}}), "source 'T' is not listed under [sources]"),
         (changed_to(wiring={"gpus": 8}), "f.toml: wiring: must be an array of tables"),
@@ -210,6 +211,14 @@ def test_the_gpus_of_a_text_tell_by_name_and_number(tmp_path: Path, text: str, d
 
 def test_counts_exclude_no_profile(tmp_path: Path) -> None:
     assert choice("dgx-1-v100-gpu-lost") == ("dgx-1-v100", "product")
+
+
+@pytest.mark.parametrize(("box", "name", "fails"), [
+    ("dgx-h100", "dgx-a100", {"gpu.model"}), ("dgx-1-v100", "k80-x8", {"gpu.model"}), ("dgx-h100", "dgx-h100", set()),
+])  # fmt: skip
+def test_a_profile_of_other_gpus_compares_their_model_alone(box: str, name: str, fails: set[str]) -> None:
+    found = assess(box, Request(profile=name))
+    assert {each.id for each in found.findings if each.judgement.status in (Status.WARN, Status.FAIL)} == fails
 
 
 def test_names_none_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
