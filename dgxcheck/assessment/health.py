@@ -198,10 +198,10 @@ def _with_last_run(box: Box, source: Source, request: Request, only_devices: boo
 
 def _saved_log(path: str) -> KernelLog | Missing:
     """A saved kernel log as facts."""
+    from dgxcheck.readers.kernel_log.excerpt import saved_log
     from dgxcheck.source.kernel_log.kmsg import relevant_lines
-    from dgxcheck.source.kernel_log.saved import load
 
-    saved = load(path)
+    saved = saved_log(path)
     log = log_facts(relevant_lines(saved))
     where = f"{path}, {saved.part}" if saved.part else path
     return log.of(where) if isinstance(log, Missing) else replace(log, where=where, cut=saved.cut or log.cut)

@@ -7,14 +7,15 @@ from math import inf
 from time import gmtime, strftime
 
 from dgxcheck.checks.engine.finding import Status
+from dgxcheck.checks.engine.growth import COMES_UP_S
 from dgxcheck.checks.kernel_log.hca import hca_status
 from dgxcheck.checks.kernel_log.xid_meaning import contained, sxid_status, xid_status
 from dgxcheck.facts.kernel_log import OFF_BUS, HostEvent, KernelLog, Xid
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
+from dgxcheck.readers.kernel_log.excerpt import saved_log
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
-from dgxcheck.source.kernel_log.saved import load
 from dgxcheck.survey import log_facts
 from dgxcheck.watch.event import TEXT_CHARACTERS, Event, ReportedEvent
 from dgxcheck.watch.fold import Ledger
@@ -118,15 +119,17 @@ def _host(log: KernelLog, past: bool) -> Iterator[Event]:
         if (past or not event.past) and event.trouble != "no BAR":  # which matters for GPUs alone
             part = event.part if event.trouble not in _OF_TASKS else ""
             yield Event(
-                kind="host", status=_of_host(event), bdf=event.part if event.trouble == "unplugged" else "",
+                kind="host", status=_of_host(event, log), bdf=event.part if event.trouble == "unplugged" else "",
                 code=f"{event.trouble}{f' {part}' if part else ''}"[:80], seconds=event.seconds,
                 text=_cut(f"{event.trouble}: {event.line}"), count=max(1, event.count),
             )  # fmt: skip
 
 
-def _of_host(event: HostEvent) -> Status:
+def _of_host(event: HostEvent, log: KernelLog) -> Status:
     if event.trouble in ("memory", "machine check"):
         return Status.PASS if event.corrected else Status.WARN if event.past else Status.FAIL
+    if event.trouble == "link down" and not isinstance(log.begins, Missing) and event.seconds <= COMES_UP_S:
+        return Status.PASS  # as interfaces are set up
     return Status.FAIL if event.trouble in ("panic", "oops") else Status.WARN
 
 
@@ -136,7 +139,7 @@ def _cut(text: str) -> str:
 
 def replayed(path: str) -> Iterator[ReportedEvent]:
     """In the order of the log, by its own clock. BadInput for what is no kernel log."""
-    log = load(path)
+    log = saved_log(path)
     if isinstance(facts := log_facts(relevant_lines(log)), Missing):
         raise BadInput(f"{path}: {facts}")
     ledger = Ledger()

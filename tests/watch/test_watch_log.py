@@ -219,3 +219,23 @@ def test_a_flood_of_which_few_lines_are_kept_is_counted_whole(tmp_path: Path) ->
     path.write_text("\n".join(f"[{number}.000000] {XID_31.format(pid=number)}" for number in range(1, 3001)))
     *_, last = replayed(str(path))
     assert last.total == 3000
+
+
+@pytest.mark.parametrize("text", [
+    "[Mo Nov 30 10:00:01 2026] {}\n", "[lun. nov. 30 10:00:01 2026] {}\n",
+    '{{"__REALTIME_TIMESTAMP":"1764496801000000","_TRANSPORT":"kernel","MESSAGE":"{}"}}\n',
+    "kern  :err   : [   70.512345] {}\n",
+])  # fmt: skip
+def test_a_saved_log_in_another_form(text: str, tmp_path: Path) -> None:
+    """``dmesg -T`` in the language of its user, the journal without the kernel's own time."""
+    (tmp_path / "kern.log").write_text(text.format(XID_79))
+    (found,) = replayed(str(tmp_path / "kern.log"))
+    assert (found.event.code, found.event.bdf) == ("79", "0000:0a:00.0")
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(12, Status.PASS), (4000, Status.WARN)])
+def test_an_interface_that_is_set_up_at_boot_is_no_alarm(seconds: int, status: Status, tmp_path: Path) -> None:
+    row = "[{:5}.{}00000] mlx5_core 0000:40:00.0 ens3np0: Link {}\n"
+    start = "[    0.000000] Linux version 6.8.0\n"
+    (tmp_path / "kern.log").write_text(start + row.format(seconds, 1, "down") + row.format(seconds + 3, 2, "up"))
+    assert [each.event.status for each in replayed(str(tmp_path / "kern.log"))] == [status]

@@ -22,7 +22,7 @@ from dgxcheck.readers.values import bounded
 from dgxcheck.readers.wording import any_of
 from dgxcheck.source.kernel_log.kmsg import line, relevant_lines
 from dgxcheck.source.kernel_log.records import BDF, MONTHS
-from dgxcheck.source.kernel_log.saved import is_forgeable, times
+from dgxcheck.source.kernel_log.saved import Times, is_forgeable, load, times
 
 DOMAIN = "stated iommu-domain"
 """Key of that type."""
@@ -114,6 +114,14 @@ def rows_of(lines: tuple[str, ...]) -> Rows:
     """Number and text of the rows of a log, with the times that ``dmesg -H`` abbreviates written out."""
     rows = [(number, text) for number, text in as_rows(bounded(lines)) if text is not None]
     return _without_masks([*_timed(rows)] or [*_untimed(rows)])
+
+
+def saved_log(path: str) -> Times:
+    """A saved log in the forms of ``dmesg`` and ``journalctl -k``, else in any that a text may have. BadInput where
+    there is no row with a time."""
+    return load(path, otherwise=lambda text: times("\n".join(row for _, row in _timed([
+        (number, row) for number, row in as_rows(bounded(tuple(text.splitlines()))) if row is not None
+    ]))))  # fmt: skip
 
 
 def _facts(rows: Rows, timed: bool, forgeable: bool) -> dict[str, Json]:

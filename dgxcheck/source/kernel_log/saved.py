@@ -84,9 +84,11 @@ class _Boot:
         self.kept.add(max(0.0, seconds - (self.base or 0.0)), message)
 
 
-def load(path: str, clock: Callable[[], float] = process_time) -> Times:
-    """A saved log, or that on stdin (``-``), of a very long one its end; BadInput with one line for whatever is wrong
-    with it."""
+def load(
+    path: str, clock: Callable[[], float] = process_time, otherwise: Callable[[str], Times | None] = lambda text: None
+) -> Times:
+    """A saved log, or that on stdin (``-``), of a very long one its end; ``otherwise`` reads one that is in no form of
+    these programs. BadInput with one line for whatever is wrong with it."""
     time = CpuTime(clock)
     if path == "-":
         path, whole = "stdin", read_stdin(LOG_BYTES)
@@ -95,7 +97,7 @@ def load(path: str, clock: Callable[[], float] = process_time) -> Times:
     raw = _EMPTY.sub(b"\n\n", _COLOR.sub(b"", whole))
     rows = raw.count(b"\n")
     last = raw if rows <= LOG_ROWS else raw.split(b"\n", rows - LOG_ROWS)[-1]
-    log = time.whole(path, lambda: times(last, time))
+    log = time.whole(path, lambda: times(last, time)) or time.whole(path, lambda: otherwise(decode(last)))
     if log is None:
         raise BadInput(f"{path}: not a kernel log; save the output of dmesg or journalctl -k, with timestamps")
     part = "" if rows <= LOG_ROWS else f"the last {LOG_ROWS} of {rows} lines"
