@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from dgxcheck.checks.engine.finding import counted
 from dgxcheck.fabric.finding import FabricFinding, at_one
 from dgxcheck.fabric.model import Fabric, Port, kind_of
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.infiniband import OF_PARTITION_KEYS
 from dgxcheck.facts.typical import gathered, majority
+from dgxcheck.readers.fabric.rows import is_guid
 from dgxcheck.settings import Settings
 
 _KEYS = ("compare the partition keys of these ports with those of their switch ports and far ends (smpquery pkeys), and"
          " partitions.conf of the subnet manager; no cable is at fault")  # fmt: skip
+_MTU = (
+    "compare MtuCap and NeighborMTU of both ends (smpquery portinfo LID PORT): the subnet manager sets the lower of the"
+    " two MtuCap, so that firmware or a setting of one end is behind it"
+)
+Links = dict[tuple[Port, Port], str]
+"""What is odd at a port, and the other end of its link."""
 
 
 def odd_settings(fabric: Fabric) -> Iterator[FabricFinding]:
     """Of the links of adapters; those of one system or switch as one."""
-    yield from _of_links(fabric, _small_frames(fabric), Fault.PORT_SETTING.remedy)
+    yield from _of_links(fabric, _small_frames(fabric), Fault.PORT_SETTING)
     limit = Settings().limit("network.fabric")
-    refused: dict[tuple[Port, Port], str] = {}
+    refused: Links = {}
     for port, counts in fabric.errors.items():
         far = fabric.far(port)
         words = ", ".join(f"{name} {counts[name]}" for name in OF_PARTITION_KEYS if counts.get(name, 0) > limit)
         if words and far is not None and (far, port) not in refused:
-            refused[port, far] = f"{words} since the counters were cleared: packets with a partition key of others"
-    yield from _of_links(fabric, refused, _KEYS)
+            refused[port, far] = f"{words} since the counters were cleared, of packets with another partition key"
+    yield from _of_links(fabric, refused, Fault.FABRIC_ERRORS)
 
 
-def _small_frames(fabric: Fabric) -> dict[tuple[Port, Port], str]:
+def _small_frames(fabric: Fabric) -> Links:
     """Frames smaller than at most of the same adapters, or of the switch ports before these."""
     groups = gathered(
         ((port == own, kind_of(adapter.host, adapter.name)), (port, far))
@@ -37,7 +46,7 @@ def _small_frames(fabric: Fabric) -> dict[tuple[Port, Port], str]:
         for own in (port, far)
         if (adapter := fabric.adapters.get(own[0])) is not None and adapter.name
     )
-    found: dict[tuple[Port, Port], str] = {}
+    found: Links = {}
     for links in groups.values():
         usual = majority(fabric.mtus[port] for port, _ in links)
         for port, far in links:
@@ -47,16 +56,15 @@ def _small_frames(fabric: Fabric) -> dict[tuple[Port, Port], str]:
     return found
 
 
-def _of_links(fabric: Fabric, found: dict[tuple[Port, Port], str], action: str) -> Iterator[FabricFinding]:
-    fault = Fault.FABRIC_ERRORS if action == _KEYS else Fault.PORT_SETTING
+def _of_links(fabric: Fabric, found: Mapping[tuple[Port, Port], str], fault: FaultKind) -> Iterator[FabricFinding]:
     left = dict.fromkeys(found)
-    for name, own in at_one(left, lambda ends: filter(None, map(fabric.node, ends))):
+    groups = [*at_one(left, lambda ends: filter(None, map(fabric.node, ends)))]
+    for name, links in (*groups, *(("", [ends]) for ends in left)):
+        shown = (name,) if name else tuple(map(fabric.shown, links[0]))
+        where = f"{name}, {counted(len(links), 'link')}" if name else " - ".join(shown)
+        example = "for example " if len({found[ends] for ends in links}) > 1 else ""
+        frames = _MTU if is_guid(links[0][0][0]) else fault.remedy
         yield FabricFinding(
-            fault=fault, status="warn", ends=(name,), action=action,
-            message=f"{name}: {found[own[0]]}; so at {len(own)} links",
+            fault=fault, status="warn", ends=shown, message=f"{where}: {example}{found[links[0]]}",
+            action=_KEYS if fault is Fault.FABRIC_ERRORS else frames,
         )  # fmt: skip
-    for ends in left:
-        shown = fabric.shown(ends[0]), fabric.shown(ends[1])
-        yield FabricFinding(
-            fault=fault, status="warn", ends=shown, message=f"{shown[0]} - {shown[1]}: {found[ends]}", action=action
-        )
