@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Literal
 
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.device_counts import rare
 from dgxcheck.fleet.node import GpuLinks, Node
 
@@ -92,7 +93,8 @@ def apart(nodes: Mapping[str, Node]) -> frozenset[str]:
 
 def _differences(trays: Mapping[str, Mapping[str, GpuLinks]]) -> Iterator[Difference]:
     planes = _planes(trays)
-    yield from (Difference("plane", links=(link,), gpus=count) for link, count in planes.items())
+    alike = gathered((count, link) for link, count in planes.items())
+    yield from (Difference("plane", links=tuple(links), gpus=count) for count, links in alike.items())
     sizes = Counter(map(len, trays.values()))
     usual = max(sizes, key=lambda size: (sizes[size], size))
     for name, gpus in trays.items():

@@ -42,6 +42,9 @@ def shown(tmp_path: Path, capsys: pytest.CaptureFixture[str], documents: list[di
         ({name: links(**{f"GPU{n}": [13] for n in range(4)}) for name in TRAYS[:17]},
          ["switch plane of link 13: down at 68 of 72 GPUs; look at this NVSwitch on the switch trays (NMX-C; nv show"
           " interface), not at GPUs"]),
+        ({name: links(**{f"GPU{n}": [4, 5] for n in range(4)}) for name in TRAYS},
+         ["switch planes of links 4, 5: down at 72 of 72 GPUs; look at these NVSwitches, of which a switch tray has"
+          " two, on the switch trays (NMX-C; nv show interface), not at GPUs"]),
         ({"nvl011": {"nvlinks": {"GPU0": {"wired": 18, "down": []}}}},
          ["nvl011: 1 GPU, other trays have another number"]),
     ],

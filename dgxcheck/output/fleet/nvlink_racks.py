@@ -33,8 +33,10 @@ def difference_text(difference: Difference, rack: Rack) -> str:
     links = f"{'link' if len(difference.links) == 1 else 'links'} {', '.join(map(str, difference.links))} down"
     if difference.culprit == "plane":
         down = f"{difference.gpus} of {counted(rack.gpus, 'GPU')}"
-        step = "look at this NVSwitch on the switch trays (NMX-C; nv show interface), not at GPUs"
-        return f"switch plane of link {difference.links[0]}: down at {down}; {step}"
+        one = len(difference.links) == 1
+        what = "this NVSwitch" if one else "these NVSwitches, of which a switch tray has two,"
+        planes = f"switch plane{'' if one else 's'} of {links.removesuffix(' down')}"
+        return f"{planes}: down at {down}; look at {what} on the switch trays (NMX-C; nv show interface), not at GPUs"
     if difference.culprit == "gpu":
         return f"{difference.node} {difference.gpu}: {links}"
     if difference.links:
