@@ -178,13 +178,12 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None, one_b
     by_tool: dict[str, dict[str, Json]] = {}
     refused: list[Part] = []
     again: list[Part] = []
-    lists: dict[str, list[str]] = {}
     gpu_lists: list[dict[str, Json]] = []
     reports: dict[str, Json] = {}
-    for part, facts in zip(parts, placed(part.found.facts for part in parts), strict=True):
-        for key, fact in facts.items():
-            if key.startswith(NAMES) and isinstance(fact, list):
-                lists.setdefault(key, []).extend(map(str, fact))
+    every = placed(part.found.facts for part in parts)
+    listed = gathered((key, fact) for facts in every for key, fact in facts.items()
+                      if key.startswith(NAMES) and isinstance(fact, list))  # fmt: skip
+    for part, facts in zip(parts, every, strict=True):
         answers = {key: fact for key, fact in facts.items() if not key.startswith(_NO_ANSWERS)}
         of_tool = by_tool.setdefault(part.found.tool, {})
         driver = {DRIVER: first[DRIVER]} if DRIVER in first else {}
@@ -202,7 +201,9 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None, one_b
         for key, fact in answers.items():
             first.setdefault(key, fact)
         gpu_lists.append({key: fact for key, fact in facts.items() if key.startswith(OF_LIST)})
-    named: dict[str, Json] = {key: [*dict.fromkeys(listed)] for key, listed in lists.items()}
+    named: dict[str, Json] = {
+        key: [*dict.fromkeys(str(name) for names in lists for name in names)] for key, lists in listed.items()
+    }
     failed = {INIT: first[INIT]} if isinstance(first.get(INIT), dict) else {}
     found = {**merge_runs(measured), **first, **reports, **named, **gpu_list(gpu_lists), **failed}
     return Combined(found, tuple(refused), tuple(again))

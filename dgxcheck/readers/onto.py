@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import UNPLACED, as_bdf, is_unplaced, number_of, place_of
 from dgxcheck.facts.ids import MOST_GPUS, NVLINK5_ERRORS, NVLINK_SPEED
@@ -12,8 +11,6 @@ from dgxcheck.facts.nvml.nvlink import CAPABILITIES, STATUSES
 from dgxcheck.lazy_pattern import ascii_pattern
 from dgxcheck.readers.listing import COUNT, INDEX, INIT, OF_LIST, numberless, printed_bdfs
 from dgxcheck.readers.nvidia_smi.nvlink import KIND as NVLINK_ERRORS
-
-Numbered: TypeAlias = Sequence[str] | Mapping[int, str]
 
 NO_INDEXES = ("ring", "collective")
 """Kinds of measurement whose subjects are not GPU indexes."""
@@ -36,20 +33,19 @@ def nvml_gpus(facts: Mapping[str, Json]) -> tuple[str, ...]:
     return tuple(bdf for fact in listed if isinstance(fact, str) and (bdf := as_bdf(fact)))
 
 
-def mismatch(facts: Mapping[str, Json], gpus: Numbered, whole: bool = True) -> str:
+def mismatch(facts: Mapping[str, Json], gpus: Mapping[int, str], whole: bool = True) -> str:
     """Why the facts cannot belong to a box with these GPUs (bdfs by NVML index); empty if they can.
 
     Where the GPUs are not the ``whole`` box but those that some outputs show, another output may number more or fewer.
     """
-    table = _table(gpus)
-    last = max(table, default=-1)
+    last = max(gpus, default=-1)
     matrix = {word for key in facts if key.startswith(("stated label", "stated p2p")) for word in key.split()[2:]}
     indexes = sorted(int(word[3:]) for word in matrix if word.startswith("GPU") and word[3:].isdecimal())
-    if whole and indexes and (len(indexes) != len(table) or indexes[-1] > last):
+    if whole and indexes and (len(indexes) != len(gpus) or indexes[-1] > last):
         count = "1 GPU" if len(indexes) == 1 else f"{len(indexes)} GPUs"
-        return f"the matrix has {count} (up to GPU{indexes[-1]}), the box has {len(table)}"
-    places = _places(facts, table)
-    bdfs = {*table.values(), *numberless(facts)}
+        return f"the matrix has {count} (up to GPU{indexes[-1]}), the box has {len(gpus)}"
+    places = _places(facts, gpus)
+    bdfs = {*gpus.values(), *numberless(facts)}
     for key in facts:
         if not key.startswith(_WITH_SUBJECTS):
             continue
@@ -59,26 +55,25 @@ def mismatch(facts: Mapping[str, Json], gpus: Numbered, whole: bool = True) -> s
             if (number := number_of(words[1])) is not None:
                 return f"GPU {number} does not exist; the last GPU of the box is GPU {last}"
             what = "a GPU without a bus id" if place_of(words[1]) is not None else f"GPU {words[1]}"
-            return f"{what} in a dump is not one of the {len(table)} GPUs of the box"
+            return f"{what} in a dump is not one of the {len(gpus)} GPUs of the box"
         for word in _subjects(key):
-            if whole and (match := _GPU.fullmatch(word)) and int(match[1]) not in table:
+            if whole and (match := _GPU.fullmatch(word)) and int(match[1]) not in gpus:
                 return f"GPU {match[1]} does not exist; the last GPU of the box is GPU {last}"
     return ""
 
 
-def rebase_indexes(facts: Mapping[str, Json], gpus: Numbered, whole: bool = True) -> dict[str, Json]:
+def rebase_indexes(facts: Mapping[str, Json], gpus: Mapping[int, str], whole: bool = True) -> dict[str, Json]:
     """The facts with bdfs in place of indexes and names; ``gpus`` are bdfs by NVML index. BadInput if they do not fit.
 
     Bus ids that p2pBandwidthLatencyTest prints take precedence. NVLink and P2P states become NVML's answers.
     """
-    table = _table(gpus)
-    order = table | printed_bdfs(facts)
+    order = {**gpus, **printed_bdfs(facts)}
     if why := mismatch(facts, gpus, whole):
         raise BadInput(why)
     for index, bdf in order.items():
-        if bdf not in table.values() and not all(map(is_unplaced, table.values())):
+        if bdf not in gpus.values() and not all(map(is_unplaced, gpus.values())):
             raise BadInput(f"a tool prints bus id {bdf} for GPU {index}, which the box does not have")
-    places = _places(facts, table)
+    places = _places(facts, gpus)
     rebased: dict[str, Json] = {}
     for key, fact in facts.items():
         if key.startswith(OF_LIST) or key in (COUNT, INIT):
@@ -88,15 +83,11 @@ def rebase_indexes(facts: Mapping[str, Json], gpus: Numbered, whole: bool = True
             continue
         words = [places.get(word, word) for word in key.split()]
         if subjects := _subjects(key):
-            by_index = order if words[0] == "measure" else table
+            by_index = order if words[0] == "measure" else gpus
             words = [*words[:2], *(_bdf(word, by_index) for word in subjects), *words[2 + len(subjects) :]]
         collective = words[1:2] == ["collective"]
         rebased |= {" ".join(words): _with_bdfs(fact, order)} if collective else _as_nvml(words, fact)
     return rebased
-
-
-def _table(gpus: Numbered) -> dict[int, str]:
-    return dict(gpus) if isinstance(gpus, Mapping) else dict(enumerate(gpus))
 
 
 def _places(facts: Mapping[str, Json], table: Mapping[int, str]) -> dict[str, str]:

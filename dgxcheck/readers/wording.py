@@ -5,6 +5,7 @@ Rows are tried in their order; what one leaves empty does not apply to it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import cast
@@ -90,6 +91,11 @@ def forms(table: str, of: str) -> tuple[LazyPattern, ...]:
 
 
 _PART = LazyPattern(r"\{[A-Z]+\}")
+
+
+def matched(known: Iterable[LazyPattern], line: str) -> re.Match[str] | None:
+    """What the first of these forms finds in a line that has it."""
+    return next((match for form in known if (match := form.fullmatch(line))), None)
 
 
 @cache

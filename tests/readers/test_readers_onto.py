@@ -47,12 +47,12 @@ def part(facts: dict[str, Json], tool: str = "t", file: str = "f") -> Part:
      "measure collective all_reduce 2", {"devices": [A, B, "x"], "also": [{"devices": [B]}]}),
 ])  # fmt: skip
 def test_each_kind_of_fact_finds_its_gpus(key: str, fact: Json, new: str, answer: Json) -> None:
-    assert rebase_indexes({key: fact}, (A, B)) == {new: answer}
+    assert rebase_indexes({key: fact}, {0: A, 1: B}) == {new: answer}
 
 
 def test_nics_keep_their_names() -> None:
     facts: dict[str, Json] = {"stated label GPU0 GPU1": "NV1", "stated label mlx5_0 GPU1": "PIX"}
-    assert rebase_indexes(facts, (A, B)) == {f"stated label {A} {B}": "NV1", f"stated label mlx5_0 {B}": "PIX"}
+    assert rebase_indexes(facts, {0: A, 1: B}) == {f"stated label {A} {B}": "NV1", f"stated label mlx5_0 {B}": "PIX"}
 
 
 def test_bus_ids_that_a_tool_prints_go_before_nvmls_order() -> None:
@@ -60,11 +60,11 @@ def test_bus_ids_that_a_tool_prints_go_before_nvmls_order() -> None:
         "measure device 0": {"value": None, "bdf": B}, "measure device 1": {"value": None, "bdf": A},
         "measure p2p 0 1": {"value": 5}, "stated cpu-affinity GPU0": "0",
     }  # fmt: skip
-    found = rebase_indexes(facts, (A, B))
+    found = rebase_indexes(facts, {0: A, 1: B})
     assert found[f"measure p2p {B} {A}"] == {"value": 5}
     assert found[f"stated cpu-affinity {A}"] == "0", "nvidia-smi counts as NVML does"
     with pytest.raises(BadInput, match=r"a tool prints bus id 0000:99:00\.0 for GPU 0"):
-        rebase_indexes({"measure device 0": {"value": None, "bdf": "0000:99:00.0"}}, (A, B))
+        rebase_indexes({"measure device 0": {"value": None, "bdf": "0000:99:00.0"}}, {0: A, 1: B})
 
 
 @pytest.mark.parametrize(("key", "fact", "answers"), [
@@ -76,7 +76,7 @@ def test_bus_ids_that_a_tool_prints_go_before_nvmls_order() -> None:
 ])  # fmt: skip
 def test_links_have_a_state_and_a_rate(key: str, fact: Json, answers: dict[str, Json]) -> None:
     due = {f"nvml nvmlDeviceGet{question}": answer for question, answer in answers.items()}
-    assert rebase_indexes({key: fact}, (A, B)) == due
+    assert rebase_indexes({key: fact}, {0: A, 1: B}) == due
 
 
 @pytest.mark.parametrize(("key", "why"), [
@@ -89,19 +89,19 @@ def test_links_have_a_state_and_a_rate(key: str, fact: Json, answers: dict[str, 
     ("nvml nvmlDeviceGetName ffffffff:00:00.0", "a GPU without a bus id in a dump"),
 ])  # fmt: skip
 def test_what_does_not_fit_says_why(key: str, why: str) -> None:
-    assert why in mismatch({key: "x"}, (A, B))
+    assert why in mismatch({key: "x"}, {0: A, 1: B})
     with pytest.raises(BadInput):
-        rebase_indexes({key: "x"}, (A, B))
+        rebase_indexes({key: "x"}, {0: A, 1: B})
 
 
 def test_words_that_name_no_gpu_are_none() -> None:
-    assert mismatch({"stated label GPU0 GPU1": "NV1", "stated label GPU0 GPUx": "NV1"}, (A, B)) == ""
+    assert mismatch({"stated label GPU0 GPU1": "NV1", "stated label GPU0 GPUx": "NV1"}, {0: A, 1: B}) == ""
     assert nvml_gpus({f"{INDEX} 0": "x", f"{INDEX} 1": A, f"{INDEX} 2": {"missing": "lost"}}) == (A,)
 
 
 def test_the_bus_ids_of_a_tool_place_the_gpus_of_a_text_without_any() -> None:
     facts: dict[str, Json] = {"measure device 0": {"value": None, "bdf": A}, "measure p2p 0 1": {"value": 5}}
-    assert rebase_indexes(facts, (unplaced(0), unplaced(1)))[f"measure p2p {A} {unplaced(1)}"] == {"value": 5}
+    assert rebase_indexes(facts, {0: unplaced(0), 1: unplaced(1)})[f"measure p2p {A} {unplaced(1)}"] == {"value": 5}
 
 
 @pytest.mark.parametrize(("numbers", "without", "attached", "listed"), [
@@ -134,7 +134,7 @@ def test_the_number_that_the_others_leave_free(numbers: dict[int, Json], bdf: st
 
 
 def test_a_dump_without_its_bus_id_is_that_of_the_only_gpu() -> None:
-    found = rebase_indexes({"nvml nvmlDeviceGetName ffffffff:00:00.0": "x"}, (A,))
+    found = rebase_indexes({"nvml nvmlDeviceGetName ffffffff:00:00.0": "x"}, {0: A})
     assert found == {f"nvml nvmlDeviceGetName {A}": "x"}
 
 
@@ -174,7 +174,7 @@ FACT = st.sampled_from(("OK", "NV1", "<inactive>", A, 3, None, {"value": 1.0}, {
 @given(st.dictionaries(KEY, FACT, max_size=6), st.sampled_from(((), (A,), (A, B))))
 def test_any_facts_are_placed_or_refused(facts: dict[str, Json], gpus: tuple[str, ...]) -> None:
     try:
-        found = rebase_indexes(facts, gpus)
+        found = rebase_indexes(facts, dict(enumerate(gpus)))
     except BadInput:
         return
     assert all(place(key) is not None for key in found)

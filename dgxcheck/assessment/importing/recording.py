@@ -138,7 +138,7 @@ def _on_gpus(found: Combined, base: BaseBox | None) -> dict[str, Json]:
         if not base.gpus:
             raise BadInput("NVML lists no GPU of the box, so GPU numbers cannot be assigned")
         of_box = {key: fact for key, fact in found.facts.items() if not key.startswith(OF_LIST)}
-        return rebase_indexes(of_box, base.gpus)
+        return rebase_indexes(of_box, dict(enumerate(base.gpus)))
     facts = with_numbers(found.facts)
     gpus = numbered(facts) or printed_bdfs(facts)
     if gpus and not mismatch(facts, gpus, whole=False):

@@ -230,7 +230,7 @@ def machine_facts(found: Sequence[Output]) -> tuple[dict[str, Json], tuple[str, 
     combined = combine([Part(output.title, output.found) for output in found], one_box=True)
     facts = combined.facts
     facts = without_unplaced(facts) if f"names {PCI_DEVICES}" in facts else with_numbers(facts)
-    gpus = nvml_gpus(facts) or printed_bdfs(facts)
+    gpus = dict(enumerate(nvml_gpus(facts))) or printed_bdfs(facts)
     if gpus and not mismatch(facts, gpus):
         own = {key: fact for key, fact in facts.items() if key.startswith(("nvml ", *OF_LIST))}
         facts = rebase_indexes(facts, gpus) | own

@@ -20,7 +20,7 @@ from dgxcheck.readers.dcgm.messages import fault_of
 from dgxcheck.readers.formats import Document, documents
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
-from dgxcheck.readers.wording import any_of, forms, rows, wording, wordings
+from dgxcheck.readers.wording import any_of, forms, matched, rows, wording, wordings
 
 TOOL = "ipmitool sel"
 _ROWS = forms("host/lines", "event log of a BMC")
@@ -39,7 +39,7 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     record: dict[str, str] = {}
     for number, text in numbered(lines):
         field = _FIELD.fullmatch(text) if record or text.startswith("SEL Record ID") else None
-        if found := next((found for form in _ROWS if (found := form.fullmatch(text))), None):
+        if found := matched(_ROWS, text):
             row = found.groupdict("")
             sensor, words, way = row.get("sensor", "Memory"), row["event"], row.get("way", "")
             date = f", last {row['date']} {row['time']}" if "date" in row else ""

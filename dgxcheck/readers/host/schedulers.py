@@ -140,7 +140,7 @@ def _conditions(lines: tuple[str, ...]) -> Iterator[Entry]:
     which = ""
     counts: dict[str, int] = {}
     around: list[int] = []
-    of_nodes_named, of_pods = list[Entry](), list[Entry]()
+    events: list[Entry] = []
     for number, line in enumerate(lines):
         text = line.strip()
         if _AROUND.fullmatch(text):
@@ -167,11 +167,10 @@ def _conditions(lines: tuple[str, ...]) -> Iterator[Entry]:
             yield Entry("", (*around, number), name.lower(), shown)
         elif event := _EVENT.fullmatch(text):
             message = f"{event['reason']}: {event['message']}"
-            found = Entry(event["node"] or "", (number,), event["reason"].lower(), message)
-            (of_nodes_named if found.node else of_pods).append(found)
+            events.append(Entry(event["node"] or "", (number,), event["reason"].lower(), message))
         elif entry := logged(_KUBELET, number, text) or logged(_CODE, number, text):
             yield entry
-    yield from (*of_nodes_named, *of_pods)
+    yield from sorted(events, key=lambda event: not event.node)  # those of nodes first
 
 
 def read_health_events(lines: tuple[str, ...]) -> tuple[Imported, ...]:

@@ -20,10 +20,7 @@ _UNITS: Mapping[str, FaultKind] = {"degrees C": Fault.OVERHEATING, "RPM": Fault.
 _READING = LazyPattern(
     r"\b(?P<unit>degrees C|RPM|Volts|Watts|Amps|percent|discrete)\b|0x[0-9a-f]{2}|[Nn]o [Rr]eading|[Dd]isabled"
 )
-_LOST = LazyPattern(
-    r"(?:Power Supply AC lost|(?:Predictive )?[Ff]ailure|Drive Fault|Config Error|Redundancy Lost)"
-    r"(?! (?:detected )?[Dd]easserted)"
-)
+_LOST = LazyPattern(rf"(?:{any_of('host/lines', 'state of a sensor')})(?! (?:detected )?[Dd]easserted)")
 """States of a sensor without thresholds, whose row says ok."""
 _NAMED = wordings("host/sensors")
 """How such a sensor is named."""

@@ -22,7 +22,7 @@ from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.readers.host.event_log import of_sentence
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.values import numbered
-from dgxcheck.readers.wording import any_of, wordings
+from dgxcheck.readers.wording import any_of, forms, matched, wordings
 from dgxcheck.xid.relations import sxid_fault, sxid_response
 from dgxcheck.xid.table import sxids
 
@@ -31,15 +31,9 @@ LOG_LINE = LazyPattern(
     r"\[[A-Z][a-z]{2} [ \d]\d \d{4} \d\d:\d\d:\d\d\] \[(?P<level>INFO|NOTICE|WARNING|ERROR|CRITICAL|FATAL|DEBUG)\]"
     r" \[tid \d{1,10}\] ?(?P<text>.{0,1000})"
 )
-_JOURNAL = LazyPattern(
-    r"(?:.{0,120} )?(?:nv-fabricmanager|nvidia-fabricmanager(?:-start\.sh)?)\[\d{1,9}\]: ?(?P<text>.{1,1000})"
-)
-_ITEM = LazyPattern(
-    rf"(?:[\w.-]{{1,64}}: )?(?:\[ERROR\] )?(?P<text>(?:{any_of('host/lines', 'Fabric Manager begins')}).{{0,960}})"
-)
-"""Of its first messages, which also go to the terminal, without a date."""
-_HELPER = LazyPattern(any_of("host/lines", "helpers of Fabric Manager"))
-"""What starts the service in containers, and the subnet manager of NVLink 5."""
+_FORMS_OF_LINES = forms("host/lines", "Fabric Manager")
+"""Of the journal, of its first messages, which also go to the terminal without a date, and of what starts the service
+in containers, and the subnet manager of NVLink 5."""
 _UNIT = caseless_pattern(any_of("host/lines", "unit of Fabric Manager"))
 LOADED = r"Loaded: [a-z-]{4,12} \(/\S{1,120}/"
 """``systemctl status`` below the name of the unit, which is left out easily: the path of its file."""
@@ -63,8 +57,6 @@ _NOTHING_TO_DO = (
     " the kernel log"
 )
 _NVSWITCH = "nvswitch-error"
-_UMAD = "ib_umad"
-_NO_UMAD = "the NVLink subnet manager finds no management datagrams: the module ib_umad is not loaded"
 _SXID = caseless_pattern(r"NVSwitch (?P<not>non-?)?fatal error (?P<number>\d{5})\b")
 _AT_PORT = LazyPattern(r"\bport (?P<port>\d{1,3})\b")
 _NOT_STARTED = NOT_STARTED.removeprefix(f"{FABRIC_MANAGER_TOOL.replace(' ', '-')}-")
@@ -90,7 +82,7 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     for number, text in numbered(lines):
         if match := LOG_LINE.fullmatch(text):
             entries.append((match["level"], match["text"]))
-        elif match := _JOURNAL.fullmatch(text) or _ITEM.fullmatch(text) or _HELPER.fullmatch(text):
+        elif match := matched(_FORMS_OF_LINES, text):
             message = match["text"] or ""
             entries.append(("ERROR" if ERROR_WORDS.search(message) else "INFO", message))
         elif entries and entries[-1][1].rstrip().endswith((":", ",")) and (match := _OF_ENTRY.fullmatch(text)):
@@ -139,8 +131,8 @@ def _take(reports: Reports, level: str, text: str) -> None:
                 outcome, fault = _of_sxid(text)
                 port = _AT_PORT.search(text)
                 bdf = f"{bdf}/{port['port'] if port else ''}" if bdf else None
-            told = _NO_UMAD if topic == _UMAD else text.rstrip(",")
-            reports.add(bdf or HOST, topic, outcome, fault, told if outcome != "pass" else "")
+            shown = row.text or text.rstrip(",")
+            reports.add(bdf or HOST, topic, outcome, fault, shown if outcome != "pass" else "")
             return
 
 

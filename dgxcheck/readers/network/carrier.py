@@ -10,7 +10,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import Imported, ToolPart
 from dgxcheck.readers.values import numbered
-from dgxcheck.readers.wording import forms
+from dgxcheck.readers.wording import forms, matched
 
 _WHO = r"(?:.{0,120} )?"
 _CARRIER_FORMS = forms("network/lines", "carrier")
@@ -30,8 +30,7 @@ def read_carrier(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = ToolPart("network log")
     events: dict[tuple[str, str], list[bool]] = {}
     for number, text in numbered(lines):
-        match = next((match for form in _CARRIER_FORMS if (match := form.fullmatch(text))), None)
-        if match is not None:
+        if match := matched(_CARRIER_FORMS, text):
             up = not match["what"].lower().endswith(("lost", "disconnected", "down"))
             parts = match.groupdict("")
             name = f"{parts['name']}/{parts['port']}" if parts.get("port") else parts["name"]
