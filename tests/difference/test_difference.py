@@ -298,6 +298,9 @@ def figure(value: float, samples: list[float]) -> Json:
         ((9.0, [8.9, 9.1]), (18.0, [17.9, 18.1]), ["better"]),
         ((18.0, [17.9, 18.1]), (18.0 * (1 - DRIFT) + 0.1, [16.2]), []),
         ((18.0, [8.0, 18.0, 19.0]), (9.0, [8.9, 9.1]), []),
+        ((20.0, [20.0]), (20.0 * (1 - DRIFT), [18.0]), []),
+        ((18.0, [17.0, 18.1]), (9.0, [9.0, 17.0]), []),
+        ((9.0, [9.0, 17.0]), (18.0, [17.0, 18.1]), []),
     ],
 )
 def test_bandwidth_drifts_beyond_its_spread(
@@ -319,12 +322,19 @@ def test_figures_by_number_are_those_of_the_gpus(changed: object) -> None:
         assert [(each.kind, each.device) for each in compare(old, new).differences] == [(kind, "GPU0 -> GPU1")]
 
 
-def test_a_pair_that_fails_now_is_worse(changed: object) -> None:
+FAILED: Json = {"failed": "integrity", "detail": "3 wrong words"}
+SKIPPED: Json = {"skipped": "not-supported", "detail": "waived"}
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), [
+    (figure(18.0, [18.0]), FAILED, [("worse", "p2p", None)]), (FAILED, figure(18.0, [18.0]), [("better", "p2p", 18.0)]),
+    (FAILED, FAILED, []), (figure(18.0, [18.0]), SKIPPED, []), (SKIPPED, figure(18.0, [18.0]), []),
+])  # fmt: skip
+def test_a_pair_that_fails_now_is_worse(changed: object, old: Json, new: Json, expected: list[object]) -> None:
     assert callable(changed)
     key = f"measure p2p 0000:06:00.0 {GPU1}"
-    failed: Json = {"failed": "integrity", "detail": "3 wrong words"}
-    told = compare(changed("dgx-1-p100", (), {key: figure(18.0, [18.0])}), changed("dgx-1-p100", (), {key: failed}))
-    assert [(each.kind, each.what, each.new) for each in told.differences] == [("worse", "p2p", None)]
+    told = compare(changed("dgx-1-p100", (), {key: old}), changed("dgx-1-p100", (), {key: new}))
+    assert [(each.kind, each.what, each.new) for each in told.differences] == expected
 
 
 @pytest.mark.parametrize(

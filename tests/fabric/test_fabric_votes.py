@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from fabrics import Fabric, judged
 
+from dgxcheck.fabric.model import ANY
+from dgxcheck.fabric.moves import Move, exchanges
 from dgxcheck.readers.fabric.plan import planned
 
 
@@ -107,3 +109,18 @@ def test_of_two_leaves_one_with_fewer_uplinks(lost: int, systems: int, found: li
     findings = judged(fabric).findings
     assert [finding.message for finding in findings] == found
     assert {finding.status for finding in findings} <= {"warn"}
+
+
+@pytest.mark.parametrize(("homes", "groups"), [
+    ((("s2", ANY), ("s1", ANY), ("s3", 3)), [["a", "b"]]),  # two on each other's switch
+    ((("s2", ANY), ("s3", ANY), ("s1", ANY)), [["a"], ["b"], ["c"]]),  # a ring, but at which ports?
+    ((("s2", 2), ("s3", 3), ("s1", 1)), [["a", "b", "c"]]),
+    ((("s2", 2), ("s3", 4), ("s1", 1)), [["a"], ["b"], ["c"]]),
+    ((("s1", ANY), ("s2", ANY), ("s3", 3)), []),
+])  # fmt: skip
+def test_plugs_in_each_others_places(homes: tuple[tuple[str, int], ...], groups: list[list[str]]) -> None:
+    places = {("a", 1): ("s1", 1), ("b", 1): ("s2", 2), ("c", 1): ("s3", 3)}
+    found = exchanges(places, dict(zip(places, homes, strict=True)))
+    assert [[move.of[0] for move in moves] for moves in found] == groups
+    if groups == [["a", "b"]]:
+        assert found[0][0] == Move(("a", 1), ("s1", 1), ("s2", 2))

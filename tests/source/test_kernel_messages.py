@@ -174,3 +174,14 @@ def test_what_nobody_reads_is_not_kept() -> None:
         "audit: type=1400 audit(1700000000.123:45): apparmor=\"STATUS\" operation=\"profile_load\" name=\"nvidia\"",
     ):
         assert len(read(dmesg((text,)))) == 1, text
+
+
+@pytest.mark.parametrize(("counts_as", "logged", "expected"), [
+    (154, set(), True), (154, {13}, True), (154, {79}, False), (154, {13, 79}, False), (119, {79}, True),
+    (119, {119}, False), (119, {120}, False), (120, {119}, True),
+])  # fmt: skip
+def test_a_line_without_a_number_is_news_where_no_xid_says_the_same(
+    counts_as: int, logged: set[int], expected: bool
+) -> None:
+    """A reset follows from every error of a GPU, not from what a program did."""
+    assert gpu.is_news(counts_as, logged) is expected
