@@ -146,8 +146,8 @@ def _blocks(lines: Iterable[tuple[int, str]]) -> list[Block]:
         elif found and (member := _MEMBER.fullmatch(line)):
             _, counts, numbers = found[-1]
             numbers.add(number)
-            if name := file_of(member["name"]):
-                counts[name] = int(member["value"], 0)
+            if (name := file_of(member["name"])) and member["value"].isdecimal():
+                counts[name] = int(member["value"])
     return found
 
 
