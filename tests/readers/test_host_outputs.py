@@ -135,10 +135,10 @@ def test_file_systems(row: str, fault: str) -> None:
 
 def test_uname() -> None:
     line = "uname: Linux box 5.4.0-generic #1 SMP Thu Dec 17 22:57:08 UTC 2015 x86_64 GNU/Linux"
-    assert system.read_uname(line) == {
+    assert system.read_uname([line]) == {
         "text /proc/sys/kernel/hostname": "box\n", "text /proc/sys/kernel/osrelease": "5.4.0-generic\n",
     }  # fmt: skip
-    assert system.read_uname("FreeBSD box 14") == {}
+    assert system.read_uname(["FreeBSD box 14"]) == {}
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from dgxcheck.facts.missing import text_of
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
@@ -138,17 +139,12 @@ def _stem(name: str) -> str:
 
 def _reports(sections: Sequence[Section]) -> dict[str, str]:
     """Of several bug reports: the host that each names, or its file where two name the same."""
-    files = {section.file: next(_hosts(section.lines), "") for section in sections if section.title.startswith(HEAD)}
-    if len(files) < 2:
-        return {}
-    counted = Counter(files.values())
-    return {file: host if host and counted[host] == 1 else file for file, host in files.items()}
-
-
-def _hosts(lines: Iterable[str]) -> Iterator[str]:
-    for line in lines:
-        if host := system.read_uname(line).get("text /proc/sys/kernel/hostname"):
-            yield str(host).strip().partition(".")[0]
+    named = {section.file: system.read_uname(section.lines).get("text /proc/sys/kernel/hostname")
+             for section in sections if section.title.startswith(HEAD)}  # fmt: skip
+    hosts = {file: text_of(name).strip().partition(".")[0] for file, name in named.items()}
+    counted = Counter(hosts.values())
+    alone = len(hosts) < 2
+    return {} if alone else {file: host if host and counted[host] == 1 else file for file, host in hosts.items()}
 
 
 def _folders(outputs: Mapping[str, str], sections: Sequence[Section]) -> dict[str, str]:

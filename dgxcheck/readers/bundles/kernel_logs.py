@@ -51,14 +51,14 @@ class _Log(Record):
 def kernel_log(sections: Sequence[Section]) -> tuple[str, ...]:
     """Lines as ``Source.kernel_log`` gives them; empty where no section holds a log."""
     logs = [log for section in sections if (log := _log(section)) is not None]
+    if not logs:
+        return ()
     last = next((log.times for log in logs if log.boot == 0), None)
     dmesg = next((log.times for log in logs if log.boot == 0 and log.times.begins is not None), None)
     others = [log for log in logs if log.times is not (dmesg or last)]
     earlier = [log.times.lines for log in sorted(others, key=lambda log: -(log.boot or 0)) if log.boot]
     by_file = [boot for log in others if log.boot is None for boot in (*log.times.earlier, log.times.lines)]
     if dmesg is None:
-        if last is None and not by_file and not earlier:
-            return ()
         newest = last if last is not None else Times(lines=(by_file or [[]])[-1], begins=None)
         boots = earlier if last is not None else (earlier or by_file[:-1])
         return relevant_lines(Times(lines=newest.lines, begins=newest.begins, earlier=tuple(boots)))

@@ -161,8 +161,7 @@ def _outputs(by_reader: Mapping[str, list[Section]], sections: Sequence[Section]
         found += _by(readers, by_reader.get(name, []), time)
     heads = (section for section in sections if section.title.startswith(HEAD))
     for section in (*by_reader.get("uname", []), *heads):
-        facts = next((facts for line in section.lines if (facts := system.read_uname(line))), {})
-        found.append(_output("uname", [section], facts))
+        found.append(_output("uname", [section], system.read_uname(section.lines)))
     found += time.of(lambda: [_lspci(by_reader.get("lspci", []))])
     logs = by_reader.get(KERNEL_LOG, [])
     log = time.of(partial(kernel_log, logs))

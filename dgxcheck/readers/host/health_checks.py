@@ -12,20 +12,19 @@ Azure's checks that run nvbandwidth and ib_write_bw (https://github.com/Azure/az
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern, caseless_pattern
 from dgxcheck.readers import values
-from dgxcheck.readers.combine import merge_runs
+from dgxcheck.readers.combine import Figures
 from dgxcheck.readers.dcgm.messages import fault_of
 from dgxcheck.readers.listing import whole_list
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.network.files import NAME
-from dgxcheck.readers.values import MOST_GBS, gpu, imported, numbered
+from dgxcheck.readers.values import MOST_GBS, gpu, numbered
 from dgxcheck.readers.wording import rows, wordings
 
 _HEALTHMON_OUTCOMES: dict[str, Outcome | None] = {
@@ -152,39 +151,32 @@ _PORT = ascii_pattern(rf"No IB port (?P<device>{NAME}):(?P<port>\d{{1,2}}) is AC
 
 def read_node_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Each check that failed, of the GPU or port that its message names; the kernel log cited in it is read as such."""
-    part = ToolPart(NODE_HEALTH_TOOL)
-    figures: list[tuple[str, Json]] = []
+    part = Figures(NODE_HEALTH_TOOL)
     for number, line in numbered(lines):
         if match := _FAILED.fullmatch(line):
             _node_health_add(part, match["check"] or "check", match["text"].rstrip("."))
-            part.lines.add(number)
         elif passed := _PASSED.fullmatch(line):
             part.add(HOST, passed["check"], "pass")
-            part.lines.add(number)
-        elif found := [*_figures(line, number)] if "andwidth is" in line or "IB BW" in line else []:
-            figures += found
-            part.lines.add(number)
-        elif _OTHER.fullmatch(line):
-            part.beside.add(number)
-    return part.imported(merge_runs(figures))
+        elif not _measured(part, line, number):
+            part.beside |= {number} if _OTHER.fullmatch(line) else set()
+            continue
+        part.lines.add(number)
+    return part.imported() if part.measured else ToolPart.imported(part)
 
 
-def _figures(line: str, number: int) -> Iterator[tuple[str, Json]]:
+def _measured(part: Figures, line: str, number: int) -> bool:
     """Host copies of one GPU, or a transfer between HCAs of the host with the same figure for each HCA."""
+    before = len(part.measured)
     if copies := _NODE_HEALTH_COPIES.fullmatch(line):
-        kind = copies["way"].lower().replace(" ", "-")
         value, index = values.number(copies["rate"], MOST_GBS), values.gpu(copies["gpu"])
         if value is not None and index is not None:
-            yield (
-                f"measure {kind} {index}",
-                imported(value, "GB/s", tool=NODE_HEALTH_TOOL, line=number, method="check of NHC"),
-            )
-    elif between := _BETWEEN.fullmatch(line):
-        value = values.number(between["rate"], 8 * MOST_GBS)
-        for name in between["names"].split(",") if value is not None else ():
-            fact = imported(round((value or 0) / 8, 3), "GB/s", tool=NODE_HEALTH_TOOL, line=number,
-                            method="check of NHC, between HCAs of one host")  # fmt: skip
-            yield f"measure rdma-write {name.strip()}", fact
+            kind = copies["way"].lower().replace(" ", "-")
+            part.measure(f"{kind} {index}", value, "GB/s", number, "check of NHC")
+    elif (between := _BETWEEN.fullmatch(line)) and (gbit := values.number(between["rate"], 8 * MOST_GBS)) is not None:
+        for name in between["names"].split(","):
+            how = "check of NHC, between HCAs of one host"
+            part.measure(f"rdma-write {name.strip()}", round(gbit / 8, 3), "GB/s", number, how)
+    return len(part.measured) > before
 
 
 def _node_health_add(reports: Reports, check: str, text: str) -> None:

@@ -17,9 +17,7 @@ from dgxcheck.readers.values import numbered
 from dgxcheck.readers.wording import any_of, is_entered, rows, wordings
 
 TOOL = "modprobe"
-_PEER = LazyPattern(r"nvidia[-_]peermem|nv_peer_mem")
-_OTHERS = LazyPattern(r"nvidia(?:[-_]current)?[-_](?:fs|drm|modeset)|gdrdrv")
-_DRIVER = LazyPattern(r"nvidia(?:[-_](?:current|\d{3}))?(?:[-_]uvm)?")
+_MODULES = wordings("host/modules")
 _NAME = r"(?:/\S{1,200}/)?(?P<module>[\w-]{2,40})(?:\.ko(?:\.\w{2,4})?)?"
 _NOT_FOUND = LazyPattern(
     rf"(?:.{{0,80}}: )?(?:FATAL|ERROR): Module {_NAME} not found(?: in directory (?P<where>/\S{{1,120}}?))?\.?"
@@ -101,13 +99,9 @@ def read_modprobe(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _add(part: ToolPart, module: str, fault: FaultKind, text: str) -> None:
-    topic = f"module-{module.replace('_', '-')}"
-    if _DRIVER.fullmatch(module):
-        part.add(HOST, topic, "fail", fault, text)
-    elif _PEER.fullmatch(module):
-        part.add(HOST, topic, "warn", Fault.PEER_MEMORY, text)
-    elif _OTHERS.fullmatch(module):
-        part.add(HOST, topic, "note", None, text)
+    if row := next((row for row in _MODULES if row.words.fullmatch(module)), None):
+        fault_of_row = fault if row.outcome == "fail" else row.fault
+        part.add(HOST, f"module-{module.replace('_', '-')}", row.outcome, fault_of_row, text)
 
 
 _BUILT = LazyPattern(

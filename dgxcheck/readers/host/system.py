@@ -3,7 +3,7 @@ that are full, and whether the clock is synchronised: df, chronyc, timedatectl."
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import OF_THE_KERNEL
@@ -215,9 +215,9 @@ def read_clock(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 _UNAME = LazyPattern(r"(?:uname: )?Linux (?P<host>\S{1,255}) (?P<release>\d\S{0,100}) #\S.*")
 
 
-def read_uname(line: str) -> dict[str, Json]:
-    """Name of the host and release of its kernel."""
-    match = _UNAME.match(line)
+def read_uname(lines: Iterable[str]) -> dict[str, Json]:
+    """Name of the host and release of its kernel, of the first line that has them."""
+    match = next(filter(None, map(_UNAME.match, lines)), None)
     if match is None:
         return {}
     return {"text /proc/sys/kernel/hostname": f"{match['host']}\n",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.infiniband import LANE_GBIT
@@ -180,8 +179,7 @@ def read_mst(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     without: dict[str, str] = {}
     kinds = set[str]()
     for row in part.matches(_ROW, numbered(lines), beside=_MST_HEAD):
-        if (bdf := as_bdf(row["bdf"] if row["bdf"].count(":") == 2 else f"0000:{row['bdf']}")) is None:
-            continue
+        bdf = row["bdf"] if row["bdf"].count(":") == 2 else f"0000:{row['bdf']}"
         if row["name"]:
             kinds.add(row["kind"])
             part.found[f"{PCI_OF} {row['name']}"] = bdf

@@ -117,7 +117,8 @@ _GUID = caseless_pattern(r"[0-9a-f]{16}")
 _WIDTH = ascii_pattern(r"(\d{1,2})X \(\d{1,3}\)")
 _SPEED = ascii_pattern(r"(\d{1,3}\.\d) Gbps \(\d{1,4}\)")
 _LAYERS = {"infiniband": "InfiniBand", "ethernet": "Ethernet"}
-_IBV_DEVINFO_HEAD = ["device", "node", "GUID"]
+_LIST_HEAD = ["device", "node", "GUID"]
+_LISTED = ascii_pattern(rf"-{{2,20}}\s{{1,20}}-{{2,20}}|(?P<device>{NAME})\s{{1,60}}(?P<guid>[0-9a-f]{{16}})")
 _OF_LIBRARY = wordings("network/results", "libibverbs")
 """libibverbs and its examples, perftest, and ibstatus of infiniband-diags (https://github.com/linux-rdma/rdma-core)."""
 _AROUND_NONE = LazyPattern(r"Did not detect devices|If device exists, check if driver is up|Failed to open device")
@@ -200,16 +201,14 @@ def _list(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     part = PortsPart("ibv_devices")
     below = False
     for number, line in numbered(lines, bare):
-        words = line.split()
-        if words == _IBV_DEVINFO_HEAD:
+        if line.split() == _LIST_HEAD:
             below = True
-        elif below and len(words) == 2 and set("".join(words)) == {"-"}:
-            pass
-        elif below and len(words) == 2 and re.fullmatch(NAME, words[0], re.ASCII) and (node := guid(words[1])):
-            part.ports[words[0]] = []
-            part.found |= device_files(words[0], {"node_guid": node})
+        elif below and (row := _LISTED.fullmatch(line)):
+            if row["device"]:
+                part.ports[row["device"]] = []
+                part.found |= device_files(row["device"], {"node_guid": guid(row["guid"])})
         else:
-            below = below and not words
+            below = below and not line
             continue
         part.lines.add(number)
     return part.imported()
