@@ -46,6 +46,7 @@ class Judged(Record):
 
 _MOST_DOWNS = 50
 """Of a link, by reboots alone."""
+_AGAIN = "save the counters, clear them, read them again under load; if they grow,"
 _OF_ABSENCE = frozenset({Fault.CABLE_MISSING, Fault.UPLINKS_UNEVEN, Fault.SUBNET_SPLIT})
 """Faults that are seen from what an output does not have."""
 _OF_PLUGS = frozenset({Fault.CABLE_SWAPPED, Fault.CABLE_MISPLACED})
@@ -162,8 +163,7 @@ def _errors(fabric: Fabric) -> Iterator[FabricFinding]:
         yield FabricFinding(
             fault=Fault.PORT_ERRORS, status="warn", ends=(),
             message=f"half of the links of adapters went down {usual:g} times or more since the counters were cleared",
-            action="save the counters, clear them, read them again under load; if they grow, look at what all links"
-            " share, as the firmware of switches and adapters, before any cable",
+            action=f"{_AGAIN} look at what all links share, as the firmware of switches and adapters, before any cable",
         )  # fmt: skip
     found: dict[tuple[Port, Port, str], None] = {}
     reported: set[frozenset[Port]] = set()
@@ -184,14 +184,13 @@ def _errors(fabric: Fabric) -> Iterator[FabricFinding]:
         yield FabricFinding(
             fault=Fault.PORT_ERRORS, status="warn", ends=(name,),
             message=f"{name}: errors at {len(own)} of {counted(totals[name], 'link')} since the counters were cleared",
-            action=f"save the counters, clear them, read them again under load; if they grow, look at what these"
-            f" links share at {name}, as its temperature, power and firmware, before any cable",
+            action=f"{_AGAIN} look at what these links share at {name}, as its temperature, power and firmware, before"
+            " any cable",
         )  # fmt: skip
     for port, far, bad in found:
         ends = fabric.shown(port), fabric.shown(far)
         yield FabricFinding(
             fault=Fault.PORT_ERRORS, status="warn", ends=ends, plugs=(port, far),
             message=f"{ends[0]} - {ends[1]}: {bad} since the counters were cleared",
-            action="save the counters, clear them, read them again under load; if they grow, reseat, then replace this"
-            " cable",
+            action=f"{_AGAIN} reseat, then replace this cable",
         )  # fmt: skip

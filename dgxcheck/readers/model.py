@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, members_of
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
@@ -115,19 +115,15 @@ class ToolPart(Reports):
 def add_report(facts: dict[str, Json], key: str, result: Json) -> None:
     """A result beside others on the same topic of the same subject; the same one again is counted."""
     base, number = key, 2
-    while (before := facts.get(key)) is not None:
-        if isinstance(before, dict) and isinstance(result, dict) and _without_count(before) == _without_count(result):
-            facts[key] = {**before, "count": _count(before) + _count(result)}
+    while before := members_of(facts.get(key)):
+        if {**before, "count": 0} == {**members_of(result), "count": 0}:
+            facts[key] = {**before, "count": _count(before) + _count(members_of(result))}
             return
         key, number = f"{base}-{number}", number + 1
     facts[key] = result
 
 
-def _without_count(result: dict[str, Json]) -> dict[str, Json]:
-    return {name: member for name, member in result.items() if name != "count"}
-
-
-def _count(result: dict[str, Json]) -> int:
+def _count(result: Mapping[str, Json]) -> int:
     count = result.get("count")
     return count if isinstance(count, int) else 1
 

@@ -12,7 +12,7 @@ gpu-fryer: how fast each GPU computed, and what held its clocks down (https://gi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -128,10 +128,7 @@ def _judge_burn(reports: Reports, gpus: Mapping[int, _Gpu], names: Mapping[int, 
         elif not one.done:
             text = f"nothing was computed on it{because}" + (", though it is called OK" if one.verdict == "OK" else "")
             reports.add(subject, "run", "unknown" if computed or not why else "fail", Fault.TEST_FAILED, text)
-        elif (others := _others(gpus, names, index)) and one.rate < BURN_SLOW * median(others):
-            text = f"{one.rate} Gflop/s, median of the other GPUs {median(others):.0f} Gflop/s"
-            reports.add(subject, "rate", "warn", Fault.SLOW, text)
-        else:
+        elif not _is_slow(reports, subject, one.rate, _others(gpus, names, index), BURN_SLOW):
             reports.add(subject, "compare", "pass")
 
 
@@ -140,6 +137,15 @@ def _others(gpus: Mapping[int, _Gpu], names: Mapping[int, str], index: int) -> l
     alike = [one for other, one in gpus.items() if other != index and names.get(other) == names.get(index)]
     rates = [one.rate for one in alike if one.rate]
     return rates if len(rates) >= FEWEST - 1 else []
+
+
+def _is_slow(reports: Reports, subject: str, rate: float, others: Sequence[float], share: float) -> bool:
+    """Is it below this share of the median of the others? Then it is reported."""
+    slow = bool(others) and rate < share * median(others)
+    if slow:
+        text = f"{rate:.0f} Gflop/s, median of the other GPUs {median(others):.0f} Gflop/s"
+        reports.add(subject, "rate", "warn", Fault.SLOW, text)
+    return slow
 
 
 FRYER_SLOW = 0.85
@@ -218,8 +224,5 @@ def _judge_rates(reports: Reports, rates: Mapping[int, float], throttled: Mappin
         others = [value for other, value in rates.items() if other != index]
         if fault := throttled.get(index):
             reports.add(f"GPU{index}", "throttling", "warn", fault, "its clocks were held down under load")
-        elif len(others) > 1 and rate < FRYER_SLOW * median(others):
-            text = f"{rate:.0f} Gflop/s, median of the other GPUs {median(others):.0f} Gflop/s"
-            reports.add(f"GPU{index}", "rate", "warn", Fault.SLOW, text)
-        else:
+        elif not _is_slow(reports, f"GPU{index}", rate, others if len(others) > 1 else [], FRYER_SLOW):
             reports.add(f"GPU{index}", "rate", "pass")

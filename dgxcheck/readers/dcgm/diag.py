@@ -51,7 +51,7 @@ def read_diag(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             if not (explained or test):
                 continue
         elif results:
-            _unexplained(part, test, outcome, failed)
+            _add_failed(part, failed, test, OUTCOMES.get(outcome, "pass"))
             test = cell.left
             outcome = next(word for word in _WORST if word in {each for _, each in results})
             failed = [name for name, word in results if word == outcome and word in ("fail", "warn")]
@@ -62,7 +62,7 @@ def read_diag(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif cell.left not in _META:
             continue
         part.lines.update(cell.lines)
-    _unexplained(part, test, outcome, failed)
+    _add_failed(part, failed, test, OUTCOMES.get(outcome, "pass"))
     part.beside = frame(lines, part.lines, 4, lambda text: _CHATTER.fullmatch(text) is not None)
     return part.imported()
 
@@ -140,10 +140,13 @@ def _results(cell: DiagCell) -> Iterator[tuple[str, str]]:
         yield from whole
 
 
-def _unexplained(reports: Reports, test: str, outcome: str, names: list[str]) -> None:
-    """Of those that no message is about."""
-    for name in names:
-        reports.add(name, topic_of(test), OUTCOMES[outcome], Fault.TEST_FAILED, f"test {test} ended with {outcome}")
+def _add_failed(reports: Reports, subjects: Sequence[str], test: str, outcome: Outcome, message: str = "") -> None:
+    """What a message says of a test that did not pass; without one, that it ended so."""
+    word, fault = judged(outcome, message)
+    ran = " did not run" if word == "unknown" else ""
+    text = message if not test else f"test {test}{ran}: {message}" if message else f"test {test} ended with {outcome}"
+    for subject in subjects:
+        reports.add(subject, topic_of(test), word, fault, text)
 
 
 def _explain(
@@ -162,10 +165,7 @@ def _explain(
         of_test = _ALONE.get(message["kind"], "pass") if named and fault is not Fault.TEST_FAILED else "pass"
     if message["kind"] == "Info" or of_test == "pass":
         return []
-    of_test, found = judged(of_test, text)
-    ran = " did not run" if of_test == "unknown" else ""
-    for subject in subjects:
-        reports.add(subject, topic_of(test), of_test, found, f"test {test}{ran}: {text}" if test else text)
+    _add_failed(reports, subjects, test, of_test, text)
     return subjects
 
 
@@ -248,18 +248,16 @@ def _fragments(reports: Reports, lines: Sequence[str]) -> set[int]:
 
 def _test(reports: Reports, test: dict[str, Json]) -> None:
     name = str(test.get("name", "test"))[:60]
-    topic = topic_of(name)
     for result in _objects(test, "results"):
         outcome = OUTCOMES.get(str(result.get("status", "")).lower())
         if outcome is None:
             continue
-        messages = [*_messages(result)] if outcome != "pass" else []
-        for text in messages or [""]:
-            word, fault = judged(outcome, text) if outcome != "pass" else (outcome, None)
-            ran = " did not run" if word == "unknown" else ""
-            failed = f"test {name}{ran}: {text}" if text else f"test {name} ended with {outcome}"
-            for subject in _subjects(result, text):
-                reports.add(subject, topic, word, fault, failed if outcome != "pass" else "")
+        if outcome == "pass":
+            for subject in _subjects(result, ""):
+                reports.add(subject, topic_of(name), outcome)
+            continue
+        for message in [*_messages(result)] or [""]:
+            _add_failed(reports, _subjects(result, message), name, outcome, message)
 
 
 def _subjects(result: Mapping[str, Json], text: str) -> list[str]:

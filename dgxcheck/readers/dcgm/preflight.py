@@ -73,7 +73,7 @@ def _entries(lines: tuple[str, ...]) -> Iterator[tuple[Entry, set[int]]]:
     module: Json = None
     for number, line in enumerate((*lines, "}")):
         text = line.strip()
-        if text.startswith("{") and text.endswith("}") and len(text) > 2:
+        if text.startswith("{") and text.endswith("}"):
             yield _whole(text), {number}
         elif text == "{":
             entry, where = {}, {number}

@@ -47,8 +47,8 @@ _AFTER = LazyPattern(r"\[ {0,8}\+(?P<seconds>\d{1,9}\.\d{6})\] (?P<text>.*)")
 _BOTH = LazyPattern(r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{6}) < {0,8}\d{1,9}\.\d{6}>\] (?P<text>.*)")
 """``dmesg -H``: the minute, then seconds since the row before; ``dmesg -d``: seconds since boot, and these."""
 _EVENT = r"(?:(?:Warning|Normal) {1,20}\w{1,40} {1,20}\S.{0,60}? {1,20}kernel-monitor(?:, \S{1,255})? {1,20})?"
-_BARE = LazyPattern(rf"(?:\[\.{{2,4}}\] ?)?{_EVENT}(?:kernel: ?)?(?P<text>.*)")
-"""Behind an event of Kubernetes (node-problem-detector's kernel-monitor), or behind nothing."""
+_BEFORE = LazyPattern(rf"^(?:\[\.{{2,4}}\] ?)?{_EVENT}(?:kernel: ?)?")
+"""An event of Kubernetes (node-problem-detector's kernel-monitor), or nothing."""
 _OF_DRIVER = LazyPattern(
     rf"NVRM: |nvidia-(?:nvswitch\d{{1,3}}|nvlink|uvm|modeset|peermem): |nvidia-fs:|gdrdrv:|infiniband (?:efa_|rdmap)\d"
     rf"|[\w-]{{1,64}} {BDF}(?: [\w.@-]{{1,15}})?: "
@@ -194,8 +194,7 @@ def _untimed(lines: Rows) -> Iterator[tuple[int, str]]:
     for number, whole in lines:
         if not whole:
             continue
-        match = _BARE.fullmatch(whole.strip(" \t>"))
-        text = "" if match is None else match["text"]
+        text = _BEFORE.sub("", whole.strip(" \t>"), count=1)
         if not ((_OF_DRIVER.match(text) and is_relevant(text)) or is_read(text)):
             text = embedded(whole)
         if text:

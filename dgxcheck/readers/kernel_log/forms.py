@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 
+from dgxcheck.facts.missing import members_of
 from dgxcheck.kernel_messages.forms import goes_on, is_relevant
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.limits import LOG_LINE_CHARACTERS
@@ -168,10 +169,10 @@ def _row(line: str) -> str:
 def _object(text: str) -> Mapping[str, str] | None:
     """The fields of a line of ``journalctl -o json``, or of ``dmesg -J`` in one line; None for another text."""
     try:
-        found = json.loads(text.rstrip(","))
+        found = members_of(json.loads(text.rstrip(",")))
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or not ({"MESSAGE", "msg"} & found.keys()):
+    if found.keys().isdisjoint(("MESSAGE", "msg")):
         return None
     return {str(name): _text(value) for name, value in found.items()}
 
