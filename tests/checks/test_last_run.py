@@ -13,7 +13,7 @@ from test_health_checks import GPU2, NVML, changed
 
 from dgxcheck.assessment.last_run import Present, counts, last_run, remembered_values
 from dgxcheck.assessment.machine import topology_of
-from dgxcheck.checks.by_nature.last_run import CHECKS, _kept_leaves, _words, kept
+from dgxcheck.checks.by_nature.last_run import CHECK, CHECKS, _kept_leaves, _words, kept
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import run
@@ -27,6 +27,7 @@ from dgxcheck.source.protocol import Source
 from dgxcheck.source.recording.load import open_source
 from dgxcheck.survey import Snapshot
 
+LAST_RUN = [check for check in CHECKS if check.id == CHECK]
 RAID = "0000:01:00.0"
 
 
@@ -54,7 +55,7 @@ def ran(spec: str, file: Path, accepted: bool = False) -> list[Finding]:
     present = Present(counts=counts(facts, topology), accepted=False, changes_accepted=accepted)
     last = last_run(source, facts, str(file), present)
     box = Box(snapshot=facts, topology=topology, gpus=topology.gpus, kept=last.kept, present=present.counts)
-    return [*run(box, CHECKS)]
+    return [*run(box, LAST_RUN)]
 
 
 def words(found: list[Finding]) -> list[tuple[str, str, str]]:
@@ -218,7 +219,7 @@ def test_a_container_sees_what_it_is_given() -> None:
     facts = facts_of("dgx-1-v100-container")
     topology = topology_of(facts)
     before = Remembered("", "2026-11-20", kept(facts_of("dgx-1-v100")))
-    (found,) = run(Box(snapshot=facts, topology=topology, gpus=topology.gpus, kept=before), CHECKS)
+    (found,) = run(Box(snapshot=facts, topology=topology, gpus=topology.gpus, kept=before), LAST_RUN)
     assert found.judgement.reason == "not-visible"
 
 
