@@ -71,7 +71,7 @@ class Assessment(Record):
 
     def explained(self, cause: Cause) -> tuple[Finding, ...]:
         """The findings that a cause explains, the worst first."""
-        return tuple(self.found[key] for key in cause.explains if key in self.found)
+        return tuple(self.found[key] for key in cause.explains)
 
     @property
     def profile(self) -> Profile | None:

@@ -72,8 +72,6 @@ def _of_etc() -> str | None:
     return SITE
 
 
-_IDS = {check.id for check in CHECKS}
-_FAULTS = {word: fault for word, fault in BY_WORD.items() if word not in _IDS}
 
 
 class Topic(Record):
@@ -92,13 +90,13 @@ class Topic(Record):
 def words() -> list[str]:
     """Everything that has an explanation, but keys: check ids, their subjects, thresholds, fault words."""
     subjects = {check.id.partition(".")[0] for check in CHECKS}
-    return [*dict.fromkeys((*(check.id for check in CHECKS), *sorted(subjects), *THRESHOLDS, *_FAULTS))]
+    return [*dict.fromkeys((*(check.id for check in CHECKS), *sorted(subjects), *THRESHOLDS, *BY_WORD))]
 
 
 def topic(word: str) -> Topic:
     """BadInput for a word that names nothing, with the nearest that does."""
-    if word in _FAULTS:
-        return Topic(word=word, fault=_FAULTS[word])
+    if word in BY_WORD:
+        return Topic(word=word, fault=BY_WORD[word])
     if word in THRESHOLDS and all(check.id != word for check in CHECKS):
         return Topic(word=word, checks=tuple(check for check in CHECKS if f"{{{word}}}" in check.rule))
     ids, slash, _ = word.partition("/")

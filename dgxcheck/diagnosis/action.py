@@ -15,6 +15,7 @@ from dgxcheck.facts.faults import GPU_DEAD, Fault
 from dgxcheck.facts.faults.kind import OWN, XIDS, FaultKind, Scope, Step, Urgency
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.package_files import table
+from dgxcheck.topology.model import Device
 
 Code = Literal[
     "finding-remedy",  # the remedy of the finding ``remedy_of``
@@ -57,6 +58,7 @@ Code = Literal[
     "contact-host",
 ]  # fmt: skip
 Value = str | int | tuple[str, ...]
+Commands = tuple[tuple[str, ...], ...]
 
 
 class Instruction(Record):
@@ -71,7 +73,7 @@ class Action(Record):
     """One step."""
 
     step: Step
-    commands: tuple[tuple[str, ...], ...] = ()
+    commands: Commands = ()
     """What to type, in order, each as an argument list; empty where all is done by hand."""
     instruction: Instruction
     remedy_of: str = ""
@@ -80,6 +82,15 @@ class Action(Record):
     """Names of the devices whose jobs or traffic stop; empty for none, and for the whole host."""
     scope: Scope = "none"
     urgency: Urgency = "now"
+
+
+def on_gpus(
+    step: Step, code: Code, gpus: Iterable[Device], commands: Commands = (), values: Mapping[str, Value] | None = None
+) -> Action:  # fmt: skip
+    """A step that ends the jobs on these GPUs."""
+    instruction = Instruction(code=code, values=values or {})
+    names = tuple(gpu.name for gpu in gpus)
+    return Action(step=step, commands=commands, instruction=instruction, scope="jobs", disturbs=names)
 
 
 PREPARATORY = ("drain", "stop-jobs")
@@ -151,7 +162,7 @@ _HV = "https://docs.nvidia.com/health-validation/reference/checks/xid.md: drain 
 _TABLE = [*table("diagnosis/instructions.tsv")]
 SOURCES: Mapping[str, str] = {row["code"]: row["source"] for row in _TABLE}
 """By code, where ``source_of`` knows none that is more particular."""
-COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
+COMMANDS: Mapping[str, Commands] = {
     row["code"]: tuple(tuple(shlex.split(command)) for command in row["commands"].split("; "))
     for row in _TABLE if row["commands"]
 }  # fmt: skip

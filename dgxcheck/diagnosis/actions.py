@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.components.component import EVERY_GPU, Component
 from dgxcheck.components.containment import NVSWITCHES, functions_beside, gpus_behind
 from dgxcheck.diagnosis import by_hand
-from dgxcheck.diagnosis.action import Action, Code, Instruction, Value, outside, urgency_of
+from dgxcheck.diagnosis.action import Action, Code, Instruction, Value, on_gpus, outside, urgency_of
 from dgxcheck.diagnosis.change_setting import changed_by, setting
 from dgxcheck.diagnosis.escalation import (
     ASK_FOR_RESET,
@@ -243,9 +243,7 @@ def _action(
             code = "field-diagnostic-by-load-cooled" if hot else "field-diagnostic-by-load"
         lost: dict[str, Value] = {"lost": 1} if faults & GPU_DEAD else {}
         bare: dict[str, Value] = {"bare": 1} if guest(box) is None else {}
-        instruction = Instruction(code=code, values={**_mig(box), **lost, **bare})
-        names = tuple(gpu.name for gpu in gpus)
-        return Action(step=step, commands=(command,), instruction=instruction, disturbs=names, scope="jobs")
+        return on_gpus(step, code, gpus, (command,), {**_mig(box), **lost, **bare})
     if step == "reboot":
         instruction = Instruction(code="reboot", values=_mig(box))
         return Action(step=step, commands=(("reboot",),), instruction=instruction, scope="host")

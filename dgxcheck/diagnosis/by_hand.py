@@ -13,7 +13,7 @@ from dgxcheck.checks.pcie.bar1 import has_displays, largest_bar1, others_have_ba
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.containment import BOARDS, NVSWITCHES, is_k80
 from dgxcheck.components.locate import is_nvidia_adapter
-from dgxcheck.diagnosis.action import COMMANDS, Code, Instruction, Value
+from dgxcheck.diagnosis.action import COMMANDS, Code, Commands, Instruction, Value
 from dgxcheck.diagnosis.escalation import OF_PARTS
 from dgxcheck.diagnosis.form_factor import (
     VENDOR_ONLY,
@@ -146,7 +146,7 @@ def _by_nvlink(box: Box, path: Component) -> bool:
 
 def inspection(
     box: Box, component: Component, faults: Collection[FaultKind | None] = ()
-) -> tuple[tuple[tuple[str, ...], ...], Instruction | None]:
+) -> tuple[Commands, Instruction | None]:
     """Commands and instruction of the step ``inspect``; None where the finding's remedy says what to look at."""
     code = _INSPECT.get((component.kind, component.part))
     own = [fault for fault in faults if fault is not None and fault.steps[:1] == ("inspect",)]

@@ -16,7 +16,7 @@ from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.isolation import reason_to_keep_acs
 from dgxcheck.components.component import EVERY_GPU, PEER_TRAFFIC, Component
 from dgxcheck.components.locate import is_nvidia_adapter
-from dgxcheck.diagnosis.action import Code, Instruction, Value
+from dgxcheck.diagnosis.action import Code, Commands, Instruction, Value
 from dgxcheck.diagnosis.clients import minors
 from dgxcheck.diagnosis.reset_domain import can_reset, gpus_of, is_since, nvlinks_of_path, reset_domain
 from dgxcheck.diagnosis.steps import reset
@@ -29,7 +29,6 @@ from dgxcheck.facts.nvml.readings import GpuClocks, GpuMemory, GpuPower
 from dgxcheck.facts.typical import gathered
 from dgxcheck.topology.model import Device
 
-Commands = tuple[tuple[str, ...], ...]
 Setting = tuple[Commands, Instruction]
 _BY_HAND: Mapping[str, Code] = {
     "large BARs": "large-bars", "BAR1": "large-bars", "PCIe setting": "pcie-setting",

@@ -15,7 +15,7 @@ from dgxcheck.checks.network.ports import UP, listed_ports, role
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import is_k80
 from dgxcheck.components.locate import all_gpus, has_nvswitches
-from dgxcheck.diagnosis.action import Action, Code, Instruction, Value
+from dgxcheck.diagnosis.action import Action, Code, Commands, Instruction, Value, on_gpus
 from dgxcheck.diagnosis.clients import FABRIC_UNIT, IMEX, drives_a_display, holds_vgpus, minors, running_units, services
 from dgxcheck.diagnosis.reset_domain import gpus_of, is_before, is_before_ampere, is_since
 from dgxcheck.facts.bdf import bus_order, for_smi
@@ -72,7 +72,7 @@ def _daemons(box: Box) -> frozenset[str]:
     return (running_units(box) or frozenset()) | listed
 
 
-def _evict(box: Box) -> tuple[tuple[str, ...], ...]:
+def _evict(box: Box) -> Commands:
     """Kubernetes starts what is stopped on a node again: pods are evicted from the whole node instead."""
     node = _hostname(box)
     if "kubelet" not in _daemons(box) or not node:
@@ -93,21 +93,16 @@ def stop_clients(box: Box, gpus: Sequence[Device], with_switches: bool) -> Actio
     values |= {"node": _hostname(box)} if evict else {}
     values |= {"imex": 1} if IMEX in to_stop else {}
     values |= {"machines": 1} if holds_vgpus(box, gpus) or (with_switches and hypervisor(box)) else {}
-    return Action(
-        step="stop-jobs", commands=(*commands, ("fuser", "-v", *nodes)), scope="jobs",
-        disturbs=tuple(gpu.name for gpu in (box.topology.gpus if evict or IMEX in to_stop else gpus)),
-        instruction=Instruction(code="stop-gpu-clients-and-display" if display else "stop-gpu-clients", values=values),
-    )  # fmt: skip
+    code: Code = "stop-gpu-clients-and-display" if display else "stop-gpu-clients"
+    disturbed = box.topology.gpus if evict or IMEX in to_stop else gpus
+    return on_gpus("stop-jobs", code, disturbed, (*commands, ("fuser", "-v", *nodes)), values)
 
 
 def stop_programs(box: Box, component: Component) -> Action:
     """Programs on a GPU that hold what others lack."""
     gpus = gpus_of(box, component)
     command = ("nvidia-smi", *_chosen(gpus), "--query-compute-apps=pid,name,used_memory", "--format=csv")
-    return Action(
-        step="stop-jobs", commands=(command,), instruction=Instruction(code="stop-gpu-programs"), scope="jobs",
-        disturbs=tuple(gpu.name for gpu in gpus),
-    )  # fmt: skip
+    return on_gpus("stop-jobs", "stop-gpu-programs", gpus, (command,))
 
 
 def stop_load(box: Box, component: Component, hot: Collection[str]) -> Action:
@@ -151,12 +146,9 @@ def reset(box: Box, gpus: Sequence[Device], with_switches: bool) -> Action:
     values: dict[str, Value] = {"chosen": f" {' '.join(ids)}"} if ids else {}
     values |= {"mig": 1} if mig_enabled(box, *(gpu.bdf for gpu in gpus)) else {}
     values |= {"switches": ""} if is_since("blackwell", box, gpus) else {}
-    named = ids or everything
-    return Action(
-        step="reset-gpu", commands=(("nvidia-smi", "-r", *how, *ids),) if named else (), scope="jobs",
-        instruction=Instruction(code=code, values=values) if named else Instruction(code="reset-named"),
-        disturbs=tuple(gpu.name for gpu in gpus),
-    )  # fmt: skip
+    if not (ids or everything):
+        return on_gpus("reset-gpu", "reset-named", gpus)
+    return on_gpus("reset-gpu", code, gpus, (("nvidia-smi", "-r", *how, *ids),), values)
 
 
 def dcgm_diagnostic(box: Box, component: Component) -> tuple[tuple[str, ...], tuple[Device, ...]]:
@@ -217,17 +209,14 @@ def restart(box: Box, component: Component) -> Action:
     if component.kind == "subnet-manager":
         instruction = Instruction(code="restart-subnet-manager")
         return Action(step="restart-service", instruction=instruction, scope="fabric")
-    commands: tuple[tuple[str, ...], ...] = (("systemctl", "restart", FABRIC_UNIT),)
+    commands: Commands = (("systemctl", "restart", FABRIC_UNIT),)
     code: Code = "restart-fabric-manager"
     gpus = box.topology.gpus
     if restarts_with_a_reset(box, component):
         commands, code = (("nvidia-smi", "-r"), ("systemctl", "start", FABRIC_UNIT)), "restart-fabric-manager-and-gpus"
     values: dict[str, Value] = {"machines": 1} if hypervisor(box) else {}
     values |= {"mig": 1} if mig_enabled(box, *(gpu.bdf for gpu in gpus)) else {}
-    return Action(
-        step="restart-service", commands=commands, scope="jobs", instruction=Instruction(code=code, values=values),
-        disturbs=tuple(gpu.name for gpu in gpus),
-    )  # fmt: skip
+    return on_gpus("restart-service", code, gpus, commands, values)
 
 
 def restarts_with_a_reset(box: Box, component: Component) -> bool:
@@ -240,13 +229,10 @@ def restarts_with_a_reset(box: Box, component: Component) -> bool:
 
 def restart_imex(box: Box) -> Action:
     """It ends jobs on all nodes of the NVLink domain."""
-    return Action(
-        step="restart-service", commands=(("systemctl", "restart", "nvidia-imex"),), scope="jobs",
-        instruction=Instruction(code="restart-imex"), disturbs=tuple(gpu.name for gpu in box.topology.gpus),
-    )  # fmt: skip
+    return on_gpus("restart-service", "restart-imex", box.topology.gpus, (("systemctl", "restart", "nvidia-imex"),))
 
 
-def ask_subnet_manager(box: Box, port: str) -> tuple[tuple[str, ...], ...]:
+def ask_subnet_manager(box: Box, port: str) -> Commands:
     """What the cable of a port (``mlx5_1/1``) leads to, by a direct route (smpquery(8)); then sminfo(8) through that
     of a like adapter which knows its subnet manager: a port in INIT has no LID to ask.
     """
@@ -273,7 +259,4 @@ def load(box: Box, component: Component) -> Action | None:
     unload = [name for name in _HOLDERS if name not in absent]
     load = dict.fromkeys(("nvidia", "nvidia_uvm", *reversed(unload)))
     commands = (("modprobe", "-r", *unload), ("modprobe", "-a", *load))
-    return Action(
-        step="load-module", commands=commands, instruction=Instruction(code="reload-driver"), scope="jobs",
-        disturbs=tuple(gpu.name for gpu in box.topology.gpus),
-    )  # fmt: skip
+    return on_gpus("load-module", "reload-driver", box.topology.gpus, commands)

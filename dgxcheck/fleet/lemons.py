@@ -103,15 +103,13 @@ def _of_group(
 
 
 def _tail(least: int, trials: int, share: float) -> float:
-    """The chance of ``least`` or more of ``trials``."""
-    if least <= 0:
-        return 1.0
+    """The chance of ``least`` or more of ``trials``; ``least`` is 1 or more."""
     ways = lgamma(trials + 1) - lgamma(least + 1) - lgamma(trials - least + 1)
     term = total = exp(ways + least * log(share) + (trials - least) * log1p(-share))
     for number in range(least, trials):
         term *= (trials - number) / (number + 1) * share / (1 - share)
         total += term
-        if term < total * 1e-12 and number > trials * share:
+        if term < total * 1e-12:
             break
     return min(1.0, total)
 

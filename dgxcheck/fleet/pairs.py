@@ -94,13 +94,13 @@ class Blamed(Record):
     """``node``, ``adapter``, ``leaf``, ``uplinks``, ``path``; ``suspect``: met slow partners alone; ``rate``: slow at
     most nodes"""
     name: str
-    adapters: tuple[str, ...]
+    adapters: tuple[str, ...] = ()
     share: float
     """Its best figure, of the median."""
     rounds: int
-    partners: tuple[str, ...]
+    partners: tuple[str, ...] = ()
     """That it was slow with and that are fast elsewhere."""
-    chance: float
+    chance: float = 0.0
     """That an innocent one shows the same."""
     note: str = ""
     """What the fabric says of its cable; of ``rate`` ``12.5 GB/s of its links``."""
@@ -241,7 +241,7 @@ def _nodes(own: Sequence[Blamed], met: Iterable[Port]) -> Iterator[Blamed]:
         yield Blamed(
             what="node", name=node, adapters=tuple(each.adapters[0] for each in found),
             share=min(each.share for each in found), rounds=max(each.rounds for each in found),
-            partners=tuple(sorted(partners)), chance=0.0, note="; ".join(each.note for each in found if each.note),
+            partners=tuple(sorted(partners)), note="; ".join(each.note for each in found if each.note),
             last=next(filter(None, (each.last for each in found)), ""),
         )  # fmt: skip
 
@@ -264,8 +264,8 @@ def _switches(tests: Sequence[Measured], medians: Mapping[str, float], leaves: M
             continue
         inside = [share for share in within.get(leaf, {}).values() if share >= LEAST_SHARE]
         yield Blamed(
-            what="uplinks" if inside else "leaf", name=leaf, adapters=(), share=max(bad), rounds=len(bad),
-            partners=(), chance=0.0, note=f"{len(bad)} of {len(ports)} adapters",
+            what="uplinks" if inside else "leaf", name=leaf, share=max(bad), rounds=len(bad),
+            note=f"{len(bad)} of {len(ports)} adapters",
         )  # fmt: skip
 
 
@@ -283,7 +283,7 @@ def _paths(
         if not below.intersection(places):
             yield Blamed(
                 what="path", name=" and ".join(test.nodes), adapters=(test.adapter,), share=test.figure / usual,
-                rounds=1, partners=(), chance=0.0, note=f"between {' and '.join(places)}" if all(places) else "",
+                rounds=1, note=f"between {' and '.join(places)}" if all(places) else "",
             )  # fmt: skip
 
 
@@ -295,6 +295,6 @@ def _rates(tests: Sequence[Measured], best: Mapping[Port, float], links: Mapping
         share, usual = map(median, zip(*found, strict=True))
         if len(found) >= _LEAST and 0 < share < _LEAST_OF_LINK:
             yield Blamed(
-                what="rate", name=adapter, adapters=(adapter,), share=share, partners=(), chance=0.0,
+                what="rate", name=adapter, adapters=(adapter,), share=share,
                 rounds=sum(name == adapter for name, _ in turns), note=f"{usual:g} GB/s of its links",
             )  # fmt: skip

@@ -56,7 +56,7 @@ def left(box: Box, causes: Sequence[Cause], findings: Sequence[Finding]) -> Mapp
         if unanswered or {*cause.faults} <= DEVICE_ABSENT:
             continue
         served = dict(_served(box, cause))
-        judged = [by_key[key] for key in cause.explains if key in by_key] if served else []
+        judged = [by_key[key] for key in cause.explains] if served else []
         share = 1 - (1 - _share(cause, judged)) / _alike(box, cause.component)
         for name, areas in served.items() or (("host", ("host",)),):
             own = found.setdefault(name, {})
