@@ -38,8 +38,8 @@ def command(
     Exit code 0: pass; 1: warn; 2: fail; 3: unknown, also if a node has no result.
     """
     if history is not None:
-        others = given(ctx, *OF_WHERE, "where", "nodes", "gate", "max_age", "config")
-        if results or others or form not in (allowed := formats("fleet history")):
+        others, allowed = given(ctx, *OF_WHERE, "where", "nodes", "gate", "max_age", "config"), formats("fleet history")
+        if results or others or form not in allowed:
             wrong = results[0] if results else f"--{others[0].replace('_', '-')}" if others else f"--format {form}"
             raise click.UsageError(f"{wrong}: --history takes -v, --fail-on, -o and --format {', '.join(allowed)}", ctx)
         return _history(history, verbose, fail_on, form, output, color)
