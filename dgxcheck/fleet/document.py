@@ -39,7 +39,7 @@ class SharedStrings:
 
     def one(self, found: Shared, key: Hashable = None) -> Shared:
         """The equal one, or that of the same key, which was seen first."""
-        first: Shared = self._first.setdefault(found if key is None else key, found)
+        first: Shared = self._first.setdefault((type(found), found if key is None else key), found)
         return first
 
 

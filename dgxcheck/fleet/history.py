@@ -6,16 +6,16 @@ and the serial numbers of its parts are kept.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from time import time
-from typing import Any, TypeVar
+from typing import Any
 
 from dgxcheck.checks.engine.finding import counted
 from dgxcheck.facts.inventory import Part
 from dgxcheck.facts.missing import BadInput, Json, members_of
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.fleet.document import parts_of
+from dgxcheck.fleet.document import SharedStrings, parts_of
 from dgxcheck.fleet.judge import results_of
 from dgxcheck.fleet.node import (
     VERDICTS,
@@ -34,7 +34,6 @@ from dgxcheck.fleet.same_name import one_name
 from dgxcheck.fleet.trends import Gauges, Trend
 from dgxcheck.limits import HISTORY_RESULTS
 
-Kept = TypeVar("Kept", bound=object)
 _NOTHING: Mapping[str, Any] = {}
 _AWAY_DAYS = 2.0
 """A node without a result for longer was away."""
@@ -122,7 +121,7 @@ class _Passed(Collection[str]):
 def read(specs: Iterable[str], now_s: float | None = None) -> History:
     """All results of files and folders. Raises BadInput for a name of nothing, or for too many results."""
     now_s = time() if now_s is None else now_s
-    shortened, gauges = _Shortened(), Gauges()
+    shared, gauges = SharedStrings(), Gauges()
     visits: list[Visit] = []
     unread: list[Unread] = []
     recorded = 0
@@ -130,7 +129,7 @@ def read(specs: Iterable[str], now_s: float | None = None) -> History:
         if not result.live:
             recorded += 1
         elif len(visits) < HISTORY_RESULTS:
-            visits.append(shortened.visit(document, result))
+            visits.append(_visit(document, result, shared))
             gauges.add(visits[-1].at_s, parts_of(document))
         else:
             raise BadInput(f"{where}: more than {HISTORY_RESULTS} results; give a shorter time")
@@ -139,38 +138,28 @@ def read(specs: Iterable[str], now_s: float | None = None) -> History:
     return history_of(visits, gauges, unread)
 
 
-class _Shortened:
-    """Results without what a history does not need; what many have in common is kept once."""
-
-    def __init__(self) -> None:
-        self._known: dict[Any, Any] = {}
-
-    def _one(self, value: Kept, key: Hashable = None) -> Kept:
-        """The equal value, or that of the same key, which was seen first."""
-        kept: Kept = self._known.setdefault((type(value), value if key is None else key), value)
-        return kept
-
-    def visit(self, document: Json, result: Result) -> Visit:
-        short = (replace(fault, message="", action="", figure="") for fault in result.faults)
-        base = self._one(result.passed, result.group)
-        kept = replace(
-            result,
-            node=self._one(result.node),
-            group=self._one(result.group),
-            passed=base if base == result.passed else _Passed(base, result.passed),
-            skipped=self._one(result.skipped),
-            accepted=self._one(result.accepted),
-            faults=tuple(map(self._one, short)),
-            versions=self._one(result.versions, tuple(sorted(result.versions.items()))),
-            settings=self._one(result.settings, tuple(sorted(result.settings.items()))),
-            nvlinks=_NOTHING, nvlink_domains=(), devices=_NOTHING, score=None, gpus_at=frozenset(),
-            identity=Identity(),
-        )  # fmt: skip
-        bare = tuple(replace(part, gauges={}) for part in parts_of(document))
-        parts = self._one(bare, tuple((part.kind, part.serial, part.at) for part in bare))
-        date = datetime.fromisoformat(result.generated_at.removesuffix("Z")).replace(tzinfo=timezone.utc)
-        boot = str(members_of(document).get("boot_id") or "")
-        return Visit(at_s=date.timestamp(), result=kept, boot=self._one(boot), parts=parts)
+def _visit(document: Json, result: Result, shared: SharedStrings) -> Visit:
+    """Without what a history does not need; what many have in common is kept once."""
+    short = (replace(fault, message="", action="", figure="") for fault in result.faults)
+    base = shared.one(result.passed, result.group)
+    kept = replace(
+        result,
+        node=shared.one(result.node),
+        group=shared.one(result.group),
+        passed=base if base == result.passed else _Passed(base, result.passed),
+        skipped=shared.one(result.skipped),
+        accepted=shared.one(result.accepted),
+        faults=tuple(map(shared.one, short)),
+        versions=shared.one(result.versions, tuple(sorted(result.versions.items()))),
+        settings=shared.one(result.settings, tuple(sorted(result.settings.items()))),
+        nvlinks=_NOTHING, nvlink_domains=(), devices=_NOTHING, score=None, gpus_at=frozenset(),
+        identity=Identity(),
+    )  # fmt: skip
+    bare = tuple(replace(part, gauges={}) for part in parts_of(document))
+    parts = shared.one(bare, tuple((part.kind, part.serial, part.at) for part in bare))
+    date = datetime.fromisoformat(result.generated_at.removesuffix("Z")).replace(tzinfo=timezone.utc)
+    boot = str(members_of(document).get("boot_id") or "")
+    return Visit(at_s=date.timestamp(), result=kept, boot=shared.one(boot), parts=parts)
 
 
 def history_of(visits: Iterable[Visit], gauges: Gauges | None = None, unread: Sequence[Unread] = ()) -> History:

@@ -261,7 +261,7 @@ def test_a_serial_number_of_several_boards_is_not_followed(tmp_path: Path) -> No
 
 
 def test_limits_ahead() -> None:
-    """A counter that was set to 0, a temperature at another load and a noisy one do not mislead."""
+    """A counter that was set to 0, a temperature at another load, a noisy one and few readings do not mislead."""
     draw = random.Random(3)
     gauges, parts = Gauges(), history_of(Year(1, 1, 1).visits()).parts
     serial = next(iter(parts))
@@ -273,8 +273,13 @@ def test_limits_ahead() -> None:
             "temperature margin": (30 - day / 20, -2, 300),
             "corrected errors": (draw.randrange(50), 1000),
             "retired pages": (3, 63),
+            "hot spot": (60 + draw.gauss(0, 3), 95, 300),
+            "fan": (80 - day / 20, 100, 300),
         }  # fmt: skip
+        readings |= {"new in the last days": (day, 300)} if day >= 195 else {}
         gauges.add(BEGIN_S + day * DAY_S, [Part("gpu", serial, SLOTS[0], "", readings)])
+    for hour in range(100):
+        gauges.add(BEGIN_S + 3600 * hour, [Part("gpu", serial, SLOTS[0], "", {"for four days": (hour, 300)})])
     found = {trend.gauge: trend for trend in gauges.trends(parts)}
     assert {*found} == {"remapped rows", "temperature"}
     assert found["remapped rows"].per_day == pytest.approx(1, rel=0.01)
