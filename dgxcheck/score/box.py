@@ -19,7 +19,7 @@ from dgxcheck.facts.typical import gathered
 from dgxcheck.package_files import table
 from dgxcheck.profiles.model import SelectedProfile
 from dgxcheck.score import gpus
-from dgxcheck.score.expectation import WEIGHTS, Area, Expectation, Score, score
+from dgxcheck.score.expectation import WEIGHTS, Area, Expectation, Score, of_number, score
 from dgxcheck.score.gpus import gpus_uncertain, hidden_gpus
 from dgxcheck.topology.nvlinks import nvlink_generation, nvlink_graph, nvswitches
 from dgxcheck.topology.reference import THROUGH_SWITCHES, matches
@@ -160,16 +160,11 @@ def expected(box: Box, choice: SelectedProfile) -> Iterator[Expectation]:
                 short = quantity.short(box, measured, number.value)
                 if short and (why := quantity.hidden(box)):
                     measured = Missing(Gap.ABSENT, quantity.key, why)
-            yield Expectation(
-                area=quantity.area, id=quantity.key, subject="host", measured=measured, expected=number.value,
-                unit=quantity.unit, source=number.source, enough=not short,
-            )  # fmt: skip
+            made = of_number(number, quantity.area, quantity.key, "host", measured, quantity.unit)
+            yield replace(made, enough=not short)
     if number := choice.number("host.ethernet"):
         name, speed = fastest_ethernet(box)
-        yield Expectation(
-            area="host", id="host.ethernet", subject=name, measured=speed, expected=number.value, unit="Gbit/s",
-            source=number.source,
-        )  # fmt: skip
+        yield of_number(number, "host", "host.ethernet", name, speed, "Gbit/s")
     number, first = choice.number("network.rate"), port_state.of_the_profile(box)
     listed = [] if choice.how == "gpus" else ports.listed_ports(box)
     for device, port in listed:

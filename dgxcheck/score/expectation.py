@@ -7,6 +7,7 @@ from typing import Literal
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered
+from dgxcheck.profiles.model import Number
 
 Area = Literal["gpu", "nvlink", "memory", "pcie", "network", "integrity", "host"]
 WEIGHTS: dict[Area, int] = {
@@ -38,6 +39,14 @@ class Expectation(Record, many=True):
         if self.enough or self.measured >= self.expected:
             return 1.0
         return max(0.0, self.measured / self.expected)
+
+
+def of_number(
+    number: Number, area: Area, id: str, subject: str, measured: int | float | Missing, unit: str
+) -> Expectation:
+    """The expectation of a number of a profile or board."""
+    return Expectation(area=area, id=id, subject=subject, measured=measured, expected=number.value, unit=unit,
+                       source=number.source)
 
 
 class Score(Record):

@@ -13,7 +13,7 @@ from dgxcheck.facts.measurement import Measurement, NotMeasured
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Number, SelectedProfile
-from dgxcheck.score.expectation import Area, Expectation
+from dgxcheck.score.expectation import Area, Expectation, of_number
 from dgxcheck.score.gpus import area_applies
 
 INTACT = Number(1, "no wrong words")
@@ -77,10 +77,8 @@ def _expectation(box: Box, area: Area, what: str, subject: str, rows: list[Measu
     covered = not gaps or (least == 0 and len(gaps) < len(figures))
     measured = least if covered else gaps[0]
     enough = not isinstance(measured, Missing) and measured >= number.value * box.settings.limit("measure.warn") / 100
-    return Expectation(
-        area=area, id=f"{area}.measured-{what}", subject=subject, measured=measured, expected=number.value,
-        unit="" if number is INTACT else rows[0].unit, source=number.source, enough=enough,
-    )  # fmt: skip
+    unit = "" if number is INTACT else rows[0].unit
+    return replace(of_number(number, area, f"{area}.measured-{what}", subject, measured, unit), enough=enough)
 
 
 def _figure(row: Measurement, number: Number) -> float | Missing:

@@ -18,7 +18,7 @@ from dgxcheck.facts.missing import Gap, Missing, need, or_gap
 from dgxcheck.facts.nvml.nvlink import NvLink
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles.model import OF_THE_GPUS, Board, Number, SelectedProfile
-from dgxcheck.score.expectation import Area, Expectation
+from dgxcheck.score.expectation import Area, Expectation, of_number
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.paths import hops_above
 
@@ -207,10 +207,7 @@ def expected(box: Box, choice: SelectedProfile) -> Iterator[Expectation]:
     number = None if choice.how == "gpus" else choice.number("gpu.count")
     if number is None:
         return
-    yield Expectation(
-        area="gpu", id="gpu.count", subject="host", measured=count(box), expected=number.value, unit="GPUs",
-        source=number.source,
-    )  # fmt: skip
+    yield of_number(number, "gpu", "gpu.count", "host", count(box), "GPUs")
     absent = absent_gpus(box)
     for place, absence in enumerate(absent, 1):
         which = f" {place} of {len(absent)}" if len(absent) > 1 else ""  # not its index, which nobody knows
@@ -229,10 +226,8 @@ def _expectations(choice: SelectedProfile, name: str, board: Board | None) -> It
         numbers.append((NO_ERRORS, Number(1, "nvmlDeviceGetTotalEccErrors")))
     for each, number in numbers:
         if number is not None:
-            yield each, Expectation(
-                area=each.area, id=each.id, subject=name, measured=0, expected=1 if each.yes_or_no else number.value,
-                unit=each.unit, source=number.source,
-            )  # fmt: skip
+            wanted = replace(number, value=1) if each.yes_or_no else number
+            yield each, of_number(wanted, each.area, each.id, name, 0, each.unit)
 
 
 def area_applies(area: Area, choice: SelectedProfile) -> bool:
