@@ -46,7 +46,7 @@ def gpu_path(asked: Question) -> Answer:
     of_link = members(link, "label pci pci_reason? nvlinks nvlinks_reason=nvlink_reason?")
     found: Json = {"a": a.name, "b": b.name, **of_link}
     complete = link.label != "?" and link.nvlinks is not None
-    return asked.either(lambda: f"{text}\n{asked.notes()}", lambda: {"gpu_path": found}), complete
+    return asked.answer(complete, lambda: f"{text}\n", lambda: {"gpu_path": found})
 
 
 def near_cpus(asked: Question) -> Answer:
@@ -68,15 +68,12 @@ def own_memory(asked: Question) -> Answer:
 
 def _names(asked: Question, member: str, question: str, found: Sequence[Device], unknown: Sequence[Device]) -> Answer:
     names: Json = {"gpus": [gpu.name for gpu in found], "not_known": [gpu.name for gpu in unknown]}
-    return asked.either(
-        lambda: topo_queries.listed(question, found, unknown) + asked.notes(), lambda: {member: names}
-    ), not unknown and not asked.topology.gaps
+    complete = not unknown and not asked.topology.gaps
+    return asked.answer(complete, lambda: topo_queries.listed(question, found, unknown), lambda: {member: names})
 
 
 def _per_gpu(asked: Question, what: str, value: Callable[[Device], GpuFact]) -> Answer:
     answers = [(gpu, value(gpu)) for gpu in gpu_list.gpus(asked.topology, asked.ids)]
     nodes: list[Json] = [{"gpu": gpu.name, **either("node", found)} for gpu, found in answers]
     complete = not any(isinstance(found, Missing) and found.gap is not Gap.UNSUPPORTED for _, found in answers)
-    return asked.either(
-        lambda: topo_queries.per_gpu(what, answers) + asked.notes(), lambda: {"numa_nodes": nodes}
-    ), complete
+    return asked.answer(complete, lambda: topo_queries.per_gpu(what, answers), lambda: {"numa_nodes": nodes})

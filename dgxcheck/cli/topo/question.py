@@ -40,13 +40,15 @@ class Question(Record, kw_only=False):
     def topology(self) -> Topology:
         return self.machine.topology
 
-    def either(self, text: Callable[[], str], members: Callable[[], dict[str, Json]]) -> str:
-        """The text, or the JSON document with ``members``; only what is wanted is made."""
+    def answer(
+        self, complete: bool, text: Callable[[], str], members: Callable[[], dict[str, Json]], notes: bool = True
+    ) -> Answer:
+        """The text with its ``notes``, or the JSON document with ``members``; only what is wanted is made."""
         if self.form == "json":
             from dgxcheck.output.topo import as_json as topo_json
 
-            return topo_json.document(self.topology, self.machine.origin, members())
-        return text()
+            return topo_json.document(self.topology, self.machine.origin, members()), complete
+        return text() + (self.notes() if notes else ""), complete
 
     def notes(self) -> str:
         """What the matrix says below its legend, for the questions that show no matrix."""

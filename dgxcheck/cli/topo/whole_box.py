@@ -25,10 +25,10 @@ def matrix(asked: Question, pci: bool = False) -> Answer:
     from dgxcheck.output.topo import reference_graph
 
     remarks = [*(() if pci else reference_graph.text(topology)), *source_line(asked.machine.origin)]
-    return asked.either(
-        lambda: topo_text.matrix(topology, pci, asked.labels, asked.width, remarks),
-        lambda: {} if pci else reference_graph.as_json(topology),
-    ), complete
+    return asked.answer(
+        complete, lambda: topo_text.matrix(topology, pci, asked.labels, asked.width, remarks),
+        lambda: {} if pci else reference_graph.as_json(topology), notes=False,
+    )  # fmt: skip
 
 
 def matrix_pci(asked: Question) -> Answer:
@@ -47,14 +47,16 @@ def p2p(asked: Question) -> Answer:
         statuses = stated_statuses(asked.topology, asked.snapshot.stated, capability) or statuses
     if isinstance(statuses, Missing):
         text = f"Peer-to-peer status is not known: {visible(str(statuses))}\n"
-        return asked.either(lambda: text, lambda: {"p2p": None, "p2p_reason": statuses.reason}), False
-    complete = not any(isinstance(getattr(status, capability), Missing) for status in statuses)
+        return asked.answer(
+            False, lambda: text, lambda: {"p2p": None, "p2p_reason": statuses.reason}, notes=False
+        )
+    known = not any(isinstance(getattr(status, capability), Missing) for status in statuses)
     as_nvidia_smi = asked.form == "nvidia-smi"
-    return asked.either(
-        lambda: topo_peers.p2p_matrix(asked.topology, statuses, capability, as_nvidia_smi, asked.width)
-        + ("" if as_nvidia_smi else asked.notes()),
-        lambda: topo_peers.p2p_as_json(asked.topology, statuses, capability),
-    ), complete and not asked.topology.gaps
+    return asked.answer(
+        known and not asked.topology.gaps,
+        lambda: topo_peers.p2p_matrix(asked.topology, statuses, capability, as_nvidia_smi, asked.width),
+        lambda: topo_peers.p2p_as_json(asked.topology, statuses, capability), notes=not as_nvidia_smi,
+    )  # fmt: skip
 
 
 def path(asked: Question) -> Answer:
@@ -63,20 +65,20 @@ def path(asked: Question) -> Answer:
 
     a, b = two_devices(asked.topology, asked.value)
     label = topo_text.cell(asked.topology.link(a, b), False, asked.labels)
-    return asked.either(
-        lambda: topo_path.path(asked.machine, a, b, label, asked.labels) + asked.notes(),
+    return asked.answer(
+        topo_path.is_known(asked.topology, a, b),
+        lambda: topo_path.path(asked.machine, a, b, label, asked.labels),
         lambda: topo_path.as_json(asked.machine, a, b),
-    ), topo_path.is_known(asked.topology, a, b)
+    )
 
 
 def tree(asked: Question) -> Answer:
     """``--tree``: complete where every link says how it is trained."""
     from dgxcheck.output.topo import tree as topo_tree
 
-    names = asked.snapshot.pci_names
-    return asked.either(
-        lambda: topo_tree.tree(asked.topology, names) + asked.notes(), lambda: topo_tree.as_json(asked.topology)
-    ), not asked.topology.gaps and topo_tree.all_links_known(asked.topology)
+    topology, names = asked.topology, asked.snapshot.pci_names
+    complete = not topology.gaps and topo_tree.all_links_known(topology)
+    return asked.answer(complete, lambda: topo_tree.tree(topology, names), lambda: topo_tree.as_json(topology))
 
 
 def rings(asked: Question) -> Answer:
@@ -85,10 +87,10 @@ def rings(asked: Question) -> Answer:
     from dgxcheck.output.topo import rings as topo_rings
     from dgxcheck.topology.nvlinks import nvlink_graph
 
-    return asked.either(
-        lambda: topo_rings.rings(asked.topology) + asked.notes(),
+    return asked.answer(
+        not isinstance(nvlink_graph(asked.topology), Missing), lambda: topo_rings.rings(asked.topology),
         lambda: topo_rings.as_json(asked.topology) | reference_graph.as_json(asked.topology),
-    ), not isinstance(nvlink_graph(asked.topology), Missing)
+    )  # fmt: skip
 
 
 def _paths_known(topology: Topology) -> bool:
@@ -106,12 +108,11 @@ def peers(asked: Question) -> Answer:
     topology = asked.topology
     if isinstance(pairs := peers_of(asked.machine), Judgement):
         text = topo_peers.not_known(pairs)
-        return asked.either(lambda: text + asked.notes(), lambda: {"peers": []}), pairs.reason == "not-supported"
+        return asked.answer(pairs.reason == "not-supported", lambda: text, lambda: {"peers": []})
     complete = not topology.gaps and all(pair.verdict != "cannot tell" for pair in pairs)
-    return asked.either(
-        lambda: topo_peers.text(topology, pairs, asked.labels, asked.width) + asked.notes(),
-        lambda: topo_peers.as_json(pairs),
-    ), complete
+    return asked.answer(
+        complete, lambda: topo_peers.text(topology, pairs, asked.labels, asked.width), lambda: topo_peers.as_json(pairs)
+    )
 
 
 def rdma(asked: Question) -> Answer:
@@ -125,11 +126,11 @@ def rdma(asked: Question) -> Answer:
         text = topo_rdma.not_judged(pairs)
         hcas = asked.snapshot.infiniband
         is_complete = not topology.gaps and not (isinstance(hcas, Missing) and hcas.gap is not Gap.ABSENT)
-        return asked.either(lambda: text + asked.notes(), lambda: {"rdma": []}), is_complete
+        return asked.answer(is_complete, lambda: text, lambda: {"rdma": []})
     complete = not topology.gaps and all(pair.verdict != "cannot tell" for pair in pairs)
-    return asked.either(
-        lambda: topo_rdma.text(topology, pairs, asked.width) + asked.notes(), lambda: topo_rdma.as_json(pairs)
-    ), complete
+    return asked.answer(
+        complete, lambda: topo_rdma.text(topology, pairs, asked.width), lambda: topo_rdma.as_json(pairs)
+    )
 
 
 def picture(asked: Question) -> Answer:
