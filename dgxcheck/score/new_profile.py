@@ -104,7 +104,7 @@ def _graph(box: Box) -> str:
 
 def _wiring(box: Box) -> tuple[Wiring, ...]:
     """How many GPUs reach how many others by each PCI class; empty if the class of any pair is unknown."""
-    matrix = box.topology.matrix()
+    matrix = box.topology.links
     rows: Counter[tuple[tuple[tuple[PciClass, int], ...], tuple[tuple[PciClass, int], ...]]] = Counter()
     for gpu in box.reference_gpus:
         others = [device for device in (*box.reference_gpus, *box.topology.adapters) if device is not gpu]

@@ -114,9 +114,9 @@ class Links:
         made.given = given
         return made
 
-    def between(self, a: str, b: str) -> Link:
+    def __getitem__(self, ends: tuple[str, str]) -> Link:
         """The link of two different devices, by name; KeyError for a name that no device has."""
-        one, other = self._place[a], self._place[b]
+        one, other = (self._place[name] for name in ends)
         return self._at(min(one, other), max(one, other))
 
     def __iter__(self) -> Iterator[Link]:
@@ -135,22 +135,6 @@ class Links:
         if (a, b) not in self._made:
             self._made[a, b] = self._make(a, b)
         return self._made[a, b]
-
-
-class Matrix(Mapping[tuple[str, str], Link]):
-    """Every link under both orders of its ends."""
-
-    def __init__(self, links: Links) -> None:
-        self._links = links
-
-    def __getitem__(self, ends: tuple[str, str]) -> Link:
-        return self._links.between(*ends)
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return (ends for link in self._links for ends in ((link.a, link.b), (link.b, link.a)))
-
-    def __len__(self) -> int:
-        return 2 * len(self._links)
 
 
 class Topology(Record):
@@ -202,11 +186,7 @@ class Topology(Record):
 
     def link(self, a: Device, b: Device) -> Link:
         """What joins two different devices."""
-        return self.links.between(a.name, b.name)
-
-    def matrix(self) -> Matrix:
-        """Every link by the names of its ends."""
-        return Matrix(self.links)
+        return self.links[a.name, b.name]
 
     def nvlinked(self) -> Iterator[Link]:
         """The links of pairs of GPUs of which one at least is known to have NVLink positions."""

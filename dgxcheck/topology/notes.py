@@ -117,7 +117,7 @@ def ancestors(gpus: Sequence[Device], links: Links, pairs: tuple[GpuPair, ...] |
     for pair in pairs:
         if pair.a == pair.b or not {pair.a, pair.b} <= names.keys() or isinstance(pair.common_ancestor, Missing):
             continue
-        link = links.between(names[pair.a], names[pair.b])
+        link = links[names[pair.a], names[pair.b]]
         level = ANCESTORS.get(pair.common_ancestor, f"level {pair.common_ancestor}")
         if level != link.pci:
             differing.setdefault((level, link.pci or "nothing"), []).append(f"{link.a}-{link.b}")

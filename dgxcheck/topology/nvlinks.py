@@ -170,7 +170,7 @@ def nvlink_graph(topology: Topology) -> Graph | Missing:
     names = tuple(gpu.name for gpu in gpus if gpu.nvlink_positions != 0)
     pairs: dict[tuple[str, str], int] = {}
     switched = False
-    matrix = topology.matrix()
+    matrix = topology.links
     for a, b in combinations(names, 2):
         link = matrix[a, b]
         if link.nvlinks is None:
@@ -192,7 +192,7 @@ def nvlink_generation(topology: Topology) -> int | Missing:
 def known_rows(topology: Topology) -> list[list[int | None]]:
     """The symmetric matrix of counts of all GPUs; None for a pair whose count is unknown."""
     names = [gpu.name for gpu in topology.gpus]
-    matrix = topology.matrix()
+    matrix = topology.links
     return [[0 if a == b else matrix[a, b].nvlinks for b in names] for a in names]
 
 

@@ -47,7 +47,7 @@ def test_a_matrix_is_joined_by_evidence(text: str, names: list[str], label: str,
     path.write_text(text)
     topology = examine(str(path)).topology
     assert [gpu.name for gpu in topology.gpus] == names
-    assert topology.links.between("GPU0", "GPU1").label == label
+    assert topology.links["GPU0", "GPU1"].label == label
     shown = [topology.device(f"GPU{n}") for n in range(2)]
     assert [(gpu.cpu_affinity, gpu.numa_node) for gpu in shown if gpu] == [("0-7", 0), ("8-15", 0)]
 

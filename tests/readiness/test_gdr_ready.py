@@ -35,7 +35,7 @@ def test_each_gpu_of_a_dgx_1_is_ready_through_the_hca_behind_its_own_switch() ->
 @pytest.mark.parametrize("spec", ["dgx-1-p100", "dgx-1-v100", "dgx-a100", "k80-x8"])
 def test_a_healthy_box_is_ready_where_an_hca_is_near(spec: str) -> None:
     of, found = box(spec), verdicts(spec)
-    matrix = of.topology.matrix()
+    matrix = of.topology.links
     assert {ends for ends, verdict in found.items() if verdict == "ready"} == {
         ends for ends in found if matrix[ends].pci in NEAR
     }

@@ -44,7 +44,7 @@ def test_dgx1_is_labelled_as_recorded() -> None:
     assert [device.name for device in topology.devices] == [f"GPU{i}" for i in range(8)] + [
         f"mlx5_{i}" for i in range(4)
     ]
-    matrix = topology.matrix()
+    matrix = topology.links
     for a, b in combinations(range(8), 2):
         link = matrix[f"GPU{a}", f"GPU{b}"]
         assert (link.pci, link.nvlinks) == (dgx1_pci(a, b), V100.get((a, b), 0))
@@ -88,9 +88,9 @@ def test_a_gpu_that_nvml_lost_keeps_its_row() -> None:
     lost = Missing(Gap.LOST, "nvmlDeviceGetHandleByIndex 3", "NVML 15: GPU is lost", 15)
     topology = whole._replace(nvml=nvml(others, (lost,)), nvlinks=left).topology()
     assert [gpu.name for gpu in topology.gpus] == [f"GPU{i}" for i in range(7)] + ["GPU@0000:0b:00.0"]
-    link = topology.matrix()["GPU@0000:0b:00.0", "GPU0"]
+    link = topology.links["GPU@0000:0b:00.0", "GPU0"]
     assert (link.nvlinks, link.pci) == (0, "PHB")
-    assert topology.matrix()["GPU0", "GPU1"].nvlinks == 1
+    assert topology.links["GPU0", "GPU1"].nvlinks == 1
     assert topology.notes == (
         "NVML enumerates GPU 3 (probably GPU@0000:0b:00.0) but cannot open it (nvmlDeviceGetHandleByIndex 3: "
         "NVML 15: GPU is lost; check the kernel log for Xid 79, then power-cycle the machine).",
@@ -291,7 +291,7 @@ def test_numbering_changes_names_alone(order: list[int], data: st.DataObject) ->
     shuffled = tuple(data.draw(st.permutations(whole.functions)))
     other = whole._replace(functions=shuffled, nvml=nvml([DGX1_GPUS[i] for i in order])).topology()
     name = {gpu.bdf: gpu.name for gpu in other.gpus}
-    before, after = whole.topology(), other.matrix()
+    before, after = whole.topology(), other.links
     for link in before.links:
         a, b = before.device(link.a), before.device(link.b)
         assert a is not None

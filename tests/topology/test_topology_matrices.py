@@ -98,7 +98,7 @@ def test_dgx1_matrices_are_those_of_nvidia_smi(name: str, recording: str, rings:
     topology = dgx1_from_facts(name).topology()
     due = recorded_matrix(recording)
     assert len(due) == 132
-    assert {ends: link.label for ends, link in topology.matrix().items()} == due
+    assert {ends: link.label for link in topology.links for ends in ((link.a, link.b), (link.b, link.a))} == due
     assert_graph(topology, name, rings)
 
 
@@ -141,7 +141,7 @@ def test_dgx2_matrix() -> None:
     listed = tuple(ib(name, it["bdf"]) for name, it in nics.items())
     topology = fabric._replace(functions=tree(ends), ib=listed).topology()
     assert topology.devices[-1].name == "mlx5_10"
-    matrix = topology.matrix()
+    matrix = topology.links
     wires = [link for link in topology.links if link.switched]
     assert {link.label for link in wires} == {"NV6"}
     assert len(wires) == 120
@@ -177,7 +177,7 @@ def test_dgx_a100_matrix() -> None:
     ]
     listed = tuple(ib(name, it["bdf"]) for name, it in nics.items())
     topology = fabric._replace(functions=tree([*ends, *switches]), ib=listed, numa=nodes(8)).topology()
-    matrix = topology.matrix()
+    matrix = topology.links
     compute = [name for name, it in nics.items() if it["switch_upstream_ports"]]
     due = recorded_matrix("dgx-a100-10nic-legend.txt")
     for gpu, peer in combinations(range(8), 2):
@@ -201,7 +201,7 @@ def test_dgx_h100_graph() -> None:
 def test_a_shipped_recording_has_the_published_matrix(box: str) -> None:
     """All cells of the recorded text; NICs in their order, as NVIDIA's tool numbers them."""
     topology = examine(box).topology
-    published, matrix = recorded_matrix(PUBLISHED[box].text), topology.matrix()
+    published, matrix = recorded_matrix(PUBLISHED[box].text), topology.links
     nics = sorted({end for ends in published for end in ends if not end.startswith("GPU")}, key=_number)
     names = dict(zip(nics, (device.name for device in topology.devices if device.kind == "nic"), strict=False))
     assert len(published) == PUBLISHED[box].cells
@@ -224,7 +224,7 @@ def test_the_shipped_dgx_b200_has_the_published_matrix() -> None:
         shared = "PXB" if "GPU" in a + b else "PIX"
         both = a.startswith("GPU") and b.startswith("GPU")
         due[a, b] = "NV18" if both else shared if any({a, b} <= card for card in cards) else near
-    matrix = examine("dgx-b200").topology.matrix()
+    matrix = examine("dgx-b200").topology.links
     assert len(due) == PUBLISHED["dgx-b200"].cells
     assert {ends: matrix[ends].label for ends in due} == due
 
@@ -232,7 +232,7 @@ def test_the_shipped_dgx_b200_has_the_published_matrix() -> None:
 def test_a_gb200_tray_has_the_published_rows() -> None:
     """GPU0 to GPU2: sgl-project/sglang issue 11208."""
     topology = examine("gb200-nvl72").topology
-    matrix = topology.matrix()
+    matrix = topology.links
     cells = [[matrix[row, other.name].label for other in topology.devices if other.name != row]
              for row in ("GPU0", "GPU1", "GPU2")]  # fmt: skip
     assert sum(map(len, cells)) == PUBLISHED["gb200-nvl72"].cells
@@ -251,4 +251,4 @@ def test_k80_matrix() -> None:
     found = Box(functions=tree(ends), ib=(ib("mlx5_0", "0000:20:00.0"),), nvml=nvml(bdfs), nvlinks=(), numa=nodes(2))
     topology = found.topology()
     due = recorded_matrix("k80-8x-seed-ivb122.txt")
-    assert {ends: link.label for ends, link in topology.matrix().items()} == due
+    assert {ends: link.label for link in topology.links for ends in ((link.a, link.b), (link.b, link.a))} == due

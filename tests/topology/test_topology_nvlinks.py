@@ -104,6 +104,6 @@ def test_links_to_a_gpu_that_is_hidden_here_are_noted() -> None:
         pairs=(),
     )
     topology = box.topology()
-    assert topology.matrix()["GPU0", "GPU3"].label == "NV2"
+    assert topology.links["GPU0", "GPU3"].label == "NV2"
     note = "GPU0 has 2 NVLinks up to 0000:85:00.0, which is neither a GPU nor an NVSwitch listed here."
     assert topology.notes[0] == note

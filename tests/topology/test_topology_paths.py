@@ -32,7 +32,7 @@ def joined(topology: Topology, a: str, b: str) -> str | Missing:
     one, other = topology.device(a), topology.device(b)
     assert one is not None
     assert other is not None
-    return meeting_point(one, other, topology.matrix()[a, b], topology.functions)
+    return meeting_point(one, other, topology.links[a, b], topology.functions)
 
 
 def changed(box: Box, bdf: str, change: Callable[[PciFunction], PciFunction]) -> Box:

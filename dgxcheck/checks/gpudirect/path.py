@@ -180,7 +180,7 @@ def _path(box: Box) -> Judged:
     NCCL_NET_GDR_LEVEL
     """
     unless(no_rdma(box))
-    matrix, adapters = box.topology.matrix(), box.topology.adapters
+    matrix, adapters = box.topology.links, box.topology.adapters
     near = {gpu.name: [nic for nic in adapters if matrix[gpu.name, nic.name].pci in NEAR] for gpu in box.topology.gpus}
     for gpu in box.gpus:
         yield box.subject(gpu), _nearest(box, gpu, near[gpu.name], any(near.values()))

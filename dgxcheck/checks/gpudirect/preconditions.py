@@ -60,7 +60,7 @@ def no_gpudirect(box: Box) -> Judgement | None:
 
 def near_pairs(box: Box) -> list[DevicePair]:
     """The GPUs asked about, each with the HCAs that share its PCIe switches."""
-    matrix, adapters = box.topology.matrix(), box.topology.adapters
+    matrix, adapters = box.topology.links, box.topology.adapters
     return [(gpu, nic) for gpu in box.gpus for nic in adapters if matrix[gpu.name, nic.name].pci in NEAR]
 
 

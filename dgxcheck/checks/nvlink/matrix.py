@@ -76,11 +76,10 @@ def _counts(stated: NvidiaSmiTopo, names: Mapping[str, str]) -> dict[frozenset[s
 
 def _of_box(box: Box, stated: NvidiaSmiTopo, names: Mapping[str, str]) -> dict[IdPair, tuple[str, str]]:
     """By pair: the matrix's label, and the box's own; only pairs of which both are known."""
-    links = box.topology.matrix() if names else {}
     found: dict[IdPair, tuple[str, str]] = {}
     for (a, b), label in stated.labels.items():
         if a in names and b in names and isinstance(label, str):
-            link = links[names[a], names[b]]
+            link = box.topology.links[names[a], names[b]]
             if link.nvlinks is not None and (link.nvlinks or link.pci is not None):
                 found[names[a], names[b]] = label, link.label
     return found

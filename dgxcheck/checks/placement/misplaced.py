@@ -20,7 +20,7 @@ from dgxcheck.facts.missing import Gap, Missing, need, or_gap, rows
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.profiles.model import Wiring
-from dgxcheck.topology.model import Device, Link, PciClass, Topology
+from dgxcheck.topology.model import Device, Links, PciClass, Topology
 
 MOST = 3
 """At most so many misplaced devices are named; more of them make another machine."""
@@ -49,7 +49,7 @@ def misplaced(
     that leaves the most in place, the ``hcas`` near the GPUs too; of equal ones the last. ``by_tree``: by the PCI tree
     alone, as if all host bridges were at one NUMA node.
     """
-    matrix = topology.matrix()
+    matrix = topology.links
     slots = [_counts(expected(wiring), by_tree) for wiring in wirings for _ in range(wiring.gpus)]
     hca_slots = [_counts(wiring.to_hcas, by_tree) for wiring in wirings]
     for number in range(MOST + 1):
@@ -75,14 +75,14 @@ def all_in_place(
     gpus: Sequence[Device], others: Sequence[Device], topology: Topology, wirings: Sequence[Wiring], expected: Expected
 ) -> bool:
     """Is the class of every pair known, and none too many? With as many devices as expected the wiring is the same."""
-    matrix = topology.matrix()
+    matrix = topology.links
     rows = [_row(gpu, others, matrix) for gpu in gpus]
     pairs = sum(gpu.name != other.name for gpu in gpus for other in others)
     known = sum(row.total() for row in rows) == pairs
     return known and _fits(rows, [_counts(expected(wiring), False) for wiring in wirings for _ in range(wiring.gpus)])
 
 
-def _row(gpu: Device, others: Sequence[Device], matrix: Mapping[tuple[str, str], Link]) -> Counter[PciClass]:
+def _row(gpu: Device, others: Sequence[Device], matrix: Links) -> Counter[PciClass]:
     """How often a GPU reaches others at each class, without pairs whose class is not known."""
     links = (matrix[gpu.name, other.name] for other in others if other.name != gpu.name)
     return Counter(link.pci for link in links if link.pci is not None)

@@ -77,7 +77,7 @@ def other(wrong: Misplaced) -> str:
 
 def classes(box: Box, device: Device, others: tuple[Device, ...]) -> str:
     """How many others a device reaches at each class: ``PIX 1, PHB 2``."""
-    matrix = box.topology.matrix()
+    matrix = box.topology.links
     count = Counter(matrix[device.name, other.name].pci or "?" for other in others if other.name != device.name)
     return ", ".join(f"{pci} {number}" for pci, number in sorted(count.items()))
 
@@ -145,7 +145,7 @@ def _ancestors(box: Box) -> Judgement:
     """Of all pairs: NVML's common ancestor against the class of the PCI paths."""
     names = {gpu.bdf: gpu.name for gpu in box.topology.gpus}
     asked = {gpu.bdf for gpu in box.gpus}
-    matrix = box.topology.matrix()
+    matrix = box.topology.links
     unknown: list[Judgement] = []
     differing: list[str] = []
     evidence: list[Evidence] = []

@@ -100,7 +100,7 @@ def _nvlinks(box: Box, by_place: Rows) -> Iterator[Sibling]:
 def _hcas(box: Box, by_place: Rows) -> Iterator[Sibling]:
     """HCAs without virtual functions, their ports and the interfaces of the network stack on them; none where a
     reference machine's GPUs are all missing, which tell those for storage from the others."""
-    matrix = box.topology.matrix()
+    matrix = box.topology.links
     layers = {row.device: frozenset(str(port.link_layer) for port in rows(row.ports))
               for row in rows(box.snapshot.ib_ports)}  # fmt: skip
     versions = gathered(((row.hca_type, layers.get(row.name)), row.fw_ver) for row in rows(box.snapshot.infiniband)

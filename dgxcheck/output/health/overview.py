@@ -205,9 +205,9 @@ def _nvlinks(assessment: Assessment, device: Device) -> str | Missing:
 
 def _nearest(assessment: Assessment, device: Device) -> str | Missing:
     """Devices of the other kind below the same PCIe switch."""
-    links = assessment.topology.matrix()
+    links = assessment.topology.links
     others = [other for other in assessment.topology.devices if other.kind != device.kind]
-    near = [other.name for other in others if (link := links.get((device.name, other.name))) and link.pci in NEAR]
+    near = [other.name for other in others if links[device.name, other.name].pci in NEAR]
     return ", ".join(near) if near else Missing(Gap.UNSUPPORTED, device.name, "none below the same switch")
 
 

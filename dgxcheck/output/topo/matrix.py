@@ -90,7 +90,7 @@ def _tables(
     topology: Topology, names: dict[str, str], pci_only: bool, labels: str, width: int | None
 ) -> tuple[list[str], list[str]]:
     """The lines of the matrix, and the heads of the columns hidden to fit."""
-    links, devices = topology.matrix(), topology.devices
+    links, devices = topology.links, topology.devices
     peers = [
         [names[b.name], *(" X" if a is b else cell(links[a.name, b.name], pci_only, labels) for a in devices)]
         for b in devices

@@ -37,7 +37,7 @@ def matrix(topology: Topology, pci_only: bool) -> str:
     names = row_names(topology, numbered_nics=True)
     heads = [names[device.name] for device in topology.devices]
     rows = ["\t".join(("", *heads, *titles))]
-    links = topology.matrix()
+    links = topology.links
     for device in topology.devices:
         cells = [
             " X " if other is device else cell(links[device.name, other.name], pci_only, "sys")
