@@ -11,7 +11,7 @@ from dgxcheck.facts import bdf
 from dgxcheck.facts.bdf import bus_order, is_bdf
 from dgxcheck.facts.ids import MOST_GPUS, NVLINK_5, NVLINK_MAX_LINKS, NvmlReturn
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap, question
-from dgxcheck.facts.nvml.quantities import GROUPS, U64, Quantity
+from dgxcheck.facts.nvml.quantities import GROUPS, LARGEST, U64, Quantity
 from dgxcheck.facts.record import Record
 from dgxcheck.source.protocol import Json, Source
 from probes.ask import mapped
@@ -54,7 +54,7 @@ def is_on(value: int | Missing, where: str) -> bool | Missing:
 
 
 def number(
-    source: Source, function: str, subject: str = "", *args: int, low: int = 0, high: int = U64,
+    source: Source, function: str, subject: str = "", *args: int, low: int = 0, high: int = LARGEST,
     unknown: Mapping[int, str] = {},
 ) -> int | Missing:  # fmt: skip
     """The integer that a function answers; ``unknown`` are those that stand for none, with what they say."""

@@ -201,6 +201,14 @@ def test_a_margin_read_as_unsigned_is_garbled() -> None:
     assert gap(thermal.shutdown_tlimit_c) is Gap.GARBLED
 
 
+def test_all_bits_set_is_no_number() -> None:
+    """NVML_VALUE_NOT_AVAILABLE, or what is read of a device that is gone."""
+    questions = ("nvmlDeviceGetTotalEccErrors 1 0", "nvmlDeviceGetCurrentClocksEventReasons")
+    source = box("0000:06:00.0", answers=dict.fromkeys(questions, 2**64 - 1))
+    assert gap(one(gpu_ecc(source)).volatile_uncorrected.total) is Gap.GARBLED
+    assert gap(one(gpu_clocks(source)).reasons) is Gap.GARBLED
+
+
 def test_modes(k80: FakeNvml, v100: FakeNvml, a100: FakeNvml) -> None:
     kepler, volta, ampere = (one(gpu_modes(source)) for source in (k80, v100, a100))
     assert (kepler.persistence, kepler.compute_mode) == (False, 0)

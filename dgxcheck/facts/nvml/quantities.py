@@ -20,6 +20,8 @@ from dgxcheck.facts.record import Record
 from dgxcheck.package_files import table
 
 U64 = 2**64 - 1
+LARGEST = U64 - 1
+"""All ones is no number: NVML_VALUE_NOT_AVAILABLE (nvml.h), or what a device that is gone reads as."""
 
 
 class Quantity(Record, kw_only=False):
@@ -66,7 +68,7 @@ def _quantities(group: str) -> tuple[Quantity, ...]:
 
 def _quantity(row: Mapping[str, str]) -> Quantity:
     args = tuple(map(int, row["args"].format_map(vars(ids)).split()))
-    low, high = map(int, row["range"].split() or (0, U64))
+    low, high = map(int, row["range"].split() or (0, LARGEST))
     facts, members = tuple(row["facts"].split()), tuple(row["members"].split())
     return Quantity(row["function"], args, row["scope"], facts, members, row["form"], low, high)
 
