@@ -150,7 +150,8 @@ class _Leaders:
         self._at = {key: finding.subject.bdf for key, finding in bad.items()}
         self._order = {key: number for number, key in enumerate(bad)}
         for key, finding in bad.items():
-            for event in finding.judgement.events if finding.status in self._leading else ():
+            leads = finding.status in self._leading or finding.judgement.fault is Fault.XID_LINK_OFF
+            for event in finding.judgement.events if leads else ():
                 at = finding.subject.bdf or ""
                 if event.kind == "device":
                     self._stopped.setdefault(at, {}).setdefault(key, []).append(event.seconds)
@@ -166,7 +167,8 @@ class _Leaders:
         one of its events follows from nothing.
         """
         here = finding.subject.bdf or ""
-        worst = BAD.index(finding.status)
+        # what asks for no action follows from anything
+        worst = len(BAD) if finding.judgement.fault is Fault.XID_NOTICE else BAD.index(finding.status)
         kinds: dict[tuple[str, int | None], list[_Cause]] = {}
         found: set[str] = set()
         times = [event.seconds for event in finding.judgement.events]

@@ -73,6 +73,11 @@ REPORTS: list[tuple[str, Facts, list[str], str, set[str], set[str]]] = [
     ("dgx-h100", {}, [xid("d1", 149, "NETIR_LINK_EVT Fatal XC0 i0 Link 03 (0x026001c6 0x00000000 0x00000000 0x00000000"
       " 0x00000000 0x00000000)"), xid("d1", 45, "pid=9, Ch 00000001 caused by previous Xid 149")],
       "gpu/0000:d1:00.0/NVLink", {"watch", "inspect", "reset-gpu"}, REPLACING),  # open-gpu-kernel-modules issue 1150
+    ("dgx-b300", {}, [xid("9a", 149, "NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x026001c6 0x00000000 0x00000000 0x00000000"
+      " 0x00000000 0x00000000)"), *(xid(bus, 145, "RLW_SRC_TRACK Nonfatal XC1 i0 Link 11 (0x00000004 0x80000000"
+      " 0x00000000 0x00000000 0x00000000 0x00000000)") for bus in ("ba", "da")), xid("ba", 45, "pid=9, Ch 00000001"
+      " caused by previous Xid 145")],
+      "gpu/0000:9a:00.0/NVLink", {"inspect"}, REPLACING),  # open-gpu-kernel-modules issues 1150 and 1355
     ("dgx-h100", {}, [xid("c3", 95, "pid=4711, Uncontained: LTC TAG (0x2,0x0). RST: Yes, D-RST: No")],
       "gpu/0000:c3:00.0/memory", {"reset-gpu"}, {"replace"}),
     ("dgx-1-v100", {**lost("06", 0), **lost("86", 5)}, [xid("06", 79, OFF), "9000.000000;" + xid("86", 79, OFF)],

@@ -160,9 +160,10 @@ def _of_pairs(what: str, lead: Finding, worst: Sequence[Finding], component: Com
 
 
 def _worst(assessment: Assessment, cause: Cause) -> list[Finding]:
-    """The findings that the cause explains, of the worst status."""
+    """The findings that the cause explains, of the worst status; a mere notice tells nothing beside others."""
     explained = assessment.explained(cause)
-    return [finding for finding in explained if finding.status is explained[0].status]
+    loud = [each for each in explained if each.judgement.fault is not Fault.XID_NOTICE] or [*explained]
+    return [finding for finding in loud if finding.status is loud[0].status]
 
 
 def _lead(component: Component, worst: Sequence[Finding]) -> Finding:
