@@ -51,6 +51,8 @@ def _ring(
     ring = [start]
     while True:
         home, last = wrong[ring[-1]], places[ring[-1]]
+        if len(ring) > 1 and home == (places[start][0], ANY):
+            return ring
         after = at.get(home) if home[1] != ANY else None
         if home[1] == ANY:
             swapped = [each for each in on.get((home[0], last[0]), ()) if each in left and each not in ring]

@@ -115,6 +115,9 @@ def test_of_two_leaves_one_with_fewer_uplinks(lost: int, systems: int, found: li
     ((("s2", ANY), ("s1", ANY), ("s3", 3)), [["a", "b"]]),  # two on each other's switch
     ((("s2", ANY), ("s3", ANY), ("s1", ANY)), [["a"], ["b"], ["c"]]),  # a ring, but at which ports?
     ((("s2", 2), ("s3", 3), ("s1", 1)), [["a", "b", "c"]]),
+    ((("s2", 2), ("s3", 3), ("s1", ANY)), [["a", "b", "c"]]),  # the last port is that which the first one leaves
+    ((("s2", 2), ("s1", ANY), ("s3", 3)), [["a", "b"]]),
+    ((("s2", ANY), ("s1", 1), ("s3", 3)), [["a", "b"]]),
     ((("s2", 2), ("s3", 4), ("s1", 1)), [["a"], ["b"], ["c"]]),
     ((("s1", ANY), ("s2", ANY), ("s3", 3)), []),
 ])  # fmt: skip
