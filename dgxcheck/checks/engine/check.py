@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable
-from dgxcheck.checks.engine.finding import Instead, Judged, Judgement, Subject, Traffic, Witness
+from dgxcheck.checks.engine.finding import Evidence, Instead, Judged, Judgement, Subject, Traffic, Witness, as_evidence
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.components.component import DRIVER, Component, Kind, host_part
 from dgxcheck.components.device_facts import row_of
@@ -22,7 +22,9 @@ from dgxcheck.facts.faults import BY_WORD
 from dgxcheck.facts.faults.kind import FIELD_DIAGNOSTIC, NVLINK_XIDS
 from dgxcheck.facts.ids import PCI_BRIDGE
 from dgxcheck.facts.missing import Missing, NeededFact, need
+from dgxcheck.facts.nature import rows_of
 from dgxcheck.facts.record import Record
+from dgxcheck.facts.values import where
 from dgxcheck.package_files import table
 from dgxcheck.topology.model import Device
 
@@ -175,6 +177,18 @@ IDS = [check for check, case in _REMEDIES if not case]
 def remedy_of(check: str, case: str = "") -> str:
     """What to do about a warn or fail of a check, or in a case of its own (``remedies.tsv``); empty without a row."""
     return _REMEDIES.get((check, case), "")
+
+
+def asked(record: Record, *names: str) -> tuple[Evidence, ...]:
+    """Facts of a record, each with the file or query that its row names."""
+    own = rows_of(type(record))
+    return tuple(Evidence(where(record, (own[name],)), as_evidence(getattr(record, name))) for name in names)
+
+
+def asked_twice(old: Record, new: Record, name: str) -> Evidence:
+    """The same of one fact at two readings."""
+    (before,), (after,) = asked(old, name), asked(new, name)
+    return Evidence(after.where, [before.value, after.value])
 
 
 GpuRule = Callable[[Box, Any], "Judgement | Missing"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import Box, Growth
-from dgxcheck.checks.engine.check import remedy_of
+from dgxcheck.checks.engine.check import asked_twice, remedy_of
 from dgxcheck.checks.engine.expected import siblings
-from dgxcheck.checks.engine.finding import Evidence, Judgement, answered, as_evidence, judged, skip
+from dgxcheck.checks.engine.finding import Evidence, Judgement, answered, judged, skip
 from dgxcheck.checks.engine.growth import counter_growth
 from dgxcheck.components.device_facts import GpuView
 from dgxcheck.facts.faults import Fault
@@ -32,7 +32,6 @@ _LESS = 0.85
 _NEARBY_S = 600.0
 """Two readings of the reasons further apart say nothing about the time between."""
 _HALF_NS = 1e9 / 2
-_POWER = 0  # nvmlPerfPolicyType_t
 
 
 class _Load(Record):
@@ -114,12 +113,11 @@ def _stays_capped(box: Box, own: _Load) -> Evidence | None:
         return None
     lost = counter_growth(old.power_ns, new.power_ns)
     if isinstance(lost, int) and lost >= growth.seconds * _HALF_NS > 0:
-        return answered([as_evidence(old.power_ns), as_evidence(new.power_ns)], "nvmlDeviceGetViolationStatus",
-                        own.bdf, _POWER)  # fmt: skip
+        return asked_twice(old, new, "power_ns")
     masks = masks_of(growth, old, new)
     if masks is None or not all(mask & POWER_CAP and not mask & BY_SETTING for mask in masks):
         return None
-    return reasons(masks, own.bdf)
+    return asked_twice(old, new, "reasons_mask")
 
 
 @or_none
@@ -137,11 +135,6 @@ def masks_of(growth: Growth, old: GpuCounters, new: GpuCounters) -> tuple[int, i
     return (need(old.reasons_mask), need(new.reasons_mask)) if growth.seconds <= _NEARBY_S else None
 
 
-def reasons(masks: tuple[int, int], bdf: str) -> Evidence:
-    """What held the clocks at both readings."""
-    return answered([*masks], "nvmlDeviceGetCurrentClocksEventReasons", bdf)
-
-
 def kept_slow(box: Box, bdf: str) -> Judgement | None:
     """A fully used GPU in an idle performance state, or with low clocks for which the driver has no reason at either
     reading, while those of its model are in a high state, faster and draw more.
@@ -150,10 +143,9 @@ def kept_slow(box: Box, bdf: str) -> Judgement | None:
     a mean, too: a program that ended a moment ago is still in it. So none of two readings may call the GPU idle.
     """
     found, both = _beside(box, bdf), both_counters(box, bdf)
-    masks = None if both is None else masks_of(*both)
-    if found is None or masks is None:
+    if found is None or both is None or (masks := masks_of(*both)) is None:
         return None
-    own, others = found
+    (own, others), (_, old, new) = found, both
     if any(mask & (BY_SETTING | GPU_IDLE) for mask in (own.mask, *masks)):
         return None
     if own.state < LOW_STATE and (own.programs is not True or any((own.mask, *masks))):
@@ -169,7 +161,7 @@ def kept_slow(box: Box, bdf: str) -> Judgement | None:
         f" {best.clock} MHz in P{best.state}"
     )
     state = answered(own.state, "nvmlDeviceGetPerformanceState", own.bdf)
-    evidence = (state, reasons(masks, bdf), *_evidence((own, best)))
+    evidence = (state, asked_twice(old, new, "reasons_mask"), *_evidence((own, best)))
     remedy = remedy_of("clock.throttle", "kept slow")
     return judged(Fault.CLOCKS_STUCK, message, own.clock, best.clock, "MHz", evidence, warns=True, remedy=remedy)
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import Box, Growth
-from dgxcheck.checks.engine.check import Check, component_of, part, per_gpu, setting_of_all
+from dgxcheck.checks.engine.check import Check, asked_twice, component_of, part, per_gpu, setting_of_all
 from dgxcheck.checks.engine.finding import (
     Evidence,
     Judgement,
     Status,
     answered,
-    as_evidence,
     judged,
     skip,
 )
 from dgxcheck.checks.engine.growth import counter_growth
-from dgxcheck.checks.gpu.beside_siblings import BY_SETTING, both_counters, capped, kept_slow, masks_of, reasons
+from dgxcheck.checks.gpu.beside_siblings import BY_SETTING, both_counters, capped, kept_slow, masks_of
 from dgxcheck.components.component import host_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.ids import THROTTLE_TIMES
 from dgxcheck.facts.missing import Gap, Missing, need, or_gap, or_none, rows
 from dgxcheck.facts.nvml.gpu import GpuBoard
 from dgxcheck.facts.nvml.readings import ClockPair, Clocks, GpuClocks, GpuThermal
@@ -49,7 +47,6 @@ HELD_BACK = {
 0x40 and 0x80."""
 _FAR_C = 20
 """So much below a threshold no part of the GPU is taken to be at it. Ours."""
-_THERMAL = 1  # nvmlPerfPolicyType_t
 _KINDS = ((0, "graphics"), (2, "memory"))  # nvmlClockType_t
 
 
@@ -124,16 +121,12 @@ def _lasting(box: Box, bdf: str, bit: int) -> Evidence | None:
     growth, old, new = both
     masks = masks_of(growth, old, new)
     if masks is not None and all(slowdown(mask) == bit for mask in masks):
-        return reasons(masks, bdf)
+        return asked_twice(old, new, "reasons_mask")
     # before R570 no counter has the time of the power brake: https://github.com/NVIDIA/NVSentinel/issues/1666
     for name in ("brake_ns",) if bit == BRAKE else ("thermal_ns", "sw_thermal_ns", "hw_thermal_ns"):
-        times = (getattr(old, name), getattr(new, name))
-        lost = counter_growth(*times)
+        lost = counter_growth(getattr(old, name), getattr(new, name))
         if isinstance(lost, int) and percent_of_time(lost, growth) > box.settings.limit("clock.throttle"):
-            function, number = "nvmlDeviceGetViolationStatus", _THERMAL
-            if name in THROTTLE_TIMES:
-                function, number = "nvmlDeviceGetFieldValues", THROTTLE_TIMES[name]
-            return answered([*map(as_evidence, times)], function, bdf, number)
+            return asked_twice(old, new, name)
     return None
 
 

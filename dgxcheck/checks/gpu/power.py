@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import Box, Growth
-from dgxcheck.checks.engine.check import Check, component_of, host_if_all, part, per_gpu, per_listed_gpu, remedy_of
-from dgxcheck.checks.engine.finding import Evidence, Judgement, answered, as_evidence, given, judged, skip
+from dgxcheck.checks.engine.check import (
+    Check,
+    asked,
+    asked_twice,
+    component_of,
+    host_if_all,
+    part,
+    per_gpu,
+    per_listed_gpu,
+    remedy_of,
+)
+from dgxcheck.checks.engine.finding import Judgement, given, judged, skip
 from dgxcheck.checks.engine.growth import COUNTER_RESET, NO_EARLIER_READING, counter_growth, new_events
 from dgxcheck.checks.gpu.beside_siblings import POWER_CAP
 from dgxcheck.checks.gpu.clocks import BRAKE, percent_of_time
 from dgxcheck.components.device_facts import GpuView
 from dgxcheck.components.locate import all_gpus
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Gap, Json, Missing, known, need
+from dgxcheck.facts.missing import Gap, Missing, known, need
 from dgxcheck.facts.nvml.readings import GpuCounters, GpuPower
 from dgxcheck.topology.model import Device
 
@@ -19,7 +29,6 @@ _ROUNDED_MW = 1000
 """Limits are set in whole W (nvidia-smi -pl)."""
 _AT_LIMIT = 0.95
 """From this part of its power limit on, a GPU draws as much as it may."""
-_POWER = 0  # nvmlPerfPolicyType_t
 
 
 _AS_DEFAULT = 0.8
@@ -37,21 +46,19 @@ def limit(box: Box, power: GpuPower) -> Judgement | Missing:
     The enforced power limit against the board's default, in W; of a text without it the one that is set. The default
     itself against that of the model; in a text without it the limit.
     """
-    enforced, function = power.enforced_limit_mw, "nvmlDeviceGetEnforcedPowerLimit"
+    enforced, name = power.enforced_limit_mw, "enforced_limit_mw"
     if isinstance(enforced, Missing) and enforced.gap is Gap.UNRECORDED and not isinstance(power.limit_mw, Missing):
-        enforced, function = power.limit_mw, "nvmlDeviceGetPowerManagementLimit"
+        enforced, name = power.limit_mw, "limit_mw"
     board = box.board(box.at(power.bdf))
     usual = None if board is None else board.numbers.get("power_limit")
     of_model = "" if board is None or usual is None else f"{usual.value:g} W of this model ({board.name})"
     least = 0.0 if usual is None else usual.value * 1000 * (100 - box.settings.limit("power.limit")) / 100
-    limit, default = need(enforced), power.default_limit_mw
-    evidence: tuple[Evidence, ...] = (answered(limit, function, power.bdf),)
+    limit, default, evidence = need(enforced), power.default_limit_mw, asked(power, name)
     if usual is not None and isinstance(default, Missing) and default.gap is Gap.UNRECORDED and limit > 0:
         message = f"power limit {limit / 1000:g} W, {of_model}"
         lowered = limit < least * _AS_DEFAULT
         return judged(Fault.POWER_CAPPED, message, limit / 1000, usual.value, "W", evidence, warns=lowered)
-    default = need(default)
-    evidence = (*evidence, answered(default, "nvmlDeviceGetPowerManagementDefaultLimit", power.bdf))
+    default, evidence = need(default), asked(power, name, "default_limit_mw")
     if limit <= 0 or default <= 0:
         return Missing(Gap.GARBLED, evidence[0 if limit <= 0 else 1].where, "a power limit of 0 W is not valid")
     message = f"power limit {limit / 1000:g} W, default {default / 1000:g} W"
@@ -88,8 +95,7 @@ def violation(box: Box, gpu: Device) -> Judgement:
     if growth.seconds <= 0:
         return skip("no-history", "no time passed between the two readings")
     most = box.settings.limit("power.violation")
-    times: list[Json] = [as_evidence(old.power_ns), as_evidence(new.power_ns)]
-    evidence = [answered(times, "nvmlDeviceGetViolationStatus", new.bdf, _POWER)]
+    evidence = [asked_twice(old, new, "power_ns")]
     message = f"clocks held down by lack of power {share:g} % of the time ({growth.how})"
     if share <= most:
         return judged(Fault.POWER_VIOLATION, message, share, most, "%", tuple(evidence))
@@ -99,8 +105,7 @@ def violation(box: Box, gpu: Device) -> Judgement:
     power = need(box.gpu(new.bdf).power)
     if isinstance(drawn, int):
         allowed, mean = need(power.enforced_limit_mw), drawn / growth.seconds
-        energy: list[Json] = [as_evidence(old.energy_mj), as_evidence(new.energy_mj)]
-        evidence.append(answered(energy, "nvmlDeviceGetTotalEnergyConsumption", new.bdf))
+        evidence.append(asked_twice(old, new, "energy_mj"))
         message = f"{message}: {mean / 1000:.0f} W on average, power limit {allowed / 1000:g} W"
         short = mean < share / 100 * allowed * _AT_LIMIT or _is_braked(old, new, growth, most)
     else:

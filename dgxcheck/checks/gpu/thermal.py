@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Literal
 
 from dgxcheck.checks.engine.box import Box, gpu_unavailable
-from dgxcheck.checks.engine.check import Check, host_if_all, part, per_gpu, per_listed_gpu, ruled
+from dgxcheck.checks.engine.check import Check, asked, host_if_all, part, per_gpu, per_listed_gpu, ruled
 from dgxcheck.checks.engine.expected import has_problem, siblings
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, counted, judged, skip
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, counted, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.gpu.clocks import is_by_heat
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.ids import MEMORY_TEMPERATURE, TLIMITS
 from dgxcheck.facts.missing import Gap, Missing, NeededFact, need
 from dgxcheck.facts.nature import row
-from dgxcheck.facts.nvml.quantities import THRESHOLDS
 from dgxcheck.facts.nvml.readings import EventReasons, GpuThermal
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import median
@@ -37,14 +35,9 @@ def temperature(box: Box, thermal: GpuThermal) -> Judgement | Missing:
     unshown = all(isinstance(fact, Missing) and fact.gap is Gap.UNRECORDED
                   for fact in (thermal.slowdown_c, thermal.margin_c))  # fmt: skip
     if unshown and now >= most and not _is_impossible(now):
-        reading = answered(now, "nvmlDeviceGetTemperature", thermal.bdf, 0)
         message = f"{now} °C, at which most data center boards slow down"
-        return judged(Fault.OVERHEATING, message, now, most, "°C", (reading,), warns=True)
-    slowdown = need(thermal.slowdown_c)
-    evidence = (
-        answered(now, "nvmlDeviceGetTemperature", thermal.bdf, 0),
-        answered(slowdown, "nvmlDeviceGetTemperatureThreshold", thermal.bdf, 1),
-    )
+        return judged(Fault.OVERHEATING, message, now, most, "°C", asked(thermal, "gpu_c"), warns=True)
+    slowdown, evidence = need(thermal.slowdown_c), asked(thermal, "gpu_c", "slowdown_c")
     message = f"{now} °C (slowdown at {slowdown} °C)"
     by_limit = _against_limit(box, message, now, slowdown, evidence, "slowdown temperature")
     return still if still is not None and not has_problem(by_limit) else by_limit
@@ -55,9 +48,7 @@ def _stalled(box: Box, thermal: GpuThermal, now: int) -> Judgement | None:
     most = box.settings.limit("thermal.fans")
     if thermal.fan_percent != 0 or now < most or _is_impossible(now):
         return None
-    evidence = (
-        answered(now, "nvmlDeviceGetTemperature", thermal.bdf, 0), answered(0, "nvmlDeviceGetFanSpeed", thermal.bdf),
-    )  # fmt: skip
+    evidence = asked(thermal, "gpu_c", "fan_percent")
     return judged(Fault.OVERHEATING, f"{now} °C and fans at 0 %", now, most, "°C", evidence, warns=True)
 
 
@@ -79,12 +70,7 @@ def _against_limit(
     return judged(Fault.OVERHEATING, message, now, most, "°C", evidence, warns=near, fails=now >= most)
 
 
-_SLOWDOWN_TLIMIT = TLIMITS[1]
 Sensor = Literal["gpu_c", "memory_c"]
-_SENSORS = {
-    "gpu_c": ("", "nvmlDeviceGetTemperature", 0),
-    "memory_c": ("memory ", "nvmlDeviceGetFieldValues", MEMORY_TEMPERATURE),
-}
 _MIN_SIBLINGS = 2
 """Fewer GPUs in the same state make no median."""
 
@@ -99,10 +85,7 @@ def _margin(box: Box, thermal: GpuThermal) -> Judgement:
     margin, at = need(thermal.margin_c), need(thermal.slowdown_tlimit_c)
     if not isinstance(thermal.slowdown_c, Missing):
         return skip("not-supported", "the board reports its slowdown temperature: see thermal.temperature")
-    evidence = (
-        answered(margin, "nvmlDeviceGetMarginTemperature", thermal.bdf),
-        answered(at, "nvmlDeviceGetFieldValues", thermal.bdf, _SLOWDOWN_TLIMIT),
-    )
+    evidence = asked(thermal, "margin_c", "slowdown_tlimit_c")
     near = margin - at < box.settings.limit("thermal.margin")
     # some boards report margins of 0 and less while they are cool: the slowdown itself decides
     clocks = box.gpu(thermal.bdf).clocks
@@ -134,17 +117,14 @@ def _memory(box: Box) -> Judged:
 def _memory_limit(box: Box, gpu: Device) -> Judgement | Missing:
     thermal = need(box.gpu(gpu).thermal)
     now, most = need(thermal.memory_c), need(thermal.memory_max_c)
-    evidence = (
-        answered(now, "nvmlDeviceGetFieldValues", thermal.bdf, MEMORY_TEMPERATURE),
-        answered(most, "nvmlDeviceGetTemperatureThreshold", thermal.bdf, THRESHOLDS.index("memory_max")),
-    )
+    evidence = asked(thermal, "memory_c", "memory_max_c")
     return _against_limit(box, f"memory {now} °C, limit {most} °C", now, most, evidence, "limit")
 
 
 class _State(Record):
     """The temperature of a GPU, with what it is comparable by."""
 
-    bdf: str
+    thermal: GpuThermal
     pstate: int
     power_mw: int
     temperature_c: int
@@ -174,7 +154,7 @@ def _state(box: Box, gpu: Device, sensor: Sensor) -> _State | Judgement:
     if _is_impossible(temperature_c):
         return _IMPOSSIBLE
     slowed = _is_slowed(reasons)
-    return _State(bdf=thermal.bdf, pstate=pstate, power_mw=power_mw, temperature_c=temperature_c, slowed=slowed)
+    return _State(thermal=thermal, pstate=pstate, power_mw=power_mw, temperature_c=temperature_c, slowed=slowed)
 
 
 def _compare(box: Box, sensor: Sensor, own: _State, others: list[_State]) -> Judgement:
@@ -185,8 +165,8 @@ def _compare(box: Box, sensor: Sensor, own: _State, others: list[_State]) -> Jud
         if abs(other.power_mw - own.power_mw) <= tolerance * max(other.power_mw, own.power_mw)
         or (own.slowed and other.power_mw > own.power_mw)
     ]  # fmt: skip
-    name, function, argument = _SENSORS[sensor]
-    evidence = tuple(answered(state.temperature_c, function, state.bdf, argument) for state in (own, *alike))
+    name = "memory " if sensor == "memory_c" else ""
+    evidence = tuple(fact for state in (own, *alike) for fact in asked(state.thermal, sensor))
     if len(alike) < _MIN_SIBLINGS:
         message = f"only {counted(len(alike), 'other GPU')} in P{own.pstate} at similar power"
         return skip("no-reference", message, *evidence)

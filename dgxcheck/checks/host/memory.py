@@ -8,7 +8,7 @@ from itertools import combinations
 
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import HOST, Box, Growth, guest
-from dgxcheck.checks.engine.check import Check, host, per_host, remedy_of, ruled
+from dgxcheck.checks.engine.check import Check, asked, host, per_host, remedy_of, ruled
 from dgxcheck.checks.engine.expected import expected
 from dgxcheck.checks.engine.finding import (
     Evidence,
@@ -209,10 +209,7 @@ def _errors(box: Box, now: MemoryController) -> Judgement:
     growth, name, limit = box.growth, name_of(now), box.settings.limit("host.edac-corrected")
     new = now if isinstance(growth, Judgement) else _row(growth.new.edac, now.name) or now
     uncorrected, corrected = need(new.uncorrected), need(new.corrected)
-    evidence = (
-        Evidence(f"{EDAC}/{now.name}/ue_count", uncorrected),
-        Evidence(f"{EDAC}/{now.name}/ce_count", corrected),
-    )
+    evidence = asked(new, "uncorrected", "corrected")
     fault, remedy = Fault.DIMM_ERRORS, remedy_of("host.edac", "uncorrected")
     if not isinstance(growth, Judgement) and (grew := _grew(growth, new)) is not None:
         more_uncorrected, more_corrected = grew

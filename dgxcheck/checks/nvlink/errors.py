@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 
 from dgxcheck.checks.engine.box import Box, Growth
-from dgxcheck.checks.engine.check import Check, of_listed_gpus
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, counted, judged, skip
+from dgxcheck.checks.engine.check import Check, asked, of_listed_gpus
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import (
     COUNTER_RESET,
@@ -88,16 +88,9 @@ def _totals(box: Box, gpu: Device) -> dict[int, Judgement]:
             if since is not None:
                 errors = counted(count, f"{name.removesuffix('s')} error")
                 message = f"link {row.link}: {errors} {since} ({limit:g} per day allowed)"
-                facts = (count, limit, "errors", (_asked(row, name),))
+                facts = (count, limit, "errors", asked(row, name))
                 found[row.link] = judged(Fault.NVLINK_ERRORS, message, *facts, warns=True)
     return found
-
-
-def _asked(row: NvLinkErrors, name: str) -> Evidence:
-    fields = NVLINK5_ERRORS | NVLINK5_BER
-    function = "nvmlDeviceGetFieldValues" if name in fields else "nvmlDeviceGetNvLinkErrorCounter"
-    number = fields[name] if name in fields else LINK_ERRORS.index(name)
-    return answered(getattr(row, name), function, row.bdf, row.link, number)
 
 
 def _of_nvlink_5(box: Box, row: NvLinkErrors) -> Judgement | None:
@@ -107,12 +100,12 @@ def _of_nvlink_5(box: Box, row: NvLinkErrors) -> Judgement | None:
         rate = getattr(row, name)
         if isinstance(rate, float) and rate > limit:
             message = f"link {row.link}: {name.replace('_ber', ' bit error rate')} {rate:g} (limit {limit:g})"
-            return judged(Fault.NVLINK_ERRORS, message, rate, limit, "errors a bit", (_asked(row, name),), fails=True)
+            return judged(Fault.NVLINK_ERRORS, message, rate, limit, "errors a bit", asked(row, name), fails=True)
     for name, status, word in zip(_RECOVERIES, (Status.FAIL, Status.WARN), ("failed", "succeeded"), strict=True):
         count = getattr(row, name)
         if isinstance(count, int) and count:
             message = f"link {row.link}: {counted(count, 'recovery', 'recoveries')} {word} since the driver was loaded"
-            return Judgement(status, message, count, 0, "recoveries", (_asked(row, name),), fault=Fault.NVLINK_ERRORS)
+            return Judgement(status, message, count, 0, "recoveries", asked(row, name), fault=Fault.NVLINK_ERRORS)
     return None
 
 
@@ -140,7 +133,7 @@ def _judged(box: Box, growth: Growth, old: NvLinkErrors | None, new: NvLinkError
     ber = _growing_ber(box, growth, new, errors)
     many = (recoveries >= box.settings.limit("nvlink.recoveries") or crc >= box.settings.limit("nvlink.crc")
             or ber > box.settings.limit("nvlink.ber"))  # fmt: skip
-    evidence = tuple(_asked(new, name) for name in errors)
+    evidence = asked(new, *errors)
     total = sum(errors.values())
     by_counter = ", ".join(f"{name} {more}" for name, more in errors.items())
     message = f"link {new.link}: {counted(total, 'new error')} {growth.how} ({by_counter})"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import Literal
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check, device_of, host_if_all, own_link, per_listed_gpu, ruled
+from dgxcheck.checks.engine.check import Check, asked, device_of, host_if_all, own_link, per_listed_gpu, ruled
 from dgxcheck.checks.engine.expected import is_on_package, siblings
 from dgxcheck.checks.engine.finding import (
     Evidence,
@@ -14,7 +14,6 @@ from dgxcheck.checks.engine.finding import (
     Judgement,
     Status,
     Subject,
-    answered,
     as_evidence,
     judged,
     skip,
@@ -189,10 +188,7 @@ def _trained(box: Box, gpu: Device) -> Judgement:
     pcie = need(box.gpu(gpu).pcie)
     supported = need(_supported(box, gpu, pcie))
     number = box.number("pcie.link_gen", gpu)
-    evidence: tuple[Evidence, ...] = (
-        answered(as_evidence(pcie.max_link_gen), "nvmlDeviceGetMaxPcieLinkGeneration", pcie.bdf),
-        answered(as_evidence(pcie.link_gen), "nvmlDeviceGetCurrPcieLinkGeneration", pcie.bdf),
-    )
+    evidence = asked(pcie, "max_link_gen", "link_gen")
     if number is not None and supported < number.value:
         expected = int(number.value)
         message = f"PCIe gen{supported} at most, gen{expected} expected; what GPU and slot support together"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.check import asked
 from dgxcheck.checks.engine.expected import is_on_package, siblings
-from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, answered, judged
+from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, judged
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import CONTROLLER_3D
 from dgxcheck.facts.missing import Missing, need, or_none
@@ -26,10 +27,9 @@ def _fewer_lanes(box: Box, gpu: Device) -> tuple[int, int, tuple[Evidence, ...]]
     """Lanes of a GPU that has fewer than it or its model supports, by NVML, and those that these support."""
     pcie, of_model = need(box.gpu(gpu).pcie), box.board_number(gpu, "link_width")
     width, supported = need(pcie.link_width), need(pcie.max_link_width)
-    asked = {"Curr": width, "Max": supported}
-    evidence = (answered(value, f"nvmlDeviceGet{which}PcieLinkWidth", pcie.bdf) for which, value in asked.items())
     most = max(supported, 0 if of_model is None else int(of_model.value))
-    return (width, most, tuple(evidence)) if width < most and not is_on_package(box, gpu) else None
+    fewer = width < most and not is_on_package(box, gpu)
+    return (width, most, asked(pcie, "link_width", "max_link_width")) if fewer else None
 
 
 def _by_nvml(box: Box, gpu: Device) -> Judgement | None:
@@ -72,8 +72,7 @@ def _by_itself(box: Box, gpu: Device) -> Judgement | None:
     width, most = need(function.link_width), need(function.max_link_width)
     if width >= most:
         return None
-    base = f"/sys/bus/pci/devices/{gpu.bdf}"
-    evidence = (Evidence(f"{base}/current_link_width", width), Evidence(f"{base}/max_link_width", most))
+    evidence = asked(function, "link_width", "max_link_width")
     message = f"link at x{width}, the GPU supports x{most}"
     others = [other.function for other in box.topology.gpus if other.bdf != gpu.bdf and other.function is not None]
     kind = (CONTROLLER_3D << 8, most)
@@ -82,7 +81,7 @@ def _by_itself(box: Box, gpu: Device) -> Judgement | None:
     if len(alike) >= FEWEST and 2 * sum(each == most for each in alike) > len(alike) + 1:
         message = f"{message}, as most other GPUs have"
         return judged(Fault.LINK_NARROW, message, width, most, "lanes", evidence, warns=True)
-    return _few(width, most, tuple(evidence), is_set=box.board_number(gpu, "link_width") is not None)
+    return _few(width, most, evidence, is_set=box.board_number(gpu, "link_width") is not None)
 
 
 def _few(width: int, most: int, evidence: tuple[Evidence, ...], is_set: bool = False) -> Judgement:
