@@ -15,7 +15,6 @@ from dgxcheck.bandwidth.links import (
     between_devices,
     generation,
     link_limit,
-    narrowest,
     nvlink_limit,
     payload_of,
     physical,
@@ -110,10 +109,10 @@ def _links(machine: Surveyed, hops: tuple[Hop, ...], line: LineRate, splits_at: 
     return [link_limit(hop, payload, line, splits_at) for hop in physical(hops)]
 
 
-def _line(hops: Iterable[Hop], line: LineRate) -> float | Missing:
-    if (slowest := narrowest(hops, line)) is None:
-        return _no_link(hops)
-    return slowest if isinstance(slowest, Missing) else slowest[1]
+@or_gap
+def _line(hops: Iterable[Hop], line: LineRate) -> float:
+    """Of hops among which is a physical link."""
+    return min(need(line(hop)) for hop in physical(hops))
 
 
 def _pci(

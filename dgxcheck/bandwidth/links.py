@@ -8,7 +8,7 @@ from itertools import chain
 from dgxcheck.bandwidth import rate
 from dgxcheck.bandwidth.rate import NO_LIMIT, Direction, Limit, Rate, exactly, unknown
 from dgxcheck.facts.host import Cpu
-from dgxcheck.facts.missing import Gap, Missing, need, or_gap
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap, or_none
 from dgxcheck.facts.pci import ConfigSpace
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import ranges
@@ -217,17 +217,15 @@ def collective_gbs(rings: Rings, generation: int | Missing) -> float:
     return need(rings.count) * 2 * need(nvlink_gbs(need(generation)))
 
 
+@or_none
 def copies_gbs(topology: Topology, rings_used: int, both_ways: bool) -> float | None:
     """What copies around so many rings should reach together; None where the rings or their rate are unknown.
 
     Through NVSwitches one order of the GPUs has all the links; elsewhere each ring has its own.
     """
-    graph, generation = nvlink_graph(topology), nvlink_generation(topology)
-    if isinstance(graph, Missing) or isinstance(generation, Missing) or generation not in NVLINK_SHARE:
+    generation, rings = need(nvlink_generation(topology)), find_rings(need(nvlink_graph(topology)))
+    if not (count := need(rings.count)):
         return None
-    rings = find_rings(graph)
-    most = collective_gbs(rings, generation)
-    if isinstance(most, Missing) or isinstance(rings.count, Missing) or not most:
-        return None
-    share = 1.0 if rings.how == "switched" else min(1.0, rings_used / rings.count)
+    most = need(collective_gbs(rings, generation))
+    share = 1.0 if rings.how == "switched" else min(1.0, rings_used / count)
     return most * share * (1.0 if both_ways else 0.5) * NVLINK_SHARE[generation][0]

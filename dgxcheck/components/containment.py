@@ -111,12 +111,10 @@ def _bridges(machine: Surveyed, path: tuple[str, ...]) -> Iterator[Component]:
 
 def _node(machine: Surveyed, bdf: str) -> int | None:
     """NUMA node of a device, or of the first one below a bridge."""
-    below = machine.topology.below(bdf)
-    device = below[0] if below else machine.topology.device(bdf)
-    if device is not None:
-        return device.numa_node if isinstance(device.numa_node, int) else None
-    function = machine.topology.functions.get(bdf)
-    node = None if function is None else function.numa_node
+    topology = machine.topology
+    below = topology.below(bdf)
+    at = below[0] if below else topology.device(bdf) or topology.functions.get(bdf)
+    node = None if at is None else at.numa_node
     return node if isinstance(node, int) and node >= 0 else None
 
 
