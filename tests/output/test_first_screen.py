@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import termios
+from pathlib import Path
 
 import pytest
 from judging import judged, printed
@@ -20,6 +21,17 @@ from seam import run
 from dgxcheck.output.plain_text import wrapped
 
 WIDTHS = (40, 80, 200)
+
+
+@pytest.mark.parametrize("imported", [False, True])
+def test_what_a_text_reports_without_a_fault_is_shown(
+    imported: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, box = tmp_path / "log.txt", tmp_path / "box.json"
+    text.write_text("[1.0] NVRM: Xid (PCI:0000:52:00): 31, pid=4711, name=python3, Ch 0000000a, MMU Fault\n")
+    assert run(capsys, "import", str(text), "-o", str(box)).code == 0
+    shown = run(capsys, "health", "--from", str(box if imported else text)).out
+    assert "note: kernel.xid GPU@0000:52:00.0: Xid 31 (GPU memory page fault)" in shown
 
 
 def words(text: str) -> list[str]:

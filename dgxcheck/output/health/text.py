@@ -141,12 +141,15 @@ def _brief(report: HealthReport) -> Iterator[str]:
 def _figures(report: HealthReport) -> list[str]:
     """Where they are what was asked for: of a measurement, or of imported results."""
     assessment = report.assessment
-    imported = assessment.origin.provenance.startswith("imported")
-    if not assessment.figures or not (report.verbose or assessment.level == "extended" or imported):
+    if not assessment.figures or not (report.verbose or assessment.level == "extended" or _imported(assessment)):
         return []
     from dgxcheck.output.health.measurement_tables import tables
 
     return tables(assessment.figures)
+
+
+def _imported(assessment: Assessment) -> bool:
+    return assessment.origin.provenance.startswith("imported")
 
 
 def _host_use(report: HealthReport) -> list[str]:
@@ -175,7 +178,8 @@ def _problems(report: HealthReport) -> list[str]:
     lines += [f"and {len(left) - most} more; list them with -v"] if left[most:] else []
     for finding in assessment.findings:
         lines += acknowledged(finding, width)
-    notes = [each for each in assessment.findings if elsewhere or each.subject.part == STATE_FILE]
+    of_text = elsewhere or _imported(assessment)
+    notes = [each for each in assessment.findings if of_text or each.subject.part == STATE_FILE]
     lines += noted(notes, width) if not report.verbose else []
     return [*lines, ""] if lines else []
 
