@@ -49,6 +49,20 @@ def test_a_tools_text_about_fabric_manager_is_looked_into_first(tmp_path: Path) 
     assert cause["headline"].endswith(" -> systemctl status nvidia-fabricmanager")
 
 
+@pytest.mark.parametrize(("line", "due"), [
+    ("[    1.000000] nvidia 0000:07:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0003 address=0x80000040"
+     " flags=0x0020]",
+     "PCI function 07:00.0: the IOMMU refused 1 access to memory -> "),
+    ("[    1.000000] pci 0000:0b:00.0: BAR 1 [mem size 0x800000000 64bit pref]: failed to assign",
+     "PCI function 0b:00.0: the kernel found no room"),
+])
+def test_a_setting_that_one_function_shows_is_named_with_it(line: str, due: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text(f"{line}\n")
+    (cause,) = judged(str(path))[1]["causes"]
+    assert cause["headline"].startswith(due)
+
+
 @pytest.mark.parametrize(
     ("name", "line"),
     [

@@ -225,10 +225,12 @@ def _subject(assessment: Assessment, component: Component, worst: Sequence[Findi
 
 
 def _failing(worst: Sequence[Finding], with_others: bool = False) -> str:
-    """The devices that fail alike for what they have in common; with the others on PCIe, these by their number."""
-    others = {each.subject.bdf for each in worst if each.subject.kind == "pci" and with_others}
+    """The devices that fail alike for what they have in common; with the others on PCIe, of several the number."""
+    others = {each.subject.bdf for each in worst if each.subject.kind == "pci" and with_others} - {None}
     names = [*dict.fromkeys(each.subject.name for each in worst if each.subject.kind in ("gpu", "hca", "port"))]
-    return counted(len(others), "PCIe device") if len(others) > 1 and not names else _listed(names)
+    if names or not others:
+        return _listed(names)
+    return counted(len(others), "PCIe device") if len(others) > 1 else f"PCI function {shown(others.pop())}"
 
 
 def _listed(names: Sequence[str]) -> str:
