@@ -89,6 +89,7 @@ def test_p2p_slower_than_staged_is_told_once() -> None:
     told = said(imported(slow), BANDWIDTH)
     assert {key: status for key, status in told.items() if status != "skip dependency-failed"} == {"host": "warn"}
     assert len(told) == 16
+    assert found(imported(slow), BANDWIDTH)["host"].remedy.startswith("disable IOMMU translation, then ACS")
     three, two = ({**matrix("p2p", 9.9, gpus), **matrix("p2p-off", 22.2, gpus)} for gpus in (3, 2))
     assert (said(imported(three), BANDWIDTH)["host"], said(imported(two), BANDWIDTH)) == ("warn", {"GPU0 GPU1": "warn"})
     one = matrix("p2p", 26.3) | matrix("p2p-off", 22.2) | {"p2p 2 4": fact(19.9), "p2p 4 2": fact(19.9)}
