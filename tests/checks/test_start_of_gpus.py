@@ -10,6 +10,7 @@ from kernel_lines import GPU, JUDGED, NOWHERE, UNJUDGED, with_log
 from test_faults_of_hosts import bad_findings
 from test_health_checks import box
 
+from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.faults import MODULES_REFUSED, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Gap, Missing
@@ -23,6 +24,13 @@ def test_a_gpu_that_is_not_listed_is_not_the_one_that_another_line_names() -> No
     said = "RmInitAdapter failed! (0x26:0xffff:1290)"
     for line, due in ((f"NVRM: GPU {NOWHERE}: {said}", NOWHERE), (f"NVRM: {said}", GPU)):
         assert [bad.subject.bdf for bad in bad_findings(with_log(unlisted, (line,)), "kernel.gpu-start")] == [due]
+
+
+def test_a_gpu_that_a_log_does_not_name_fails_where_nothing_says_that_it_runs(tmp_path: Path) -> None:
+    line = "NVRM: rm_init_adapter failed for device bearing minor number 2"
+    assert of_text(f"{line}\n", tmp_path)[0] == ("fail gpu-not-started drain",)
+    (bad,) = bad_findings(with_log(box("dgx-1-v100"), (line,)), "kernel.gpu-start")
+    assert bad.status is Status.WARN
 
 
 def test_modules_that_the_kernel_refused_are_judged_one_by_one() -> None:

@@ -196,7 +196,8 @@ def _starts(box: Box) -> Judged:
         reason = _reason(now)
         what = f"{reason.text}{legacy_release(now)}"
         text = f"the driver could not start a GPU{what}; its log line does not name which{reach(log)}"
-        yield HOST, judged(reason.fault, text, evidence=lines(log, now), warns=True, remedy=reason.remedy)
+        fails = not reason.why and isinstance(box.nvml, Missing) and not box.topology.gpus
+        yield HOST, judged(reason.fault, text, evidence=lines(log, now), warns=True, fails=fails, remedy=reason.remedy)
 
 
 def _modules(box: Box, log: KernelLog) -> Judged:
