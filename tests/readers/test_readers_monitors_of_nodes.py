@@ -183,7 +183,7 @@ def test_an_event_that_cites_the_driver_is_of_its_gpu() -> None:
 
 def test_health_events() -> None:
     sentinel = one(schedulers.read_health_events, NVSENTINEL)
-    assert (sentinel.host, results(sentinel)) == ("dgx017", {"GPU6 NVSentinel-gpuinforomwatch": ("warn", "inforom", 1)})
+    assert (sentinel.host, results(sentinel)) == ("dgx017", {"GPU6 NVSentinel-gpuinforomwatch": ("fail", "inforom", 1)})
     healed = NVSENTINEL + NVSENTINEL.replace('"isHealthy": false', '"isHealthy": true')
     assert results(one(schedulers.read_health_events, healed)) == {"host NVSentinel-conditions": ("pass", "", 1)}
     gpud = results(one(schedulers.read_health_events, GPUD))

@@ -52,6 +52,10 @@ NO_MESSAGE = """\
 {"events": [{"agent": "syslog-health-monitor", "checkName": "SysLogsXIDError", "isFatal": true, "errorCode": ["79"], \
 "entitiesImpacted": [{"entityType": "PCI", "entityValue": "0002:00:00"}], "nodeName": "n1"}]}
 """
+UNCONTAINED = """\
+{"checkName": "GpuMemWatch", "isFatal": true, "message": "an uncontained error (XID 95)", "nodeName": "n1", \
+"entitiesImpacted": [{"entityType": "GPU", "entityValue": "1"}, {"entityType": "PCI", "entityValue": "0002:00:00.0"}]}
+"""
 PORTS = "\N{HEAVY BALLOT X} not enough LinkUp ports, some ports must be down; only 7 LinkUp out of 8, expected 8\n"
 PASSED = "SUCCESS:  nhc:  Health check passed:  check_gpu_count: Expected 8 and found 8\n"
 CHECK = "20250303 /etc/nhc/nhc.conf: ERROR:  nhc:  Health check failed:  check_hw_ib:  No IB port mlx5_3:1 is ACTIVE\n"
@@ -70,6 +74,8 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "the first device plugins without NVML": (OLD_PLUGIN, ("warn container-runtime inspect",)),
     "a condition alone": (CONDITION, ("fail gpu-lost drain",)),
     "NVSentinel without a message": (NO_MESSAGE, ("fail gpu-lost drain",)),
+    "NVSentinel, a GPU with its place": (UNCONTAINED, ("fail ecc-uncorrected drain",)),
+    "NVSentinel, not fatal": (UNCONTAINED.replace("isFatal", "isOld"), ("warn ecc-uncorrected drain",)),
     "ports by gpud": (PORTS, ("warn transfer-unanswered inspect",)),
     "ports by gpud, good": ("\N{HEAVY CHECK MARK} ibstat ports/rates check passed (at least 8)\n", ()),
     "NHC, passed": (PASSED, ()),

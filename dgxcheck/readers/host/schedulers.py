@@ -89,6 +89,8 @@ class Entry(Record, kw_only=False):
     text: str
     gpu: str = ""
     """Its bdf, where the line has it."""
+    fatal: bool = False
+    """By the monitor itself, which takes it back when it is over."""
 
 
 def logged(known: Iterable[Wording], number: int, line: str) -> Entry | None:
@@ -200,7 +202,8 @@ def _of_nvsentinel(lines: tuple[str, ...]) -> Iterator[Entry]:
         key = node, check, str(impacted)
         before = last[key].lines if key in last else ()
         last[key] = Entry(node, (*before, *where), check.lower(),
-                         "" if event.get("isHealthy") is True else text, gpu="" if gpus else at or "")  # fmt: skip
+                         "" if event.get("isHealthy") is True else text, gpu=at or "",
+                         fatal=event.get("isFatal") is True)  # fmt: skip
     yield from last.values()
 
 
@@ -280,7 +283,7 @@ def of_nodes(tool: str, entries: Iterator[Entry], stays: bool = False) -> tuple[
         place = as_bdf(f"{at['bdf']}.0") if at else None
         subject = each.gpu or (f"GPU{int(named['gpu'])}" if named else place or HOST)
         outcome, fault = _judged(each.text)
-        outcome = "warn" if stays and outcome == "fail" else outcome
+        outcome = "fail" if each.fatal and fault else "warn" if stays and outcome == "fail" else outcome
         part.add(subject, each.topic, outcome, fault, each.text)
     return tuple(
         replace(found, host=node.partition(".")[0]) for node, part in by_node.items() for found in part.imported()
