@@ -226,3 +226,20 @@ def test_a_warning_does_not_stand_for_what_is_unknown(tmp_path: Path) -> None:
     assessment = assess(str(path), Request())
     assert [cause.severity for cause in assessment.diagnosis.causes] == [Status.WARN]
     assert text.verdict_line(assessment).startswith("UNKNOWN  GPU1 0000:1d:00.0: ")
+
+
+def test_a_finding_that_no_component_explains_alone_keeps_its_step(tmp_path: Path) -> None:
+    """One of eight whose copies to and from the host are slow: its link, its switch or the GPU."""
+    gpus = [gpu.bdf for gpu in assess("dgx-h100", Request()).topology.gpus]
+    more = {"unit": "GB/s", "method": "copies", "tool": "dgxcheck", "how": "measured"}
+    add = {f"measure {way} {bdf}": {"value": 26.0 if bdf == gpus[3] else 55.0, **more}
+           for bdf in gpus for way in ("host-to-device", "device-to-host")}  # fmt: skip
+    (path := tmp_path / "slow.json").write_text(json.dumps({
+        "schema": "dgxcheck/overlay/1", "base": "dgx-h100", "fault": "x", "sources": ["x"], "add": add,
+        "expect": {"findings": [], "component": "", "skips": []},
+    }))  # fmt: skip
+    assessment = assess(str(path), Request())
+    assert assessment.diagnosis.causes == ()
+    line = text.verdict_line(assessment)
+    assert line.startswith("FAIL  GPU3 0000:61:00.0: ")
+    assert line.endswith(" -> check PCIe width and generation under load")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.by_nature.last_run import STATE_FILE
-from dgxcheck.checks.engine.finding import BAD, WORST_FIRST, Finding, Status, Witness, counted, first_of
+from dgxcheck.checks.engine.finding import BAD, FAULTY, WORST_FIRST, Finding, Status, Witness, counted, first_of
 from dgxcheck.checks.engine.run import LEAST_CHECKS, counts, judged_checks
 from dgxcheck.facts.typical import gathered
 from dgxcheck.output.health import overview
@@ -43,8 +43,10 @@ def verdict_line(assessment: Assessment) -> str:
     causes = assessment.diagnosis.causes
     if not causes or BAD.index(bad[0].status) < min(BAD.index(cause.severity) for cause in causes):
         more = f"; {counted(len(bad) - 1, 'more finding')}" if bad[1:] else ""
-        words = shortened(f"{subject_name(bad[0].subject)}: {bad[0].judgement.message}", LONGEST - len(more))
-        return visible(f"{head}  {words}{more}")
+        first = bad[0].remedy.partition("; ")[0] if bad[0].status in FAULTY else ""
+        step = f" -> {shortened(first, _STEP)}" if first else ""
+        what = shortened(f"{subject_name(bad[0].subject)}: {bad[0].judgement.message}", LONGEST - len(more + step))
+        return visible(f"{head}  {what}{step}{more}")
     others = len(causes) - 1 + len(assessment.diagnosis.unexplained)
     unexplained = bool(assessment.diagnosis.unexplained)
     more = f" ({counted(others, 'more problem' if unexplained else 'more cause')})" if others else ""
@@ -96,6 +98,8 @@ def _too_little(assessment: Assessment) -> str:
 
 _HOW = {"named": "as requested", "product": "by product name", "gpus": "by GPU model only"}
 _MOST_FINDINGS = 12
+_STEP = 50
+"""Characters of what to do about a finding without a cause."""
 
 
 def render(report: HealthReport) -> str:
