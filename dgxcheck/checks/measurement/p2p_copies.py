@@ -37,7 +37,6 @@ from dgxcheck.checks.measurement.lookup import (
     pair_subject,
     pairs,
 )
-from dgxcheck.checks.peer_access.cuda import DISABLE_BOTH
 from dgxcheck.facts.bdf import IdPair
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.measurement import Measurement
@@ -46,11 +45,6 @@ from dgxcheck.facts.record import replace
 FEWEST = 3
 """Pairs at least that must all be slower with P2P on for it to be one fault, of the host."""
 BANDWIDTH = "measure.p2p-bandwidth"
-_BY_PCIE = (
-    f"{DISABLE_BOTH}: either sends what one GPU writes to another through the CPU (lspci -vvv as root shows ACSCtl of"
-    " each port, dgxcheck topo --peers which of the two it is); with neither, check link width and generation of the"
-    " path; if NVLinks join them (nvidia-smi nvlink -s), check these first"
-)
 
 
 def judge_p2p_copy(box: Box, figures: Figures, row: Measurement) -> Judgement:
@@ -150,7 +144,7 @@ def _all_slower(box: Box, slower: list[tuple[Measurement, Measurement]]) -> Judg
     message = f"all {len(slower)} pairs are slower with P2P on than through host memory; slowest {slowest} ({names})"
     found = slow(row, message, off.number or 0, off, status=Status.WARN)
     joined = any((link := link_between(box, each.a, each.b)) is not None and link.nvlinks for each, _ in slower)
-    return found if joined else replace(found, remedy=_BY_PCIE)
+    return found if joined else replace(found, remedy=remedy_of(BANDWIDTH, "all over PCIe"))
 
 
 LATENCY = "measure.p2p-latency"
