@@ -291,6 +291,9 @@ Mar 18 17:01:02 node1 systemd[1]: nvidia-imex.service: Failed with result 'exit-
          "[Mar 17 2026 10:22:31] [ERROR] [tid 41] node 3 is away", "imex-nodes"),
         ("Domain State: DOWN", "imex-nodes"), (IMEX_LOG, "imex-nodes"), (IMEX_UNIT, "imex-down"),
         (IMEX_TWICE, "imex-twice"),
+        ("[Mar 21 2025 20:45:38] [ERROR] [tid 39] No matching network interface found for any IP addresses in the node"
+         " configuration file /etc/nvidia-imex/nodes_config.cfg.\n[Mar 21 2025 20:45:38] [INFO] [tid 39] IMEX version"
+         " 570.00 is running with the following configuration options", "imex-down"),
         ("systemd[1]: Started nvidia-imex.service - NVIDIA IMEX service.", ""),
         ("systemd[1]: Failed to start nvidia-imex.service - NVIDIA IMEX service.", "imex-down"),
         ("[Mar 17 2026 10:22:31] [ERROR] [tid 41] Failed to get new memory reference with rc: 87", "imex-nodes"),

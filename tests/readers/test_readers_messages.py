@@ -26,6 +26,12 @@ FAULTS = [
      " configuration information from RM)", Fault.DRIVER_ERROR),
     (f"{VGPU}error: vmiop_log: (0x0): vGPU is supported only on VGX capable boards", Fault.DRIVER_ERROR),
     (f"{VGPU}error: vmiop_env_log: Failed to initialize RM client: 0x26", Fault.DRIVER_ERROR),
+    # NVIDIA/open-gpu-kernel-modules, rpc.c has the other way round
+    (f"{VGPU}error: vmiop_log: (0x0): Incompatible Guest/Host drivers: Guest VGX version is older than the minimum"
+     f" version supported by the Host. Disabling vGPU.\n{VGPU}error: vmiop_log: (0x0): VGPU message 21 failed",
+     Fault.VGPU_VERSION),
+    (f"{VGPU}error: vmiop_log: (0x0): Incompatible Guest/Host drivers: Guest VGX version is newer than the maximum"
+     " version supported by the Host. Disabling vGPU.", Fault.VGPU_VERSION),
     # NVIDIA/gpu-operator issue 527
     ("[ 936.327747] [nvidia-vgpu-vfio] a581675d-19eb-4f50-aa64-6aeb378c58c3: start failed. status: 0x0 Timeout Occured",
      Fault.DRIVER_ERROR),
@@ -101,6 +107,13 @@ NOTES = [
     ("kvm: -device vfio-pci: vfio 0000:01:00.0: failed to open /dev/vfio/11: Device or resource busy",
      "fuser -v /dev/vfio/11"),
     ("vfio 0000:06:00.0: failed to setup container for group 1: No available IOMMU models", "vfio_iommu_type1"),
+    # NVIDIA/gpu-operator issue 1606
+    ('time="2025-08-19T11:17:47Z" level=error msg="\\nResetting GPU 00000000:00:04.0 is not supported.\\n"',
+     "restart that"),
+    ("$ nvidia-smi -r -i 0\nResetting GPU 00000000:00:04.0 is not supported.", "restart that"),
+    # NVIDIA/gpu-operator issue 2781: the lines of a driver container
+    ("Detected Pre-NVL5 system\nrequest to query NVSwitch device information from NVSwitch driver failed with"
+     " error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]", "load mlx5_ib and ib_umad"),
     (" IOMMU: Pass-through or enabled", "GPUDirect Storage"),
     (" GDS release version: 1.7.2.10\n libcufile version: 2.12", "nvidia_fs"),
     # kubernetes-sigs/dra-driver-nvidia-gpu issue 1417
@@ -146,6 +159,7 @@ NOTES = [
 WHOSE = {
     Fault.GPUS_NOT_OFFERED: "host/host/GPUs for the scheduler",
     Fault.VGPU_UNLICENSED: "host/host/vGPU licence",
+    Fault.VGPU_VERSION: "host/host/vGPU software",
     Fault.CONTAINER_ERROR: "host/host/container runtime",
     Fault.GPU_IN_USE: "gpu/",
 }

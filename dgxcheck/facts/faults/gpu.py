@@ -35,6 +35,7 @@ class Gpu:
     REBOOT_REQUIRED = FaultKind("hardware", about=("gpu", ""), steps=("reboot", "power-cycle", *RMA_STEPS))
     COMPUTE_PROHIBITED = FaultKind("setting")
     VGPU_UNLICENSED = FaultKind("setting", about=("host", "vGPU licence"), steps=("inspect",))
+    VGPU_VERSION = FaultKind("software", about=("host", "vGPU software"), warns="now", steps=("inspect",))
     GPU_EXCLUDED = FaultKind("setting", about=("gpu", ""), steps=("inspect",))
     GPU_IN_USE = FaultKind("program", about=("gpu", ""), steps=("inspect", "reset-gpu", "reboot"))
     MIG_PENDING = FaultKind("setting", fails="next-drain")

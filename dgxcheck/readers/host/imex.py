@@ -30,6 +30,8 @@ _DAEMON = LazyPattern(
 """Of one node, https://github.com/NVIDIA/DCGM, dcgm_fields.h, DCGM_FI_IMEX_DAEMON_STATUS."""
 _UNCONNECTED = ("N", "D", "R", "NEVER_CONNECTED", "DISCONNECTED", "RECOVERING")
 _IN_USE = LazyPattern(r"Imex session, NV_ERR_IN_USE")
+_NOT_STARTED = LazyPattern("No matching network interface found")
+"""It ends with that: https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/issues/289."""
 _APART = Fault.IMEX_NODES
 
 
@@ -81,7 +83,8 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         part.lines.add(number)
     for text in errors or ended[:1]:
-        fault = Fault.IMEX_TWICE if _IN_USE.search(text) else Fault.IMEX_DOWN if ended else _APART
+        down = ended or _NOT_STARTED.match(text)
+        fault = Fault.IMEX_TWICE if _IN_USE.search(text) else Fault.IMEX_DOWN if down else _APART
         part.add(HOST, "log", "warn", fault, text)
     if away:
         part.add(HOST, "nodes", "warn", _APART, f"nodes not ready: {len(away)} ({', '.join(away[:4])})")
