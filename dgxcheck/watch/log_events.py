@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.finding import Status
 from dgxcheck.checks.engine.growth import COMES_UP_S
 from dgxcheck.checks.kernel_log.hca import hca_status
 from dgxcheck.checks.kernel_log.xid_meaning import contained, sxid_status, xid_status
-from dgxcheck.facts.kernel_log import OFF_BUS, HostEvent, KernelLog, Xid
+from dgxcheck.facts.kernel_log import OFF_BUS, HcaEvent, HostEvent, KernelLog, Xid
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
@@ -96,8 +96,9 @@ def _devices(log: KernelLog, past: bool) -> Iterator[Event]:
     for hca in log.hcas:
         if past or not hca.past:
             module = "" if hca.module is None else f", module {hca.module}"
+            status = Status.PASS if _as_it_is_set_up(hca, log) else hca_status(hca.trouble)
             yield Event(
-                kind="hca", status=hca_status(hca.trouble), bdf=hca.bdf, code=hca.trouble,
+                kind="hca", status=status, bdf=hca.bdf, code=hca.trouble,
                 text=_cut(f"adapter: {hca.trouble}{module}: {hca.text}"), seconds=hca.seconds,
             )  # fmt: skip
 
@@ -128,9 +129,14 @@ def _host(log: KernelLog, past: bool) -> Iterator[Event]:
 def _of_host(event: HostEvent, log: KernelLog) -> Status:
     if event.trouble in ("memory", "machine check"):
         return Status.PASS if event.corrected else Status.WARN if event.past else Status.FAIL
-    if event.trouble == "link down" and not isinstance(log.begins, Missing) and event.seconds <= COMES_UP_S:
-        return Status.PASS  # as interfaces are set up
+    if _as_it_is_set_up(event, log):
+        return Status.PASS
     return Status.FAIL if event.trouble in ("panic", "oops") else Status.WARN
+
+
+def _as_it_is_set_up(event: HostEvent | HcaEvent, log: KernelLog) -> bool:
+    """Is it a link that is down in the first minutes after boot?"""
+    return event.trouble == "link down" and not isinstance(log.begins, Missing) and event.seconds <= COMES_UP_S
 
 
 def _cut(text: str) -> str:

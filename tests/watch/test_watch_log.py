@@ -233,9 +233,13 @@ def test_a_saved_log_in_another_form(text: str, tmp_path: Path) -> None:
     assert (found.event.code, found.event.bdf) == ("79", "0000:0a:00.0")
 
 
+@pytest.mark.parametrize("text", ["ens3np0: Link {}", "mlx5_3: Port: 1 Link {}"])
 @pytest.mark.parametrize(("seconds", "status"), [(12, Status.PASS), (4000, Status.WARN)])
-def test_an_interface_that_is_set_up_at_boot_is_no_alarm(seconds: int, status: Status, tmp_path: Path) -> None:
-    row = "[{:5}.{}00000] mlx5_core 0000:40:00.0 ens3np0: Link {}\n"
+def test_an_interface_that_is_set_up_at_boot_is_no_alarm(
+    seconds: int, status: Status, text: str, tmp_path: Path
+) -> None:
+    row = f"[{{:5}}.{{}}00000] mlx5_core 0000:40:00.0 {text}\n"
+    down, up = ("DOWN", "ACTIVE") if "Port" in text else ("down", "up")
     start = "[    0.000000] Linux version 6.8.0\n"
-    (tmp_path / "kern.log").write_text(start + row.format(seconds, 1, "down") + row.format(seconds + 3, 2, "up"))
+    (tmp_path / "kern.log").write_text(start + row.format(seconds, 1, down) + row.format(seconds + 3, 2, up))
     assert [each.event.status for each in replayed(str(tmp_path / "kern.log"))] == [status]
