@@ -37,20 +37,21 @@ def unmanaged(fabric: Fabric, tiers: Tiers) -> Iterator[FabricFinding]:
     if links := [cable for cables in most for cable in cables]:
         own = [cable for cable in links if cable in waiting]
         some = "all" if len(own) == len(links) else f"{len(own)} of"
-        yield _of_subnets(own, f"{some} {counted(len(links), 'link')}", waiting[own[0]][1], fabric)
+        where = "this subnet" if len(most) == 1 else "each subnet"
+        yield _of_subnets(own, f"{some} {counted(len(links), 'link')}", where, waiting[own[0]][1], fabric)
     of_most = {*links}
     yield from _of_ports({cable: how for cable, how in waiting.items() if cable not in of_most}, fabric)
 
 
-def _of_subnets(cables: Sequence[Cable], links: str, state: str, fabric: Fabric) -> FabricFinding:
+def _of_subnets(cables: Sequence[Cable], links: str, where: str, state: str, fabric: Fabric) -> FabricFinding:
     switches = {fabric.switch(guid) for cable in cables for guid, _ in cable.ends
                 if guid in fabric.switches}  # fmt: skip
     ends = sorted(switches) or [fabric.shown(end) for end in (cables[0].end, cables[0].peer)]
     return FabricFinding(
         fault=Fault.NO_SUBNET_MANAGER, status="fail", ends=(*ends,),
         message=f"{first_of(ends)}: {_ports(state)} at {links}: no subnet manager configured them",
-        action="run sminfo on a node of this subnet; where no subnet manager answers, look whether opensm, UFM or that"
-        " of a switch runs, and at its log, before any cable is moved",
+        action=f"run sminfo on a node of {where}; where no subnet manager answers, look whether opensm, UFM or that of"
+        " a switch runs, and at its log, before any cable is moved",
     )  # fmt: skip
 
 

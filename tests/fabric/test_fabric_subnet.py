@@ -37,6 +37,13 @@ def test_a_subnet_without_a_subnet_manager_is_one_finding() -> None:
     assert judge(fabric_of([read(text), read(fabric.discovered())])).findings == ()
 
 
+def test_several_subnets_without_a_subnet_manager_are_one_finding() -> None:
+    text = re.sub(r"(?<=CA|SW)     7 ", "     0 ", Fabric("planes", 24).discovered())
+    (finding,) = judge(fabric_of([read(text)])).findings
+    assert finding.message.endswith(" no LID at all 192 links: no subnet manager configured them")
+    assert finding.action.startswith("run sminfo on a node of each subnet;")
+
+
 def test_a_system_whose_ports_are_not_active_is_one_finding() -> None:
     text = re.sub(r"CA     7(?=.*'dgx003 )", "CA     0", Fabric("rails", 16).discovered())
     (finding,) = judge(fabric_of([read(text)])).findings
