@@ -196,9 +196,9 @@ def _of_nvsentinel(lines: tuple[str, ...]) -> Iterator[Entry]:
         known = map(str, items_of(event.get("errorCode")))
         words = [str(event["message"])] if event.get("message") else []
         words += [f"XID {code}" if code.isdecimal() else code for code in known]
-        text = f"{f'GPU {gpus[0]}: ' if gpus else ''}{check}: {', '.join(words)}"
         places = (str(each.get("entityValue")) for each in impacted if each.get("entityType") == "PCI")
         at = next((as_bdf(f"{place.partition('.')[0]}.0") for place in places), None)
+        text = f"{f'GPU {gpus[0]}: ' if gpus and not at else ''}{check}: {', '.join(words)}"
         key = node, check, str(impacted)
         before = last[key].lines if key in last else ()
         last[key] = Entry(node, (*before, *where), check.lower(),
