@@ -172,6 +172,7 @@ def remedy_finding(component: Component, explained: Sequence[Finding], looks: bo
     that blames it first, of a state rather than of the log.
 
     ``looks``: one whose remedy begins with what only looks, where there is one; the others' may burn, set or reset.
+    What only waits for the component comes last.
     """
     usual = OF_COMPONENT.get((component.kind, component.part), ())[:1] == ("inspect",)
 
@@ -180,7 +181,7 @@ def remedy_finding(component: Component, explained: Sequence[Finding], looks: bo
             return fault is not None and fault.steps[0] == "inspect"
         return usual and fault.category in ("hardware", "environment")
 
-    def rank(finding: Finding) -> tuple[bool, bool, bool, bool, bool, bool, int]:
+    def rank(finding: Finding) -> tuple[bool, bool, bool, bool, bool, bool, bool, int]:
         acts = looks and not inspects(finding.judgement.fault)
         says_why = finding.judgement.fault in _SAY_WHY
         dead = finding.judgement.fault in DEVICE_DEAD
@@ -189,6 +190,7 @@ def remedy_finding(component: Component, explained: Sequence[Finding], looks: bo
         indirect = dead or finding.witness == "log"
         elsewhere = not finding.blames or finding.blames[0].key != component.key
         unread = finding.status is Status.UNKNOWN
-        return acts, not says_why, not itself, unread, indirect, elsewhere, BAD.index(finding.status)
+        waits = elsewhere and finding.judgement.fault in _WAITING
+        return waits, acts, not says_why, not itself, unread, indirect, elsewhere, BAD.index(finding.status)
 
     return min(explained, key=rank)

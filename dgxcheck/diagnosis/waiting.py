@@ -10,6 +10,7 @@ from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.components.component import DRIVER, Component, Kind
 from dgxcheck.facts.faults import GPU_DEAD, SILENT, Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.missing import rows
 from dgxcheck.facts.typical import gathered
 
 _UNSTARTED = GPU_DEAD | {Fault.BAR1_SMALL}
@@ -23,6 +24,8 @@ _NOT_WITHOUT_DRIVER = frozenset({Fault.DRIVER_NOT_LOADED, Fault.FABRIC_MANAGER_D
 """What is not there either while no driver is."""
 _OF: Mapping[FaultKind | None, Kind] = {Fault.GPUS_NOT_OFFERED: "gpu", Fault.FABRIC_MANAGER_DOWN: "nvswitch"}
 """What services report for a device of this kind that fails."""
+_WITHHELD = frozenset({Fault.XID, Fault.XID_CONTAINED, Fault.ECC_UNCORRECTED})
+"""Of a GPU that runs: for these NVIDIA's device plugin offers it no more (k8s-device-plugin, internal/rm/health.go)."""
 _WAITS = frozenset({Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_STUCK})
 OF_JOBS = frozenset({Fault.COLLECTIVE_TIMEOUT, Fault.TRANSFER_UNANSWERED})
 """What a program of several hosts reports when one of them no longer answers."""
@@ -52,6 +55,9 @@ def refused_clients(
     hung = tuple(dict.fromkeys(blamed[key][0] for key in failed if _hangs(bad[key])))
     waiting = {key: hung for key in blamed if hung and bad[key].judgement.fault in _WAITS}
     failing = gathered((blamed[key][0].kind, each) for key in failed for each in blamed[key])
+    if any(each.fault is Fault.GPUS_NOT_OFFERED and each.tool != "Slurm" for each in rows(box.snapshot.tool_reports)):
+        withheld = [key for key in blamed if bad[key].judgement.fault in _WITHHELD and bad[key].subject.kind == "gpu"]
+        failing.setdefault("gpu", [each for key in withheld for each in blamed[key]])
     waiting |= {key: tuple(dict.fromkeys(failing[_OF[fault]])) for key in blamed
                 if (fault := bad[key].judgement.fault) in _OF and _OF[fault] in failing}  # fmt: skip
     driver = none_starts or GPU_DEAD.isdisjoint(bad[key].judgement.fault for key in leading)

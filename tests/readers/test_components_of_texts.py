@@ -145,6 +145,8 @@ NVML library version: 580.105
 ● nvidia-fabricmanager.service - NVIDIA fabric manager service
      Active: failed (Result: exit-code) since Wed 2025-11-12 09:14:02 UTC; 3h ago
 """
+OFFERED = "Capacity:\n  nvidia.com/gpu:     4\nAllocatable:\n  nvidia.com/gpu:     3\n"
+UUID = "GPU-00000000-1111-2222-3333-444444444444"
 COMPONENTS = {
     "a lost GPU, which its BMC logs too": (
         OFF_BUS + EVENT.format("Critical Interrupt #0x88 | Bus Fatal Error"), [("gpu/0000:52:00.0", "reboot")]),
@@ -154,6 +156,15 @@ COMPONENTS = {
     "a lost GPU, which Slurm misses": (
         f"{OFF_BUS}NodeName=gpu07\n   State=IDLE+DRAIN\n   Reason=gres/gpu count reported lower than configured\n",
         [("gpu/0000:52:00.0", "reboot")]),
+    "a GPU that the device plugin withholds for an Xid": (
+        f"{OFFERED}I0303 08:11:09.000000       1 health.go:186] XidCriticalError: Xid=94 on Device={UUID}; marking"
+        " device as unhealthy.\nI0303 08:11:09.000100       1 server.go:276] 'nvidia.com/gpu' device marked unhealthy:"
+        f" {UUID}\n",
+        [("gpu/ffffffff:00:00.0/memory", "inspect")]),
+    "a GPU with an Xid for which Slurm misses none": (
+        "NodeName=gpu07\n   State=IDLE+DRAIN\n   Reason=gres/gpu count reported lower than configured\n"
+        "[1.0] NVRM: Xid (PCI:0000:52:00): 94, pid=4711, name=python3, Contained: SM (0x1). RST: No, D-RST: No\n",
+        [("host/host/GPUs for the scheduler", "inspect"), ("gpu/0000:52:00.0", "restart-program")]),
     "a lost GPU, without which Fabric Manager failed": (
         OFF_BUS + MISMATCH.partition("580.105\n")[2], [("gpu/0000:52:00.0", "reboot")]),
     "a port, which its BMC does not name": (
