@@ -23,15 +23,21 @@ from dgxcheck.output.plain_text import wrapped
 WIDTHS = (40, 80, 200)
 
 
+@pytest.mark.parametrize(("text", "note"), [
+    ("[    1.000000] NVRM: Xid (PCI:0000:52:00): 31, pid=4711, name=python3, Ch 0000000a, MMU Fault",
+     "note: kernel.xid GPU@0000:52:00.0: Xid 31 (GPU memory page fault)"),
+    ("InfiniBand device 'mlx5_2' port 1 status:\n\tstate:\t\t 1: DOWN\n\tphys state:\t 3: Disabled\n"
+     "\tlink_layer:\t InfiniBand",
+     "note: network.port-state mlx5_2/1: port is DOWN (disabled), as are all ports: nothing is cabled"),
+])
 @pytest.mark.parametrize("imported", [False, True])
 def test_what_a_text_reports_without_a_fault_is_shown(
-    imported: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str, note: str, imported: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text, box = tmp_path / "log.txt", tmp_path / "box.json"
-    text.write_text("[1.0] NVRM: Xid (PCI:0000:52:00): 31, pid=4711, name=python3, Ch 0000000a, MMU Fault\n")
-    assert run(capsys, "import", str(text), "-o", str(box)).code == 0
-    shown = run(capsys, "health", "--from", str(box if imported else text)).out
-    assert "note: kernel.xid GPU@0000:52:00.0: Xid 31 (GPU memory page fault)" in shown
+    file, box = tmp_path / "log.txt", tmp_path / "box.json"
+    file.write_text(f"{text}\n")
+    assert run(capsys, "import", str(file), "-o", str(box)).code == 0
+    assert note in run(capsys, "health", "--from", str(box if imported else file)).out
 
 
 def words(text: str) -> list[str]:

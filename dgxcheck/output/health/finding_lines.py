@@ -42,6 +42,8 @@ def component_name(component: Component) -> str:
 SKIPPED: Mapping[SkipReason, str] = wording("skip")
 
 _MOST_NOTED = 8
+_NOTED: tuple[SkipReason, ...] = ("no-history", "not-configured")
+"""Seen, and neither good nor bad: counts without a time, a port that nobody says is in use."""
 
 
 def sentence(finding: Finding) -> str:
@@ -71,7 +73,7 @@ def noted(findings: Iterable[Finding], width: int | None) -> list[str]:
     of_interest = [
         finding for finding in findings
         if (finding.status is Status.PASS and finding.witness == "log" and finding.judgement.evidence)
-        or (finding.status is Status.SKIP and finding.judgement.reason == "no-history" and finding.judgement.evidence)
+        or (finding.status is Status.SKIP and finding.judgement.reason in _NOTED and finding.judgement.evidence)
     ]  # fmt: skip
     lines = [wrapped(sentence(each).replace(each.status.value.upper(), "note:", 1), width, 6) for each in of_interest]
     return at_most(lines, _MOST_NOTED)
