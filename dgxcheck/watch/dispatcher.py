@@ -39,8 +39,8 @@ class Sink(Protocol):
 class Dispatcher:
     """Counts events and tells them."""
 
-    def __init__(self, path: str | None, sinks: Sequence[Sink]) -> None:
-        """``path`` is the state file; None: none is kept."""
+    def __init__(self, path: str, sinks: Sequence[Sink]) -> None:
+        """``path`` is the state file."""
         self._path, self._sinks = path, sinks
         self._save_at = 0.0
         self._changed = False
@@ -50,22 +50,21 @@ class Dispatcher:
 
     def begin(self, boot_id: str) -> None:
         """Read the state file; a file that is something else is said, and replaced."""
-        if self._path is not None:
-            try:
-                self.memory = load(self._path) or self.memory
-            except BadInput as error:
-                self.note("state", f"{error}; starting without it")
-            if self.memory.damaged:
-                entries = counted(self.memory.damaged, "damaged entry", "damaged entries")
-                self.note("state", f"{self._path}: {entries} dropped")
-            self._lock_folder(self._path)
+        try:
+            self.memory = load(self._path) or self.memory
+        except BadInput as error:
+            self.note("state", f"{error}; starting without it")
+        if self.memory.damaged:
+            entries = counted(self.memory.damaged, "damaged entry", "damaged entries")
+            self.note("state", f"{self._path}: {entries} dropped")
+        self._lock_folder()
         self.memory.of_boot(boot_id)
 
-    def _lock_folder(self, path: str) -> None:
+    def _lock_folder(self) -> None:
         """As long as this runs: of two that write the same state, each loses what the other has counted."""
-        folder = os.path.dirname(path) or "."
+        folder = os.path.dirname(self._path) or "."
         try:
-            state_file.make_folder(path)
+            state_file.make_folder(self._path)
             self._locked = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             fcntl.flock(self._locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -102,12 +101,12 @@ class Dispatcher:
     @property
     def due(self) -> float:
         """When the state is to be written, if it has changed, or a sink has to do with it (monotonic)."""
-        save_at = self._save_at if self._changed and self._path is not None else inf
+        save_at = self._save_at if self._changed else inf
         return min((save_at, *(sink.due for sink in self._sinks)))
 
     def save(self, now: bool = False) -> None:
         """Write the state if that is due, or ``now``; a full disk stops nothing."""
-        if self._path is None or not self._changed or (time.monotonic() < self._save_at and not now):
+        if not self._changed or (time.monotonic() < self._save_at and not now):
             return
         try:
             state_file.make_folder(self._path)

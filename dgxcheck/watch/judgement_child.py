@@ -50,19 +50,18 @@ def judged(plan: dict[str, Any]) -> dict[str, Json]:
     return document(assessment, plan["known"]) | {"trouble": trouble}
 
 
-def _usable(path: str | None) -> tuple[str | None, str]:
+def _usable(path: str) -> tuple[str | None, str]:
     """The state file of the watch, and what became of one that is none: it is the watch's own, and begun again.
     One that cannot be read is left alone."""
     try:
-        if path is not None:
-            state_file.read(path)
+        state_file.read(path)
         return path, ""
     except state_file.Damaged as error:
         try:
-            os.replace(str(path), f"{path}.damaged")
+            os.replace(path, f"{path}.damaged")
         except OSError as why:
             return None, f"{error}; it cannot be moved: {why.strerror}"
-        return path, f"{error}; moved to {os.path.basename(str(path))}.damaged, and begun again"
+        return path, f"{error}; moved to {os.path.basename(path)}.damaged, and begun again"
     except BadInput as error:
         return None, str(error)
 

@@ -46,7 +46,7 @@ class Judging:
         if self.due is None or now < self.due:
             return
         plan, known = self._plan, self._dispatcher.memory.judged.findings
-        beside = os.path.join(os.path.dirname(plan.state), COUNTERS) if plan.state is not None else None
+        beside = os.path.join(os.path.dirname(plan.state), COUNTERS)
         reported = {"root": plan.root, "profile": plan.profile, "config": plan.config, "deadline": plan.deadline,
                 "state": beside, "known": [*known]}  # fmt: skip
         if not self._workers.start(JUDGEMENT, reported, plan.deadline + OPENING_S):

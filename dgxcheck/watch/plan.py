@@ -10,8 +10,8 @@ class Plan(Record):
 
     root: str = "/"
     """Where the files of the machine are."""
-    state: str | None = None
-    """Path of the state file; None: none is kept."""
+    state: str = "watch.json"
+    """Path of the state file."""
     judge_s: float = 300.0
     """Between two judgements; 0: none."""
     counters_s: float = 30.0

@@ -196,13 +196,12 @@ def next_event(workers: Sequence[Worker], silence: Callable[[Worker], float], de
 
     A worker that is returned with ``ended`` None hangs in its ``pending`` question.
     """
-    for worker in workers:
-        if worker.ended is None:
-            worker.listen()
     while True:
         for worker in workers:
-            if worker.ended is not None:
-                return worker
+            if worker.ended is None:
+                worker.listen()
+        if (ended := next((worker for worker in workers if worker.ended is not None), None)) is not None:
+            return ended
         now = time.monotonic()
         for worker in workers:
             if now >= worker.heard + worker.withheld + silence(worker) and not worker.excused():
@@ -214,5 +213,3 @@ def next_event(workers: Sequence[Worker], silence: Callable[[Worker], float], de
         for worker in workers:
             worker.watch(poll)
         poll.poll(max(1.0, (min(deadline, *limits) - now) * 1000))
-        for worker in workers:
-            worker.listen()

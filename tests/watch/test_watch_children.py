@@ -63,9 +63,10 @@ def test_one_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     workers.stop()
 
 
-def test_a_request_that_cannot_be_met_is_an_answer() -> None:
+def test_a_request_that_cannot_be_met_is_an_answer(tmp_path: Path) -> None:
     workers = Children()
-    plan: dict[str, object] = {"root": "/", "profile": "/nowhere.toml", "config": None, "state": None, "deadline": 2.0}
+    plan: dict[str, object] = {"root": "/", "profile": "/nowhere.toml", "config": None, "deadline": 2.0}
+    plan["state"] = str(tmp_path / "watch-counters.json")
     plan["known"] = []
     assert workers.start(JUDGEMENT, plan, 60)
     (said,) = taken(workers, 60)

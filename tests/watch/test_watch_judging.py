@@ -56,7 +56,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def judging(plan: Plan) -> tuple[Judging, Started, Listener]:
     listener, workers = Listener(), Started()
-    return Judging(plan, Dispatcher(None, [listener]), workers), workers, listener
+    return Judging(plan, Dispatcher(plan.state, [listener]), workers), workers, listener
 
 
 def test_a_machine_that_boots_settles_first(clock: Clock) -> None:

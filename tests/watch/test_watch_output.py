@@ -116,14 +116,15 @@ def test_metrics_are_written_at_most_twice_a_minute_and_soon_after_an_event(
 
 def test_the_loop_comes_around_when_metrics_are_due_or_a_program_runs(tmp_path: Path) -> None:
     metrics, program = MetricsSink(str(tmp_path / "x.prom")), ProgramSink(script(tmp_path, "cat"))
-    dispatcher = Dispatcher(None, [metrics, program])
+    dispatcher = Dispatcher(str(tmp_path / "watch.json"), [metrics, program])
     metrics.show(known())
     assert dispatcher.due > time.monotonic() + 10
     dispatcher.note("x", "y")
+    dispatcher.save(now=True)
     assert dispatcher.due <= time.monotonic() + 0.5, "the program runs"
     program.finish(SPARE)
     assert dispatcher.due <= time.monotonic() + 1.0, "the metrics are old"
-    assert Dispatcher(None, []).due == inf
+    assert Dispatcher(str(tmp_path / "watch.json"), []).due == inf
 
 
 def test_metrics_that_cannot_be_written_are_said_once(
