@@ -12,7 +12,6 @@ from typing import Any
 
 from dgxcheck.package_files import table
 
-LIBRARY = "libcuda.so.1"
 _TYPES: Mapping[str, Any] = {
     "pointer": ctypes.c_void_p, "u64": ctypes.c_uint64, "size": ctypes.c_size_t, "int": ctypes.c_int,
     "uint": ctypes.c_uint, "text": ctypes.c_char_p,
@@ -44,7 +43,7 @@ class CudaError(Exception):
 class Driver:
     """``libcuda.so.1``, its functions looked up when they are first called."""
 
-    def __init__(self, library: str = LIBRARY) -> None:
+    def __init__(self, library: str) -> None:
         """OSError where there is no such library, or it cannot be loaded."""
         self._library = ctypes.CDLL(library)
         self._functions: dict[str, Any] = {}

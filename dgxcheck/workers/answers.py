@@ -10,6 +10,8 @@ import time
 SAY = 3
 """The descriptor that a worker answers on: 1 is /dev/null by then, a driver's library may print there."""
 
+SPENT = 9
+"""Exit code of a worker whose driver has broken its process: the rest needs a new one."""
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable

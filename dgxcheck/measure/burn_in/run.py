@@ -17,9 +17,9 @@ from dgxcheck.measure.burn_in.stop_rules import SlowdownThresholds, Stop, stop_f
 from dgxcheck.measure.burn_in.watch import Watch
 from dgxcheck.survey import Snapshot
 from dgxcheck.workers import stuck_workers
+from dgxcheck.workers.cuda.supervisor import LIBRARY
 from dgxcheck.workers.supervisor import LEAST_START_S, Supervisor, timeout
 
-LIBRARY = "libcuda.so.1"
 BETWEEN_STARTS_S = 0.5
 """Staggered start, so that the power supplies do not see all GPUs start at once."""
 LISTEN_S = 0.2

@@ -11,9 +11,7 @@ import sys
 from typing import Any
 
 from dgxcheck.cuda import environment
-from dgxcheck.workers.answers import answer, ask, end, leave
-
-SPENT = 9
+from dgxcheck.workers.answers import SPENT, answer, ask, end, leave
 
 
 def main() -> None:

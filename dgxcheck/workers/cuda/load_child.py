@@ -12,9 +12,7 @@ import time
 from typing import Any
 
 from dgxcheck.cuda import environment
-from dgxcheck.workers.answers import answer, ask, end, first_line, leave, told_to_end
-
-SPENT = 9
+from dgxcheck.workers.answers import SPENT, answer, ask, end, first_line, leave, told_to_end
 
 
 def main() -> None:
