@@ -19,7 +19,7 @@ from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.survey import WIRING, survey
 from dgxcheck.topology.build import build
 from dgxcheck.topology.model import Topology
-from dgxcheck.topology.nvidia_smi_topo import HIDDEN, NOT_SHOWN, PCI_ALONE
+from dgxcheck.topology.nvidia_smi_topo import HIDDEN, NOT_SHOWN, PCI_ALONE, statuses
 from dgxcheck.topology.nvlinks import nvlink_graph
 from dgxcheck.topology.reference import possible
 from probes.stated import stated
@@ -118,6 +118,30 @@ def test_a_cut_graph_may_be_some_machines() -> None:
     assert possible([[0, 2, None, 2], [2, 0, None, None], [None] * 4, [2, None, None, 0]]) == ()
     assert possible([[0, None], [None, 0]]) == ()
     assert possible([[0, 0, None], [0, 0, 0], [None, 0, 0]]) == ()
+
+
+@pytest.mark.parametrize(("kind", "asked", "due"), [
+    ("p2p-read", "read", [("GPU0", "GPU1", "OK")]),
+    ("p2p-read", "write", []),
+    ("p2p", "read", [("GPU0", "GPU1", "OK")]),
+    ("p2p", "write", [("GPU0", "GPU1", "OK")]),
+])  # fmt: skip
+def test_statuses_of_a_matrix_are_those_of_its_capability(
+    kind: str, asked: str, due: list[tuple[str, str, str]]
+) -> None:
+    """One that does not name its capability is taken for the one that is asked for; GPUs of no matrix have none."""
+    box = wired(PAIR)
+    matrix = NvidiaSmiTopo(
+        names=("GPU0", "GPU1", "GPU7"), labels={}, pci_labels={}, cpu_affinity={}, numa_affinity={}, gpu_numa_id={},
+        nic_names={}, nvlinks={}, p2p={
+            kind.removeprefix("p2p").removeprefix("-"): {
+                ("GPU0", "GPU1"): "OK", ("GPU0", "GPU7"): "NS", ("GPU7", "GPU1"): "NS",
+            },
+        },
+    )  # fmt: skip
+    found = statuses(box, matrix, asked)
+    assert [(each.a, each.b, getattr(each, asked)) for each in found] == due
+    assert all(isinstance(each.atomics, Missing) for each in found)
 
 
 def test_a_made_up_crowd_of_devices_is_garbled() -> None:
