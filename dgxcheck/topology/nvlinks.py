@@ -245,11 +245,12 @@ def _reason(graph: Graph, rows: list[list[int]]) -> str:
 def _pack(
     rows: list[list[int]], wanted: int, least: tuple[int, ...], budget: list[int]
 ) -> tuple[tuple[int, ...], ...] | None:
-    """``wanted`` disjoint rings in ascending order, the first not before ``least``; None if there are none."""
+    """``wanted`` disjoint rings in ascending order, the first not before ``least``; None if there are none.
+
+    Each GPU has two links for each of them at least.
+    """
     if not wanted:
         return ()
-    if any(sum(row) < 2 * wanted for row in rows):
-        return None
     for ring in _rings(rows, least, budget):
         _take(rows, ring, -1)
         rest = _pack(rows, wanted - 1, ring, budget)
@@ -269,8 +270,7 @@ def _rings(rows: list[list[int]], least: tuple[int, ...], budget: list[int]) -> 
     """Hamiltonian cycles from GPU 0 in lexicographic order, each in one of its two directions, from ``least`` on."""
     gpus = len(rows)
     if gpus == 2:
-        if rows[0][1] >= 2:
-            yield (0, 1)
+        yield (0, 1)
         return
     path = [0]
 

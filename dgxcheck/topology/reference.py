@@ -35,7 +35,7 @@ def fewest_differences(box: Rows, reference: Rows, limit: int) -> tuple[int, ...
 def fits(box: KnownRows, reference: Rows) -> bool:
     """Do the known pairs of a box (None: unknown) match a reference of as many GPUs under some labelling?"""
     anywhere = [[0] * len(reference) for _ in box]
-    return len(box) == len(reference) and _assign(box, reference, anywhere, [], 0, 0)
+    return _assign(box, reference, anywhere, [], 0, 0)
 
 
 def _assign(box: KnownRows, reference: Rows, apart: Rows, labels: list[int], bound: int, differing: int) -> bool:
@@ -119,8 +119,7 @@ THROUGH_SWITCHES = frozenset(each.name for each in ALL if sum(each.rows()[0]) > 
 
 def matches(graph: Graph, generation: int | Missing) -> tuple[Reference, ...]:
     """References with this graph, up to relabelling."""
-    return tuple(each.reference for each in _compared(graph, generation, 0)
-                 if not each.missing_gpus and not each.differences)  # fmt: skip
+    return tuple(each.reference for each in _compared(graph, generation, 0) if not each.missing_gpus)
 
 
 def possible(rows: KnownRows) -> tuple[Reference, ...]:
