@@ -23,6 +23,7 @@ from dgxcheck.checks.measurement.integrity import judge_integrity
 from dgxcheck.checks.measurement.lookup import Figures, gpu_name, is_requested, matrix_order
 from dgxcheck.checks.measurement.p2p_copies import judge_latency, judge_p2p_copy
 from dgxcheck.facts.measurement import Measurement
+from dgxcheck.facts.missing import rows
 from dgxcheck.facts.record import Record
 
 RULES: Mapping[str, FigureRule] = {
@@ -58,12 +59,12 @@ class Figure(Record):
 
 def all_figures(box: Box) -> tuple[Figure, ...]:
     """In the order of the kinds, then of the GPUs; those of GPUs that were not asked about are left out."""
-    figures = measured_figures(box, "")
-    rows = box.snapshot.measurement
-    if isinstance(figures, Judgement) or not isinstance(rows, tuple):
+    figures, measured = measured_figures(box, ""), rows(box.snapshot.measurement)
+    if isinstance(figures, Judgement):
         return ()
-    places = {id: place for place, id in enumerate(matrix_order(box, (end for row in rows for end in (row.a, row.b))))}
-    ordered = sorted(rows, key=lambda row: (row.kind, places[row.a], places[row.b]))
+    ends = (end for row in measured for end in (row.a, row.b))
+    places = {id: place for place, id in enumerate(matrix_order(box, ends))}
+    ordered = sorted(measured, key=lambda row: (row.kind, places[row.a], places[row.b]))
     return tuple(_figure(box, figures, row) for row in ordered if _is_shown(box, row))
 
 

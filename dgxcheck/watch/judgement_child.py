@@ -79,8 +79,7 @@ def document(assessment: Assessment, known: Collection[str]) -> dict[str, Json]:
         "unjudged": [key for key, status in now.items() if status in _NOT_JUDGED],
         "verdict": assessment.verdict.value,
         "persistence": _persistence(assessment.snapshot.gpu_modes),
-        "uuids": {gpu.bdf: gpu.uuid for gpu in assessment.snapshot.listed_gpus
-                  if isinstance(gpu.bdf, str) and isinstance(gpu.uuid, str)},
+        "uuids": {gpu.bdf: gpu.uuid for gpu in assessment.snapshot.listed_gpus if isinstance(gpu.uuid, str)},
         "findings": {
             finding.key: {
                 "status": finding.status.value, "bdf": finding.subject.bdf or "", "text": finding.judgement.message,

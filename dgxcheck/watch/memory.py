@@ -48,15 +48,15 @@ def compared(old: LastJudgement, document: Mapping[str, Any]) -> tuple[LastJudge
 
     A finding that is not judged now stays as it was; one whose device is gone is dropped without a word.
     """
-    found = {key: old.findings[key] for key in document["unjudged"] if key in old.findings}
+    found = {key: old.findings[key] for key in document["unjudged"]}
     found |= {key: BadFinding(each["status"], each["bdf"], each["text"][:TEXT_CHARACTERS])
               for key, each in document["findings"].items() if not each["log"]}
     new = LastJudgement(verdict=document["verdict"], findings=dict([*found.items()][:MOST_FINDINGS]))
     events = [_event("finding", key, each, Status(each.status), "") for key, each in new.findings.items()
               if key not in old.findings or old.findings[key].status != each.status]
-    passed = (key for key in document["passed"] if key in old.findings)
     events += [_event("cleared", key, old.findings[key], Status.PASS,
-                      "acknowledged: " if key in document["acknowledged"] else "no longer: ") for key in passed]
+                      "acknowledged: " if key in document["acknowledged"] else "no longer: ")
+               for key in document["passed"]]
     if new.verdict != old.verdict:
         was = f", was {old.verdict}" if old.verdict else ""
         events.append(Event(kind="verdict", status=Status(new.verdict), text=f"verdict {new.verdict}{was}"))
