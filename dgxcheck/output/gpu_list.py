@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dgxcheck import __version__
 from dgxcheck.assessment.gpu_list import ListedGpu
 from dgxcheck.facts.missing import Gap, Json, Missing
-from dgxcheck.output.json_values import compact, either, members, source
+from dgxcheck.output.json_values import compact, either, head, members, source
 from dgxcheck.output.plain_text import fit_columns, hidden_columns, lines, shown, visible
 from dgxcheck.source.protocol import Origin
 
@@ -45,5 +44,4 @@ def as_json(rows: Sequence[ListedGpu], notes: Sequence[str], origin: Origin) -> 
         either("index", row.uuid if row.index is None else row.index) | members(row, "bdf name uuid serial slot vbios")
         for row in rows
     ]
-    whole: dict[str, Json] = {"schema": SCHEMA, "tool_version": __version__, "source": source(origin)}
-    return compact(whole | {"gpus": gpus, "notes": list(notes)})
+    return compact({**head(SCHEMA, dated=False), "source": source(origin), "gpus": gpus, "notes": [*notes]})

@@ -48,10 +48,10 @@ def _parsed(names: str) -> tuple[tuple[str, tuple[str, ...], bool], ...]:
     return tuple((name, tuple((path or name).split(".")), may_be_empty) for (name, _, path), may_be_empty in words)
 
 
-def head(schema: str) -> dict[str, Json]:
+def head(schema: str, dated: bool = True) -> dict[str, Json]:
     """How a document begins."""
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    return {"schema": schema, "tool_version": __version__, "generated_at": now}
+    opening: dict[str, Json] = {"schema": schema, "tool_version": __version__}
+    return opening | ({"generated_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())} if dated else {})
 
 
 def source(origin: Origin) -> Json:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from dgxcheck import __version__
 from dgxcheck.assessment.xid_explanation import Explanation
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.typical import gathered
 from dgxcheck.output.health.instructions import STEPS
-from dgxcheck.output.json_values import compact, members
+from dgxcheck.output.json_values import compact, head, members
 from dgxcheck.output.plain_text import columns, lines, wording
 from dgxcheck.xid.relations import Place, Relation
 from dgxcheck.xid.table import FIRST_SXID, Severity, sxids
@@ -85,7 +84,7 @@ def render(explained: Sequence[Explanation], relations: Sequence[Relation]) -> s
         {"effect": each.effect, "causes": [*sorted(each.causes)], "place": each.place, "source": each.source}
         for each in relations
     ]
-    return compact({"schema": SCHEMA, "tool_version": __version__, "entries": entries, "relations": related})
+    return compact({**head(SCHEMA, dated=False), "entries": entries, "relations": related})
 
 
 def _entry(each: Explanation) -> dict[str, Json]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from dgxcheck import __version__
 from dgxcheck.assessment.compare import Look
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import fields
-from dgxcheck.output.json_values import compact, members, source
+from dgxcheck.output.json_values import compact, head, members, source
 from dgxcheck.output.report import DiffReport
 
 SCHEMA = "dgxcheck/diff/1"
@@ -18,8 +17,7 @@ def render(report: DiffReport) -> str:
     comparison = report.comparison
     counts = Counter(difference.kind for difference in comparison.differences)
     whole: dict[str, Json] = {
-        "schema": SCHEMA,
-        "tool_version": __version__,
+        **head(SCHEMA, dated=False),
         "old": _look(comparison.old),
         "new": _look(comparison.new),
         "verdict": comparison.verdict,

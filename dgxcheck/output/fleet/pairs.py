@@ -52,11 +52,7 @@ def _rounds(plan: Plan) -> Iterator[str]:
         yield "wait"
 
 
-_NOUNS = {
-    "node": ("bad node",), "adapter": ("bad adapter",), "leaf": ("bad leaf", "bad leaves"),
-    "uplinks": ("leaf with bad uplinks", "leaves with bad uplinks"), "suspect": ("suspect",), "path": ("slow path",),
-    "rate": ("adapter slow at most nodes", "adapters slow at most nodes"),
-}  # fmt: skip
+_NOUNS = wording("pairs counted")
 _TITLES = wording("pairs")
 _SWITCH = "; so many may have a switch in common: --fabric FILE shows it"
 
@@ -65,13 +61,13 @@ def text(report: PairsReport) -> str:
     """The summary line first."""
     judged = report.judged
     counts = Counter(each.what for each in judged.blamed)
-    found = ", ".join(counted(counts[what], *nouns) for what, nouns in _NOUNS.items() if counts[what]) or "all alike"
+    found = [counted(counts[what], *nouns.split(", ")) for what, nouns in _NOUNS.items() if counts[what]]
     medians = ", ".join(f"{'' if adapter == ALL else f'{adapter} '}{number(value)} GB/s"
                         for adapter, value in sorted(judged.medians.items()))  # fmt: skip
     titles = {**_TITLES, "path": f"{_TITLES['path']}{_SWITCH if counts['path'] > _MOST else ''}"}
     return lines([
         f"{report.verdict.upper()}: {counted(judged.nodes, 'node')}, {counted(judged.tests, 'measurement')} in"
-        f" {counted(judged.rounds, 'round')}: {found}",
+        f" {counted(judged.rounds, 'round')}: {', '.join(found) or 'all alike'}",
         f"median of the nodes' best: {medians}; slow is below {100 * LEAST_SHARE:.0f} %",
         *chain.from_iterable(section(title, [_row(each) for each in judged.blamed if each.what == what],
                                      None if report.verbose else _MOST) for what, title in titles.items()),

@@ -60,7 +60,7 @@ def _of_gpus(found: Sequence[Figure]) -> Table | None:
         (Cell(visible(name)), *(_cell(by[kind, name]) if (kind, name) in by else Cell("") for kind in kinds))
         for name in names
     ]
-    head = ("GPU", *(f"{title}, {unit}" for title, unit in (OF_A_GPU[kind] for kind in kinds)))
+    head = ("GPU", *(OF_A_GPU[kind] for kind in kinds))
     return Table(head=head, rows=tuple(rows), caption="Each GPU", heat=True)
 
 

@@ -118,12 +118,7 @@ LEGEND = (
 """By line."""
 _SIGN = re.compile(r"(?<=[\w?])[!*](?= |$)|(?<= )[-x](?= |$)", re.MULTILINE)
 """Of a cell: a mark behind a figure or a word, or a sign alone."""
-OF_A_GPU = {
-    "host-to-device": ("from host", "GB/s"), "device-to-host": ("to host", "GB/s"),
-    "host-to-device-sm": ("from host by SM", "GB/s"), "device-to-host-sm": ("to host by SM", "GB/s"),
-    "host-both": ("both", "GB/s"), "device-copy": ("copy", "GB/s"), "device-copy-sm": ("copy by SM", "GB/s"),
-    "memory-integrity": ("wrong", "words"), "compute": ("compute", "TFLOP/s"),
-}  # fmt: skip
+OF_A_GPU = wording("figure of a GPU")
 """Columns of the first table, by kind."""
 OF_A_PAIR = wording("matrix")
 """Titles of the matrices, by kind."""
@@ -189,7 +184,7 @@ def _gpus(figures: Sequence[Figure]) -> list[str]:
     alone, kinds, names = of_gpus(figures)
     body = []
     for kind in kinds:
-        head, unit = OF_A_GPU[kind]
+        head, _, unit = OF_A_GPU[kind].partition(", ")
         cells = [_cell(found) if (found := alone.get((kind, name))) else "- " for name in names]
         body.append(right([f"{head} ", f"{unit} ", *cells]))
     return [*fit_columns(["", "", *map(visible, names)], body, [], WIDTH)[0], ""] if body else []

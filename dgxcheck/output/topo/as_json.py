@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dgxcheck import __version__
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.missing import Json
-from dgxcheck.output.json_values import compact, either, members, source
+from dgxcheck.output.json_values import compact, either, head, members, source
 from dgxcheck.source.protocol import Origin
 from dgxcheck.topology.model import Device, Link, Topology
 
@@ -15,8 +14,7 @@ SCHEMA = "dgxcheck/topo/1"
 def document(topology: Topology, origin: Origin, added: dict[str, Json]) -> str:
     """The whole document; ``added`` are the parts that a command adds (``rings``, ``path``, ``p2p`` ..)."""
     whole: dict[str, Json] = {
-        "schema": SCHEMA,
-        "tool_version": __version__,
+        **head(SCHEMA, dated=False),
         "source": source(origin),
         "devices": [_device(device) for device in topology.devices],
         "links": [of_link(link) for link in topology.links],

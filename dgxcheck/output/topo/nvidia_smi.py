@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dgxcheck.facts.missing import Gap, Missing
-from dgxcheck.output.plain_text import lines, shown, visible
+from dgxcheck.output.plain_text import lines, shown, visible, wording
 from dgxcheck.output.topo.matrix import cell, row_names
 from dgxcheck.topology.model import Device, Topology, is_printed
 from dgxcheck.topology.nvidia_smi_topo import MATRIX
@@ -13,17 +13,6 @@ from dgxcheck.topology.nvidia_smi_topo import MATRIX
 _ALL = 3
 """Columns beside the matrix."""
 _NO_COLUMN = (Gap.UNRECORDED, MATRIX)
-
-# Labels and order are nvidia-smi's, the words are ours
-_LEGEND = (
-    "  X    = Self",
-    "  SYS  = crosses the interconnect between NUMA nodes",
-    "  NODE = crosses the host bridges of one NUMA node",
-    "  PHB  = crosses a PCIe host bridge",
-    "  PXB  = crosses several PCIe bridges, no host bridge",
-    "  PIX  = crosses at most one PCIe bridge",
-    "  NV#  = crosses # bonded NVLinks",
-)
 
 
 def matrix(topology: Topology, pci_only: bool) -> str:
@@ -46,8 +35,11 @@ def matrix(topology: Topology, pci_only: bool) -> str:
         rows.append("\t".join((names[device.name], *cells, *_affinities(device, len(titles)))))
     nics = [f"  {names[nic.name]}: {visible(nic.name)}" for nic in topology.devices
             if nic.kind != "gpu" and not is_printed(nic.name)]
-    legend = ["", "Legend:", "", *(line for line in _LEGEND if not (pci_only and "NV#" in line))]
-    return lines([*rows, *legend, *(["", "NIC Legend:", "", *nics] if nics else [])])
+    legend = wording("nvidia-smi")  # labels and order are nvidia-smi's, the words are ours
+    if pci_only:
+        del legend["NV#"]
+    below = ["", "Legend:", "", *(f"  {word:4} = {text}" for word, text in legend.items())]
+    return lines([*rows, *below, *(["", "NIC Legend:", "", *nics] if nics else [])])
 
 
 def _printed(values: Sequence[object]) -> bool:
