@@ -115,9 +115,23 @@ SOCKETS = (
     "CPU(s):               64\nOn-line CPU(s) list:  0-63\nVendor ID:            AuthenticAMD\n{1}"
     "Socket(s):            2\nNUMA node(s):         {0}\nNUMA node0 CPU(s):    0-63\n"
 )
+RUNS = """\
+● nvidia-persistenced.service - NVIDIA Persistence Daemon
+     Active: {} since Mon 2025-01-06 10:00:00 UTC; 2 days ago
+Jan 06 10:00:00 n1 nvidia-persistenced[900]: {}
+"""
+MCELOG = "mcelog: Hardware event. This is not a software error.\nmcelog: CPU 3 BANK 4\nmcelog: {} error\n"
+LINK_OF_GPU = (
+    "[Jan 02 2025 10:00:00] [ERROR] [tid 1234] GPU NVLink training failed for GPU pci bus id: 00000000:0A:00.0"
+    " physical id: 3\n"
+)
 EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "lspci, shortened": (SHORTENED, ()),
     "systemctl status": (UNIT, ()),
+    "a log of what runs": (RUNS.format("active (running)", "Started (900)"), ()),
+    "a CPU by mcelog": (MCELOG.format("Uncorrected"), ("warn machine-check inspect",)),
+    "a CPU by mcelog, corrected": (MCELOG.format("Corrected"), ()),
+    "a link by Fabric Manager": (LINK_OF_GPU, ("fail nvlink-down drain",)),
     "systemctl list-units": (UNITS, ("fail fabric-manager-down inspect",)),
     "a setting of Fabric Manager": (SETTING, ("warn fabric-manager-error inspect",)),
     "modinfo": (MODULE, ()),
@@ -161,6 +175,13 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_text(name: str, tmp_path: Path) -> None:
     assert_read(EXPECTED[name], tmp_path)
+
+
+def test_why_a_service_failed_is_what_it_says_first(tmp_path: Path) -> None:
+    text = RUNS.format("failed (Result: exit-code)", "Failed to open libnvidia-cfg.so.1")
+    _, found = of_text(text, tmp_path)
+    why = "systemctl: nvidia-persistenced failed: Failed to open libnvidia-cfg.so.1"
+    assert why in [each["message"] for each in found["findings"]]
 
 
 def test_the_gpu_of_a_rack_that_fabric_manager_names(tmp_path: Path) -> None:
