@@ -204,6 +204,9 @@ def test_a_port_of_an_adapter_flaps_and_one_without_a_cable_is_free() -> None:
     assert results(lost) == [("0000:4b:00.0/ens2f0np0", "fail", "port-down")]
     assert results(one(carrier.read_carrier, down)) == []
     assert results(one(carrier.read_carrier, "\n".join((up, down, "reboot: Restarting system")))) == []
+    begun = "mlx5_core 0000:{}:00.0: firmware version: 28.39.1002"
+    assert results(one(carrier.read_carrier, "\n".join((up, down, begun.format("4b"))))) == []
+    assert results(one(carrier.read_carrier, "\n".join((up, down, begun.format("5e"))))) == results(lost)
 
 
 def test_an_rdma_device_logs_a_port_down_only_if_it_was_up() -> None:

@@ -97,6 +97,11 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "zpool status": (POOL.format("DEGRADED", "FAULTED", "too many errors"), ("warn disk inspect",)),
     "zpool status of a pool that is gone": (POOL.format("SUSPENDED", "REMOVED", ""), ("fail array-failed inspect",)),
     "zpool status, good": (POOL.format("ONLINE", "ONLINE", ""), ()),
+    "zpool status, files lost": (POOL.format("ONLINE", "ONLINE", "").replace(
+        "No known data errors", "Permanent errors have been detected in the following files:"),
+        ("warn disk inspect",)),
+    "a self-test of a disk by its name": (
+        f"# smartctl -a /dev/sda\n{SELF_TESTS.format(': read failure')}", ("warn disk inspect",)),
     "zpool status -x": ("all pools are healthy\n", ()),
 }  # fmt: skip
 """By text: of each cause severity, faults and first step."""

@@ -13,6 +13,7 @@ WIDTHS = """\
 -I- Discovery                 0          0
 -I- Speed / Width checks      0          2
 """
+HUNDREDTH = "Settings for ens1f0np0:\n\tAdvertised link modes:  10000baseT/Full\n\tSpeed: {}Mb/s\n"
 CABLE = "Settings for ens1f0np0:\n\tSpeed: 100000Mb/s\n\tPort: Direct Attach Copper\n\tLink detected: no\n"
 OF_EFA = """\
 libfabric:4517:1708520807::efa:cq:efa_rdm_txe_handle_error():737<warn> err: {}, message: {} My EFA addr: \
@@ -165,6 +166,8 @@ EXPECTED: dict[str, tuple[str, tuple[str, ...]]] = {
     "UCX, fatal": (UCX_FATAL, ("fail transfer-unanswered inspect",)),
     "ucx_info -d": (UCX_INFO, ()),
     "ethtool without modes": (CABLE, ()),
+    "ethtool, a hundredth": (HUNDREDTH.format(100), ("warn port-slow inspect",)),
+    "ethtool, more than a hundredth": (HUNDREDTH.format(101), ()),
     "ibdiagnet, widths": (WIDTHS, ("warn port-slow inspect",)),
     "devlink, firmware": (DEVLINK.format("error", "healthy"), ("fail hca-fatal inspect",)),
     "devlink, a queue": (DEVLINK.format("healthy", "error"), ("warn hca-stalled inspect",)),
