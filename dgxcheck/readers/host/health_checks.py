@@ -161,7 +161,7 @@ def read_node_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             part.beside |= {number} if _OTHER.fullmatch(line) else set()
             continue
         part.lines.add(number)
-    return part.imported() if part.measured else ToolPart.imported(part)
+    return part.imported()
 
 
 def _measured(part: Figures, line: str, number: int) -> bool:
