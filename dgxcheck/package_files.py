@@ -33,12 +33,19 @@ def read(path: str) -> bytes:
     return data
 
 
-def table(place: str) -> Iterator[dict[str, str]]:
+def table(place: str, of: str = "") -> Iterator[dict[str, str]]:
     """The rows of a table of tab-separated values, ``xid/sxids.tsv``, by the names of its columns, which are its first
-    line; lines that begin with ``#`` do not count. ValueError for a row that has not all of them."""
+    line; lines that begin with ``#`` do not count. ``of``: those whose first cell it is. ValueError for a row that has
+    not all of the columns."""
+    head, *rows = _rows(place)
+    begin, columns = f"{of}\t" if of else "", head.split("\t")
+    return (dict(zip(columns, row.split("\t"), strict=True)) for row in rows if row.startswith(begin))
+
+
+@cache
+def _rows(place: str) -> list[str]:
     lines = read(os.path.join(FOLDER, place)).decode("utf-8").split("\n")
-    head, *rows = (line.split("\t") for line in lines if line and not line.startswith("#"))
-    return (dict(zip(head, cells, strict=True)) for cells in rows)
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 def names(folder: str) -> list[str]:

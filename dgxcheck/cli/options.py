@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -13,7 +12,6 @@ from click.core import ParameterSource
 from dgxcheck import __version__
 from dgxcheck.assessment.request import DEADLINE_S
 from dgxcheck.cli.results import check_place, formats
-from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.package_files import table
 
@@ -169,7 +167,7 @@ _MORE: Mapping[str, Mapping[str, Any]] = {
 
 def options(command: str) -> Callable[[F], F]:
     """The options of a command by the table, in the order of its help."""
-    rows = _rows()[command]
+    rows = [*table("cli/options.tsv", command)]
 
     def decorated(function: F) -> F:
         for each in reversed(rows):
@@ -177,11 +175,6 @@ def options(command: str) -> Callable[[F], F]:
         return function
 
     return decorated
-
-
-@cache
-def _rows() -> dict[str, list[dict[str, str]]]:
-    return gathered((row["command"], row) for row in table("cli/options.tsv"))
 
 
 def _option(command: str, row: Mapping[str, str]) -> Callable[[F], F]:

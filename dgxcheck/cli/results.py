@@ -33,7 +33,7 @@ def exit_code(verdict: Status, fail_on: str) -> int:
 
 def formats(command: str) -> dict[str, str]:
     """The formats of a command, and the function of each for ``renderer``."""
-    return {each["format"]: each["function"] for each in table("cli/formats.tsv") if each["command"] == command}
+    return {each["format"]: each["function"] for each in table("cli/formats.tsv", command)}
 
 
 def renderer(place: str) -> Callable[[Any], str]:

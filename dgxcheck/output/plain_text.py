@@ -36,14 +36,9 @@ def _replaced() -> dict[int, str]:
 
 def wording(kind: str) -> dict[Any, str]:
     """What ``words.tsv`` has of one kind: texts by word, in the order in which they are shown."""
-    return {row["word"]: row["text"] for row in _worded() if row["kind"] == kind}
-
-
-@cache
-def _worded() -> tuple[dict[str, str], ...]:
     from dgxcheck.package_files import table
 
-    return (*table("output/words.tsv"),)
+    return {row["word"]: row["text"] for row in table("output/words.tsv", kind)}
 
 
 def shown(value: object) -> str:

@@ -99,7 +99,7 @@ class FaultKind(Record, kw_only=False, many=True):
         return self._text("source")
 
     def _text(self, column: str) -> str:
-        return _texts()[self.word][column].format_map(globals())
+        return _texts(self.word)[column].format_map(globals())
 
     def __set_name__(self, owner: type, name: str) -> None:
         object.__setattr__(self, "word", name.lower().replace("_", "-"))
@@ -109,6 +109,6 @@ class FaultKind(Record, kw_only=False, many=True):
 
 
 @cache
-def _texts() -> Mapping[str, Mapping[str, str]]:
-    """By word; read when the first is asked for."""
-    return {row["word"]: row for row in table("facts/faults/texts.tsv")}
+def _texts(word: str) -> Mapping[str, str]:
+    """The row of a fault; read when one is asked for."""
+    return next(table("facts/faults/texts.tsv", word))
