@@ -258,7 +258,8 @@ class NetInterface(Record, where="/sys/class/net/{name}"):
     operstate: str | Missing = nature.state("link state", differs="host.ethernet judges it; a cable is not needed")
     carrier: bool | Missing = nature.state(better="more", differs="host.ethernet judges it; a cable is not needed")
     speed_mbit: int | Missing = nature.state(
-        "speed", "Mbit/s", better="more", differs="host.ethernet judges it; a cable is not needed", file="speed"
+        "speed", "Mbit/s", better="more", differs="host.ethernet judges it; a cable is not needed", file="speed",
+        kept=True,
     )
     """Unsupported where the link is down or the driver does not say (-1)."""
     carrier_down_count: int | Missing = nature.counter(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,9 +14,11 @@ from test_health_checks import GPU2, NVML, changed
 
 from dgxcheck.assessment.last_run import Present, counts, last_run, remembered_values
 from dgxcheck.assessment.machine import topology_of
+from dgxcheck.checks import registry
 from dgxcheck.checks.by_nature.last_run import CHECK, CHECKS, _kept_leaves, _words, kept
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.finding import BAD, Finding, Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Storage
@@ -29,6 +32,7 @@ from dgxcheck.survey import Snapshot
 
 LAST_RUN = [check for check in CHECKS if check.id == CHECK]
 RAID = "0000:01:00.0"
+HCAS = "/sys/class/infiniband"
 
 
 def read(spec: str) -> tuple[Source, Snapshot]:
@@ -48,14 +52,14 @@ def facts_of(spec: str) -> Snapshot:
     return read(spec)[1]
 
 
-def ran(spec: str, file: Path, accepted: bool = False) -> list[Finding]:
+def ran(spec: str, file: Path, accepted: bool = False, checks: Sequence[Check] = LAST_RUN) -> list[Finding]:
     """After a run that read and renewed the state file."""
     source, facts = read(spec)
     topology = topology_of(facts)
     present = Present(counts=counts(facts, topology), accepted=False, changes_accepted=accepted)
     last = last_run(source, facts, str(file), present)
     box = Box(snapshot=facts, topology=topology, gpus=topology.gpus, kept=last.kept, present=present.counts)
-    return [*run(box, LAST_RUN)]
+    return [*run(box, checks)]
 
 
 def words(found: list[Finding]) -> list[tuple[str, str, str]]:
@@ -84,7 +88,23 @@ def test_a_change_since_the_last_run_is_a_warning(facts: dict[str, Json], due: t
     assert [each.status.value for each in ran("dgx-1-v100", file)] == ["pass"]
 
 
-HCAS = "/sys/class/infiniband"
+@pytest.mark.parametrize(("base", "facts", "found"), [
+    ("dgx-b300", {"text /sys/class/net/eth1/speed": "100000\n"}, [("host.ethernet", "eth1")]),
+    ("gb300-nvl72", {"text /sys/class/net/eth5/speed": "50000\n"}, [("host.ethernet", "eth5")]),
+    ("dgx-b300", {"text /sys/class/net/ib4/speed": "400000\n",
+                  f"text {HCAS}/mlx5_14/ports/1/rate": "400 Gb/sec (4X NDR)\n"}, [("network.port-rate", "mlx5_14/1")]),
+    ("dgx-b300", {"text /sys/bus/pci/devices/0000:7a:00.0/current_link_width": "8\n",
+                  f"{NVML}CurrPcieLinkWidth 0000:7a:00.0": 8}, [("pcie.width", "GPU3")]),
+])  # fmt: skip
+def test_what_a_check_reports_is_no_change_beside_it(
+    base: str, facts: dict[str, Json], found: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    file, spec = tmp_path / "counters.json", tmp_path / "next.json"
+    ran(base, file)
+    spec.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": base, "facts": facts}))
+    bad = [each for each in ran(str(spec), file, checks=registry.CHECKS) if each.status in BAD]
+    assert [(each.id, each.subject.name) for each in bad] == found
+
 
 
 def test_another_boot_has_other_names_and_queue_pairs(tmp_path: Path) -> None:

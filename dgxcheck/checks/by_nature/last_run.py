@@ -23,6 +23,7 @@ from dgxcheck.checks.engine.finding import (
     skip,
 )
 from dgxcheck.checks.placement.missing import missing
+from dgxcheck.checks.siblings.compare import reported_places
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -119,7 +120,8 @@ def _last_run(box: Box) -> Judged:
     """Warns for a day if identity, inventory, versions, capabilities or place of a device, or settings of the host, are
     not those of an earlier run on this host, and if a PCI function or disk is gone; then what there is counts as the
     last run. Sizes within the tolerances of the other checks are equal. Not judged in containers and virtual machines.
-    An acknowledgement of this check accepts a change at once.
+    An acknowledgement of this check accepts a change at once. What another check reports is left to that one; so
+    are states of a device that has other findings.
 
     Source: the state file of earlier runs; every fact of the natures identity, inventory, version and capability
     """
@@ -132,9 +134,14 @@ def _last_run(box: Box) -> Judged:
         raise Instead(_ASSIGNED)
     changes: dict[Subject, list[_Change]] = {}
     by_name: dict[str, list[tuple[Subject, _Change]]] = {}
+    reported, troubled = reported_places(box), {each.subject.bdf for each in box.found if each.counts} - {None}
     for owner, keys, record, leaf in _kept_leaves(box.snapshot):
         was, now = before.values.get(owner, {}).get(leaf[0]), _value(leaf)
-        if was is not None and _is_comparable(now, was) and not is_same(leaf[1], now, was, box.settings.limit):
+        if was is None or not _is_comparable(now, was) or where(record, leaf[1]) in reported:
+            continue
+        if leaf[1][-1].nature == "state" and getattr(record, "bdf", None) in troubled:
+            continue
+        if not is_same(leaf[1], now, was, box.settings.limit):
             by_name.setdefault(leaf[0], []).append((subject_of(box, keys, record), (record, leaf, was)))
     for those in by_name.values():
         for subject, change in those[:1] if len(those) > _MANY else those:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import HOST, Box, Growth, guest
 from dgxcheck.checks.engine.check import Check, Judge, remedy_of, ruled, saying
 from dgxcheck.checks.engine.expected import expected
@@ -25,7 +26,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import NetInterface, had_carrier
 from dgxcheck.facts.ids import NETWORK
 from dgxcheck.facts.kernel_log import HostEvent, is_near
-from dgxcheck.facts.missing import Missing, known, need, or_gap, rows
+from dgxcheck.facts.missing import Json, Missing, known, need, or_gap, rows
 
 _ARPHRD_ETHER, _ARPHRD_INFINIBAND = 1, 32
 _ETHERNET = 0x0200
@@ -70,13 +71,17 @@ def _physical(box: Box, interface: NetInterface) -> bool:
 def _speed(box: Box, interface: NetInterface, interfaces: list[NetInterface]) -> Judgement:
     """Warns if no physical Ethernet interface that has a carrier runs at the reference machine's speed, where that is
     not known below {network.ethernet}; the finding is at the fastest of them. A slower interface beside one at full
-    speed is not a fault. A guest's is what its hypervisor calls it.
+    speed is not a fault, but one that is slower than in an earlier run is. A guest's is what its hypervisor calls it.
 
     Source: speed and carrier of /sys/class/net against the profile; IEEE 802.3: 1000BASE-T needs four pairs of wires,
     100BASE-TX two
     """
     mbit = need(interface.speed_mbit)
     evidence = (Evidence(f"/sys/class/net/{interface.name}/speed", mbit),)
+    if isinstance(was := _before(box, interface), int) and mbit < was:
+        date = "" if box.kept is None else box.kept.date
+        message = f"{mbit / 1000:g} Gbit/s, was {was / 1000:g} Gbit/s in the run of {date}"
+        return judged(Fault.ETHERNET_SLOW, message, mbit / 1000, was / 1000, "Gbit/s", evidence, warns=True)
     speeds = {each.name: each.speed_mbit for each in interfaces if not isinstance(each.speed_mbit, Missing)}
     fastest = max(speeds, key=lambda name: speeds[name])
     required = _required(box, speeds[fastest])
@@ -91,6 +96,15 @@ def _speed(box: Box, interface: NetInterface, interfaces: list[NetInterface]) ->
     others = f"; fastest of {len(interfaces)} with a carrier" if len(interfaces) > 1 else ""
     figures = (mbit / 1000, required, "Gbit/s")
     return judged(Fault.ETHERNET_SLOW, message + others, *figures, evidence, warns=True)
+
+
+def _before(box: Box, interface: NetInterface) -> Json:
+    """Its speed in Mbit/s in an earlier run on this host, which is kept by PCI function, or where several share one by
+    name; None where there is none to compare with."""
+    if box.kept is None or host_limits.is_assigned(box):
+        return None
+    owners = (box.kept.values.get(f"NetInterface {each}", {}) for each in (interface.bdf, interface.name))
+    return next((owner["NetInterface.speed_mbit"] for owner in owners if "NetInterface.speed_mbit" in owner), None)
 
 
 def _required(box: Box, fastest_mbit: int) -> float:

@@ -81,8 +81,7 @@ def compared(box: Box, kinds: Collection[Kind], only: object = None) -> Comparis
     odd: dict[Subject, list[Odd]] = {}
     alike: dict[int, Sibling] = {}
     """By identity: the same few siblings stand in hundreds of groups."""
-    bad = _bad(box)
-    reported = frozenset(evidence.where for finding in bad for evidence in finding.judgement.evidence)
+    bad, reported = _bad(box), reported_places(box)
     for group in _whatever_position(_grouped(box, kinds, only)):
         first = group[0][1][2]
         if any(leaf[2] != first for _, leaf, _ in group):
@@ -99,6 +98,11 @@ def compared(box: Box, kinds: Collection[Kind], only: object = None) -> Comparis
 @remembered()
 def _bad(box: Box) -> tuple[Finding, ...]:
     return tuple(finding for finding in box.found if finding.status in BAD)
+
+
+def reported_places(box: Box) -> frozenset[str]:
+    """Where the values stand that findings of other checks are about."""
+    return frozenset(evidence.where for finding in _bad(box) for evidence in finding.judgement.evidence)
 
 
 def _grouped(box: Box, kinds: Collection[Kind], only: object) -> Mapping[tuple[Hashable, ...], list[_Value]]:

@@ -27,7 +27,7 @@ class Gpu:
     DISAGREEMENT = FaultKind("software")
     CONTRADICTION = FaultKind("software")
     UNEQUAL = FaultKind("setting", warns="next-maintenance", fails="next-maintenance")
-    DRIFT = FaultKind("setting")
+    DRIFT = FaultKind("setting", warns="next-maintenance")
     VERSION = FaultKind("software", warns="next-maintenance", fails="next-maintenance")
     MISPLACED = FaultKind("hardware", warns="next-maintenance", fails="next-maintenance")
     # a GPU's own parts
