@@ -61,7 +61,7 @@ def test_literals_follow_from_the_expression(expression: str, literals: tuple[st
     assert LazyPattern(expression).literals == (literals or ("",))
 
 
-@pytest.mark.parametrize("pattern", [schedulers._DETECTED, schedulers._OFFERED, logs._UCX])
+@pytest.mark.parametrize("pattern", [schedulers._DETECTED, *(each.words for each in schedulers._OFFERED), logs._UCX])
 def test_patterns_of_every_line_wait_for_a_literal(pattern: LazyPattern) -> None:
     assert pattern.literals != ("",)
 

@@ -135,7 +135,9 @@ def test_what_blocks_p2p_where_acs_cannot_be_read(gap: str, remedy: str, tmp_pat
     assert remedy in own.judgement.remedy
 
 
-def test_a_reference_with_fewer_gpus_has_another_graph() -> None:
-    (own,) = assess("dgx-1-p100", Request(profile="dgx-station-v100", only=("nvlink.graph",))).findings
+def test_a_reference_with_fewer_gpus_has_another_graph(tmp_path: Path) -> None:
+    path = tmp_path / "site.toml"
+    path.write_text('title = "DGX Station"\nboards = ["10de:15f9"]\nnvlink_graph = "dgx-station-v100"\n')
+    (own,) = assess("dgx-1-p100", Request(profile=str(path), only=("nvlink.graph",))).findings
     assert own.status.value == "fail"
     assert own.judgement.message == "the NVLink graph differs from that of DGX Station with V100 in more than 6 pairs"
