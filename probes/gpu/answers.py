@@ -58,12 +58,12 @@ def number(
     unknown: Mapping[int, str] = {},
 ) -> int | Missing:  # fmt: skip
     """The integer that a function answers; ``unknown`` are those that stand for none, with what they say."""
-    if isinstance(answer := source.nvml(function, subject, *args), Missing):
-        return answer
-    where = question(function, subject, *args)
+    answer = source.nvml(function, subject, *args)
     if isinstance(answer, int) and answer in unknown:
-        return Missing(Gap.UNSUPPORTED, where, unknown[answer])
-    return answer if _is_number(answer, low, high) else garbled(where, answer)
+        return Missing(Gap.UNSUPPORTED, question(function, subject, *args), unknown[answer])
+    if isinstance(answer, Missing) or _is_number(answer, low, high):
+        return answer
+    return garbled(question(function, subject, *args), answer)
 
 
 def text(source: Source, function: str, subject: str = "", *args: int) -> str | Missing:

@@ -155,28 +155,28 @@ _WITNESSES: dict[str, Witness] = {"kernel": "log", "measure": "measurement"}
 """Of the checks of a subject."""
 
 
-def _remedies() -> Iterator[tuple[tuple[str, str], str]]:
-    """Check and case of each row, and its remedy with what stands for the phrases in braces."""
-    phrases = {word: fault.remedy for word, fault in BY_WORD.items()}
-    phrases |= {"field-diagnostic": FIELD_DIAGNOSTIC, "nvlink-xids": NVLINK_XIDS}
-    for row in table("checks/remedies.tsv"):
-        text = row["remedy"]
-        for name in [each.partition("}")[0] for each in text.split("{")[1:]]:
-            text = text.replace(f"{{{name}}}", phrases.get(name, f"{{{name}}}"))
-        if row["check"]:
-            yield (row["check"], row["case"]), text
-        else:
-            phrases[row["case"]] = text
-
-
-_REMEDIES = dict(_remedies())
-IDS = [check for check, case in _REMEDIES if not case]
+_REMEDIES = {(row["check"], row["case"]): row["remedy"] for row in table("checks/remedies.tsv")}
+IDS = [check for check, case in _REMEDIES if check and not case]
 """Of all checks, in the order in which they are shown."""
 
 
+@cache
 def remedy_of(check: str, case: str = "") -> str:
-    """What to do about a warn or fail of a check, or in a case of its own (``remedies.tsv``); empty without a row."""
-    return _REMEDIES.get((check, case), "")
+    """What to do about a warn or fail of a check, or in a case of its own (``remedies.tsv``), with what stands for the
+    phrases in braces; empty without a row."""
+    text = _REMEDIES.get((check, case), "")
+    for name in [each.partition("}")[0] for each in text.split("{")[1:]]:
+        text = text.replace(f"{{{name}}}", _phrase(name))
+    return text
+
+
+def _phrase(name: str) -> str:
+    if name in _PHRASES:
+        return _PHRASES[name]
+    return BY_WORD[name].remedy if name in BY_WORD else remedy_of("", name) or f"{{{name}}}"
+
+
+_PHRASES = {"field-diagnostic": FIELD_DIAGNOSTIC, "nvlink-xids": NVLINK_XIDS}
 
 
 def asked(record: Record, *names: str) -> tuple[Evidence, ...]:
