@@ -116,7 +116,7 @@ class Links:
 
     def __getitem__(self, ends: tuple[str, str]) -> Link:
         """The link of two different devices, by name; KeyError for a name that no device has."""
-        one, other = (self._place[name] for name in ends)
+        one, other = self._place[ends[0]], self._place[ends[1]]
         return self._at(min(one, other), max(one, other))
 
     def __iter__(self) -> Iterator[Link]:

@@ -185,6 +185,8 @@ def _values(source: Source, quantity: Quantity, bdf: str, *first: int) -> tuple[
         values = outputs(source, function, bdf, *args, count=len(quantity.facts))
     else:
         values = (number(source, function, bdf, *args, low=quantity.low, high=quantity.high),)
+    if "flag" not in quantity.form:
+        return values
     where, forms = question(function, bdf, *args), cycle(quantity.form.split(" "))
     return tuple(is_on(value, where) if form == "flag" else value for value, form in zip(values, forms, strict=False))
 

@@ -134,7 +134,8 @@ def cpuinfo(text: str, where: str) -> Cpu | Missing:
     cpus: list[dict[str, str]] = []
     first: dict[str, str] = {}
     for row in text.splitlines():
-        name, _, value = (part.strip() for part in row.partition(":"))
+        name, _, value = row.partition(":")
+        name, value = name.strip(), value.strip()
         if name == "processor" and is_decimal(value):
             cpus.append({})
         for known in (first, *cpus[-1:]):
