@@ -83,8 +83,10 @@ def by_name(name: str) -> Profile:
 
 
 def select(name: str, box: Snapshot, topology: Topology) -> SelectedProfile | None:
-    """The named profile, of which only the models count where no GPU is of one of them; for ``auto`` that of the DMI
-    product name, else that of the most common GPU model.
+    """The named profile; for ``auto`` that of the DMI product name, else that of the most common GPU model.
+
+    Of a named one only the models count where no GPU is of one of them, on a machine of another product; and the number
+    of GPUs, where fewer are found.
 
     None for ``none`` and where nothing matches, as for vGPUs, which are shares of a board. A product name that two
     profiles share is decided by the GPUs. Counts and graphs never exclude a profile: finding differences is up to the
@@ -96,8 +98,11 @@ def select(name: str, box: Snapshot, topology: Topology) -> SelectedProfile | No
     models = Counter(id for gpu in topology.gpus if gpu.bdf not in shares and (id := _model(gpu, box)))
     if name != "auto":
         named = by_name(name)
-        if named.boards and models and models.keys().isdisjoint((*named.boards, *named.beside)):
-            named = replace(named, numbers={}, nvlink_graph="", wiring=())
+        others = named.boards and models and models.keys().isdisjoint((*named.boards, *named.beside))
+        if others and not _is_product(named.products, box):
+            numbers = {key: number for key, number in named.numbers.items()
+                       if key == "gpu.count" and len(topology.gpus) < number.value}  # fmt: skip
+            named = replace(named, numbers=numbers, nvlink_graph="", wiring=())
         return SelectedProfile(profile=named, how="named")
     model = max(models, key=models.__getitem__, default="")
     of_model = [name for name in names() if model in _documents()[name].get("boards", ())]

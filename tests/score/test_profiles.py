@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,21 @@ def test_counts_exclude_no_profile(tmp_path: Path) -> None:
 def test_a_profile_of_other_gpus_compares_their_model_alone(box: str, name: str, fails: set[str]) -> None:
     found = assess(box, Request(profile=name))
     assert {each.id for each in found.findings if each.judgement.status in (Status.WARN, Status.FAIL)} == fails
+
+
+*SLOTS, CARD = [f"0000:{bus}:00.0" for bus in ("06", "07", "0a", "0b", "85", "86", "89", "8a")]
+
+
+@pytest.mark.parametrize(("product", "numbers"), [("NVIDIA DGX-1 with Tesla V100\n", 5), ("X11DPG\n", 1)])
+def test_a_display_card_alone_stands_for_no_other_machine(tmp_path: Path, product: str, numbers: int) -> None:
+    """Seven of eight GPUs are missing, whatever the eighth is."""
+    card = {f"text /sys/bus/pci/devices/{CARD}/device": "0x1fb2\n", PRODUCT: product}
+    document = {"schema": "dgxcheck/overlay/1", "base": "dgx-1-v100", "facts": card, "drop": SLOTS}
+    (path := tmp_path / "card.json").write_text(json.dumps(document))
+    found = assess(str(path), Request(profile="dgx-1-v100"))
+    assert [each.judgement.status for each in found.findings if each.id == "gpu.count"] == [Status.FAIL]
+    assert found.choice is not None
+    assert len(found.choice.profile.numbers) >= numbers
 
 
 def test_names_none_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
