@@ -29,6 +29,7 @@ from dgxcheck.source.recording.anonymize import pseudonym
 from dgxcheck.source.recording.load import members, shipped
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.site_key import mark, site_key
+from dgxcheck.source.state_file import is_date
 from dgxcheck.survey import ALL, survey
 from dgxcheck.topology.build import NOTHING_STATED
 
@@ -82,8 +83,8 @@ def compare(
     if before.side is not None and after.side is not None:
         facts = compare_facts(*(look.seen_from(other) for look, other in ((before, after), (after, before))))
     times = [look.origin.recorded_at for look in (before, after) if look.origin.provenance == "recorded"]
-    exchanged = len(times) > 1 and times[1] < times[0]
-    notes = [f"OLD was recorded at {times[0]}, after NEW, {times[1]}: are they exchanged?"] if exchanged else []
+    exchanged = len(times) > 1 and all(map(is_date, times)) and times[1] < times[0]
+    notes = [f"OLD was recorded after NEW ({times[0]}, {times[1]}); they may be exchanged"] if exchanged else []
     differences = worst_first((*facts.differences, *findings.differences(before.report, after.report)))
     return Comparison(
         old=before, new=after, differences=differences,

@@ -109,7 +109,10 @@ def test_an_old_side_that_is_the_newer_one_is_noted(tmp_path: Path, capsys: Capt
                                provenance={"kind": "recorded"}) for day in (1, 2))  # fmt: skip
     assert said(capsys, first, second)[1]["notes"] == []
     (note,) = said(capsys, second, first)[1]["notes"]
-    assert note.startswith("OLD was recorded at 2026-11-22T12:00:00Z, after NEW")
+    assert note == "OLD was recorded after NEW (2026-11-22T12:00:00Z, 2026-11-21T12:00:00Z); they may be exchanged"
+    for undated in (None, "", 5, "\x1b"):
+        other = recording(tmp_path, "dgx-1-v100", recorded_at=undated, provenance={"kind": "recorded"})
+        assert said(capsys, second, other)[1]["notes"] == []
 
 
 def test_the_named_profile_judges_both(capsys: Capture) -> None:
