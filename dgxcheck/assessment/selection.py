@@ -72,8 +72,6 @@ def _of_etc() -> str | None:
     return SITE
 
 
-
-
 class Topic(Record):
     """What is to be explained."""
 
