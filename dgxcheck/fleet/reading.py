@@ -32,11 +32,13 @@ _STAMPED = re.compile(
 """Before it the stamp of docker, journald, rsyslog or stern; a member that Ansible prints, of JSON within a string."""
 _RULE, _RULED = re.compile(rb"-{8,40}\s{0,4}"), re.compile(_NAME + rb"\s{0,4}")
 """``clush -b`` and dshbak print the node between two rules, above its lines."""
+_NONE = "not a JSON document"
 _COLLECT = "; collect what dgxcheck health --format jsonl prints"
 _ABOVE = re.compile(
-    rb"(?:(?:ok|changed): \[)?" + _NAME + rb"(?: \| (?:CHANGED|SUCCESS|FAILED)(?: \| rc=\d{1,3})? >>|\] => \{|:)\s{0,4}"
-)
-"""The line above what a node printed: of Ansible's commands and of its playbooks, and of Salt."""
+    rb"(?:(?:ok|changed): \[)?" + _NAME
+    + rb"(?: \| (?:CHANGED|SUCCESS|FAILED)(?: \| rc=\d{1,3})? >>|\] => \{|(?P<indents>:))\s{0,4}"
+)  # fmt: skip
+"""The line above what a node printed: of Ansible's commands and of its playbooks, and of Salt, which indents that."""
 
 
 class Unread(Record, kw_only=False):
@@ -93,6 +95,7 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
     whole document begins one that spans the file, or is a damaged one."""
     number, found, repeated, failed, empty = 0, 0, 0, 0, True
     before = node = above_it = b""
+    heading, closes = None, False
     rest = BytesIO()
 
     def next_line() -> bytes:
@@ -104,8 +107,9 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
         if len(line) > RESULT_BYTES:
             yield Unread(f"{where} line {number}", f"longer than {RESULT_BYTES >> 20} MiB")
             return
+        place = where if number == 1 else f"{where} line {number}"
         if line == before:
-            repeated += 1
+            repeated, heading = repeated + 1, None
             continue
         if number - found - repeated > FLEET_IDLE_LINES:
             yield Unread(where, f"more than {FLEET_IDLE_LINES} lines hold no result; not read from line {number} on")
@@ -114,17 +118,27 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
             yield Unread(where, f"more than {most} results; not read from line {number} on")
             return
         ruled, above_it = _RULE.fullmatch(above_it), line
-        if above := _ABOVE.fullmatch(line) or (ruled and _RULED.fullmatch(line)):
-            node = above["node"]
+        if not line.strip() or _RULE.fullmatch(line):
             continue
-        if _RULE.fullmatch(line):
+        above = _ABOVE.fullmatch(line) or (ruled and _RULED.fullmatch(line))
+        if heading is not None and (above or (heading[1] and line[:1] != b" ")):
+            failed += 1
+            if failed <= _MOST_LINES:
+                yield Unread(heading[0], f"{node.decode()} printed nothing" if above else _NONE + _COLLECT)
+            node = b""
+        heading = None
+        empty = False
+        if above:
+            node, heading = above["node"], (place, bool(above.groupdict().get("indents")))
             continue
         begins = None if line[:1] == b"{" else _PREFIX.match(line) or _STAMPED.match(line)
+        if closes and line.strip() == b"}":
+            closes = False
+            continue
+        closes = begins is not None and begins.re is _STAMPED
         if begins is not None:
             node, line = begins["node"] or node, line[begins.end() :]
-        if not line.strip(b" \t\r\n}"):
-            continue
-        empty, why = False, f"not a JSON document{_COLLECT if number == 1 and line[:1] != b'{' else ''}"
+        why = f"{_NONE}{_COLLECT if not failed and line[:1] != b'{' else ''}"
         try:
             document = parsed(line)
             document = parsed(document.encode()) if isinstance(document, str) else document
@@ -134,7 +148,6 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
                 rest = BytesIO(more if document is None and more[:1] == b"{" else b"")
         except NotAResult as error:
             document, why = None, str(error)
-        place = where if number == 1 else f"{where} line {number}"
         for name, each in _collected(document, node.decode()):
             if isinstance(each, dict) and each.get("schema") in (RESULT, HEALTH):
                 if another_of_series(name, host := str(each.get("host"))):
@@ -148,6 +161,8 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
             if failed <= _MOST_LINES:
                 yield Unread(place, why) if each is None else (place, each)
         node = b""
+    if heading is not None:
+        yield Unread(heading[0], f"{node.decode()} printed nothing")
     if failed > _MOST_LINES:
         yield Unread(where, f"{failed - _MOST_LINES} more lines hold no result")
     if time.exceeded:

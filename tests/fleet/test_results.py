@@ -234,8 +234,28 @@ def test_no_node_prints_the_result_of_another(name: str, tmp_path: Path) -> None
     assert [each.why for each in fleet.unread] == ["dgx002 printed a result of dgx001"]
 
 
-BROKEN = [b"", b"{", b"[1]\n", b"null\n", b'{"schema": "dgxcheck/topo/1"}\n', b"\x1f\x8bbroken", b"\xff\xfe\n",
-          b"[" * 100_000, b'{"a": NaN}\n']  # fmt: skip
+ADVICE = "not a JSON document; collect what dgxcheck health --format jsonl prints"
+
+
+@pytest.mark.parametrize(("text", "unread"), [
+    ("dgx007:\ndgx001:\n    {}\n", ["dgx007 printed nothing"]),
+    ("dgx001:\n    {}\ndgx007:\n", ["dgx007 printed nothing"]),
+    ("dgx007 | CHANGED | rc=0 >>\n\ndgx001 | CHANGED | rc=0 >>\n{}\n", ["dgx007 printed nothing"]),
+    ("Output:\n{}\n", [ADVICE]), ("stdout: \n{}\n", [ADVICE]),
+    ("{}\n}}\n}}\n", [ADVICE, "not a JSON document"]),
+    ('ok: [dgx001] => {{\n    "msg": {}\n}}\n}}\n', [ADVICE]),
+    ("dgx001:\n    {}\n  [\n", [ADVICE]),
+    ("dgx001:\n    {}\n\ndgx001:\n    {}\n", []),
+])  # fmt: skip
+def test_what_stands_around_results_is_none(text: str, unread: list[str], tmp_path: Path) -> None:
+    line = json.dumps(at(1, host="dgx001"))
+    (tmp_path / "x.json").write_text(text.format(line, line))
+    fleet = judge([str(tmp_path)], now_s=NOW)
+    assert (list(fleet.nodes), [each.why for each in fleet.unread]) == (["dgx001"], unread)
+
+
+BROKEN = [b"", b"{", b"}\n", b"results:\n", b"[1]\n", b"null\n", b'{"schema": "dgxcheck/topo/1"}\n', b"\x1f\x8bbroken",
+          b"\xff\xfe\n", b"[" * 100_000, b'{"a": NaN}\n']  # fmt: skip
 
 
 @pytest.mark.parametrize("data", BROKEN)
