@@ -66,7 +66,7 @@ def at_one(
 ) -> Iterator[tuple[str, list[_T]]]:  # fmt: skip
     """Switches and systems that many of these have, which are taken out of ``found``; with ``totals`` if they are most
     of its links; with ``every`` also two or three that are all of its links."""
-    by_node = gathered((node, each) for each in found for node in nodes(each))
+    by_node = gathered((node, each) for each in found for node in dict.fromkeys(nodes(each)))
     for node, those in sorted(by_node.items(), key=lambda pair: -len(pair[1])):
         own = [each for each in those if each in found]
         many = len(own) > _MANY and (totals is None or 2 * len(own) > totals[node])

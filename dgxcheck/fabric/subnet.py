@@ -37,7 +37,7 @@ def unmanaged(fabric: Fabric, tiers: Tiers) -> Iterator[FabricFinding]:
     if links := [cable for cables in most for cable in cables]:
         own = [cable for cable in links if cable in waiting]
         some = "all" if len(own) == len(links) else f"{len(own)} of"
-        where = "this subnet" if len(most) == 1 else "each subnet"
+        where = "this subnet" if len(most) == 1 else "each of these subnets"
         yield _of_subnets(own, f"{some} {counted(len(links), 'link')}", where, waiting[own[0]][1], fabric)
     of_most = {*links}
     yield from _of_ports({cable: how for cable, how in waiting.items() if cable not in of_most}, fabric)
@@ -61,7 +61,7 @@ def _ports(state: str) -> str:
 
 def _of_ports(waiting: dict[Cable, tuple[Port, str]], fabric: Fabric) -> Iterator[FabricFinding]:
     left = dict.fromkeys(waiting)
-    every = Counter(map(fabric.node, fabric.at))
+    every = Counter(node for cable in {*fabric.at.values()} for node in {*map(fabric.node, cable.ends)})
     for name, own in at_one(left, lambda cable: filter(None, map(fabric.node, cable.ends)), every=every):
         yield FabricFinding(
             fault=Fault.NO_SUBNET_MANAGER, status="fail", ends=(name,),

@@ -41,7 +41,26 @@ def test_several_subnets_without_a_subnet_manager_are_one_finding() -> None:
     text = re.sub(r"(?<=CA|SW)     7 ", "     0 ", Fabric("planes", 24).discovered())
     (finding,) = judge(fabric_of([read(text)])).findings
     assert finding.message.endswith(" no LID at all 192 links: no subnet manager configured them")
-    assert finding.action.startswith("run sminfo on a node of each subnet;")
+    assert finding.action.startswith("run sminfo on a node of each of these subnets;")
+
+
+LOOPED = """\
+Switch 4 "S-0000000000000001" # "main" enhanced port 0 lid 1 lmc 0
+[1]	"H-0000000000000011"[1](11) # "dgx001 mlx5_0" lid 3 4xEDR
+[2]	"H-0000000000000012"[1](12) # "dgx002 mlx5_0" lid 4 4xEDR
+[3]	"H-0000000000000013"[1](13) # "dgx003 mlx5_0" lid 5 4xEDR
+[4]	"S-0000000000000002"[3] # "leaf" lid 0 4xEDR
+
+Switch 4 "S-0000000000000002" # "leaf" enhanced port 0 lid 0 lmc 0
+[1]	"S-0000000000000002"[2] # "leaf" lid 0 4xEDR
+[2]	"S-0000000000000002"[1] # "leaf" lid 0 4xEDR
+[3]	"S-0000000000000001"[4] # "main" lid 1 4xEDR
+"""
+
+
+def test_a_cable_that_joins_two_ports_of_a_switch_counts_once() -> None:
+    (finding,) = judge(fabric_of([read(LOOPED)])).findings
+    assert finding.message == "leaf: no LID at 2 links: no subnet manager configured them"
 
 
 def test_a_system_whose_ports_are_not_active_is_one_finding() -> None:
