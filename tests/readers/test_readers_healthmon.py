@@ -160,6 +160,7 @@ def test_fabric_manager() -> None:
 
 
 NONE = "request to query NVSwitch device information from NVSwitch driver failed with error:WARNING Nothing to do"
+FATAL = "detected NVSwitch fatal error 20009 on physical id 8 pci bus id 00000000:07:00.0 port 5"
 UNIT = """\
 Sep 18 03:19:01 gpu01 systemd[1]: Starting NVIDIA fabric manager service...
 Sep 18 03:19:01 gpu01 nv-fabricmanager[4756]: {}
@@ -175,6 +176,9 @@ Sep 18 03:19:01 gpu01 systemd[1]: Failed to start NVIDIA fabric manager service.
         ("driver interface version 535.54.03 don't match with driver version 535.104.05.",
          ["fabric-manager-version"]),
         (f"{NONE} [NV_WARN_NOTHING_TO_DO]", []),
+        (f"{FATAL}\nnv-fabricmanager[4756]: partition 3 is active already: nothing to do",
+         ["nvswitch", "fabric-manager-down"]),
+        (f"{FATAL}\nnv-fabricmanager[4756]: {NONE}", ["nvswitch"]),
         ("failed to open the configuration file", ["fabric-manager-error", "fabric-manager-down"]),
     ],
 )
@@ -294,6 +298,8 @@ Mar 18 17:01:02 node1 systemd[1]: nvidia-imex.service: Failed with result 'exit-
         ("[Mar 21 2025 20:45:38] [ERROR] [tid 39] No matching network interface found for any IP addresses in the node"
          " configuration file /etc/nvidia-imex/nodes_config.cfg.\n[Mar 21 2025 20:45:38] [INFO] [tid 39] IMEX version"
          " 570.00 is running with the following configuration options", "imex-down"),
+        ("Mar 21 20:45:38 n1 nv-imex[12]: [Mar 21 2025 20:45:38] [ERROR] [tid 39] No matching network interface found"
+         " for any IP addresses in the node configuration file /etc/nvidia-imex/nodes_config.cfg.", "imex-down"),
         ("systemd[1]: Started nvidia-imex.service - NVIDIA IMEX service.", ""),
         ("systemd[1]: Failed to start nvidia-imex.service - NVIDIA IMEX service.", "imex-down"),
         ("[Mar 17 2026 10:22:31] [ERROR] [tid 41] Failed to get new memory reference with rc: 87", "imex-nodes"),

@@ -168,7 +168,10 @@ def test_the_gpus_that_a_container_would_get() -> None:
     assert found.facts["nvml nvmlDeviceGetHandleByIndex 0"] == "0000:0f:00.0"
     assert found.facts["nvml nvmlDeviceGetName 0000:0f:00.0"] == "NVIDIA A100-SXM4-80GB"
     assert found.facts["nvml nvmlSystemGetDriverVersion"] == "550.54.14"
+    assert found.facts["nvml nvmlDeviceGetUUID 0000:0f:00.0"] == "GPU-01234567-89ab-cdef-0123-456789abcdef"
     assert unread([found], INFO) == []
+    unnamed = one(containers.read_containers, INFO.replace("GPU-01234567-89ab-cdef-0123-456789abcdef", "N/A"))
+    assert unnamed.facts.keys() == found.facts.keys() - {"nvml nvmlDeviceGetUUID 0000:0f:00.0"}
     assert containers.read_containers(("Model: something else",)) == ()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from importlib import import_module
 from pathlib import Path
 from typing import get_args
 
@@ -12,6 +14,7 @@ from dgxcheck.facts.faults import BY_WORD
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers import wording
+from dgxcheck.readers.model import _MOST_TEXT
 
 READERS = ROOT / "dgxcheck" / "readers"
 TABLES = sorted(READERS.rglob("*.tsv"))
@@ -37,6 +40,26 @@ def test_a_table_is_whole(path: Path) -> None:
 def test_a_table_has_a_reader(path: Path) -> None:
     name = f'"{path.relative_to(READERS).with_suffix("").as_posix()}"'
     assert any(name in reader.read_text(encoding="utf-8") for reader in READERS.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", TABLES, ids=lambda path: path.stem)
+def test_a_text_is_shown_whole(path: Path) -> None:
+    assert [text for row in rows(path) if len(text := row.get("text", "")) > _MOST_TEXT] == []
+
+
+def test_a_text_in_code_is_shown_whole() -> None:
+    texts = []
+    for path in READERS.rglob("*.py"):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        calls = (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call))
+        for call in (call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "add"):
+            for given in (*call.args[4:], *(each.value for each in call.keywords if each.arg == "text")):
+                parts = [each for each in ast.walk(given) if isinstance(each, ast.Constant)]
+                texts.append("".join(str(each.value) for each in parts))
+                if isinstance(given, ast.Name):
+                    texts.append(str(getattr(import_module(name), given.id, "")))
+    assert len(texts) > 100
+    assert [text for text in texts if len(text) > _MOST_TEXT] == []
 
 
 def test_a_row_is_what_it_stands_for() -> None:

@@ -73,5 +73,6 @@ def _info(rows: list[tuple[str, str]]) -> dict[str, Json]:
         if field == "Bus Location" and index is not None and (bdf := as_bdf(value)) is not None:
             facts[f"{INDEX} {index}"] = bdf
             facts |= {f"nvml nvmlDeviceGetName {bdf}": shown["Model"]} if "Model" in shown else {}
-            facts |= {f"nvml nvmlDeviceGetUUID {bdf}": shown["GPU UUID"]} if "GPU UUID" in shown else {}
+            uuid = shown.get("GPU UUID", "")
+            facts |= {f"nvml nvmlDeviceGetUUID {bdf}": uuid} if uuid.startswith("GPU-") else {}
     return facts if any(key.startswith(INDEX) for key in facts) else {}

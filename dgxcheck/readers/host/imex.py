@@ -83,7 +83,7 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             continue
         part.lines.add(number)
     for text in errors or ended[:1]:
-        down = ended or _NOT_STARTED.match(text)
+        down = ended or _NOT_STARTED.search(text)
         fault = Fault.IMEX_TWICE if _IN_USE.search(text) else Fault.IMEX_DOWN if down else _APART
         part.add(HOST, "log", "warn", fault, text)
     if away:

@@ -50,11 +50,11 @@ UNIT_STOPPED = caseless_pattern(r"Failed with |status=(?!0/)|Start request repea
 _PAYLOAD = LazyPattern(r"Message (?:payload|header) details:.{0,2000}")
 _OF_ENTRY = LazyPattern(r"(?P<name>[a-z][A-Za-z]{3,30}) : (?P<value>[\w.-]{1,40})(?: #.{0,80})?")
 """Below what it detected of a GPU in a rack: which one, and at which link."""
-_NOTHING = caseless_pattern(r"nothing[ _]to[ _]do")
+_NOTHING = caseless_pattern(r"NVSwitch device information.{0,200}nothing[ _]to[ _]do|NV_WARN_NOTHING_TO_DO")
 NONE = "no-nvswitch"
 _NOTHING_TO_DO = (
-    f"the driver sees no NVSwitch: where there is none ({NVSWITCHES_ON_PCI}) disable nvidia-fabricmanager, else load"
-    " mlx5_ib and ib_umad, by which it finds those behind adapters, or read the kernel log"
+    f"no NVSwitch found: where there is none ({NVSWITCHES_ON_PCI}) disable nvidia-fabricmanager, else load mlx5_ib"
+    " and ib_umad, or read the kernel log"
 )
 _NVSWITCH = "nvswitch-error"
 _SXID = caseless_pattern(r"NVSwitch (?P<not>non-?)?fatal error (?P<number>\d{5})\b")
@@ -99,7 +99,7 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         part.lines.add(number)
     if any(_NOTHING.search(text) for _, text in entries):
         part.add(HOST, NONE, "note", None, _NOTHING_TO_DO)  # systemd calls it a failure that it ends at once
-        unit, entries = [], []
+        unit, entries = [], [entry for entry in entries if _SXID.search(entry[1])]
     for level, text in entries:
         _take(part, level, text)
     down = Fault.FABRIC_MANAGER_DOWN
