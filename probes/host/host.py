@@ -131,26 +131,28 @@ _NEOVERSE_V2 = ("0x41", "0xd4f")
 
 def cpuinfo(text: str, where: str) -> Cpu | Missing:
     """One block of ``name : value`` lines per online CPU; only x86 tells sockets, cores, flags and family."""
-    cpus: list[dict[str, str]] = []
     first: dict[str, str] = {}
+    blocks: list[dict[str, str]] = [{}]
     for row in text.splitlines():
         name, _, value = row.partition(":")
         name, value = name.strip(), value.strip()
-        if name == "processor" and is_decimal(value):
-            cpus.append({})
-        for known in (first, *cpus[-1:]):
-            known.setdefault(name, value)
-    if not cpus:
+        if name == "processor":
+            blocks.append({})
+        first.setdefault(name, value)
+        blocks[-1].setdefault(name, value)
+    threads = sum(is_decimal(block.get("processor", "")) for block in blocks)
+    if not threads:
         return garbled(text, where)
-    model, flags = (first.get(a) or first.get(b) for a, b in (("model name", "cpu"), ("flags", "Features")))
-    sockets = {cpu["physical id"] for cpu in cpus if "physical id" in cpu}
-    cores = {(cpu["physical id"], cpu["core id"]) for cpu in cpus if {"physical id", "core id"} <= cpu.keys()}
+    model = next((block[name] for block in blocks for name in ("model name", "cpu") if block.get(name)), "")
+    flags = next((block[name] for block in blocks for name in ("flags", "Features") if name in block), None)
+    sockets = {block["physical id"] for block in blocks if "physical id" in block}
+    cores = {(block["physical id"], block["core id"]) for block in blocks if {"physical id", "core id"} <= block.keys()}
     one_thread = (first.get("CPU implementer"), first.get("CPU part")) == _NEOVERSE_V2
     return Cpu(
         model=model or Missing(Gap.UNSUPPORTED, where, "no model name"),
         sockets=len(sockets) or Missing(Gap.UNSUPPORTED, where, "no physical id"),
-        cores=len(cores) or (len(cpus) if one_thread else Missing(Gap.UNSUPPORTED, where, "no core id")),
-        threads=len(cpus),
+        cores=len(cores) or (threads if one_thread else Missing(Gap.UNSUPPORTED, where, "no core id")),
+        threads=threads,
         vendor=first.get("vendor_id") or Missing(Gap.UNSUPPORTED, where, "no vendor_id"),
         family=_number(first, "cpu family", where),
         model_number=_number(first, "model", where),

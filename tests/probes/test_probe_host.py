@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from fake_source import FakeSource
 from hypothesis import given
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from dgxcheck.facts.host import Cpu
 from dgxcheck.facts.memory import MemoryController
 from dgxcheck.facts.missing import Gap, Missing
+from dgxcheck.facts.record import replace
 from probes.host.host import cpuinfo, host, release
 from probes.host.memory import edac
 
@@ -53,6 +56,24 @@ def test_cpuinfo_of_power9_has_no_sockets_and_no_flags() -> None:
     assert (got.model, got.threads) == ("POWER9, altivec supported", 2)
     gaps = [got.sockets, got.cores, got.hypervisor, got.vendor, got.family, got.model_number]
     assert [gap.gap for gap in gaps if isinstance(gap, Missing)] == [Gap.UNSUPPORTED] * 6
+
+
+DAMAGED: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "a number that is none": ("processor\t: 1\n", "processor\t: f\n", {"threads": 7}),
+    "a first name that is empty": (f"model name\t: {MODEL}\n", "model name\t:\n", {}),
+    "flags of which none is left": ("flags\t\t: fpu vme\n", "flags\t\t:\n", {}),
+    "a line before the first CPU": ("processor\t: 0\n", "flags\t: hypervisor\nprocessor\t: 0\n", {"hypervisor": True}),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_line_of_cpuinfo_costs_no_other(name: str) -> None:
+    """Sockets and cores are those of all blocks, whichever of them have a number that can be read."""
+    old, new, differs = DAMAGED[name]
+    whole = proc_cpuinfo(2, 4, 1)
+    got, usual = cpuinfo(whole.replace(old, new, 1), ""), cpuinfo(whole, "")
+    assert isinstance(usual, Cpu)
+    assert got == replace(usual, **differs)
 
 
 def test_dgx_release_keeps_the_last_update() -> None:
