@@ -148,6 +148,22 @@ def test_a_fallen_nvswitch_that_logged_an_sxid_is_named_once(tmp_path: Path) -> 
     assert said.count("NVSwitch") == 1
 
 
+def test_nvswitches_are_those_of_all_gpus_that_fail_by_them_as_by_a_notice(tmp_path: Path) -> None:
+    others = ("1b", "43", "52", "61", "c3", "d1", "df")
+    registers = "XC0 i0 Link 02 (0x0409a0c2 0x00000008 0x00000001 0x00000000 0x00100000 0x00000004)"
+    log = [f"9d:00): 144, SAW_MVB Fatal {registers}",
+           "9d:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)",
+           *(line for gpu in others for line in (
+               f"{gpu}:00): 145, RLW_REMAP Nonfatal {registers}",
+               f"{gpu}:00): 45, pid=77, name=python3, Ch 00000001 caused by previous Xid 145"))]  # fmt: skip
+    lines = {f"kmsg {40 + n}": f"{3600 + n / 5:.6f};NVRM: Xid (PCI:0000:{line}" for n, line in enumerate(log)}
+    path = tmp_path / "box.json"
+    overlay = {"schema": "dgxcheck/overlay/1", "base": "dgx-b200", "facts": {}, "add": lines}
+    path.write_text(json.dumps(overlay), encoding="utf-8")
+    report = assess(str(path))
+    assert headline(report, report.causes[0]).startswith("NVSwitches of GPU0 to GPU7: Xid 144")
+
+
 def test_the_extended_level_says_where_nothing_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
     for level, ends in (("-e", True), ("-q", False)):
         first = run(capsys, "health", level, "--from", "dgx-1-v100").out.partition("\n")[0]

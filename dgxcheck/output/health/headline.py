@@ -97,7 +97,8 @@ def problem(assessment: Assessment, cause: Cause, beside: str = "") -> str:
         if not is_known and len(sign) <= _LONGEST_SIGN and not figure[:1].isdigit():
             what = f"{what}, {sign}"
             break
-    who = _whose(cause.component, gone) or _subject(assessment, cause.component, worst, beside, what)
+    failing = [each for each in assessment.explained(cause) if each.status is worst[0].status]  # by a mere notice too
+    who = _whose(cause.component, gone) or _subject(assessment, cause.component, failing, beside, what)
     who = _ONLY_DOMAIN.sub("", who)  # as lspci
     kind, colon, rest = what.partition(": ")
     if colon and who.startswith(kind):  # NVSwitch (c6:00.0): NVSwitch: fatal SXid
