@@ -37,6 +37,7 @@ from dgxcheck.diagnosis.steps import (
     stop_load,
     stop_programs,
 )
+from dgxcheck.diagnosis.waiting import given_back
 from dgxcheck.facts.bdf import place_of
 from dgxcheck.facts.faults import DEVICE_DEAD, GPU_DEAD, Fault
 from dgxcheck.facts.faults.kind import RESET_STEPS, FaultKind, Scope, Step, Urgency
@@ -102,6 +103,7 @@ def actions(
     planned = [action for step in steps
                for action in _with_jobs_stopped(box, component, step, explained, fail, dead)]  # fmt: skip
     planned = [action for n, action in enumerate(planned) if action.step != "contact-host" or action not in planned[:n]]
+    planned = given_back(component, planned, explained)
     if steps != ("stop-jobs",):
         acute = due == "now" and any(finding.status is Status.FAIL for finding in explained)
         planned = _drained(box, component, planned, explained, acute)

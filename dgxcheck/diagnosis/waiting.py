@@ -8,7 +8,8 @@ from itertools import chain
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.components.component import DRIVER, Component, Kind
-from dgxcheck.facts.faults import GPU_DEAD, SILENT, Fault
+from dgxcheck.diagnosis.action import PREPARATORY, Action, Instruction
+from dgxcheck.facts.faults import DEVICE_DEAD, GPU_DEAD, SILENT, Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import rows
 from dgxcheck.facts.typical import gathered
@@ -57,7 +58,8 @@ def refused_clients(
     failing = gathered((blamed[key][0].kind, each) for key in failed for each in blamed[key])
     if any(each.fault is Fault.GPUS_NOT_OFFERED and each.tool != "Slurm" for each in rows(box.snapshot.tool_reports)):
         withheld = [key for key in blamed if bad[key].judgement.fault in _WITHHELD and bad[key].subject.kind == "gpu"]
-        failing.setdefault("gpu", [each for key in withheld for each in blamed[key]])
+        if withheld:
+            failing.setdefault("gpu", [each for key in withheld for each in blamed[key]])
     waiting |= {key: tuple(dict.fromkeys(failing[_OF[fault]])) for key in blamed
                 if (fault := bad[key].judgement.fault) in _OF and _OF[fault] in failing}  # fmt: skip
     driver = none_starts or GPU_DEAD.isdisjoint(bad[key].judgement.fault for key in leading)
@@ -72,6 +74,21 @@ def ended_jobs(
     jobs = [key for key in blamed if bad[key].judgement.fault in OF_JOBS]
     failed = (components for key, components in blamed.items() if bad[key].judgement.fault in _ENDS_JOBS)
     return dict.fromkeys(jobs, tuple(dict.fromkeys(chain(*failed))))
+
+
+def given_back(component: Component, planned: Sequence[Action], explained: Sequence[Finding]) -> list[Action]:
+    """With the look at the scheduler that withholds a GPU which runs, after what cures the GPU first: its device plugin
+    may not offer it again by itself (k8s-device-plugin, issues 234 and 1014).
+    """
+    withheld = [finding.key for finding in explained if finding.judgement.fault is Fault.GPUS_NOT_OFFERED]
+    alive = DEVICE_DEAD.isdisjoint(finding.judgement.fault for finding in explained)
+    asked = any(action.remedy_of in withheld for action in planned)
+    if component.kind != "gpu" or not withheld or asked or not alive:
+        return [*planned]
+    cures = (n for n, action in enumerate(planned, 1) if action.step not in ("inspect", *PREPARATORY))
+    at = next(cures, len(planned))
+    look = Action(step="inspect", instruction=Instruction(code="finding-remedy"), remedy_of=withheld[0])
+    return [*planned[:at], look, *planned[at:]]
 
 
 def _hangs(finding: Finding) -> bool:

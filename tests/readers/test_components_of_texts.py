@@ -262,6 +262,24 @@ def test_the_component_that_a_text_names(name: str, tmp_path: Path) -> None:
     assert [(each["id"], each["action"]["action"]) for each in found["causes"]] == causes
 
 
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        ("Xid (PCI:0000:52:00): 94, pid=4711, name=python3, Contained: SM (0x1). RST: No, D-RST: No",
+         ["restart-program", "inspect"]),
+        ("GPU at PCI:0000:52:00: GPU-1\nNVRM: GPU 0000:52:00.0: GPU has fallen off the bus.", ["drain", "reboot"]),
+    ],
+)  # fmt: skip
+def test_a_device_plugin_is_looked_at_once_the_gpu_that_it_withholds_runs(
+    text: str, steps: list[str], tmp_path: Path
+) -> None:
+    _, found = of_text(f"{OFFERED}[1.0] NVRM: {text}\n", tmp_path)
+    (cause,) = found["causes"]
+    assert [each["action"] for each in cause["actions"]][:2] == steps
+    looks = [each["text"] for each in cause["actions"] if "nvidia-device-plugin" in each["text"]]
+    assert len(looks) == ("inspect" in steps)
+
+
 def test_an_nvswitch_has_the_ports_that_fabric_manager_names(tmp_path: Path) -> None:
     text = MANAGER.format("non-fatal", 12028)
     _, found = of_text(text + text.replace("port 35", "port 7"), tmp_path)
