@@ -135,8 +135,6 @@ def log_facts(lines: Iterable[str]) -> KernelLog | Missing:
     return survey(RecordedSource({"kmsg": kept}, Origin("recording")), ("kernel_log",)).kernel_log
 
 
-
-
 def _probed(source: Source, name: str) -> Any:
     probe = getattr(import_module(f"probes.{probes.MODULES[name]}"), name)
     try:

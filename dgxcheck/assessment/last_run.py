@@ -48,7 +48,6 @@ class LastRun(Record):
     """What of the file was damaged, and why none is left for the next run."""
 
 
-
 def loaded(source: Source, facts: Snapshot, path: str | None, seconds: float, present: Present) -> LastRun:
     """The counters after all that was measured: against an earlier run, else against those before the load."""
     old = survey(source, COUNTERS)

@@ -96,7 +96,6 @@ def test_a_gpu_that_fell_off_the_bus_explains_what_follows(tmp_path: Path) -> No
         assert {fault for cause in causes for fault in cause["faults"]} == {"gpu-lost", *due}
 
 
-
 def test_a_program_s_xid_explains_nothing_and_a_reboot_is_asked_for(tmp_path: Path) -> None:
     found = of_driver(OF_PROGRAM, UNKNOWN, FATAL, folder=tmp_path)
     assert {each["status"]: each["fault"] for each in found} == {"warn": "driver-error", "fail": "driver-reboot"}

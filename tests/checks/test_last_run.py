@@ -106,7 +106,6 @@ def test_what_a_check_reports_is_no_change_beside_it(
     assert [(each.id, each.subject.name) for each in bad] == found
 
 
-
 def test_another_boot_has_other_names_and_queue_pairs(tmp_path: Path) -> None:
     """Adapters and disks under other names, and IP over InfiniBand with another queue pair and subnet prefix."""
     file = tmp_path / "counters.json"

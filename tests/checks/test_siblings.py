@@ -69,7 +69,6 @@ def test_ports_of_one_switch_model_support_the_same_generation(tmp_path: Path) -
     assert odd(slow | {f"text {port}/device": "0x8733\n"}, tmp_path, "l40s-x8") == []
 
 
-
 @pytest.mark.parametrize(("more", "found"), [(1 << 29, []), (4 << 30, ["reserved memory 4576 MiB, others 480 MiB"])])
 def test_a_gpu_of_which_the_driver_keeps_more_than_of_the_others(more: int, found: list[str], tmp_path: Path) -> None:
     reserved, total = 480 << 20, 81559 << 20

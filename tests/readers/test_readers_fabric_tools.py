@@ -100,7 +100,6 @@ def test_every_line_is_read_and_by_one_reader(read: object, text: str) -> None:
     assert unread(found, text) == []
 
 
-
 def test_counters_without_an_error() -> None:
     text = ERRORS.splitlines()[-1].replace(" 1 bad", " 0 bad")
     (fact,) = one(counters.read_port_counters, text).facts.values()

@@ -150,8 +150,6 @@ def _alike(own: Mode, other: Mode) -> bool:
     return bool(own[0]) and own[0] == other[0] and all(same)
 
 
-
-
 def _of_gpu(box: Box, gpu: Device, own: Facts, missing: Gaps, alike: Group) -> Judgement:
     silent = {path: gap for path, gap in missing.items() if _is_silent(path, gap)}
     model = _documented(box, gpu, own)

@@ -139,7 +139,6 @@ def _unique(box: Box) -> Judged:
         yield HOST, alone if any(len(owners) > 1 for owners in identities) else NOTHING_TO_COMPARE
 
 
-
 Owned = tuple[tuple[str, ...], Record]
 """A record with the keys that say of which device it is, empty for the host. A BAR has those of its device too."""
 

@@ -178,7 +178,6 @@ _WARNINGS = {
 }  # fmt: skip
 
 
-
 def _of_gpu(box: Box, gpu: Device) -> Judgement:
     """Fails if the driver reports the routes of a registered GPU through the fabric as unhealthy, its fabric as
     unhealthy, or its configuration as incorrect. Warns about degraded bandwidth, limited capacity, a recovery in

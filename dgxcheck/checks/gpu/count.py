@@ -238,4 +238,4 @@ def _blame_missing(box: Box, subject: Subject, judgement: Judgement) -> Iterator
     yield from missing_socket(box)
 
 
-CHECK = Check("gpu.count", per_host(_count_judgement), _blame_missing)  # fmt: skip
+CHECK = Check("gpu.count", per_host(_count_judgement), _blame_missing)

@@ -22,7 +22,6 @@ _OFFLINES = LazyPattern(r"\b(?:A100|A30|A800|H\d{2,3}|GH200|G?B[123]00)\b")
 """Names of boards with GA100, GH100 and GB10x."""
 
 
-
 def _retired(box: Box, ecc: GpuEcc) -> Judgement:
     """K80 to V100: fails from {ecc.retired-pages-fail} retired (the table holds 64), and above
     {ecc.retired-pages-double} for double-bit errors if more than one of them is new within a week; warns from 1 for a

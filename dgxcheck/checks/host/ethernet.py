@@ -281,8 +281,6 @@ _LOGGING = frozenset({"mlx5_core", "ixgbe", "i40e", "ice", "bnxt_en", "tg3"})
 for other reasons."""
 
 
-
-
 CHECKS = (
     Check("host.ethernet", _per_interface(_speed)),
     Check("host.carrier", _per_interface(_carrier, _with_cable)),

@@ -187,8 +187,6 @@ def _stuck(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     return warning(Fault.DRIVER_STUCK, message, log, held, remedy_of("kernel.driver-stuck", "held"))
 
 
-
-
 def warning(fault: FaultKind, message: str, log: KernelLog, events: Sequence[HostEvent], remedy: str = "") -> Judgement:
     return judged(fault, message, len(events), 0, "", lines(log, events), warns=True, remedy=remedy)
 

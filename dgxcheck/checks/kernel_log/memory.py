@@ -87,8 +87,6 @@ def _throttled(box: Box) -> Judgement:
     )  # fmt: skip
 
 
-
-
 def _only_node(box: Box, cpus: Iterable[str]) -> int | None:
     """The NUMA node, of several, that has all of these CPUs (``CPU 28``)."""
     numbers = [int(cpu.removeprefix("CPU ")) for cpu in cpus]

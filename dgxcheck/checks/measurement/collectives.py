@@ -26,8 +26,6 @@ LEAST_BYTES_PCIE = 10 << 20
 """The same over PCIe, which is slower: the size of the reference figures of two GPUs."""
 
 
-
-
 def judge_collective(box: Box, figures: Figures, row: Measurement) -> Judgement:
     """Bus bandwidth of one operation of NCCL over a number of GPUs."""
     unless(without_figure(box, row))

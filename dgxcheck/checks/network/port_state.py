@@ -193,8 +193,6 @@ def _is_of(event: HcaEvent, device: IbDevice, port: IbPort) -> bool:
     return event.bdf == device.bdf and event.module == port.port - 1
 
 
-
-
 def _has_no_guid(device: IbDevice) -> bool:
     return isinstance(device.node_guid, Missing) and device.node_guid.gap is Gap.UNSUPPORTED
 

@@ -34,8 +34,6 @@ def expected_bar1_mib(box: Box, gpu: Device) -> float | None:
     return None if number is None else number.value
 
 
-
-
 _WITH_MODES = frozenset((0x2230, 0x2235, 0x26B1, 0x26B5, 0x26B9, 0x26BA, 0x2BB5))
 """Device ids of RTX A6000, A40, RTX 6000 Ada, L40, L40S, L20 and RTX PRO 6000 Server, whose displays can be switched
 off (NVIDIA vGPU software user guide, display modes).

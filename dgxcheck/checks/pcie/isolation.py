@@ -23,7 +23,6 @@ PASS_THROUGH = "identity"
 _BOOTED = frozenset({"iommu=pt", "iommu.passthrough=1"})
 
 
-
 @or_gap
 def group_type(box: Box, bdf: str | None) -> str | Missing | None:
     """The type of a device's IOMMU group: ``DMA``, ``DMA-FQ``, ``identity``; None without an IOMMU group."""

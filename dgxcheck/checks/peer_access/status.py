@@ -46,7 +46,6 @@ _MEANINGS = {
 """nvidia-smi topo -p2p"""
 
 
-
 class Refusal(Record, kw_only=False):
     """A P2P capability that the driver refuses to a pair."""
 

@@ -35,7 +35,6 @@ _APPEARED = LazyPattern(r"(?:.{0,200} )?gres\.conf file \S{1,255} now exists")
 """What it waited for."""
 
 
-
 def read_slurm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The reason why each node is down or drained, each of its own host."""
     return of_nodes("Slurm", _reasons(bounded(lines)), stays=True)
