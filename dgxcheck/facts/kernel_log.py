@@ -151,6 +151,8 @@ class HcaEvent(LoggedEvent):
     module: int | None
     """Number of the port's module, from 0, where it is about one."""
     text: str
+    back: bool = False
+    """Of a link that went down: it came up again since."""
 
 
 class PcieError(LoggedEvent):
@@ -191,6 +193,8 @@ class HostEvent(LoggedEvent):
     """Errors of this one line."""
     past: bool = False
     """Kept by firmware or CPU from before this boot; of a slot, server or BAR: it is there again."""
+    back: bool = False
+    """Of a link that went down: it came up again since."""
 
     @property
     def of_cpus(self) -> bool:

@@ -70,6 +70,11 @@ class Forms:
         found = self.found(name, message)
         return found and found[0]
 
+    def matches(self, name: str, lines: Lines) -> Iterator[tuple[int, re.Match[str]]]:
+        """Those of all lines, with the number of the line."""
+        found = ((number, self.match(name, message)) for number, (_, message) in enumerate(lines))
+        return ((number, match) for number, match in found if match is not None)
+
     def bdf(self, name: str, message: str) -> str | None:
         """The PCI function of that match."""
         found = self.found(name, message)

@@ -30,13 +30,17 @@ def trouble(message: str, seconds: float = 0.0) -> HcaEvent | None:
         kind: HcaTrouble = "temperature" if health["what"] == _HOT else "firmware" if severity < _FATAL else "health"
         least = _WARNING if kind == "temperature" else _FATAL
         return _event(health, kind, message, seconds) if severity <= least else None
-    if down := FORMS.match("port down", message):
+    if (down := FORMS.match("port", message)) and down["down"]:
         port = int(down["port"])
-        text = f"{down['device']} port {port}"
+        text = _port(down)
         return HcaEvent(bdf=down["bdf"], trouble="link down", module=port - 1, text=text, seconds=seconds, line=message,
                         past=False)  # fmt: skip
     found = FORMS.found("trouble", message)
     return None if found is None else _event(found[0], cast(HcaTrouble, found[1]), message, seconds)
+
+
+def _port(match: re.Match[str]) -> str:
+    return f"{match['device']} port {int(match['port'])}"
 
 
 def _event(match: re.Match[str], kind: HcaTrouble, message: str, seconds: float) -> HcaEvent:
@@ -59,12 +63,14 @@ def plugged(message: str) -> tuple[str, int] | None:
 
 
 def events(lines: Lines) -> list[HcaEvent]:
-    """Its errors, ``past`` where the driver took over the adapter, or a module was plugged in, since.
+    """Its errors, ``past`` where the driver took over the adapter, or a module was plugged in, since; ``back`` where
+    the port came up.
 
     From Linux 5.18 on a line with the severity of a health issue precedes its details, which say nothing of their own.
     """
     starts = ((begins(message) or plugged(message), number) for number, (_, message) in enumerate(lines))
     last_start: dict[object, int] = {started: number for started, number in starts if started is not None}
+    up = {_port(match): number for number, match in FORMS.matches("port", lines) if not match["down"]}
     found = []
     rated: dict[str, float] = {}
     for number, (seconds, message) in enumerate(lines):
@@ -75,5 +81,6 @@ def events(lines: Lines) -> list[HcaEvent]:
             continue
         if (error := trouble(message, seconds)) is not None:
             past = number < max(last_start.get(error.bdf, -1), last_start.get((error.bdf, error.module), -1))
-            found.append(replace(error, past=past))
+            back = number < up.get(error.text, -1)
+            found.append(replace(error, past=past, back=back))
     return found

@@ -31,7 +31,8 @@ _BY_HARDWARE = LazyPattern(
 
 def events(lines: Lines) -> list[HostEvent]:
     """All of these, in the order of the log."""
-    found = [*_single(lines), *_silent_bmc(lines), *_held(lines), *_stuck(lines), *_oopses(lines), *_hung(lines)]
+    found = [*_single(lines), *_links(lines), *_silent_bmc(lines), *_held(lines), *_stuck(lines), *_oopses(lines),
+             *_hung(lines)]  # fmt: skip
     return sorted(found, key=lambda event: event.seconds)
 
 
@@ -51,6 +52,16 @@ def _single(lines: Lines) -> Iterator[HostEvent]:
         elif event.trouble == "throttled":
             event = replace(event, part=f"CPU {int(event.part)}", count=int(event.group))
         yield event
+
+
+def _links(lines: Lines) -> Iterator[HostEvent]:
+    """Links of interfaces that went down, ``back`` where they came up since."""
+    links = [*FORMS.matches("link", lines)]
+    up = {link["part"]: number for number, link in links if not link["down"]}
+    for number, link in links:
+        if link["down"]:
+            down = host_event("link down", link["part"], *lines[number])
+            yield replace(down, back=number < up.get(link["part"], -1))
 
 
 def _silent_bmc(lines: Lines) -> list[HostEvent]:

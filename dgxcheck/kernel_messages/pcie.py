@@ -148,8 +148,7 @@ def untrained(lines: Lines) -> Iterator[HostEvent]:
     ``device`` those below which a device is, of ``power`` those whose slot lacks power (pciehp_ist), of ``no card``
     those of which nothing else is logged, as of empty slots of Intel's VMD at boot; ``past`` where the link of their
     slot came up since."""
-    matches = ((number, FORMS.match("slot", message)) for number, (_, message) in enumerate(lines))
-    slots = [(number, match) for number, match in matches if match is not None]
+    slots = [*FORMS.matches("slot", lines)]
     up = {slot["port"]: number for number, slot in slots if slot["what"] == "Link Up"}
     cards = {slot["port"] for _, slot in slots}
     for number, (seconds, message) in enumerate(lines):

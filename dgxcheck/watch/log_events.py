@@ -135,8 +135,8 @@ def _of_host(event: HostEvent, log: KernelLog) -> Status:
 
 
 def _as_it_is_set_up(event: HostEvent | HcaEvent, log: KernelLog) -> bool:
-    """Is it a link that is down in the first minutes after boot?"""
-    return event.trouble == "link down" and not isinstance(log.begins, Missing) and event.seconds <= COMES_UP_S
+    """Is it a link that goes down in the first minutes after boot, and comes up again?"""
+    return event.back and not isinstance(log.begins, Missing) and event.seconds <= COMES_UP_S
 
 
 def _cut(text: str) -> str:

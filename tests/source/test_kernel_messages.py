@@ -127,7 +127,7 @@ MEANINGS = {
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda module: module.__name__.rpartition(".")[2])
 def test_names_of_a_table_are_those_that_code_asks_for(subject: Any) -> None:
     code = inspect.getsource(subject) + (inspect.getsource(kernel_log) if subject is gpu else "")
-    asked = {*re.findall(r"""(?:match|found|bdf|_bar)\("([^"]+)"|FORMS\["([^"]+)"\]""", code)}
+    asked = {*re.findall(r"""(?:match|matches|found|bdf|_bar)\("([^"]+)"|FORMS\["([^"]+)"\]""", code)}
     rows = table(f"kernel_messages/{subject.__name__.rpartition('.')[2]}.tsv")
     named = {name for row in rows if row["literal"] for name in row["names"].split(", ")}
     assert {*map("".join, asked)} | OF_ALL == named | OF_ALL

@@ -233,13 +233,19 @@ def test_a_saved_log_in_another_form(text: str, tmp_path: Path) -> None:
     assert (found.event.code, found.event.bdf) == ("79", "0000:0a:00.0")
 
 
-@pytest.mark.parametrize("text", ["ens3np0: Link {}", "mlx5_3: Port: 1 Link {}"])
-@pytest.mark.parametrize(("seconds", "status"), [(12, Status.PASS), (4000, Status.WARN)])
+@pytest.mark.parametrize(("down", "up"), [
+    ("ens3np0: Link down", "ens3np0: Link up"), ("mlx5_3: Port: 1 Link DOWN", "mlx5_3: Port: 1 Link ACTIVE"),
+    ("eth0: NIC Link is Down", "eth0: NIC Link is Up, 25000 Mbps"),
+    ("eth0: Link is down", "eth0: Link is up at 1000 Mbps"),
+])  # fmt: skip
+@pytest.mark.parametrize(("seconds", "again", "status"), [
+    (12, "{up}", Status.PASS), (4000, "{up}", Status.WARN), (12, "eth7: Link up", Status.WARN),
+])  # fmt: skip
 def test_an_interface_that_is_set_up_at_boot_is_no_alarm(
-    seconds: int, status: Status, text: str, tmp_path: Path
+    seconds: int, again: str, status: Status, down: str, up: str, tmp_path: Path
 ) -> None:
-    row = f"[{{:5}}.{{}}00000] mlx5_core 0000:40:00.0 {text}\n"
-    down, up = ("DOWN", "ACTIVE") if "Port" in text else ("down", "up")
+    row = "[{:5}.{}00000] mlx5_core 0000:40:00.0 {}\n"
     start = "[    0.000000] Linux version 6.8.0\n"
-    (tmp_path / "kern.log").write_text(start + row.format(seconds, 1, down) + row.format(seconds + 3, 2, up))
+    lines = ((0, 9, up), (seconds, 1, down), (seconds + 3, 2, again.format(up=up)))
+    (tmp_path / "kern.log").write_text(start + "".join(row.format(*each) for each in lines))
     assert [each.event.status for each in replayed(str(tmp_path / "kern.log"))] == [status]
