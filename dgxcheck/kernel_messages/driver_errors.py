@@ -58,6 +58,8 @@ def driver_error(message: str) -> tuple[str, str] | None:
         return None
     number, bdf = of_gpus["number"] if of_gpus else None, _BDF.search(shown)
     named = as_bdf(bdf[0]) if bdf is not None else unplaced(int(number)) if number else ""
+    if named is None and not of_gpus:
+        return None  # no adapter has that bus id
     return driver, named or ""
 
 

@@ -46,6 +46,7 @@ def of_driver(*lines: str, folder: Path) -> list[Any]:
     ("NVRM: failed to evaluate the ACPI method WMMX", None),
     ("NVRM: Xid (PCI:[4711]: segfault at 0 ip 0 sp 0 error 4 in libc.so[4000+1000]", None),  # a program's name
     ("NVRM: Xid (PCI:0000:06:00): 79, pid=1, GPU has failed", None),  # kernel.xid
+    ("mlx5_core 0000:3b:3f.0 ib0: NETDEV WATCHDOG: CPU: 3: transmit queue 5 timed out 6 ms", None),  # no function
     ("nvme nvme0: I/O error", None),
     ("NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.86.15", None),
 ])  # fmt: skip

@@ -90,6 +90,7 @@ CA 'mlx5_0'
     assert one(adapters.read_mst, f"{row}\nMST modules:").facts == {"stated pci-function mlx5_0": "0000:5e:00.0"}
     other = row.replace("5e:00.0", "0001:5e:00.0")
     assert one(adapters.read_mst, other).facts == {"stated pci-function mlx5_0": "0001:5e:00.0"}
+    assert adapters.read_mst((row.replace("5e:00.0", "5e:ff.0"),)) == ()
 
 
 def test_modules() -> None:

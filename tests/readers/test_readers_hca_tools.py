@@ -212,6 +212,8 @@ def test_alarms_of_a_transceiver() -> None:
     beside = reports(f"{MODULE}\tRx power low alarm (Channel 2)            : Off\n", ethtool.read_module)
     assert {fact["fault"] for fact in beside.values()} == {"port-module", "port-errors"}
     assert unread([one(ethtool.read_module, MODULE)], MODULE) == []
+    identifier = next(line for line in MODULE.splitlines(keepends=True) if "Identifier" in line)
+    assert reports(MODULE.replace(identifier, identifier * 2), ethtool.read_module) == found
     (good,) = reports(MODULE.replace(": On", ": Off"), ethtool.read_module).values()
     assert good["outcome"] == "pass"
 

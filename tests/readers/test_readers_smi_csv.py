@@ -79,9 +79,23 @@ def test_the_help_of_nvidia_smi_and_lines_far_below_a_table_are_no_rows() -> Non
 @pytest.mark.parametrize(("column", "path"), [
     ("ecc.errors.corrected.volatile.total", "ecc errors/volatile/single bit/total"),
     ("ecc.errors.uncorrected.aggregate.total", "ecc errors/aggregate/double bit/total"),
+    ("clocks_throttle_reasons.supported", "clocks event reasons/supported"),
+    ("clocks_event_reasons.supported", "clocks event reasons/supported"),
+    ("fabric.clique_id", "fabric/cliqueid"), ("fabric.cluster_uuid", "fabric/clusteruuid"),
 ])  # fmt: skip
-def test_errors_by_kind(column: str, path: str) -> None:
+def test_a_column_by_the_field_of_a_dump(column: str, path: str) -> None:
     assert query_csv.field(column) == path
+
+
+@pytest.mark.parametrize(("columns", "limits"), [
+    (("power.min_limit", "power.max_limit"), [100_000, 400_000]), (("power.min_limit",), None),
+    (("power.max_limit",), None),
+])  # fmt: skip
+def test_one_limit_of_power_alone_is_no_range(columns: tuple[str, ...], limits: list[int] | None) -> None:
+    cells = {"power.min_limit": "100.00", "power.max_limit": "400.00"}
+    text = f"index, {', '.join(columns)}\n0, {', '.join(cells[name] for name in columns)}"
+    found = one(query_csv.read_csv, text).facts
+    assert [value for key, value in found.items() if "LimitConstraints" in key] == ([limits] if limits else [])
 
 
 @pytest.mark.parametrize(("text", "unread_rows"), [

@@ -164,7 +164,7 @@ def _fault(code: int, state: str) -> FaultKind:
 
 PCI_OF = "stated pci-function"
 _ROW = ascii_pattern(
-    r"(?P<kind>\S{1,80})\(rev:\w{1,4}\)\s+\S{1,80}\s+(?P<bdf>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
+    r"(?P<kind>\S{1,80})\(rev:\w{1,4}\)\s+\S{1,80}\s+(?P<bdf>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[01][0-9a-f]\.[0-7])"
     r"(?:\s+(?P<name>[a-z]\w{1,63}))?(?:\s.*)?"
 )
 _MST_HEAD = ascii_pattern(r"(?:MST modules|PCI devices):|-{4,40}|MST PCI(?: configuration)? module (?:is not )?loaded"

@@ -66,12 +66,13 @@ def read_module(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     name, inside = "HCA", False
     lit: dict[str, dict[str, bool]] = {}
     for number, line in numbered(lines):
+        row = _MODULE_ROW.fullmatch(line) if inside else None
         if command := _MODULE_COMMAND.fullmatch(line):
             name, inside = command["name"], False
             part.beside.add(number)
-        elif _MODULE.fullmatch(line) or (inside and (row := _MODULE_ROW.fullmatch(line))):
+        elif row or _MODULE.fullmatch(line):
             part.lines.add(number)
-            if inside and row and " alarm" in row["name"] and row["value"].startswith(("On", "Off")):
+            if row and " alarm" in row["name"] and row["value"].startswith(("On", "Off")):
                 lit.setdefault(name, {})[row["name"]] = row["value"].startswith("Off")
             inside = True
         else:

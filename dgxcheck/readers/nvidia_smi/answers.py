@@ -142,8 +142,8 @@ def answers(fields: Fields) -> Iterator[tuple[str, Json]]:
     for question, pattern, read in SINGLE:
         if (text := _field(fields, pattern)) is not None:
             yield question, _read(text, read)
-    for question, group, parts in LISTS:
-        yield from _list_answer(fields, question, group, parts)
+    for question, group, whole, parts in LISTS:
+        yield from _list_answer(fields, question, group, whole, parts)
     of_reset = {action for name, action in _ACTIONS.items() if _field(fields, f"gpu reset status/{name}") == "Yes"}
     if of_reset and _field(fields, "gpu recovery action") is None:
         yield f"FieldValues {RECOVERY_ACTION}", min(of_reset)
@@ -188,7 +188,9 @@ def _parts(fields: Fields, parts: Mapping[str, Part]) -> dict[str, Json]:
     return {name: _read(text, read) for name, (text, read) in found.items() if text is not None}
 
 
-def _list_answer(fields: Fields, question: str, group: str, parts: Sequence[Part]) -> Iterator[tuple[str, Json]]:
+def _list_answer(
+    fields: Fields, question: str, group: str, whole: bool, parts: Sequence[Part]
+) -> Iterator[tuple[str, Json]]:
     if fields.get(group) == "N/A":
         yield question, UNSUPPORTED
         return
@@ -197,7 +199,7 @@ def _list_answer(fields: Fields, question: str, group: str, parts: Sequence[Part
     gap = next((value for value in values if isinstance(value, dict)), None)
     if gap is not None and None not in values:
         yield question, gap
-    elif gap is None and any(isinstance(value, int) for value in values):
+    elif gap is None and (all if whole else any)(isinstance(value, int) for value in values):
         yield question, values  # null for what a cut dump lacks
 
 

@@ -91,11 +91,14 @@ STRUCTS = tuple(
 )
 """Structs of numbers (``nvmlEccSramErrorStatus_t``, ``nvmlRowRemapperHistogramValues_t`` ..): the members that a dump
 has, and ``more`` that newer drivers print."""
+_WHOLE = "whole list"
 LISTS = tuple(
-    (question, group, tuple(part for _, part in _members(question, "list")))
-    for question, group in dict.fromkeys((row["question"], row["member"]) for row in _TABLE if row["part"] == "list")
+    (question, group, kind == _WHOLE, tuple(part for _, part in _members(question, kind)))
+    for question, group, kind in dict.fromkeys((row["question"], row["member"], row["part"]) for row in _TABLE)
+    if kind in ("list", _WHOLE)
 )
-"""Lists of numbers; where a dump says that there is no such group, its member is the group."""
+"""Lists of numbers; where a dump says that there is no such group, its member is the group. A whole one is none where
+a number of it is lacking."""
 _GROUPS = "clocks (?:throttle|event) reasons"
 THROTTLE = tuple(
     (bit, LazyPattern(f"{_GROUPS}(?:/hw slowdown)?/(?:clocks (?:throttle|event) reason )?(?:{name})"))
