@@ -110,7 +110,7 @@ NOTES = [
     # NVIDIA/gpu-operator issue 1606
     ('time="2025-08-19T11:17:47Z" level=error msg="\\nResetting GPU 00000000:00:04.0 is not supported.\\n"',
      "restart that"),
-    ("$ nvidia-smi -r -i 0\nResetting GPU 00000000:00:04.0 is not supported.", "restart that"),
+    ("$ nvidia-smi -r -i 0\nResetting GPU 00000000:0A:04.0 is not supported.", "GPU 0000:0a:04.0 cannot be reset"),
     # NVIDIA/gpu-operator issue 2781: the lines of a driver container
     ("Detected Pre-NVL5 system\nrequest to query NVSwitch device information from NVSwitch driver failed with"
      " error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]", "load mlx5_ib and ib_umad"),

@@ -33,6 +33,7 @@ def test_a_table_is_whole(path: Path) -> None:
         assert {row.get(name, "") for name in ("fault", "unnamed")} <= {*BY_WORD, ""}
         for name in PATTERNS & row.keys():
             assert LazyPattern(row[name]).compiled
+        assert not any(row[name].endswith(" ") for name in (PATTERNS & row.keys()) | {[*row][-1]})
     assert len({tuple(row.values()) for row in found}) == len(found)
 
 

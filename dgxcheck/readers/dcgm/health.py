@@ -220,8 +220,11 @@ def _policy(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if _LISTENING.fullmatch(text):
             listening = True
             part.lines.add(number)
-        elif listening and (row := next((row for row in _EVENTS if row.words.fullmatch(text)), None)):
-            what = row.words.sub(row.text, text)
+        elif listening and (
+            found := next(((row, match) for row in _EVENTS if (match := row.words.fullmatch(text))), None)
+        ):
+            row, match = found
+            what = row.text.format(**match.groupdict(""))
             part.add(HOST, f"violation-{row.topic}", "warn", row.fault, f"{what} violates the policy")
             part.lines.add(number)
         elif listening and _VALUE.fullmatch(text):

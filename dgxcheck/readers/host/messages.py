@@ -9,6 +9,7 @@ validator; rights for MIG: https://docs.nvidia.com/datacenter/tesla/mig-user-gui
 
 from __future__ import annotations
 
+from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import numbered
 from dgxcheck.readers.wording import Wording, wordings
@@ -27,8 +28,8 @@ def read_messages(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             parts.setdefault(row.tool, ToolPart(row.tool)).lines.add(number)
             before = found.get((row.tool, row.topic))
             if before is None or "pass" in (row.outcome, before[0].outcome):
-                said = match.groupdict().get("said") or ""
-                found[row.tool, row.topic] = row, (row.text or "{said}").format(said=said.strip())
+                said = (match.groupdict().get("said") or "").strip()
+                found[row.tool, row.topic] = row, (row.text or "{said}").format(said=as_bdf(said) or said)
             break
     for (tool, topic), (row, text) in found.items():
         parts[tool].add(HOST, topic, row.outcome, row.fault, "" if row.outcome == "pass" else text)

@@ -29,8 +29,8 @@ _REASON = LazyPattern(r"Reason=(?P<reason>.{1,400}?)(?: \[(?P<user>[^\[\]@]{1,40
 _CUT = ("Reason=gres/", "Reason=Not responding", "Reason=Low ", "Reason=Node unexpectedly ", "Reason=Kill task failed")
 """What Slurm itself writes (slurmctld, node_mgr.c), where the rows of its node above it are cut off."""
 _LOGGED, _OF_GRES = wordings("host/logged", "Slurm"), wordings("host/logged", "gres.conf")
-_WAITS = LazyPattern(r".{0,400}(?P<waits>Waiting for gres\.conf file .{1,400})")
 """Lines of the logs of slurmctld, slurmd and slurmstepd."""
+_WAITS = LazyPattern(r".{0,400}(?P<waits>Waiting for gres\.conf file .{1,400})")
 _APPEARED = LazyPattern(r"(?:.{0,200} )?gres\.conf file \S{1,255} now exists")
 """What it waited for."""
 
