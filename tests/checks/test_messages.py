@@ -11,8 +11,14 @@ from sample import BOXES
 from together import for_each, holds_for_each
 from wording_rules import LONGEST, TOO_LONG, broken_rules
 
+from dgxcheck.checks.engine.check import own_remedy, remedy_of
+from dgxcheck.checks.gpu.presence import _RECOVERY
+from dgxcheck.checks.kernel_log.software import _LIMITS
+from dgxcheck.checks.network.port_counters import _PARTICULAR
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.faults import EVERY_FAULT
+from dgxcheck.facts.infiniband import RECEIVER
+from dgxcheck.facts.nvml.gpu import FABRIC_CONFIGURATIONS
 from dgxcheck.package_files import table
 
 
@@ -47,8 +53,31 @@ def test_every_check_says_its_rule_its_source_and_a_remedy() -> None:
     assert [check.id for check in CHECKS if not check.rule.endswith(".") or "Source:" in check.rule] == []
 
 
-BY_NUMBER_OR_WORD = ("driver.fabric-health", "gpu.reset-required", "kernel.out-of-memory", "network.transport-errors")
-"""Checks whose code has their cases from a table of their own."""
+BY_NUMBER_OR_WORD: dict[str, tuple[set[str], set[str]]] = {
+    "driver.fabric-health": ({*map(str, FABRIC_CONFIGURATIONS), "no domain"}, set()),
+    "gpu.reset-required": (
+        {words for words, _ in _RECOVERY.values()} | {"unknown"},
+        {"a GPU reset", "a bus reset", "a recovery of the IMEX domain"}),
+    "kernel.machine-check": ({"uncorrected", "PCI"}, {"uncorrected"}),
+    "kernel.out-of-memory": ({*_LIMITS, "service"}, set()),
+    "network.transport-errors": ({*_PARTICULAR}, {"fabric", RECEIVER}),
+}  # fmt: skip
+"""Checks whose code has their cases from a table of their own: all, and those that the step of the check or the fault
+serves."""
+
+
+@pytest.mark.parametrize("check", BY_NUMBER_OR_WORD)
+def test_each_case_of_a_table_has_its_own_remedy_or_is_known_to_need_none(check: str) -> None:
+    cases, served = BY_NUMBER_OR_WORD[check]
+    rows = {row["case"] for row in table("checks/remedies.tsv") if row["check"] == check and row["case"]}
+    assert rows == cases - served
+    assert {case: own_remedy(check, case) for case in served} == dict.fromkeys(served, "")
+
+
+def test_a_case_without_a_remedy_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        remedy_of("kernel.out-of-memory", "no such case")
+    assert remedy_of("no.such-check") == ""
 
 
 def test_each_case_of_a_remedy_is_asked_for() -> None:

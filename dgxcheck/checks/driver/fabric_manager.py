@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dgxcheck.checks.engine.box import HOST, Box, guest, mig_enabled, nvml_unavailable
-from dgxcheck.checks.engine.check import Check, component_of, driver, host, per_host, per_listed_gpu, remedy_of, ruled
+from dgxcheck.checks.engine.check import (
+    Check,
+    component_of,
+    driver,
+    host,
+    own_remedy,
+    per_host,
+    per_listed_gpu,
+    remedy_of,
+    ruled,
+)
 from dgxcheck.checks.engine.expected import is_coherent, siblings
 from dgxcheck.checks.engine.finding import (
     Evidence,
@@ -213,7 +223,7 @@ def _health(mask: int, summary: int, evidence: Evidence) -> Judgement | None:
         return Judgement(Status.FAIL, f"fabric: {what}", evidence=facts, fault=Fault.FABRIC_UNHEALTHY)
     if reason not in nvml.FABRIC_CONFIGURED:
         word = nvml.FABRIC_CONFIGURATIONS.get(reason, f"reason {reason}")
-        message, remedy = f"fabric: incorrect configuration: {word}", remedy_of("driver.fabric-health", f"{reason}")
+        message, remedy = f"fabric: incorrect configuration: {word}", own_remedy("driver.fabric-health", f"{reason}")
         return judged(Fault.FABRIC_MISCONFIGURED, message, evidence=facts, fails=True, remedy=remedy)
     reduced = [words for name, words in _WARNINGS.items() if nvml.fabric_flag(mask, name)]
     if nvml.fabric_disconnected(mask):

@@ -163,17 +163,26 @@ IDS = [check for check, case in _REMEDIES if check and not case]
 @cache
 def remedy_of(check: str, case: str = "") -> str:
     """What to do about a warn or fail of a check, or in a case of its own (``remedies.tsv``), with what stands for the
-    phrases in braces; empty without a row."""
-    text = _REMEDIES.get((check, case), "")
+    phrases in braces; empty for a check without a row.
+
+    Raises:
+        KeyError: the check has no such case.
+    """
+    text = _REMEDIES[check, case] if case else _REMEDIES.get((check, case), "")
     for name in [each.partition("}")[0] for each in text.split("{")[1:]]:
         text = text.replace(f"{{{name}}}", _phrase(name))
     return text
 
 
+def own_remedy(check: str, case: str) -> str:
+    """The same of a case that need not have its own; empty where the remedy of the check serves."""
+    return remedy_of(check, case) if (check, case) in _REMEDIES else ""
+
+
 def _phrase(name: str) -> str:
     if name in _PHRASES:
         return _PHRASES[name]
-    return BY_WORD[name].remedy if name in BY_WORD else remedy_of("", name) or f"{{{name}}}"
+    return BY_WORD[name].remedy if name in BY_WORD else own_remedy("", name) or f"{{{name}}}"
 
 
 _PHRASES = {"field-diagnostic": FIELD_DIAGNOSTIC, "nvlink-xids": NVLINK_XIDS}

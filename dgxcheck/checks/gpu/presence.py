@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck.checks.driver.loaded import bound, gpu_nodes
 from dgxcheck.checks.engine.box import HOST, Box, Growth
-from dgxcheck.checks.engine.check import Check, device_of, itself, per_gpu, remedy_of
+from dgxcheck.checks.engine.check import Check, device_of, itself, own_remedy, per_gpu
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, answered, judged, of_gaps, skip
 from dgxcheck.checks.engine.gaps import common_gpus, failed_pairs, is_about, unjudged
 from dgxcheck.checks.engine.host_limits import driver_parameter, in_container
@@ -257,7 +257,7 @@ def _recovery(_: Box, modes: GpuModes) -> Judgement:
     if number == 0:
         return Judgement(Status.PASS, "the driver requires no recovery action", evidence=evidence)
     action, fault = _RECOVERY.get(number, (f"recovery action {number}", Fault.RECOVERY_REQUIRED))
-    remedy = remedy_of("gpu.reset-required", action if number in _RECOVERY else "unknown")
+    remedy = own_remedy("gpu.reset-required", action if number in _RECOVERY else "unknown")
     status = Status.WARN if fault is Fault.DRAIN_REQUIRED else Status.FAIL
     return Judgement(status, f"the driver requires {action}", evidence=evidence, fault=fault, remedy=remedy)
 

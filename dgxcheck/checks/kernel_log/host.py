@@ -101,7 +101,8 @@ def _hung(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     if all(event.part.startswith(SERVICES) and not event.group for event in events):
         return warning(Fault.DRIVER_STUCK, message, log, events)
     case = "locked" if locked else "mlx5" if all(event.group.startswith(_MLX5) for event in events) else ""
-    return warning(Fault.TASKS_HUNG, message, log, events, remedy_of("kernel.hung-task", case))
+    remedy = remedy_of("kernel.hung-task", case) if case else ""
+    return warning(Fault.TASKS_HUNG, message, log, events, remedy)
 
 
 def _hung_tasks(box: Box) -> Judged:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, host, per_host, remedy_of
+from dgxcheck.checks.engine.check import Check, host, own_remedy, per_host, remedy_of
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, first_of, judged
 from dgxcheck.checks.host.memory import memory_modules, slots
 from dgxcheck.checks.kernel_log.device_log import events_of, grouped, happened, lines, most_in_a_day, reach
@@ -50,7 +50,7 @@ def _errors(what: str, limit: str, fault: FaultKind, check: str) -> MemoryEventR
             message = f"{message}, up to {daily} a day (limit {most:g}){reach(log)}"
             return judged(fault, message, daily, most, "errors", lines(log, good), warns=daily > most)
         now, number = any(not event.past for event in bad), sum(event.count for event in bad)
-        message, remedy = f"{message}{reach(log)}", remedy_of(check, "uncorrected")
+        message, remedy = f"{message}{reach(log)}", own_remedy(check, "uncorrected")
         return judged(fault, message, number, 0, "errors", lines(log, bad), warns=True, fails=now, remedy=remedy)
 
     return rule

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from dgxcheck.checks.engine.box import Box, Growth
-from dgxcheck.checks.engine.check import Check, itself, remedy_of
+from dgxcheck.checks.engine.check import Check, itself, own_remedy
 from dgxcheck.checks.engine.finding import (
     Evidence,
     Judgement,
@@ -51,7 +51,7 @@ def _blamed(files: Iterable[str]) -> tuple[FaultKind, str]:
     blamed = {str(_row(file).more.get("blames")) for file in files}
     only = blamed.pop() if len(blamed) == 1 else ""
     fault = _PARTICULAR.get(only, Fault.TRANSPORT_ERRORS)
-    return fault, remedy_of("network.transport-errors", only) if only in _PARTICULAR else ""
+    return fault, own_remedy("network.transport-errors", only) if only in _PARTICULAR else ""
 
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:

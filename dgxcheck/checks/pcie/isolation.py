@@ -52,7 +52,7 @@ def disable_translation(box: Box) -> str:
     """The remedy. The type of a single group can be changed only while no driver is bound to its devices
     (Linux Documentation/ABI/testing/sysfs-kernel-iommu_groups).
     """
-    return remedy_of("gdr.iommu", "passes through" if _boots_with_pass_through(box) else "")
+    return remedy_of("gdr.iommu", "passes through") if _boots_with_pass_through(box) else remedy_of("gdr.iommu")
 
 
 def reason_to_keep_acs(box: Box) -> str:
