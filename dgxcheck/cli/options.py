@@ -188,8 +188,8 @@ def _option(command: str, row: Mapping[str, str]) -> Callable[[F], F]:
     more: dict[str, Any] = {"metavar": value}
     if row["default"]:
         more |= {"default": row["default"], "show_default": True}
-    if value == "FORMATS" or value.islower():
-        choices = value.split("|") if value.islower() else [*formats(command)]
+    if value == "FORMATS" or value[0] == "[":
+        choices = value[1:-1].split("|") if value[0] == "[" else [*formats(command)]
         more |= {"metavar": None, "type": click.Choice(choices)}
         text = text.replace(value, ", ".join(choices))
     more |= _MORE.get(value, {})

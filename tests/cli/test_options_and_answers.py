@@ -7,10 +7,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from seam import run
 from test_bad_input import refused
 
+from dgxcheck.cli.options import _option
 from dgxcheck.cli.results import terminal_columns
 
 NODE0 = "/sys/devices/system/node/node0"
@@ -129,3 +131,11 @@ def test_a_width_that_is_none_is_not_taken(columns: str, monkeypatch: pytest.Mon
     with open(os.devnull, encoding="utf-8") as nowhere:
         monkeypatch.setattr("sys.stdout", nowhere)
         assert terminal_columns() == 80
+
+
+@pytest.mark.parametrize(("value", "choices"), [("[text|JSON]", ("text", "JSON")), ("N|all", None), ("FILE", None)])
+def test_a_value_in_brackets_is_a_choice(value: str, choices: tuple[str, ...] | None) -> None:
+    row = {"names": "--as", "value": value, "help": "", "default": "", "more": "", "range": ""}
+    (option,) = click.command()(_option("list", row)(lambda **_: None)).params
+    assert getattr(option.type, "choices", None) == choices
+    assert option.metavar == (None if choices else value)
