@@ -29,6 +29,10 @@ def test_a_gpu_that_is_not_listed_is_not_the_one_that_another_line_names() -> No
 def test_a_gpu_that_a_log_does_not_name_fails_where_nothing_says_that_it_runs(tmp_path: Path) -> None:
     line = "NVRM: rm_init_adapter failed for device bearing minor number 2"
     assert of_text(f"{line}\n", tmp_path)[0] == ("fail gpu-not-started drain",)
+    later = "NVRM: Xid (PCI:0000:52:00): 31, pid=4711, name=python3, Ch 00000008, MMU Fault"
+    for first, second, status in ((line, later, "warn"), (later, line, "fail")):
+        found = of_text(f"[5.0] {first}\n[20.0] {second}\n", tmp_path)[0]
+        assert f"{status} gpu-not-started" in " ".join(found)
     (bad,) = bad_findings(with_log(box("dgx-1-v100"), (line,)), "kernel.gpu-start")
     assert bad.status is Status.WARN
 

@@ -171,8 +171,9 @@ def _starts(box: Box) -> Judged:
     failed) or does not take it: power cables not connected, no address of a BAR, no interrupt, a GPU that this release
     or these kernel modules do not support (but for an older VGA controller of a model of its own, as for a display),
     missing firmware, another driver that holds it; or if the kernel refused to load the driver's module, as by its
-    signature or for another kernel. Warns if NVML lists that GPU now, or if the line does not name the GPU. If it found
-    no GPU at all, warns, and fails where PCI has none now.
+    signature or for another kernel. Warns if NVML lists that GPU now, or if the line does not name the GPU; a line that
+    does not, and gives no reason, fails where NVML and PCI list no GPU and no later Xid is of a program. If it found no
+    GPU at all, warns, and fails where PCI has none now.
 
     Source: NVRM lines of NVIDIA's open-gpu-kernel-modules: kernel-open/nvidia/nv.c, nv-pci.c,
     src/nvidia/arch/nvalloc/unix/src/osapi.c, osinit.c; Linux kernel/module
@@ -196,8 +197,14 @@ def _starts(box: Box) -> Judged:
         reason = _reason(now)
         what = f"{reason.text}{legacy_release(now)}"
         text = f"the driver could not start a GPU{what}; its log line does not name which{reach(log)}"
-        fails = not reason.why and isinstance(box.nvml, Missing) and not box.topology.gpus
+        unseen = isinstance(box.nvml, Missing) and not box.topology.gpus and not _serves_later(log, now[-1].seconds)
+        fails = not reason.why and unseen
         yield HOST, judged(reason.fault, text, evidence=lines(log, now), warns=True, fails=fails, remedy=reason.remedy)
+
+
+def _serves_later(log: KernelLog, seconds: float) -> bool:
+    """Does a later Xid name a program? Then a GPU had started by that time."""
+    return any(xid.pid is not None and not xid.past and xid.seconds > seconds for xid in log.xids)
 
 
 def _modules(box: Box, log: KernelLog) -> Judged:
