@@ -7,7 +7,7 @@ from dgxcheck.checks.answers import files as answers_of_files
 from dgxcheck.checks.answers import gpus as answers_of_gpus
 from dgxcheck.checks.by_nature import last_run, records
 from dgxcheck.checks.consistency import readings
-from dgxcheck.checks.driver import bound, fabric_manager, versions
+from dgxcheck.checks.driver import bound, fabric_manager, imex, versions
 from dgxcheck.checks.driver import loaded as driver
 from dgxcheck.checks.engine.check import IDS, Check
 from dgxcheck.checks.gpu import clocks, ecc, grace, inventory, power, presence, spare_memory, thermal
@@ -34,9 +34,9 @@ from dgxcheck.checks.placement import misplaced, placement
 from dgxcheck.checks.siblings import uniform
 
 MODULES = (
-    imported_reports, driver, bound, answers_of_gpus, versions, fabric_manager, presence, ecc, inventory, spare_memory,
-    clocks, power, thermal, gpu_link, path, misplaced, answers_of_files, control, bar1, replays, pcie_aer, nvlink,
-    nvswitches, companions, speed, nvlink_errors, matrix, p2p, placement, hcas, firmware, port_state, port_link,
+    imported_reports, driver, bound, answers_of_gpus, versions, fabric_manager, imex, presence, ecc, inventory,
+    spare_memory, clocks, power, thermal, gpu_link, path, misplaced, answers_of_files, control, bar1, replays, pcie_aer,
+    nvlink, nvswitches, companions, speed, nvlink_errors, matrix, p2p, placement, hcas, firmware, port_state, port_link,
     port_counters, readings, records, software, gdr_path, isolation, pcie_settings, command_line, cpu, memory, disks,
     last_run, ethernet, grace, xid, gpu_log, software_log, pcie_log, hca_log, memory_log, storage_log, host_log,
     baseline, uniform, measurement,

@@ -16,7 +16,8 @@ from dgxcheck.assessment import Request, assess
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.cli import main
 from dgxcheck.facts.missing import BadInput
-from dgxcheck.profiles.library import Boards, boards_for, by_name, is_product, names, profile, select
+from dgxcheck.profiles.document import Boards, profile
+from dgxcheck.profiles.library import boards_for, by_name, is_product, names, select
 from dgxcheck.profiles.model import BOARD_KEYS, BOX_KEYS, MEASURED_KEYS, SelectedProfile
 from dgxcheck.topology.reference import ALL
 

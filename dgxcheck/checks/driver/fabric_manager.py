@@ -9,9 +9,7 @@ from dgxcheck.checks.engine.check import (
     Check,
     component_of,
     driver,
-    host,
     own_remedy,
-    per_host,
     per_listed_gpu,
     remedy_of,
     ruled,
@@ -266,36 +264,7 @@ def _registered(box: Box, gpu: Device) -> Fabric | None:
     return fabric if fabric.state == REGISTERED and not known(fabric.status) else None
 
 
-IMEX = "nvidia-imex"
-IMEX_NODES = "/etc/nvidia-imex/nodes_config.cfg"
-
-
-def _imex(box: Box) -> Judgement:
-    """In an NVLink domain that may reach beyond the machine, warns if nvidia-imex is enabled and does not run: jobs
-    then cannot share GPU memory with other nodes. Says how many nodes its list has. Not judged where it is not enabled;
-    whether the other nodes run it is asked with nvidia-imex-ctl -N.
-
-    Source: control group of the unit, /etc/nvidia-imex/nodes_config.cfg;
-    https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/overview.html
-    """
-    fabrics = [row.fabric for row in rows(box.snapshot.gpu_modes)]
-    if not any(isinstance(fabric, Fabric) and fabric.domain for fabric in fabrics):
-        return skip("not-supported", "no GPU is in an NVLink domain of several machines")
-    unit = next(unit for unit in need(box.snapshot.units) if unit.name == IMEX)
-    running, enabled = need(unit.running), unit.enabled is True
-    state = Evidence(IMEX, f"{'running' if running else 'not running'}, {'' if enabled else 'not '}enabled")
-    if not running and not enabled:
-        message = f"{IMEX} is not enabled: jobs use NVLinks of this machine alone, unless what starts them starts it"
-        return skip("not-configured", message, state)
-    nodes = need(box.snapshot.imex).nodes
-    listed = f"its list is not readable ({nodes})" if isinstance(nodes, Missing) else f"its list has {nodes} nodes"
-    message = f"{IMEX} {'runs' if running else 'is enabled and does not run'}, {listed}; of other nodes nothing is seen"
-    evidence = (state, Evidence(IMEX_NODES, as_evidence(nodes)))
-    return judged(Fault.IMEX_DOWN, message, int(running), 1, "", evidence, warns=not running)
-
-
 CHECKS = (
     Check("driver.fabric", _fabric, _blames),
     Check("driver.fabric-health", per_listed_gpu(_of_gpu), _of_one, lambda box, subject, judgement: NVSWITCHES),
-    Check("driver.imex", per_host(_imex), host("IMEX")),
 )  # fmt: skip
