@@ -125,7 +125,7 @@ def shared(pairs: Sequence[Peers], clock: Clock, size: Size) -> Fact:
 
 
 def ring(order: Sequence[CudaGpu], others: Sequence[Sequence[CudaGpu]], clock: Clock, size: Size) -> Fact:
-    """Bus bandwidth of ring traffic: every GPU sends to both its neighbours at once, while the other rings run.
+    """Bus bandwidth of ring traffic: every GPU sends to those on both sides at once, while other rings run.
 
     A ring is as fast as its slowest hop, in each of its two directions.
     """

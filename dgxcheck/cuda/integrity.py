@@ -53,7 +53,7 @@ def memory(gpu: CudaGpu, size: int = MEMORY_BYTES) -> Fact:
     address = gpu.memory(size)
     wrong, first = 0, None
     chunks = [(at, min(CHUNK, size - at)) for at in range(0, size, CHUNK)]
-    for seed in PATTERNS:  # all of it is filled before any is looked at: cells may take their neighbours' values
+    for seed in PATTERNS:  # all of it is filled before any is looked at: cells may take the values of others
         for at, part in chunks:
             fill(gpu, stream, address + at, part, seed)
         for at, part in chunks:

@@ -63,7 +63,7 @@ def _shared(step: MeasureStep, selected: list[CudaGpu], gpus: Gpus, clock: Clock
 def _ring(step: MeasureStep, selected: list[CudaGpu], gpus: Gpus, clock: Clock) -> Fact:
     order = [*selected, selected[0]]
     if not all(a.can_access(b) and b.can_access(a) for a, b in pairwise(order)):
-        return skipped("not-supported", "CUDA reports no peer access between neighbours on the ring")
+        return skipped("not-supported", "CUDA reports no peer access between two GPUs that are joined in the ring")
     others = [[gpus[bdf] for bdf in bdfs] for bdfs in step["with"]]
     fact = copies.ring(selected, others, clock, size_of(step, SECOND))
     return fact | {"order": step["gpus"], "directions": 2}

@@ -31,42 +31,42 @@ class Tiers(Record):
 def tiers_of(fabric: Fabric) -> Tiers:
     """A switch with adapters is a leaf, but for a spine that an adapter has been plugged into."""
     adapters: Counter[str] = Counter()
-    neighbours: dict[str, dict[int, Port]] = {guid: {} for guid in fabric.switches}
+    far_ends: dict[str, dict[int, Port]] = {guid: {} for guid in fabric.switches}
     for cable in fabric.cables:
         for near, far in (cable.ends, (cable.peer, cable.end)):
-            if near[0] in neighbours:
-                if far[0] in neighbours:
-                    neighbours[near[0]][near[1]] = far
+            if near[0] in far_ends:
+                if far[0] in far_ends:
+                    far_ends[near[0]][near[1]] = far
                 else:
                     adapters[near[0]] += 1
-    share = {guid: adapters[guid] / max(1, adapters[guid] + len(ports)) for guid, ports in neighbours.items()}
+    share = {guid: adapters[guid] / max(1, adapters[guid] + len(ports)) for guid, ports in far_ends.items()}
     tier = {
         guid: 0 for guid in adapters
         if (share[guid] >= _SHARE and adapters[guid] > _FEW)
-        or 2 * sum(adapters[far[0]] > adapters[guid] for far in neighbours[guid].values()) <= len(neighbours[guid])
+        or 2 * sum(adapters[far[0]] > adapters[guid] for far in far_ends[guid].values()) <= len(far_ends[guid])
     }  # fmt: skip
     front = [*tier]
     while front:
-        above = [far[0] for guid in front for far in neighbours[guid].values() if far[0] not in tier]
+        above = [far[0] for guid in front for far in far_ends[guid].values() if far[0] not in tier]
         for guid in above:
             tier[guid] = tier[front[0]] + 1
         front = [*dict.fromkeys(above)]
     uplinks = {
         guid: {port: far for port, far in sorted(ports.items()) if tier.get(far[0], -1) == tier.get(guid, -2) + 1}
-        for guid, ports in neighbours.items()
+        for guid, ports in far_ends.items()
     }
-    return Tiers(of=tier, island=_islands(neighbours), uplinks=uplinks)
+    return Tiers(of=tier, island=_islands(far_ends), uplinks=uplinks)
 
 
-def _islands(neighbours: Mapping[str, Mapping[int, Port]]) -> dict[str, int]:
+def _islands(far_ends: Mapping[str, Mapping[int, Port]]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for number, start in enumerate(neighbours):
+    for number, start in enumerate(far_ends):
         front = [start] if start not in found else []
         while front:
             guid = front.pop()
             if guid not in found:
                 found[guid] = number
-                front += [far[0] for far in neighbours[guid].values()]
+                front += [far[0] for far in far_ends[guid].values()]
     return found
 
 

@@ -86,7 +86,7 @@ def _load(burn: Any, session: Any, plan: dict[str, Any]) -> dict[str, Any]:
                 return {**session.refused(error), "turn": name}
             fact = skipped("busy", str(error))
             if error.code != OUT_OF_MEMORY:
-                fact = failed(error)  # the neighbour may belong to one process alone
+                fact = failed(error)  # the other GPU may belong to one process alone
                 names.remove(name)
         answer(key, fact)
         left = until - time.monotonic() if "skipped" in fact else 0.0
