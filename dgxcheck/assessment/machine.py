@@ -7,10 +7,10 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
-from dgxcheck.assessment.request import DEADLINE_S
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import opened as opened_file
+from dgxcheck.limits import DEADLINE_S
 from dgxcheck.source.recording.load import is_shipped
 from dgxcheck.source.recording.load import open_source as open_recording
 from dgxcheck.survey import WIRING as WIRING

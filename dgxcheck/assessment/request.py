@@ -6,6 +6,7 @@ from typing import Literal
 
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
+from dgxcheck.limits import DEADLINE_S
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 Level = Literal["quick", "default", "extended"]
 """How much is looked at: state read once; also counter growth, the kernel log and all that is slower; also measurements
 under load, of a live machine alone."""
-DEADLINE_S = 60.0
 QUICK_DEADLINE_S = 28.0
 """Node health checkers allow 30 s."""
 WINDOW_S = 10.0

@@ -16,7 +16,7 @@ from dgxcheck.fabric.rates import slow_links
 from dgxcheck.fabric.subnet import unmanaged
 from dgxcheck.fabric.tiers import Tiers, tiers_of
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.infiniband import DOWNED, OF_THE_LINK
+from dgxcheck.facts.infiniband import DOWNED, blaming
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered, median
 from dgxcheck.readers.fabric.plan import PlannedCable
@@ -153,7 +153,7 @@ def _errors(fabric: Fabric) -> Iterator[FabricFinding]:
     A reboot takes a link down as well, so that most adapters may have as many of these as a bad one; more than
     reboots explain are a fault of all.
     """
-    limits = dict.fromkeys(OF_THE_LINK, Settings().limit("network.errors"))
+    limits = dict.fromkeys(blaming("cable"), Settings().limit("network.errors"))
     downs = [max(fabric.errors.get(end, {}).get(DOWNED, 0) for end in cable.ends)
              for cable in fabric.cables if fabric.adapters.keys() & {cable.end[0], cable.peer[0]}]  # fmt: skip
     usual = median(downs or [0])

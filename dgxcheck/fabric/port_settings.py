@@ -9,7 +9,7 @@ from dgxcheck.fabric.finding import FabricFinding, at_one
 from dgxcheck.fabric.model import Fabric, Port, kind_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.infiniband import OF_PARTITION_KEYS
+from dgxcheck.facts.infiniband import blaming
 from dgxcheck.facts.typical import gathered, majority
 from dgxcheck.readers.fabric.rows import is_guid
 from dgxcheck.settings import Settings
@@ -31,7 +31,7 @@ def odd_settings(fabric: Fabric) -> Iterator[FabricFinding]:
     refused: Links = {}
     for port, counts in fabric.errors.items():
         far = fabric.far(port)
-        words = ", ".join(f"{name} {counts[name]}" for name in OF_PARTITION_KEYS if counts.get(name, 0) > limit)
+        words = ", ".join(f"{name} {counts[name]}" for name in blaming("partition keys") if counts.get(name, 0) > limit)
         if words and far is not None and (far, port) not in refused:
             refused[port, far] = f"{words} since the counters were cleared, of packets with another partition key"
     yield from _of_links(fabric, refused, Fault.FABRIC_ERRORS)

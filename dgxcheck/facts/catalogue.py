@@ -17,12 +17,12 @@ def facts() -> Iterator[Fact]:
         for kind in vars(module).values():
             if isinstance(kind, type) and issubclass(kind, Record) and kind.__module__ == module.__name__:
                 yield from (row for row in rows_of(kind).values() if row.nature not in ("key", "holder", "event"))
-    yield from map(infiniband.counter_row, infiniband.COUNTERS)
+    yield from map(infiniband.counter_row, infiniband.counters())
 
 
 def names(row: Fact) -> tuple[str, str]:
     """``power-limit``, ``GpuPower.limit_mw``"""
-    record = "IbPort.counters" if row.name in infiniband.COUNTERS else row.record.__name__
+    record = "IbPort.counters" if row.name in infiniband.counters() else row.record.__name__
     return label((row,)).lower().replace(" ", "-"), f"{record}.{row.name}"
 
 

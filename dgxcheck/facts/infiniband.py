@@ -90,6 +90,7 @@ class IbRate(Record):
 
 
 RECEIVER = "receiver"
+DOWNED = "link_downed"
 
 
 def _counter(row: Mapping[str, str]) -> Any:
@@ -99,14 +100,21 @@ def _counter(row: Mapping[str, str]) -> Any:
     return nature.counter(**given)
 
 
-COUNTERS: Mapping[str, Any] = {row["counter"]: _counter(row) for row in table("facts/infiniband_counters.tsv")}
-"""``counters`` and ``hw_counters`` of a port, by name: what it blames, how much growth is allowed, and where the
-specification's width ends (``ceiling``)."""
-DOWNED = "link_downed"
-OF_THE_LINK = (DOWNED, *(name for name, row in COUNTERS.items() if row[2].get("blames") == "cable" and name != DOWNED))
-"""Counters of this end of the cable; those of congestion, of the far end and port_xmit_wait are no fault of it."""
-OF_PARTITION_KEYS = tuple(name for name, row in COUNTERS.items() if row[2].get("blames") == "partition keys")
-OF_THE_PATH = tuple(name for name, row in COUNTERS.items() if row[2].get("blames") in ("path", RECEIVER))
+@cache
+def counters() -> Mapping[str, Any]:
+    """``counters`` and ``hw_counters`` of a port, by name: what it blames, how much growth is allowed, and where the
+    specification's width ends (``ceiling``)."""
+    return {row["counter"]: _counter(row) for row in table("facts/infiniband_counters.tsv")}
+
+
+@cache
+def blaming(*whom: str) -> tuple[str, ...]:
+    """The counters that blame one of them; ``cable``: of this end of it, ``link_downed`` first. Those of congestion, of
+    the far end and port_xmit_wait are no fault of it."""
+    named = (name for name, row in counters().items() if row[2].get("blames") in whom)
+    return tuple(sorted(named, key=lambda name: name != DOWNED))
+
+
 _UNKNOWN = nature.counter(limit="network.transport", blames="path")
 _HARMLESS = nature.counter(any="traffic, by its name")
 _OF_TRAFFIC = ("bytes", "octets", "data", "packets", "pkts", "frames", "requests", "reqs", "msgs", "wrs", "qps", "sent")
@@ -116,7 +124,7 @@ _OF_TRAFFIC = ("bytes", "octets", "data", "packets", "pkts", "frames", "requests
 @cache
 def counter_row(name: str) -> nature.Fact:
     """The row of a port's counter; one that nobody has declared harmless is judged."""
-    if (fact := nature.by_name(COUNTERS, name)) is not None:
+    if (fact := nature.by_name(counters(), name)) is not None:
         return fact
     row: Any = _HARMLESS if name.rpartition("_")[2] in _OF_TRAFFIC else _UNKNOWN
     return nature.Fact(IbPort, name, row)

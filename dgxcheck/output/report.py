@@ -1,9 +1,8 @@
-"""What every format of ``health``, ``diff``, ``fleet`` and ``fabric`` is made from; where its facts come from."""
+"""What every format of ``health``, ``diff``, ``fleet`` and ``fabric`` is made from."""
 
 from __future__ import annotations
 
 from dgxcheck.facts.record import Record
-from dgxcheck.output.plain_text import visible, wording
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from dgxcheck.fleet.node import NodeVerdict
     from dgxcheck.fleet.pairs import JudgedPairs
     from dgxcheck.fleet.part_history import Followed
-    from dgxcheck.source.protocol import Origin
 
 
 class HealthReport(Record):
@@ -83,20 +81,3 @@ class FabricReport(Record):
     exit_code: int
     verbose: bool = False
     """Are all leaves and findings listed?"""
-
-
-_MADE = wording("provenance")
-
-
-def source_line(origin: Origin) -> list[str]:
-    """``Source: recording dgx-1-v100, reconstructed from published facts.``; nothing for the running machine."""
-    return [] if origin.kind == "live" else [f"Source: {source_text(origin)}."]
-
-
-def source_text(origin: Origin) -> str:
-    """``recording dgx-1-v100, reconstructed from published facts``, or ``this machine``."""
-    if origin.kind == "live":
-        return "this machine"
-    notes = [visible(each) for each in (origin.note, origin.unread) if each]
-    note = f" ({'; '.join(notes)})" if notes else ""
-    return f"{origin.kind} {visible(origin.name)}{_MADE.get(origin.provenance, '')}{note}"

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dgxcheck.checks.engine.finding import Status, counted
 from dgxcheck.facts.bdf import is_bdf
 from dgxcheck.facts.ids import DISPLAY, NVIDIA, OTHER_BRIDGE
-from dgxcheck.facts.infiniband import DOWNED, OF_THE_LINK, PortState, counter_row
+from dgxcheck.facts.infiniband import DOWNED, PortState, blaming, counter_row
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.pci import AerDevice, AerErrors
 from dgxcheck.survey import Snapshot
@@ -46,7 +46,7 @@ def is_reading(name: str, value: int) -> bool:
         case ["port", "state", _, *bdf]:
             return value <= _WIDEST and all(map(is_bdf, bdf))
         case ["port", counter, _, *bdf]:
-            return counter in OF_THE_LINK and all(map(is_bdf, bdf))
+            return counter in blaming("cable") and all(map(is_bdf, bdf))
         case ["edac", kind, _]:
             return kind in ("corrected", "uncorrected")
     return False
@@ -90,7 +90,7 @@ def _ports(facts: Snapshot) -> Iterator[tuple[str, int | Missing]]:
             where = f"{port.device}/{port.port} {bdf if isinstance(bdf, str) else ''}".strip()
             yield f"port state {where}", port.state
             counters = {} if isinstance(port.counters, Missing) else port.counters
-            yield from ((f"port {name} {where}", counters[name]) for name in OF_THE_LINK if name in counters)
+            yield from ((f"port {name} {where}", counters[name]) for name in blaming("cable") if name in counters)
 
 
 def _memory(facts: Snapshot) -> Iterator[tuple[str, int | Missing]]:

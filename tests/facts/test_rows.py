@@ -48,7 +48,7 @@ def test_every_counter_has_an_allowance_or_the_reason_why_any_number_is_harmless
 
 
 def test_a_limit_is_a_threshold_or_a_number() -> None:
-    counters = (nature.by_name(table, name) for table in (infiniband.COUNTERS, pci.BY_NAME) for name in table)
+    counters = (nature.by_name(table, name) for table in (infiniband.counters(), pci.BY_NAME) for name in table)
     every = [*ROWS.values(), *(row for row in counters if row is not None)]
     limits = [row.more[key] for row in every for key in ("limit", "tolerance") if key in row.more]
     assert {limit for limit in limits if isinstance(limit, str)} <= THRESHOLDS.keys()

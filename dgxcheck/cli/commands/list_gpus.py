@@ -9,7 +9,7 @@ from dgxcheck.assessment.machine import LiveMachine
 from dgxcheck.cli.options import options
 from dgxcheck.cli.results import emit, width
 from dgxcheck.output import gpu_list as renderer
-from dgxcheck.output.report import source_line
+from dgxcheck.output.origin import source_line
 
 
 @click.command("list")

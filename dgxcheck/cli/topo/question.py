@@ -10,8 +10,8 @@ import click
 from dgxcheck.assessment.machine import Machine
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
+from dgxcheck.output.origin import source_line
 from dgxcheck.output.plain_text import lines, visible
-from dgxcheck.output.report import source_line
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology
 

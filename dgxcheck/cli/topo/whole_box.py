@@ -5,8 +5,8 @@ from __future__ import annotations
 from dgxcheck.cli.topo.question import Answer, Question, two_devices
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.tool_outputs import NvidiaSmiTopo
+from dgxcheck.output.origin import source_line
 from dgxcheck.output.plain_text import visible
-from dgxcheck.output.report import source_line
 from dgxcheck.output.topo import matrix as topo_text
 from dgxcheck.topology.model import Topology
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from itertools import groupby
-from operator import itemgetter
 
 from dgxcheck.facts import ids
 from dgxcheck.facts.record import Record
@@ -45,25 +43,27 @@ ERROR_TYPES = ("corrected", "uncorrected")  # nvmlMemoryErrorType_t
 COUNTER_TYPES = ("volatile", "aggregate")  # nvmlEccCounterType_t
 THRESHOLDS = ("shutdown", "slowdown", "memory_max", "gpu_max")  # nvmlTemperatureThresholds_t
 LINK_ERRORS = ("replay", "recovery", "crc_flit", "crc_data", "ecc_data")  # nvmlNvLinkErrorCounter_t
-_ROWS = {group: [*rows] for group, rows in groupby(table("facts/nvml/quantities.tsv"), itemgetter("group"))}
+_TABLE = "facts/nvml/quantities.tsv"
 
 
 class _Groups(Mapping[str, tuple[Quantity, ...]]):
     """By name, in the order in which they are asked; rows become quantities where their group is first needed."""
 
     def __getitem__(self, group: str) -> tuple[Quantity, ...]:
-        return _quantities(group)
+        if not (quantities := _quantities(group)):
+            raise KeyError(group)
+        return quantities
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_ROWS)
+        return iter(dict.fromkeys(row["group"] for row in table(_TABLE)))
 
     def __len__(self) -> int:
-        return len(_ROWS)
+        return sum(1 for _ in self)
 
 
 @cache
 def _quantities(group: str) -> tuple[Quantity, ...]:
-    return tuple(map(_quantity, _ROWS[group]))
+    return tuple(map(_quantity, table(_TABLE, group)))
 
 
 def _quantity(row: Mapping[str, str]) -> Quantity:

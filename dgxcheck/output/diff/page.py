@@ -9,13 +9,14 @@ from dgxcheck.assessment.compare import Comparison, Look
 from dgxcheck.difference.model import Difference, Trend, Value
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.output.diff.text import device_of, grouped, kinds_of, totals_of
+from dgxcheck.output.origin import source_text
 from dgxcheck.output.page import html, markdown
 from dgxcheck.output.page.blocks import Block, Cell, Drawing, Page, Paragraph, Table, Tone, sections
 from dgxcheck.output.picture import layout, svg
 from dgxcheck.output.picture.marks import NVSWITCHES, At, Mark, MarkTone, box, link, pair
 from dgxcheck.output.picture.shapes import Picture
 from dgxcheck.output.plain_text import visible
-from dgxcheck.output.report import DiffReport, source_text
+from dgxcheck.output.report import DiffReport
 from dgxcheck.output.topo.matrix import matrix
 from dgxcheck.output.topo.picture import title_of
 from dgxcheck.topology.model import Topology

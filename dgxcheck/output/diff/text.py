@@ -9,8 +9,9 @@ from dgxcheck.assessment.compare import Comparison
 from dgxcheck.checks.engine.finding import first_of
 from dgxcheck.difference.model import Difference
 from dgxcheck.facts.typical import gathered
+from dgxcheck.output.origin import source_text
 from dgxcheck.output.plain_text import lines, visible
-from dgxcheck.output.report import DiffReport, source_text
+from dgxcheck.output.report import DiffReport
 
 FEW = 4
 """So many devices are named each; more that changed in the same way together."""

@@ -17,8 +17,8 @@ from dgxcheck.diagnosis.action import first_remedy
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output.health.finding_lines import component_name, sentence
 from dgxcheck.output.health.instructions import URGENCIES, confidence_text, step_text
+from dgxcheck.output.origin import source_line
 from dgxcheck.output.plain_text import at_most, columns, lines, percent, visible, wrapped
-from dgxcheck.output.report import source_line
 from dgxcheck.output.topo.tree import excerpt
 from dgxcheck.score.expectation import WEIGHTS, Expectation, Score
 from dgxcheck.settings import THRESHOLDS, Settings

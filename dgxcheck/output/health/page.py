@@ -26,6 +26,7 @@ from dgxcheck.output.health.instructions import (
 )
 from dgxcheck.output.health.sentences import instruction_text
 from dgxcheck.output.health.text import score_line, verdict_line, what_ran
+from dgxcheck.output.origin import source_text
 from dgxcheck.output.page import html, markdown
 from dgxcheck.output.page.blocks import (
     Bars,
@@ -46,7 +47,7 @@ from dgxcheck.output.page.blocks import (
 from dgxcheck.output.picture import layout, svg
 from dgxcheck.output.picture.shapes import Picture
 from dgxcheck.output.plain_text import visible
-from dgxcheck.output.report import HealthReport, source_text
+from dgxcheck.output.report import HealthReport
 from dgxcheck.output.topo.matrix import matrix
 from dgxcheck.output.topo.picture import title_of
 

@@ -20,8 +20,9 @@ from dgxcheck.output.health.finding_lines import (
     unexplained,
     worst_first,
 )
+from dgxcheck.output.origin import source_line
 from dgxcheck.output.plain_text import columns, lines, percent, visible, wrapped
-from dgxcheck.output.report import HealthReport, source_line
+from dgxcheck.output.report import HealthReport
 from dgxcheck.score.expectation import LEAST_COVERAGE
 
 _KINDS: dict[Witness, str] = {

@@ -17,8 +17,9 @@ from dgxcheck.output.health.causes import fru_lines, place, save_first, steps
 from dgxcheck.output.health.finding_lines import sentence
 from dgxcheck.output.health.headline import problem
 from dgxcheck.output.health.instructions import confidence_text, recurrence_text
+from dgxcheck.output.origin import source_line
 from dgxcheck.output.plain_text import lines, visible, wrapped
-from dgxcheck.output.report import HealthReport, source_line
+from dgxcheck.output.report import HealthReport
 
 _MOST_EVIDENCE = 5
 _UNKNOWN = "not known here"

@@ -10,10 +10,10 @@ from dgxcheck.assessment.node_facts import gpu_models
 from dgxcheck.bandwidth.expected import between
 from dgxcheck.checks.engine.finding import counted
 from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.output.origin import source_text
 from dgxcheck.output.picture import dot, layout, svg
 from dgxcheck.output.picture.marks import At, Mark, box, link, pair
 from dgxcheck.output.plain_text import visible
-from dgxcheck.output.report import source_text
 from dgxcheck.output.topo import path
 from dgxcheck.output.topo.matrix import cell
 from dgxcheck.output.topo.tree import link_words

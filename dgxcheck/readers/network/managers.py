@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.infiniband import DOWNED, OF_THE_LINK
+from dgxcheck.facts.infiniband import DOWNED, blaming
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.network.counters import file_of
@@ -91,7 +91,7 @@ def read_ufm(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         where = f"{node_name(place['node'])}/{place['port']}" if place else HOST
         limit = _THRESHOLD.fullmatch(event["text"])
         file = file_of(limit["counter"].replace(" ", "").replace("-", "")) if limit else None
-        if file in OF_THE_LINK and file != DOWNED:
+        if file in blaming("cable") and file != DOWNED:
             part.add(where, file, "warn", Fault.PORT_ERRORS, event["text"])
         else:
             part.add(where, file or "event", "note", None, event["text"])

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.finding import BAD, Finding
 from dgxcheck.checks.engine.run import counts
 from dgxcheck.diagnosis.action import first_remedy
 from dgxcheck.diagnosis.model import Diagnosis
-from dgxcheck.facts.infiniband import OF_THE_LINK, OF_THE_PATH, IbDevicePorts
+from dgxcheck.facts.infiniband import RECEIVER, IbDevicePorts, blaming
 from dgxcheck.facts.missing import Missing, rows, text_of
 from dgxcheck.facts.nvml.nvlink import NvLinkErrors
 from dgxcheck.facts.nvml.quantities import LINK_ERRORS
@@ -202,7 +202,7 @@ def _ports(listed: Iterable[IbDevicePorts]) -> Iterator[Reading]:
     for device in listed:
         for port in rows(device.ports):
             labels = {"device": device.device, "port": str(port.port)}
-            for names, counters in ((OF_THE_LINK, port.counters), (OF_THE_PATH, port.hw_counters)):
+            for names, counters in ((blaming("cable"), port.counters), (blaming("path", RECEIVER), port.hw_counters)):
                 readings = {} if isinstance(counters, Missing) else counters
                 yield from (({**labels, "counter": name}, readings[name]) for name in names if name in readings)
 
