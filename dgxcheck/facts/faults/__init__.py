@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dgxcheck.facts.faults.driver import Driver
-from dgxcheck.facts.faults.gpu import Gpu
-from dgxcheck.facts.faults.host import Host
+from dgxcheck.facts.faults.devices import Gpu, Links
+from dgxcheck.facts.faults.host import Driver, Host
 from dgxcheck.facts.faults.kind import FaultKind
-from dgxcheck.facts.faults.links import Links
 
 
 class Fault(Driver, Gpu, Links, Host):
