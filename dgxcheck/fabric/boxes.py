@@ -51,12 +51,9 @@ class Boxes(Record):
     by_name: Mapping[str, Seat]
     """Where most of the recorded machines have that adapter: they stand for machines like them."""
 
-    def seat(self, judged: Judged, shown: str) -> Seat | None:
-        """Of an adapter as findings name it; by its GUID, else by its name as in the recorded machines."""
-        for adapter in judged.fabric.adapters.values():
-            if adapter.name and adapter.shown == shown:
-                return self.by_guid.get(adapter.guid) or self.by_name.get(adapter.name)
-        return None
+    def seat(self, adapter: Adapter) -> Seat | None:
+        """By its GUID, else by its name as in the recorded machines."""
+        return self.by_guid.get(adapter.guid) or self.by_name.get(adapter.name)
 
 
 def boxes_of(specs: Iterable[str]) -> Boxes:
@@ -100,38 +97,36 @@ def seats(machine: Machine) -> tuple[Seat, ...]:
 def joined(judged: Judged, boxes: Boxes) -> Judged:
     """The findings with the seats of the adapters that they name, and whether the name or the cable is wrong; links
     below what the same adapter ran at there."""
-    findings = [_joined(finding, judged, boxes) for finding in judged.findings]
+    seats = {adapter.shown: seat for adapter in judged.fabric.adapters.values()
+             if adapter.name and (seat := boxes.seat(adapter)) is not None}  # fmt: skip
+    findings = [_joined(finding, seats, boxes) for finding in judged.findings]
     return replace(judged, findings=by_severity([*findings, *_slower(judged, boxes)]))
 
 
 def _slower(judged: Judged, boxes: Boxes) -> Iterator[FabricFinding]:
     """All of them may be slow, so that none is below the others; each kind of adapter once."""
     known = {end for finding in judged.findings if finding.fault is Fault.PORT_SLOW for end in finding.ends}
+    adapters = judged.fabric.adapters
     found: dict[tuple[str, str, float], list[Adapter]] = {}
     for cable in judged.fabric.cables:
-        for guid, _ in cable.ends:
-            own = judged.fabric.adapters.get(guid)
-            if own is None or own.shown in known or not cable.gbit:
-                continue
-            seat = boxes.by_guid.get(guid) or boxes.by_name.get(own.name)
-            if seat is not None and cable.gbit < seat.gbit:
+        for own in (adapters[guid] for guid, _ in cable.ends if guid in adapters):
+            seat = boxes.seat(own)
+            if seat is not None and 0 < cable.gbit < seat.gbit and own.shown not in known:
                 found.setdefault((unnumbered(own.host), cable.rate, seat.gbit), []).append(own)
-    for (_, rate, gbit), adapters in found.items():
-        names = sorted({each.name for each in adapters}, key=counted_order)
-        hosts = folded({each.host for each in adapters})
+    for (_, rate, gbit), slow in found.items():
+        names = sorted({each.name for each in slow}, key=counted_order)
+        hosts = folded({each.host for each in slow})
         yield FabricFinding(
-            fault=Fault.PORT_SLOW, status="warn", ends=tuple(each.shown for each in adapters),
-            message=f"{'/'.join(names)} of {hosts}: {counted(len(adapters), 'link')} at {rate}, {gbit:g} Gbit/s in the"
+            fault=Fault.PORT_SLOW, status="warn", ends=tuple(each.shown for each in slow),
+            message=f"{'/'.join(names)} of {hosts}: {counted(len(slow), 'link')} at {rate}, {gbit:g} Gbit/s in the"
             " recordings (--boxes)", action=Fault.PORT_SLOW.remedy,
         )  # fmt: skip
 
 
-def _joined(finding: FabricFinding, judged: Judged, boxes: Boxes) -> FabricFinding:
+def _joined(finding: FabricFinding, seats: Mapping[str, Seat], boxes: Boxes) -> FabricFinding:
     found: list[str] = []
-    for end in finding.ends:
-        seat = boxes.seat(judged, end)
-        if seat is None:
-            continue
+    for end in filter(seats.__contains__, finding.ends):
+        seat = seats[end]
         found.append(f"{end}: {seat.shown}")
         name = end.rpartition(" ")[2]
         if seat.guid and seat.name != name:

@@ -64,8 +64,7 @@ def as_most_have(fabric: Fabric, tiers: Tiers, places: Places, intent: Intent) -
     yield from unplaced
     yield from (_disputed(each) for each in intent.disputes if not (each.absent and fabric.nameless))
     homes |= uplinks.homes
-    current = {end: place for end in homes if (place := fabric.far(end)) is not None}
-    found = [moves for moves in exchanges(current, homes) if len(moves) > 1 or moves[0].source[0] != moves[0].target[0]]
+    found = [moves for moves in exchanges(fabric, homes) if len(moves) > 1 or moves[0].source[0] != moves[0].target[0]]
     yield from _elsewhere(found, lost, fabric, tiers, places)
     yield from lacking(uplinks.lacks, fabric, tiers)
     # of a switch that is off, the adapters say more than the ports above it
@@ -146,13 +145,12 @@ def as_planned(fabric: Fabric, tiers: Tiers, places: Places, planned: Planned) -
             f"{' for each' * (len(absent) > 1)}",
             action=f"look whether {name} {is_} powered on and, if so, {has} this name in the plan",
         )  # fmt: skip
-    current = {end: place for end in planned.homes if (place := fabric.far(end)) is not None}
-    found = exchanges(current, {end: home for end, home in planned.homes.items() if end in current})
+    found = exchanges(fabric, planned.homes)
     moved = {port for moves in found for move in moves for port in (move.of, move.source)}
     hidden = _hidden(fabric)
     lost = [_Lost(node, fabric.shown(end).removeprefix(f"{node} "), home, True) for end, home in planned.homes.items()
             for node in (fabric.node(end),)
-            if end not in current and not {end, home} & (moved | hidden)]  # fmt: skip
+            if end not in fabric.at and not {end, home} & (moved | hidden)]  # fmt: skip
     lost += [_Lost(*plug, home, False) for plug, home in planned.unseen.items() if home not in hidden]
     yield from _elsewhere(found, lost, fabric, tiers, places)
 
@@ -203,7 +201,8 @@ def _elsewhere(
 def _missing(lost: Sequence[_Lost], fabric: Fabric) -> Iterator[FabricFinding]:
     """Many of one switch or system have a reason there, and are one finding."""
     left = dict.fromkeys(lost)
-    for node, own in at_one(left, lambda each: (each.node, fabric.switch(each.home[0]))):
+    for node, many in at_one(left, lambda each: (each.node, fabric.switch(each.home[0]))):
+        own = [*many]
         names = gathered((each.name, each.node) for each in own)
         places = gathered((fabric.switch(each.home[0]), each.home) for each in own)
         at = [switch if any(number == ANY for _, number in homes) else f"{switch} {ports_of(homes, fabric)}"
@@ -246,7 +245,7 @@ def _misplaced(moves: tuple[Move, ...], fabric: Fabric, tiers: Tiers, places: Pl
         return FabricFinding(
             fault=Fault.CABLE_MISPLACED, status="warn", ends=(names[0], ports[0]), moves=moves,
             message=f"{names[0]} is on {ports[0]}{_role(move, fabric, tiers, places)}; it belongs to"
-            f" {home}{_occupied(move.target, fabric) if move.target[1] != ANY else ''}",
+            f" {home}{_occupied(move.target, fabric)}",
             action=f"move its plug from {ports[0]} to {free}",
         )  # fmt: skip
     if len(moves) > 2:

@@ -45,6 +45,7 @@ _MANY = 3
 FEW, _LONG = 2, 60
 """More links than these that one switch lacks are one finding; characters of a list of nodes."""
 _T = TypeVar("_T")
+_V = TypeVar("_V")
 
 
 def listed(names: Sequence[str]) -> str:
@@ -61,9 +62,9 @@ def relinking(cable: str, ports: Sequence[Port], fabric: Fabric) -> str:
 
 
 def at_one(
-    found: dict[_T, None], nodes: Callable[[_T], Iterable[str]], totals: Mapping[str, int] | None = None,
+    found: dict[_T, _V], nodes: Callable[[_T], Iterable[str]], totals: Mapping[str, int] | None = None,
     every: Mapping[str, int] = {},
-) -> Iterator[tuple[str, list[_T]]]:  # fmt: skip
+) -> Iterator[tuple[str, dict[_T, _V]]]:  # fmt: skip
     """Switches and systems that many of these have, which are taken out of ``found``; with ``totals`` if they are most
     of its links; with ``every`` also two or three that are all of its links."""
     by_node = gathered((node, each) for each in found for node in dict.fromkeys(nodes(each)))
@@ -71,9 +72,7 @@ def at_one(
         own = [each for each in those if each in found]
         many = len(own) > _MANY and (totals is None or 2 * len(own) > totals[node])
         if many or 1 < len(own) == every.get(node):
-            for each in own:
-                del found[each]
-            yield node, own
+            yield node, {each: found.pop(each) for each in own}
 
 
 def by_severity(findings: Iterable[FabricFinding]) -> tuple[FabricFinding, ...]:

@@ -165,8 +165,7 @@ def _errors(fabric: Fabric) -> Iterator[FabricFinding]:
             message=f"half of the links of adapters went down {usual:g} times or more since the counters were cleared",
             action=f"{_AGAIN} look at what all links share, as the firmware of switches and adapters, before any cable",
         )  # fmt: skip
-    found: dict[tuple[Port, Port, str], None] = {}
-    reported: set[frozenset[Port]] = set()
+    found: dict[tuple[Port, Port], str] = {}
     for port, counts in fabric.errors.items():
         far = fabric.far(port)
         if far is None:
@@ -175,22 +174,20 @@ def _errors(fabric: Fabric) -> Iterator[FabricFinding]:
             ", ".join(f"{name} {count}" for name, count in each.items() if count > limits.get(name, count))
             for each in (counts, fabric.errors.get(far, {}))
         )
-        if not bad or frozenset((port, far)) in reported:
-            continue
-        reported.add(frozenset((port, far)))
-        found[port, far, f"{bad}{f'; at the other end {beyond}' if beyond else ''}"] = None
+        if bad and (far, port) not in found:
+            found[port, far] = f"{bad}{f'; at the other end {beyond}' if beyond else ''}"
     totals = Counter(map(fabric.node, fabric.at))
-    for name, own in at_one(found, lambda each: filter(None, map(fabric.node, each[:2])), totals):
+    for name, own in at_one(found, lambda ends: filter(None, map(fabric.node, ends)), totals):
         yield FabricFinding(
             fault=Fault.PORT_ERRORS, status="warn", ends=(name,),
             message=f"{name}: errors at {len(own)} of {counted(totals[name], 'link')} since the counters were cleared",
             action=f"{_AGAIN} look at what these links share at {name}, as its temperature, power and firmware, before"
             " any cable",
         )  # fmt: skip
-    for port, far, bad in found:
-        ends = fabric.shown(port), fabric.shown(far)
+    for plugs, bad in found.items():
+        ends = fabric.shown(plugs[0]), fabric.shown(plugs[1])
         yield FabricFinding(
-            fault=Fault.PORT_ERRORS, status="warn", ends=ends, plugs=(port, far),
+            fault=Fault.PORT_ERRORS, status="warn", ends=ends, plugs=plugs,
             message=f"{ends[0]} - {ends[1]}: {bad} since the counters were cleared",
             action=f"{_AGAIN} reseat, then replace this cable",
         )  # fmt: skip

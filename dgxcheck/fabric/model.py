@@ -244,17 +244,13 @@ def _identified(texts: Sequence[Sequence[PortRow]]) -> list[Sequence[PortRow]]:
     text has a GUID for this LID and description it is the same node."""
     if not any(end.guid.startswith(_BY_LID) for rows in texts for row in rows for end in row.ends):
         return [*texts]
-    guids: dict[tuple[int, str], set[str]] = {}
-    for rows in texts:
-        for row in rows:
-            for end in row.ends:
-                if end.lid and end.description and is_guid(end.guid):
-                    guids.setdefault((end.lid, end.description), set()).add(end.guid)
+    guids = gathered(((end.lid, end.description), end.guid) for rows in texts for row in rows for end in row.ends
+                     if end.lid and end.description and is_guid(end.guid))  # fmt: skip
 
     def named(end: End, number: int) -> End:
         if not end.guid.startswith(_BY_LID):
             return end
-        found = guids.get((end.lid or 0, end.description), set())
+        found = {*guids.get((end.lid or 0, end.description), ())}
         return replace(end, guid=min(found) if len(found) == 1 else f"{end.guid} of text {number}")
 
     return [[replace(row, end=named(row.end, number), peer=row.peer and named(row.peer, number)) for row in rows]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dgxcheck.fabric.model import ANY, Port
+from dgxcheck.fabric.model import ANY, Fabric, Port
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered
 
@@ -18,13 +18,14 @@ class Move(Record, kw_only=False):
     """With ``ANY`` for its number where only the switch is known."""
 
 
-def exchanges(places: Mapping[Port, Port], homes: Mapping[Port, Port]) -> list[tuple[Move, ...]]:
+def exchanges(fabric: Fabric, homes: Mapping[Port, Port]) -> list[tuple[Move, ...]]:
     """Moves that belong together: two plugs that have each other's place, a ring of more, or one alone.
 
-    ``places`` and ``homes`` are by the other end of the cable. A home whose port is not known is any port of that
-    switch: first that of a plug which belongs where this one is.
+    ``homes`` are by the other end of the cable; of what has none nothing is moved. A home whose port is not known is
+    any port of that switch: first that of a plug which belongs where this one is.
     """
-    wrong = {of: home for of, home in homes.items() if places[of][0] != home[0] or home[1] not in (ANY, places[of][1])}
+    places = {of: place for of in homes if (place := fabric.far(of)) is not None}
+    wrong = {of: homes[of] for of, place in places.items() if homes[of] not in (place, (place[0], ANY))}
     at = {places[of]: of for of in wrong}
     on = gathered(((places[of][0], home[0]), of) for of, home in wrong.items())
     found: list[tuple[Move, ...]] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from dgxcheck.checks.engine.finding import counted
 from dgxcheck.fabric.finding import FabricFinding, at_one
@@ -56,15 +56,15 @@ def _small_frames(fabric: Fabric) -> Links:
     return found
 
 
-def _of_links(fabric: Fabric, found: Mapping[tuple[Port, Port], str], fault: FaultKind) -> Iterator[FabricFinding]:
-    left = dict.fromkeys(found)
-    groups = [*at_one(left, lambda ends: filter(None, map(fabric.node, ends)))]
-    for name, links in (*groups, *(("", [ends]) for ends in left)):
-        shown = (name,) if name else tuple(map(fabric.shown, links[0]))
+def _of_links(fabric: Fabric, found: Links, fault: FaultKind) -> Iterator[FabricFinding]:
+    groups = [*at_one(found, lambda ends: filter(None, map(fabric.node, ends)))]
+    for name, links in (*groups, *(("", {ends: odd}) for ends, odd in found.items())):
+        first, odd = next(iter(links.items()))
+        shown = (name,) if name else tuple(map(fabric.shown, first))
         where = f"{name}, {counted(len(links), 'link')}" if name else " - ".join(shown)
-        example = "for example " if len({found[ends] for ends in links}) > 1 else ""
-        frames = _MTU if is_guid(links[0][0][0]) else fault.remedy
+        example = "for example " if len({*links.values()}) > 1 else ""
+        frames = _MTU if is_guid(first[0][0]) else fault.remedy
         yield FabricFinding(
-            fault=fault, status="warn", ends=shown, message=f"{where}: {example}{found[links[0]]}",
+            fault=fault, status="warn", ends=shown, message=f"{where}: {example}{odd}",
             action=_KEYS if fault is Fault.FABRIC_ERRORS else frames,
         )  # fmt: skip

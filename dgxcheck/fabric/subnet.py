@@ -22,15 +22,14 @@ def unmanaged(fabric: Fabric, tiers: Tiers) -> Iterator[FabricFinding]:
     waiting: dict[Cable, tuple[Port, str]] = {}
     subnets: dict[int, list[Cable]] = {}
     for cable in fabric.cables:
-        ends = cable.end, cable.peer
-        states = {end: fabric.states[end] for end in ends if end in fabric.states}
-        lids = {end: fabric.lids[end] for end in ends if end in fabric.lids}
+        states = {end: fabric.states[end] for end in cable.ends if end in fabric.states}
+        lids = {end: fabric.lids[end] for end in cable.ends if end in fabric.lids}
         if not states and not lids:
             continue
-        subnets.setdefault(next((tiers.island[guid] for guid, _ in ends if guid in tiers.island), -1), []).append(cable)
+        island = next((tiers.island[guid] for guid, _ in cable.ends if guid in tiers.island), -1)
+        subnets.setdefault(island, []).append(cable)
         found = [(end, state.name) for end, state in states.items() if state in _WAITING]
-        if not states:
-            found = [(end, _NO_LID) for end, lid in lids.items() if lid == 0]
+        found += [(end, _NO_LID) for end, lid in lids.items() if lid == 0 and not states]
         if found:
             waiting[cable] = found[0]
     most = [cables for cables in subnets.values() if 2 * sum(cable in waiting for cable in cables) > len(cables)]
@@ -60,17 +59,15 @@ def _ports(state: str) -> str:
 
 
 def _of_ports(waiting: dict[Cable, tuple[Port, str]], fabric: Fabric) -> Iterator[FabricFinding]:
-    left = dict.fromkeys(waiting)
     every = Counter(node for cable in {*fabric.at.values()} for node in {*map(fabric.node, cable.ends)})
-    for name, own in at_one(left, lambda cable: filter(None, map(fabric.node, cable.ends)), every=every):
+    for name, own in at_one(waiting, lambda cable: filter(None, map(fabric.node, cable.ends)), every=every):
+        _, state = next(iter(own.values()))
         yield FabricFinding(
             fault=Fault.NO_SUBNET_MANAGER, status="fail", ends=(name,),
-            message=f"{name}: {_ports(waiting[own[0]][1])} at {counted(len(own), 'link')}: no subnet manager configured"
-            " them",
+            message=f"{name}: {_ports(state)} at {counted(len(own), 'link')}: no subnet manager configured them",
             action=f"run sminfo on a node of this subnet, {_READ} for {name}",
         )  # fmt: skip
-    for cable in left:
-        end, state = waiting[cable]
+    for cable, (end, state) in waiting.items():
         ends = fabric.shown(end), fabric.shown(cable.peer if end == cable.end else cable.end)
         lacks = "port has no LID" if state == _NO_LID else f"port is {state} (link up)"
         yield FabricFinding(

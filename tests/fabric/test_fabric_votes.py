@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from fabrics import Fabric, judged
 
-from dgxcheck.fabric.model import ANY
+from dgxcheck.fabric.model import ANY, Cable, fabric_of
 from dgxcheck.fabric.moves import Move, exchanges
+from dgxcheck.facts.record import replace
 from dgxcheck.readers.fabric.plan import planned
 
 
@@ -123,7 +124,8 @@ def test_of_two_leaves_one_with_fewer_uplinks(lost: int, systems: int, found: li
 ])  # fmt: skip
 def test_plugs_in_each_others_places(homes: tuple[tuple[str, int], ...], groups: list[list[str]]) -> None:
     places = {("a", 1): ("s1", 1), ("b", 1): ("s2", 2), ("c", 1): ("s3", 3)}
-    found = exchanges(places, dict(zip(places, homes, strict=True)))
+    fabric = replace(fabric_of(()), at={of: Cable(of, place, 4, "EDR") for of, place in places.items()})
+    found = exchanges(fabric, dict(zip(places, homes, strict=True)))
     assert [[move.of[0] for move in moves] for moves in found] == groups
     if groups == [["a", "b"]]:
         assert found[0][0] == Move(("a", 1), ("s1", 1), ("s2", 2))

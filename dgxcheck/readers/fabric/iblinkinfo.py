@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.fabric.rows import End, EndKind, PortRow, digits, speed_of_lane
 from dgxcheck.readers.network.files import state
@@ -86,17 +87,13 @@ def _row(match: re.Match[str], end: End, peer: End | None) -> PortRow:
 
 def _switches(found: list[tuple[re.Match[str], End]]) -> frozenset[str]:
     """Lines of the long form do not say what they are of: a node with several ports of one GUID is a switch."""
-    ports: dict[str, set[int]] = {}
-    for _, end in found:
-        ports.setdefault(end.guid, set()).add(end.port)
-    return frozenset({guid for guid, numbers in ports.items() if len(numbers) > 1}
+    ports = gathered((end.guid, end.port) for _, end in found)
+    return frozenset({guid for guid, numbers in ports.items() if len({*numbers}) > 1}
                      | {end.guid for _, end in found if end.kind == "switch"})  # fmt: skip
 
 
 def _by_place(ends: list[End]) -> Mapping[tuple[int | None, str, int], str]:
     """GUIDs by LID, description and port, and by LID alone; empty for those of two nodes."""
-    guids: dict[tuple[int | None, str, int], set[str]] = {}
-    for end in ends:
-        for place in ((end.lid, end.description, end.port), (end.lid, "", 0)):
-            guids.setdefault(place, set()).add(end.guid)
-    return {place: min(found) if len(found) == 1 else "" for place, found in guids.items()}
+    guids = gathered((place, end.guid) for end in ends
+                     for place in ((end.lid, end.description, end.port), (end.lid, "", 0)))  # fmt: skip
+    return {place: found[0] if len({*found}) == 1 else "" for place, found in guids.items()}
