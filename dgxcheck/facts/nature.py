@@ -13,7 +13,7 @@ from __future__ import annotations
 TYPE_CHECKING = False  # as typing has it; workers start without that module
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, Literal
+    from typing import Any, Literal, Protocol
 
     Nature = Literal[
         "key", "holder", "identity", "place", "inventory", "version", "setting", "state", "capability", "gauge",
@@ -41,103 +41,64 @@ class Fact:
 
 if TYPE_CHECKING:
 
-    def key() -> Any:
-        """Which device a record is of."""
+    class Specifier(Protocol):
+        """Of a field: its label and unit, the options of its row, and the value where none is given."""
 
-    def holder(
-        label: str = "", *, prefix: str = "", asked: str = "", most: str = "", low: float = ..., high: float = ...,
-        default: Any = ...,
-    ) -> Any:  # fmt: skip
-        """Records that have rows of their own, or the gap in place of them. ``prefix``: of the labels of these rows.
-        Here and below ``asked`` is the NVML function where a probe reads it by itself, ``file`` the file where it is
-        not named as the field."""
+        def __call__(
+            self, label: str = "", unit: str = "", *, default: Any = ..., prefix: str = "", asked: str = "",
+            file: str = "", low: float = ..., high: float = ..., most: str = "", part_of: str = "",
+            any: str = "", differs: str = "", differs_in: Mapping[str, str] = ..., among: Among = "",
+            good: tuple[object, ...] = (), better: Better = ..., kept: bool = ..., words: tuple[str, ...] = (),
+            shown: tuple[str, float] = ..., fix: str = "", source: str = "", by: str = "", any_order: bool = False,
+            shared: str = "", unique: bool = ..., zero: bool = ..., card: bool = ..., flashed: bool = ...,
+            lasts: int = ..., tolerance: str = "", slack: int = 0,
+            limit: str | float = ..., per: Literal["hour", "day"] = ..., grown: bool = ...,
+            names: Callable[[str], Fact | None] = ..., blames: str = "", ceiling: int = ..., of_life: bool = ...,
+            at_boot: int = 0,
+        ) -> Any: ...  # fmt: skip
 
-    def identity(
-        label: str = "", unit: str = "", *, shared: str = "", any: str = "", file: str = "", kept: bool = ...,
-        zero: bool = ..., card: bool = ..., flashed: bool = ..., lasts: int = ..., default: Any = ...,
-    ) -> Any:  # fmt: skip
-        """No two devices of a kind have the same. ``shared``: who may; then two that share it among others that do
-        not are a finding, and all of them are none. ``card``: the functions of one card do; ``zero``: 0 is a value.
-        ``flashed``: its maker wrote it into the device; others are given out when the machine or its driver starts.
-        ``lasts``: characters at its end that are the same in the next boot, where not all are."""
 
-    def place(
-        label: str = "", unit: str = "", *, any: str = "", unique: bool = ..., zero: bool = ..., card: bool = ...,
-        file: str = "", kept: bool = ..., default: Any = ...,
-    ) -> Any:  # fmt: skip
-        """Where in the machine: wiring, node, number; other facts follow from it. ``unique``: as identities are."""
+def _of(nature: Nature) -> Specifier:
+    def row(*label_unit: Any, **more: Any) -> Any:
+        return [nature, label_unit, more]
 
-    def inventory(
-        label: str = "", unit: str = "", *, differs: str = "", differs_in: Mapping[str, str] = ...,
-        tolerance: str = "", slack: int = 0, low: float = ..., high: float = ..., file: str = "", any: str = "",
-        better: Better = ..., shown: tuple[str, float] = ..., most: str = "", default: Any = ...,
-    ) -> Any:  # fmt: skip
-        """What was built in: alike among siblings, the same as in the last run unless ``any`` says why not."""
+    return row
 
-    def version(
-        label: str = "", unit: str = "", *, differs: str = "", among: Among = "", file: str = "", default: Any = ...
-    ) -> Any:
-        """Of firmware or software: alike among siblings, the same as in the last run."""
 
-    def setting(
-        label: str = "", unit: str = "", *, differs: str = "", among: Among = "", good: tuple[object, ...] = (),
-        most: str = "", low: float = ..., high: float = ..., fix: str = "", source: str = "", file: str = "",
-        words: tuple[str, ...] = (), prefix: str = "", better: Better = ..., kept: bool = ..., default: Any = ...,
-    ) -> Any:  # fmt: skip
-        """What somebody chose: alike among siblings. ``fix``: the option of nvidia-smi that sets it. ``kept``: the same
-        as in the last run, as inventory and versions are."""
-
-    def state(
-        label: str = "", unit: str = "", *, differs: str = "", differs_in: Mapping[str, str] = ..., among: Among = "",
-        good: tuple[object, ...] = (), most: str = "", low: float = ..., high: float = ..., source: str = "",
-        file: str = "", asked: str = "", by: str = "", words: tuple[str, ...] = (),
-        better: Better = ..., kept: bool = ..., default: Any = ...,
-    ) -> Any:  # fmt: skip
-        """How it is now: one of the values that are ``good``, where they are known, and alike among siblings.
-        ``by``: the check that knows more than the row."""
-
-    def capability(
-        label: str = "", unit: str = "", *, differs: str = "", differs_in: Mapping[str, str] = ..., among: Among = "",
-        any_order: bool = False, most: str = "", low: float = ..., high: float = ..., fix: str = "", file: str = "",
-        asked: str = "", default: Any = ...,
-    ) -> Any:  # fmt: skip
-        """What it can do: alike among siblings."""
-
-    def gauge(
-        label: str = "", unit: str = "", *, most: str = "", any: str = "", low: float = ..., high: float = ...,
-        default: Any = ...,
-    ) -> Any:  # fmt: skip
-        """A measured quantity, between its bounds; ``any`` is why each of them is plausible."""
-
-    def counter(
-        label: str = "", unit: str = "", *, limit: str | float = ..., per: Literal["hour", "day"] = ...,
-        any: str = "", grown: bool = ..., names: Callable[[str], Fact | None] = ..., blames: str = "",
-        ceiling: int = ..., most: str = "", part_of: str = "", of_life: bool = ..., low: float = ...,
-        high: float = ..., prefix: str = "", better: Better = ..., file: str = "", source: str = "",
-        asked: str = "", at_boot: int = 0, default: Any = ...,
-    ) -> Any:  # fmt: skip
-        """What only grows: no more than its ``limit``, a threshold or number, in each hour or day; ``any`` is why any
-        number is harmless, or with ``grown`` any total. ``names``: the row of a counter in a mapping; one that has none
-        is judged all the same. ``ceiling``: where it stops. ``of_life``: does it survive a reboot? ``at_boot``: up to
-        here it counts at each start."""
-
-    def load(
-        label: str = "", unit: str = "", *, prefix: str = "", most: str = "", part_of: str = "", low: float = ...,
-        high: float = ..., default: Any = ...,
-    ) -> Any:  # fmt: skip
-        """What the machine is doing at this moment: never judged."""
-
-else:
-
-    def _of(nature):
-        def row(*label_unit, **more):
-            return [nature, label_unit, more]
-
-        return row
-
-    key, holder, identity, place = _of("key"), _of("holder"), _of("identity"), _of("place")
-    inventory, version, setting, state = _of("inventory"), _of("version"), _of("setting"), _of("state")
-    capability, gauge, counter, load = _of("capability"), _of("gauge"), _of("counter"), _of("load")
+key = _of("key")
+"""Which device a record is of."""
+holder = _of("holder")
+"""Records that have rows of their own, or the gap in place of them. ``prefix``: of the labels of these rows.
+Here and below ``asked`` is the NVML function where a probe reads it by itself, ``file`` the file where it is
+not named as the field."""
+identity = _of("identity")
+"""No two devices of a kind have the same. ``shared``: who may; then two that share it among others that do
+not are a finding, and all of them are none. ``card``: the functions of one card do; ``zero``: 0 is a value.
+``flashed``: its maker wrote it into the device; others are given out when the machine or its driver starts.
+``lasts``: characters at its end that are the same in the next boot, where not all are."""
+place = _of("place")
+"""Where in the machine: wiring, node, number; other facts follow from it. ``unique``: as identities are."""
+inventory = _of("inventory")
+"""What was built in: alike among siblings, the same as in the last run unless ``any`` says why not."""
+version = _of("version")
+"""Of firmware or software: alike among siblings, the same as in the last run."""
+setting = _of("setting")
+"""What somebody chose: alike among siblings. ``fix``: the option of nvidia-smi that sets it. ``kept``: the same
+as in the last run, as inventory and versions are."""
+state = _of("state")
+"""How it is now: one of the values that are ``good``, where they are known, and alike among siblings.
+``by``: the check that knows more than the row."""
+capability = _of("capability")
+"""What it can do: alike among siblings."""
+gauge = _of("gauge")
+"""A measured quantity, between its bounds; ``any`` is why each of them is plausible."""
+counter = _of("counter")
+"""What only grows: no more than its ``limit``, a threshold or number, in each hour or day; ``any`` is why any
+number is harmless, or with ``grown`` any total. ``names``: the row of a counter in a mapping; one that has none
+is judged all the same. ``ceiling``: where it stops. ``of_life``: does it survive a reboot? ``at_boot``: up to
+here it counts at each start."""
+load = _of("load")
+"""What the machine is doing at this moment: never judged."""
 
 
 def row(field: object) -> Fact:
