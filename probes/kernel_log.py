@@ -289,7 +289,8 @@ def _not_started(lines: Lines, begins: Begins, near_s: float) -> list[NotStarted
 
 
 def _of_next_named(events: Sequence[NotStarted], near_s: float) -> Iterator[NotStarted]:
-    """What lines without a GPU give as the reason is that of the GPU that fails to start at once after them."""
+    """What lines without a GPU give as the reason is that of the GPU that fails to start at once after them, and says
+    more than the status of its call."""
     waiting: list[NotStarted] = []
     for event in events:
         if waiting and event.seconds - waiting[-1].seconds >= near_s:
@@ -298,6 +299,6 @@ def _of_next_named(events: Sequence[NotStarted], near_s: float) -> Iterator[NotS
         if event.bdf is None:
             waiting.append(event)
             continue
-        yield replace(event, why=event.why or next((each.why for each in waiting if each.why), ""))
+        yield replace(event, why=next((each.why for each in waiting if each.why), event.why))
         waiting = []
     yield from waiting

@@ -131,7 +131,9 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     # of a GPU that the driver has not got: secboot, gr and fifo of nouveau
     ((f"nouveau {NOWHERE}: secboot: error during falcon reset: -110", f"nouveau {NOWHERE}: gr: init failed, -110"),
      "kernel.gpu-start", Fault.GPU_REFUSED),
-    ((f"NVRM: GPU {NOWHERE}: No firmware image found",
+    # NVIDIA/open-gpu-kernel-modules issues 828, 943
+    ((f"nvidia {NOWHERE}: Direct firmware load for nvidia/570.172.08/gsp_ga10x.bin failed with error -2",
+      "NVRM: RmFetchGspRmImages: No firmware image found",
       f"NVRM: GPU {NOWHERE}: RmInitAdapter failed! (0x61:0x56:1697)"), "kernel.gpu-start", Fault.GPU_REFUSED),
     # NVIDIA/open-gpu-kernel-modules discussions; workspace notes of RTX PRO 6000 and RTX 5060 hosts
     ((_NAMED, "NVRM: installed in this system requires use of the NVIDIA open kernel modules.",

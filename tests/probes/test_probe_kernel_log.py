@@ -173,7 +173,8 @@ def test_pcie_error_announced(message: str, due: object) -> None:
         ("nvidia 0000:06:00.0: enabling device (0140 -> 0142)", None),
         ("NVRM: RmInitAdapter: Cannot initialize GSP firmware RM", (None, "")),
         ("NVRM: _kgspBootGspRm: unexpected WPR2 already up, cannot proceed with booting GSP", (None, "to-reset")),
-        (f"NVRM: GPU {GPU}: RmFetchGspRmImages: No firmware image found", None),
+        (f"NVRM: GPU {GPU}: RmFetchGspRmImages: No firmware image found", (GPU, "firmware")),
+        ("NVRM: RmFetchGspRmImages: No firmware image found", (None, "firmware")),
     ],
 )
 def test_a_gpu_that_did_not_start(message: str, due: object) -> None:
