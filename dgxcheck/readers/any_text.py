@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.input_file import CpuTime
@@ -41,13 +40,14 @@ from dgxcheck.readers.host import (
     units,
 )
 from dgxcheck.readers.kernel_log import excerpt
+from dgxcheck.readers.known import read_known
 from dgxcheck.readers.layout.undo import Layout
 from dgxcheck.readers.lspci import text as lspci
 from dgxcheck.readers.model import Imported, Reader
 from dgxcheck.readers.nccl import log, programs, topology_xml
 from dgxcheck.readers.network import adapters, carrier, counters, ethtool, fabric, hcas, logs, managers, settings
 from dgxcheck.readers.nvidia_smi import catalogue as nvidia_smi
-from dgxcheck.readers.values import LINE
+from dgxcheck.readers.values import LINE, relocated
 from dgxcheck.readers.wording import rows
 
 BENCHMARKS: tuple[Reader, ...] = (
@@ -58,10 +58,10 @@ BENCHMARKS: tuple[Reader, ...] = (
 )  # fmt: skip
 READERS: tuple[Reader, ...] = (
     *BENCHMARKS,
-    *nvidia_smi.READERS,
+    *nvidia_smi.READERS, read_known,
     diag.read_diag, diag.read_json, health.read_health, devices.read_nvlink, devices.read_discovery, devices.read_topo,
     fields.read_metrics, fields.read_smi_metrics, fields.read_dmon, health.read_stats, preflight.read,
-    devices.read_known,
+    devices.read_unused,
     lspci.read_text, lspci.read_lshw, lspci.read_bandwidth, dmidecode.read_dmidecode, system.read_driver_version,
     system.read_tegra, system.read_modules, modprobe.read_modprobe, modprobe.read_built, modprobe.read_installer,
     messages.read_messages, system.read_numactl, system.read_lscpu, services.read_fabric_manager, imex.read_imex,
@@ -72,10 +72,10 @@ READERS: tuple[Reader, ...] = (
     own_records.read_ras, own_records.read_edac, arrays.read_pools, arrays.read_raid, slurm.read_slurm,
     schedulers.read_health_events, schedulers.read_kubernetes, health_agents.read_healthagent,
     health_agents.read_gpud_fabric, cuda.read_collect_env, services.read_nvsm, health_checks.read_field_diagnostic,
-    node_exporter.read_known, excerpt.read_excerpt,
+    excerpt.read_excerpt,
     hcas.read_ibstat, hcas.read_ibstatus, hcas.read_ibv_devinfo, counters.read_link, counters.read_files,
     hcas.read_ibdev2netdev, ethtool.read_settings, adapters.read_mlxlink, logs.read_rshim, logs.read_devlink,
-    adapters.read_mst, ethtool.read_module, fabric.read_iblinkinfo, counters.read_port_counters, fabric.read_known,
+    adapters.read_mst, ethtool.read_module, fabric.read_iblinkinfo, counters.read_port_counters,
     counters.read_statistic, adapters.read_firmware, fabric.read_port_states, settings.read_mlxconfig,
     settings.read_qos, settings.read_gids, settings.read_ip_link, managers.read_opensm, managers.read_ufm,
     fabric.read_subnet,
@@ -133,21 +133,16 @@ def renumbered(output: Imported, numbers: Sequence[int], known: dict[frozenset[i
     thousand hosts can have the same."""
     if numbers[-1] == len(numbers) - 1:
         return output
-    facts = {key: _renumbered(fact, numbers) for key, fact in output.facts.items()}
+
+    def place(line: str) -> str:
+        return f"{LINE}{numbers[int(line.removeprefix(LINE)) - 1] + 1}" if line.startswith(LINE) else line
+
+    facts = {key: relocated(fact, place) for key, fact in output.facts.items()}
     if output.understood not in known:
         known[output.understood] = frozenset(numbers[at] for at in output.understood)
     return replace(output, facts=facts, understood=known[output.understood])
 
 
-def _renumbered(fact: Json, numbers: Sequence[int]) -> Json:
-    if isinstance(fact, list):
-        return [_renumbered(member, numbers) for member in fact]
-    if not isinstance(fact, dict):
-        return fact
-    found: dict[str, Json] = {name: _renumbered(member, numbers) for name, member in fact.items()}
-    if isinstance(place := fact.get("from"), str) and place.startswith(LINE):
-        found["from"] = f"{LINE}{numbers[int(place[len(LINE) :]) - 1] + 1}"
-    return found
 
 
 def unread(lines: Sequence[str], layout: Layout, found: Iterable[Imported], host: str = "") -> tuple[int, ...]:

@@ -9,13 +9,14 @@ method of copying, which may differ, go to ``also``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from dgxcheck.facts.missing import Json, is_number
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered
 from dgxcheck.readers.listing import INIT, OF_LIST, gpu_list, placed
 from dgxcheck.readers.model import REPORT, Imported, ToolPart, add_report
-from dgxcheck.readers.values import LEAST_BYTES, imported, too_small
+from dgxcheck.readers.values import LEAST_BYTES, imported, relocated, too_small
 from dgxcheck.readers.wording import rows
 
 MOST_RUNS = 64
@@ -118,10 +119,9 @@ class Figures(ToolPart):
         """A GPU by CUDA's number, with its ``bdf`` or ``name``."""
         self.measure(f"device {number}", None, "", line, "CUDA order", **more)
 
-    def imported(self, more: Mapping[str, Json] | None = None, sound: str = "") -> tuple[Imported, ...]:
+    def imported(self, more: Mapping[str, Json] = {}, sound: str = "") -> tuple[Imported, ...]:
         """Nothing where nothing was measured, nor any result found."""
-        some = self.measured or self
-        return super().imported(merge_runs(self.measured) | {**(more or {})}, sound) if some else ()
+        return super().imported({**merge_runs(self.measured), **more}, sound) if self.measured or self else ()
 
 
 def kinds(tool: str) -> dict[str, str]:
@@ -164,7 +164,7 @@ class Combined(Record, kw_only=False):
     """Parts that show the same GPUs another time, with other readings; the first one counts."""
 
 
-def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None, one_box: bool = False) -> Combined:
+def combine(parts: Sequence[Part], names: Mapping[str, str] = {}, one_box: bool = False) -> Combined:
     """One fact per key: measurements of several runs are merged, of other facts the first is kept.
 
     ``names`` are what facts call the files that they are from, whose own names may tell whose machine it is.
@@ -192,8 +192,8 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] | None = None, one_b
         if differing and not (one_box and _are_readings(differing)):
             (again if _same_gpus(answers, earlier) else refused).append(part)
             continue
-        file = (names or {}).get(part.file, part.file)
-        measured += [(key, _with_file(fact, file)) for key, fact in facts.items() if key.startswith(_MEASURED)]
+        place = partial("{}, {}".format, names.get(part.file, part.file))
+        measured += [(key, relocated(fact, place)) for key, fact in facts.items() if key.startswith(_MEASURED)]
         for key, fact in facts.items():
             if key.startswith(REPORT):
                 add_report(reports, key, fact)
@@ -220,13 +220,3 @@ def _are_readings(keys: Iterable[str]) -> bool:
     return all(key.startswith(_READ_AGAIN) and not key.startswith(_LASTING) for key in keys)
 
 
-def _with_file(fact: Json, file: str) -> Json:
-    """A fact with its file in ``from``: ``FILE, line 12``."""
-    if not isinstance(fact, dict):
-        return fact
-    located = dict(fact)
-    if isinstance(line := located.get("from"), str):
-        located["from"] = f"{file}, {line}"
-    if isinstance(runs := located.get("runs"), list):
-        located["runs"] = [_with_file(run, file) for run in runs]
-    return located

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from dgxcheck.facts.faults.kind import FaultKind
@@ -11,7 +11,6 @@ from dgxcheck.facts.missing import Json, members_of
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.values import bounded
 
 Reader: TypeAlias = "Callable[[tuple[str, ...]], tuple[Imported, ...]]"
 
@@ -100,14 +99,14 @@ class ToolPart(Reports):
             elif beside is not None and beside.fullmatch(line):
                 self.beside.add(number)
 
-    def imported(self, more: Mapping[str, Json] | None = None, sound: str = "") -> tuple[Imported, ...]:
+    def imported(self, more: Mapping[str, Json] = {}, sound: str = "") -> tuple[Imported, ...]:
         """With ``more`` facts; nothing where it understands no line.
 
         ``sound``: the topic of a result without a fault, where nothing was found wrong.
         """
         if sound and self.lines and not self:
             self.add(HOST, sound, "pass")
-        facts = {**self.found, **self.facts(), **(more or {})}
+        facts = {**self.found, **self.facts(), **more}
         understood = frozenset(self.lines | self.beside)
         return (Imported(tool=self.tool, facts=facts, understood=understood),) if self.lines else ()
 
@@ -126,51 +125,3 @@ def add_report(facts: dict[str, Json], key: str, result: Json) -> None:
 def _count(result: Mapping[str, Json]) -> int:
     count = result.get("count")
     return count if isinstance(count, int) else 1
-
-
-_MOST_ABOVE = 8
-
-
-class Form(Record, kw_only=False):
-    """How an output begins, and what its lines look like until another one comes."""
-
-    tool: str
-    head: LazyPattern
-    row: LazyPattern
-    ends: bool = True
-    """At an empty line."""
-    instead: str = ""
-    """A command that says more of the machine."""
-
-
-def recognised(lines: tuple[str, ...], forms: Sequence[Form]) -> tuple[Imported, ...]:
-    """Which lines are theirs, without facts."""
-    text = "\n".join(lines)
-    forms = [form for form in forms if form.head.is_possible(text)]
-    if not forms:
-        return ()
-    found: dict[str, set[int]] = {}
-    form: Form | None = None
-    lines = bounded(lines)
-    for number, line in enumerate(lines):
-        text = line.strip()
-        if begun := next((each for each in forms if each.head.fullmatch(text)), None) if text else None:
-            form = begun
-            found.setdefault(_title(form), set()).update(_above(lines, number, form))
-        elif form is None or not text or not form.row.fullmatch(text):
-            form = form if form is not None and not text and not form.ends else None
-            continue
-        found.setdefault(_title(form), set()).add(number)
-    return tuple(Imported(tool=title, facts={}, understood=frozenset(at)) for title, at in found.items())
-
-
-def _above(lines: tuple[str, ...], head: int, form: Form) -> Iterator[int]:
-    """Rows of the table that stand directly above its head: its upper rule."""
-    for number in range(head - 1, max(head - _MOST_ABOVE, 0) - 1, -1):
-        if not form.row.fullmatch(lines[number].strip()):
-            return
-        yield number
-
-
-def _title(form: Form) -> str:
-    return f"{form.tool} (not used; {form.instead} says more)" if form.instead else f"{form.tool} (not used)"

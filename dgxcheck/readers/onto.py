@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import UNPLACED, as_bdf, is_unplaced, number_of, place_of
 from dgxcheck.facts.ids import MOST_GPUS, NVLINK5_ERRORS, NVLINK_SPEED
-from dgxcheck.facts.missing import BadInput, Json
+from dgxcheck.facts.missing import BadInput, Json, members_of
 from dgxcheck.facts.nvml.nvlink import CAPABILITIES, STATUSES
 from dgxcheck.lazy_pattern import ascii_pattern
 from dgxcheck.readers.listing import COUNT, INDEX, INIT, OF_LIST, numberless, printed_bdfs
@@ -99,10 +99,8 @@ def _places(facts: Mapping[str, Json], table: Mapping[int, str]) -> dict[str, st
 
 def _with_bdfs(fact: Json, order: Mapping[int, str]) -> Json:
     """The fact of a collective with bdfs in place of the tool's numbers of its devices, in other runs of it too."""
-    if not isinstance(fact, dict):
-        return fact
-    changed = dict(fact)
-    devices, also = fact.get("devices"), fact.get("also")
+    changed = dict(members_of(fact))
+    devices, also = changed.get("devices"), changed.get("also")
     if isinstance(devices, list):
         changed["devices"] = [order.get(one, one) if isinstance(one, int) else one for one in devices]
     if isinstance(also, list):

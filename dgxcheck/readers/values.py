@@ -90,6 +90,16 @@ def too_small(size: int, fact: dict[str, Json]) -> dict[str, Json]:
     return rest | {"skipped": "no-reference", "detail": f"messages of at most {size} bytes, too small for a rate"}
 
 
+def relocated(fact: Json, place: Callable[[str], str]) -> Json:
+    """A fact with the ``place`` of what its ``from`` says, in its own and in those of its runs."""
+    if isinstance(fact, list):
+        return [relocated(member, place) for member in fact]
+    if not isinstance(fact, dict):
+        return fact
+    return {name: place(member) if name == "from" and isinstance(member, str) else relocated(member, place)
+            for name, member in fact.items()}  # fmt: skip
+
+
 _MASK = LazyPattern(r"(?:0x)?[0-9a-f]{1,8}(?:,(?:0x)?[0-9a-f]{0,8}){0,255}", flags=re.ASCII | re.IGNORECASE)
 
 

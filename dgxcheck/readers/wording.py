@@ -16,7 +16,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.readers.model import HOST, Form, Imported, ToolPart
+from dgxcheck.readers.model import HOST, Imported, ToolPart
 
 
 class Wording(Record, kw_only=False):
@@ -77,12 +77,6 @@ def fault_of(row: dict[str, str], column: str = "fault") -> FaultKind | None:
     return BY_WORD[row[column]] if row.get(column) else None
 
 
-def known(table: str) -> tuple[Form, ...]:
-    """Outputs of which no more is read than that they are there."""
-    return tuple(
-        Form(row["tool"], LazyPattern(row["head"]), LazyPattern(row["row"]), not row["goes_on"], row["instead"])
-        for row in rows(table)
-    )
 
 
 def forms(table: str, of: str) -> tuple[LazyPattern, ...]:

@@ -11,6 +11,7 @@ from dgxcheck.assessment import Request, assess
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.any_text import READERS
 from dgxcheck.readers.fabric.any_fabric import read
+from dgxcheck.readers.known import read_known
 from dgxcheck.readers.network import adapters, counters, fabric, hcas, settings
 
 LINKS = """\
@@ -92,7 +93,7 @@ def bad(text: str, folder: Path) -> list[tuple[str, str, str]]:
     ("read", "text"),
     [(fabric.read_iblinkinfo, LINKS), (counters.read_port_counters, COUNTERS), (counters.read_port_counters, ERRORS),
      (hcas.read_ibdev2netdev, INTERFACES), (settings.read_mlxconfig, QUERY),
-     (fabric.read_known, PORTS), (fabric.read_known, WIRING)],
+     (read_known, PORTS), (read_known, WIRING)],
 )  # fmt: skip
 def test_every_line_is_read_and_by_one_reader(read: object, text: str) -> None:
     found = [part for reader in READERS for part in reader(tuple(text.splitlines()))]

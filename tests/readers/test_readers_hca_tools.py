@@ -9,6 +9,7 @@ import pytest
 from readers_text import one, results, unread
 
 from dgxcheck.assessment import Request, assess
+from dgxcheck.readers.known import read_known
 from dgxcheck.readers.model import Reader
 from dgxcheck.readers.network import adapters, counters, ethtool, fabric, logs
 
@@ -237,7 +238,7 @@ def test_errors_that_a_port_of_ethernet_counts() -> None:
 def test_the_list_of_lshca_is_known() -> None:
     text = f" Dev | Desc       | PN    | FW  | Driver\n{'-' * 60}\n #1  | ConnectX-7 | MC1   | 28  | mlx5_core"
     text += "\n   PCI_addr     | RDMA   | Net  | Port\n   0000:18:00.0 | mlx5_0 | ib0  | 1"
-    assert unread(fabric.read_known(tuple(text.splitlines())), text) == []
+    assert unread(read_known(tuple(text.splitlines())), text) == []
 
 
 RSHIM = """\

@@ -134,3 +134,16 @@ def test_outputs_of_one_box_may_be_of_two_moments(later: dict[str, Json], refuse
     parts = [Part("text", Imported(tool=TABLE, facts=facts, understood=frozenset())) for facts in (first, later)]
     found = combine(parts, one_box=True)
     assert len(found.again) + len(found.refused) == refused
+
+
+def test_every_run_of_one_text_names_its_file() -> None:
+    """Those of another method, too."""
+    runs: list[Json] = [{"value": 2.0, "from": "line 2"}, {"value": 1.5, "from": "line 3"}]
+    also: list[Json] = [{"value": 1.0, "from": "line 4", "method": "pushed"}]
+    text = Imported(tool="t", facts={"measure p2p 0 1": fact(2.0, at=2, runs=runs, also=also)}, understood=frozenset())
+    found = combine([Part("a {b}.txt", text)]).facts["measure p2p 0 1"]
+    assert found == {
+        "value": 2.0, "unit": "GB/s", "from": "a {b}.txt, line 2",
+        "runs": [{"value": 2.0, "from": "a {b}.txt, line 2"}, {"value": 1.5, "from": "a {b}.txt, line 3"}],
+        "also": [{"value": 1.0, "from": "a {b}.txt, line 4", "method": "pushed"}],
+    }  # fmt: skip

@@ -12,8 +12,9 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.readers.dcgm import fields, messages, preflight
 from dgxcheck.readers.dcgm.fields import NAMES, TAGS
 from dgxcheck.readers.host import node_exporter
+from dgxcheck.readers.known import read_known
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.nvidia_smi import catalogue, dmon
+from dgxcheck.readers.nvidia_smi import dmon
 
 
 def _answers(found: Imported, bdf: str) -> dict[str, Json]:
@@ -82,7 +83,7 @@ KNOWN = (
 
 @pytest.mark.parametrize("lines", KNOWN)
 def test_what_holds_no_fact_is_known_line_by_line(lines: tuple[str, ...]) -> None:
-    found = catalogue.read_known(lines)
+    found = read_known(lines)
     assert unread(found, "\n".join(lines)) == []
     assert [part.facts for part in found] == [{}]
 

@@ -117,12 +117,14 @@ def test_a_gpu_that_programs_keep_from_a_reset_is_looked_at_first(tmp_path: Path
     ("Warning: MIG mode is in pending disable state for GPU 00000000:C1:00.0:In use by another client",
      {"0000:c1:00.0"}),
     ("GPU 00000000:C1:00.0 is currently in use by another process.", {"0000:c1:00.0"}),
-    ("GPU 00000000:C1:00.0 is currently in use by another process.\nGPU 00000000:C1:00.0 was successfully reset.",
-     set()),
+    ("GPU 00000000:C1:00.0 is currently in use by another process.\nGPU 00000000:C1:00.0 was successfully reset.\n"
+     "All done.", set()),
     ("Unable to destroy compute instance id  0 from GPU  3 GPU instance id  3: In use by another client", {"GPU3"}),
 ])  # fmt: skip
 def test_which_gpu_is_in_use(line: str, subjects: set[str]) -> None:
-    (part,) = read_reset(tuple(line.splitlines()))
+    lines = tuple(line.splitlines())
+    (part,) = read_reset(lines)
+    assert part.understood == {*range(len(lines))}
     names = {key.split()[2] for key in part.facts}
     assert len(names) == len(subjects)
     assert not subjects - {"GPU3"} - names

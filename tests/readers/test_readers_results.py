@@ -7,9 +7,9 @@ from readers_text import one, unread
 
 from dgxcheck.facts.missing import Json
 from dgxcheck.readers.dcgm import devices, health
-from dgxcheck.readers.host import health_checks, node_exporter, services
+from dgxcheck.readers.host import health_checks, services
+from dgxcheck.readers.known import read_known
 from dgxcheck.readers.model import Imported
-from dgxcheck.readers.network import fabric
 
 HEALTH = """\
 Info
@@ -181,7 +181,7 @@ def test_violations_of_a_policy() -> None:
     ],
 )
 def test_monitors_are_known(text: str) -> None:
-    found = node_exporter.read_known(tuple(text.splitlines()))
+    found = read_known(tuple(text.splitlines()))
     assert unread(found, text) == []
     assert all("(not used; " in part.tool and not part.facts for part in found)
 
@@ -196,14 +196,15 @@ def test_monitors_are_known(text: str) -> None:
     ],
 )
 def test_what_dcgmi_prints_of_itself_is_known(text: str, tool: str) -> None:
-    found = devices.read_known(tuple(text.splitlines()))
+    lines = tuple(text.splitlines())
+    found = (*read_known(lines), *devices.read_unused(lines))
     assert unread(found, text) == []
     assert [(part.tool, part.facts) for part in found] == [(tool, {})]
 
 
 def test_the_health_as_json_is_read_and_not_only_known() -> None:
     text = '{"body" : {"Overall Health" : {"value" : "Healthy"}}, "header" : ["Health Monitor Report"]}'
-    assert devices.read_known((text,)) == ()
+    assert devices.read_unused((text,)) == ()
     assert one(health.read_health, text).facts
 
 
@@ -212,6 +213,6 @@ def test_the_health_as_json_is_read_and_not_only_known() -> None:
     "CA   134  1 0x7cfe900300000bde 4x EDR - SW  1719 10 0x7cfe900300000bb0 ( 'gpu01 mlx5_0' - 'leaf01' )",
 ])  # fmt: skip
 def test_outputs_of_a_whole_fabric_name_the_command_for_them(text: str) -> None:
-    (found,) = fabric.read_known(tuple(text.splitlines()))
+    (found,) = read_known(tuple(text.splitlines()))
     assert found.tool.endswith(" (not used; dgxcheck fabric says more)")
     assert unread([found], text) == []

@@ -15,7 +15,7 @@ from dgxcheck.limits import FILE_BYTES
 from dgxcheck.readers import any_text
 from dgxcheck.readers.bundles.bug_report import HEAD
 from dgxcheck.readers.bundles.kernel_logs import kernel_log
-from dgxcheck.readers.bundles.sections import KERNEL_LOG, Section, options_of, reader_of, without_dots
+from dgxcheck.readers.bundles.sections import KERNEL_LOG, Section, reader_of, without_dots
 from dgxcheck.readers.combine import Part, combine
 from dgxcheck.readers.dcgm import devices, diag, health
 from dgxcheck.readers.derived import completed
@@ -205,12 +205,12 @@ def _lspci(sections: Sequence[Section]) -> Output:
     listings, trees = [], []
     whole = False
     for section in sections:
-        options = options_of(section.title)
-        if any(word.startswith("-") and "t" in word and "=" not in word for word in options.split()):
+        options = section.title.split()[1:]
+        if any(word.startswith("-") and "t" in word and "=" not in word for word in options):
             trees.append(tree(section.lines)[0])
         else:
             listings.append(functions(section.lines)[0])
-            whole = whole or not any(word[:2] in ("-d", "-s") for word in options.split())
+            whole = whole or not any(word[:2] in ("-d", "-s") for word in options)
     shown = merged(listings)
     drawn = next((each for each in trees if each.bridges or each.roots), None)
     return _output("lspci", sections, pci_files(shown, drawn, whole) if shown else {})

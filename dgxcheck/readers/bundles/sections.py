@@ -35,7 +35,7 @@ class Section(Record):
 
 
 _FILES = LazyPattern(any_of("bundles/lines", "files of a machine"))
-_PROGRAM = LazyPattern(r"(?:/[\w.+/-]{0,80}/)?(?P<name>[\w.+-]{1,40}?)(?::|(?P<options>\s.*))?")
+_PROGRAM = LazyPattern(r"(?:/[\w.+/-]{0,80}/)?(?P<name>[\w.+-]{1,40}?)(?::|\s.*)?")
 PROGRAMS = tuple(words_of("bundles/lines", "programs"))
 KERNEL_LOG = "kernel log"
 BY_TITLE = ("uname", "files")
@@ -55,10 +55,6 @@ def reader_of(title: str) -> str:
     return match["name"] if match is not None and match["name"] in PROGRAMS else ""
 
 
-def options_of(title: str) -> str:
-    """What follows the program of a command line."""
-    match = _PROGRAM.fullmatch(title)
-    return (match["options"] or "").strip() if match is not None else ""
 
 
 def without_dots(path: str) -> str:

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, members_of
 from dgxcheck.facts.tool_outputs import LISTED_NVSWITCHES
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.dcgm.cells import cells, is_rule
 from dgxcheck.readers.formats import documents
 from dgxcheck.readers.listing import whole_list
-from dgxcheck.readers.model import HOST, Imported, ToolPart, recognised
+from dgxcheck.readers.model import HOST, Imported, ToolPart
 from dgxcheck.readers.values import bare, bounded, gpu, numbered
-from dgxcheck.readers.wording import any_of, known
+from dgxcheck.readers.wording import any_of
 
 _NAME = LazyPattern(r"Name: (\S.{0,80})")
 _BUS = LazyPattern(r"PCI Bus ID: ([0-9A-Fa-f:.]{7,16})")
@@ -179,17 +179,13 @@ def _links(name: str, states: list[str]) -> dict[str, Json]:
     return {f"stated nvlink {name} {link}": words[state] for link, state in enumerate(states) if state in words}
 
 
-_FORMS = known("dcgm/known")
-
-
-def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Tables by their heads, JSON by its two members; the health as JSON is read by another reader."""
-    lines = bounded(lines)
-    found = {number for _, where in documents(lines, _is_other) for number in where}
-    json = (Imported(tool="dcgmi -j (not used)", facts={}, understood=frozenset(found)),) if found else ()
-    return (*recognised(lines, _FORMS), *json)
+def read_unused(lines: tuple[str, ...]) -> tuple[Imported, ...]:
+    """JSON by its two members, whose facts are not used; the health as JSON is read by another reader."""
+    part = ToolPart("dcgmi -j (not used)")
+    for _, where in documents(bounded(lines), _is_other):
+        part.lines.update(where)
+    return part.imported()
 
 
 def _is_other(found: Mapping[str, Json]) -> bool:
-    body = found.get("body")
-    return found.keys() == {"body", "header"} and isinstance(body, dict) and "Overall Health" not in body
+    return found.keys() == {"body", "header"} and "Overall Health" not in members_of(found["body"])

@@ -33,12 +33,11 @@ def interfaces(text: str, machine: str) -> Iterator[PortRow]:
     if ports := [(name, facts) for name, facts in found if _OF_SWITCH.match(name)]:
         found, of_switch = ports, True  # without its own management port
     for name, facts in found:
-        chassis, port = (_one(facts.get("chassis")), _one(facts.get("port")))
-        peer = _chassis(chassis) if isinstance(chassis, dict) else ""
-        far = _port(port) if isinstance(port, dict) else ""
+        chassis, port = members_of(_one(facts.get("chassis"))), members_of(_one(facts.get("port")))
+        peer, far = _chassis(chassis), _port(port)
         if peer and far:
             other: EndKind = "adapter" if of_switch and not _OF_SWITCH.match(far) else "switch"
-            mtu = integer(text_of(_one(port.get("mfs"))), _MOST_BYTES) if isinstance(port, dict) else None
+            mtu = integer(text_of(_one(port.get("mfs"))), _MOST_BYTES)
             own = _end("switch" if of_switch else "adapter", machine, name)
             yield PortRow(own, _end(other, peer, far, mtu or 0), 0, "")
 

@@ -1,10 +1,6 @@
-"""``/metrics`` of node_exporter, and monitors of GPUs whose screens and metrics are not used.
+"""``/metrics`` of node_exporter: InfiniBand ports and counters, memory errors (EDAC), DMI; all else is not used.
 
-``/metrics`` of node_exporter: InfiniBand ports and counters, memory errors (EDAC), DMI; all else is not used.
-
-Source: https://github.com/prometheus/node_exporter, collectors infiniband, edac and dmi. Of what is only known: NVIDIA
-GPU Tools, https://github.com/NVIDIA/gpu-admin-tools (cli/main.py); the log of nvidia-container-cli,
-https://github.com/NVIDIA/libnvidia-container (src/nvc.c, src/nvc_info.c).
+Source: https://github.com/prometheus/node_exporter, collectors infiniband, edac and dmi.
 """
 
 from __future__ import annotations
@@ -16,10 +12,10 @@ from dgxcheck.facts.infiniband import PHYS_STATES, PortState
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import EDAC
 from dgxcheck.readers import formats
-from dgxcheck.readers.model import Imported, ToolPart, recognised
+from dgxcheck.readers.model import Imported, ToolPart
 from dgxcheck.readers.network.files import NAME, device_files, listed, port_files
 from dgxcheck.readers.values import numbered
-from dgxcheck.readers.wording import known, rows
+from dgxcheck.readers.wording import rows
 
 TOOL = "node_exporter"
 _PREFIX = "node_"
@@ -88,11 +84,3 @@ def _whole(text: str) -> int | None:
         return None
     value = float(text)
     return int(value) if value <= _MOST and value.is_integer() else None
-
-
-_FORMS = known("host/known")
-
-
-def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Which lines are theirs, without facts."""
-    return recognised(lines, _FORMS)

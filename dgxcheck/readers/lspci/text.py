@@ -168,7 +168,7 @@ def _of_numbers(drawn: Tree, of_tree: frozenset[int], lines: tuple[str, ...]) ->
         return ()
     facts = files({bdf: Function(bdf=bdf) for bdf in drawn.bdfs}, drawn, False)
     listed: dict[str, Json] = {f"names {PCI_DEVICES}": [*sorted(drawn.bdfs)]}
-    return (Imported(tool=TREE, facts=facts | listed, understood=of_tree | _commands(lines)),) if facts else ()
+    return (Imported(tool=TREE, facts=facts | listed, understood=of_tree | _commands(lines)),)
 
 
 def _last(shown: dict[str, Function], of_listing: frozenset[int], lines: tuple[str, ...]) -> str:

@@ -1,5 +1,4 @@
-"""The fabric: iblinkinfo, ibportstate, sminfo, ibdiagnet and ibping; outputs that hold no fact of a check:
-``ofed_info -s``, ``ibnetdiscover`` and ``ucx_info -d`` (https://github.com/openucx/ucx, src/tools/info/tl_info.c)."""
+"""The fabric: iblinkinfo, ibportstate, sminfo, ibdiagnet and ibping."""
 
 from __future__ import annotations
 
@@ -12,10 +11,10 @@ from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.fabric.iblinkinfo import port_lines
-from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, recognised, topic_of
+from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart, topic_of
 from dgxcheck.readers.network.files import node_name, state
 from dgxcheck.readers.values import bare, bounded, numbered
-from dgxcheck.readers.wording import any_of, known, results, rows, wordings
+from dgxcheck.readers.wording import any_of, results, rows, wordings
 
 
 def read_iblinkinfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -217,11 +216,3 @@ def _judge(
 
 def _fault(words: str) -> FaultKind:
     return next((fault for word, fault in _STAGES if word in words.lower()), Fault.TEST_FAILED)
-
-
-_KNOWN_FORMS = known("network/known")
-
-
-def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Which lines are theirs, without facts."""
-    return recognised(lines, _KNOWN_FORMS)

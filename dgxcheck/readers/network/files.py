@@ -120,9 +120,9 @@ class PortsPart(ToolPart):
         self.ports.setdefault(device, []).append(port)
         self.found |= port_files(device, port, files)
 
-    def imported(self, more: Mapping[str, Json] | None = None, sound: str = "") -> tuple[Imported, ...]:
+    def imported(self, more: Mapping[str, Json] = {}, sound: str = "") -> tuple[Imported, ...]:
         """Nothing where it neither lists a device nor finds one wrong."""
-        return super().imported({**listed(self.ports), **(more or {})}, sound) if self.ports or self else ()
+        return super().imported({**listed(self.ports), **more}, sound) if self.ports or self else ()
 
 
 class Completion(Record, kw_only=False):

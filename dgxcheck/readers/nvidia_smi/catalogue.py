@@ -1,19 +1,16 @@
-"""The readers of nvidia-smi's outputs, and its outputs that hold no fact of a check."""
+"""The readers of nvidia-smi's outputs, and those of its commands that change something."""
 
 from __future__ import annotations
 
 from dgxcheck.facts.bdf import as_bdf, unplaced
 from dgxcheck.facts.faults import Fault
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
-from dgxcheck.readers.model import HOST, Imported, Reader, ToolPart, recognised
+from dgxcheck.readers.model import HOST, Imported, Reader, ToolPart
 from dgxcheck.readers.nvidia_smi import dmon, failures, nvlink, query, query_csv, query_documents, table, topo
 from dgxcheck.readers.values import numbered
-from dgxcheck.readers.wording import any_of, known
+from dgxcheck.readers.wording import any_of
 
 _BUS_ID = any_of("nvidia_smi/lines", "{BUSID}")
-_FORMS = known("nvidia_smi/known")
-
-
 _DRAINED = LazyPattern(
     rf"(?:The current drain state of GPU (?P<of>{_BUS_ID}) is|Successfully set GPU (?P<now>{_BUS_ID}) drain state to): "
     r"(?P<state>[\w ]{4,20})\.?"
@@ -77,15 +74,11 @@ def read_reset(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-def read_known(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """Which lines are theirs, without facts."""
-    return recognised(lines, _FORMS)
 
 
 READERS: tuple[Reader, ...] = (
     failures.read_failure, topo.read_labels, topo.read_p2p, nvlink.read_nvlink, nvlink.read_errors, nvlink.read_c2c,
     nvlink.read_pci, query.read_text, query_documents.read_xml, query_documents.read_json, table.read_table,
     query_csv.read_csv, query_csv.read_pages, nvlink.read_list, dmon.read_dmon, read_drain, read_excluded, read_reset,
-    read_known,
 )  # fmt: skip
 """Errors first, and those with more fields before the plain table."""

@@ -88,7 +88,7 @@ class _Reader:
         text = line.strip()
         if not text:
             return
-        depth = len(line) - len(line.lstrip())
+        depth, now = len(line) - len(line.lstrip()), self._open
         label, colon, value = _split(text)
         if _TEXT_HEAD.fullmatch(text):
             self.end()
@@ -101,17 +101,17 @@ class _Reader:
             self.commands.add(number)
             asked = _ASKED.search(text)
             self._asked = None if asked is None else int(asked[1])
-        elif colon and label in _TEXT_SYSTEM and (self._open is None or depth <= self._base):
+        elif colon and label in _TEXT_SYSTEM and (now is None or depth <= self._base):
             self._system.setdefault(label, value)
             self._understood.add(number)
-        elif label in _TELLING and (self._open is None or self._comes_again(label)):
-            self._begin(number, -1, NOWHERE)
+        elif label in _TELLING and (now is None or (now.bdf == NOWHERE and _holds(now.fields, label))):
+            self._begin(number, -1, NOWHERE)  # the group of another GPU, as where ``grep -A`` took it out of a dump
             self._field(number, depth, label, colon, value)
-        elif self._open is not None and (depth > self._base or self._open.bdf == NOWHERE) and depth:
-            if self._repeats(depth, label) and not value.endswith(_COUNTED):
+        elif now is not None and (depth > self._base or now.bdf == NOWHERE) and depth:
+            if now.bdf == NOWHERE and self._repeats(now.fields, depth, label) and not value.endswith(_COUNTED):
                 self._begin(number, 0, NOWHERE)
             self._field(number, depth, label, colon, value)
-        elif self._open is None and colon and depth:
+        elif now is None and colon and depth:
             self._begin(number, 0, NOWHERE)
             self._field(number, depth, label, colon, value)
         elif text == _BETWEEN:
@@ -137,24 +137,10 @@ class _Reader:
             )
         self._gpus, self._system, self._understood, self._headed = [], {}, set(), False
 
-    def _comes_again(self, group: str) -> bool:
-        """Is this the group of another GPU that the text does not name, as where ``grep -A`` took it out of a dump?"""
-        now = self._open
-        return now is not None and now.bdf == NOWHERE and _holds(now.fields, group)
-
-    def _repeats(self, depth: int, label: str) -> bool:
-        """Is this a line without its group that the GPU without a name has already?"""
-        now = self._open
-        if now is None or now.bdf != NOWHERE or any(above < depth for above, _, _ in self._above):
-            return False
-        paths = label, f"{_ROWS}/{label}", f"{self._group(label)}/{label}"
-        return not now.fields.keys().isdisjoint(paths)
-
-    def _group(self, label: str) -> str:
-        """Of a line without its own; errors of memory are printed as volatile first, then as aggregate."""
-        if label.startswith(("sram ", "dram ")) and label not in _ALONE and self._open is not None:
-            return (_AGGREGATE if _VOLATILE + label in self._open.fields else _VOLATILE).rstrip("/")
-        return _ALONE.get(label, "")
+    def _repeats(self, fields: Fields, depth: int, label: str) -> bool:
+        """Is this a line without its group that the GPU has already?"""
+        paths = label, f"{_ROWS}/{label}", f"{_group(fields, label)}/{label}"
+        return not any(above < depth for above, _, _ in self._above) and not fields.keys().isdisjoint(paths)
 
     def _begin(self, number: int, depth: int, bdf: str) -> None:
         self._close()
@@ -176,7 +162,7 @@ class _Reader:
         if colon:
             self._pending.add(number)
             if len(self._open.fields) < MOST_FIELDS and len(names) < 8:
-                group = "" if value.endswith(_COUNTED) else self._group(names[0])
+                group = "" if value.endswith(_COUNTED) else _group(self._open.fields, names[0])
                 path = "/".join(filter(None, (group, *names)))
                 self._guessed |= {path} if path == _VOLATILE + names[0] else set()
                 if path == f"{_ROWS}/remapping failure occurred" and (above := self._open.fields.pop("pending", "")):
@@ -196,6 +182,13 @@ class _Reader:
                 self._gpus.append(self._open)
                 self._understood |= self._pending
         self._open = None
+
+
+def _group(fields: Fields, label: str) -> str:
+    """Of a line without its own; errors of memory are printed as volatile first, then as aggregate."""
+    if label.startswith(("sram ", "dram ")) and label not in _ALONE:
+        return (_AGGREGATE if _VOLATILE + label in fields else _VOLATILE).rstrip("/")
+    return _ALONE.get(label, "")
 
 
 def _holds(fields: Fields, group: str) -> bool:
