@@ -62,7 +62,8 @@ def test_the_recovery_action_counts_more_than_that_a_reset_is_required() -> None
 
 
 @pytest.mark.parametrize(("used", "answer"), [
-    ("2 MiB", {"bar1Total": 256 << 20, "bar1Used": 2 << 20, "bar1Free": 254 << 20}), ("N/A", None), (None, None),
+    ("2 MiB", {"bar1Total": 256 << 20, "bar1Used": 2 << 20, "bar1Free": 254 << 20}),
+    ("N/A", UNSUPPORTED), (None, None),
 ])  # fmt: skip
 def test_the_memory_of_bar1(used: str | None, answer: Json) -> None:
     texts = {"total": "256 MiB", "used": used, "free": "254 MiB"}

@@ -110,6 +110,18 @@ def test_xml() -> None:
     assert {question: facts[key(question)] for question in OF_XML} == OF_XML
 
 
+@pytest.mark.parametrize(("word", "gap"), [
+    ("GPU requires reset", "lost"), ("Insufficient Permissions", "denied"), ("Unknown Error", "garbled"),
+    ("N/A", "unsupported"),
+])  # fmt: skip
+def test_a_struct_has_the_gap_of_any_of_its_fields(word: str, gap: str) -> None:
+    facts = one(query.read_text, TEXT.replace("Tray Index                                     : 1",
+                                              f"Tray Index : {word}").format("No")).facts  # fmt: skip
+    found = facts[key("DeviceGetPlatformInfo")]
+    assert isinstance(found, dict)
+    assert found["missing"] == gap
+
+
 def test_a_vgpu_says_what_it_is_licensed_as() -> None:
     brand = "Product Brand                                      : NVIDIA RTX Virtual Workstation\n    Addressing Mode"
     facts = one(query.read_text, TEXT.replace("Addressing Mode", brand).format("No")).facts

@@ -206,14 +206,14 @@ def _list_answer(
 def _struct(
     fields: Fields, question: str, names: Mapping[str, Part], more: Mapping[str, Part]
 ) -> Iterator[tuple[str, Json]]:
-    """A struct of numbers; a gap where the first of its fields is none, nothing where another one is or the dump lacks
-    it. ``more``: what newer drivers print."""
+    """A struct of numbers; the gap of any of its fields, as NVML answers all of them at once, nothing where the dump
+    lacks one. ``more``: what newer drivers print."""
     also = {name: value for name, value in _parts(fields, more).items() if isinstance(value, int)}
     read = _parts(fields, names)
-    gap = read.get(next(iter(names), ""))
-    if isinstance(gap, dict):
+    gap = next((value for value in read.values() if isinstance(value, dict)), None)
+    if gap is not None:
         yield question, gap
-    elif len(read) == len(names) and all(isinstance(value, int) for value in read.values()) and (read or also):
+    elif len(read) == len(names) and (read or also):
         yield question, {**read, **also}
 
 
