@@ -141,7 +141,7 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
         why = f"{_NONE}{_COLLECT if not failed and line[:1] != b'{' else ''}"
         try:
             document = parsed(line)
-            document = parsed(document.encode()) if isinstance(document, str) else document
+            document = parsed(document.encode("utf-8", "surrogatepass")) if isinstance(document, str) else document
             if document is None and number == 1 and begins is None:
                 more = stream.read(RESULT_BYTES + 1 - len(line))
                 document = parsed(line + more) if len(line + more) <= RESULT_BYTES else None

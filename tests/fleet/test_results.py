@@ -255,7 +255,7 @@ def test_what_stands_around_results_is_none(text: str, unread: list[str], tmp_pa
 
 
 BROKEN = [b"", b"{", b"}\n", b"results:\n", b"[1]\n", b"null\n", b'{"schema": "dgxcheck/topo/1"}\n', b"\x1f\x8bbroken",
-          b"\xff\xfe\n", b"[" * 100_000, b'{"a": NaN}\n']  # fmt: skip
+          b"\xff\xfe\n", b"[" * 100_000, b'{"a": NaN}\n', b'"\\ud800"\n', b' "a": "{\\"schema\\ud800"\n']  # fmt: skip
 
 
 @pytest.mark.parametrize("data", BROKEN)
