@@ -206,6 +206,15 @@ def test_a_watch_of_the_first_tables_is_named_in_the_cell_of_its_text() -> None:
     assert unread([found], BARE) == []
 
 
+@pytest.mark.parametrize("table", [
+    "| Health Monitor Report |\n+====+\n| Overall Health | Healthy |\n+----+\n",
+    "Health Monitor Report\nOverall Health: Healthy\n\n",
+])  # fmt: skip
+def test_what_another_tool_says_of_a_system_is_no_watch(table: str) -> None:
+    other = "$ cat site.log\nGPU ID: 3\nCooling system: Warning - filter is due\nStorage system: Failure of node r12\n"
+    assert [bad(found) for found in health.read_health(tuple(f"{table}{other}".splitlines()))] == [{}]
+
+
 @pytest.mark.parametrize("word", ["Healthy", "Warning", "Failure"])
 def test_an_overall_health_without_frame_is_dcgms_below_its_title_or_alone(word: str) -> None:
     line = f"Overall Health: {word}"

@@ -81,16 +81,19 @@ def read_health(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _frameless(lines: tuple[str, ...]) -> Iterator[DiagCell]:
-    """The rows of a first table of which a paste lost the frame: below its title, or the line of the overall health
-    alone.
+    """The rows of a first table of which a paste lost the frame: from the line of the overall health, below the title
+    or alone, to an empty one.
 
-    Other tools print such a line of another machine's health.
+    Other tools print such lines of another machine's health.
     """
     texts = [line.strip() for line in lines]
     if not any(_TITLE_OF_HEALTH in text for text in texts) and sum(map(bool, texts)) > 1:
         return
+    inside = False
     for number, text in enumerate(texts):
-        if match := _OVERALL_LINE.fullmatch(text) or _GPU_LINE.fullmatch(text) or _OLD_WATCH.fullmatch(text):
+        match = _OVERALL_LINE.fullmatch(text)
+        inside = match is not None or (inside and text != "")
+        if inside and (match := match or _GPU_LINE.fullmatch(text) or _OLD_WATCH.fullmatch(text)):
             yield DiagCell(left=match["row"], parts=("",), lines=(number,), width=0)
 
 
