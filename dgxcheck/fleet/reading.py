@@ -27,9 +27,11 @@ _NAME = rb"(?P<node>[A-Za-z0-9][\w.-]{0,254})"
 _PREFIX = re.compile(rb"\s{0,12}(?:(?:" + _NAME + rb"|\d{1,6}):|\[[\w./-]{1,400}\]) (?=\{)")
 """Before each line as clush and pdsh print it, as ``srun -l`` does, and ``kubectl logs --prefix``."""
 _STAMPED = re.compile(
-    rb'(?P<node>)(?:(?!\[ {0,4}[{"]).{1,400}?(?=\{"schema": ?"dgxcheck/)|\s{0,12}"[\w.]{1,99}": ?(?="\{\\"))'
+    rb'(?P<node>)(?:(?!\s{0,400}(?:\{|\[\s{0,400}[{"])).{1,400}?(?=\{"schema": ?"dgxcheck/)'
+    rb'|\s{0,12}"[\w.]{1,99}": ?(?="\{\\"))'
 )
-"""Before it the stamp of docker, journald, rsyslog or stern; a member that Ansible prints, of JSON within a string."""
+"""Before a result, other than in JSON, the stamp of docker, journald, rsyslog or stern; a member that Ansible prints,
+of JSON within a string."""
 _RULE, _RULED = re.compile(rb"-{8,40}\s{0,4}"), re.compile(_NAME + rb"\s{0,4}")
 """``clush -b`` and dshbak print the node between two rules, above its lines."""
 _NONE = "not a JSON document"

@@ -208,13 +208,16 @@ def collected(name: str, results: Sequence[Document]) -> str:
             f'ok: [{host}] => {{\n    "out.stdout": {json.dumps(line)}\n}}\n\n' for host, line in lines),
         "salt": "".join(f"{host}:\n    {line}\n" for host, line in lines),
         "jq -s": json.dumps([json.loads(line) for _, line in lines]),
+        "jq -s, set apart": "\t[     " + ", ".join(line for _, line in lines) + "]",
+        "by name, set apart": "  {" + ", ".join(f'"{host}": {line}' for host, line in lines) + "}\n",
         "by name": json.dumps({host: json.loads(line) for host, line in lines}, indent=1),
     }[name]
 
 
 @pytest.mark.parametrize("name", [
     "clush", "clush -b", "srun -l", "ansible", "kubectl logs --prefix", "docker logs -t", "docker compose", "stern",
-    "journald", "ansible-playbook", "ansible stdout", "salt", "jq -s", "by name",
+    "journald", "ansible-playbook", "ansible stdout", "salt", "jq -s", "jq -s, set apart", "by name",
+    "by name, set apart",
 ])  # fmt: skip
 def test_results_are_read_as_they_were_collected(name: str, tmp_path: Path) -> None:
     text = collected(name, [at(1, host=f"dgx{number:03}") for number in (1, 2, 12)])
