@@ -58,7 +58,7 @@ BENCHMARKS: tuple[Reader, ...] = (
 )  # fmt: skip
 READERS: tuple[Reader, ...] = (
     *BENCHMARKS,
-    *nvidia_smi.READERS, read_known,
+    *nvidia_smi.READERS,
     diag.read_diag, diag.read_json, health.read_health, devices.read_nvlink, devices.read_discovery, devices.read_topo,
     fields.read_metrics, fields.read_smi_metrics, fields.read_dmon, health.read_stats, preflight.read,
     devices.read_unused,
@@ -80,7 +80,7 @@ READERS: tuple[Reader, ...] = (
     settings.read_qos, settings.read_gids, settings.read_ip_link, managers.read_opensm, managers.read_ufm,
     fabric.read_subnet,
     topology_xml.read_topology_xml, log.read_log, programs.read_programs, programs.read_ras,
-    cuda.read_cuda_errors, containers.read_containers, health.read_log, carrier.read_carrier,
+    cuda.read_cuda_errors, containers.read_containers, health.read_log, carrier.read_carrier, read_known,
 )  # fmt: skip
 """All readers, in the order in which they look at a text."""
 _SIGNS = gathered(((row["module"], row["reader"]), row["sign"]) for row in rows("signs"))
