@@ -85,10 +85,10 @@ class Action(Record):
 
 
 def on_gpus(
-    step: Step, code: Code, gpus: Iterable[Device], commands: Commands = (), values: Mapping[str, Value] | None = None
+    step: Step, code: Code, gpus: Iterable[Device], commands: Commands = (), values: Mapping[str, Value] = {}
 ) -> Action:  # fmt: skip
     """A step that ends the jobs on these GPUs."""
-    instruction = Instruction(code=code, values=values or {})
+    instruction = Instruction(code=code, values=values)
     names = tuple(gpu.name for gpu in gpus)
     return Action(step=step, commands=commands, instruction=instruction, scope="jobs", disturbs=names)
 
@@ -141,21 +141,14 @@ def urgency_of(findings: Iterable[Finding]) -> Urgency:
     later; https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html), as one that the driver logs so, or after
     which it asks to drain and then to reset; one that was not has an Xid of its own.
     """
-    every = [*findings]
-    with_fault = [finding for finding in every if finding.judgement.fault is not None]
-    if any(finding.judgement.fault in _CONTAINED for finding in with_fault):
-        with_fault = [finding for finding in with_fault if finding.judgement.fault is not Fault.ECC_UNCORRECTED]
-    return min(map(_urgency, with_fault or every), key=ORDER.index, default="now")
+    faults = [(fault, each.status) for each in findings if (fault := each.judgement.fault) is not None]
+    if any(fault in _CONTAINED for fault, _ in faults):
+        faults = [each for each in faults if each[0] is not Fault.ECC_UNCORRECTED]
+    due = (fault.warns if status is Status.WARN else fault.fails for fault, status in faults)
+    return min(due, key=ORDER.index, default="now")
 
 
 _CONTAINED = frozenset({Fault.REMAP_PENDING, Fault.DRAIN_AND_RESET, Fault.XID_CONTAINED})
-
-
-def _urgency(finding: Finding) -> Urgency:
-    fault = finding.judgement.fault
-    if finding.status is Status.WARN:
-        return "next-drain" if fault is None else fault.warns
-    return "now" if fault is None else fault.fails
 
 
 _HV = "https://docs.nvidia.com/health-validation/reference/checks/xid.md: drain before reset_gpu and service_required"

@@ -22,7 +22,7 @@ from dgxcheck.diagnosis.escalation import (
 )
 from dgxcheck.diagnosis.form_factor import has_fabric_elsewhere, has_no_diagnostic, is_tray_of_a_rack
 from dgxcheck.diagnosis.recurrence import Recurrence, recurrence_of, remaining_steps
-from dgxcheck.diagnosis.reset_domain import can_reset, gpus_of, is_nvswitch_part, reset_domain
+from dgxcheck.diagnosis.reset_domain import can_reset, gpus_of, reset_domain
 from dgxcheck.diagnosis.steps import (
     ask_subnet_manager,
     dcgm_diagnostic,
@@ -121,7 +121,7 @@ def _drained(
     vendor too; what overheats then has its load stopped before anybody looks.
     """
     hot = [finding.subject for finding in explained if finding.judgement.fault in _OVERHEATING]
-    if acute and hot and planned[0].step in ("inspect", "contact-host"):
+    if acute and hot:
         return [drain(box), stop_load(box, component, {at.name for at in hot if at.kind == "gpu"}), *planned]
     at = next((n for n, action in enumerate(planned) if action.scope in _DRAINED), None)
     if acute and at is None:
@@ -173,8 +173,10 @@ def _with_jobs_stopped(
 
 
 def _with_nvswitches(box: Box, component: Component) -> bool:
-    """Is it NVSwitches of this machine? Those of a rack no command here resets."""
-    return is_nvswitch_part(component) and not has_fabric_elsewhere(box)
+    """Is it an NVSwitch of this machine, or all of them? They are reset together with all GPUs, Fabric Manager stopped
+    (DU-09883); those of a rack no command here resets."""
+    them = component.kind == "nvswitch" or component.part == NVSWITCHES.part
+    return them and not has_fabric_elsewhere(box)
 
 
 def _reload(box: Box, component: Component, explained: Sequence[Finding]) -> Action | None:

@@ -36,7 +36,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import RMA_STEPS, FaultKind, Step
 from dgxcheck.facts.ids import NETWORK
 from dgxcheck.facts.missing import Missing
-from dgxcheck.topology.model import slot_of
+from dgxcheck.topology.model import Device, slot_of
 from dgxcheck.topology.nvlinks import is_nvswitch
 
 _INSPECT: Mapping[tuple[str, str], Code] = {
@@ -49,6 +49,9 @@ _NVME = 0x0108
 """PCI class of non-volatile memory controllers (pci.ids)."""
 _PCIE_ERRORS = frozenset({Fault.AER_UNCORRECTABLE, Fault.AER_LOGGED, Fault.XID_PCIE})
 _OF_CABLES = frozenset({Fault.PORT_DOWN, Fault.PORT_SLOW, Fault.PORT_ERRORS, Fault.PORT_MODULE})
+_BY_ITS_REMEDY = frozenset({Fault.LEAK, Fault.GPU_UNPOWERED})
+"""What is looked at before air, coolant level and supplies of the host: as with a GPU that is hot among cool ones, a
+socket alone, and cables of another machine, the finding's remedy says it."""
 _DEVICES_MISSING = frozenset({Fault.GPU_MISSING, Fault.HCA_MISSING})
 _NO_LABEL = re.compile(r"(?:mc|socket |node )\d+")
 """Where several DIMMs are: a memory controller of EDAC, a socket, a NUMA node."""
@@ -152,16 +155,12 @@ def inspection(
     own = [fault for fault in faults if fault is not None and fault.steps[:1] == ("inspect",)]
     if component.kind == "gpu" and code == "inspect-airflow" and _has_fans(box, component):
         return (), Instruction(code="inspect-own-fans")
-    if is_power_of_a_card(box, component) and Fault.GPU_UNPOWERED not in faults:
+    sole = [{Fault.FABRIC_ERRORS}, *([] if is_tray_of_a_rack(box) else [{Fault.CPU_THROTTLED}])]
+    heat_sink = component.kind == "gpu" and Fault.HEAT_SINK in faults
+    if heat_sink or not _BY_ITS_REMEDY.isdisjoint(faults) or {*faults} in sole:
+        return (), None
+    if is_power_of_a_card(box, component):
         return (), Instruction(code="inspect-card-power")
-    if component.kind == "gpu" and Fault.HEAT_SINK in faults:
-        return (), None  # its siblings at similar power are cool
-    if Fault.LEAK in faults:
-        return (), None  # before air and coolant level
-    if {*faults} == {Fault.CPU_THROTTLED} and not is_tray_of_a_rack(box):
-        return (), None  # of one socket its heat sink, too
-    if Fault.GPU_UNPOWERED in faults or {*faults} == {Fault.FABRIC_ERRORS}:
-        return (), None  # the cables of these cards before the supplies of the host; no cable of this machine
     if Fault.DRIVER_MISMATCH in faults:
         code = "inspect-driver-versions"
     elif component.part == "missing PCIe switch" and not _DEVICES_MISSING.isdisjoint(faults):
@@ -265,18 +264,17 @@ def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
     if component.kind in _CABLED:
         return "cable", {"name": component.name if component.kind != "fabric" and component.name.islower() else ""}
     function = box.topology.functions.get(component.bdf or "")
-    code = None if function is None else function.class_code
-    if component.kind == "link" and isinstance(code, int) and code >> 8 == _NVME:
+    below = function.subclass if component.kind == "link" and function is not None else -1
+    if below == _NVME:
         return "drive", {"name": component.bdf or ""}
     if component.kind == "disk":
         return ("disk", {**name, "members": ()}) if _is_array(box, component.name) else ("drive", name)
     if (component.kind, component.part) == ("host", "memory"):
         return "dimms", {"position": "" if _NO_LABEL.fullmatch(component.position) else component.position}
-    its_link = component.kind == "link" and isinstance(code, int) and code >> 16 == NETWORK
-    if component.kind == "hca" or component.part == "missing HCA" or its_link:
+    if component.kind == "hca" or component.part == "missing HCA" or below >> 8 == NETWORK:
         return "adapter", slot
-    if gpus and all(is_k80(gpu) and _on_one_board(box, gpus[0].name, gpu.name) for gpu in gpus):
-        boards = {other.name for gpu in gpus for other in box.topology.gpus if _on_one_board(box, gpu.name, other.name)}
+    if gpus and all(is_k80(gpu) and _on_one_board(box, gpus[0], gpu) for gpu in gpus):
+        boards = {other.name for gpu in gpus for other in box.topology.gpus if _on_one_board(box, gpu, other)}
         return "dual-gpu-card", {**slot, "gpus": tuple(gpu.name for gpu in box.topology.gpus if gpu.name in boards)}
     if has_gpus(box, component) and not (component.kind in _CARRIERS and len(component.shared_by) > 1):
         more: dict[str, Value] = {} if gpu_model(box, component) else {"unknown": 1}
@@ -287,9 +285,8 @@ def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
     return "part", {}
 
 
-def _on_one_board(box: Box, one: str, other: str) -> bool:
-    a, b = (next(gpu for gpu in box.topology.gpus if gpu.name == name) for name in (one, other))
-    return one == other or (is_k80(b) and box.topology.link(a, b).pci == "PIX")
+def _on_one_board(box: Box, one: Device, other: Device) -> bool:
+    return one is other or box.topology.link(one, other).pci == "PIX"
 
 
 def _is_array(box: Box, name: str) -> bool:

@@ -89,7 +89,7 @@ def _asked_for(bad: Mapping[str, Finding]) -> Mapping[str, Sequence[str]]:
                        and not is_slow(each) and not is_unread(each) and each.blames[0].part not in _SET)  # fmt: skip
     found = {}
     for key, finding in bad.items():
-        if finding.judgement.fault in _ACTIONS and finding.witness == "state" and finding.subject.peer is None:
+        if finding.judgement.fault in _ACTIONS and finding.witness == "state":
             beside = [each for each in of_gpus.get(finding.subject.bdf, ()) if _is_reason(each)]
             if beside:
                 found[key] = [each.key for each in sorted(beside, key=lambda each: each.witness != "log")]

@@ -120,10 +120,8 @@ def _clock_option(box: Box, gpus: Collection[Device]) -> str:
     rows = [row for gpu in gpus if isinstance(row := box.gpu(gpu).clocks, GpuClocks)]
     if any(held_memory_clock(box, row) is not None for row in rows):
         return _DEFERRED if is_since("hopper", box, gpus) and not is_since("blackwell", box, gpus) else "-rmc"
-    at_default = [row.application == row.default_application for row in rows]
-    settable = [not isinstance(row.application.graphics, Missing) for row in rows]
-    lockable = [can_lock_clocks(box, row.bdf) for row in rows]
-    return "-rgc" if rows and all(at_default) and all(settable) and all(lockable) else "-rac"
+    at_default = all(row.application == row.default_application for row in rows)
+    return "-rgc" if at_default and all(can_lock_clocks(box, row.bdf) for row in rows) else "-rac"
 
 
 def _reset(box: Box, component: Component, dead: Collection[str | None]) -> Mapping[str, Value]:

@@ -67,8 +67,8 @@ def holds_vgpus(box: Box, gpus: Sequence[Device]) -> bool:
 
 def running_units(box: Box) -> frozenset[str] | None:
     """Of the units that matter here those that run; None where that is not known."""
-    units = box.snapshot.units
-    if isinstance(units, Missing) or all(isinstance(unit.running, Missing) for unit in units):
+    units = rows(box.snapshot.units)
+    if all(isinstance(unit.running, Missing) for unit in units):
         return None
     return frozenset(unit.name for unit in units if unit.running is True)
 

@@ -188,7 +188,7 @@ class _Leaders:
         joined to it."""
         if event.kind == "pcie":
             window = WINDOW_S if self._timed else inf
-            below = [device.bdf for device in self._box.topology.below(here) if device.bdf is not None]
+            below = [device.bdf or "" for device in self._box.topology.below(here)]
             if here not in self._box.topology.functions:
                 below = [*self._stopped]
             yield from _merged(_Cause(key, window, -inf, seconds) for at in dict.fromkeys((here, *below))
@@ -257,7 +257,7 @@ def _reaches(box: Box, bdf: str, end: str) -> bool:
     gpu = box.topology.device(bdf)
     if not box.topology.gpus:
         return True
-    if gpu is None or gpu.kind != "gpu":
+    if gpu is None:
         return False
     ends, links = far_ends(box, gpu), link_positions(box, gpu)
     if has_nvswitches(box) and box.topology.device(end) is not None:

@@ -138,9 +138,7 @@ def _through_links(dead: Sequence[Finding]) -> Iterator[tuple[list[Finding], Com
     time: the driver and the PCI tree do not say why it does not answer."""
     for of_one in gathered((each.subject.bdf, each) for each in dead).values():
         failed = dict.fromkeys(blame for each in of_one for blame in each.blames[1:] if blame.kind == "link")
-        for link in failed:
-            if len(link.shared_by) > 1:
-                yield of_one, link
+        yield from ((of_one, link) for link in failed)
 
 
 _BELOW_A_SWITCH = (
@@ -264,8 +262,7 @@ def _by_container(box: Box, judged: Sequence[Finding]) -> Collection[tuple[Compo
 
 def _is_bridge(box: Box, subject: Subject) -> bool:
     function = box.topology.functions.get(subject.bdf or "") if subject.kind == "pci" else None
-    code = None if function is None else function.class_code
-    return isinstance(code, int) and code >> 8 == PCI_BRIDGE
+    return function is not None and function.subclass == PCI_BRIDGE
 
 
 def _around(box: Box, finding: Finding) -> Iterator[Component]:

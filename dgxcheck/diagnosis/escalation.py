@@ -155,7 +155,7 @@ def _steps(component: Component, faults: Collection[FaultKind | None]) -> Steps:
     unnamed = (component.kind, component.part) == ("host", "PCIe links")
     if ((not causing and _SYMPTOMS & {*faults}) or unnamed) and steps[0] in _OF_HARDWARE:
         # figures, differences and failed tests alone, and words that name no device, are confirmed before all else
-        return ("inspect", *(step for step in steps if step != "inspect"))
+        return ("inspect", *steps)
     return steps
 
 

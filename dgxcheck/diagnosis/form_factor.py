@@ -12,7 +12,7 @@ from dgxcheck.components.containment import is_k80
 from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.reset_domain import gpus_of
 from dgxcheck.facts.ids import MELLANOX
-from dgxcheck.facts.missing import Missing, rows, text_of
+from dgxcheck.facts.missing import rows, text_of
 from dgxcheck.facts.nvml.gpu import Fabric
 from dgxcheck.facts.record import remembered
 from dgxcheck.lazy_pattern import LazyPattern
@@ -79,19 +79,16 @@ def may_have_bmc(box: Box) -> bool:
     """
     if guest(box) is not None:
         return False
-    vendors = {each.vendor for each in box.topology.functions.values() if _is_display(each.class_code)}
+    vendors = {each.vendor for each in box.topology.functions.values() if each.subclass == _VGA}
     desk = [_DESK.search(name) or NO_DATA_CENTER.search(name) for gpu in box.topology.gpus
             if (name := model_family(box, gpu))]  # fmt: skip
     return not vendors.isdisjoint(_OF_A_BMC) or not desk or not all(desk)
 
 
+_VGA = 0x0300
 _DESK = LazyPattern(r"DGXS")
 _OF_A_BMC = (0x1A03, 0x102B)
 """ASPEED, and Matrox in the BMCs of Dell, HPE and others (https://pci-ids.ucw.cz)."""
-
-
-def _is_display(class_code: int | Missing) -> bool:
-    return isinstance(class_code, int) and class_code >> 8 == 0x0300
 
 
 def is_dgx(box: Box) -> bool:
@@ -165,7 +162,7 @@ def gpu_model(box: Box, component: Component) -> str:
     own = model_family(box, gpus[0]) if gpus else ""
     if not box.topology.gpus and box.choice is not None:
         boards = boards_for(box.choice)
-        return next((boards[name].name for name in box.choice.profile.boards if name in boards), "")
+        return next((boards[name].name for name in box.choice.profile.boards), "")
     by_id = next(filter(None, (_named(box).get(gpu.name) for gpu in gpus)), "")
     return own or (models.pop() if len(models) == 1 else by_id)
 

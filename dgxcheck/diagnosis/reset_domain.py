@@ -106,11 +106,6 @@ def is_vgpu(box: Box, component: Component) -> bool:
     return any(gpu.bdf in shares for gpu in gpus_of(box, component) or box.topology.gpus)
 
 
-def is_nvswitch_part(component: Component) -> bool:
-    """Is it an NVSwitch, or all of them? They are reset together with all GPUs, Fabric Manager stopped (DU-09883)."""
-    return component.kind == "nvswitch" or component.part == "NVSwitches"
-
-
 def _before_ampere(box: Box, gpu: Device) -> bool | None:
     number = architecture(box, gpu.bdf or "")
     return None if number is None else number < AMPERE
@@ -118,7 +113,7 @@ def _before_ampere(box: Box, gpu: Device) -> bool | None:
 
 def _reset_together(box: Box, gpu: Device, other: Device) -> bool:
     link = box.topology.link(gpu, other)
-    if is_k80(gpu) and is_k80(other):
+    if is_k80(gpu):
         return link.pci == "PIX"
     if is_before_ampere(box, gpu) is False:
         return False

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.finding import BAD, Finding, Status
+from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.host.disks import located
 from dgxcheck.checks.network.ports import same_cards
 from dgxcheck.components.component import Component, host_part
@@ -113,7 +113,7 @@ def refused(findings: Sequence[Finding]) -> Mapping[str, tuple[list[Finding], Co
 def without_modules(findings: Sequence[Finding]) -> Iterator[tuple[list[Finding], Component]]:
     """What lacks its module beside GPUs that lack theirs, with the modules of the kernel that runs: those of an update
     are built or installed with it."""
-    absent = [each for each in findings if each.judgement.fault in _ABSENT and each.status in BAD]
+    absent = [each for each in findings if each.judgement.fault in _ABSENT]
     if {each.judgement.fault for each in absent} == _ABSENT:
         yield absent, host_part("kernel modules")
 

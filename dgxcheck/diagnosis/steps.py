@@ -135,12 +135,13 @@ def reset(box: Box, gpus: Sequence[Device], with_switches: bool) -> Action:
     whole = joined or not isinstance(box.snapshot.pci, Missing)
     everything = whole and len(gpus) == len(box.topology.gpus)
     ids = () if everything else _chosen(gpus)
-    everything |= with_switches and not ids
+    everything |= with_switches
     how = ("bus",) if any(_asks_for_a_bus_reset(box, gpu) for gpu in gpus) else ()
     code: Code = "reset-board" if all(map(is_k80, gpus)) else "reset-together"
-    if with_switches or (has_own_fabric(box) and gpus):
-        old = any(is_before_ampere(box, gpu) is not False for gpu in gpus)
-        code = "reset-all-with-switches" if with_switches or old else "reset-with-fabric-manager"
+    if with_switches:
+        code = "reset-all-with-switches"
+    elif has_own_fabric(box):
+        code = "reset-with-fabric-manager"
     elif len(gpus) == 1:
         code = "reset-one"
     values: dict[str, Value] = {"chosen": f" {' '.join(ids)}"} if ids else {}

@@ -20,7 +20,7 @@ _LEADING = GPU_DEAD | {
     Fault.LIBRARY_MISSING, Fault.LIBRARY_BROKEN, Fault.DRIVER_NOT_LOADED, Fault.DRIVER_MISMATCH, Fault.NOUVEAU,
 }  # fmt: skip
 """What clients of NVML and CUDA cannot start without."""
-_DRIVER = frozenset({Fault.DRIVER_FAILED, Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_STUCK})
+_DRIVER = frozenset({Fault.DRIVER_FAILED, Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_STUCK, Fault.CONTAINER_ERROR})
 _NOT_WITHOUT_DRIVER = frozenset({Fault.DRIVER_NOT_LOADED, Fault.FABRIC_MANAGER_DOWN, Fault.GPUS_NOT_OFFERED})
 """What is not there either while no driver is."""
 _OF: Mapping[FaultKind | None, Kind] = {Fault.GPUS_NOT_OFFERED: "gpu", Fault.FABRIC_MANAGER_DOWN: "nvswitch"}
@@ -57,7 +57,7 @@ def refused_clients(
     waiting = {key: hung for key in blamed if hung and bad[key].judgement.fault in _WAITS}
     failing = gathered((blamed[key][0].kind, each) for key in failed for each in blamed[key])
     if any(each.fault is Fault.GPUS_NOT_OFFERED and each.tool != "Slurm" for each in rows(box.snapshot.tool_reports)):
-        withheld = [key for key in blamed if bad[key].judgement.fault in _WITHHELD and bad[key].subject.kind == "gpu"]
+        withheld = [key for key in blamed if bad[key].judgement.fault in _WITHHELD]
         if withheld:
             failing.setdefault("gpu", [each for key in withheld for each in blamed[key]])
     waiting |= {key: tuple(dict.fromkeys(failing[_OF[fault]])) for key in blamed
@@ -82,8 +82,7 @@ def given_back(component: Component, planned: Sequence[Action], explained: Seque
     """
     withheld = [finding.key for finding in explained if finding.judgement.fault is Fault.GPUS_NOT_OFFERED]
     alive = DEVICE_DEAD.isdisjoint(finding.judgement.fault for finding in explained)
-    asked = any(action.remedy_of in withheld for action in planned)
-    if component.kind != "gpu" or not withheld or asked or not alive:
+    if component.kind != "gpu" or not withheld or not alive:
         return [*planned]
     cures = (n for n, action in enumerate(planned, 1) if action.step not in ("inspect", *PREPARATORY))
     at = next(cures, len(planned))
@@ -104,6 +103,5 @@ _GSP_TIMEOUTS = (119, 120)
 def _is_of_client(finding: Finding, more: Collection[FaultKind]) -> bool:
     """Of a container runtime only the errors that it got: that it does not know NVIDIA's GPUs fails by itself."""
     fault = finding.judgement.fault
-    refused = fault is Fault.CONTAINER_ERROR and finding.status is Status.WARN
     crashed = fault is Fault.KERNEL_PANIC and DRIVER in finding.blames
-    return finding.subject.kind == "host" and (fault in _DRIVER or fault in more or refused or crashed)
+    return finding.subject.kind == "host" and (fault in _DRIVER or fault in more or crashed)
