@@ -148,7 +148,7 @@ def _description(row: PciFunction) -> str:
     """Kind of a function; empty for bridges and others that are not compared."""
     if is_nvswitch(row):
         return "NVSwitch"
-    return "" if isinstance(row.class_code, Missing) else _CLASSES.get(row.class_code >> 16, "")
+    return _CLASSES.get(row.subclass >> 8, "")
 
 
 def _disks(old: Side, new: Side) -> Iterator[Difference]:

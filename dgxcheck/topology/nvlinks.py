@@ -94,8 +94,7 @@ def _peer(link: NvLink, gpus: Collection[str], functions: Mapping[str, PciFuncti
 
 def is_nvswitch(function: PciFunction) -> bool:
     """Is this PCI function an NVSwitch?"""
-    bridge = isinstance(function.class_code, int) and function.class_code >> 8 == OTHER_BRIDGE
-    return bridge and function.vendor == NVIDIA
+    return function.vendor == NVIDIA and function.subclass == OTHER_BRIDGE
 
 
 def nvswitches(topology: Topology) -> list[PciFunction]:

@@ -69,8 +69,8 @@ def _links(facts: Snapshot) -> Iterator[tuple[str, int | Missing]]:
     """Of GPUs, NVSwitches and adapters; a width of 0 is a link that is down."""
     adapters = {device.bdf for device in rows(facts.infiniband) if device.is_vf is False}
     for row in rows(facts.pci):
-        code = row.class_code if row.vendor == NVIDIA and isinstance(row.class_code, int) else 0
-        if row.bdf in adapters or code >> 16 == DISPLAY or code >> 8 == OTHER_BRIDGE:
+        own = row.vendor == NVIDIA and (row.subclass >> 8 == DISPLAY or row.subclass == OTHER_BRIDGE)
+        if own or row.bdf in adapters:
             yield f"width {row.bdf}", row.link_width
 
 

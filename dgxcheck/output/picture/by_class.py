@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Literal, TypeVar
 
-from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record
 from dgxcheck.output.picture.marks import Mark
@@ -86,13 +85,9 @@ def others(topology: Topology, marks: Iterable[Mark], nvme: bool) -> tuple[str, 
     shown = {device.bdf for device in topology.devices}
     on_path = {bdf for each in topology.functions.values() if isinstance(each.path, tuple) for bdf in each.path[:-1]}
     return tuple(bdf for bdf, function in topology.functions.items() if bdf not in shown and bdf not in on_path
-                 and (bdf in marked or (nvme and _class(function) == NVME)))
-
-
-def _class(function: PciFunction) -> int:
-    return -1 if isinstance(function.class_code, Missing) else function.class_code >> 8
+                 and (bdf in marked or (nvme and function.subclass == NVME)))
 
 
 def class_name(function: PciFunction) -> str:
     """``NVMe``, ``Ethernet``"""
-    return "NVSwitch" if is_nvswitch(function) else _CLASSES.get(_class(function), "PCI device")
+    return "NVSwitch" if is_nvswitch(function) else _CLASSES.get(function.subclass, "PCI device")
