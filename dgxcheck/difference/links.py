@@ -9,7 +9,7 @@ from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Difference, Side, arrow, judged
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.topology import nvlinks as ends_of_nvlinks
-from dgxcheck.topology.paths import Hop, hops_above
+from dgxcheck.topology.paths import Hop, hops_of
 
 
 def pcie(old: Side, new: Side, devices: Matched) -> Iterator[Difference]:
@@ -27,9 +27,8 @@ def _hops(side: Side) -> dict[str, Hop]:
     """Links above GPUs and NICs by the device at their lower end; those of GPUs by NVML where no port is visible."""
     links = (Hop(port="", device=gpu.bdf, gen=gpu.link_gen, width=gpu.link_width, max_gen=gpu.max_link_gen,
                  max_width=gpu.max_link_width, skip_reason="") for gpu in rows(side.snapshot.gpu_pcie))  # fmt: skip
-    paths = (rows(device.path) for device in side.topology.devices)
-    hops = (hop for path in paths for hop in hops_above(path, side.topology.functions))
-    return {hop.device: hop for hop in (*links, *hops) if not hop.skip_reason}
+    hops = {hop.device: hop for hop in links} | hops_of(side.topology.devices, side.topology.functions)
+    return {device: hop for device, hop in hops.items() if not hop.skip_reason}
 
 
 def _link(old: Hop, new: Hop, name: str, gpu: bool) -> Iterator[Difference]:

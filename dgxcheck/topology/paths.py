@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from dgxcheck.facts.ids import NVIDIA
 from dgxcheck.facts.memory import NumaNode
-from dgxcheck.facts.missing import Gap, Missing, need, or_gap
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.topology.model import Device, Link, PciClass, Topology
@@ -147,6 +147,11 @@ def hops_above(path: tuple[str, ...], functions: Mapping[str, PciFunction]) -> t
     """
     chain = path[1:]
     return tuple(_hop(port, device, functions) for port, device in zip(chain[::2], chain[1::2], strict=False))
+
+
+def hops_of(devices: Iterable[Device | PciFunction], functions: Mapping[str, PciFunction]) -> dict[str, Hop]:
+    """The links above all of these, by the device at the lower end; nothing where a path is not known."""
+    return {hop.device: hop for device in devices for hop in hops_above(rows(device.path), functions)}
 
 
 def data_ends(a: Device, b: Device) -> tuple[Device, Device]:

@@ -20,14 +20,13 @@ from dgxcheck.output.topo.tree import link_words
 from dgxcheck.source.protocol import Origin
 from dgxcheck.topology.model import Device, Topology
 from dgxcheck.topology.nvlinks import nvlink_generation, nvlink_graph
-from dgxcheck.topology.paths import hops_above, hops_between
+from dgxcheck.topology.paths import hops_between, hops_of
 from dgxcheck.topology.reference import PairDifference, nearest
 
 
 def wiring_marks(topology: Topology) -> list[Mark]:
     """One for each narrow link above a GPU or NIC, and for each pair with fewer NVLinks than the nearest reference."""
-    paths = [device.path for device in topology.devices if not isinstance(device.path, Missing)]
-    hops = {hop.device: hop for path in paths for hop in hops_above(path, topology.functions)}
+    hops = hops_of(topology.devices, topology.functions)
     found = [(link_words(hop, topology), link(at), 0) for at, hop in hops.items() if hop.narrow is True]
     for each, at_pair, machines in _lacking_nvlinks(topology):
         ends = f"{visible(each.a)} - {visible(each.b)}"

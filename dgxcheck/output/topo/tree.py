@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import bus_order
-from dgxcheck.facts.missing import Json, Missing
+from dgxcheck.facts.missing import Json, Missing, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.output.plain_text import lines, shown, visible
 from dgxcheck.topology.model import Topology
 from dgxcheck.topology.nvlinks import is_nvswitch
-from dgxcheck.topology.paths import Hop, hops_above, sharers
+from dgxcheck.topology.paths import Hop, hops_of, sharers
 
 Branch = dict[str, "Branch"]
 PciNames = Mapping[str, str | Missing] | Missing
@@ -25,7 +25,7 @@ def tree(topology: Topology, names: PciNames) -> str:
     roots: Branch = {}
     for function in sorted(topology.functions.values(), key=lambda function: bus_order(function.bdf)):
         branch = roots
-        for part in function.path if not isinstance(function.path, Missing) else ():
+        for part in rows(function.path):
             branch = branch.setdefault(part, {})
     hops = _hops(topology)
     text: list[str] = []
@@ -47,11 +47,8 @@ def excerpt(topology: Topology, names: PciNames, bdf: str) -> list[str]:
     root, *way = function.path
     text = [visible(root)]
     text += [f"{'   ' * depth}└─ {_entry(topology, names, hops, part)}" for depth, part in enumerate(way)]
-    below = sorted(
-        (other.bdf for other in topology.functions.values() if not isinstance(other.path, Missing)
-         and other.path[:-1] == function.path),
-        key=bus_order,
-    )  # fmt: skip
+    below = sorted((other.bdf for other in topology.functions.values() if rows(other.path)[:-1] == function.path),
+                   key=bus_order)  # fmt: skip
     return text + [f"{'   ' * len(way)}└─ {_entry(topology, names, hops, each)}" for each in below]
 
 
@@ -82,8 +79,7 @@ def hop_text(hop: Hop) -> str:
 
 
 def _hops(topology: Topology) -> dict[str, Hop]:
-    paths = [function.path for function in topology.functions.values() if not isinstance(function.path, Missing)]
-    return {hop.device: hop for path in paths for hop in hops_above(path, topology.functions)}
+    return hops_of(topology.functions.values(), topology.functions)
 
 
 def _grow(
@@ -114,7 +110,7 @@ def _what(function: PciFunction, names: PciNames) -> str:
 
 def _node(topology: Topology, root: str) -> str:
     """The NUMA nodes of the functions below a root bus."""
-    paths = [each.path for each in topology.functions.values() if not isinstance(each.path, Missing)]
+    paths = [rows(each.path) for each in topology.functions.values()]
     below = [topology.functions.get(bdf) for path in paths if path[:1] == (root,) for bdf in path[1:]]
     nodes = {each.numa_node for each in below if each and isinstance(each.numa_node, int) and each.numa_node >= 0}
     return f"  NUMA node {', '.join(map(str, sorted(nodes)))}" if nodes else "  NUMA node unknown"
