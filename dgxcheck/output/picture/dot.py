@@ -8,9 +8,9 @@ from dgxcheck.facts.memory import NumaNode
 from dgxcheck.facts.missing import Missing
 from dgxcheck.output.picture import nvlinks
 from dgxcheck.output.picture.by_class import others
-from dgxcheck.output.picture.marks import Mark, box, ghosts, link, link_lines, of_host, with_numbers, worst
+from dgxcheck.output.picture.marks import Mark, ghosts, link_lines, of_host, with_numbers, worst
 from dgxcheck.output.picture.shapes import LIGHT
-from dgxcheck.output.picture.tree_layout import places
+from dgxcheck.output.picture.tree_layout import places, places_of_link
 from dgxcheck.output.picture.wiring import TreeNode, panels
 from dgxcheck.output.plain_text import lines, visible
 from dgxcheck.topology.model import Topology
@@ -48,8 +48,7 @@ def _tree(node: TreeNode, above: TreeNode | None, marks: Sequence[Mark]) -> Iter
     members += [f"color={_hex(tone)}", "penwidth=2.5"] if tone else []
     yield f"{_quoted(node.key)} [{', '.join(members)}];"
     if above is not None:
-        at = set() if node.hop is None else {link(node.hop.device), link(node.hop.port), box(node.hop.port)}
-        marked = [mark for mark in marks if at & {*mark.at}]
+        marked = [mark for mark in marks if places_of_link(node) & {*mark.at}]
         lines = [f"label={_quoted(chr(10).join(link_lines(node.hop)))}"]
         lines += [f"{what}={_hex(worst(marked) or '')}" for what in ("color", "fontcolor") if marked]
         yield f"{_quoted(above.key)} -> {_quoted(node.key)} [{', '.join(lines)}];"

@@ -75,14 +75,12 @@ class TreeLayout:
     def width(self, panel: Panel) -> float:
         return max(self._columns(panel.children), text_width(panel.title, NORMAL, True) + 4, 130.0) + 2 * PADDING
 
-    def _columns(self, nodes: Sequence[TreeNode]) -> float:
-        return sum(map(self._column, nodes)) + GAP * (len(nodes) - 1)
+    def _columns(self, nodes: Sequence[TreeNode], gap: float = GAP) -> float:
+        return sum(map(self._column, nodes)) + gap * (len(nodes) - 1) if nodes else 0.0
 
     def _column(self, node: TreeNode) -> float:
-        gap = 0.0 if node.kind == "card" else GAP
-        below = sum(map(self._column, node.children)) + gap * (len(node.children) - 1) if node.children else 0.0
         label = max((text_width(text, SMALL, True) + 4 for text in self._link_lines(node)), default=0.0)
-        return max(self._width(node), below, label)
+        return max(self._width(node), self._columns(node.children, _gap(node)), label)
 
     def _width(self, node: TreeNode) -> float:
         if node.kind == "card":
@@ -119,12 +117,10 @@ class TreeLayout:
             own = self._box(node, Rect(middle - width / 2, y, width, height))
             boxes.append(own)
         self._link(node, above, middle, y, boxes, lines)
-        gap = 0.0 if node.kind == "card" else GAP
-        total = sum(map(self._column, node.children)) + gap * (len(node.children) - 1)
-        x = middle - total / 2
+        x = middle - self._columns(node.children, _gap(node)) / 2
         for child in node.children:
             self._place(child, x, top + _BRIDGE + _STEP, bottom, None if node.kind == "card" else own, boxes, lines)
-            x += self._column(child) + gap
+            x += self._column(child) + _gap(node)
 
     def _link(
         self, node: TreeNode, above: TextBox | None, x: float, y: float, boxes: list[TextBox], lines: list[Polyline]
@@ -153,10 +149,7 @@ class TreeLayout:
         return [first, *more] if first else []
 
     def _marks_of_link(self, node: TreeNode) -> list[Mark]:
-        if node.hop is None:
-            return []
-        at = {link(node.hop.device), link(node.hop.port), box(node.hop.port)}
-        return [mark for mark in self.marks if at & {*mark.at}]
+        return [mark for mark in self.marks if places_of_link(node) & {*mark.at}]
 
     def _marks_of(self, node: TreeNode) -> list[Mark]:
         return [mark for mark in self.marks if places(node) & {*mark.at}]
@@ -193,8 +186,18 @@ def places(node: TreeNode) -> set[At]:
     return {box(node.key), *map(box, node.parts), ("ghost", above, what)}
 
 
+def places_of_link(node: TreeNode) -> set[At]:
+    """Where marks of the link above a node are."""
+    return set() if node.hop is None else {link(node.hop.device), link(node.hop.port), box(node.hop.port)}
+
+
 def _is_device(node: TreeNode) -> bool:
     return node.kind in ("gpu", "nic", "other")
+
+
+def _gap(node: TreeNode) -> float:
+    """Between what is below it: the functions of a card are one."""
+    return 0.0 if node.kind == "card" else GAP
 
 
 def _with_number(tag: str, name: str) -> str:
