@@ -121,12 +121,10 @@ def or_gap(read: Callable[P, T | Missing]) -> Callable[P, T | Missing]:
 
 def or_none(read: Callable[P, T | None]) -> Callable[P, T | None]:
     """The same function, whose result is None where a fact that it has ``need`` of is Missing."""
+    with_gap = or_gap(read)
 
     def reading(*args: P.args, **names: P.kwargs) -> T | None:
-        try:
-            return read(*args, **names)
-        except NeededFact:
-            return None
+        return known(with_gap(*args, **names))
 
     reading.__name__, reading.__doc__ = read.__name__, read.__doc__
     return reading

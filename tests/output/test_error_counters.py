@@ -14,7 +14,7 @@ from dgxcheck.facts.bdf import unplaced
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.output.exposition import bus_id
-from dgxcheck.output.health.for_programs.prometheus import error_counters, render
+from dgxcheck.output.health.for_programs.prometheus import error_counters, labels_of_gpus, render
 from dgxcheck.output.report import HealthReport
 
 GONE = Missing(Gap.UNSUPPORTED, "here")
@@ -32,7 +32,7 @@ def test_bus_ids_are_spelled_as_nvml_does(bdf: str | None, shown: str) -> None:
 def series(box: str, **facts: object) -> Mapping[str, list[tuple[Mapping[str, str], int | float]]]:
     assessment = assess(box, Request())
     changed = replace(assessment, snapshot=replace(assessment.snapshot, **facts))
-    return {family.name: [*family.samples] for family in error_counters(changed)}
+    return {family.name: [*family.samples] for family in error_counters(changed, labels_of_gpus(changed))}
 
 
 def test_a_counter_that_is_missing_has_no_series() -> None:

@@ -12,7 +12,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.device_facts import GpuView, is_only_named
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.infiniband import IbPort, PortState
-from dgxcheck.facts.missing import Gap, Missing, NeededFact, need, rows, text_of
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap, rows, text_of
 from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.output.plain_text import fit_columns, hidden_columns, visible, wrapped
 from dgxcheck.profiles.library import board_id, boards_for
@@ -51,7 +51,7 @@ def _by_kind(
             names = [head, *(visible(device.name.removesuffix(f"@{device.bdf}")) for device in devices)]
             places = ["Bus id", *(shown(device.bdf) or "-" for device in devices)]
             state = ["State", *(_state(assessment, device, states) for device in devices)]
-            cells = {title: [_fact(read, assessment, device) for device in devices] for title, read in readers}
+            cells = {title: [or_gap(read)(assessment, device) for device in devices] for title, read in readers}
             facts = [[title, *map(_cell, values)] for title, values in cells.items() if not _unknown(values)]
             yield [names, places, state], facts
 
@@ -119,13 +119,6 @@ def _is_down(assessment: Assessment, device: Device) -> bool:
     ports = [other.ports for other in rows(assessment.snapshot.ib_ports) if other.device == device.name]
     states = [port.state for one in ports for port in rows(one)]
     return bool(ports) and PortState.ACTIVE not in states
-
-
-def _fact(read: Callable[[Assessment, Device], str | Missing], assessment: Assessment, device: Device) -> str | Missing:
-    try:
-        return read(assessment, device)
-    except NeededFact as needed:
-        return needed.gap
 
 
 def _unknown(values: Sequence[str | Missing]) -> bool:

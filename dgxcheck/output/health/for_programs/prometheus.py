@@ -48,13 +48,12 @@ def families(report: HealthReport) -> list[Family]:
     """
     assessment = report.assessment
     judged = [finding for finding in assessment.findings if report.every_metric or finding.status in BAD]
-    counters = error_counters(assessment)
-    gpus = {gpu.name: gpu_labels(gpu) for gpu in assessment.topology.gpus}
+    gpus = labels_of_gpus(assessment)
     by_status = [({"status": status.value}, count) for status, count in counts(assessment.findings).items()]
     return [
         metric("up", [({}, 1)]),
         metric("build_info", [({"version": __version__}, 1)]),
-        metric("gpu_info", _gpus(assessment)),
+        metric("gpu_info", _gpus(assessment, gpus)),
         now("run_timestamp_seconds"),
         metric("run_duration_seconds", [({}, round(assessment.seconds, 3))]),
         metric("verdict", [({}, STATES[assessment.verdict.value])]),
@@ -65,10 +64,15 @@ def families(report: HealthReport) -> list[Family]:
         metric("check_acknowledged",
                ((_of_check(finding, gpus), 1) for finding in assessment.findings if finding.acknowledged)),
         *_causes(assessment.diagnosis),
-        *_states(assessment),
+        *_states(assessment, gpus),
         *_measured(assessment.findings, gpus),
-        *(family for family in counters if report.every_metric or family.name in _CORE),
+        *(each for each in error_counters(assessment, gpus) if report.every_metric or each.name in _CORE),
     ]  # fmt: skip
+
+
+def labels_of_gpus(assessment: Assessment) -> _Gpus:
+    """By name, and by bus id."""
+    return {name: gpu_labels(gpu) for gpu in assessment.topology.gpus for name in (gpu.name, gpu.bdf or gpu.name)}
 
 
 _CORE = ("gpu_pcie_replays_total", "gpu_ecc_volatile_corrected_errors_total")
@@ -81,13 +85,12 @@ def _devices(assessment: Assessment) -> Iterator[Series]:
         yield {**gpu_labels(device), "device": "" if gpu and device.index is not None else device.name}, STATES[status]
 
 
-def _gpus(assessment: Assessment) -> Iterator[Series]:
+def _gpus(assessment: Assessment, gpus: _Gpus) -> Iterator[Series]:
     """Those that NVML lists. No serial numbers: metrics are usually readable for the whole network."""
     facts = assessment.snapshot
-    labels = {gpu.bdf: gpu_labels(gpu) for gpu in assessment.topology.gpus}
     for gpu in facts.listed_gpus:
         more = {"model": gpu.name, "driver_version": facts.driver_version, "vbios": gpu.vbios}
-        yield {**labels.get(gpu.bdf, {}), **{key: text_of(value) for key, value in more.items()}}, 1
+        yield {**gpus.get(gpu.bdf, {}), **{key: text_of(value) for key, value in more.items()}}, 1
 
 
 def _score(assessment: Assessment) -> list[Family]:
@@ -131,10 +134,9 @@ def _measured(findings: Iterable[Finding], gpus: _Gpus) -> list[Family]:
     return [metric(name, samples) for name, samples in found.items()]
 
 
-def _states(assessment: Assessment) -> list[Family]:
+def _states(assessment: Assessment, gpus: _Gpus) -> list[Family]:
     """Temperatures and memory that was set aside, as they were read: whichever check judged them, and by what."""
     facts = assessment.snapshot
-    gpus = {gpu.bdf: gpu_labels(gpu) for gpu in assessment.topology.gpus if gpu.bdf is not None}
     thermal = [(gpus[row.bdf], row) for row in rows(facts.gpu_thermal) if row.bdf in gpus]
     memory = [(gpus[row.bdf], row) for row in rows(facts.gpu_ecc) if row.bdf in gpus]
     remapped = (
@@ -160,10 +162,9 @@ _STATES = ("gpu_temperature_celsius", "gpu_retired_pages")
 _KINDS = ("correctable", "nonfatal", "fatal")
 
 
-def error_counters(assessment: Assessment) -> list[Family]:
+def error_counters(assessment: Assessment, gpus: _Gpus) -> list[Family]:
     """PCIe (AER and replays), NVLink, memory, ports of HCAs; each family is there without a series too."""
     facts = assessment.snapshot
-    gpus = {gpu.bdf: gpu_labels(gpu) for gpu in assessment.topology.gpus if gpu.bdf is not None}
     replays = ((gpus[row.bdf], row.pcie_replays) for row in rows(facts.gpu_counters) if row.bdf in gpus)
     corrected = ((gpus[row.bdf], row.volatile_corrected.total) for row in rows(facts.gpu_ecc) if row.bdf in gpus)
     return [
