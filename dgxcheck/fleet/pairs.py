@@ -136,11 +136,10 @@ def read(folder: str) -> tuple[list[Measured], list[Unread]]:
         try:
             with open(os.path.join(folder, name), "rb") as file:
                 text = decode(file.read(PAIR_BYTES))
+            rate = figure(text)
         except OSError as error:
             unread.append(Unread(name, f"cannot be read: {error.strerror}"))
             continue
-        try:
-            rate = figure(text)
         except ValueError as error:
             unread.append(Unread(name, str(error)))
             continue

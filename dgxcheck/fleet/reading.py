@@ -10,7 +10,7 @@ from io import BytesIO
 from time import process_time
 from typing import BinaryIO
 
-from dgxcheck.facts.missing import BadInput, Json
+from dgxcheck.facts.missing import BadInput, Json, members_of
 from dgxcheck.facts.record import Record
 from dgxcheck.fleet.document import HEALTH, RESULT, NotAResult
 from dgxcheck.fleet.same_name import another_of_series
@@ -177,13 +177,9 @@ def _collected(document: Json, node: str) -> Iterable[tuple[str, Json]]:
     """A document, or those that somebody collected in a list or by the name of their node; with that name."""
     if isinstance(document, list) and document:
         return (("", each) for each in document)
-    if isinstance(document, dict) and "schema" not in document and _are_results(document.values()):
-        return document.items()
-    return ((node, document),)
-
-
-def _are_results(each: Iterable[Json]) -> bool:
-    return all(isinstance(one, dict) and "schema" in one for one in each)
+    by_node = document if isinstance(document, dict) and "schema" not in document else {"": None}
+    are_results = all("schema" in members_of(one) for one in by_node.values())
+    return by_node.items() if are_results else ((node, document),)
 
 
 def parsed(text: bytes) -> Json:

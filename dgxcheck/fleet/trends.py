@@ -85,9 +85,8 @@ def _trend(history: PartHistory, gauge: str, rows: list[tuple[float, ...]]) -> T
     slope = median([(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairs])
     rises = sum((b[1] > a[1]) - (b[1] < a[1]) for a, b in pairs)
     count, left = len(rows), last[2] - last[1]
-    if abs(rises) < _SIGMAS * sqrt(count * (count - 1) * (2 * count + 5) / 18) or slope * left <= 0:
-        return None
-    if left / slope > HORIZON_DAYS * DAY_S:
+    significant = abs(rises) >= _SIGMAS * sqrt(count * (count - 1) * (2 * count + 5) / 18)
+    if not significant or slope * left <= 0 or left / slope > HORIZON_DAYS * DAY_S:
         return None
     return Trend(
         part=history.part, place=history.stays[-1].place, gauge=gauge, first_s=first[0], last_s=last[0],

@@ -16,7 +16,7 @@ from dgxcheck.facts.typical import gathered
 from dgxcheck.fleet.history import NodeHistory, Spell
 from dgxcheck.fleet.lemons import RATE, Lemon, incidents
 from dgxcheck.fleet.node import VERDICTS
-from dgxcheck.fleet.part_history import DAY_S, Followed, PartHistory, Place, Stay
+from dgxcheck.fleet.part_history import DAY_S, Followed, PartHistory, Place, Sightings, Stay
 from dgxcheck.fleet.trends import Trend
 from dgxcheck.output.exposition import classic, metric, now
 from dgxcheck.output.fleet.text import number, section
@@ -32,6 +32,7 @@ _MOST_SPELLS = 50
 """Of one fault that JSON lists one by one: the last."""
 _LEAST_CHANCE = 1e-6
 """No model of a fleet is good to more."""
+_Seen = NodeHistory | Stay | Spell | Sightings | Trend
 _NAMES = {"gpu": "GPU", "hca": "HCA", "dimm": "DIMM"}
 
 
@@ -211,25 +212,24 @@ def as_json(report: HistoryReport) -> str:
         **members(report, "verdict exit_code results=history.results"),
         "false_alarm_rate": RATE,
         "nodes": [{
-            "name": name, **_dates(node), "verdict": node.verdict, "results": node.results, "days": node.days,
+            "name": name, **_dates(node), **members(node, "verdict results days"),
             "faults": [_fault(key, spells) for key, spells in _by_key(node).items()],
         } for name, node in history.nodes.items()],
         "parts": [_part(serial, part) for serial, part in history.parts.items()
                   if len(part.stays) > 1 or any(stay.found for stay in part.stays)],
         "lemons": [{
             "node": lemon.node, "incidents": [_date(when) for when in lemon.incidents], "days": lemon.days,
-            "expected": round(lemon.expected, 3), "like_nodes": lemon.likes, "chance": lemon.chance,
-            "mended": lemon.mended, "place": lemon.place or None,
+            "expected": round(lemon.expected, 3), **members(lemon, "like_nodes=likes chance mended place?"),
         } for lemon in report.lemons],
         "blamed": [{
-            "what": each.what, "fault": each.word, "serial": each.part.serial, "kind": each.part.kind,
-            "model": each.part.model, "before": _stay(each.before), "after": _stay(each.after),
-            "other_serial": each.other or None, "clean_results": each.clean, "chance": each.chance,
+            **members(each, "what fault=word serial=part.serial kind=part.kind model=part.model"),
+            "before": _stay(each.before), "after": _stay(each.after),
+            **members(each, "other_serial=other? clean_results=clean chance"),
         } for each in report.followed],
         "trends": [{
-            "serial": trend.part.serial, "kind": trend.part.kind, "node": trend.place[0], "at": trend.place[1],
-            "gauge": trend.gauge, "first_seen": _date(trend.first_s), "last_seen": _date(trend.last_s),
-            **members(trend, "first last limit per_day readings"), "reached": _date(trend.reached_s),
+            **members(trend, "serial=part.serial kind=part.kind"), "node": trend.place[0], "at": trend.place[1],
+            "gauge": trend.gauge, **_dates(trend), **members(trend, "first last limit per_day readings"),
+            "reached": _date(trend.reached_s),
         } for trend in history.trends],
         "unread": [members(unreadable, "where why") for unreadable in history.unread],
     })  # fmt: skip
@@ -239,14 +239,15 @@ def _date(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
-def _dates(each: NodeHistory | Stay | Spell) -> dict[str, Json]:
-    return {"first_seen": _date(each.first_s), "last_seen": _date(each.last_s)}
+def _dates(first: _Seen, last: _Seen | None = None) -> dict[str, Json]:
+    """Of one, or from the first to the last of several."""
+    return {"first_seen": _date(first.first_s), "last_seen": _date((last or first).last_s)}
 
 
 def _fault(key: str, spells: Sequence[Spell]) -> Json:
     return {
-        "key": key, "fault": spells[-1].fault.word, "first_seen": _date(spells[0].first_s),
-        "last_seen": _date(spells[-1].last_s), "times": len(spells), "open": spells[-1].gone_s is None,
+        "key": key, "fault": spells[-1].fault.word, **_dates(spells[0], spells[-1]), "times": len(spells),
+        "open": spells[-1].gone_s is None,
         "spells": [{
             **_dates(spell), "results": spell.results, "gone": None if spell.gone_s is None else _date(spell.gone_s),
             "after": [*spell.after],
@@ -256,15 +257,15 @@ def _fault(key: str, spells: Sequence[Spell]) -> Json:
 
 def _part(serial: str, history: PartHistory) -> Json:
     return {
-        "serial": serial, "kind": history.part.kind, "model": history.part.model,
-        "first_seen": _date(history.stays[0].first_s), "last_seen": _date(history.stays[-1].last_s),
+        "serial": serial, **members(history.part, "kind model"),
+        **_dates(history.stays[0], history.stays[-1]),
         "stays": [_stay(stay) for stay in history.stays],
     }  # fmt: skip
 
 
 def _stay(stay: Stay) -> Json:
     faults: dict[str, Json] = {
-        word: {"first_seen": _date(seen.first_s), "last_seen": _date(seen.last_s), "results": seen.results}
+        word: {**_dates(seen), "results": seen.results}
         for word, seen in stay.found.items()
     }
     return {"node": stay.place[0], "at": stay.place[1], **_dates(stay), "results": stay.results, "faults": faults}
