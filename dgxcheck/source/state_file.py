@@ -224,14 +224,11 @@ def _state(reading: Reading) -> dict[str, Json]:
 
 
 def make_folder(path: str) -> None:
-    """Make the folder of a file, if it is not there."""
-    _make(os.path.dirname(path) or ".")
-
-
-def _make(folder: str) -> None:
-    """A folder that anyone may look into; folders above it that are made for it are this user's alone (XDG)."""
+    """Make the folder of a file, if it is not there, as one that anyone may look into; folders above it that are made
+    for it are this user's alone (XDG)."""
+    folder = os.path.dirname(path) or "."
     if (above := os.path.dirname(folder)) and not os.path.isdir(above):
-        _make(above)
+        make_folder(folder)
         if os.geteuid() != 0:
             os.chmod(above, 0o700)
     os.makedirs(folder, mode=0o755, exist_ok=True)

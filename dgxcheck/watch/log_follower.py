@@ -54,15 +54,15 @@ class Kmsg:
         self.newest = -1
         """Of the last record that was read."""
 
-    def records(self, most: int = MOST_RECORDS) -> Records:
+    def records(self) -> Records:
         """The records that are there now. OSError where the log cannot be read any more."""
         lines: list[str] = []
         lost = 0
-        for _ in range(most):
+        for _ in range(MOST_RECORDS):
             try:
                 raw = self._read(RECORD_BYTES)
             except BlockingIOError:
-                return Records(lines=tuple(lines), lost=lost)
+                raw = b""
             except OSError as error:
                 if error.errno == errno.EPIPE:  # the sequence number of the next record says how many
                     continue

@@ -74,7 +74,7 @@ class RecordingSource:
     def later_lines(self) -> list[tuple[float, GroupedFacts]]:
         """Per later moment: seconds since the first answers, and the facts that are not the first ones."""
         return [
-            (moment.at_s, grouped({k: v for k, v in moment.facts.items() if k not in self.facts or self.facts[k] != v}))
+            (moment.at_s, grouped({k: v for k, v in moment.facts.items() if (k, v) not in self.facts.items()}))
             for moment in self._all_moments()
         ]
 
