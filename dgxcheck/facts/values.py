@@ -207,11 +207,15 @@ def where(record: Record, of: Rows) -> str:
     field = of[0]
     if place.startswith("/"):
         folder = place.format_map(_Fields(record))
-        one_file = place.endswith(("/config", "/resource", "/iommu_group"))
-        return folder if one_file else f"{folder}/{field.more.get('file', field.name)}"
+        return folder if holds_many(place) else f"{folder}/{field.more.get('file', field.name)}"
     link, bdf = getattr(record, "link", None), getattr(record, "bdf", "")
     function, args = _query(place.removeprefix("nvml "), ".".join(row.name for row in of), field)
     return question(function, bdf, *([link] if isinstance(link, int) else []), *args)
+
+
+def holds_many(place: str) -> bool:
+    """Is it one file of all facts of a record?"""
+    return place.endswith(("/config", "/resource", "/iommu_group"))
 
 
 class _Fields(dict):  # type: ignore[type-arg]

@@ -27,6 +27,7 @@ from dgxcheck.facts.missing import Gap, Json, Missing, items_of
 from dgxcheck.facts.record import replace
 from dgxcheck.source import state_file
 from dgxcheck.source.protocol import Source
+from dgxcheck.source.recording.keys import to_rows
 from dgxcheck.source.recording.load import open_source
 from dgxcheck.survey import Snapshot
 
@@ -104,6 +105,32 @@ def test_what_a_check_reports_is_no_change_beside_it(
     spec.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": base, "facts": facts}))
     bad = [each for each in ran(str(spec), file, checks=registry.CHECKS) if each.status in BAD]
     assert [(each.id, each.subject.name) for each in bad] == found
+
+
+@pytest.mark.parametrize(("fault", "port", "word", "bits", "change"), [
+    ("dgx-1-v100-acs-redirect", "0000:09:08.0", 0x10, 0x02, "ASPM L1, was off"),
+    ("dgx-1-v100-max-payload", "0000:0b:00.0", 0x08, 0x10, "relaxed ordering off, was on"),
+    ("dgx-1-v100-read-request", "0000:0c:00.0", 0x08, 0x10, "relaxed ordering off, was on"),
+])  # fmt: skip
+def test_a_finding_about_one_register_hides_no_change_of_another(
+    fault: str, port: str, word: int, bits: int, change: str, tmp_path: Path
+) -> None:
+    file, spec, key = tmp_path / "counters.json", tmp_path / "next.json", f"/sys/bus/pci/devices/{port}/config"
+    data = read(fault)[0].data(key)
+    assert not isinstance(data, Missing)
+    space = bytearray(data)
+    at = space[0x34]
+    while space[at] != 0x10:
+        at = space[at + 1]
+    space[at + word] ^= bits
+    old = json.loads(Path(BY_NAME[fault]).read_text(encoding="utf-8"))
+    spec.write_text(json.dumps({**old, "facts": {**old["facts"], f"data {key}": to_rows(bytes(space))}}))
+    first = {each.id for each in ran(fault, file, checks=registry.CHECKS) if each.status in BAD}
+    then = [each for each in ran(str(spec), file, checks=registry.CHECKS) if each.status in BAD]
+    assert first < {each.id for each in then}
+    of_siblings, of_last_run = ([each for each in then if each.id.endswith(end)] for end in (".uniform", CHECK))
+    assert [message for _, _, message in words(of_last_run)] == [change]
+    assert [message.partition(",")[0] for _, _, message in words(of_siblings)] == [change.partition(",")[0]]
 
 
 def test_another_boot_has_other_names_and_queue_pairs(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, host, part
 from dgxcheck.checks.engine.finding import (
+    BAD,
     Evidence,
     Instead,
     Judged,
@@ -23,7 +24,7 @@ from dgxcheck.checks.engine.finding import (
     skip,
 )
 from dgxcheck.checks.placement.missing import missing
-from dgxcheck.checks.siblings.compare import reported_places
+from dgxcheck.checks.siblings.compare import is_reported
 from dgxcheck.components.component import Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -134,14 +135,13 @@ def _last_run(box: Box) -> Judged:
         raise Instead(_ASSIGNED)
     changes: dict[Subject, list[_Change]] = {}
     by_name: dict[str, list[tuple[Subject, _Change]]] = {}
-    reported, troubled = reported_places(box), {each.subject.bdf for each in box.found if each.counts} - {None}
+    troubled = {each.subject.bdf for each in box.found if each.status in BAD} - {None}
     for owner, keys, record, leaf in _kept_leaves(box.snapshot):
         was, now = before.values.get(owner, {}).get(leaf[0]), _value(leaf)
-        if was is None or not _is_comparable(now, was) or where(record, leaf[1]) in reported:
+        if was is None or not _is_comparable(now, was) or is_same(leaf[1], now, was, box.settings.limit):
             continue
-        if leaf[1][-1].nature == "state" and getattr(record, "bdf", None) in troubled:
-            continue
-        if not is_same(leaf[1], now, was, box.settings.limit):
+        bdf = getattr(record, "bdf", None)
+        if not is_reported(box, bdf, leaf, record) and not (leaf[1][-1].nature == "state" and bdf in troubled):
             by_name.setdefault(leaf[0], []).append((subject_of(box, keys, record), (record, leaf, was)))
     for those in by_name.values():
         for subject, change in those[:1] if len(those) > _MANY else those:

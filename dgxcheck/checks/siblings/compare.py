@@ -16,10 +16,23 @@ from dgxcheck.facts.memory import NumaMemory
 from dgxcheck.facts.nature import COMPARED, Fact, row
 from dgxcheck.facts.nvml.gpu import GpuModes
 from dgxcheck.facts.nvml.readings import GpuMemory, GpuPcie, GpuPower
-from dgxcheck.facts.pci import ConfigSpace, Control, PciBars, PciFunction
+from dgxcheck.facts.pci import ConfigSpace, Control, Express, PciBars, PciFunction
 from dgxcheck.facts.record import Record, remembered
 from dgxcheck.facts.typical import gathered, multimode
-from dgxcheck.facts.values import UNREAD, Leaf, Picked, Rows, Value, as_json, is_of, is_same, leaves, option, where
+from dgxcheck.facts.values import (
+    UNREAD,
+    Leaf,
+    Picked,
+    Rows,
+    Value,
+    as_json,
+    holds_many,
+    is_of,
+    is_same,
+    leaves,
+    option,
+    where,
+)
 
 OF_THE_DRIVER = ("Gpu", "NvLink")
 """Beginnings of the names of NVML's records: what one GPU does not answer is reported by driver.answers."""
@@ -30,10 +43,13 @@ COVERED: Mapping[frozenset[object], frozenset[FaultKind]] = {
     frozenset((GpuPcie.bar1_total, PciBars.bars, PciBars.bar1)): frozenset({Fault.BAR1_SMALL, Fault.BAR1_MISMATCH}),
     frozenset((GpuPower.limit_mw,)): frozenset({Fault.POWER_CAPPED}),
     frozenset((Control.target_gen,)): frozenset({Fault.LINK_SLOW, Fault.LINK_LIMITED}),
+    frozenset((Control.memory_space, Control.bus_master)): frozenset({Fault.DEVICE_DISABLED}),
+    frozenset((Express.max_payload,)): frozenset({Fault.MAX_PAYLOAD}),
+    frozenset((Express.max_read_request,)): frozenset({Fault.READ_REQUEST}),
     frozenset((NumaMemory.memory_kb,)): frozenset({Fault.MEMORY_MISSING}),
 }
 """Faults, of the same device or of what a bridge leads to, that a difference follows from. What is evidence of a bad
-finding needs no entry."""
+finding needs no entry, but where its file holds other facts too."""
 BLAMED: Mapping[object, str] = {ConfigSpace.acs: "ACS setting"}
 """Parts of the device: where a finding blames one, the difference is known."""
 _NOT_COMPARED = DEVICE_DEAD | {Fault.MODULE_NOT_LOADED, Fault.HCA_UNLISTED, Fault.NVSWITCH_MISSING}
@@ -81,11 +97,11 @@ def compared(box: Box, kinds: Collection[Kind], only: object = None) -> Comparis
     odd: dict[Subject, list[Odd]] = {}
     alike: dict[int, Sibling] = {}
     """By identity: the same few siblings stand in hundreds of groups."""
-    bad, reported = _bad(box), reported_places(box)
     for group in _whatever_position(_grouped(box, kinds, only)):
         first = group[0][1][2]
         if any(leaf[2] != first for _, leaf, _ in group):
-            group = [each for each in group if not _is_reported(bad, *each, reported)]
+            group = [(own, leaf, record) for own, leaf, record in group
+                     if not is_reported(box, own.subject.bdf, leaf, record, own.below)]  # fmt: skip
             found, as_usual = _of_group(box, group)
             for each in found:
                 odd.setdefault(each.sibling.subject, []).append(each)
@@ -100,9 +116,11 @@ def _bad(box: Box) -> tuple[Finding, ...]:
     return tuple(finding for finding in box.found if finding.status in BAD)
 
 
-def reported_places(box: Box) -> frozenset[str]:
-    """Where the values stand that findings of other checks are about."""
-    return frozenset(evidence.where for finding in _bad(box) for evidence in finding.judgement.evidence)
+@remembered()
+def _places(box: Box) -> frozenset[str]:
+    """Where bad findings have their evidence, without files of many facts."""
+    evidence = (each.where for finding in _bad(box) for each in finding.judgement.evidence)
+    return frozenset(place for place in evidence if not holds_many(place))
 
 
 def _grouped(box: Box, kinds: Collection[Kind], only: object) -> Mapping[tuple[Hashable, ...], list[_Value]]:
@@ -189,15 +207,15 @@ def _has_display(box: Box, gpu: Sibling) -> bool:
     return isinstance(modes, GpuModes) and modes.display_active is True
 
 
-def _is_reported(
-    bad: Collection[Finding], sibling: Sibling, leaf: Leaf, record: Record, reported: Collection[str]
-) -> bool:
-    if where(record, leaf[1]) in reported:
+def is_reported(box: Box, bdf: str | None, leaf: Leaf, record: Record, below: Collection[str] = ()) -> bool:
+    """Does a finding of another check follow from this value of a device, or of the bridge above these?"""
+    bad, of = _bad(box), leaf[1]
+    if where(record, of) in _places(box):
         return True
-    faults = {fault for fields, those in COVERED.items() if is_of(leaf[1], fields) for fault in those}
-    bdfs = {sibling.subject.bdf, *sibling.below}
+    faults = {fault for fields, those in COVERED.items() if is_of(of, fields) for fault in those}
+    bdfs = {bdf, *below}
     if any(finding.judgement.fault in faults and finding.subject.bdf in bdfs for finding in bad):
         return True
-    parts = {part for field, part in BLAMED.items() if is_of(leaf[1], frozenset({field}))}
+    parts = {part for field, part in BLAMED.items() if is_of(of, frozenset({field}))}
     blamed = (component for finding in bad for component in finding.blames)
-    return any(component.part in parts and component.bdf == sibling.subject.bdf for component in blamed)
+    return any(component.part in parts and component.bdf == bdf for component in blamed)
