@@ -107,6 +107,7 @@ def facts(lines: Sequence[str], where: str) -> KernelLog | Missing:
             for _, (driver, bdf), at in _found_at(lines, driver_error, places, lambda found: found[1])
         ),
         earlier=tuple(each for _, message in with_time if (each := earlier(message)) is not None),
+        in_use_s=max((seconds for seconds, message in of_driver if gpu.FORMS.match("in use", message)), default=-1.0),
         timed=timed,
         cut="" if (judged, sxids) == (all_xids, all_sxids) else f"Xids of more than {LOG_GPUS} GPUs or NVSwitches",
         forgeable=any(message == FORGEABLE for _, message in with_time),

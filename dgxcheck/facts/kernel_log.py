@@ -264,6 +264,8 @@ class KernelLog(Record, nature="event"):
     iommu: tuple[IommuFault, ...] = ()
     driver_errors: tuple[DriverError, ...] = ()
     earlier: tuple[EarlierXid, ...] = ()
+    in_use_s: float = -1.0
+    """Seconds of the last line that a program has taken a GPU; -1 where there is none."""
     timed: bool = True
     """False where the seconds say nothing but the order of the lines."""
     cut: str = ""

@@ -26,14 +26,32 @@ def test_a_gpu_that_is_not_listed_is_not_the_one_that_another_line_names() -> No
         assert [bad.subject.bdf for bad in bad_findings(with_log(unlisted, (line,)), "kernel.gpu-start")] == [due]
 
 
-def test_a_gpu_that_a_log_does_not_name_fails_where_nothing_says_that_it_runs(tmp_path: Path) -> None:
-    line = "NVRM: rm_init_adapter failed for device bearing minor number 2"
-    assert of_text(f"{line}\n", tmp_path)[0] == ("fail gpu-not-started drain",)
-    later = "NVRM: Xid (PCI:0000:52:00): 31, pid=4711, name=python3, Ch 00000008, MMU Fault"
-    for first, second, status in ((line, later, "warn"), (later, line, "fail")):
-        found = of_text(f"[5.0] {first}\n[20.0] {second}\n", tmp_path)[0]
-        assert f"{status} gpu-not-started" in " ".join(found)
-    (bad,) = bad_findings(with_log(box("dgx-1-v100"), (line,)), "kernel.gpu-start")
+BOOT = "[    0.000000] Linux version 4.15.0"
+FAILED = "[    5.000000] NVRM: rm_init_adapter failed for device bearing minor number 0"
+XID = "NVRM: Xid (PCI:0000:52:00):"
+
+
+@pytest.mark.parametrize(("lines", "status"), [
+    ((BOOT, FAILED), "fail"),
+    ((FAILED,), "warn"),
+    (("NVRM: RmInitAdapter failed! (0x26:0xffff:1096)",), "warn"),
+    ((BOOT, FAILED, f"[   20.000000] {XID} 31, pid=4711, name=python3, Ch 00000008, MMU Fault"), "warn"),
+    ((BOOT, FAILED, f"[   20.000000] {XID} 31, Ch 00000010, engmask 00000101, intr 10000000"), "warn"),
+    ((BOOT, FAILED, f"[   20.000000] {XID} 13, Graphics Exception: ESR 0x404490=0x80000001"), "warn"),
+    ((BOOT, f"[    2.000000] {XID} 31, Ch 00000010, engmask 00000101, intr 10000000", FAILED), "fail"),
+    ((BOOT, FAILED, f"[   20.000000] {XID} 79, GPU has fallen off the bus."), "fail"),
+    ((BOOT, FAILED, "[   55.000000] nvidia-modeset: Allocated GPU:0 (GPU-0c8e7d6f) @ PCI:0000:07:00.0"), "warn"),
+])  # fmt: skip
+def test_a_gpu_that_a_log_does_not_name_fails_where_nothing_says_that_it_runs(
+    lines: tuple[str, ...], status: str, tmp_path: Path
+) -> None:
+    _, document = of_text("".join(f"{line}\n" for line in lines), tmp_path)
+    found = [each["status"] for each in document["findings"] if each["id"] == "kernel.gpu-start"]
+    assert found[-1:] == [status]
+
+
+def test_a_gpu_that_a_log_does_not_name_is_a_warning_where_others_run() -> None:
+    (bad,) = bad_findings(with_log(box("dgx-1-v100"), (FAILED.partition("] ")[2],)), "kernel.gpu-start")
     assert bad.status is Status.WARN
 
 

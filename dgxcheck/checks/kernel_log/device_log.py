@@ -109,7 +109,12 @@ def reach(log: KernelLog) -> str:
     """The end of a message, where the log does not reach back to boot; empty where it does."""
     if isinstance(log.begins, Missing):
         return "; the log may not reach back to boot"
-    return f"; the log starts {log.begins:.0f} s after boot" if log.begins >= _AT_BOOT_S else ""
+    return "" if reaches_boot(log) else f"; the log starts {log.begins:.0f} s after boot"
+
+
+def reaches_boot(log: KernelLog) -> bool:
+    """Does it hold the first lines of this boot?"""
+    return not isinstance(log.begins, Missing) and log.begins < _AT_BOOT_S
 
 
 def lines(log: KernelLog, events: Sequence[LoggedEvent]) -> tuple[Evidence, ...]:

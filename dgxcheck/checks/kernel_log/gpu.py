@@ -21,6 +21,7 @@ from dgxcheck.checks.kernel_log.device_log import (
     of_earlier_boots,
     per_device,
     reach,
+    reaches_boot,
 )
 from dgxcheck.checks.kernel_log.pcie import links_lost_above
 from dgxcheck.checks.placement.missing import missing, place_of
@@ -172,8 +173,8 @@ def _starts(box: Box) -> Judged:
     or these kernel modules do not support (but for an older VGA controller of a model of its own, as for a display),
     missing firmware, another driver that holds it; or if the kernel refused to load the driver's module, as by its
     signature or for another kernel. Warns if NVML lists that GPU now, or if the line does not name the GPU; a line that
-    does not, and gives no reason, fails where NVML and PCI list no GPU and no later Xid is of a program. If it found no
-    GPU at all, warns, and fails where PCI has none now.
+    does not, and gives no reason, fails where NVML and PCI list no GPU, the log reaches back to boot, and no later line
+    is of a GPU that runs. If it found no GPU at all, warns, and fails where PCI has none now.
 
     Source: NVRM lines of NVIDIA's open-gpu-kernel-modules: kernel-open/nvidia/nv.c, nv-pci.c,
     src/nvidia/arch/nvalloc/unix/src/osapi.c, osinit.c; Linux kernel/module
@@ -197,14 +198,15 @@ def _starts(box: Box) -> Judged:
         reason = _reason(now)
         what = f"{reason.text}{legacy_release(now)}"
         text = f"the driver could not start a GPU{what}; its log line does not name which{reach(log)}"
-        unseen = isinstance(box.nvml, Missing) and not box.topology.gpus and not _serves_later(log, now[-1].seconds)
-        fails = not reason.why and unseen
+        unseen = isinstance(box.nvml, Missing) and not box.topology.gpus and reaches_boot(log)
+        fails = not reason.why and unseen and not _runs_later(log, now[-1].seconds)
         yield HOST, judged(reason.fault, text, evidence=lines(log, now), warns=True, fails=fails, remedy=reason.remedy)
 
 
-def _serves_later(log: KernelLog, seconds: float) -> bool:
-    """Does a later Xid name a program? Then a GPU had started by that time."""
-    return any(xid.pid is not None and not xid.past and xid.seconds > seconds for xid in log.xids)
+def _runs_later(log: KernelLog, seconds: float) -> bool:
+    """Is a later line of a GPU that runs? It may be this one, started in the end."""
+    times = [log.in_use_s, *(xid.seconds for xid in log.xids if xid.number != OFF_BUS)]
+    return max(times) > seconds
 
 
 def _modules(box: Box, log: KernelLog) -> Judged:
