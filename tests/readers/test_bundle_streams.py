@@ -143,6 +143,15 @@ def test_members_are_those_of_tarfile(form: int) -> None:
     assert members(data) == [*FILES]
 
 
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE])
+def test_a_long_name_stays_where_a_header_without_one_follows(kind: bytes) -> None:
+    data = archive(FILES[1], form=tarfile.GNU_FORMAT)
+    header = tarfile.TarInfo("header")
+    header.type, header.size = kind, len(comment := b"13 comment=x\n")
+    extra = header.tobuf() + comment.ljust(512, b"\0")
+    assert members(data[:1024] + extra + data[1024:]) == [FILES[1]]
+
+
 @given(st.integers(0, 20_000), st.binary(max_size=60))
 def test_a_damaged_archive_ends(at: int, junk: bytes) -> None:
     data = bytearray(archive(*FILES))

@@ -92,7 +92,7 @@ def tar_members(blocks: Blocks) -> Iterator[TarMember]:
             extra = TarMember("", size, blocks)
             data = extra.read(_HEADER_BYTES)
             extra.skip()
-            name = _text(data) if kind == _LONG_NAME else _path(data)
+            name = (_text(data) if kind == _LONG_NAME else _path(data)) or name
         else:
             prefix = _text(header[345:500]) if header[257:263] == b"ustar\0" else ""
             own = name or "/".join(filter(None, (prefix, _text(header[:100]))))
