@@ -28,6 +28,7 @@ def told(**changed: str) -> tuple[Json, Json]:
 def test_the_health_of_a_fabric() -> None:
     assert told() == (0x1AA, 1)
     assert told(bandwidth="N/A", incorrect_configuration="N/A") == (0xA8, 1)
+    assert told(bandwidth="True", access_timeout_recovery="Full", route_unhealthy="Degraded") == (0x108, 1)
     mask, summary = told(summary="Unhealthy", route_unhealthy="True")
     assert isinstance(mask, int)
     flags = [nvml.fabric_flag(mask, name) for name in ("route_unhealthy", "route_recovery")]

@@ -138,8 +138,9 @@ def fabric(fields: Mapping[str, str]) -> dict[str, Json] | None:
 def _mask(fields: Mapping[str, str]) -> int:
     """What is N/A, or in words that are not known, counts as not supported."""
     wrong = fields.get(f"{_PREFIX}incorrect configuration", "n/a").lower()
-    codes, flags = _NUMBERS["fabric configuration"], _NUMBERS["fabric flag"]
+    codes = _NUMBERS["fabric configuration"]
     mask = next((code for word, code in codes.items() if word in wrong), 0) << nvml.FABRIC_CONFIGURATION
     for name, flag in _FLAGS.items():
-        mask |= flags.get(fields.get(_PREFIX + name, ""), 0) << nvml.FABRIC_FLAGS[flag]
+        words = _NUMBERS.get(f"fabric {name}", _NUMBERS["fabric flag"])
+        mask |= words.get(fields.get(_PREFIX + name, ""), 0) << nvml.FABRIC_FLAGS[flag]
     return mask
