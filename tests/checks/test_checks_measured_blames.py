@@ -11,7 +11,7 @@ import pytest
 from measured_box import GPUS, dgx1_p100, fact, found, imported, measured, of_box, overlay, words
 from test_checks_burn_in import GPU, burnt
 
-from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.measurement.checks import CHECKS
 from dgxcheck.components.component import Component
@@ -165,6 +165,18 @@ def test_all_pairs_slower_with_p2p_crossed_what_they_share() -> None:
              for kind, value in (("p2p", 9.9), ("p2p-off", 22.2))}  # fmt: skip
     finding = found(imported(facts), "measure.p2p-bandwidth")["host"]
     assert (finding.judgement.fault, ids(finding.crossed)) == (Fault.SLOW, ["host/host/P2P setting"])
+
+
+@pytest.mark.parametrize(("count", "slow", "gbs", "judged"), [
+    (4, {3}, 199, 3), (5, {3, 4}, 199, 7), (4, {2, 3}, 199, 0), (4, {3}, 20, 3),
+    (4, {3}, 320, 0),  # another of its places among the switches
+])  # fmt: skip
+def test_gpus_slower_than_all_others_over_nvlinks(count: int, slow: set[int], gbs: float, judged: int) -> None:
+    """By figures alone: in groups of two GPUs (bridges) nothing tells which are to be the faster."""
+    pairs = [(a, b) for a in range(count) for b in range(count) if a != b]
+    facts = {f"p2p {a} {b}": fact(gbs if slow & {a, b} else 393) for a, b in pairs}
+    warned = found(imported(facts), "measure.p2p-bandwidth").values()
+    assert len([each for each in warned if each.status is Status.WARN]) == judged
 
 
 @pytest.mark.parametrize(

@@ -48,3 +48,10 @@ def test_what_is_not_judged_makes_no_verdict_better(statuses: list[Status], data
     order = [Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS]
     before, after = verdict(ended(statuses), LEAST_CHECKS), verdict(ended(fewer), LEAST_CHECKS)
     assert order.index(after) <= order.index(before)
+
+
+@given(st.lists(st.sampled_from(Status), max_size=2 * LEAST_CHECKS))
+def test_a_fault_in_a_text_is_the_verdict_whatever_the_text_leaves_open(statuses: list[Status]) -> None:
+    found = verdict(ended(statuses), LEAST_CHECKS, of_text=True)
+    bad = [status for status in (Status.FAIL, Status.WARN) if status in statuses]
+    assert found is (bad[0] if bad else verdict(ended(statuses), LEAST_CHECKS))

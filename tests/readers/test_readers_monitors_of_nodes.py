@@ -166,7 +166,7 @@ def test_a_gpu_that_go_nvml_calls_lost_is_lost() -> None:
     text = f"failed to get remapped rows for GPU-{'0' * 8}-0000-0000-0000-{'0' * 12}: no answer: ERROR_GPU_IS_LOST"
     (fact,) = one(schedulers.read_health_events, text).facts.values()
     assert isinstance(fact, dict)
-    assert (fact["fault"], fact["outcome"]) == ("gpu-lost", "warn")
+    assert (fact["fault"], fact["outcome"]) == ("gpu-lost", "fail")
 
 
 def test_a_condition_with_other_dates() -> None:
@@ -340,6 +340,7 @@ def test_the_fabric_in_gpuds_table(old: str, new: str, fault: str) -> None:
     ("rpc error: code = Unavailable desc = transport is closing, which is unexpected", ("note", "", 1)),
     ("rpc error: code = Unknown desc = nvml.Init: ERROR_UNKNOWN, which is unexpected",
      ("warn", "gpus-not-offered", 1)),
+    ("rpc error: code = Unknown desc = device is in an unrecoverable state: GPU is lost", ("fail", "gpu-lost", 1)),
 ])  # fmt: skip
 def test_why_a_pod_was_given_no_device(said: str, expected: tuple[str, str, int]) -> None:
     """A device plugin that broke off can be that of any device; NVML is the GPUs'."""

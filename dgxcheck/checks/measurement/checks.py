@@ -77,7 +77,8 @@ def _p2p_bandwidth(box: Box) -> Judged:
     their NVLinks give, below {measure.derived} of what the PCIe path gives. Also warns where P2P on is slower than
     P2P off, one direction slower than the other, or the pair slower than the median of pairs joined by the same
     links, by more than {measure.symmetry} (than the median of all pairs by more than {measure.unlike} where the
-    links are unknown, {measure.directions} where three quarters of all are alike), where copies through host memory
+    links are unknown, {measure.directions} where three quarters of all are alike, or over NVLinks those between most of
+    the GPUs), where copies through host memory
     between NUMA nodes are slower than the median within one by more than {measure.directions}, and where runs
     differ by more than {measure.runs}. Where all pairs are slower with P2P on there is one finding, of the host.
     Copies that a narrow PCIe link explains are skipped: the checks of the link report it. Pairs to which the driver

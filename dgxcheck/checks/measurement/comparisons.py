@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 
 from dgxcheck.bandwidth.expected import to_host
 from dgxcheck.bandwidth.links import LineRate, narrowest, physical, with_lanes
@@ -120,10 +121,13 @@ def below_pairs(box: Box, figures: Figures, row: Measurement) -> Judgement | Non
     is unknown, below those between all where nearly all are alike, else far below them."""
     own = figures.classes.get((row.a, row.b), UNKNOWN)
     number, middle, near = _usual(figures, row.kind, own, row.tool, row.how, box.settings.limit("measure.symmetry"))
+    what = "all pairs" if own is UNKNOWN else "pairs with the same links"
     limit = "symmetry" if own is not UNKNOWN else "directions" if _all_alike(number, middle, near) else "unlike"
+    fast, of_others = _alike_with_all(figures, row.kind, row.tool, row.how, box.settings.limit("measure.symmetry"))
+    if limit == "unlike" and fast and not {row.a, row.b} <= fast:
+        what, limit, middle = "the pairs of all other GPUs", "directions", of_others
     if number < FEWEST or not _below(row.number or 0, middle, box.settings.limit(f"measure.{limit}")):
         return None
-    what = "all pairs" if own is UNKNOWN else "pairs with the same links"
     message = f"{figure_text(box, row)}, median of {what} {quantity(middle, row.unit)}"
     return slow(row, message, middle, status=Status.WARN)
 
@@ -160,6 +164,19 @@ _SEVERAL = 12
 def _all_alike(number: int, middle: float, near: int) -> bool:
     """Are three quarters of the figures, over PCIe more, near their median? One GPU of eight is in a quarter of all."""
     return number >= _SEVERAL and 4 * near > 3 * number - (middle > _FASTEST_PCIE_GBS)
+
+
+@remembered()
+def _alike_with_all(figures: Figures, kind: str, tool: str, how: str, percent: float) -> tuple[AbstractSet[str], float]:
+    """GPUs whose copies over NVLinks to every other of them are as fast as the fastest, where they are most of all and
+    three or more, and the median of those copies in GB/s; none where GPUs are joined in groups."""
+    copies = {(row.a, row.b): row.number or 0.0 for row in figures.of_kinds(kind)
+              if row.a != row.b and (row.tool, row.how) == (tool, how)}  # fmt: skip
+    near = [pair for pair, number in copies.items() if not _below(number, max(copies.values()), percent)]
+    fast, every = {id for pair in near for id in pair}, {id for pair in copies for id in pair}
+    whole = len(near) == len(fast) * (len(fast) - 1) and len(fast) > max(2, len(every) / 2)
+    middle = median(copies[pair] for pair in near) if whole else 0.0
+    return (fast, middle) if middle > _FASTEST_PCIE_GBS else (set(), 0.0)
 
 
 def staged_in_a_socket(box: Box, figures: Figures, row: Measurement) -> list[Measurement]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.by_nature.last_run import STATE_FILE
-from dgxcheck.checks.engine.finding import BAD, FAULTY, WORST_FIRST, Finding, Status, Witness, counted, first_of
+from dgxcheck.checks.engine.finding import FAULTY, WORST_FIRST, Finding, Status, Witness, counted, first_of
 from dgxcheck.checks.engine.run import LEAST_CHECKS, counts, judged_checks
 from dgxcheck.facts.typical import gathered
 from dgxcheck.output.health import overview
@@ -42,7 +42,8 @@ def verdict_line(assessment: Assessment) -> str:
     from dgxcheck.output.health.headline import LONGEST, headline, shortened
 
     causes = assessment.diagnosis.causes
-    if not causes or BAD.index(bad[0].status) < min(BAD.index(cause.severity) for cause in causes):
+    alone = bad[0].status is assessment.verdict and all(bad[0].status is not cause.severity for cause in causes)
+    if not causes or alone:
         more = f"; {counted(len(bad) - 1, 'more finding')}" if bad[1:] else ""
         first = bad[0].remedy.partition("; ")[0] if bad[0].status in FAULTY else ""
         step = f" -> {shortened(first, _STEP)}" if first else ""

@@ -250,7 +250,7 @@ def _judged(text: str) -> tuple[Outcome, FaultKind | None]:
     if xid := XID_NUMBER.search(text):
         return of_xid(int(xid["number"]))
     fault = fault_of(text)
-    return ("note", None) if fault is Fault.TEST_FAILED else ("warn", fault)
+    return ("note", None) if fault is Fault.TEST_FAILED else ("fail" if fault is Fault.GPU_LOST else "warn", fault)
 
 
 def _by_node(entries: Iterable[Entry]) -> Iterator[tuple[str, Entry]]:
