@@ -79,6 +79,8 @@ HARMLESS: Mapping[str, Change] = {
     "escapes": lambda lines: [f"> {re.sub('([|*]|(?<=[a-z0-9])_(?=[a-z]))', ESCAPED, line)}" for line in lines],
     "column": lambda lines: [f"| {line} |" for line in lines],
     "table of one column": lambda lines: ["| output |", "|---|", *(f"| {line} |" for line in lines)],
+    "pane beside it": _each("\u2502"),
+    "pane behind it": lambda lines: [f"{line:120} \u2502" for line in lines],
     "CRLF": lambda lines: [f"{line}\r" for line in lines],
     "no-break": lambda lines: [line.replace("  ", " \xa0") for line in lines],
     "Chinese": _around(["下面是这台机器的输出，请看一下："], ["谢谢大家帮忙看看这个问题"]),

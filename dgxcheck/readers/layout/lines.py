@@ -25,6 +25,10 @@ _ENTITIES = {
 _ENTITY = LazyPattern("|".join(_ENTITIES))
 _ARROW = LazyPattern(r"(?<=\S)\s+(?:<={1,40}|<-{2,40}|<{2,40}|[\u2190\u21d0\u25c4]).{0,200}$")
 """What people write behind a row: ``<=== here``."""
+_PANE = LazyPattern(
+    r"(?P<left> ?[\u2502\u2503])?(?P<text>(?! {0,9}[\u2500-\u257f]).*?)(?P<right>\s{0,200}[\u2502\u2503]\s{0,9})?"
+)
+"""The border of a terminal's pane, at one side or around a table of signs; trees and tables of other signs go on so."""
 _BREAK = LazyPattern(r"(?<=\S)\s{0,9}(?:<br ?/?>){1,3}\s{0,9}$")
 _REMARK = LazyPattern(r"(?<=\S)\s{2,}# (?!dmidecode \d)\S.{0,200}$", "# ")
 """What people explain behind a value; heads of tables begin with such a sign."""
@@ -44,6 +48,9 @@ def plain(line: str) -> str:
         line = _SPELLED.sub("", line)
     if not line.isascii():
         line = line.translate(_BLANKS)
+        pane = _PANE.fullmatch(line)
+        if pane and (not (pane["left"] and pane["right"]) or pane["text"].lstrip()[:1] in ("|", "+")):
+            line = pane["text"]
     if "&" in line and not line.lstrip().startswith("<"):
         line = _ENTITY.sub(lambda match: _ENTITIES[match[0]], line)
     if "\r" in line:
