@@ -57,6 +57,8 @@ FAULTS = [
     # NVIDIA/gpu-operator: a driver container of CentOS 7
     ("Unable to open the file '/lib/modules/3.10.0-862.el7.x86_64/proc/version' (No such file or directory).Could not"
      " resolve Linux kernel version", Fault.MODULE_NOT_BUILT),
+    # NVIDIA/gpu-operator issue 163
+    ("Could not unload NVIDIA driver kernel modules, driver is in use", Fault.GPU_IN_USE),
     # NVIDIA/mig-parted, as in issue 181
     ('time="2023-01-01T10:00:00Z" level=error msg="\\nThe following GPUs could not be reset:\\n  GPU 00000000:07:00.0:'
      ' In use by another client\\n\\n1 device is currently being used by one or more other processes"',

@@ -175,6 +175,9 @@ def test_violations_of_a_policy() -> None:
         "Node             SN        Model      Namespace  Usage\n---------------- --------- ----------\n"
         "/dev/nvme0n1     S1        DISK 1     0x1        1.00  TB /   1.00  TB    512   B +  0 B   FW1",
         '# HELP nvidia_gpu_temperature_celsius temperature\nnvidia_gpu_temperature_celsius{uuid="12345678"} 34',
+        "I0724 06:31:55.150000       1 factory.go:107] Detected NVML platform: found NVML library\n"
+        "I0724 06:31:55.160000       1 server.go:165] Starting GRPC server for 'nvidia.com/gpu'\n"
+        "I0724 06:31:55.165000       1 server.go:125] Registered device plugin for 'nvidia.com/gpu' with Kubelet",
         'Device 0: "NVIDIA L40S"\n  CUDA Driver Version / Runtime Version          12.4 / 12.2\n'
         "  (142) Multiprocessors, (128) CUDA Cores/MP:    18176 CUDA Cores\n  Compute Mode:\n"
         "     < Default (multiple host threads can use ::cudaSetDevice() with device simultaneously) >",
