@@ -16,7 +16,7 @@ from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered
 from dgxcheck.readers.listing import INIT, OF_LIST, gpu_list, placed
 from dgxcheck.readers.model import REPORT, Imported, ToolPart, add_report
-from dgxcheck.readers.values import LEAST_BYTES, imported, relocated, too_small
+from dgxcheck.readers.values import LEAST_BYTES, imported, relocated
 from dgxcheck.readers.wording import rows
 
 MOST_RUNS = 64
@@ -41,10 +41,7 @@ def _merged(facts: list[Json]) -> Json:
     objects = [fact for fact in facts if isinstance(fact, dict)]
     if len(facts) == 1 or len(objects) != len(facts):
         return facts[0]
-    best = objects[0]
-    for fact in objects[1:]:
-        if _rank(fact) > _rank(best):
-            best = fact
+    best = max(objects, key=_rank)
     if not _has_number(best) and all(_answer(fact) == _answer(best) for fact in objects):
         return objects[0]
     all_runs = [run for fact in objects for run in _runs(fact)]
@@ -113,7 +110,10 @@ class Figures(ToolPart):
     ) -> None:
         """One run of ``p2p 0 1``; its figure only counts for a ``message`` of enough bytes."""
         fact = imported(value, unit, tool=self.tool, line=line, method=method, **more)
-        self.measured.append((f"measure {what}", too_small(message, fact)))
+        if message < LEAST_BYTES:
+            del fact["value"]
+            fact |= {"skipped": "no-reference", "detail": f"messages of at most {message} bytes, too small for a rate"}
+        self.measured.append((f"measure {what}", fact))
 
     def device(self, number: int, line: int, **more: Json) -> None:
         """A GPU by CUDA's number, with its ``bdf`` or ``name``."""

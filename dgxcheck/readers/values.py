@@ -82,12 +82,6 @@ def imported(value: Json, unit: str, *, tool: str, line: int, method: str, **mor
     }  # fmt: skip
 
 
-def too_small(size: int, fact: dict[str, Json]) -> dict[str, Json]:
-    """A fact of messages of at most ``size`` bytes without its figure, if these are too small to show a rate."""
-    if size >= LEAST_BYTES:
-        return fact
-    rest = {name: member for name, member in fact.items() if name != "value"}
-    return rest | {"skipped": "no-reference", "detail": f"messages of at most {size} bytes, too small for a rate"}
 
 
 def relocated(fact: Json, place: Callable[[str], str]) -> Json:

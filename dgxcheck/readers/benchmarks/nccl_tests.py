@@ -6,8 +6,6 @@ sizes, the smallest too. A run over several hosts says so in ``hosts``: it measu
 
 from __future__ import annotations
 
-import re
-
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.measurement import MANY_RANKS
 from dgxcheck.facts.missing import Json
@@ -49,7 +47,7 @@ PIECE = LazyPattern(
 PROMPT = LazyPattern(r"\S{0,255}\$ .*|\[.{1,100}\][$#] .*|\.?/.*|[A-Z_]{1,40}=.*|(?:mpirun|srun) .*")
 
 
-class Rank(Record):
+class Rank(Record, kw_only=False):
     """A line of the list of devices."""
 
     number: int
@@ -102,10 +100,10 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             run = runs.close(run)
             run.tool = f"nccl-tests {version[1]}"
         elif match := RANK.fullmatch(line):
-            rank = _rank(match, at)
-            if rank is None:
+            number, device = integer(match[1], MOST_RANKS), gpu(match[3])
+            if number is None or device is None:
                 continue
-            run.ranks.append(rank)
+            run.ranks.append(Rank(number, match[2] or "", device, match[4], match[5], at))
         elif heading := columns(line):
             run = runs.close(run)
             run.heading, run.headed = heading, True
@@ -133,11 +131,6 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return tuple(Imported(tool=tool, facts=facts, understood=understood) for tool, facts in found.items())
 
 
-def _rank(match: re.Match[str], at: int) -> Rank | None:
-    number, device = integer(match[1], MOST_RANKS), gpu(match[3])
-    if number is None or device is None:
-        return None
-    return Rank(number=number, host=match[2] or "", device=device, bus=match[4], name=match[5], at=at)
 
 
 class _Runs:
@@ -153,10 +146,9 @@ class _Runs:
 
     def close(self, run: _Run) -> _Run:
         """A test that has rows: its facts are added, its rows accounted for. The next one has nothing of it."""
-        if not run.rows:
+        if run.heading is None or not run.rows:
             return run
-        rows = tuple(result for result, _ in run.rows if result.size)
-        if rows and run.heading is not None:
+        if rows := tuple(result for result, _ in run.rows if result.size):
             ranks = max((rank.number for rank in run.ranks), default=-1) + 1
             op = run.op or operation(rows, run.heading, ranks or None)
             ranks = ranks or ranks_of(rows, op) or 0

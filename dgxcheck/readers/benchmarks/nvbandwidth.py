@@ -80,7 +80,7 @@ def _part(lines: tuple[str, ...], start: int, end: int) -> tuple[Imported, ...]:
             part.lines |= whole_lines
             name = name if heading["part"] else ""
         elif WRONG.fullmatch(line) and running is not None and running.kind:
-            wrong(part, running, _offset(lines, at), at)
+            wrong(part, running, _offset(squeezed("".join(lines[at + 1 : at + 2]))), at)
             broke = True
         elif (broken := BROKEN.fullmatch(line)) and running is not None:
             without_result(part, running, "failed", broken[1] or "ERROR", broken[2] or broken[3], at)
@@ -107,9 +107,9 @@ def _name_in_totals(lines: tuple[str, ...]) -> str:
     return ""
 
 
-def _offset(lines: tuple[str, ...], at: int) -> int | None:
-    """Where in the buffer the wrong word was, by the line below."""
-    match = OFFSET.fullmatch(squeezed(lines[at + 1])) if at + 1 < len(lines) else None
+def _offset(text: str) -> int | None:
+    """Where in the buffer the wrong word was, by the line below it or the whole error."""
+    match = OFFSET.search(text)
     return integer(match[1], MOST_BYTES) if match else None
 
 
@@ -229,8 +229,7 @@ def _broken(body: Mapping[str, Json]) -> str:
 
 def _broken_off(part: Figures, test_case: Case, error: str, at: int) -> None:
     if WRONG.search(error):
-        offset = OFFSET.search(error)
-        wrong(part, test_case, integer(offset[1], MOST_BYTES) if offset else None, at)
+        wrong(part, test_case, _offset(error), at)
     else:
         without_result(part, test_case, "failed", "ERROR", error, at)
 

@@ -104,7 +104,9 @@ def one_file(name: str, rows: Iterator[bytes]) -> Section:
     known = reader_of(title) != ""
     by_name = known and (by_program or size > _PASTED or reader_of(title) in BY_TITLE)
     short = size <= _SHORT and not by_program
-    loose = machine is None and not by_name and any(map(str.strip, lines)) and (known or short or _is_telling(lines))
+    loose = machine is None and not by_name and any(map(str.strip, lines)) and (
+        known or short or any(map(_TELLING.search, lines))
+    )
     return Section(
         title=title, lines=tuple(lines) if known or loose else (), size=len(lines), is_file=machine is not None,
         cut=known and size > SECTION_BYTES, loose=loose,
@@ -117,8 +119,6 @@ def _title(name: str) -> str:
     return program + name[len(program) :].replace("_", " ")
 
 
-def _is_telling(lines: Sequence[str]) -> bool:
-    return any(map(_TELLING.search, lines))
 
 
 _HEAD = LazyPattern(r"#==\[ (?P<kind>[\w -]{1,40}) \]=+#")

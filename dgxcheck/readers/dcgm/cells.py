@@ -56,20 +56,15 @@ def cells(lines: Sequence[str]) -> Iterator[DiagCell]:
     parts: list[str] = []
     numbers: list[int] = []
     for number, line in enumerate((*lines, _END)):
-        match = _ROW.fullmatch(line.strip())
-        if match is None or is_rule(line):
-            if left and match is None and not line.strip():
-                continue
-            if left:
-                yield DiagCell(left=left, parts=tuple(parts), lines=tuple(numbers), width=width)
-            left, parts, numbers = "", [], []
+        if left and not line.strip():
             continue
-        part = match["right"][1:].rstrip()
-        width = max(width, len(match["right"]) - _MARGINS) if match["closed"] else width
-        if match["left"].strip():
-            if left:
-                yield DiagCell(left=left, parts=tuple(parts), lines=tuple(numbers), width=width)
-            left, parts, numbers = match["left"].strip(), [part], [number]
-        elif left:
-            parts.append(part)
+        row = None if is_rule(line) else _ROW.fullmatch(line.strip())
+        begins = row["left"].strip() if row else ""
+        width = max(width, len(row["right"]) - _MARGINS) if row and row["closed"] else width
+        if left and (begins or row is None):
+            yield DiagCell(left=left, parts=tuple(parts), lines=tuple(numbers), width=width)
+            left, parts, numbers = "", [], []
+        left = begins or left
+        if row and left:
+            parts.append(row["right"][1:].rstrip())
             numbers.append(number)

@@ -111,7 +111,9 @@ def read_kubernetes(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 def _of_json(lines: tuple[str, ...]) -> Iterator[Entry]:
     """The conditions of ``kubectl get node -o json``, of one node or a list of them, or taken out of it."""
-    for found, where in documents(lines, _may_hold_conditions):
+    for found, where in documents(
+        lines, lambda each: each.get("kind") == "Node" or "items" in each or each.keys() >= _OF_CONDITION
+    ):
         if found.keys() >= _OF_CONDITION:
             yield _entry("", where, found)
         for node in map(members_of, (found, *items_of(found.get("items")))):
@@ -122,8 +124,6 @@ def _of_json(lines: tuple[str, ...]) -> Iterator[Entry]:
                     yield _entry(name, where, each)
 
 
-def _may_hold_conditions(found: Document) -> bool:
-    return found.get("kind") == "Node" or "items" in found or found.keys() >= _OF_CONDITION
 
 
 def _entry(node: str, where: Collection[int], found: Document) -> Entry:

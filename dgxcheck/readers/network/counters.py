@@ -50,7 +50,7 @@ def read_statistic(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         part.found[f"names {base}"] = [*sorted(counters)]
         counted = {name: count for name, count in counters.items() if count is not None}
         part.found |= {f"text {base}/{name}": f"{count}\n" for name, count in counted.items()}
-        _totals(part, f"{row['device']}/{int(row['port'])}", counted)
+        _totals(part, {f"{row['device']}/{int(row['port'])}": counted})
         part.add_port(row["device"], int(row["port"]), {})
     return (*part.imported(), *_ethtool(lines))
 
@@ -69,8 +69,7 @@ def _ethtool(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         port = row["port"] or port
         if row["name"]:
             counted.setdefault(port, {})[row["name"]] = int(row["count"])
-    for port, counters in counted.items():
-        _totals(part, port, counters)
+    _totals(part, counted)
     return part.imported() if counted else ()
 
 
@@ -93,8 +92,7 @@ def read_files(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             names.setdefault(f"names {folder}", []).append(name)
             if (count := integer(file["text"], MOST)) is not None:
                 counted.setdefault(f"{file['device']}/{int(file['port'])}", {})[name] = count
-    for port, counters in counted.items():
-        _totals(part, port, counters)
+    _totals(part, counted)
     return part.imported({key: [*sorted(map(str, each))] for key, each in names.items()})
 
 
@@ -228,12 +226,13 @@ def files_of(facts: Mapping[str, Json]) -> dict[str, Json]:
     return files
 
 
-def _totals(reports: Reports, port: str, counters: Mapping[str, int]) -> None:
+def _totals(reports: Reports, ports: Mapping[str, Mapping[str, int]]) -> None:
     """A note: totals of an unknown time are no growth."""
-    events = [f"{name} {count}" for name, count in counters.items() if count and "any" not in counter_row(name).more]
-    if events:
-        reports.add(port, "counters", "note", None, f"{', '.join(events)} in all; read them again in an hour: growth is"
-                    " what counts")  # fmt: skip
+    for port, counters in ports.items():
+        if events := [f"{name} {count}" for name, count in counters.items()
+                      if count and "any" not in counter_row(name).more]:  # fmt: skip
+            text = f"{', '.join(events)} in all; read them again in an hour: growth is what counts"
+            reports.add(port, "counters", "note", None, text)
 
 
 def _note(reports: Reports, where: str, node: str, counters: dict[str, int]) -> None:

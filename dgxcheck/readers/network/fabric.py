@@ -133,7 +133,8 @@ class _Logged(Record, kw_only=False):
 
 def read_subnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """All three tools."""
-    return (*_sminfo(lines), *_ibdiagnet(lines), *_ibping(lines))
+    sminfo = results(SMINFO, _SUBNET_MANAGER, numbered(lines, bare), beside=_TIMEOUT)
+    return (*sminfo, *_ibdiagnet(lines), *_ibping(lines))
 
 
 _PING_HEAD = LazyPattern(r"--- .{0,100}\((?P<whom>.{1,100})\) ibping statistics ---")
@@ -161,8 +162,6 @@ def _ibping(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-def _sminfo(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    return results(SMINFO, _SUBNET_MANAGER, numbered(lines, bare), beside=_TIMEOUT)
 
 
 def _ibdiagnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:

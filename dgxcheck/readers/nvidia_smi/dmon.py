@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from dgxcheck.facts.faults import Fault
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import Imported, Reports
@@ -52,9 +50,8 @@ def read_dmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             columns = ()
     if not hottest:
         return ()
-    gpus = [GpuDump(NOWHERE, {**_fields(values), "": ""}, index) for index, values in sorted(hottest.items())]
+    gpus = [
+        GpuDump(NOWHERE, {TAGS[name]: f"{value:g}" for name, value in values.items() if name in TAGS} | {"": ""}, index)
+        for index, values in sorted(hottest.items())
+    ]
     return (imported(DMON_TOOL, gpus, {}, frozenset(understood), reports=reports),)
-
-
-def _fields(values: Mapping[str, float]) -> dict[str, str]:
-    return {TAGS[name]: f"{value:g}" for name, value in values.items() if name in TAGS}
