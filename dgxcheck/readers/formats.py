@@ -1,4 +1,4 @@
-"""Texts and what stands in them: UTF-8 or UTF-16, JSON objects among other lines, samples of Prometheus.
+"""Texts and what stands in them: UTF-8 or UTF-16, JSON objects among other lines, tags of XML, samples of Prometheus.
 
 Samples in the text format of Prometheus: ``NAME{LABEL="VALUE",..} NUMBER [TIMESTAMP]``.
 
@@ -15,6 +15,7 @@ from itertools import chain
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern
+from dgxcheck.readers.values import bounded
 
 _HEAD_OF_TEXT = 512
 _FEWEST_PAIRS = 8
@@ -108,6 +109,29 @@ def _bounded(lines: tuple[str, ...], start: int, count: int) -> list[str]:
             break
         taken.append(line)
     return taken
+
+
+_ATTRIBUTE = LazyPattern(r"""([a-z_]{1,24})\s{0,4}=\s{0,4}["']([^"'<>]{0,600})["']""")
+DEEPEST = 64
+Tag = tuple[str, dict[str, str]]
+"""Name and members; without a name the end of another one."""
+
+
+def tags(lines: tuple[str, ...], form: LazyPattern) -> Iterator[tuple[int, Tag, list[Tag]]]:
+    """Each tag of XML that may be cut, with the number of its line, and those around it that are open.
+
+    ``form`` has the groups ``end``, ``name``, ``members`` and ``leaf``.
+    """
+    around: list[Tag] = []
+    for number, line in enumerate(bounded(lines)):
+        for match in form.finditer(line) if "<" in line else ():
+            tag = ("" if match["end"] else match["name"]), dict(_ATTRIBUTE.findall(match["members"]))
+            yield number, tag, around
+            if match["end"]:
+                while around and around.pop()[0] != match["name"]:
+                    pass
+            elif not match["leaf"] and len(around) < DEEPEST:
+                around.append(tag)
 
 
 _SAMPLE = LazyPattern(r"(?P<name>[A-Za-z]\w{2,90})(?:\{(?P<labels>[^{}]{0,4000})\})? (?P<value>\S{1,40})(?: \d{1,16})?")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from readers_text import one, unread
 
+from dgxcheck.readers import formats
 from dgxcheck.readers.host import hwloc_xml
 from dgxcheck.readers.lspci.registers import is_dead, link, secondary_bus
 from dgxcheck.readers.network import files
@@ -87,12 +88,12 @@ BEFORE_LAST = len(one(hwloc_xml.read, TEXT).facts) - 4
 
 
 @pytest.mark.parametrize(("limit", "most", "is_whole"), [
-    ("MOST_DEPTH", 5, True), ("MOST_DEPTH", 4, False), ("MOST_DEVICES", (BEFORE_LAST + 1) / 16, True),
+    ("DEEPEST", 6, True), ("DEEPEST", 5, False), ("MOST_DEVICES", (BEFORE_LAST + 1) / 16, True),
     ("MOST_DEVICES", BEFORE_LAST / 16, False),
 ])  # fmt: skip
 def test_a_tree_has_limits(limit: str, most: float, is_whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = one(hwloc_xml.read, TEXT).facts
-    monkeypatch.setattr(hwloc_xml, limit, most)
+    monkeypatch.setattr(formats if limit == "DEEPEST" else hwloc_xml, limit, most)
     assert (one(hwloc_xml.read, TEXT).facts == whole) == is_whole
 
 

@@ -6,6 +6,7 @@ import pytest
 from readers_text import one, unread
 
 from dgxcheck.facts.missing import Json
+from dgxcheck.readers import formats
 from dgxcheck.readers.nccl import topology_xml
 from dgxcheck.readers.nvidia_smi import query_documents
 
@@ -111,11 +112,11 @@ def test_a_cut_or_snipped_file_does_not_tell_that_a_gpu_shows_fewer_nvlinks() ->
 
 
 @pytest.mark.parametrize(("limit", "most", "is_whole"), [
-    ("MOST_CARDS", 7, True), ("MOST_CARDS", 6, False), ("MOST_DEPTH", 6, True), ("MOST_DEPTH", 5, False),
+    ("MOST_CARDS", 7, True), ("MOST_CARDS", 6, False), ("DEEPEST", 6, True), ("DEEPEST", 5, False),
 ])  # fmt: skip
 def test_a_file_has_limits(limit: str, most: int, is_whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = one(topology_xml.read_topology_xml, TEXT).facts
-    monkeypatch.setattr(topology_xml, limit, most)
+    monkeypatch.setattr(formats if limit == "DEEPEST" else topology_xml, limit, most)
     assert (one(topology_xml.read_topology_xml, TEXT).facts == whole) == is_whole
 
 

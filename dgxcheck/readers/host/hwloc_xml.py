@@ -12,17 +12,16 @@ from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.sysfs import INFINIBAND, NODES, PCI_DEVICES, cpulist
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
+from dgxcheck.readers.formats import tags
 from dgxcheck.readers.listing import whole_list
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.network.files import NAME
-from dgxcheck.readers.values import MOST_GPUS, bits, bounded
+from dgxcheck.readers.values import MOST_GPUS, bits
 
 TOOL = "hwloc"
-MOST_DEPTH = 64
 MOST_DEVICES = 4096
 _TAG = LazyPattern(r"<(?P<end>/)?(?P<name>object|topology|root)\b(?P<members>[^<>]{0,4000}?)(?P<leaf>/)?>")
 _HEAD = LazyPattern(r"<\?xml [^<>]{1,100}\?>|<!DOCTYPE topology SYSTEM [^<>]{1,60}>")
-_MEMBER = LazyPattern(r'([a-z_]{1,24})="([^"<>]{0,600})"')
 _TYPE = LazyPattern(
     r"(?P<class>[0-9a-f]{4}) \[(?P<vendor>[0-9a-f]{4}):(?P<device>[0-9a-f]{4})\]"
     r"(?: \[(?P<subvendor>[0-9a-f]{4}):(?P<subdevice>[0-9a-f]{4})\])?.{0,8}",
@@ -32,35 +31,24 @@ _ROOT = LazyPattern(r"([0-9a-f]{4,8}):\[([0-9a-f]{2})-[0-9a-f]{2}\]", flags=re.I
 _NVML = ascii_pattern(r"nvml(\d{1,3})")
 _OPENFABRICS = "3"
 _NO_SUBSYSTEM = "0000"
-
-
 _Object = dict[str, str]
-"""Members of an object whose end has not come yet."""
+"""Members of an object, or of one around it."""
 
 
 def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Files of every PCI function, of NUMA nodes and HCAs, and NVML's order where hwloc was built with it."""
     facts: dict[str, Json] = {}
-    stack: list[_Object] = []
     numbers: list[int] = []
     order: dict[int, str] = {}
     hcas: dict[str, None] = {}
     nodes: dict[str, None] = {}
-    for number, line in enumerate(bounded(lines)):
-        for match in _TAG.finditer(line) if "<" in line else ():
-            numbers.append(number)
-            if match["name"] != "object":
-                continue
-            if match["end"]:
-                stack = stack[:-1]
-                continue
-            found = dict(_MEMBER.findall(match["members"]))
-            if len(facts) < 16 * MOST_DEVICES:
-                facts |= dict(_pci(stack, found))
-                facts |= dict(_node(found, nodes))
-                facts |= dict(_device(stack, found, order, hcas))
-            if not match["leaf"] and len(stack) < MOST_DEPTH:
-                stack.append(found)
+    for number, (name, found), around in tags(lines, _TAG):
+        numbers.append(number)
+        if name == "object" and len(facts) < 16 * MOST_DEVICES:
+            stack = [members for _, members in around]
+            facts |= dict(_pci(stack, found))
+            facts |= dict(_node(found, nodes))
+            facts |= dict(_device(stack, found, order, hcas))
     if not facts:
         return ()
     facts |= whole_list(order)

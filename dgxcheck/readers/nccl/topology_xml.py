@@ -19,10 +19,11 @@ from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import INFINIBAND, PCI_DEVICES, cpulist
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
+from dgxcheck.readers.formats import Tag, tags
 from dgxcheck.readers.listing import INDEX
 from dgxcheck.readers.model import Imported, Reports, ToolPart
 from dgxcheck.readers.network.files import NAME
-from dgxcheck.readers.values import MOST_GPUS, bits, bounded, integer
+from dgxcheck.readers.values import MOST_GPUS, bits, integer
 
 _HEX = LazyPattern(r"0x[0-9a-f]{4}", flags=re.ASCII | re.IGNORECASE)
 _UNKNOWN_IDS = ("0x0000", "0xffff")
@@ -159,62 +160,46 @@ def _count(link: dict[str, str]) -> int:
 
 
 TOOL = "NCCL topology"
-MOST_DEPTH = 16
 MOST_CARDS = 512
 _TAG = LazyPattern(
     r"<(?P<end>/)?(?P<name>system|cpu|pci|gpu|nvlink|c2c|pcilink|nic|net)\b(?P<members>[^<>]{0,2000}?)(?P<leaf>/)?>"
 )
-_MEMBER = LazyPattern(r"""([a-z_]{1,24})\s{0,4}=\s{0,4}["']([^"'<>]{0,200})["']""")
 _CLASSES = LazyPattern(r"0x([0-9a-fA-F]{6})")
 _GPU, _NETWORK = 0x03, 0x02
 
 
-class _Open(Record):
-    """A tag whose end has not come yet."""
-
-    name: str
-    members: dict[str, str]
 
 
 def read_topology_xml(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """GPUs and NICs with their links, and the class of each pair as far as the file tells it."""
     cards: dict[str, Card] = {}
     part = ToolPart(TOOL)
-    stack: list[_Open] = []
-    for number, line in enumerate(bounded(lines)):
-        for match in _TAG.finditer(line) if "<" in line else ():
-            part.lines.add(number)
-            name = match["name"]
-            if match["end"]:
-                while stack and stack.pop().name != name:
-                    pass
-                continue
-            members = dict(_MEMBER.findall(match["members"]))
-            if len(cards) < MOST_CARDS:
-                _take(cards, stack, name, members)
-            if not match["leaf"] and len(stack) < MOST_DEPTH:
-                stack.append(_Open(name=name, members=members))
+    around: list[Tag] = []
+    for number, tag, around in tags(lines, _TAG):
+        part.lines.add(number)
+        if len(cards) < MOST_CARDS:
+            _take(cards, around, *tag)
     if not cards:
         return ()
     part.beside = {number for number in range(min(part.lines), max(part.lines)) if lines[number].strip()}
-    whole = not stack and all(lines[number].lstrip().startswith("<") for number in part.beside - part.lines)
+    whole = not around and all(lines[number].lstrip().startswith("<") for number in part.beside - part.lines)
     return part.imported(facts([*cards.values()], whole))
 
 
-def _take(cards: dict[str, Card], stack: list[_Open], name: str, members: dict[str, str]) -> None:
+def _take(cards: dict[str, Card], around: Sequence[Tag], name: str, members: dict[str, str]) -> None:
     """Enter a GPU or network card, or what a tag says of the card that it stands in."""
+    functions = [each for of, each in around if of == "pci"]
     if name == "pci":
         bdf = as_bdf(members.get("busid", ""))
         code = _CLASSES.fullmatch(members.get("class", ""))
         if bdf is not None and code is not None and int(code[1], 16) >> 16 in (_GPU, _NETWORK):
-            above = tuple(each.members.get("busid", "") for each in stack if each.name == "pci")
-            cpu = next((each.members for each in stack if each.name == "cpu"), {})
+            above = tuple(each.get("busid", "") for each in functions)
+            cpu = next((each for of, each in around if of == "cpu"), {})
             is_gpu = int(code[1], 16) >> 16 == _GPU
             new = Card(bdf=bdf, is_gpu=is_gpu, members=members, cpu=cpu, above=above, gpu={}, nvlinks=[], nets=[])
             cards.setdefault(bdf, new)
         return
-    inside = next((as_bdf(each.members.get("busid", "")) for each in reversed(stack) if each.name == "pci"), None)
-    card = cards.get(inside or "")
+    card = cards.get(as_bdf(functions[-1].get("busid", "")) or "") if functions else None
     if card is None:
         return
     if name == "gpu" and card.is_gpu:
