@@ -13,10 +13,10 @@ from textwrap import fill
 from typing import get_args
 
 from dgxcheck.components.component import Kind
-from dgxcheck.diagnosis.action import Code
 from dgxcheck.diagnosis.confidence import Level, Reason
 from dgxcheck.facts.faults import EVERY_FAULT
 from dgxcheck.facts.faults.kind import Scope, Step, Urgency
+from dgxcheck.output.health.sentences import SENTENCES
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "man" / "dgxcheck-health.1"
@@ -26,7 +26,7 @@ PLACE = re.compile(rf"(?<=^{re.escape(MARK)}).*?(?=^\.El$)", re.DOTALL | re.MULT
 WORDS: Mapping[str, list[str]] = {
     "fault": [fault.word for fault in EVERY_FAULT],
     "step": [*get_args(Step)],
-    "instruction": [*get_args(Code)],
+    "instruction": [*SENTENCES],
     "scope": [*get_args(Scope)],
     "urgency": [*get_args(Urgency)],
     "component-kind": [*get_args(Kind)],

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
-from typing import Literal
 
 from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.components.component import Component
@@ -17,46 +16,6 @@ from dgxcheck.facts.record import Record, replace
 from dgxcheck.package_files import table
 from dgxcheck.topology.model import Device
 
-Code = Literal[
-    "finding-remedy",  # the remedy of the finding ``remedy_of``
-    # before anything that disturbs
-    "drain-host", "drain-scheduler", "stop-gpu-clients", "stop-gpu-clients-and-display", "stop-gpu-programs",
-    "stop-load",
-    # resets and restarts
-    "reset-one", "reset-named", "reset-together", "reset-board", "reset-with-fabric-manager", "reset-all-with-switches",
-    "reboot", "power-cycle", "power-cycle-tray",
-    "restart-fabric-manager", "restart-fabric-manager-and-gpus", "restart-imex", "restart-subnet-manager",
-    "reload-driver",
-    # settings
-    "command", "if-unintended", "take-back-or-reset", "mig-pending", "default-power-limit", "lower-limit",
-    "persistence", "large-bars", "large-bars-in-guest",
-    "pcie-setting", "nccl-settings", "nvlink-setting", "memory-channels", "driver-library",
-    "enable-port",
-    "disable-acs", "socket-links", "peer-traffic", "peer-through-root",
-    # diagnostics
-    "field-diagnostic", "field-diagnostic-cooled", "field-diagnostic-by-load",
-    "field-diagnostic-by-load-cooled", "watch-counters", "check-program", "restart-program",
-    # what is looked at
-    "inspect-link", "inspect-rack-fabric", "inspect-rack-links", "inspect-missing", "inspect-port", "inspect-module",
-    "inspect-driver-versions", "inspect-soldered-memory",
-    "inspect-airflow", "inspect-own-fans", "inspect-coolant", "inspect-water-cooling", "inspect-power",
-    "inspect-card-power",
-    "inspect-dimms", "inspect-cabling",
-    "inspect-far-end", "inspect-power-shelves", "inspect-baseboard",
-    "inspect-compute-boards",
-    # what is taken out
-    "reseat-card", "reseat-dual-gpu-card", "reseat-carrier", "reseat-adapter", "reseat-cable", "reseat-disk",
-    "reseat-dimms", "move-cards", "move-adapter", "reseat-part",
-    "reseat-drive",
-    "replace-card", "replace-retail-card", "replace-dual-gpu-card", "replace-carrier", "replace-adapter",
-    "replace-cable", "replace-disk", "replace-one-disk", "replace-dimms", "replace-supply", "restore-array",
-    "replace-part", "reassemble-array",
-    # what only the vendor does
-    "vendor-gpu-tray", "vendor-water-cooled", "vendor-board", "vendor-disk", "vendor-missing-device", "vendor-driver",
-    "vendor-power", "vendor-network-board",
-    # what only the host of a virtual machine can do
-    "contact-host",
-]  # fmt: skip
 Value = str | int | tuple[str, ...]
 Commands = tuple[tuple[str, ...], ...]
 
@@ -64,7 +23,8 @@ Commands = tuple[tuple[str, ...], ...]
 class Instruction(Record):
     """What to do by hand or to know beside the commands, as a code with its parameters."""
 
-    code: Code
+    code: str
+    """The row of ``instructions.tsv``, and of ``output/health/sentences.tsv``."""
     values: Mapping[str, Value] = {}
     """Names and figures that the sentence needs: ``slot``, ``gpus``, ``services`` ..."""
 
@@ -85,7 +45,7 @@ class Action(Record):
 
 
 def on_gpus(
-    step: Step, code: Code, gpus: Iterable[Device], commands: Commands = (), values: Mapping[str, Value] = {}
+    step: Step, code: str, gpus: Iterable[Device], commands: Commands = (), values: Mapping[str, Value] = {}
 ) -> Action:  # fmt: skip
     """A step that ends the jobs on these GPUs."""
     instruction = Instruction(code=code, values=values)

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.components.component import EVERY_GPU, Component
 from dgxcheck.components.containment import NVSWITCHES, functions_beside, gpus_behind
 from dgxcheck.diagnosis import by_hand
-from dgxcheck.diagnosis.action import Action, Code, Instruction, Value, on_gpus, outside, urgency_of
+from dgxcheck.diagnosis.action import Action, Instruction, Value, on_gpus, outside, urgency_of
 from dgxcheck.diagnosis.change_setting import changed_by, setting
 from dgxcheck.diagnosis.escalation import (
     ASK_FOR_RESET,
@@ -46,9 +46,9 @@ from dgxcheck.facts.record import replace
 _DRAINED: tuple[Scope, ...] = ("jobs", "traffic", "host")
 _ANY_TIME: tuple[Step, ...] = ("change-setting", "restart-service", "inspect", "check-program", "restart-program")
 """Steps that need not wait for a drain of this host if they disturb nothing on it."""
-_BEFORE_A_RESTART: tuple[Code, ...] = ("finding-remedy", "nvlink-setting")
+_BEFORE_A_RESTART: tuple[str, ...] = ("finding-remedy", "nvlink-setting")
 """Changes by hand, of the boot loader or a module's options."""
-_IN_FIRMWARE: tuple[Code, ...] = (
+_IN_FIRMWARE: tuple[str, ...] = (
     "large-bars", "large-bars-in-guest", "pcie-setting", "memory-channels", "socket-links", "peer-through-root",
 )  # fmt: skip
 """Settings of the system firmware, whose setup is a restart away."""
@@ -57,7 +57,7 @@ _BY_FIRMWARE = frozenset({Fault.LINK_SLOW, Fault.NUMA_UNKNOWN, Fault.NUMA_TABLES
 _CONTACT_HOST = Action(step="contact-host", instruction=Instruction(code="contact-host"))
 _ELSEWHERE: tuple[Step, ...] = ("contact-vendor", "contact-host")
 _OVERHEATING = frozenset({Fault.OVERHEATING, Fault.THERMAL_SLOWDOWN})
-_WITH_POWER_OFF: tuple[Code, ...] = ("inspect-card-power",)
+_WITH_POWER_OFF: tuple[str, ...] = ("inspect-card-power",)
 """What is inspected with the machine open."""
 _DOWN = frozenset({Fault.PORT_DOWN, Fault.PORT_DISABLED})
 """Of a port that carries no traffic."""
@@ -185,7 +185,7 @@ def _reload(box: Box, component: Component, explained: Sequence[Finding]) -> Act
     return None if absent else load(box, component)
 
 
-_PLAIN: Mapping[Step, Code] = {
+_PLAIN: Mapping[Step, str] = {
     "contact-host": "contact-host", "watch": "watch-counters", "restart-program": "restart-program",
     "check-program": "check-program",
 }  # fmt: skip
@@ -194,7 +194,7 @@ _PLAIN: Mapping[Step, Code] = {
 def _action(
     box: Box, component: Component, step: Step, explained: Sequence[Finding], dead: Collection[str | None]
 ) -> Action:
-    code: Code
+    code: str
     faults = {finding.judgement.fault for finding in explained}
     source = remedy_finding(component, explained, looks=step == "inspect")
     scope: Scope = "none" if source.judgement.fault is None else source.judgement.fault.disturbs

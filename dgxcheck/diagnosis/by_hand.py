@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import cast
 
 from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.checks.engine.expected import is_coherent
@@ -13,7 +12,7 @@ from dgxcheck.checks.pcie.bar1 import has_displays, largest_bar1, others_have_ba
 from dgxcheck.components.component import FABRIC_MANAGER, Component
 from dgxcheck.components.containment import BOARDS, NVSWITCHES, is_k80
 from dgxcheck.components.locate import is_nvidia_adapter
-from dgxcheck.diagnosis.action import COMMANDS, Code, Commands, Instruction, Value
+from dgxcheck.diagnosis.action import COMMANDS, Commands, Instruction, Value
 from dgxcheck.diagnosis.escalation import OF_PARTS
 from dgxcheck.diagnosis.form_factor import (
     VENDOR_ONLY,
@@ -39,10 +38,10 @@ from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device, slot_of
 from dgxcheck.topology.nvlinks import is_nvswitch
 
-_INSPECT: Mapping[tuple[str, str], Code] = {
-    place: cast(Code, row["inspect"]) for place, row in OF_PARTS.items() if row["inspect"] != "-"
+_INSPECT: Mapping[tuple[str, str], str] = {
+    place: row["inspect"] for place, row in OF_PARTS.items() if row["inspect"] != "-"
 }
-_VENDOR: Mapping[FormFactor, Code] = {"sxm": "vendor-gpu-tray", "water-cooled": "vendor-water-cooled"}
+_VENDOR: Mapping[FormFactor, str] = {"sxm": "vendor-gpu-tray", "water-cooled": "vendor-water-cooled"}
 _CARRIERS = ("link", "switch", "bridge")
 """Above one card they end at it; above several they are on a board or riser."""
 _NVME = 0x0108
@@ -205,7 +204,7 @@ def _has_fans(box: Box, gpu: Component) -> bool:
 
 def reseating(box: Box, component: Component, faults: Collection[FaultKind | None]) -> Instruction:
     """What to take out and put back, or to move; of an array that does not run, how its disk comes back."""
-    moved: dict[tuple[str, str], Code] = {("host", "placement of GPUs"): "move-cards", ("hca", "slot"): "move-adapter"}
+    moved: dict[tuple[str, str], str] = {("host", "placement of GPUs"): "move-cards", ("hca", "slot"): "move-adapter"}
     code = moved.get((component.kind, component.part))
     if Fault.ARRAY_FAILED in faults and _is_array(box, component.name):
         return Instruction(code="reassemble-array", values={"array": component.name})
@@ -234,7 +233,7 @@ def vendor(box: Box, component: Component) -> Instruction:
         code = "vendor-power"
     elif is_on_network_board(box, component):
         code = "vendor-network-board"
-    others: Mapping[str, Code] = {"slot": "vendor-missing-device", "driver": "vendor-driver"}
+    others: Mapping[str, str] = {"slot": "vendor-missing-device", "driver": "vendor-driver"}
     return Instruction(code=code or others.get(component.kind, "vendor-board"))
 
 
@@ -244,7 +243,7 @@ def _hardware(box: Box, component: Component, verb: str) -> Instruction:
     code = f"{verb}-{what}"
     if code == "replace-card" and has_no_diagnostic(box, component):
         code = "replace-retail-card"
-    return Instruction(code=cast(Code, "replace-one-disk" if code == "replace-drive" else code), values=values)
+    return Instruction(code="replace-one-disk" if code == "replace-drive" else code, values=values)
 
 
 def _kernel_name(component: Component) -> str:

@@ -16,7 +16,7 @@ from dgxcheck.checks.pcie.acs_rules import acs_rules
 from dgxcheck.checks.pcie.isolation import reason_to_keep_acs
 from dgxcheck.components.component import EVERY_GPU, PEER_TRAFFIC, Component
 from dgxcheck.components.locate import is_nvidia_adapter
-from dgxcheck.diagnosis.action import Code, Commands, Instruction, Value
+from dgxcheck.diagnosis.action import Commands, Instruction, Value
 from dgxcheck.diagnosis.clients import minors
 from dgxcheck.diagnosis.reset_domain import can_reset, gpus_of, is_since, nvlinks_of_path, reset_domain
 from dgxcheck.diagnosis.steps import reset
@@ -30,7 +30,7 @@ from dgxcheck.facts.typical import gathered
 from dgxcheck.topology.model import Device
 
 Setting = tuple[Commands, Instruction]
-_BY_HAND: Mapping[str, Code] = {
+_BY_HAND: Mapping[str, str] = {
     "large BARs": "large-bars", "BAR1": "large-bars", "PCIe setting": "pcie-setting",
     "settings of NCCL": "nccl-settings", "NVLink setting": "nvlink-setting", "memory bandwidth": "memory-channels",
     PEER_TRAFFIC: "peer-through-root",
@@ -69,7 +69,7 @@ def setting(
     return _of_gpus(box, component, dead)
 
 
-def _by_hand(box: Box, code: Code) -> Instruction:
+def _by_hand(box: Box, code: str) -> Instruction:
     """A guest's window for BARs is its hypervisor's; where nothing says whether this is one, both are named."""
     if code != "large-bars":
         return Instruction(code=code)
@@ -94,7 +94,7 @@ def _of_gpus(box: Box, component: Component, dead: Collection[str | None]) -> Se
     ids = ("-i", chosen) if chosen else ()
     options: Mapping[str, tuple[str, ...]] = {"ECC mode": ("-e", "1"), "compute mode": ("-c", "0")}
     if component.part in options:
-        code: Code = "if-unintended" if changed_by(box, component)[1] else "take-back-or-reset"
+        code: str = "if-unintended" if changed_by(box, component)[1] else "take-back-or-reset"
         reset_values = _reset(box, component, dead) if code == "take-back-or-reset" else {}
         return (("nvidia-smi", *ids, *options[component.part]),), Instruction(code=code, values=reset_values)
     if component.part == "clock setting":

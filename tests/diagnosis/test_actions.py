@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterator
-from typing import get_args
 
 import pytest
+from checkout import ROOT
 from hand_made import ALL, box_of, finding, gpu_part, planned, step, steps, with_facts
 from sample import BOXES, swept
 from switches import switch_above
@@ -16,7 +17,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.components.locate import all_gpus, links_above, nvlinks_between
-from dgxcheck.diagnosis.action import PREPARATORY, SOURCES, Code, first_remedy
+from dgxcheck.diagnosis.action import PREPARATORY, SOURCES, first_remedy
 from dgxcheck.diagnosis.actions import actions
 from dgxcheck.diagnosis.escalation import OF_COMPONENT, remedy_finding
 from dgxcheck.diagnosis.form_factor import form_factor
@@ -169,7 +170,15 @@ def test_the_remedy_is_that_of_the_finding_that_blames_the_component() -> None:
 
 
 def test_every_code_has_a_sentence() -> None:
-    assert {*get_args(Code)} == {*SENTENCES}
+    """Each that a module of the diagnosis writes down is a row."""
+    files = (ROOT / "dgxcheck" / "diagnosis").glob("*.py")
+    nodes = (node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    named = [each.value for call in calls for each in call.keywords if each.arg == "code"]
+    named += [call.args[1] for call in calls if isinstance(call.func, ast.Name) and call.func.id == "on_gpus"]
+    written = {each.value for each in named if isinstance(each, ast.Constant)}
+    assert len(written) > 30
+    assert written <= {*SENTENCES}
 
 
 @pytest.mark.exhaustive

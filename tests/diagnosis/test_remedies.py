@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from judging import briefly
 from remedy_list import GOLDEN, text
 from sample import FAULTS
 
-from dgxcheck.diagnosis.action import SOURCES, Code
+from dgxcheck.diagnosis.action import SOURCES
+from dgxcheck.output.health.sentences import SENTENCES
 
 LADDER = ("reset-gpu", "reboot", "power-cycle", "field-diagnostic", "reseat", "replace", "contact-vendor")
 """The order of steps for hardware; what is reseated before a diagnostic is judged by ``GPU``."""
@@ -30,7 +31,7 @@ def causes() -> Iterator[tuple[Cause, dict[str, Any], str]]:
 
 
 def test_every_instruction_has_a_source() -> None:
-    assert {*SOURCES} == {*get_args(Code)} - {"finding-remedy"}
+    assert {*SOURCES} == {*SENTENCES} - {"finding-remedy"}
     assert all(SOURCES.values())
 
 

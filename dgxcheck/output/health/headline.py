@@ -14,7 +14,7 @@ from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks.engine.finding import Finding, against, counted
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import NVSWITCHES
-from dgxcheck.diagnosis.action import Action, Code, first_remedy, preparatory
+from dgxcheck.diagnosis.action import Action, first_remedy, preparatory
 from dgxcheck.diagnosis.model import Cause
 from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.faults import Fault
@@ -34,7 +34,7 @@ _LEAST_ACTION = 11
 _LEAST_WORD = 2
 _NAMED = ("power-cycle", "watch", "check-program", "restart-program", "contact-vendor", "contact-host")
 """Steps whose name says it: their sentences are for who does them."""
-_BRIEFLY: Mapping[Code, str] = wording("instruction in brief")
+_BRIEFLY: Mapping[str, str] = wording("instruction in brief")
 """Of commands that are long, that do harm one by one, or that only look before what is done."""
 _ASIDE = re.compile(r" ?\((?![0-9a-f:.]+\))[^()]*\)")
 _BUS_ID = re.compile(r"(?<=\d) \([0-9a-f:.]+\)")
