@@ -99,21 +99,18 @@ def devices_below(nodes: Iterable[TreeNode]) -> Iterable[TreeNode]:
 
 def _from_paths(topology: Topology, also: Collection[str]) -> Iterable[tuple[int | None, TreeNode]]:
     """Host bridges with their NUMA node, by bus."""
-    shown: dict[str, list[tuple[tuple[str, ...], NodeKind, str, str, int | Missing]]] = {}
     listed = any(gpu.index is not None for gpu in topology.gpus)
     unlisted = {_key(gpu, topology) for gpu in topology.gpus if listed and gpu.index is None}
-    for device in topology.devices:
-        if device.bdf and isinstance(device.path, tuple) and not _is_folded(device, topology):
-            kind: NodeKind = "gpu" if device.kind == "gpu" else "nic"
-            name = _name(device, topology)
-            row = (device.path, kind, name, _key(device, topology), device.numa_node)
-            shown.setdefault(device.path[0], []).append(row)
-    for bdf in also:
-        function = topology.functions.get(bdf)
-        if function is not None and isinstance(function.path, tuple):
-            other: NodeKind = "other"
-            found = (function.path, other, class_name(function), bdf, function.numa_node)
-            shown.setdefault(function.path[0], []).append(found)
+    found: list[tuple[tuple[str, ...], NodeKind, str, str, int | Missing]] = [
+        (device.path, "gpu" if device.kind == "gpu" else "nic", _name(device, topology), _key(device, topology),
+         device.numa_node)
+        for device in topology.devices
+        if device.bdf and isinstance(device.path, tuple) and not _is_folded(device, topology)
+    ]  # fmt: skip
+    others = [function for bdf in also if (function := topology.functions.get(bdf)) is not None]
+    found += [(each.path, "other", class_name(each), each.bdf, each.numa_node) for each in others
+              if isinstance(each.path, tuple)]  # fmt: skip
+    shown = gathered((row[0][0], row) for row in found)
     for root in sorted(shown, key=bus_order):
         rows = sorted(shown[root], key=lambda row: [bus_order(part) for part in row[0]])
         nodes = {node for *_, node in rows if isinstance(node, int) and node >= 0}
@@ -176,11 +173,8 @@ def _is_folded(device: Device, topology: Topology) -> bool:
 
 def _physical(device: Device, topology: Topology) -> str:
     """The name of the first physical function behind the same port; empty where there is none."""
-    if isinstance(device.path, Missing):
-        return ""
-    port = device.path[:-1]
-    beside = (each for each in topology.adapters if isinstance(each.path, tuple) and each.path[:-1] == port)
-    return next((each.name for each in beside), "")
+    port = rows(device.path)[:-1]
+    return next((each.name for each in topology.adapters if port and rows(each.path)[:-1] == port), "")
 
 
 def _name(device: Device, topology: Topology) -> str:
