@@ -33,7 +33,7 @@ from dgxcheck.diagnosis.reset_domain import gpus_of, is_vgpu, nvlinks_of_path
 from dgxcheck.diagnosis.steps import has_own_fabric
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import RMA_STEPS, FaultKind, Step
-from dgxcheck.facts.ids import NETWORK
+from dgxcheck.facts.ids import NETWORK, NVME
 from dgxcheck.facts.missing import Missing
 from dgxcheck.topology.model import Device, slot_of
 from dgxcheck.topology.nvlinks import is_nvswitch
@@ -44,8 +44,6 @@ _INSPECT: Mapping[tuple[str, str], str] = {
 _VENDOR: Mapping[FormFactor, str] = {"sxm": "vendor-gpu-tray", "water-cooled": "vendor-water-cooled"}
 _CARRIERS = ("link", "switch", "bridge")
 """Above one card they end at it; above several they are on a board or riser."""
-_NVME = 0x0108
-"""PCI class of non-volatile memory controllers (pci.ids)."""
 _PCIE_ERRORS = frozenset({Fault.AER_UNCORRECTABLE, Fault.AER_LOGGED, Fault.XID_PCIE})
 _OF_CABLES = frozenset({Fault.PORT_DOWN, Fault.PORT_SLOW, Fault.PORT_ERRORS, Fault.PORT_MODULE})
 _BY_ITS_REMEDY = frozenset({Fault.LEAK, Fault.GPU_UNPOWERED})
@@ -264,7 +262,7 @@ def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
         return "cable", {"name": component.name if component.kind != "fabric" and component.name.islower() else ""}
     function = box.topology.functions.get(component.bdf or "")
     below = function.subclass if component.kind == "link" and function is not None else -1
-    if below == _NVME:
+    if below == NVME >> 8:
         return "drive", {"name": component.bdf or ""}
     if component.kind == "disk":
         return ("disk", {**name, "members": ()}) if _is_array(box, component.name) else ("drive", name)

@@ -11,7 +11,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.containment import is_k80
 from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.diagnosis.reset_domain import gpus_of
-from dgxcheck.facts.ids import MELLANOX
+from dgxcheck.facts.ids import MELLANOX, VGA
 from dgxcheck.facts.missing import rows, text_of
 from dgxcheck.facts.nvml.gpu import Fabric
 from dgxcheck.facts.record import remembered
@@ -79,13 +79,12 @@ def may_have_bmc(box: Box) -> bool:
     """
     if guest(box) is not None:
         return False
-    vendors = {each.vendor for each in box.topology.functions.values() if each.subclass == _VGA}
+    vendors = {each.vendor for each in box.topology.functions.values() if each.subclass == VGA}
     desk = [_DESK.search(name) or NO_DATA_CENTER.search(name) for gpu in box.topology.gpus
             if (name := model_family(box, gpu))]  # fmt: skip
     return not vendors.isdisjoint(_OF_A_BMC) or not desk or not all(desk)
 
 
-_VGA = 0x0300
 _DESK = LazyPattern(r"DGXS")
 _OF_A_BMC = (0x1A03, 0x102B)
 """ASPEED, and Matrox in the BMCs of Dell, HPE and others (https://pci-ids.ucw.cz)."""

@@ -139,6 +139,6 @@ def _events(log: KernelLog, bdf: str, number: int) -> Iterator[tuple[float, floa
 
 def _is_of(box: Box, seen: EarlierXid, bdf: str) -> bool:
     """By UUID, or by the bus id where one of the two is not known: a lost GPU does not tell its."""
-    gpu = next((gpu for gpu in box.topology.gpus if gpu.bdf == bdf), None)
+    gpu = box.topology.device(bdf)
     uuid = None if gpu is None else gpu.uuid
     return seen.uuid == uuid if seen.uuid and isinstance(uuid, str) else seen.bdf == bdf

@@ -10,7 +10,7 @@ import json
 import os
 
 from dgxcheck.facts.ids import NvmlReturn
-from dgxcheck.facts.missing import NOT_LOADABLE, BadInput, Gap, Missing, question
+from dgxcheck.facts.missing import NOT_LOADABLE, BadInput, Gap, Missing, question, rows
 from dgxcheck.source.live import LiveSource
 from dgxcheck.source.protocol import Json
 from dgxcheck.source.recording.keys import from_json
@@ -63,6 +63,5 @@ class ContainedSource(LiveSource):
 
     def _sees_some_gpus_only(self) -> bool:
         """Is one of the host's GPUs not given to this container? Then NVML does not list it, and it is not lost."""
-        listed = self.names("/dev")
-        numbers = () if isinstance(listed, Missing) else (name.removeprefix("nvidia") for name in listed)
+        numbers = [name.removeprefix("nvidia") for name in rows(self.names("/dev"))]
         return any(super(ContainedSource, self).opens(f"/dev/nvidia{n}") is False for n in numbers if n.isdecimal())

@@ -36,7 +36,7 @@ def build(facts: Snapshot) -> Topology:
     functions, ib, nvml, nvlinks, numa = facts.pci, facts.infiniband, facts.gpu, facts.nvlink, facts.numa
     if isinstance(nvml, Nvml) and isinstance(nvml.count, Missing) and not nvml.gpus:
         nvml = nvml.count
-    by_bdf = {} if isinstance(functions, Missing) else {function.bdf: function for function in functions}
+    by_bdf = {function.bdf: function for function in rows(functions)}
     absent = functions if isinstance(functions, Missing) else Missing(Gap.ABSENT, "/sys/bus/pci/devices")
     gpus: list[Device] = []
     ends: dict[str, End] = {}
@@ -53,7 +53,7 @@ def build(facts: Snapshot) -> Topology:
             ends[name] = end(nvlinks_of.get(bdf, ()), bdfs, by_bdf)
         gpus.append(_gpu(name, bdf, gpu or unlisted, ends[name], by_bdf.get(bdf) or absent, numa))
     boards = {row.bdf: row for row in rows(facts.vpd)}
-    nics = () if isinstance(ib, Missing) else tuple(_nic(device, by_bdf, numa, absent, boards) for device in ib)
+    nics = tuple(_nic(device, by_bdf, numa, absent, boards) for device in rows(ib))
     devices = (*gpus, *nics)
 
     def link_of(a: int, b: int) -> Link:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
-from dgxcheck.facts.missing import Gap, Missing, need, or_gap
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap, rows
 from dgxcheck.facts.pci import PciFunction, Slot
 from dgxcheck.facts.record import Record, remembered
 
@@ -223,7 +223,7 @@ def _index(topology: Topology) -> _Index:
         for name in (device.name, device.bdf):
             if name is not None:
                 named.setdefault(name, device)
-        for bdf in () if isinstance(device.path, Missing) else dict.fromkeys(device.path):
+        for bdf in dict.fromkeys(rows(device.path)):
             below.setdefault(bdf, []).append(device)
     gpus = tuple(device for device in topology.devices if device.kind == "gpu")
     return _Index(gpus, named, {bdf: tuple(devices) for bdf, devices in below.items()})

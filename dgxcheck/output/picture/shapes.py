@@ -51,7 +51,7 @@ def wrapped(text: str, width: float, size: float) -> list[str]:
     return lines
 
 
-BoxKind = Literal["panel", "host-bridge", "switch", "gpu", "nic", "other", "bar", "label", "badge", "title", "caption"]
+BoxKind = Literal["panel", "host-bridge", "switch", "gpu", "nic", "other", "bar", "label", "title", "caption"]
 SMALL, NORMAL = 10.5, 12.5
 """Font sizes."""
 
