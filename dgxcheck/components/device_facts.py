@@ -79,7 +79,7 @@ def architecture(machine: Surveyed, bdf: str) -> int | None:
             return board.architecture
         if isinstance(board.compute_capability, tuple):
             return _of_capability(*board.compute_capability)
-    return None if isinstance(view.listed, Missing) else _of_name(view.listed.name)
+    return None if isinstance(view.listed, Missing) else architecture_named(view.listed.name)
 
 
 def _of_capability(major: int, minor: int) -> int:
@@ -90,9 +90,10 @@ def _of_capability(major: int, minor: int) -> int:
     return NAMES[_BY_CAPABILITY.get(major, "blackwell" if major > 10 else "kepler")]
 
 
-def _of_name(name: str | Missing) -> int | None:
+def architecture_named(name: object) -> int | None:
+    """The same of a model; None for a name of none."""
     try:
-        return None if isinstance(name, Missing) else architecture_of(name)[1]
+        return architecture_of(name)[1] if isinstance(name, str) else None
     except BadInput:
         return None
 

@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from dgxcheck.facts.missing import BadInput
+from dgxcheck.components.device_facts import architecture_named
 from dgxcheck.package_files import table
-from dgxcheck.xid.table import architecture_of
 
 _ARCHITECTURES = {"kepler": 2, "pascal": 4, "volta": 5, "ampere": 7, "hopper": 9, "blackwell": 10}
 """``nvmlDeviceArchitecture_t``"""
@@ -38,10 +37,7 @@ def is_answered(path: str, model: str, branch: int, ecc: bool) -> bool:
 @cache
 def _answered(model: str, branch: int, ecc: bool) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
     """Ends and beginnings of the paths of all rows that hold for a model."""
-    try:
-        architecture = architecture_of(model)[1]
-    except BadInput:
-        architecture = None
+    architecture = architecture_named(model)
     found: dict[tuple[str, ...], tuple[str, ...]] = {}
     for row in table("checks/answers/capability.tsv"):
         since, until = (_ARCHITECTURES[row[end]] for end in ("since", "until"))

@@ -9,9 +9,9 @@ from typing import Any
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.finding import Evidence, Judgement, Status, skip
 from dgxcheck.checks.gpu.beside_siblings import LOW_STATE, kept_slow
-from dgxcheck.components.device_facts import row_of
+from dgxcheck.components.device_facts import architecture_named, row_of
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import BadInput, Missing, is_number, question, rows
+from dgxcheck.facts.missing import Missing, is_number, question, rows
 from dgxcheck.facts.nature import Fact, rows_of
 from dgxcheck.facts.nvml.gpu import vgpus
 from dgxcheck.facts.record import Record
@@ -20,7 +20,6 @@ from dgxcheck.facts.typical import majority
 from dgxcheck.facts.values import where
 from dgxcheck.topology.model import Device
 from dgxcheck.topology.nvlinks import is_nvswitch
-from dgxcheck.xid.table import architecture_of
 
 Facts = Mapping[str, object]
 """Of one device by path, as ``components/device_facts.py`` gives them."""
@@ -154,12 +153,12 @@ def pci_ids(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
 def model(box: Box, gpu: Device, facts: Facts) -> Iterator[Contradiction]:
     """The architecture by name against the board of the PCI id, the VBIOS and the compute capability."""
     name = facts.get("gpu.name")
-    named = _architecture(name)
+    named = architecture_named(name)
     if named is None or gpu.bdf in vgpus(box.snapshot.gpu, box.snapshot.gpu_board):
         return
     own = reading(box, gpu, "gpu.name")
     board = box.board(gpu)
-    if board is not None and _architecture(board.name) not in (None, named):
+    if board is not None and architecture_named(board.name) not in (None, named):
         id_ = Evidence(pci_file(gpu.bdf, "device"), board.id)
         yield Contradiction(f"NVML names it {name}, its PCI id is that of {board.name}", (own, id_))
     architecture = number(facts, "gpu_board.architecture")
@@ -203,10 +202,3 @@ def far_ends(box: Box, gpu: Device, _: Facts) -> Iterator[Contradiction]:
                 asked = question("nvmlDeviceGetNvLinkRemoteDeviceType", link.bdf, link.link)
                 text = f"NVLink {link.link} leads to {function.bdf}, of type {wanted}, and calls it {link.remote_type}"
                 yield Contradiction(text, (Evidence(asked, link.remote_type),))
-
-
-def _architecture(name: object) -> int | None:
-    try:
-        return architecture_of(name)[1] if isinstance(name, str) else None
-    except BadInput:
-        return None

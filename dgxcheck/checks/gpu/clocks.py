@@ -15,25 +15,19 @@ from dgxcheck.checks.engine.finding import (
 from dgxcheck.checks.engine.growth import counter_growth
 from dgxcheck.checks.gpu.beside_siblings import BY_SETTING, both_counters, capped, kept_slow, masks_of
 from dgxcheck.components.component import host_part
+from dgxcheck.components.device_facts import architecture
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Gap, Missing, need, or_gap, or_none, rows
-from dgxcheck.facts.nvml.gpu import GpuBoard
+from dgxcheck.facts.missing import Gap, Missing, known, need, or_gap, or_none, rows
 from dgxcheck.facts.nvml.readings import ClockPair, Clocks, GpuClocks, GpuThermal
 
 _VOLTA = 5
 """``nvmlDeviceArchitecture_t``"""
-_VOLTA_CAPABILITY = 7
 
 
 def can_lock_clocks(box: Box, bdf: str) -> bool:
     """``nvidia-smi -lgc`` and ``-rgc`` exist from Volta on (nvidia-smi(1)); true where that is not known."""
-    board = box.gpu(bdf).board
-    if not isinstance(board, GpuBoard):
-        return True
-    if isinstance(board.architecture, int):
-        return board.architecture >= _VOLTA
-    capability = board.compute_capability
-    return capability[0] >= _VOLTA_CAPABILITY if isinstance(capability, tuple) else True
+    number = architecture(box, bdf)
+    return number is None or number >= _VOLTA
 
 
 BRAKE, THERMAL, SLOWDOWN, SOFTWARE = 0x80, 0x40, 0x8, 0x20
@@ -84,19 +78,19 @@ def _throttle(box: Box, clocks: GpuClocks) -> Judgement:
     return judged(fault, f"clocks held down: {name}", name, evidence=(evidence, lasting), fails=True)
 
 
-def _cool(thermal: GpuThermal | Missing) -> str:
-    """``at 45 °C, far from 82 °C``; empty where heat may be the reason. nvml.h names two more of a hardware slowdown:
-    the power brake, and protection against power that is drawn too fast. T.Limit counts from the hottest sensor.
+@or_none
+def _cool(read: GpuThermal | Missing) -> str | None:
+    """``at 45 °C, far from 82 °C``; empty or None where heat may be the reason. nvml.h names two more of a hardware
+    slowdown: the power brake, and protection against power that is drawn too fast. T.Limit counts from the hottest
+    sensor.
     """
-    if isinstance(thermal, Missing):
-        return ""
+    thermal = need(read)
     margin, limit = thermal.margin_c, thermal.slowdown_tlimit_c
     if isinstance(margin, int) and isinstance(limit, int):
         return f"at {margin - limit} °C below its threshold" if margin - limit >= _FAR_C else ""
     sensors = ((thermal.gpu_c, thermal.slowdown_c), (thermal.memory_c, thermal.memory_max_c))
-    if isinstance(thermal.gpu_c, Missing) or not all(_is_far(*sensor) for sensor in sensors):
-        return ""
-    return f"at {thermal.gpu_c} °C, far from {thermal.slowdown_c} °C"
+    far = all(_is_far(*sensor) for sensor in sensors)
+    return f"at {need(thermal.gpu_c)} °C, far from {thermal.slowdown_c} °C" if far else None
 
 
 def _is_far(now: int | Missing, limit: int | Missing) -> bool:
@@ -172,8 +166,6 @@ def application(box: Box, clocks: GpuClocks) -> Judgement | Missing:
     measured, expected = need(clocks.application.graphics), need(clocks.default_application.graphics)
     message = f"application clock {'; '.join(low)}" if low else f"application clock {measured} MHz"
     locked = None if low else _locked(box, clocks, measured)
-    if isinstance(locked, Missing):
-        return locked
     if locked is not None:
         how = "locked" if can_lock_clocks(box, clocks.bdf) else "held"
         message = f"clocks {how} at {locked} MHz under load, application clock {measured} MHz"
@@ -194,13 +186,9 @@ def held_memory_clock(box: Box, clocks: GpuClocks) -> int | None:
     if clocks.performance_state != 0 or now >= min(target, highest) * _LOCKED:
         return None
     every = rows(box.snapshot.gpu_clocks)
-    at_work = (row.performance_state == 0 and row.current.memory == now and _is_busy(box, row.bdf) for row in every)
+    at_work = (row.performance_state == 0 and row.current.memory == now and (known(_utilisation(box, row.bdf)) or 0) > 0
+               for row in every)  # fmt: skip
     return now if now > highest / 2 or (len(every) > 1 and all(at_work)) else None
-
-
-def _is_busy(box: Box, bdf: str) -> bool:
-    percent = _utilisation(box, bdf)
-    return not isinstance(percent, Missing) and percent > 0
 
 
 @or_gap
@@ -209,18 +197,17 @@ def _utilisation(box: Box, bdf: str) -> int:
     return need(need(box.gpu(bdf).processes).gpu_percent)
 
 
-def _locked(box: Box, clocks: GpuClocks, application_mhz: int) -> int | Missing | None:
+def _locked(box: Box, clocks: GpuClocks, application_mhz: int) -> int | None:
     """The clock that a setting alone holds below its application clock in a busy GPU in P0.
 
-    None where that is not so; Missing where all is so, but whether the GPU is busy is not known.
+    None where that is not so; the rule ends where all is so, but whether the GPU is busy is not known.
     """
     reasons, now = clocks.reasons, clocks.current.graphics
     if isinstance(reasons, Missing) or isinstance(now, Missing) or clocks.performance_state != 0:
         return None
     if reasons.mask != BY_SETTING or now >= application_mhz * _LOCKED:
         return None
-    busy = _utilisation(box, clocks.bdf)
-    return busy if isinstance(busy, Missing) else now if busy > 0 else None
+    return now if need(_utilisation(box, clocks.bdf)) > 0 else None
 
 
 def _of(clocks: ClockPair | Clocks, kind: str) -> int | Missing:
