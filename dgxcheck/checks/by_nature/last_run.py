@@ -100,16 +100,15 @@ def _kept_leaves(facts: Snapshot) -> Iterator[tuple[str, tuple[str, ...], Record
             at = f"{kind} {getattr(record, 'bdf', '')}"
             owner = at if places[at] == 1 else " ".join((kind, *keys))
             found = (leaf for leaf in leaves(record, _is_kept) if leaf[1][-1].nature != "holder")
-            made_up = _is_virtual(record) or (isinstance(record, NetInterface) and shared[record.mac] > 1)
-            yield from (
-                (owner, keys, record, leaf) for leaf in found if not made_up or leaf[1][-1].nature != "identity"
-            )
+            made_up = _is_made_up(record, shared)
+            own = (leaf for leaf in found if not made_up or leaf[1][-1].nature != "identity")
+            yield from ((owner, keys, record, leaf) for leaf in own)
 
 
-def _is_virtual(record: Record) -> bool:
-    """Is it a virtual interface or function, whose identity is another after each boot?"""
+def _is_made_up(record: Record, shared: Counter[str | Missing]) -> bool:
+    """Is it a virtual interface or function, whose identity is another after each boot, or one of a bond?"""
     if isinstance(record, NetInterface):
-        return isinstance(record.bdf, Missing)
+        return isinstance(record.bdf, Missing) or shared[record.mac] > 1
     return isinstance(record, IbDevice) and record.is_vf is True
 
 
@@ -199,7 +198,7 @@ def _gone(box: Box, before: Kept) -> Iterator[str]:
         for owner, values in before.items():
             code = values.get("PciFunction.class_code")
             is_other = isinstance(code, int) and code >> 16 not in (DISPLAY, NETWORK)
-            if is_other and owner.startswith("PciFunction ") and owner not in now:
+            if is_other and owner not in now:
                 yield owner.partition(" ")[2]
     old, new = (items_of(each.get("BlockDevice", {}).get("disks")) for each in (before, now))
     if len(old) == len(new):

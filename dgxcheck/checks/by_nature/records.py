@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from dgxcheck.checks.consistency.contradiction import NOTHING_TO_COMPARE
 from dgxcheck.checks.engine.box import HOST, Box
-from dgxcheck.checks.engine.check import Check, host, itself, part, remedy_of
+from dgxcheck.checks.engine.check import Check, host, part, remedy_of
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, skip
 from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import Fault
@@ -171,11 +171,10 @@ def _states(box: Box) -> Judged:
     bad = gathered((subject(box, keys, record), (record, leaf)) for keys, record, leaf in judged
                    if leaf[2] not in leaf[1][-1].more["good"])  # fmt: skip
     for at, those in bad.items():
-        prefix = f"{at.part}: " if at.part else ""
         words = (f"{described(of, value)}, not {' or '.join(text(of, each) for each in of[-1].more['good'])}"
                  for _, (_, of, value) in those)  # fmt: skip
         evidence = tuple(Evidence(where(record, leaf[1]), as_json(leaf[2])) for record, leaf in those)
-        message = f"{prefix}{'; '.join(words)}"
+        message = f"{at.part}: {'; '.join(words)}"
         yield at, Judgement(Status.WARN, message, evidence=evidence, fault=Fault.MODULE_STUCK)
     if not bad:
         good = Judgement(Status.PASS, f"{counted(len(judged), 'state')} as good as they can be")
@@ -185,6 +184,5 @@ def _states(box: Box) -> Judged:
 CHECKS = (
     Check("consistency.unique", _unique,
         lambda box, at, judgement: part("identities" if at.kind == "host" else SETTINGS)(box, at, judgement)),
-    Check("consistency.state", _states,
-        lambda box, at, judgement: (host("kernel module") if at.kind == "host" else itself)(box, at, judgement)),
+    Check("consistency.state", _states, host("kernel module")),
 )  # fmt: skip

@@ -94,8 +94,8 @@ def _bounded(box: Box, gpu: Device) -> Iterator[tuple[_Reading, _Reading]]:
 @cache
 def _beside(of: Rows, what: str) -> tuple[Rows, ...]:
     """The rows of what bounds a value: of ``current.sm``, where ``current`` names ``max``, those of ``max.sm``."""
-    named = ((depth, rows_of(row.record).get(row.more[what])) for depth, row in enumerate(of) if what in row.more)
-    return tuple((*of[:depth], row, *of[depth + 1 :]) for depth, row in named if row is not None)
+    named = ((depth, rows_of(row.record)[row.more[what]]) for depth, row in enumerate(of) if what in row.more)
+    return tuple((*of[:depth], row, *of[depth + 1 :]) for depth, row in named)
 
 
 def _readings(box: Box, gpu: Device) -> tuple[_Reading, ...]:

@@ -38,8 +38,7 @@ def pci_subject(bdf: str) -> Subject:
 
 def unlisted_gpu(name: str) -> Subject:
     """A GPU that the topology does not have, by its bus id or as a text names it."""
-    is_name = name.startswith("GPU") or ":" not in name
-    return Subject(kind="gpu", name=name, bdf=None) if is_name else Subject(kind="gpu", name=gpu_at(name), bdf=name)
+    return Subject(kind="gpu", name=gpu_at(name), bdf=name) if ":" in name else Subject(kind="gpu", name=name, bdf=None)
 
 
 class Growth(Record):
@@ -99,7 +98,7 @@ class Box(Record):
     @property
     def is_known(self) -> bool:
         """Is the machine known by more than its GPUs? Else what is less than expected is only a warning."""
-        return self.choice is not None and not self.guessed
+        return self.choice is not None and self.choice.how != "gpus"
 
     @property
     def log(self) -> KernelLog:
@@ -226,5 +225,4 @@ def guest(box: Box) -> str | None:
 
 def mig_enabled(box: Box, *bdfs: str | None) -> bool:
     """Is MIG on in one of these GPUs? A GPU in MIG mode has no NVLink and no P2P."""
-    rows = box.snapshot.gpu_modes
-    return not isinstance(rows, Missing) and any(row.mig is True for row in rows if row.bdf in bdfs)
+    return any(row.mig is True and row.bdf in bdfs for row in rows(box.snapshot.gpu_modes))

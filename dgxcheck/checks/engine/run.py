@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, judgements
 from dgxcheck.checks.engine.expected import is_coherent
-from dgxcheck.checks.engine.finding import BAD, FAULTY, WORST_FIRST, Finding, Judgement, Status, Subject, skip
+from dgxcheck.checks.engine.finding import BAD, FAULTY, WORST_FIRST, Finding, Judgement, Status, Subject, extended, skip
 from dgxcheck.components.component import Component
 from dgxcheck.facts.bdf import as_bdf, for_smi
 from dgxcheck.facts.faults import UNRESPONSIVE, Fault
@@ -78,7 +78,7 @@ def _plain(name: str) -> str:
 def _names(subject: Subject) -> set[str]:
     """Bus id, UUID, serial number; the name too, except of GPUs, whose numbers change."""
     names = [subject.bdf, subject.uuid, subject.serial, subject.name if subject.kind != "gpu" else None]
-    return {_plain(name) for name in names if isinstance(name, str) and name}
+    return {_plain(name) for name in names if isinstance(name, str)}
 
 
 def _lapsed(entry: Acknowledgement, finding: Finding, date: str) -> str:
@@ -211,9 +211,8 @@ def _of_syslog(finding: Finding) -> Finding:
     """A bad finding of a log that any user can write to says so."""
     if finding.witness != "log" or finding.status not in FAULTY:
         return finding
-    doubt = "if this is a syslog file, any user can write to it: confirm with journalctl -k -o json"
-    message = f"{finding.judgement.message}; {doubt}"
-    return replace(finding, judgement=replace(finding.judgement, message=message))
+    doubt = "; if this is a syslog file, any user can write to it: confirm with journalctl -k -o json"
+    return replace(finding, judgement=extended(finding.judgement, doubt))
 
 
 def _required(finding: Finding, required: Collection[str]) -> Finding:

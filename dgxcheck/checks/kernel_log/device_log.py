@@ -10,11 +10,22 @@ from typing import TypeVar
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine.box import Box, unlisted_gpu
 from dgxcheck.checks.engine.check import Judge, device_of, itself, saying
-from dgxcheck.checks.engine.finding import EventKind, Evidence, Judged, Judgement, LogEvent, Status, Subject, skip
+from dgxcheck.checks.engine.finding import (
+    EventKind,
+    Evidence,
+    Judged,
+    Judgement,
+    LogEvent,
+    Status,
+    Subject,
+    judged,
+    skip,
+)
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import DAY_S
 from dgxcheck.components.component import Component
 from dgxcheck.facts.bdf import gpu_at, is_unplaced
+from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import OF_GPU, EarlierXid, HostEvent, HostTrouble, KernelLog, LoggedEvent
 from dgxcheck.facts.missing import Missing
 from dgxcheck.facts.typical import gathered
@@ -48,23 +59,16 @@ def per_device(rule: EventRule, bdfs: Callable[[KernelLog], Iterable[str]], noth
         others = {*bdfs(log)} - {gpu.bdf for gpu in box.topology.gpus}
         for bdf in sorted(others) if len(box.gpus) == len(box.topology.gpus) else ():
             if (judgement := rule(box, log, bdf, None)) is not None:
-                yield _subject(box, bdf), judgement
+                yield subject_at(box, bdf), judgement
 
     return saying(rule, judge)
 
 
 def subject_at(box: Box, bdf: str) -> Subject:
-    """Whatever is at that bdf."""
-    gpu = next((gpu for gpu in box.topology.gpus if gpu.bdf == bdf), None)
-    return _subject(box, bdf) if gpu is None else box.subject(gpu)
-
-
-def _subject(box: Box, bdf: str) -> Subject:
-    """A device that is none of the GPUs."""
-    hca = next((device.name for device in box.topology.devices if device.bdf == bdf), None)
-    if is_unplaced(bdf) or (hca is None and bdf in _gpus_of(box.log)):
+    """Whatever is at that bdf; a GPU by what the log says, too."""
+    if box.topology.device(bdf) is None and (is_unplaced(bdf) or bdf in _gpus_of(box.log)):
         return unlisted_gpu(bdf)
-    return Subject(kind="hca" if hca else "pci", name=hca or bdf, bdf=bdf)
+    return box.subject_at(bdf)
 
 
 def _gpus_of(log: KernelLog) -> set[str | None]:
@@ -120,6 +124,13 @@ def reaches_boot(log: KernelLog) -> bool:
 def lines(log: KernelLog, events: Sequence[LoggedEvent]) -> tuple[Evidence, ...]:
     """The lines of the last events."""
     return tuple(Evidence(log.where, event.line) for event in events[-_SHOWN:])
+
+
+def warning(
+    fault: FaultKind, message: str, log: KernelLog, events: Sequence[LoggedEvent], remedy: str = ""
+) -> Judgement:
+    """About all of these events, whose number is measured."""
+    return judged(fault, message, len(events), 0, "", lines(log, events), warns=True, remedy=remedy)
 
 
 def of_earlier_boots(log: KernelLog, xids: Sequence[EarlierXid]) -> tuple[Evidence, ...]:

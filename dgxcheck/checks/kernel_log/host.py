@@ -7,15 +7,14 @@ from math import inf
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, Judge, component_of, host, remedy_of, saying
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, first_of, judged, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, first_of, skip
 from dgxcheck.checks.host.disks import by_disk
-from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, nothing_logged, reach
+from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, nothing_logged, reach, warning
 from dgxcheck.checks.kernel_log.memory import blame_memory, checked
 from dgxcheck.checks.kernel_log.pcie import blame_fatal
 from dgxcheck.checks.kernel_log.storage import blame_disk, blame_servers
 from dgxcheck.components.component import DRIVER, Component, host_part
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import HcaTrouble, HostEvent, HostTrouble, KernelLog, is_near
 from dgxcheck.facts.missing import need
 from dgxcheck.facts.record import replace
@@ -186,10 +185,6 @@ def _stuck(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     if {each.bdf for each in log.off_bus}.issuperset(event.part for event in held):
         return Judgement(Status.PASS, message, evidence=lines(log, held))
     return warning(Fault.DRIVER_STUCK, message, log, held, remedy_of("kernel.driver-stuck", "held"))
-
-
-def warning(fault: FaultKind, message: str, log: KernelLog, events: Sequence[HostEvent], remedy: str = "") -> Judgement:
-    return judged(fault, message, len(events), 0, "", lines(log, events), warns=True, remedy=remedy)
 
 
 _RESTART_S = 900.0

@@ -9,8 +9,8 @@ from functools import partial
 from dgxcheck.checks.engine.box import HOST, Box, unlisted_gpu
 from dgxcheck.checks.engine.check import Blames, Check, component_of, remedy_of
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, first_of, judged
-from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, nothing_logged, reach, subject_at
-from dgxcheck.checks.kernel_log.host import BY_LIMIT, SERVICES, of_host, warning
+from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, nothing_logged, reach, subject_at, warning
+from dgxcheck.checks.kernel_log.host import BY_LIMIT, SERVICES, of_host
 from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -139,8 +139,7 @@ def _nvlinks(box: Box) -> Judged:
     for trouble, (fault, message) in _OF_NVLINKS.items():
         if events := found[trouble]:
             at = HOST if trouble == "nvlink" else replace(HOST, part=trouble)
-            text, evidence = f"{message}{reach(log)}", lines(log, events)
-            yield at, judged(fault, text, len(events), 0, "", evidence, warns=True, remedy=fault.remedy)
+            yield at, warning(fault, f"{message}{reach(log)}", log, events)
 
 
 _UNITS = {

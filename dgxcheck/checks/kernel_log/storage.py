@@ -16,13 +16,14 @@ from dgxcheck.checks.kernel_log.device_log import (
     nothing_logged,
     reach,
     subject_at,
+    warning,
 )
 from dgxcheck.checks.kernel_log.pcie import blame_pcie
 from dgxcheck.checks.network.ports import UP, listed_ports, port_subject, waits_for
 from dgxcheck.components.component import INFINIBAND_FABRIC, SUBNET_MANAGER, Component, host_part
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.kernel_log import HostEvent, KernelLog, is_near
-from dgxcheck.facts.missing import Missing, need, rows, text_of
+from dgxcheck.facts.missing import need, rows, text_of
 from dgxcheck.facts.record import replace
 from dgxcheck.lazy_pattern import LazyPattern
 
@@ -104,7 +105,7 @@ def blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Componen
         return
     arrays, disk = box.snapshot.arrays, _behind(box, at.name)
     dropped = [event.part for event in events_of(box.log, "array") if event.group == disk and event.part]
-    of = [row.name for row in arrays if not isinstance(row.members, Missing) and _has(row.members, disk)]
+    of = [row.name for row in arrays if _has(rows(row.members), disk)]
     lacking = [row.name for row in arrays if disk in lost_members(box, row)]
     for name in dict.fromkeys((*of, *dropped, *lacking, disk)):
         yield Component(kind="disk", name=name)
@@ -201,8 +202,7 @@ def _servers(log: KernelLog, servers: Sequence[HostEvent]) -> Judgement:
     if not silent:
         return Judgement(Status.PASS, f"file servers did not respond for a while, and do again{reach(log)}")
     message = f"{counted(len(silent), 'file server')} stopped responding{reach(log)}"
-    facts, remedy = (len(silent), 0, "", lines(log, silent)), remedy_of("kernel.file-system", "file server")
-    return judged(Fault.FILE_SERVER, message, *facts, warns=True, remedy=remedy)
+    return warning(Fault.FILE_SERVER, message, log, silent, remedy_of("kernel.file-system", "file server"))
 
 
 def _blame_file_system(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:

@@ -78,7 +78,8 @@ def _xids(box: Box, log: KernelLog, bdf: str, _: Device | None) -> Judgement | N
     many = processes >= box.settings.limit("kernel.xid-processes")
     primary = frozenset(_primary(now, entries, log.timed))
     times = Counter(number for number, _ in {(xid.number, xid.seconds) for xid in now})
-    judged = [(_status(xid, entries[xid.number], times) if xid in primary else Status.PASS, xid) for xid in now]
+    statuses = ((xid_status(entries[xid.number], xid.text, times[xid.number], xid.ended_channel), xid) for xid in now)
+    judged = [(status if xid in primary else Status.PASS, xid) for status, xid in statuses]
     if many:
         judged += [(Status.WARN, xid) for xid in applications]
     worst = min((status for status, _ in judged), key=WORST.index)
@@ -170,10 +171,6 @@ def _words(numbers: Sequence[int], events: Sequence[Xid], entries: Mapping[int, 
 
 def _of_links(numbers: Sequence[int]) -> str:
     return f" at link{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}" if numbers else ""
-
-
-def _status(xid: Xid, entry: XidEntry, times: Mapping[int, int]) -> Status:
-    return xid_status(entry, xid.text, times[xid.number], xid.ended_channel)
 
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
