@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from dgxcheck.checks.by_nature.records import records
+from dgxcheck.components.device_facts import records
 from dgxcheck.facts.host import Dmi, NetInterface
 from dgxcheck.facts.infiniband import IbPort
 from dgxcheck.facts.inventory import Part

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
 
 from dgxcheck.checks.driver.fabric_manager import needed
 from dgxcheck.checks.engine.box import HOST, Box, pci_subject, unlisted_gpu
@@ -39,6 +38,7 @@ from dgxcheck.facts.tool_outputs import (
     OVER_TCP,
     ToolReport,
 )
+from dgxcheck.facts.typical import gathered
 
 _SERVICES = {"fabric-manager": FABRIC_MANAGER, "subnet-manager": SUBNET_MANAGER}
 _OF_VGPU = Fault.DRIVER_ERROR.remedy.replace("dmesg -T", "journalctl -b -u nvidia-vgpu-mgr -u nvidia-vgpud")
@@ -53,7 +53,6 @@ _FAR = {Fault.PORT_DOWN: INFINIBAND_FABRIC, Fault.TRANSFER_UNANSWERED: host_part
 """What is to blame instead where at least three ports have it."""
 _SHOWN = "another output shows the states of the ports"
 _ORDER = (Status.FAIL, Status.WARN, Status.UNKNOWN, Status.PASS)
-_STATUSES = {"pass": Status.PASS, "warn": Status.WARN, "fail": Status.FAIL, "unknown": Status.UNKNOWN}
 
 
 def _reports(box: Box) -> Judged:
@@ -66,8 +65,8 @@ def _reports(box: Box) -> Judged:
 
     One judgement for each subject, tool and fault; of what passed one for each tool.
     """
-    for (subject, tool), of_one in groupby(sorted(rows(box.snapshot.tool_reports), key=_group), key=_group):
-        results = [*of_one]
+    reports = gathered(((report.subject, report.tool), report) for report in rows(box.snapshot.tool_reports))
+    for (subject, tool), results in sorted(reports.items()):
         bad = [result for result in results if result.outcome in ("warn", "fail", "unknown")]
         for note in (result for result in results if result.outcome == "note"):
             if note.topic == OVER_TCP and (port := next(_active(box), None)) is not None:
@@ -151,14 +150,10 @@ def _of_service(box: Box, results: list[ToolReport], judgement: Judgement) -> Ju
     return judgement
 
 
-def _group(report: ToolReport) -> tuple[str, str]:
-    return report.subject, report.tool
-
-
 def _bad(results: list[ToolReport]) -> Judgement:
     """Of results with one fault."""
-    first = min(results, key=lambda result: _ORDER.index(_STATUSES[result.outcome]))
-    worst = _STATUSES[first.outcome]
+    first = min(results, key=lambda result: _ORDER.index(Status(result.outcome)))
+    worst = Status(first.outcome)
     more = len({result.text for result in results}) - 1
     times = sum(result.count for result in results if result.text == first.text)
     again = f" ({counted(times, 'time')})" if times > 1 else ""

@@ -11,7 +11,8 @@ from dgxcheck.facts.missing import BadInput, Gap, Missing
 from dgxcheck.facts.nature import rows_of
 from dgxcheck.facts.nvml.gpu import GpuBoard, Nvml
 from dgxcheck.facts.record import Record, fields, remembered, values
-from dgxcheck.survey import Snapshot
+from dgxcheck.facts.values import held
+from dgxcheck.survey import NO_DEVICES, Snapshot
 from dgxcheck.topology.model import Surveyed
 from dgxcheck.xid.table import NAMES, architecture_of
 
@@ -138,6 +139,17 @@ def changed_facts(old: Snapshot, new: Snapshot, device: str) -> tuple[Mapping[st
 def records_of(snapshot: Snapshot, device: str) -> Iterator[Record]:
     """Those of one device, by its bdf or name."""
     return (record for _, record in _by_owner(snapshot).get(device, ()))
+
+
+Owned = tuple[tuple[str, ...], Record]
+"""A record with the keys that say of which device it is, empty for the host. A BAR has those of its device too."""
+
+
+@remembered(1)
+def records(facts: Snapshot) -> tuple[Owned, ...]:
+    """Those of the fields, and those in the tuples that they hold; a record in a field is part of its holder."""
+    listed = (getattr(facts, name) for name in fields(facts) if name not in NO_DEVICES)
+    return tuple((tuple(keys.values()), record) for field in listed for keys, record in held(field))
 
 
 @remembered()

@@ -56,7 +56,7 @@ def _of_devices(box: Box) -> Judged:
 def _of_interest(box: Box) -> list[str]:
     """HCAs, the bridges on the paths of GPUs and HCAs, and NVSwitches but those off the bus (nvlink.nvswitches)."""
     functions = box.topology.functions
-    above = {bdf for device in box.topology.devices if isinstance(device.path, tuple) for bdf in device.path[1:-1]}
+    above = {bdf for device in box.topology.devices for bdf in rows(device.path)[1:-1]}
     own = {device.bdf for device in box.topology.nics if device.bdf is not None}
     switches = {function.bdf for function in nvswitches(box.topology)}
     controls = ((row.bdf, row.control) for row in rows(box.snapshot.config_space))

@@ -13,9 +13,9 @@ from itertools import chain
 
 from dgxcheck.checks.answers.capability import GEFORCE, is_answered
 from dgxcheck.checks.engine.box import HOST, Box, Growth, gpu_unavailable, guest
-from dgxcheck.checks.engine.check import Check, itself, remedy_of
+from dgxcheck.checks.engine.check import Check, itself, remedy_of, ruled
 from dgxcheck.checks.engine.expected import model_family
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, of_gaps, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, of_gaps, skip, unless
 from dgxcheck.checks.engine.gaps import is_driver_query
 from dgxcheck.checks.engine.host_limits import is_assigned
 from dgxcheck.components.component import Component
@@ -124,7 +124,7 @@ def _answers(box: Box) -> Judged:
                 group.add(facts[name], gaps[name])
     for gpu in box.gpus:
         unavailable, name = gpu_unavailable(box, gpu), gpu.name
-        yield box.subject(gpu), unavailable or _of_gpu(box, gpu, facts[name], gaps[name], groups[modes[name]])
+        yield box.subject(gpu), unavailable or ruled(_of_gpu, box, gpu, facts[name], gaps[name], groups[modes[name]])
     pci = box.snapshot.pci
     if isinstance(pci, Missing) and pci.gap not in (Gap.UNRECORDED, Gap.UNASKED) and listed:
         yield HOST, _without_pci(box, pci)
@@ -157,8 +157,7 @@ def _of_gpu(box: Box, gpu: Device, own: Facts, missing: Gaps, alike: Group) -> J
     required |= _not_on_pci(box, gpu)
     gone = _gone(box, gpu, own)
     if not required and not gone:
-        if (cut := _cut(box, own, missing, alike)) is not None:
-            return cut
+        unless(_cut(box, own, missing, alike))
         what = "its model and " if box.board(gpu) is not None and box.board_id(gpu) else ""
         if not what and len(alike) < 2:
             return skip("no-reference", "its model is not known, and there is no other GPU of it")

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from dgxcheck.checks.by_nature.records import records
 from dgxcheck.checks.by_nature.records import subject as subject_of
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import HOST, Box
@@ -26,6 +25,7 @@ from dgxcheck.checks.engine.finding import (
 from dgxcheck.checks.placement.missing import missing
 from dgxcheck.checks.siblings.compare import is_reported
 from dgxcheck.components.component import Component, host_part
+from dgxcheck.components.device_facts import records
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.host import BlockDevice, MdArray, NetInterface

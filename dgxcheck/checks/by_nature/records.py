@@ -10,6 +10,7 @@ from dgxcheck.checks.consistency.contradiction import NOTHING_TO_COMPARE
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, host, part, remedy_of
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, skip
+from dgxcheck.components.device_facts import records
 from dgxcheck.facts.bdf import card_of
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import NetInterface
@@ -18,10 +19,9 @@ from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.nature import Fact
 from dgxcheck.facts.nvml.gpu import Gpu
 from dgxcheck.facts.pci import Bar
-from dgxcheck.facts.record import Record, fields, remembered, replace
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.typical import gathered
-from dgxcheck.facts.values import Rows, Value, as_json, described, held, is_inside, label, leaves, text, where
-from dgxcheck.survey import NO_DEVICES, Snapshot
+from dgxcheck.facts.values import Rows, Value, as_json, described, is_inside, label, leaves, text, where
 
 _BLANK = frozenset("0 :.-")
 """An identity of these characters alone was never written."""
@@ -137,17 +137,6 @@ def _unique(box: Box) -> Judged:
     if not found:
         alone = Judgement(Status.PASS, "every identity is of one device alone")
         yield HOST, alone if any(len(owners) > 1 for owners in identities) else NOTHING_TO_COMPARE
-
-
-Owned = tuple[tuple[str, ...], Record]
-"""A record with the keys that say of which device it is, empty for the host. A BAR has those of its device too."""
-
-
-@remembered(1)
-def records(facts: Snapshot) -> tuple[Owned, ...]:
-    """Those of the fields, and those in the tuples that they hold; a record in a field is part of its holder."""
-    listed = (getattr(facts, name) for name in fields(facts) if name not in NO_DEVICES)
-    return tuple((tuple(keys.values()), record) for field in listed for keys, record in held(field))
 
 
 def subject(box: Box, keys: tuple[str, ...], record: Record) -> Subject:

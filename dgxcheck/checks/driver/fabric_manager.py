@@ -204,8 +204,7 @@ def _of_gpu(box: Box, gpu: Device) -> Judgement:
     evidence = answered(answer, "nvmlDeviceGetGpuFabricInfo", gpu.bdf or "")
     if mask is None and summary is None:
         need(fabric.health_mask)
-    if (bad := _health(mask or 0, summary or 0, evidence) or _membership(box, gpu, fabric, evidence)) is not None:
-        return bad
+    unless(_health(mask or 0, summary or 0, evidence) or _membership(box, gpu, fabric, evidence))
     if not mask and not summary:
         return skip("not-supported", "the driver reports no health of the fabric", evidence)
     return Judgement(Status.PASS, "the driver reports no fabric fault", evidence=(evidence,))

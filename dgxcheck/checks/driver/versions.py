@@ -37,7 +37,7 @@ from dgxcheck.facts.host import DeviceNode, Modules
 from dgxcheck.facts.ids import NvmlReturn
 from dgxcheck.facts.infiniband import IbDevice
 from dgxcheck.facts.kernel_log import Refused
-from dgxcheck.facts.missing import Gap, Missing, need, or_none, rows
+from dgxcheck.facts.missing import Gap, Missing, known, need, or_none, rows
 from dgxcheck.facts.nvml.gpu import REGISTERED, Fabric, Nvml
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
@@ -201,22 +201,19 @@ def _gpu_node(box: Box, gpu: Device) -> Judgement:
 
 
 def _opened(box: Box, nodes: list[DeviceNode]) -> Judgement:
-    evidence: list[Evidence] = []
-    failed: list[str] = []
-    for node in nodes:
-        opens = node.opens
-        if isinstance(opens, Missing) and opens.gap not in (Gap.ABSENT, Gap.DENIED):
-            return unjudged(opens)
-        evidence.append(Evidence(node.path, as_evidence(opens)))
-        if opens is not True:
-            failed.append(f"{node.path}: {opens if isinstance(opens, Missing) else 'permission denied'}")
+    gaps = {node.path: node.opens for node in nodes if isinstance(node.opens, Missing)}
+    for gap in gaps.values():
+        if gap.gap not in (Gap.ABSENT, Gap.DENIED):
+            return unjudged(gap)
+    evidence = tuple(Evidence(node.path, as_evidence(node.opens)) for node in nodes)
+    failed = [f"{node.path}: {gaps.get(node.path, 'permission denied')}" for node in nodes if node.opens is not True]
     if not failed:
         paths = ", ".join(node.path for node in nodes)
-        return Judgement(Status.PASS, f"can be opened: {paths}", evidence=tuple(evidence))
+        return Judgement(Status.PASS, f"can be opened: {paths}", evidence=evidence)
     if in_container(box):
         return skip("not-visible", f"not assigned to this container: {', '.join(failed)}", *evidence)
     message = f"programs cannot open {', '.join(failed)}; NVML works"
-    return Judgement(Status.WARN, message, evidence=tuple(evidence), fault=Fault.DEVICE_NODE)
+    return Judgement(Status.WARN, message, evidence=evidence, fault=Fault.DEVICE_NODE)
 
 
 def _site_versions(box: Box) -> Judged:
@@ -256,7 +253,7 @@ def _hcas(box: Box) -> Judged:
         nothing = skip("not-visible", "no HCA is visible")
         yield replace(HOST, part="hca_firmware"), unjudged(devices) if isinstance(devices, Missing) else nothing
     for hca in hcas:
-        subject = Subject(kind="hca", name=hca.name, bdf=None if isinstance(hca.bdf, Missing) else hca.bdf)
+        subject = Subject(kind="hca", name=hca.name, bdf=known(hca.bdf))
         yield subject, ruled(_firmware, box, hca)
 
 

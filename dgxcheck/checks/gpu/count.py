@@ -96,8 +96,8 @@ def _count_judgement(box: Box) -> Judgement:
         message = f"no NVIDIA GPU is visible, and no profile was named{_of_others(box)}"
         return Judgement(Status.UNKNOWN, message, 0, None, "GPUs", (none,))
     if choice is None or (number := expected_count(box)) is None:
-        beside = None if why else _fewer_than_beside(box) or _of_unseen_machine(box)
-        return _fewer_than_there_were(box) or beside or NO_REFERENCE
+        unlike_beside = _of_boards(box) or _of_switches(box) or _of_superchips(box) or _of_unseen_machine(box)
+        return _fewer_than_there_were(box) or (None if why else unlike_beside) or NO_REFERENCE
     if why:
         return skip("not-visible", why)
     present = need(count(box))
@@ -168,12 +168,8 @@ def _fewer_than_there_were(box: Box) -> Judgement | None:
     return judged(Fault.GPU_MISSING, message, present, present + len(gone), "GPUs", evidence, fails=True)
 
 
-def _fewer_than_beside(box: Box) -> Judgement | None:
-    """By a board of two GPUs (K80) that shows one, by a switch that has fewer than the others, or by superchips."""
-    return _of_boards(box) or _of_switches(box) or _of_superchips(box)
-
-
 def _of_boards(box: Box) -> Judgement | None:
+    """A board of two GPUs (K80) that shows one."""
     listed, present = rows(box.snapshot.gpu_board), len(box.topology.gpus)
     boards = [row for row in listed if row.multi_gpu is True]
     sharing = Counter(row.board_id for row in boards)
@@ -190,6 +186,7 @@ def _of_boards(box: Box) -> Judgement | None:
 
 
 def _of_switches(box: Box) -> Judgement | None:
+    """A switch that has fewer than the others."""
     if not (ports := unlike_other_switches(box)):
         return None
     present, where = len(box.topology.gpus), ", ".join(ports)

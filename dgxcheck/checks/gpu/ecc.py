@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.growth import HOUR_S, counter_growth, rate
 from dgxcheck.components.device_facts import GpuView
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import COMPUTE_MODES
-from dgxcheck.facts.missing import Gap, Missing, need
+from dgxcheck.facts.missing import Gap, Missing, need, or_none
 from dgxcheck.facts.nvml.gpu import GpuModes
 from dgxcheck.facts.nvml.readings import GpuEcc, GpuMemory
 
@@ -78,14 +78,14 @@ def _aggregate(box: Box, ecc: GpuEcc) -> Judgement:
     return Judgement(Status.WARN, message, new, old, "errors", evidence, fault=Fault.ECC_UNCORRECTED)
 
 
+@or_none
 def _aggregate_growth(box: Box, bdf: str) -> tuple[int, int, str] | None:
     """The counter in both readings, and for people how far these are apart; None without two readings."""
     if isinstance(box.growth, Judgement):
         return None
-    records = [GpuView(snapshot, bdf).ecc for snapshot in (box.growth.old, box.growth.new)]
-    totals = [record.aggregate_uncorrected.total for record in records if isinstance(record, GpuEcc)]
-    old, new = totals if len(totals) == 2 else (None, None)
-    return (old, new, box.growth.how) if isinstance(old, int) and isinstance(new, int) else None
+    records = (need(GpuView(snapshot, bdf).ecc) for snapshot in (box.growth.old, box.growth.new))
+    old, new = (need(record.aggregate_uncorrected.total) for record in records)
+    return old, new, box.growth.how
 
 
 def earlier(box: Box, bdf: str) -> GpuEcc | None:

@@ -83,8 +83,7 @@ def _balancing(box: Box) -> Judgement:
 
 def _of_the_node(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
     """Memory that the CPU reaches through C2C is no node without it."""
-    boards = [row for row in rows(box.snapshot.gpu_board) if row.bdf == subject.bdf]
-    if any(row.c2c is False for row in boards):
+    if any(row.bdf == subject.bdf and row.c2c is False for row in rows(box.snapshot.gpu_board)):
         yield from part("C2C")(box, subject, judgement)
     yield from part("memory node")(box, subject, judgement)
 

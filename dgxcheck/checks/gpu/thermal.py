@@ -8,12 +8,11 @@ from dgxcheck.checks.engine.box import Box, gpu_unavailable
 from dgxcheck.checks.engine.check import Check, asked, host_if_all, part, per_gpu, per_listed_gpu, ruled
 from dgxcheck.checks.engine.expected import has_problem, siblings
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, counted, judged, skip
-from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.gpu.clocks import is_by_heat
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Gap, Missing, NeededFact, need
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap, or_none
 from dgxcheck.facts.nature import row
-from dgxcheck.facts.nvml.readings import EventReasons, GpuThermal
+from dgxcheck.facts.nvml.readings import GpuClocks, GpuThermal
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import median
 from dgxcheck.topology.model import Device
@@ -88,14 +87,15 @@ def _margin(box: Box, thermal: GpuThermal) -> Judgement:
     evidence = asked(thermal, "margin_c", "slowdown_tlimit_c")
     near = margin - at < box.settings.limit("thermal.margin")
     # some boards report margins of 0 and less while they are cool: the slowdown itself decides
-    clocks = box.gpu(thermal.bdf).clocks
-    slow = not isinstance(clocks, Missing) and _is_slowed(clocks.reasons)
+    slow = _is_slowed(box.gpu(thermal.bdf).clocks)
     message = f"temperature margin {margin} °C (slowdown at {at} °C)"
-    return judged(Fault.OVERHEATING, message, margin, at, "°C", evidence, warns=near, fails=margin <= at and slow)
+    fails = margin <= at and slow is True
+    return judged(Fault.OVERHEATING, message, margin, at, "°C", evidence, warns=near, fails=fails)
 
 
-def _is_slowed(reasons: EventReasons | Missing) -> bool:
-    return isinstance(reasons, EventReasons) and is_by_heat(reasons.mask)
+@or_none
+def _is_slowed(clocks: GpuClocks | Missing) -> bool | None:
+    return is_by_heat(need(need(clocks).reasons).mask)
 
 
 def _memory(box: Box) -> Judged:
@@ -135,29 +135,26 @@ class _State(Record):
 def _against_siblings(box: Box, sensor: Sensor) -> Judged:
     states = {gpu: gpu_unavailable(box, gpu) or _state(box, gpu, sensor) for gpu in box.topology.gpus}
     for gpu in box.gpus:
-        own = states[gpu]
         others = [state for other in siblings(box, gpu) if isinstance(state := states[other], _State)]
-        yield box.subject(gpu), own if isinstance(own, Judgement) else _compare(box, sensor, own, others)
+        own = states[gpu]
+        yield box.subject(gpu), own if isinstance(own, Judgement) else ruled(_compare, box, sensor, own, others)
 
 
+@or_gap
 def _state(box: Box, gpu: Device, sensor: Sensor) -> _State | Judgement:
     view = box.gpu(gpu)
-    try:
-        thermal = need(view.thermal)
-        temperature_c, pstate = need(getattr(thermal, sensor)), need(need(view.clocks).performance_state)
-        power_mw = need(need(view.power).usage_mw)
-        reasons = need(view.clocks).reasons
-    except NeededFact as needed:
-        return unjudged(needed.gap)
+    thermal = need(view.thermal)
+    temperature_c, pstate = need(getattr(thermal, sensor)), need(need(view.clocks).performance_state)
+    power_mw, slowed = need(need(view.power).usage_mw), _is_slowed(view.clocks) is True
     if has_problem(ruled(temperature, box, thermal)):
         return skip("dependency-failed", "see thermal.temperature")
     if _is_impossible(temperature_c):
         return _IMPOSSIBLE
-    slowed = _is_slowed(reasons)
     return _State(thermal=thermal, pstate=pstate, power_mw=power_mw, temperature_c=temperature_c, slowed=slowed)
 
 
-def _compare(box: Box, sensor: Sensor, own: _State, others: list[_State]) -> Judgement:
+def _compare(box: Box, sensor: Sensor, state: _State | Missing, others: list[_State]) -> Judgement:
+    own = need(state)
     tolerance = box.settings.limit("thermal.like-power") / 100
     beside = [other for other in others if other.pstate == own.pstate]
     alike = [

@@ -9,7 +9,6 @@ from dgxcheck.checks.engine.box import Box, nvml_unavailable
 from dgxcheck.checks.engine.check import Check, host, host_if_all, part, ruled, setting_of_all
 from dgxcheck.checks.engine.expected import is_coherent
 from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, answered, given, judged, skip, unless
-from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.precondition import Precondition, fails_elsewhere, needs_facts, undetermined
 from dgxcheck.checks.gpu.presence import unlisted
 from dgxcheck.checks.gpudirect.preconditions import no_rdma
@@ -93,10 +92,8 @@ def port(box: Box, nic: Device) -> Precondition:
 def _state(port: IbPort) -> Judgement:
     if isinstance(port.state, Missing):
         return undetermined(port.state).judgement
-    rate = gbit_per_s(port)
+    rate = need(gbit_per_s(port))
     evidence = (Evidence(file_of(port, "state"), f"{int(port.state)}: {port.state.name}"),)
-    if isinstance(rate, Missing):
-        return unjudged(rate)
     if not rate:
         return skip("dependency-failed", f"the port is {port.state.name}: see network.port-state", *evidence)
     message = f"{name_of(port)} is {port.state.name} at {rate:g} Gbit/s, {port.link_layer}"
@@ -119,7 +116,7 @@ def _port(box: Box) -> Judged:
     Source: state and rate of /sys/class/infiniband/*/ports/*
     """
     unless(no_rdma(box))
-    yield from ((port_subject(device, port), _state(port)) for device, port in given(ports(box)))
+    yield from ((port_subject(device, port), ruled(_state, port)) for device, port in given(ports(box)))
 
 
 _NCCL = "NCCL does not use it by default"

@@ -162,8 +162,7 @@ def _is_bonded(box: Box, interface: NetInterface) -> bool:
 
 
 def _lost(interface: NetInterface) -> int:
-    lost = interface.carrier_down_count
-    return lost if isinstance(lost, int) else 0
+    return known(interface.carrier_down_count) or 0
 
 
 def _silent(box: Box, interface: NetInterface) -> list[HostEvent]:

@@ -22,7 +22,7 @@ from dgxcheck.checks.measurement.expectations import (
 from dgxcheck.checks.measurement.lookup import UNKNOWN, Figures, PairClass, device, label, link_between
 from dgxcheck.checks.pcie.gpu_link import under_load
 from dgxcheck.facts.measurement import MANY_RANKS, Measurement
-from dgxcheck.facts.missing import Missing, rows
+from dgxcheck.facts.missing import Missing, known, rows
 from dgxcheck.facts.record import remembered, replace
 from dgxcheck.facts.typical import median
 from dgxcheck.topology.model import PciClass
@@ -112,8 +112,7 @@ def _alike_by_tool(box: Box, figures: Figures, row: Measurement) -> list[str]:
 def _host_line_rate(box: Box, id: str) -> float | None:
     """GB/s"""
     gpu = device(box, id)
-    line = to_host(box, gpu).line_gbs if gpu is not None else None
-    return None if isinstance(line, Missing) else line
+    return None if gpu is None else known(to_host(box, gpu).line_gbs)
 
 
 def below_pairs(box: Box, figures: Figures, row: Measurement) -> Judgement | None:

@@ -34,9 +34,8 @@ def held_back(mask: int, power: GpuPower | Missing, can_lock: bool) -> tuple[str
     if bit := slowdown(mask):
         return HELD_BACK[bit]
     if mask & POWER_CAP:
-        limits = (power, power) if isinstance(power, Missing) else (power.enforced_limit_mw, power.default_limit_mw)
-        limit, default = limits
-        if isinstance(limit, Missing) or isinstance(default, Missing):
+        limit, default = (getattr(power, f"{which}_limit_mw", None) for which in ("enforced", "default"))
+        if not isinstance(limit, int) or not isinstance(default, int):
             return "power limit reached", Fault.POWER_REACHED
         if limit < default:
             return "lowered power limit reached", Fault.POWER_CAPPED

@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.measurement.lookup import P2P, STAGED, device, evidence, label, link_between
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.measurement import Measurement
-from dgxcheck.facts.missing import Missing, items_of, text_of
+from dgxcheck.facts.missing import items_of, need, or_none, text_of
 from dgxcheck.facts.record import Record
 from dgxcheck.profiles.model import Number
 from dgxcheck.topology.model import Link
@@ -115,13 +115,12 @@ def derived(box: Box, row: Measurement, line: LineRate = as_supported) -> Expect
     return _of_path(box, row, between(box, one, other, line), "write", 2 if row.kind == "p2p-both" else 1)
 
 
+@or_none
 def _of_path(
     box: Box, row: Measurement, path: Expected, direction: Direction, directions: int
 ) -> ExpectedFigure | None:
     total = path.write if direction == "write" else path.read
-    least = total.rate.least
-    if isinstance(least, Missing):
-        return None
+    least = need(total.rate.least)
     limit, origin = ("measure.warn", "NVLinks") if path.medium == "nvlink" else ("measure.derived", "PCIe path")
     sources = "; ".join(dict.fromkeys(part.source for part in path.limits))
     source = f"derived from the path: {sources}"

@@ -35,7 +35,8 @@ def measured_figures(box: Box, check: str) -> Figures | Judgement:
     rows = box.snapshot.measurement
     if isinstance(rows, Missing):
         return unjudged(rows)
-    not_ready = next((row for row in rows if _code(row) == SYSTEM_NOT_READY), None)
+    failed = (row for row in rows if isinstance(row.value, NotMeasured) and row.value.code == SYSTEM_NOT_READY)
+    not_ready = next(failed, None)
     if not_ready is not None and fabric_manager.reported(box):
         return skip("dependency-failed", "NVSwitch fabric not initialised: see driver.fabric")
     if not_ready is not None and fabric_manager.needed(box):
@@ -75,10 +76,6 @@ def interruption(figures: Figures, check: str) -> Judgement | None:
 
 def _is_interrupted(row: Measurement) -> bool:
     return isinstance(row.value, NotMeasured) and row.value.failure == INTERRUPTED
-
-
-def _code(row: Measurement) -> int | None:
-    return row.value.code if isinstance(row.value, NotMeasured) else None
 
 
 def skip_reason(value: NotMeasured) -> SkipReason:

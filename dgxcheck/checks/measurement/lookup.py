@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Evidence, Subject
 from dgxcheck.facts.bdf import gpu_at, is_bdf
 from dgxcheck.facts.measurement import Measurement, NotMeasured, of_ranks
-from dgxcheck.facts.missing import Json, Missing, is_number, rows
+from dgxcheck.facts.missing import Json, Missing, is_number, known, rows
 from dgxcheck.facts.record import Record, remembered, replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.package_files import table
@@ -103,8 +103,7 @@ def _class(machine: Surveyed, a: str, b: str) -> PairClass | None:
     one, other, link = device(machine, a), device(machine, b), link_between(machine, a, b)
     if one is None or other is None or link is None or link.label == "?":
         return None
-    line = between(machine, one, other).line_gbs
-    return link.label, None if isinstance(line, Missing) else line
+    return link.label, known(between(machine, one, other).line_gbs)
 
 
 def device(machine: Surveyed, id: str) -> Device | None:

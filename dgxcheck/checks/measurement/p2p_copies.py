@@ -156,8 +156,7 @@ def judge_latency(box: Box, figures: Figures, row: Measurement) -> Judgement:
     if access is not None and access.value is False:
         return skip("not-supported", "the driver refuses peer access between the two", evidence(row))
     unless(without_figure(box, row))
-    if (far := above_pairs(box, figures, row)) is not None:
-        return far
+    unless(above_pairs(box, figures, row))
     off = figures.get("latency-off", row.a, row.b)
     if access is None or access.value is not True:
         return skip("not-recorded", "not recorded whether P2P was offered and enabled", evidence(row))

@@ -21,6 +21,7 @@ from dgxcheck.checks.engine.finding import (
     judged,
     skip,
 )
+from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.host_limits import missing_socket
 from dgxcheck.checks.network.lacking import gpus_short_of_hcas, nics_of, node_short_of_hcas
 from dgxcheck.checks.network.ports import hcas, in_flash_recovery
@@ -33,7 +34,6 @@ from dgxcheck.checks.placement.placement import (
     fabric_adapters,
     other,
     reference,
-    without_place,
     wrong_gpus,
 )
 from dgxcheck.components.component import host_part
@@ -147,7 +147,8 @@ def _placement(box: Box) -> Judged:
         message = f"misplaced: {classes_text} to GPUs; unlike {profile.title}{other(wrong_hcas)}"
         message = message if wrong_one else f"to GPUs: {classes_text}"
         judgement = judged(Fault.MISPLACED, message, classes_text, evidence=(evidence[nic],), warns=wrong_one)
-        nowhere = skip("not-visible", "no PCI function behind it") if nic.bdf is None else without_place(nic)
+        unknown = unjudged(nic.path) if isinstance(nic.path, Missing) else None
+        nowhere = skip("not-visible", "no PCI function behind it") if nic.bdf is None else unknown
         yield place, judgement if wrong_one else nowhere or judgement
 
 

@@ -33,7 +33,6 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.host import had_carrier
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PhysState, PortState
-from dgxcheck.facts.kernel_log import HcaEvent
 from dgxcheck.facts.missing import Gap, Missing, need, rows, text_of
 
 _DOWN = (PortState.DOWN, PortState.NOP)
@@ -182,15 +181,12 @@ def _port_state(box: Box, device: IbDevice, port: IbPort, configured: bool, not_
         message += ": no subnet manager configured it"
     elif any(each.trouble == "unplugged" and each.bdf == device.bdf and not each.past for each in box.log.hcas):
         message += ": no cable or transceiver is plugged in"
-    elif downs := [each for each in box.log.hcas if each.trouble == "link down" and _is_of(each, device, port)]:
+    elif downs := [each for each in box.log.hcas if each.trouble == "link down"
+                   and each.bdf == device.bdf and each.module == port.port - 1]:  # fmt: skip
         ago = f" {duration(log_end(box) - downs[-1].seconds)} ago" if box.log.timed else ""
         message += f": it went down{ago}"
     now, remedy = (message, state.name, "ACTIVE", "", evidence), _remedy(box, fault, device, port)
     return judged(fault, *now, warns=True, fails=configured, remedy=remedy)
-
-
-def _is_of(event: HcaEvent, device: IbDevice, port: IbPort) -> bool:
-    return event.bdf == device.bdf and event.module == port.port - 1
 
 
 def _has_no_guid(device: IbDevice) -> bool:

@@ -227,9 +227,9 @@ def far_nvlinks(box: Box, gpu: Device, links: Collection[int] | None) -> Iterato
     reference, ends = graph_of(box), ends_of(box)
     if links and not {*links} <= {*far_ends(box, gpu)} and isinstance(reference, Reference) and isinstance(ends, dict):
         graph = compare_graph(box, ends, reference)
-        for pair, number in () if graph is None else graph.links.items():
-            if gpu in pair and graph is not None and number < graph.expected[pair]:
-                yield nvlinks_between(box, *pair)
+        if graph is not None:
+            fewer = [pair for pair, number in graph.links.items() if gpu in pair and number < graph.expected[pair]]
+            yield from (nvlinks_between(box, *pair) for pair in fewer)
 
 
 def links_down(box: Box, gpu: Device) -> set[int]:

@@ -11,7 +11,7 @@ from itertools import combinations
 
 from dgxcheck.checks.driver import fabric_manager
 from dgxcheck.checks.engine.box import HOST, Box, gpu_unavailable, guest, mig_enabled, nvml_unavailable
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import Check, ruled
 from dgxcheck.checks.engine.expected import siblings
 from dgxcheck.checks.engine.finding import (
     Evidence,
@@ -79,7 +79,7 @@ def _state(box: Box) -> Judged:
         elif fabric_manager.down(box):
             yield subject, skip("dependency-failed", "the NVSwitch fabric is down: see driver.fabric")
         else:
-            yield subject, _of_gpu(box, gpu, ends, expected if gpu in its else None, by_pairs)
+            yield subject, ruled(_of_gpu, box, gpu, ends, expected if gpu in its else None, by_pairs)
 
 
 def _expected_links(box: Box, reference: Reference | Judgement) -> int | None:
@@ -94,9 +94,7 @@ def _of_gpu(box: Box, gpu: Device, ends: Mapping[str, End], expected: int | None
     states = states_of(box, gpu)
     evidence = _evidence(gpu, states)
     if view.gap is not None:
-        found = without_reference(box, gpu, evidence) if view.gap.gap is Gap.UNRECORDED else None
-        if found is not None:
-            return found
+        unless(without_reference(box, gpu, evidence) if view.gap.gap is Gap.UNRECORDED else None)
         return unread(view.gap) if expected and guest(box) is None else unjudged(view.gap)
     if not view.positions:
         return _without_links(box, gpu, ends, expected)

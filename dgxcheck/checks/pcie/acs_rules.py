@@ -120,7 +120,7 @@ def acs_rules(box: Box) -> Mapping[str, AcsRule]:
     if here.kind == "direct":  # which bits fit a GPU or a DMA function where the other is missing is not known
         roots = {fork.root for fork in here.forks}
         ends = [*(gpu.path for gpu in box.topology.gpus), *(end.path for end in dma.values())]
-        paths = [path for path in ends if isinstance(path, tuple)]
+        paths = [*map(rows, ends)]
         alone = [path[1:-1] for path in paths if path[1:2] and path[1] not in roots]
         found = {port: rule for port, rule in found.items() if not any(port in above for above in alone)}
     for fork in here.forks:
@@ -134,8 +134,8 @@ def _forks(
 ) -> Iterator[Fork]:
     for end in ends.values():
         for gpu, above in gpus.items():
-            path = end.path
-            if isinstance(path, Missing) or path[0] != above[0]:
+            path = rows(end.path)
+            if path[:1] != above[:1]:
                 continue
             shared = shared_bridges(path, above)
             if path[shared] in switches:

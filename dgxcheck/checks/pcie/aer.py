@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf
 
 from dgxcheck.checks.engine.box import HOST, Box, Growth
-from dgxcheck.checks.engine.check import Check, itself, own_link
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, judged, skip
+from dgxcheck.checks.engine.check import Check, itself, own_link, ruled
+from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, given, judged, skip
 from dgxcheck.checks.engine.growth import (
     COUNTER_RESET,
     DAY_S,
@@ -31,12 +31,13 @@ from dgxcheck.facts.pci import AerDevice, AerErrors, counter_row
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.topology.model import Topology
 
-_WORST_FIRST = ("fatal", "nonfatal", "correctable")
+KINDS = {"fatal": "fatal error", "nonfatal": "non-fatal error", "correctable": "correctable error"}
+"""``aer_dev_*`` files, the worst first."""
 
 
 def messages_from(
     topology: Topology, rows: Collection[AerDevice], earlier: Collection[AerDevice] = (),
-    kinds: Sequence[str] = _WORST_FIRST,
+    kinds: Iterable[str] = KINDS,
 ) -> Iterator[tuple[str, tuple[str, int]]]:  # fmt: skip
     """By bus id of each root port the worst kind of error and how many messages of it; new ones where ``earlier``
     counted some already.
@@ -65,8 +66,7 @@ def messages_from(
 def _is_below(topology: Topology, bdf: str, port: str) -> bool:
     """Is it the port itself, or a function below it?"""
     function = topology.functions.get(bdf)
-    path = None if function is None else function.path
-    return bdf == port or (isinstance(path, tuple) and port in path)
+    return bdf == port or (function is not None and port in rows(function.path))
 
 
 def total(errors: AerErrors | Missing) -> int:
@@ -76,8 +76,6 @@ def total(errors: AerErrors | Missing) -> int:
     return max(sum(errors.counts.values()), errors.total if isinstance(errors.total, int) else 0)
 
 
-KINDS = {"fatal": "fatal error", "nonfatal": "non-fatal error", "correctable": "correctable error"}
-"""``aer_dev_*`` files, the worst first."""
 _SUFFIXES: Mapping[str, str] = {"correctable": "cor", "nonfatal": "nonfatal", "fatal": "fatal"}
 
 
@@ -186,7 +184,7 @@ def _grown(box: Box, growth: Growth, totals: Mapping[str, Judgement]) -> Judged:
     counting = [row for row in own if any(not isinstance(errors, Missing) for errors in _by_kind(row).values())]
     by_port = dict(messages_from(box.topology, listed, earlier))
     for row in counting:
-        judgement = _errors(box, growth, old.get(row.bdf), row)
+        judgement = ruled(_errors, box, growth, old.get(row.bdf), row)
         if judgement.status is Status.PASS and row.bdf in by_port:
             kind, number = by_port[row.bdf]
             message = f"{counted(number, KINDS[kind])} from below {growth.how}, which no device there counts"
@@ -200,7 +198,7 @@ def _bdfs(box: Box) -> set[str]:
     """Of the GPUs asked about and the bridges above them; with all GPUs, of every device."""
     if len(box.gpus) == len(box.topology.gpus):
         return set(box.topology.functions)
-    return {bdf for gpu in box.gpus if not isinstance(gpu.path, Missing) for bdf in gpu.path[1:]}
+    return {bdf for gpu in box.gpus for bdf in rows(gpu.path)[1:]}
 
 
 def _by_kind(row: AerDevice) -> Mapping[str, AerErrors | Missing]:
@@ -215,10 +213,7 @@ def _errors(box: Box, growth: Growth, old: AerDevice | None, new: AerDevice) -> 
     for kind, after in _by_kind(new).items():
         if isinstance(after, Missing):
             continue
-        events = _new_events(before[kind], after)
-        if isinstance(events, Judgement):
-            return events
-        if events:
+        if events := given(_new_events(before[kind], after)):
             names = ", ".join(f"{name} {number}" for name, number in events.items())
             message = f"{counted(sum(events.values()), KINDS[kind])} {growth.how}: {names}"
             return _judgement(box, growth, kind, sum(events.values()), message, counters(new, kind, after))

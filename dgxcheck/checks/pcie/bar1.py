@@ -18,8 +18,7 @@ from dgxcheck.topology.model import Device
 
 def bars_of(box: Box, gpu: Device) -> PciBars | Missing:
     """The BARs of a GPU."""
-    row: PciBars | Missing = row_of(box.snapshot.bars, gpu.bdf)
-    return row
+    return row_of(box.snapshot.bars, gpu.bdf)
 
 
 @or_none

@@ -56,23 +56,21 @@ def _in_use(box: Box) -> set[str]:
         and isinstance(function.driver, str) and function.driver not in PASSED_ON
     ]  # fmt: skip
     apart = [device.dma for device in box.topology.devices if device.dma is not None and device.bdf not in left_out]
-    paths = [function.path for function in (*ends, *apart) if not isinstance(function.path, Missing)]
-    return {function.bdf for function in ends} | {bdf for path in paths for bdf in path[1:-1]}
+    above = {bdf for function in (*ends, *apart) for bdf in rows(function.path)[1:-1]}
+    return {function.bdf for function in ends} | above
 
 
 def _enabled(box: Box, row: ConfigSpace) -> Judgement:
     where = pci_file(row.bdf, "config")
     if isinstance(row.power_state, str) and row.power_state not in (AWAKE, "unknown"):
         evidence = (Evidence(pci_file(row.bdf, "power_state"), row.power_state),)
-        if _is_kept_awake(box, row.bdf):
-            message = f"asleep ({row.power_state}) though persistence mode keeps it awake"
-            figures, remedy = (row.power_state, AWAKE, "", evidence), remedy_of("pcie.enabled", "asleep")
-            remedy = remedy.format(pci_file(row.bdf, "power_state"))
-            return judged(Fault.DEVICE_DISABLED, message, *figures, warns=True, remedy=remedy)
-        if not _is_nvswitch(box, row.bdf):
-            return skip("not-supported", f"asleep: {row.power_state}")
-        message = f"asleep ({row.power_state}) though its driver uses it"
-        remedy = remedy_of("pcie.enabled", "NVSwitch asleep").format(pci_file(row.bdf, "power/control"))
+        why, case, file = "persistence mode keeps it awake", "asleep", "power_state"
+        if not _is_kept_awake(box, row.bdf):
+            if not _is_nvswitch(box, row.bdf):
+                return skip("not-supported", f"asleep: {row.power_state}")
+            why, case, file = "its driver uses it", "NVSwitch asleep", "power/control"
+        message = f"asleep ({row.power_state}) though {why}"
+        remedy = remedy_of("pcie.enabled", case).format(pci_file(row.bdf, file))
         return judged(Fault.DEVICE_DISABLED, message, row.power_state, AWAKE, "", evidence, warns=True, remedy=remedy)
     lost, device = off_the_bus(box).get(row.bdf), box.topology.device(row.bdf)
     if lost is not None and device is not None and device.kind != "gpu":

@@ -112,10 +112,15 @@ def lanes(width: int, expected: float) -> str:
 def trained_width(box: Box, hop: Hop, severity: Status) -> Judgement:
     """Against what both ends support."""
     narrow = need(hop.narrow)
-    names = sharers(hop, box.topology)
-    shared = f"; shared by {', '.join(names)}" if len(names) > 1 else ""
-    message = f"{lanes(need(hop.width), need(hop.max_width))}; link {hop}, {_supports(box, hop)}{shared}"
+    widths = lanes(need(hop.width), need(hop.max_width))
+    message = f"{widths}; link {hop}, {_supports(box, hop)}{shared_by(box, hop)}"
     return _judgement(box, hop, severity if narrow else Status.PASS, message, need(hop.max_width))
+
+
+def shared_by(box: Box, hop: Hop) -> str:
+    """``; shared by GPU0, GPU1``: the end of a message; empty for a link of one device."""
+    names = sharers(hop, box.topology)
+    return f"; shared by {', '.join(names)}" if len(names) > 1 else ""
 
 
 _NO_SLOT = "what its slot supports is not shown"
@@ -213,18 +218,13 @@ def _trained(box: Box, gpu: Device) -> Judgement:
     if not outdone and loaded is None and not _is_loaded(box, gpu):
         return skip("not-in-level", f"{message}: not a fault while the GPU is not under load", *evidence)
     if not is_seen:
-        if (reached := _reached(box, gpu)) <= gen:
+        if (reached := max((_gen_of(box, other) for other in siblings(box, gpu)), default=0)) <= gen:
             return skip("not-visible", f"{message}; {_NO_SLOT}", *evidence)
         which, supported = "others of its model have it", min(reached, supported)
     when = f"; idle as it is, {faster[0]} has more" if outdone else " under load"
     message = f"PCIe gen{gen} instead of gen{supported}{when}; {which}"
     fault = Fault.LINK_SLOW if isinstance(hop, Judgement) else slow_fault(box, replace(hop, gen=gen))
     return Judgement(Status.WARN, message, gen, supported, "generation", evidence, fault=fault)
-
-
-def _reached(box: Box, gpu: Device) -> int:
-    """The highest generation at which the link of another GPU of the model is."""
-    return max((_gen_of(box, other) for other in siblings(box, gpu)), default=0)
 
 
 def _gen_of(box: Box, gpu: Device) -> int:

@@ -114,7 +114,7 @@ def _is_root_port(box: Box, bdf: str) -> bool:
     express = space if isinstance(space, Missing) else space.express
     if isinstance(express, Missing) or isinstance(express.port_type, Missing):
         function = box.topology.functions.get(bdf)
-        return function is not None and not isinstance(function.path, Missing) and len(function.path) == 2
+        return function is not None and len(rows(function.path)) == 2
     return express.port_type is PortType.ROOT_PORT
 
 

@@ -17,6 +17,7 @@ from dgxcheck.checks.pcie.gpu_link import (
     both_ends,
     is_outdone,
     port_setting,
+    shared_by,
     slow_fault,
     target_evidence,
     trained_width,
@@ -28,7 +29,7 @@ from dgxcheck.facts.missing import Missing, need, rows
 from dgxcheck.facts.pci import PciFunction
 from dgxcheck.facts.sysfs import pci_file
 from dgxcheck.topology.nvlinks import is_nvswitch
-from dgxcheck.topology.paths import Hop, hops_above, sharers
+from dgxcheck.topology.paths import Hop, hops_above
 
 _CLASSES = frozenset((0x01, 0x02, 0x0B, 0x12))
 """Storage, network, processor, accelerator: devices whose own links keep their generation."""
@@ -79,11 +80,9 @@ def _trained(box: Box, hop: Hop) -> Judgement:
         return skip("no-reference", message, Evidence(pci_file(hop.device, "current_link_width"), need(hop.width)))
     if need(hop.narrow) or not need(hop.slow):
         return trained_width(box, hop, _severity(box, hop, "width"))
-    names = sharers(hop, box.topology)
-    shared = f"; shared by {', '.join(names)}" if len(names) > 1 else ""
     fault = slow_fault(box, hop)
     held = ", limited by a setting of the port" if fault is Fault.LINK_LIMITED else ""
-    message = f"PCIe gen{hop.gen} instead of gen{hop.max_gen}{held}; link {hop}{shared}"
+    message = f"PCIe gen{hop.gen} instead of gen{hop.max_gen}{held}; link {hop}{shared_by(box, hop)}"
     evidence = (*both_ends(box, hop, "link_gen", "current_link_speed"), *target_evidence(box, hop))
     figures = (need(hop.gen), need(hop.max_gen), "generation")
     return Judgement(_severity(box, hop, "gen"), message, *figures, evidence, fault=fault)
@@ -100,7 +99,7 @@ def _is_wired_so(box: Box, hop: Hop) -> bool:
 
 
 def _is_above_a_gpu(box: Box, hop: Hop) -> bool:
-    return any(hop.port in gpu.path for gpu in box.topology.gpus if not isinstance(gpu.path, Missing))
+    return any(hop.port in rows(gpu.path) for gpu in box.topology.gpus)
 
 
 def _severity(box: Box, hop: Hop, what: Literal["gen", "width"]) -> Status:

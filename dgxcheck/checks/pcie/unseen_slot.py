@@ -84,7 +84,7 @@ def _by_itself(box: Box, gpu: Device) -> Judgement | None:
     return _few(width, most, evidence, is_set=box.board_number(gpu, "link_width") is not None)
 
 
-def _few(width: int, most: int, evidence: tuple[Evidence, ...], is_set: bool = False) -> Judgement:
+def _few(width: int, most: int, evidence: tuple[Evidence, ...], is_set: bool) -> Judgement:
     """Half of the lanes can be all that a slot has; a quarter is to be looked at, and fewer than a model ``is_set``
     to have in any server."""
     looked_at = width * FEW_LANES <= most or is_set

@@ -223,9 +223,9 @@ def _at_bridges(box: Box, pairs: Mapping[DevicePair, Judgement]) -> dict[str, li
     shared: dict[DevicePair, tuple[str, ...]] = {}
     for a, b in pairs:
         link = box.topology.link(a, b)
-        if link.nvlinks or link.pci not in NEAR or isinstance(a.path, Missing) or isinstance(b.path, Missing):
-            continue
-        shared[a, b] = tuple(one for one, other in zip(a.path, b.path, strict=False) if one == other)
+        above_both = tuple(one for one, other in zip(rows(a.path), rows(b.path), strict=False) if one == other)
+        if above_both and link.pci in NEAR and not link.nvlinks:
+            shared[a, b] = above_both
     groups: dict[str, list[DevicePair]] = {}
     for above in sorted({*shared.values()}, key=lambda path: (len(path), path)):
         grouped = {pair for group in groups.values() for pair in group}

@@ -16,7 +16,7 @@ from dgxcheck.components.component import Component
 from dgxcheck.components.locate import fallen
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import Cpu
-from dgxcheck.facts.missing import Gap, Missing, need, or_gap, rows
+from dgxcheck.facts.missing import Gap, Missing, need, or_gap, rows, text_of
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.profiles.model import Wiring
@@ -139,10 +139,8 @@ def _switches(box: Box) -> Judgement:
     return judgement
 
 
-def _halves(box: Box) -> Judgement | Missing:
-    by_socket = _by_socket(box)
-    if isinstance(by_socket, Missing):
-        return by_socket
+def _halves(box: Box) -> Judgement:
+    by_socket = need(_by_socket(box))
     below = {switch: gpus for switches in by_socket.values() for switch, gpus in switches.items()}
     alike = len({len(gpus) for gpus in below.values()}) == 1 and len({model_of(box, switch) for switch in below}) == 1
     numbers = {socket: len(switches) for socket, switches in by_socket.items()}
@@ -183,9 +181,8 @@ def nodes_per_socket(box: Box) -> int:
 
 def _sharing_a_board(box: Box) -> frozenset[str]:
     """GPUs with one serial number behind one switch: a card with two brings its own, and a slot may be empty."""
-    paths = {gpu.bdf: gpu.path for gpu in box.topology.gpus}
-    boards = {row.bdf: (row.serial, path[-3:-2]) for row in box.snapshot.listed_gpus
-              if isinstance(row.serial, str) and isinstance(path := paths.get(row.bdf), tuple)}  # fmt: skip
+    above = {gpu.bdf: rows(gpu.path)[-3:-2] for gpu in box.topology.gpus}
+    boards = {row.bdf: (row.serial, above.get(row.bdf)) for row in box.snapshot.listed_gpus if text_of(row.serial)}
     times = Counter(boards.values())
     return frozenset(bdf for bdf, place in boards.items() if times[place] > 1)
 

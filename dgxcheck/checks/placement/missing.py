@@ -105,7 +105,7 @@ def unlike_other_switches(box: Box) -> dict[str, int]:
     to GPUs, with the number of GPUs below such a port: machines have as many GPUs below each of their switches."""
     below: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for gpu in box.topology.gpus:
-        path = gpu.path if isinstance(gpu.path, tuple) else ()
+        path = rows(gpu.path)
         for at in range(_DOWNSTREAM, len(path) - 1):
             below[path[:at]][path[at].rpartition(":")[2]] += 1
     lesser: list[dict[str, int]] = []
@@ -157,8 +157,7 @@ def _earlier(box: Box, what: DeviceType) -> Iterator[list[str]]:
 def _above_all(box: Box, ports: Sequence[tuple[str, ...]]) -> str | None:
     """The bridge that several missing devices had in common and below which nothing is left; None where none is."""
     common = [each[0] for each in zip(*ports, strict=False) if len({*each}) == 1][1:]
-    left = any(common[-1:] and common[-1] in function.path for function in box.topology.functions.values()
-               if isinstance(function.path, tuple))  # fmt: skip
+    left = any(common[-1:] and common[-1] in rows(function.path) for function in box.topology.functions.values())
     return common[-1] if len(ports) > 1 and common and not left else None
 
 

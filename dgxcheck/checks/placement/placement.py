@@ -20,6 +20,7 @@ from dgxcheck.checks.engine.finding import (
     given,
     judged,
     skip,
+    unless,
 )
 from dgxcheck.checks.engine.gaps import unjudged, unread
 from dgxcheck.checks.engine.host_limits import NUMA_SETTING, nodes_below_roots
@@ -57,15 +58,9 @@ def wrong_gpus(box: Box, profile: Profile) -> Misplaced | None:
 
 def fabric_adapters(box: Surveyed) -> list[Device]:
     """HCAs without virtual functions and without those with Ethernet ports only, which can be in any slot."""
-    listed = rows(box.snapshot.ib_ports)
-    ports = {row.device: row.ports for row in listed if not isinstance(row.ports, Missing) and row.ports}
-    ethernet = {name for name, listed in ports.items() if all(port.link_layer == "Ethernet" for port in listed)}
+    ports = {row.device: rows(row.ports) for row in rows(box.snapshot.ib_ports)}
+    ethernet = {name for name, own in ports.items() if own and all(port.link_layer == "Ethernet" for port in own)}
     return [nic for nic in box.topology.adapters if nic.name not in ethernet]
-
-
-def without_place(device: Device) -> Judgement | None:
-    """Why a device cannot be judged by PCI class: its path is not known."""
-    return unjudged(device.path) if isinstance(device.path, Missing) else None
 
 
 def other(wrong: Misplaced) -> str:
@@ -141,8 +136,13 @@ def _numa_mode(box: Box, profile: Profile) -> Judgement:
     return judged(Fault.NUMA_MODE, message, len(by_node), None, "nodes", facts, warns=True, remedy=remedy)
 
 
-def _ancestors(box: Box) -> Judgement:
-    """Of all pairs: NVML's common ancestor against the class of the PCI paths."""
+def _nvml_agrees(box: Box) -> Judgement:
+    """Warns if NVML reports another common ancestor for a pair of GPUs than the PCI tree shows. Pairs with an unknown
+    class are left out.
+
+    Source: nvmlDeviceGetTopologyCommonAncestor against the paths under /sys/devices
+    """
+    unless(nvml_unavailable(box))
     names = {gpu.bdf: gpu.name for gpu in box.topology.gpus}
     asked = {gpu.bdf for gpu in box.gpus}
     matrix = box.topology.links
@@ -167,8 +167,7 @@ def _ancestors(box: Box) -> Judgement:
         message = f"NVML's common ancestor differs from the PCI tree: {first_of(differing)}"
         facts, fault = tuple(evidence), Fault.DISAGREEMENT
         return Judgement(Status.WARN, message, len(differing), 0, "pairs", facts, fault=fault)
-    if (garbled := next((judgement for judgement in unknown if judgement.status is Status.UNKNOWN), None)) is not None:
-        return garbled
+    unless(next((judgement for judgement in unknown if judgement.status is Status.UNKNOWN), None))
     if compared:
         message = f"NVML and the PCI tree agree on {counted(compared, 'pair')}"
         return Judgement(Status.PASS, message, 0, 0, "pairs")
@@ -239,15 +238,6 @@ def is_reference_machine(box: Surveyed, choice: SelectedProfile) -> bool:
     return all_in_place(gpus, gpus, box.topology, profile.wiring, lambda wiring: wiring.to_gpus) and (
         not has_hcas or all_in_place(gpus, adapters, box.topology, profile.wiring, lambda wiring: wiring.to_hcas)
     )
-
-
-def _nvml_agrees(box: Box) -> Judgement:
-    """Warns if NVML reports another common ancestor for a pair of GPUs than the PCI tree shows. Pairs with an unknown
-    class are left out.
-
-    Source: nvmlDeviceGetTopologyCommonAncestor against the paths under /sys/devices
-    """
-    return nvml_unavailable(box) or _ancestors(box)
 
 
 CHECKS = (

@@ -10,15 +10,16 @@ from typing import Literal
 from dgxcheck.checks.engine.box import HOST, Box, pci_subject
 from dgxcheck.checks.engine.expected import model_family
 from dgxcheck.checks.engine.finding import Subject
+from dgxcheck.components.device_facts import records
 from dgxcheck.components.locate import serial_of
 from dgxcheck.facts.host import BlockDevice, NetInterface
 from dgxcheck.facts.infiniband import IbDevice, PortState
-from dgxcheck.facts.missing import Missing, known, rows, text_of
+from dgxcheck.facts.missing import Missing, known, need, or_none, rows, text_of
 from dgxcheck.facts.pci import ROM, PciBars, PciFunction
-from dgxcheck.facts.record import Record, fields, remembered, replace
+from dgxcheck.facts.record import Record, remembered, replace
 from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.survey import NO_DEVICES, Snapshot
+from dgxcheck.survey import Snapshot
 from dgxcheck.topology.nvlinks import is_nvswitch
 from dgxcheck.topology.paths import NEAR
 
@@ -220,11 +221,10 @@ def _bridges_above(path: tuple[str, ...] | Missing) -> tuple[str, ...]:
     return rows(path)[1:-1]
 
 
+@or_none
 def _place(box: Box, path: tuple[str, ...] | Missing) -> Hashable:
     """Vendor and capabilities of each bridge above; None where the path is not known."""
-    if isinstance(path, Missing):
-        return None
-    above = [box.topology.functions.get(bridge) for bridge in _bridges_above(path)]
+    above = [box.topology.functions.get(bridge) for bridge in need(path)[1:-1]]
     return tuple(None if each is None else (each.vendor, each.max_link_gen, each.max_link_width) for each in above)
 
 
@@ -232,11 +232,10 @@ def _place(box: Box, path: tuple[str, ...] | Missing) -> Hashable:
 def rows_by_device(snapshot: Snapshot) -> Rows:
     """Every record with a bus id, whichever field of the snapshot holds it: a new field is found by itself."""
     found: dict[tuple[str | None, int | None], list[Record]] = {}
-    for field in [name for name in fields(snapshot) if name not in NO_DEVICES]:
-        for row in map(_without_rom, _records(getattr(snapshot, field))):
-            bdf, link = getattr(row, "bdf", None), getattr(row, "link", None)
-            if isinstance(bdf, str) and not isinstance(row, IbDevice | NetInterface):
-                found.setdefault((bdf, link), []).append(row)
+    for _, row in records(snapshot):
+        bdf, link = getattr(row, "bdf", None), getattr(row, "link", None)
+        if isinstance(bdf, str) and not isinstance(row, IbDevice | NetInterface):
+            found.setdefault((bdf, link), []).append(_without_rom(row))
     return {device: tuple(rows) for device, rows in found.items()}
 
 
@@ -245,14 +244,6 @@ def _without_rom(row: Record) -> Record:
     if not isinstance(row, PciBars) or isinstance(row.bars, Missing):
         return row
     return replace(row, bars=tuple(bar for bar in row.bars if bar.line != ROM))
-
-
-def _records(value: object) -> Iterator[Record]:
-    """The records of a field of the snapshot: its rows, or the rows in the fields of its one record."""
-    held = [getattr(value, name) for name in fields(value)] if isinstance(value, Record) else [value]
-    for found in held:
-        if isinstance(found, tuple):
-            yield from (row for row in found if isinstance(row, Record))
 
 
 _FINDERS: Mapping[frozenset[Kind], Callable[[Box, Rows], Iterator[Sibling]]] = {
