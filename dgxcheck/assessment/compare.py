@@ -19,7 +19,7 @@ from dgxcheck.difference.compare import verdict, worst_first
 from dgxcheck.difference.findings import FindingSummary, HealthSummary
 from dgxcheck.difference.health_document import is_report, report_of
 from dgxcheck.difference.model import Compared, Difference, Side
-from dgxcheck.facts.missing import BadInput, Missing, text_of
+from dgxcheck.facts.missing import BadInput, text_of
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.limits import DEADLINE_S
 from dgxcheck.profiles import library
@@ -49,11 +49,6 @@ class Look(Record):
     report: HealthSummary
     """Its findings and its score."""
 
-    def seen_from(self, other: Look) -> Side:
-        """The facts, with identities as the other side calls them where this site's key makes that possible."""
-        assert self.side is not None
-        return self.side if other.side is None else called_as(self.side, other.side.namespace)
-
 
 class Comparison(Record):
     """The differences of two sides, the worst first."""
@@ -81,7 +76,8 @@ def compare(
         raise BadInput("--profile does not apply to two health reports; each keeps its reference machine")
     facts = Compared(differences=(), notes=(FINDINGS_ALONE,))
     if before.side is not None and after.side is not None:
-        facts = compare_facts(*(look.seen_from(other) for look, other in ((before, after), (after, before))))
+        sides = (before.side, after.side), (after.side, before.side)
+        facts = compare_facts(*(called_as(side, other.namespace) for side, other in sides))
     times = [look.origin.recorded_at for look in (before, after) if look.origin.provenance == "recorded"]
     exchanged = len(times) > 1 and all(map(is_date, times)) and times[1] < times[0]
     notes = [f"OLD was recorded after NEW ({times[0]}, {times[1]}); they may be exchanged"] if exchanged else []
@@ -137,8 +133,7 @@ def _health_report(spec: str) -> HealthSummary | None:
 
 def _summary_of(source: Source, side: Side, profile: str) -> HealthSummary:
     """What health says of it, by a reference machine; of a live one without growth of counters."""
-    states_none = isinstance(side.snapshot.stated, Missing)
-    topology = side.topology if states_none else topology_of(replace(side.snapshot, stated=NOTHING_STATED))
+    topology = topology_of(replace(side.snapshot, stated=NOTHING_STATED))
     choice = library.select(profile, side.snapshot, topology)
     box = Box(
         snapshot=side.snapshot, topology=topology, gpus=topology.gpus, choice=choice,

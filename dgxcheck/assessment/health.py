@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 KERNEL_LOG = "kernel_log"
 MEASUREMENT = "measurement"
-_HOST = {"host": "hostname", "boot_id": "boot_id"}
 
 
 def assess(
@@ -85,7 +84,7 @@ def _assessment(
         level="extended" if request.measures else request.level, settings=box.settings, choice=box.choice,
         findings=findings, verdict=judged, diagnosis=diagnosis, score=score_of(box, diagnosis.causes, findings),
         figures=_figures(box),
-        host={key: getattr(box.snapshot.known_host, name) for key, name in _HOST.items()},
+        host={"host": box.snapshot.known_host.hostname, "boot_id": box.snapshot.known_host.boot_id},
         seconds=time.monotonic() - begun, unmatched=unmatched(findings, box.settings.acknowledged, box),
     )  # fmt: skip
 

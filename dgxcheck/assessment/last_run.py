@@ -83,10 +83,9 @@ def last_run(source: Source, facts: Snapshot, path: str | None, present: Present
     before = old.kept if old is not None and old.kept is not None and old.kept.mark == mark else None
     xids = remembered(() if old is None else old.xids, facts, date)
     reading = replace(reading, kept=values if present.counts else None, xids=xids, inventories=inventories)
-    same = old is not None and old.boot_id == reading.boot_id and old.at_s < at_s
-    same = same and old is not None and reading.driver in (old.driver, "")  # one that is silent has not changed
-    base = _compared_with(old, at_s) if same and old is not None else None
-    if base is not None and old is not None:
+    base = None
+    if old is not None and _is_since(old, reading):
+        base = _compared_with(old, at_s)
         counters = _renewed(base, reading) if reading.driver else old
         reading = replace(counters, xids=reading.xids, inventories=reading.inventories, kept=reading.kept, damaged=0)
     unwritten = "" if reading == old else written(place, reading)
@@ -105,6 +104,11 @@ def reading_of(facts: Snapshot, lines: GroupedFacts) -> state_file.Reading:
     at_s, date = state_file.now()
     boot_id, driver = text_of(facts.known_host.boot_id).strip(), text_of(facts.driver_version).strip()
     return state_file.Reading(lines=lines, boot_id=boot_id, driver=driver, at_s=at_s, date=date)
+
+
+def _is_since(old: state_file.Reading, now: state_file.Reading) -> bool:
+    """Is it later in the same boot, with the same driver? One that is silent has not changed."""
+    return old.boot_id == now.boot_id and old.at_s < now.at_s and now.driver in (old.driver, "")
 
 
 def _compared_with(old: state_file.Reading, at_s: float) -> state_file.Reading:

@@ -31,7 +31,6 @@ from dgxcheck.source.protocol import Origin, Source
 from dgxcheck.source.recording.keys import grouped
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.survey import COUNTERS, Snapshot, survey
-from dgxcheck.topology.model import Device, Topology
 from dgxcheck.workers.cuda.supervisor import START, CudaStage
 
 FACT = "measure "
@@ -40,14 +39,14 @@ JudgeMeasurements = Callable[[Measurements], tuple[Finding, ...]]
 
 
 def measure(
-    facts: Snapshot, topology: Topology, gpus: tuple[Device, ...], judge: JudgeMeasurements, seconds: float, long: bool,
-    watch: HostWatch,
-) -> tuple[dict[str, Json], bool]:  # fmt: skip
+    box: Box, judge: JudgeMeasurements, seconds: float, long: bool, watch: HostWatch
+) -> tuple[dict[str, Json], bool]:
     """Measure every GPU and pair, and twice more what the checks of ``judge`` find low. ``seconds``: most for one step.
 
     Returns every fact by its key, and whether all steps were run.
     """
     stage = CudaStage(seconds)
+    facts, topology, gpus = box.snapshot, box.topology, box.gpus
     keys = [str(step["key"]) for step in plan.steps(topology, gpus)]
     total = len(keys)
     progress = watch.progress
@@ -216,8 +215,7 @@ def under_load(box: Box, source: Source, request: Request, checks: Sequence[Chec
     facts: dict[str, Json] = {}
     whole = True
     if any(check.id.startswith(UNDER_LOAD) and check.id != BURN_IN for check in checks):
-        of_all = box.snapshot, box.topology, box.gpus
-        facts, whole = measure(*of_all, judge, request.test_seconds, request.long, watch)
+        facts, whole = measure(box, judge, request.test_seconds, request.long, watch)
     if request.duration is not None:
         if whole:
             left_out = not_loaded(box, facts)

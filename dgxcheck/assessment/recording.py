@@ -62,14 +62,9 @@ def record(source: Source, window: float | None, keep_identity: bool, progress: 
         **({"identity_key": key_mark} if isinstance(key_mark, str) else {}),
         "provenance": _provenance(source),
     }
-    return Recorded(
-        text=written(head, lines, later), facts=len(recorder.facts), silent=_silent(recorder), interrupted=interrupted
-    )
-
-
-def _silent(recorder: RecordingSource) -> tuple[str, ...]:
     facts = recorder.facts.items()
-    return tuple(key for key, fact in facts if isinstance(fact, dict) and fact.get("missing") == "timeout")
+    silent = tuple(key for key, fact in facts if isinstance(fact, dict) and fact.get("missing") == "timeout")
+    return Recorded(text=written(head, lines, later), facts=len(recorder.facts), silent=silent, interrupted=interrupted)
 
 
 def _when(source: Source, begun: float) -> dict[str, Json]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from dgxcheck.assessment.request import Request
 from dgxcheck.assessment.result import Assessment
 from dgxcheck.checks import baseline
-from dgxcheck.checks.engine.check import Check
+from dgxcheck.checks.engine.check import IDS, Check
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.facts.faults import BY_WORD
@@ -22,6 +22,7 @@ from dgxcheck.rootfs import decode, list_names, read_bytes
 from dgxcheck.settings import THRESHOLDS, Settings
 
 SITE = "/etc/dgxcheck/config.toml"
+_SUBJECTS = {id.partition(".")[0] for id in IDS}
 
 
 def selected(request: Request) -> tuple[list[Check], set[str]]:
@@ -39,16 +40,15 @@ def selected(request: Request) -> tuple[list[Check], set[str]]:
 def named(words: Iterable[str]) -> list[Check]:
     """Checks by id or by subject, in the order of the catalogue; each word may list several, with commas between."""
     wanted = {word.strip() for each in words for word in each.split(",")}
-    names = {check.id for check in CHECKS} | {check.id.partition(".")[0] for check in CHECKS}
-    if unknown := sorted(wanted - names):
-        hint = did_you_mean(unknown[0], names, "list the checks with 'dgxcheck health -H'")
+    if unknown := sorted(wanted.difference(IDS, _SUBJECTS)):
+        hint = did_you_mean(unknown[0], {*IDS, *_SUBJECTS}, "list the checks with 'dgxcheck health -H'")
         raise BadInput(f"no check {unknown[0]!r}; {hint}")
     return [check for check in CHECKS if wanted & {check.id, check.id.partition(".")[0]}]
 
 
 def site_settings(config: str | None) -> Settings:
     """What the site configured: in this file, else in ``$DGXCHECK_CONFIG``, else in /etc/dgxcheck/config.toml."""
-    return of_site(config, [check.id for check in CHECKS])
+    return of_site(config, IDS)
 
 
 def of_site(path: str | None, checks: Collection[str]) -> Settings:
@@ -87,20 +87,18 @@ class Topic(Record):
 
 def words() -> list[str]:
     """Everything that has an explanation, but keys: check ids, their subjects, thresholds, fault words."""
-    subjects = {check.id.partition(".")[0] for check in CHECKS}
-    return [*dict.fromkeys((*(check.id for check in CHECKS), *sorted(subjects), *THRESHOLDS, *BY_WORD))]
+    return [*dict.fromkeys((*IDS, *sorted(_SUBJECTS), *THRESHOLDS, *BY_WORD))]
 
 
 def topic(word: str) -> Topic:
     """BadInput for a word that names nothing, with the nearest that does."""
     if word in BY_WORD:
         return Topic(word=word, fault=BY_WORD[word])
-    if word in THRESHOLDS and all(check.id != word for check in CHECKS):
+    if word in THRESHOLDS and word not in IDS:
         return Topic(word=word, checks=tuple(check for check in CHECKS if f"{{{word}}}" in check.rule))
     ids, slash, _ = word.partition("/")
-    subjects = {check.id.partition(".")[0] for check in CHECKS}
     for each in (part.strip() for part in ids.split(",")):
-        if each not in subjects and not any(each == check.id for check in CHECKS):
+        if each not in _SUBJECTS and each not in IDS:
             from dgxcheck.facts import catalogue
 
             if facts := catalogue.named(word):

@@ -66,15 +66,12 @@ GENERATIONS = tuple(
 )
 
 
-def generation(cpu: Cpu | Missing) -> Generation | None:
+@or_none
+def generation(read: Cpu | Missing) -> Generation | None:
     """The host's generation; None for one without published figures, or whose CPU cannot be read."""
-    if isinstance(cpu, Missing):
-        return None
-    return next(
-        (each for each in GENERATIONS
-         if (each.vendor, each.family) == (cpu.vendor, cpu.family) and cpu.model_number in each.models),
-        None,
-    )  # fmt: skip
+    cpu = need(read)
+    own = (each for each in GENERATIONS if (each.vendor, each.family) == (cpu.vendor, cpu.family))
+    return next((each for each in own if cpu.model_number in each.models), None)
 
 
 SWITCH_READ = 0.75

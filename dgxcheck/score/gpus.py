@@ -64,9 +64,8 @@ def _unlisted(box: Box, gpu: Device) -> int | Missing:
 
 def _did_not_start(box: Box, gpu: Device) -> bool:
     """Does the log of this boot say that the driver gave up on it, which no other driver holds?"""
-    log = box.snapshot.kernel_log
-    failed = () if isinstance(log, Missing) else log.not_started
-    return bound(gpu) in (None, "nvidia") and any(event.bdf == gpu.bdf and not event.past for event in failed)
+    failed = any(event.bdf == gpu.bdf and not event.past for event in box.log.not_started)
+    return failed and bound(gpu) in (None, "nvidia")
 
 
 def _not_on_pci(box: Box) -> int | Missing:

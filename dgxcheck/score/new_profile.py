@@ -13,7 +13,7 @@ from dgxcheck.checks.network import companions
 from dgxcheck.checks.network.port_state import of_the_profile
 from dgxcheck.checks.network.ports import gbit_per_s
 from dgxcheck.facts.measurement import Measurement
-from dgxcheck.facts.missing import Missing, need, or_gap, rows
+from dgxcheck.facts.missing import Missing, need, or_gap, rows, text_of
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.library import board_id
 from dgxcheck.profiles.model import MEASURED_KEYS, Board, Number, Profile, SelectedProfile, Wiring
@@ -91,9 +91,8 @@ def _lowest(found: Mapping[str, Iterable[int | float | Missing]], source: str) -
 
 
 def _name(box: Box, bdf: str | None) -> str:
-    listed = box.gpu(bdf).listed
-    name = listed if isinstance(listed, Missing) else listed.name
-    return "GPU" if isinstance(name, Missing) or not name.strip() else name
+    name = text_of(getattr(box.gpu(bdf).listed, "name", None))
+    return name if name.strip() else "GPU"
 
 
 def _graph(box: Box) -> str:

@@ -43,10 +43,7 @@ def beside(lines: Sequence[str], unread: Sequence[int], outputs: Iterable[frozen
     ``outputs`` are the lines of each output that was read. A paragraph is beside them if it touches none, stands within
     none, resembles the output of no known tool and mentions no error.
     """
-    spans: list[tuple[int, int]] = []
-    for first, last in sorted((min(of_one) - 1, max(of_one) + 1) for of_one in outputs if of_one):
-        joins = bool(spans) and first <= spans[-1][1]
-        spans[-1:] = [(spans[-1][0], max(last, spans[-1][1]))] if joins else [*spans[-1:], (first, last)]
+    spans = {(min(of_one) - 1, max(of_one) + 1) for of_one in outputs if of_one}
     if not spans or len(unread) > MOST_UNREAD:
         return frozenset()
     aside: set[int] = set()
