@@ -19,6 +19,12 @@ COUNTERS = f"{HCA}/mlx5_1/ports/1/counters"
 SHUT: Json = {"missing": "denied"}
 GARBLED: Json = {"missing": "garbled", "detail": "NVML 999: unknown error", "code": 999}
 UNSUPPORTED: Json = {"missing": "unsupported", "detail": "NVML 3: not supported", "code": 3}
+IMEX: dict[str, Json] = {"+names /sys/fs/cgroup/system.slice/nvidia-imex.service": ["cgroup.procs"]}
+KVM: dict[str, Json] = {
+    f"{NVML}MemoryInfo 0000:1b:00.0": {"total": 85520809984, "used": 42949672960, "free": 42571137024},
+    "names /sys/module": ["kvm_intel", "nvidia"], "+text /sys/module/kvm_intel/refcnt": "2\n",
+    "+text /sys/module/kvm_intel/initstate": "live\n",
+}  # fmt: skip
 UNITS: dict[str, Json] = {"names /sys/fs/cgroup/system.slice/systemd-journald.service": ["cgroup.procs"]}
 LOCKED: dict[str, Json] = {
     f"{NVML}UtilizationRates 0000:06:00.0": GARBLED, f"{NVML}CurrentClocksEventReasons 0000:06:00.0": 2,
@@ -36,10 +42,12 @@ def found(
     folder: Path, base: str, check: str, facts: dict[str, Json], log: tuple[str, ...] = (),
     later: dict[str, Json] | None = None,
 ) -> dict[str, Finding]:  # fmt: skip
-    """What a check finds, by bus id or name."""
-    lines = {f"kmsg {place}": f"{3600 + place / 100:.6f};{line}" for place, line in enumerate(log, 40)}
+    """What a check finds, by bus id or name; ``+`` before a fact that the machine does not have."""
+    new: dict[str, Json] = {name[1:]: fact for name, fact in facts.items() if name.startswith("+")}
+    new |= {f"kmsg {place}": f"{3600 + place / 100:.6f};{line}" for place, line in enumerate(log, 40)}
+    facts = {name: fact for name, fact in facts.items() if not name.startswith("+")}
     path = folder / f"{base}-changed.json"
-    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": base, "facts": facts, "add": lines,
+    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": base, "facts": facts, "add": new,
                                 **({"later": [{"at_s": 60, "facts": later}]} if later else {})}))  # fmt: skip
     findings = assess(str(path), Request(only=(check,))).findings
     return {each.subject.bdf or each.subject.name: each for each in findings if each.id == check}
@@ -56,6 +64,16 @@ def found(
     ("gb200-nvl72", "driver.imex", UNITS, (), "host", "skip not-configured", "nvidia-imex is not enabled"),
     ("gb200-nvl72-imex-down", "driver.imex", {"text /etc/nvidia-imex/nodes_config.cfg": SHUT}, (), "host", "warn",
      "does not run, its list is not readable"),
+    ("gb200-nvl72-imex-down", "driver.imex", IMEX, (), "host", "pass", "nvidia-imex runs, its list has 18 nodes"),
+    ("gb200-nvl72", "driver.imex", {**UNITS, **IMEX, "+text /etc/nvidia-imex/nodes_config.cfg": "a\nb\n"}, (), "host",
+     "pass", "nvidia-imex runs, its list has 2 nodes"),
+    ("gh200", "driver.responsive", {f"{NVML}MinorNumber 0009:01:00.0": {"missing": "timeout"}}, (), "host", "fail",
+     "no response to 1 driver query"),
+    ("dgx-h100", "gpu.lost", {f"link {PCI}/0000:df:00.0/driver": {"missing": "unrecorded"}, f"{NVML}Count": 7}, (),
+     "0000:df:00.0", "skip not-recorded", "/sys/bus/pci/devices/0000:df:00.0/driver"),
+    ("dgx-h100", "gpu.memory-held", KVM, (), "0000:1b:00.0", "skip not-visible", "virtual machines hold it"),
+    ("dgx-1-v100", "network.port-state", {**POLLING, f"text {HCA}/mlx5_0/ports/1/link_layer": SHUT}, (), "0000:05:00.0",
+     "warn", "port is DOWN (polling)"),
     ("dgx-1-v100", "gpu.count", {f"{NVML}Count": GARBLED}, (), "host", "pass", "8 of 8 GPUs"),
     ("dgx-h100", "gpu.lost", {f"{NVML}Count": 7, "text /proc/driver/nvidia/params": SHUT}, (), "0000:df:00.0",
      "fail", "NVML does not list it; bound to nvidia"),
