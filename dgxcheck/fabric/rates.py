@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 
 from dgxcheck.checks.engine.finding import first_of
 from dgxcheck.fabric.finding import FabricFinding
 from dgxcheck.fabric.model import Adapter, Cable, Fabric, Port, kind_of
 from dgxcheck.fabric.tiers import Tiers
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.infiniband import LANE_GBIT
 from dgxcheck.facts.sysfs import cpulist, runs_of
 from dgxcheck.facts.typical import gathered, majority, median
 
@@ -21,13 +21,14 @@ _FEW = 3
 _APART = 4
 """Times as many as the others have on average."""
 _LINKS = {"host": "links", "below": "links to adapters", "switch": "links to other switches"}
-Rate = tuple[int, str]
-"""Lanes and speed."""
+Rate = tuple[float, str]
+"""Gbit/s, and as it is shown: ``4x EDR``."""
 Group = tuple[str, ...]
 """Links that are compared: ``("adapter", "dgx", "mlx5_3")``, ``("below", GUID)``, ``("between", "0", "dgx", "4x NDR")``
 of those from leaves with such adapters."""
-Usual = tuple[Rate, str]
+Usual = tuple[float, str, str]
 """The rate of a group, and where it is found: ``at most others``."""
+_gbit = itemgetter(0)
 
 
 def slow_links(fabric: Fabric, tiers: Tiers, planned: Mapping[Cable, float]) -> Iterator[FabricFinding]:
@@ -40,15 +41,15 @@ def slow_links(fabric: Fabric, tiers: Tiers, planned: Mapping[Cable, float]) -> 
     between = _between(cables, kinds, usual, tiers)
     parts = {cable: _parts(cable, kinds.get(cable)) for cable in cables}
     seen = _counted((part, cable) for cable in cables for part in parts[cable])
-    usual |= _of_tiers(between) | {part: (most, "at most others") for part, rates in seen.items()
+    usual |= _of_tiers(between) | {part: (*most, "at most others") for part, rates in seen.items()
                                    if (most := majority(rates)) is not None}  # fmt: skip
     slower = {cable: f"{gbit:g} Gbit/s planned" for cable, gbit in planned.items()}
     for cable in cables:
         own = kinds.get(cable)
         of_switches = (_of_both(cable, usual), usual.get(between.get(cable, ())))
         for rate in of_switches if own is None else (usual.get(_group(own)),):
-            if rate is not None and _gbit(rate[0]) > cable.gbit:
-                slower.setdefault(cable, f"{_name(rate[0])} {rate[1]}")
+            if rate is not None and rate[0] > cable.gbit:
+                slower.setdefault(cable, " ".join(rate[1:]))
     could = {cable: cable.could for cable in cables if cable.could}
     if 2 * len(could) < len(cables):  # most are slower on purpose, or their cables are of another kind than the ports
         slower = could | slower
@@ -67,15 +68,7 @@ def _parts(cable: Cable, adapter: Adapter | None) -> list[Group]:
 
 
 def _rate(cable: Cable) -> Rate:
-    return cable.lanes, cable.speed
-
-
-def _gbit(rate: Rate) -> float:
-    return rate[0] * LANE_GBIT.get(rate[1], 0.0)
-
-
-def _name(rate: Rate) -> str:
-    return f"{rate[0]}x {rate[1]}"
+    return cable.gbit, cable.rate
 
 
 def _counted(pairs: Iterable[tuple[Group, Cable]]) -> dict[Group, Counter[Rate]]:
@@ -96,15 +89,15 @@ def _of_adapters(kinds: Mapping[Cable, Adapter]) -> dict[Group, Usual]:
         rates = Counter(map(_rate, cables))
         most, fast = majority(rates), _fastest(rates)
         if most is not None:
-            found[group] = most, "at most others"
+            found[group] = *most, "at most others"
         if fast is None or fast == most:
             continue
         others: Counter[Rate] = Counter()
         for cable in cables:
-            if cable.gbit < _gbit(fast):
+            if cable.gbit < fast[0]:
                 others += hosts.get(("host", kinds[cable].host), Counter()) - Counter([_rate(cable)])
         if others and majority(others) == fast:
-            found[group] = fast, "at most other adapters of these systems"
+            found[group] = *fast, "at most other adapters of these systems"
     return found
 
 
@@ -117,7 +110,7 @@ def _between(
     for cable, adapter in kinds.items():
         group = _group(adapter)
         for _, guid in _parts(cable, adapter)[:1]:
-            rate = _name(usual[group][0]) if group in usual else ""
+            rate = usual[group][1] if group in usual else ""
             below.setdefault(guid, Counter())[group[1], rate] += 1
     found: dict[Cable, tuple[Group, str]] = {}
     for cable in cables:
@@ -137,9 +130,9 @@ def _of_tiers(between: Mapping[Cable, Group]) -> dict[Group, Usual]:
     for group, rates in _counted((group, cable) for cable, group in between.items()).items():
         most, fast = majority(rates), _fastest(rates)
         if most is not None:
-            found[group] = most, "at most others"
-        elif fast is not None and _name(fast) == group[-1]:
-            found[group] = fast, "at the adapters below"
+            found[group] = *most, "at most others"
+        elif fast is not None and fast[1] == group[-1]:
+            found[group] = *fast, "at the adapters below"
     return found
 
 
@@ -147,8 +140,7 @@ def _of_both(cable: Cable, usual: Mapping[Group, Usual]) -> Usual | None:
     """The slower of what its two switches have: each the faster of its links to switches and of those to adapters."""
     ends = [[usual[part, guid] for part in ("switch", "below") if (part, guid) in usual]
             for guid, _ in cable.ends]  # fmt: skip
-    found = [max(rates, key=lambda rate: _gbit(rate[0])) for rates in ends if rates]
-    return min(found, key=lambda rate: _gbit(rate[0]), default=None)
+    return min((max(rates, key=_gbit) for rates in ends if rates), key=_gbit, default=None)
 
 
 def _findings(

@@ -171,8 +171,7 @@ def _english(rows: Sequence[str]) -> list[str]:
     for row in rows:
         row = _NAMED.sub(r"\1", row, count=1) if row.startswith("[") else row
         match = _DATED.match(row)
-        if match is None or match["month"] in MONTHS:
-            found.append(row)
-            continue
-        found.append(f"{months.english(match['month'])} {match['rest']}")
+        if match and match["month"] not in MONTHS:
+            row = f"{months.english(match['month'])} {match['rest']}"
+        found.append(row)
     return found

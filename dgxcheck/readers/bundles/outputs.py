@@ -7,7 +7,7 @@ from functools import partial
 
 from dgxcheck.facts.ids import NVLINK_MAX_LINKS
 from dgxcheck.facts.missing import Json
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.facts.typical import gathered
 from dgxcheck.input_file import CpuTime
@@ -64,8 +64,8 @@ class Loose(Record):
 
     def without(self, reader: str) -> Loose:
         """The same file without what this reader found."""
-        left = tuple((host, part) for host, part in self.found if part.tool not in _TOOLS[reader])
-        return Loose(section=self.section, layout=self.layout, found=left)
+        left = ((host, part) for host, part in self.found if part.tool not in _TOOLS[reader])
+        return replace(self, found=tuple(left))
 
     def _section(self, title: str, lines: tuple[str, ...]) -> Section:
         return Section(title=title, lines=lines, size=len(lines), file=self.section.file, host=self.section.host)

@@ -101,20 +101,18 @@ class Stream:
 
     def _at_member(self, magic: bytes) -> bool:
         """Go on to where the next member begins; False where there is none any more."""
-        while True:
-            at = self._data.find(magic)
-            if at >= 0:
-                self.damaged = self.damaged or self._data[:at].strip(b"\0") != b""
-                self._data = self._data[at:]
-                return True
-            keep = self._data[-len(magic) + 1 :]
+        while (at := self._data.find(magic)) < 0:
             more = self._read(_CHUNK)
+            self._pass(max(len(self._data) - len(magic) + 1, 0) if more else len(self._data))
             if not more:
-                self.damaged = self.damaged or self._data.strip(b"\0") != b""
                 return False
-            passed = self._data[: len(self._data) - len(keep)]
-            self.damaged = self.damaged or passed.strip(b"\0") != b""
-            self._data = keep + more
+            self._data += more
+        self._pass(at)
+        return True
+
+    def _pass(self, count: int) -> None:
+        self.damaged = self.damaged or self._data[:count].strip(b"\0") != b""
+        self._data = self._data[count:]
 
 
 def rows(chunks: Iterator[bytes]) -> Iterator[bytes]:
