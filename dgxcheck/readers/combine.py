@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from dgxcheck.facts.missing import Json, is_number
+from dgxcheck.facts.missing import Json, is_number, items_of, members_of
 from dgxcheck.facts.record import Record
 from dgxcheck.facts.typical import gathered
 from dgxcheck.readers.listing import INIT, OF_LIST, gpu_list, placed
@@ -80,8 +80,7 @@ def _runs(fact: Mapping[str, Json]) -> list[dict[str, Json]]:
     """The runs of a fact, each with all its members; several if the fact is a merged one."""
     itself_full = {name: fact[name] for name in (*RESULT, *SAME, "sizes") if name in fact}
     common = {name: member for name, member in itself_full.items() if name not in RESULT and name != "sizes"}
-    merged = [fact.get("runs"), fact.get("also")]
-    before = [run for runs in merged if isinstance(runs, list) for run in runs if isinstance(run, dict)]
+    before = [members_of(run) for name in ("runs", "also") for run in items_of(fact.get(name))]
     itself = [] if isinstance(fact.get("runs"), list) else [itself_full]
     return [*itself, *({**common, **run} for run in before)]
 

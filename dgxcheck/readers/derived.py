@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dgxcheck.facts.bdf import bus_order, is_unplaced
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.host import STATED_CONTAINER, STATED_NAMED
-from dgxcheck.facts.missing import Json, items_of, text_of
+from dgxcheck.facts.missing import Json, items_of, members_of, text_of
 from dgxcheck.facts.sysfs import INFINIBAND, NODES, PCI_DEVICES, ranges
 from dgxcheck.facts.typical import gathered
 from dgxcheck.readers.kernel_log.excerpt import DOMAIN
@@ -53,8 +53,8 @@ def completed(facts: Mapping[str, Json]) -> dict[str, Json]:
 
 def _measured(facts: Mapping[str, Json]) -> dict[str, Json]:
     """PCI functions of the GPUs whose bus ids a benchmark printed; none if a matrix shows that there are more."""
-    devices = [fact for key, fact in facts.items() if key.startswith("measure device ") and isinstance(fact, dict)]
-    bdfs = {str(fact["bdf"]) for fact in devices if fact.get("bdf")}
+    bdfs = {str(bdf) for key, fact in facts.items()
+            if key.startswith("measure device ") and (bdf := members_of(fact).get("bdf"))}  # fmt: skip
     if 0 < len(bdfs) < len(gpus_of_matrix(facts)) and not any(key.startswith(_OF_PCI) for key in facts):
         return {}
     return {key: fact for bdf in bdfs for key, fact in gpu_function(bdf).items()}
@@ -74,8 +74,8 @@ def _shown_functions(facts: Mapping[str, Json]) -> dict[str, Json]:
 
 def _functions_of_hcas(facts: Mapping[str, Json]) -> dict[str, Json]:
     """The PCI function of each InfiniBand device, as mst lists it, or the one whose serial number is its node GUID."""
-    bdfs = gathered((fact, key.rpartition(" ")[2]) for key, fact in facts.items()
-                    if key.startswith(f"stated {SERIAL} ") and isinstance(fact, str))  # fmt: skip
+    bdfs = gathered((text_of(fact), key.rpartition(" ")[2]) for key, fact in facts.items()
+                    if key.startswith(f"stated {SERIAL} "))  # fmt: skip
     found: dict[str, Json] = {}
     for name in items_of(facts.get(f"names {INFINIBAND}")):
         guid = text_of(facts.get(f"text {INFINIBAND}/{name}/node_guid"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from dgxcheck.facts.bdf import bus_order, is_unplaced, unplaced
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, members_of
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.lazy_pattern import ascii_pattern
 
@@ -16,7 +16,7 @@ NO_HANDLE = "stated no-handle"
 """Begins the key of a GPU that nvidia-smi could not open: ``stated no-handle BDF``."""
 WITHOUT_NUMBER = "stated gpu-without-number"
 """Begins the key of a GPU that NVML lists under an unknown number: ``stated gpu-without-number BDF``."""
-ATTACHED = "stated attached-gpus"
+ATTACHED = "stated gpus attached"
 """The key of how many GPUs NVML lists, of a text that shows fewer."""
 OF_LIST = (INDEX, WITHOUT_NUMBER, ATTACHED)
 """Prefixes of the keys that describe NVML's list of GPUs."""
@@ -48,7 +48,7 @@ def printed_bdfs(facts: Mapping[str, Json]) -> dict[int, str]:
     bdfs: dict[int, str] = {}
     for key, fact in facts.items():
         index = key.removeprefix("measure device ")
-        if index != key and index.isdecimal() and isinstance(fact, dict) and isinstance(bdf := fact.get("bdf"), str):
+        if index != key and index.isdecimal() and isinstance(bdf := members_of(fact).get("bdf"), str):
             bdfs[int(index)] = bdf
     return bdfs
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from xml.sax.saxutils import escape
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from readers_text import one, unread
 from sample import swept
@@ -230,6 +230,7 @@ LINES = st.sampled_from([*QUERY.splitlines(), *as_xml().splitlines(), *TABLE.spl
                          "{", "gpu: [", "id: '0:06:00.0'", "}", "a: {", "'b': 'c'", "nvidia_smi_log"])  # fmt: skip
 
 
+@example(["Attached GPUs                       : 2", "GPU 00000000:06:00.0"])
 @given(st.lists(LINES | st.text(max_size=40), max_size=40))
 def test_no_text_breaks_the_readers(lines: list[str]) -> None:
     for reader in READERS:

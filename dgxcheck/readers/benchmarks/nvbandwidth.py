@@ -207,7 +207,7 @@ def _test(
 
 def _cells(matrix: Json, test_case: Case, at: int) -> list[tuple[int, int, float, int]]:
     """Row, column, number. The three tables of a bidirectional test are one below the other: the last is the sum."""
-    table = [row for row in items_of(matrix) if isinstance(row, list)]
+    table = [*map(items_of, items_of(matrix))]
     width = max(map(len, table), default=0)
     if test_case.kind.startswith("p2p-both"):
         table = table[-width:]

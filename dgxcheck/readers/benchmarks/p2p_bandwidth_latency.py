@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias, TypeVar
 
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, members_of
 from dgxcheck.facts.record import Record
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.combine import Figures, merge_runs
@@ -164,13 +164,13 @@ def mark_without_access(facts: Mapping[str, Json]) -> dict[str, Json]:
     denied = {
         tuple(key.split()[2:])
         for key, fact in facts.items()
-        if key.startswith("measure access ") and isinstance(fact, dict) and fact.get("value") is False
+        if key.startswith("measure access ") and members_of(fact).get("value") is False
     }
     marked = dict(facts)
     for key, fact in facts.items():
         kind, *pair = key.split()[1:]
-        if kind in THROUGH_PEERS and isinstance(fact, dict) and {tuple(pair), tuple(reversed(pair))} & denied:
-            marked[key] = {**fact, "access": False}
+        if kind in THROUGH_PEERS and {tuple(pair), tuple(reversed(pair))} & denied:
+            marked[key] = {**members_of(fact), "access": False}
     return marked
 
 

@@ -119,8 +119,8 @@ def _of_json(lines: tuple[str, ...]) -> Iterator[Entry]:
         for node in map(members_of, (found, *items_of(found.get("items")))):
             name = str(members_of(node.get("metadata")).get("name", ""))
             conditions = members_of(node.get("status")).get("conditions") if node.get("kind") == "Node" else None
-            for each in items_of(conditions):
-                if isinstance(each, dict) and each.keys() >= {"type", "status"}:
+            for each in map(members_of, items_of(conditions)):
+                if each.keys() >= {"type", "status"}:
                     yield _entry(name, where, each)
 
 
@@ -191,7 +191,7 @@ def _of_nvsentinel(lines: tuple[str, ...]) -> Iterator[Entry]:
              for each in _events(whole))  # fmt: skip
     for event, where in found:
         node, check = str(event.get("nodeName", "")), str(event["checkName"])
-        impacted = [each for each in items_of(event.get("entitiesImpacted")) if isinstance(each, dict)]
+        impacted = [*map(members_of, items_of(event.get("entitiesImpacted")))]
         gpus = [str(each.get("entityValue")) for each in impacted if each.get("entityType") == "GPU"]
         known = map(str, items_of(event.get("errorCode")))
         words = [str(event["message"])] if event.get("message") else []
@@ -223,8 +223,8 @@ def _states(event: dict[str, Json]) -> bool:
 
 def _of_gpud(lines: tuple[str, ...]) -> Iterator[Entry]:
     for found, where in documents(lines, lambda found: "component" in found and not found.keys().isdisjoint(_MEMBERS)):
-        for event in items_of(found.get("events", found.get("states", [found]))):
-            if isinstance(event, dict) and not _BAD.isdisjoint((str(event.get("type")), str(event.get("health")))):
+        for event in map(members_of, items_of(found.get("events", found.get("states", [found])))):
+            if not _BAD.isdisjoint((str(event.get("type")), str(event.get("health")))):
                 text = f"{event.get('name', '')}: {event.get('message') or event.get('reason', '')}".removeprefix(": ")
                 yield Entry("", tuple(where), str(found["component"]), text)
         yield Entry("", tuple(where), str(found["component"]), "")

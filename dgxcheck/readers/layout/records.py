@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import Json, members_of
 from dgxcheck.lazy_pattern import ascii_pattern
 from dgxcheck.readers.kernel_log.stamps import holds_kernel_message
 from dgxcheck.readers.layout.lines import plain
@@ -33,10 +33,10 @@ def unpacked(lines: Sequence[str]) -> list[str]:
 
 def _unpacked(line: str) -> str:
     try:
-        found = json.loads(line.strip().rstrip(","))
+        found = members_of(json.loads(line.strip().rstrip(",")))
     except (ValueError, RecursionError):
         return line
-    logged = (_of_container(found) or _of_program(found)) if isinstance(found, dict) else ""
+    logged = _of_container(found) or _of_program(found)
     return plain(logged) if logged and "\n" not in logged else line
 
 
