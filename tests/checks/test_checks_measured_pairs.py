@@ -89,7 +89,7 @@ def test_p2p_slower_than_staged_is_told_once() -> None:
     told = said(imported(slow), BANDWIDTH)
     assert {key: status for key, status in told.items() if status != "skip dependency-failed"} == {"host": "warn"}
     assert len(told) == 16
-    assert found(imported(slow), BANDWIDTH)["host"].remedy.startswith("disable IOMMU translation, then ACS")
+    assert found(imported(slow), BANDWIDTH)["host"].remedy.startswith("check NVLinks, if any join them")
     three, two = ({**matrix("p2p", 9.9, gpus), **matrix("p2p-off", 22.2, gpus)} for gpus in (3, 2))
     assert (said(imported(three), BANDWIDTH)["host"], said(imported(two), BANDWIDTH)) == ("warn", {"GPU0 GPU1": "warn"})
     one = matrix("p2p", 26.3) | matrix("p2p-off", 22.2) | {"p2p 2 4": fact(19.9), "p2p 4 2": fact(19.9)}
@@ -98,6 +98,16 @@ def test_p2p_slower_than_staged_is_told_once() -> None:
     assert said(imported(near), BANDWIDTH) == {}
     barred = slow | {f"access {a} {b}": fact(False, "") for a, b in permutations(range(6), 2)}
     assert said(imported(barred), BANDWIDTH) == {}
+
+
+@pytest.mark.parametrize(("base", "first"), [
+    ("dgx-1-p100", "check NVLinks (nvidia-smi"), ("pcie-x4", "see whether ACS or an IOMMU"),
+])  # fmt: skip
+def test_what_joins_the_pairs_is_the_first_to_check(base: str, first: str, tmp_path: Path) -> None:
+    bdfs = [gpu.bdf for gpu in measured(tmp_path, {}, base).topology.gpus]
+    facts = {f"{kind} {a} {b}": fact(value) for a, b in permutations(bdfs, 2)
+             for kind, value in (("p2p", 9.9), ("p2p-off", 22.2))}  # fmt: skip
+    assert found(measured(tmp_path, facts, base, "none"), BANDWIDTH)["host"].remedy.startswith(first)
 
 
 @pytest.mark.parametrize(("on", "failed", "host"), [(4.0, len(P100_EDGES), None), (18.4, 0, "warn")])

@@ -143,8 +143,11 @@ def _all_slower(box: Box, slower: list[tuple[Measurement, Measurement]]) -> Judg
     slowest = f"{figure_text(box, row)}, with P2P off {quantity(off.number or 0, off.unit)}"
     message = f"all {len(slower)} pairs are slower with P2P on than through host memory; slowest {slowest} ({names})"
     found = slow(row, message, off.number or 0, off, status=Status.WARN)
-    joined = any((link := link_between(box, each.a, each.b)) is not None and link.nvlinks for each, _ in slower)
-    return found if joined else replace(found, remedy=remedy_of(BANDWIDTH, "all over PCIe"))
+    links = [link_between(box, each.a, each.b) for each, _ in slower]
+    if any(link is not None and link.nvlinks for link in links):
+        return found
+    by_pcie = all(link is not None and link.nvlinks == 0 for link in links)
+    return replace(found, remedy=remedy_of(BANDWIDTH, "all over PCIe" if by_pcie else "all"))
 
 
 LATENCY = "measure.p2p-latency"
