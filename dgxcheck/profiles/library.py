@@ -20,7 +20,7 @@ from dgxcheck.facts.nvml.gpu import vgpus
 from dgxcheck.facts.record import replace
 from dgxcheck.input_file import load
 from dgxcheck.profiles.document import Boards, profile
-from dgxcheck.profiles.model import Board, Profile, SelectedProfile
+from dgxcheck.profiles.model import OF_THE_GPUS, Board, Profile, SelectedProfile
 from dgxcheck.survey import Snapshot
 from dgxcheck.topology.model import Device, Topology
 
@@ -75,7 +75,7 @@ def select(name: str, box: Snapshot, topology: Topology) -> SelectedProfile | No
     """The named profile; for ``auto`` that of the DMI product name, else that of the most common GPU model.
 
     Of a named one only the models count where no GPU is of one of them, on a machine of another product; and the number
-    of GPUs, where fewer are found.
+    of GPUs, where fewer are found. What the GPUs should be like is then in the profile of that product.
 
     None for ``none`` and where nothing matches, as for vGPUs, which are shares of a board. A product name that two
     profiles share is decided by the GPUs. Counts and graphs never exclude a profile: finding differences is up to the
@@ -89,9 +89,7 @@ def select(name: str, box: Snapshot, topology: Topology) -> SelectedProfile | No
         named = by_name(name)
         others = named.boards and models and models.keys().isdisjoint((*named.boards, *named.beside))
         if others and not _is_product(named.products, box):
-            numbers = {key: number for key, number in named.numbers.items()
-                       if key == "gpu.count" and len(topology.gpus) < number.value}  # fmt: skip
-            named = replace(named, numbers=numbers, nvlink_graph="", wiring=())
+            named = _of_other_gpus(named, select("auto", box, topology), len(topology.gpus))
         return SelectedProfile(profile=named, how="named")
     model = max(models, key=models.__getitem__, default="")
     of_model = [name for name in names() if model in _documents()[name].get("boards", ())]
@@ -99,6 +97,15 @@ def select(name: str, box: Snapshot, topology: Topology) -> SelectedProfile | No
         best = next((name for name in of_product if name in of_model), of_product[0])
         return SelectedProfile(profile=_shipped(best), how="product")
     return SelectedProfile(profile=_shipped(of_model[0]), how="gpus") if of_model else None
+
+
+def _of_other_gpus(named: Profile, found: SelectedProfile | None, gpus: int) -> Profile:
+    """The models of a profile that the machine is not of, and the figures for GPUs of the machine's own product."""
+    own = found.profile if found is not None and found.how == "product" else None
+    numbers = {key: number for key, number in named.numbers.items() if key == "gpu.count" and gpus < number.value}
+    if own is not None:
+        numbers = {key: own.numbers[key] for key in own.numbers if key.partition(".")[0] in OF_THE_GPUS} | numbers
+    return replace(named, numbers=numbers, nvlink_graph="" if own is None else own.nvlink_graph, wiring=())
 
 
 def _model(gpu: Device, box: Snapshot) -> str:

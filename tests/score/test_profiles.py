@@ -217,6 +217,7 @@ def test_counts_exclude_no_profile(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("box", "name", "fails"), [
     ("dgx-h100", "dgx-a100", {"gpu.model"}), ("dgx-1-v100", "k80-x8", {"gpu.model"}), ("dgx-h100", "dgx-h100", set()),
+    ("dgx-a100-nvlink-down", "dgx-h100", {"gpu.model", "nvlink.state"}),
 ])  # fmt: skip
 def test_a_profile_of_other_gpus_compares_their_model_alone(box: str, name: str, fails: set[str]) -> None:
     found = assess(box, Request(profile=name))
