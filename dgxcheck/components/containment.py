@@ -47,7 +47,7 @@ def containing(machine: Surveyed, component: Component) -> Iterator[Component]:
         yield NVSWITCHES
     for bdf in filter(None, (component.bdf, component.peer_bdf)):
         device = machine.topology.device(bdf)
-        if device is not None and component.kind in ("link", "nvlink", "path", "port"):
+        if device is not None and component.kind in ("link", "nvlink", "path", "port", "interface"):
             yield device_part(machine, device)
         elif component.kind == "port":
             yield Component(kind="hca", name=bdf, bdf=bdf)

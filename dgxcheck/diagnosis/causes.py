@@ -21,7 +21,7 @@ from dgxcheck.diagnosis.model import Cause, Diagnosis
 from dgxcheck.diagnosis.preserve import preserve_evidence
 from dgxcheck.diagnosis.set_cover import set_cover
 from dgxcheck.diagnosis.shared_by_many import with_places
-from dgxcheck.diagnosis.waiting import OF_JOBS, ended_jobs, refused_clients
+from dgxcheck.diagnosis.waiting import OF_JOBS, ended_jobs, in_its_moment, refused_clients
 from dgxcheck.facts.bdf import card_of, nameless
 from dgxcheck.facts.faults import DEVICE_ABSENT, GPU_DEAD, SILENT, Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -50,7 +50,10 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     apart = {*(each.key for each in (*slow, *unread)), *asked}
     others = {key: finding for key, finding in bad.items() if key not in apart}
     blamed = {key: (*finding.blames, *common.get(key, ())) for key, finding in others.items()}
-    for followed in (collateral(box, bad, blamed), refused_clients(box, bad, blamed), ended_jobs(bad, blamed)):
+    for followed in (
+        collateral(box, bad, blamed), refused_clients(box, bad, blamed), in_its_moment(bad, blamed),
+        ended_jobs(bad, blamed),
+    ):  # fmt: skip
         blamed = {key: (*components, *followed.get(key, ())) for key, components in blamed.items()}
     causes = explain(box, bad, blamed)
     for key, reasons in asked.items():
@@ -175,10 +178,12 @@ _WHOLE = DEVICE_ABSENT | _ACTIONS | {Fault.DRIFT, Fault.TEST_FAILED}
 """About a device as a whole, and silent about what of it."""
 _ON_PCIE: tuple[Kind, ...] = ("link", "switch", "function")
 _VAGUE: Mapping[FaultKind, tuple[Kind, ...]] = {
-    Fault.DIMM_ERRORS: (), Fault.MACHINE_CHECK: (), Fault.DISK: ("disk",), Fault.AER_UNCORRECTABLE: _ON_PCIE,
+    Fault.DIMM_ERRORS: (), Fault.MACHINE_CHECK: (), Fault.CPU_OFFLINE: (), Fault.DISK: ("disk",),
+    Fault.AER_UNCORRECTABLE: _ON_PCIE,
     Fault.TEST_FAILED: ("gpu", "hca", "port", "link", "switch", "board", "nvlink", "nvswitch", "disk"),
 }  # fmt: skip
-"""Of the host, as a BMC or another tool says it: the kinds of devices that it can be of, which it does not name."""
+"""Of the host, as a BMC or another tool says it, and CPUs that are offline: the kinds of devices that it can be of,
+which it does not name."""
 
 
 def _can_mean(fault: FaultKind, words: Component, one: Component, dead: Collection[Key]) -> bool:

@@ -11,6 +11,7 @@ from dgxcheck.components.component import DRIVER, Component, Kind
 from dgxcheck.diagnosis.action import PREPARATORY, Action, Instruction
 from dgxcheck.facts.faults import DEVICE_DEAD, GPU_DEAD, SILENT, Fault
 from dgxcheck.facts.faults.kind import FaultKind
+from dgxcheck.facts.kernel_log import is_near
 from dgxcheck.facts.missing import rows
 from dgxcheck.facts.typical import gathered
 
@@ -65,6 +66,31 @@ def refused_clients(
     driver = none_starts or GPU_DEAD.isdisjoint(bad[key].judgement.fault for key in leading)
     more = _NOT_WITHOUT_DRIVER if driver else frozenset()
     return waiting | {key: components for key in others if _is_of_client(bad[key], more)}
+
+
+def in_its_moment(
+    bad: Mapping[str, Finding], blamed: Mapping[str, Sequence[Component]]
+) -> Mapping[str, tuple[Component, ...]]:
+    """By key of what the kernel logged of programs, tasks and the driver: the devices that failed at that time, where
+    the first of it is as near to an Xid or to a device that stopped as it can come of that. What crashes in code of
+    NVIDIA comes of its devices, and a task can wait for any."""
+    stopped = {key: [event.seconds for event in bad[key].judgement.events if event.number or event.kind == "device"]
+               for key, components in blamed.items() if components}  # fmt: skip
+    found = {}
+    for key in blamed:
+        fault, times = bad[key].judgement.fault, [event.seconds for event in bad[key].judgement.events]
+        if times and fault in _COMES_WITHIN_S:
+            near = [each for each, when in stopped.items() if is_near(min(times), when, _COMES_WITHIN_S[fault])
+                    and (fault is Fault.TASKS_HUNG or bad[each].subject.kind in ("gpu", "pci"))]  # fmt: skip
+            found[key] = tuple(dict.fromkeys(chain(*(blamed[each] for each in near))))
+    return found
+
+
+_COMES_WITHIN_S: Mapping[FaultKind | None, float] = {
+    Fault.PROGRAM_CRASHED: 60.0, Fault.SERVICE_KILLED: 60.0, Fault.KERNEL_PANIC: 60.0, Fault.TASKS_HUNG: 300.0,
+    Fault.DRIVER_STUCK: 300.0,
+}  # fmt: skip
+"""A task is reported after two minutes in which it waited (``kernel.hung_task_timeout_secs``)."""
 
 
 def ended_jobs(

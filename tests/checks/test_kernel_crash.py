@@ -135,9 +135,12 @@ def test_a_bar_without_an_address_is_a_matter_of_the_firmware(tmp_path: Path) ->
     assert [each.part for each in bad.blames] == ["BAR1"]
 
 
-@pytest.mark.parametrize(("apart", "status"), [(60.0, Status.WARN), (60.5, Status.PASS)])
-def test_a_program_that_crashes_beside_an_xid(apart: float, status: Status, tmp_path: Path) -> None:
-    xid = "NVRM: Xid (PCI:0000:06:00): 31, pid=1, name=a, Ch 00000008"
+@pytest.mark.parametrize(("number", "apart", "status"), [
+    (48, 60.0, Status.WARN), (48, 60.5, Status.PASS), (94, 1.0, Status.WARN),
+    (31, 1.0, Status.PASS), (43, 1.0, Status.PASS),  # of the program, as its crash
+])  # fmt: skip
+def test_a_program_that_crashes_beside_an_xid(number: int, apart: float, status: Status, tmp_path: Path) -> None:
+    xid = f"NVRM: Xid (PCI:0000:06:00): {number}, pid=1, name=a, Ch 00000008"
     crash = (100.0, "a[1]: segfault at 0 ip 0 sp 0 error 4 in libcuda.so.1[0+1]")
     (found,) = findings(tmp_path, "kernel.program-crash", crash, (100.0 + apart, xid))
     assert found.status is status

@@ -52,6 +52,53 @@ def test_the_port_of_an_adapter_that_is_gone_needs_no_cable(tmp_path: Path) -> N
     assert "cable" not in cause["action"]["text"]
 
 
+DBE = "pid=911, name=python3, An uncorrectable double bit error (DBE) has been detected on GPU in the framebuffer"
+FIRMWARE = "mlx5_core 0000:c0:00.0: print_health_info:445:(pid 0): synd 0x1: firmware internal error"
+STALLED = ("mlx5_core 0000:c0:00.0 ib9: TX timeout detected", "ib9: transmit timeout: latency 1500 msecs")
+CRASHED = "python3[911]: segfault at 10 ip 00007f12 sp 00007ffc error 4 in libcuda.so.580.105.08[7f1200000000+1000]"
+MANAGER = "nv-fabricmanager[2301]: segfault at 0 ip 00007f3c sp 00007ffc error 4 in nv-fabricmanager[55d0+1000]"
+BLOCKED, LOCKED = ("INFO: task python3:911 blocked for more than 120 seconds.",
+                   "watchdog: BUG: soft lockup - CPU#12 stuck for 23s! [python3:911]")  # fmt: skip
+DISK_LINK = "link/0000:22:00.0"
+DISK_AER = (
+    "nvme nvme0: pci function 0000:22:00.0",
+    "nvme 0000:22:00.0: PCIe Bus Error: severity=Uncorrected (Non-Fatal), type=Transaction Layer, (Requester ID)",
+    "nvme 0000:22:00.0:   device [144d:a824] error status/mask=00004000/00400000",
+    "nvme 0000:22:00.0:    [14] CmpltTO                (First)",
+    "nvme nvme0: Device not ready; aborting reset, CSTS=0x1",
+)  # fmt: skip
+OOPS = ("BUG: kernel NULL pointer dereference, address: 0000000000000010", "RIP: 0010:_nv040123rm+0x12/0x40 [nvidia]")
+
+
+@pytest.mark.parametrize(("base", "log", "due"), [
+    *(("dgx-h100", (xid("9d", 79, OFF), line), ["gpu/0000:9d:00.0"]) for line in (CRASHED, MANAGER, BLOCKED, LOCKED)),
+    ("dgx-h100", (xid("9d", 48, DBE), *OOPS), ["gpu/0000:9d:00.0/memory"]),
+    ("dgx-1-v100", (xid("0a", 48, DBE), CRASHED, BLOCKED), ["gpu/0000:0a:00.0/memory"]),
+    ("dgx-h100", (FIRMWARE, *STALLED), ["hca/0000:c0:00.0"]),
+    ("dgx-h100", (FIRMWARE, STALLED[1], BLOCKED), ["hca/0000:c0:00.0"]),
+    ("dgx-h100", STALLED, ["hca/0000:c0:00.0"]),
+    ("dgx-a100", (*DISK_AER, "md/raid1:md0: Disk failure on nvme0n1, disabling device."), [DISK_LINK]),
+    ("dgx-a100", (*DISK_AER, "EXT4-fs error (device nvme0n1p2): ext4_find_entry:1455: inode #7: reading directory"),
+     [DISK_LINK]),
+    ("dgx-h100", (FIRMWARE, *OOPS), ["driver/NVIDIA driver", "hca/0000:c0:00.0"]),
+    ("dgx-h100", (FIRMWARE, MANAGER), ["hca/0000:c0:00.0", "host/host/programs"]),
+])  # fmt: skip
+def test_what_crashes_or_waits_when_a_device_fails(
+    base: str, log: tuple[str, ...], due: list[str], tmp_path: Path
+) -> None:
+    """In code of NVIDIA with its devices alone, and a task waits for any."""
+    assert sorted(each["id"] for each in causes(tmp_path, base, {}, log)) == due
+
+
+def test_a_cpu_that_is_offline_for_its_errors_stays_so(tmp_path: Path) -> None:
+    off: dict[str, Json] = {"text /sys/devices/system/cpu/online": "0-54,56-223\n"}
+    error = "mce: [Hardware Error]: CPU 55: Machine Check: 0 Bank 0: bc00000000010005"
+    (cause,) = causes(tmp_path, "dgx-h100", off, (error, "smpboot: CPU 55 is now offline"))
+    assert (cause["action"]["action"], "chcpu" in json.dumps(cause["actions"])) == ("inspect", False)
+    (alone,) = causes(tmp_path, "dgx-h100", off)
+    assert "chcpu" in json.dumps(alone["actions"])
+
+
 GSP = "pid=2211, name=dcgm-exporter, Timeout after 6s of waiting for RPC response from GPU4 GSP! Expected function 76"
 QUERIES = ("nvmlDeviceGetTemperature 0", "nvmlDeviceGetPowerUsage", "nvmlDeviceGetUtilizationRates")
 

@@ -27,6 +27,7 @@ from dgxcheck.facts.host import NetInterface, had_carrier
 from dgxcheck.facts.ids import NETWORK
 from dgxcheck.facts.kernel_log import HostEvent, is_near
 from dgxcheck.facts.missing import Json, Missing, known, need, or_gap, rows
+from dgxcheck.xid.relations import WINDOW_S
 
 _ARPHRD_ETHER, _ARPHRD_INFINIBAND = 1, 32
 _ETHERNET = 0x0200
@@ -176,6 +177,9 @@ def _stalled(box: Box, interface: NetInterface, silent: list[HostEvent]) -> Judg
     locked = [each.seconds for each in box.log.host if each.trouble == "hung" and each.of_cpus]
     if any(is_near(each.seconds, locked, _BESIDE_S) for each in silent):
         return skip("dependency-failed", f"{message} as CPUs locked up; see kernel.hung-task", *evidence)
+    adapter = [each.seconds for each in box.log.hcas if each.trouble == "stalled" and each.bdf == interface.bdf]
+    if adapter and all(is_near(each.seconds, adapter, WINDOW_S) for each in silent):
+        return skip("dependency-failed", f"{message}, as its adapter's driver logged; see kernel.hca", *evidence)
     remedy = remedy_of("host.carrier", "IPoIB stalled" if _is_ipoib(box, interface) else "stalled")
     return judged(Fault.HCA_STALLED, message, len(silent), 0, "", evidence, warns=True, remedy=remedy)
 

@@ -9,7 +9,7 @@ from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, Judge, component_of, host, remedy_of, saying
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, first_of, skip
 from dgxcheck.checks.host.disks import by_disk
-from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, nothing_logged, reach, warning
+from dgxcheck.checks.kernel_log.device_log import events_of, grouped, happened, lines, nothing_logged, reach, warning
 from dgxcheck.checks.kernel_log.memory import blame_memory, checked
 from dgxcheck.checks.kernel_log.pcie import blame_fatal
 from dgxcheck.checks.kernel_log.storage import blame_disk, blame_servers
@@ -59,7 +59,10 @@ def _panic(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     modules = [*dict.fromkeys(event.group for event in oopses if event.group)]
     at = f" in module {', '.join(modules)}" if modules else ""
     message = f"{'; '.join(parts)}{at}{reach(log)}"
-    return Judgement(Status.FAIL, message, len(events), 0, evidence=lines(log, events), fault=Fault.KERNEL_PANIC)
+    when = happened(events, "") if modules and all(each.startswith(_DRIVER) for each in modules) else ()
+    return Judgement(
+        Status.FAIL, message, len(events), 0, evidence=lines(log, events), fault=Fault.KERNEL_PANIC, events=when,
+    )  # fmt: skip
 
 
 def _blame_panic(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
@@ -98,10 +101,11 @@ def _hung(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     what = "CPUs locked up" if len(locked) == len(events) else "tasks or CPUs hung"
     message = f"{what} {counted(len(events), 'time')}: {names}{reach(log)}"
     if all(event.part.startswith(SERVICES) and not event.group for event in events):
-        return warning(Fault.DRIVER_STUCK, message, log, events)
+        return replace(warning(Fault.DRIVER_STUCK, message, log, events), events=happened(events, ""))
     case = "locked" if locked else "mlx5" if all(event.group.startswith(_MLX5) for event in events) else ""
     remedy = remedy_of("kernel.hung-task", case) if case else ""
-    return warning(Fault.TASKS_HUNG, message, log, events, remedy)
+    when = () if any(event.group for event in events) else happened(events, "")
+    return replace(warning(Fault.TASKS_HUNG, message, log, events, remedy), events=when)
 
 
 def _hung_tasks(box: Box) -> Judged:
@@ -179,7 +183,7 @@ def _stuck(log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
     if events := [event for event in events if event.trouble != "held"]:
         names = first_of([*dict.fromkeys(map(_in_module, events))])
         message = f"tasks hung in it {counted(len(events), 'time')}: {names}{reach(log)}"
-        return warning(Fault.DRIVER_STUCK, message, log, events)
+        return replace(warning(Fault.DRIVER_STUCK, message, log, events), events=happened(events, ""))
     names = first_of([event.part for event in held])
     message = f"it waits for programs that hold GPU {names}, which is taken from it{reach(log)}"
     if {each.bdf for each in log.off_bus}.issuperset(event.part for event in held):

@@ -9,7 +9,16 @@ from functools import partial
 from dgxcheck.checks.engine.box import HOST, Box, unlisted_gpu
 from dgxcheck.checks.engine.check import Blames, Check, component_of, remedy_of
 from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, first_of, judged
-from dgxcheck.checks.kernel_log.device_log import events_of, grouped, lines, nothing_logged, reach, subject_at, warning
+from dgxcheck.checks.kernel_log.device_log import (
+    events_of,
+    grouped,
+    happened,
+    lines,
+    nothing_logged,
+    reach,
+    subject_at,
+    warning,
+)
 from dgxcheck.checks.kernel_log.host import BY_LIMIT, SERVICES, of_host
 from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, Component, host_part
 from dgxcheck.facts.faults import Fault
@@ -212,23 +221,25 @@ def _memory_and_files(box: Box) -> Judged:
 
 
 def _crashed(box: Box, log: KernelLog, events: Sequence[HostEvent]) -> Judgement:
-    """Passes for programs that crashed by themselves; warns for services of NVIDIA and for crashes close to an Xid."""
+    """Passes for programs that crashed by themselves; warns for services of NVIDIA and for crashes close to an Xid that
+    is not of programs alone."""
+    xids = [xid.seconds for xid in log.xids if meaning(xid.number, None).severity != "application"] if log.timed else []
     bad = [
         event for event in events
         if event.part.startswith(SERVICES) or event.group.startswith(SERVICES)
-        or (log.timed and is_near(event.seconds, (xid.seconds for xid in log.xids), _BESIDE_S))
+        or is_near(event.seconds, xids, _BESIDE_S)
     ]  # fmt: skip
     names = first_of([*dict.fromkeys(f"{event.part} in {event.group}" for event in bad or events)])
     crashes = counted(len(bad or events), "program crash", "program crashes")
     message = f"{crashes} in code of NVIDIA: {names}{reach(log)}"
     fault, then = Fault.PROGRAM_CRASHED if bad else None, remedy_of("kernel.program-crash", "service")
-    return _ended(box, log, message, bad or events, fault, then)
+    return replace(_ended(box, log, message, bad or events, fault, then), events=happened(bad, ""))
 
 
 def _crashes(box: Box) -> Judged:
     """Warns if a service of NVIDIA crashed, due at once where GPUs, fabric or scheduler need it and it is not seen to
-    run again, or within a minute of an Xid a program in one of NVIDIA's libraries (libcuda, libnccl ..). Other programs
-    that crash there are no fault of the machine.
+    run again, or a program in one of NVIDIA's libraries (libcuda, libnccl ..) within a minute of an Xid that is not of
+    programs alone. Other programs that crash there are no fault of the machine.
 
     Source: Linux arch/x86/mm/fault.c: segfault at ADDRESS ip .. in LIBRARY
     """

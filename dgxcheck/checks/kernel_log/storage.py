@@ -110,8 +110,7 @@ def blame_disk(box: Box, at: Subject, judgement: Judgement) -> Iterator[Componen
     for name in dict.fromkeys((*of, *dropped, *lacking, disk)):
         yield Component(kind="disk", name=name)
     yield from itself(box, at, judgement)
-    if judgement.events:
-        yield from failed_link(box, at.name)
+    yield from failed_link(box, at.name)
     if at.name.startswith(("sd", "ata")):
         times = [event.seconds for name, event in by_disk(box, box.log) if name == at.name]
         beside = [event for event in events_of(box.log, "controller", "interrupt off")

@@ -50,7 +50,7 @@ class Host:
     # fmt: off
     # the host
     CPU_MISSING = FaultKind("hardware")
-    CPU_OFFLINE = FaultKind("setting", about=("host", "CPUs"), steps=("change-setting", "reboot"))
+    CPU_OFFLINE = FaultKind("setting", about=("host", "CPUs"), steps=("change-setting", "reboot"), alone=True)
     COMMAND_LINE = FaultKind("setting")
     NUMA_TABLES = FaultKind("setting", disturbs="host", about=("host", "NUMA setting"))
     NUMA_MODE = FaultKind("setting", disturbs="host")
