@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import pty
 import re
@@ -38,6 +39,19 @@ def test_what_a_text_reports_without_a_fault_is_shown(
     file.write_text(f"{text}\n")
     assert run(capsys, "import", str(file), "-o", str(box)).code == 0
     assert note in run(capsys, "health", "--from", str(box if imported else file)).out
+
+
+def test_of_many_findings_one_of_each_check_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Eight GPUs that are braked do not hide the power supply that the BMC names."""
+    overlay, event, box = tmp_path / "braked.json", tmp_path / "sel.txt", tmp_path / "box.json"
+    gpus = ("1b", "43", "52", "61", "9d", "c3", "d1", "df")
+    braked = {f"nvml nvmlDeviceGetCurrentClocksEventReasons 0000:{bus}:00.0": 0x80 for bus in gpus}
+    overlay.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-h100", "facts": braked}))
+    event.write_text("1 | 11/20/2026 | 11:50:12 | Power Supply PSU2 | Failure detected | Asserted\n")
+    assert run(capsys, "import", "--onto", str(overlay), str(event), "-o", str(box)).code == 0
+    out = run(capsys, "health", "--from", str(box)).out
+    assert "WARN tools.reports: ipmitool sel: Power Supply PSU2" in out
+    assert "and 2 more; list them with -v" in out
 
 
 def words(text: str) -> list[str]:

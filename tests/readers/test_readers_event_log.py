@@ -65,6 +65,16 @@ def test_events_of_a_bmc() -> None:
     assert memory["text"] == "Memory DIMM_P1_C1: Uncorrectable ECC, last 11/15/2026 03:12:45, 2 entries"
 
 
+@pytest.mark.parametrize(("event", "due"), [
+    ("Fan FAN_F3 | Lower Critical going low ", "Fan FAN_F3: Lower Critical going low"),
+    ("Power Supply PSU2 | Failure detected ()", "Power Supply PSU2: Failure detected"),
+])  # fmt: skip
+def test_words_of_an_event_end_where_they_do(event: str, due: str) -> None:
+    (row,) = one(event_log.read, f"1 | 11/20/2026 | 11:50:12 | {event} | Asserted").facts.values()
+    assert isinstance(row, dict)
+    assert row["text"] == f"{due}, last 11/20/2026 11:50:12"
+
+
 def test_numbers_of_events_are_no_numbers_of_lines() -> None:
     """Before the tenth event they could be."""
     few = tuple(line.replace("AC lost | Deasserted", "reset | Asserted") for line in SEL.splitlines()[:8])

@@ -96,10 +96,15 @@ def due(cause: Cause) -> str:
 
 
 def _support(causes: Sequence[Cause], found: Mapping[str, Finding], verbose: bool) -> list[str]:
-    """The findings that the causes explain, the worst of each first."""
+    """The findings that the causes explain, the worst of each first; where not all fit, one of each check before more
+    of the same."""
     explained = [found[key] for cause in causes for key in cause.explains if key in found]
-    most = None if verbose or len(explained) <= _MOST_FINDINGS else _MOST_FINDINGS - 1
-    return at_most([*map(sentence, explained)], most)
+    if verbose or len(explained) <= _MOST_FINDINGS:
+        return [*map(sentence, explained)]
+    first = {each.id: each for each in reversed(explained)}
+    shown = sorted(explained, key=lambda each: first[each.id] is not each)[: _MOST_FINDINGS - 1]
+    rest = [each for each in explained if each not in shown]
+    return at_most([sentence(each) for each in (*(each for each in explained if each in shown), *rest)], len(shown))
 
 
 _COUNTED = frozenset({

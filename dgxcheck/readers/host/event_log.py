@@ -41,7 +41,8 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         field = _FIELD.fullmatch(text) if record or text.startswith("SEL Record ID") else None
         if found := matched(_ROWS, text):
             row = found.groupdict("")
-            sensor, words, way = row.get("sensor", "Memory"), row["event"], row.get("way", "")
+            sensor, way = row.get("sensor", "Memory"), row.get("way", "")
+            words = row["event"].strip().removesuffix(" ()")
             date = f", last {row['date']} {row['time']}" if "date" in row else ""
         elif field is None:
             record = record if text else {}
