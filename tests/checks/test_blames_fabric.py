@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from fabric_box import PROFILES, box, findings
 from rdma_box import MODULE, PCI, acs, modules
+from test_aer import aer
 from test_checks_gdr import GROUP, LOW, TYPE, limited
 from test_checks_nvlink import ALL_DOWN, DOWN, GPU3, OUTER, STATE, both, ends_at, of_pairs
-from test_checks_pcie import BUSY, NVML, PORT, SWITCH, aer, bar1, grown, speed
+from test_checks_pcie import BUSY, NVML, PORT, SWITCH, bar1, grown, speed
 from test_health_checks import GPU2, changed
 
 from dgxcheck.checks.engine.finding import BAD
