@@ -40,12 +40,12 @@ def _disks(box: Box) -> Judged:
     Source: size of /sys/class/block, array_state and degraded of each array, against the profile
     """
     disks = need(box.snapshot.disks)
-    arrays = box.snapshot.arrays
-    of_arrays = [(Subject(kind="disk", name=array.name, bdf=None), ruled(_array, box, array)) for array in arrays]
+    of_arrays = [(Subject(kind="disk", name=array.name, bdf=None), ruled(_array, box, array))
+                 for array in box.snapshot.arrays]  # fmt: skip
     reference = expected(box, "host.data")
     if isinstance(reference, Number):
         down = [at.name for at, judgement in of_arrays if judgement.status in FAULTY]
-        yield HOST, ruled(_volume, box, reference, disks, arrays, down)
+        yield HOST, ruled(_volume, box, reference, disks, down)
     elif not of_arrays:
         yield HOST, reference
     yield from of_arrays
@@ -87,15 +87,17 @@ def _array(box: Box, array: MdArray) -> Judgement:
     return Judgement(Status.PASS, f"{name} is {state}", 0, 0, "disks", tuple(evidence))
 
 
-def volumes(disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...]) -> dict[str, int] | Missing:
+@or_gap
+def _volumes(box: Box) -> dict[str, int] | Missing:
     """Size in bytes by name: each disk that is in no array, and each array, but no container, with its redundancy."""
+    disks = need(box.snapshot.disks)
     sizes = {disk.name: disk.size_bytes for disk in disks if not isinstance(disk.size_bytes, Missing)}
     if not sizes:
         gaps = (disk.size_bytes for disk in disks if isinstance(disk.size_bytes, Missing))
         return next(gaps, Missing(Gap.ABSENT, BLOCK))
     in_array = set[str]()
     usable = dict(sizes)
-    for array in arrays:
+    for array in box.snapshot.arrays:
         members = rows(array.members)
         in_array.update((array.name, *members) if array.level in _CONTAINER else members)
         # the disks of a RAID 5 hold what those of a RAID 0 do; the array is smaller by choice
@@ -116,7 +118,7 @@ def possible_pool(box: Box) -> str:
     sizes, reference = _volumes(box), expected(box, "host.data")
     if isinstance(sizes, Missing) or isinstance(reference, Judgement):
         return ""
-    return _pool(_equal_disks(sizes, smallest_data_volume(box, reference.value) * 1e12))
+    return _pool(sizes, smallest_data_volume(box, reference.value) * 1e12)
 
 
 def smallest_data_volume(box: Box, reference: float) -> float:
@@ -124,18 +126,11 @@ def smallest_data_volume(box: Box, reference: float) -> float:
     return reference * (1 - box.settings.limit("host.data-tolerance") / 100)
 
 
-def _volumes(box: Box) -> dict[str, int] | Missing:
-    disks = box.snapshot.disks
-    return disks if isinstance(disks, Missing) else volumes(disks, box.snapshot.arrays)
-
-
-def _volume(
-    box: Box, reference: Number, disks: tuple[BlockDevice, ...], arrays: tuple[MdArray, ...], down: list[str]
-) -> Judgement:
+def _volume(box: Box, reference: Number, disks: tuple[BlockDevice, ...], down: list[str]) -> Judgement:
     """Is there a volume as large as the reference's: an array, or one of a RAID controller?"""
     if not disks:
         return skip("not-visible", "no disks are visible")
-    usable = need(volumes(disks, arrays))
+    usable = need(_volumes(box))
     sizes = {disk.name: disk.size_bytes for disk in disks if not isinstance(disk.size_bytes, Missing)}
     name = max(usable, key=lambda each: usable[each], default="")
     size = usable.get(name, 0)
@@ -147,19 +142,16 @@ def _volume(
         return Judgement(Status.PASS, message, round(size / 1e12, 2), reference.value, "TB", evidence)
     if down:
         return skip("dependency-failed", f"{', '.join(down)} failed; {message}", *evidence)
-    if pool := _pool(_equal_disks(usable, least)):
+    if pool := _pool(usable, least):
         return skip("not-visible", pool, *evidence)
     return Judgement(Status.WARN, message, round(size / 1e12, 2), reference.value, "TB", evidence, fault=Fault.DISK)
 
 
-def _pool(names: list[str]) -> str:
-    return f"{', '.join(names)} have that size together; a pool of them cannot be seen" if names else ""
-
-
-def _equal_disks(sizes: dict[str, int], size_bytes: float) -> list[str]:
+def _pool(sizes: dict[str, int], size_bytes: float) -> str:
     """Two or more disks of one size that together have ``size_bytes``: of ZFS, LVM, or single file systems."""
     by_size = gathered((size, name) for name, size in sizes.items())
-    return next((names for size, names in by_size.items() if len(names) > 1 and size * len(names) >= size_bytes), [])
+    large = (names for size, names in by_size.items() if len(names) > 1 and size * len(names) >= size_bytes)
+    return next((f"{', '.join(names)} have that size together; a pool of them cannot be seen" for names in large), "")
 
 
 def lost_members(box: Box, array: MdArray) -> list[str]:
