@@ -166,7 +166,7 @@ def remedy_of(check: str, case: str = "") -> str:
     phrases in braces; empty for a check without a row.
 
     Raises:
-        KeyError: the check has no such case.
+        KeyError: the check has no such case, or there is no such phrase.
     """
     text = _REMEDIES[check, case] if case else _REMEDIES.get((check, case), "")
     for name in [each.partition("}")[0] for each in text.split("{")[1:]]:
@@ -180,9 +180,11 @@ def own_remedy(check: str, case: str) -> str:
 
 
 def _phrase(name: str) -> str:
+    if name in ("", "node") or name.isdecimal():  # the check fills it in
+        return f"{{{name}}}"
     if name in _PHRASES:
         return _PHRASES[name]
-    return BY_WORD[name].remedy if name in BY_WORD else own_remedy("", name) or f"{{{name}}}"
+    return BY_WORD[name].remedy if name in BY_WORD else remedy_of("", name)
 
 
 _PHRASES = {"field-diagnostic": FIELD_DIAGNOSTIC, "nvlink-xids": NVLINK_XIDS}

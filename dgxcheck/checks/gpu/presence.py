@@ -257,7 +257,7 @@ def _recovery(_: Box, modes: GpuModes) -> Judgement:
     if number == 0:
         return Judgement(Status.PASS, "the driver requires no recovery action", evidence=evidence)
     action, fault = _RECOVERY.get(number, (f"recovery action {number}", Fault.RECOVERY_REQUIRED))
-    remedy = own_remedy("gpu.reset-required", action if number in _RECOVERY else "unknown")
+    remedy = own_remedy("gpu.reset-required", f"{number}" if number in _RECOVERY else "unknown")
     status = Status.WARN if fault is Fault.DRAIN_REQUIRED else Status.FAIL
     return Judgement(status, f"the driver requires {action}", evidence=evidence, fault=fault, remedy=remedy)
 
