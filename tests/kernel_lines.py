@@ -450,6 +450,7 @@ UNJUDGED: tuple[Lines, ...] = (
     ("nvidia-nvlink: Nvlink Core is being initialized, major device number 234",),
     ("NVRM: The NVIDIA probe routine failed for 1 device(s).",),
     (f"nvidia {GPU}: enabling device (0140 -> 0142)",),
+    (f"nvidia-modeset: Allocated GPU:0 (GPU-0c8e7d6f) @ PCI:{GPU}",),
     ("NVRM: API mismatch: the client has the version 535.1, but",),
     ("nvidia-nvswitch: Version mismatch, kernel version 580.105.08 user version 580.95.05",),
     ("Loading of unsigned module is rejected",),
