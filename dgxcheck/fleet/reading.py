@@ -10,7 +10,7 @@ from io import BytesIO
 from time import process_time
 from typing import BinaryIO
 
-from dgxcheck.facts.missing import BadInput, Json, members_of
+from dgxcheck.facts.missing import BadInput, Json, items_of, members_of
 from dgxcheck.facts.record import Record
 from dgxcheck.fleet.document import HEALTH, RESULT, NotAResult
 from dgxcheck.fleet.same_name import another_of_series
@@ -27,20 +27,19 @@ _NAME = rb"(?P<node>[A-Za-z0-9][\w.-]{0,254})"
 _PREFIX = re.compile(rb"\s{0,12}(?:(?:" + _NAME + rb"|\d{1,6}):|\[[\w./-]{1,400}\]) (?=\{)")
 """Before each line as clush and pdsh print it, as ``srun -l`` does, and ``kubectl logs --prefix``."""
 _STAMPED = re.compile(
-    rb'(?P<node>)(?:(?!\s{0,400}(?:\{|\[\s{0,400}[{"])).{1,400}?(?=\{"schema": ?"dgxcheck/)'
-    rb'|\s{0,12}"[\w.]{1,99}": ?(?="\{\\"))'
+    rb'(?P<node>)(?!\s{0,400}(?:\{|\[\s{0,400}[{"])).{1,400}?(?=\{"schema": ?"dgxcheck/)'
 )
-"""Before a result, other than in JSON, the stamp of docker, journald, rsyslog or stern; a member that Ansible prints,
-of JSON within a string."""
+"""Before a result, other than in JSON, the stamp of docker, journald, rsyslog or stern."""
+_TASK = re.compile(rb"(?:\w{1,12}: \[)?" + _NAME + rb'(?![\w.-])[^{"\n]{0,400} => (?=\{)')
+"""Before the document of a task of Ansible, in one line or in many, of which a member holds the result."""
 _RULE, _RULED = re.compile(rb"-{8,40}\s{0,4}"), re.compile(_NAME + rb"\s{0,4}")
 """``clush -b`` and dshbak print the node between two rules, above its lines."""
 _NONE = "not a JSON document"
 _COLLECT = "; collect what dgxcheck health --format jsonl prints"
 _ABOVE = re.compile(
-    rb"(?:(?:ok|changed): \[)?" + _NAME
-    + rb"(?: \| (?:CHANGED|SUCCESS|FAILED)(?: \| rc=\d{1,3})? >>|\] => \{|(?P<indents>:))\s{0,4}"
+    _NAME + rb"(?: \| (?:CHANGED|SUCCESS|FAILED)(?: \| rc=\d{1,3})? >>|(?P<indents>:))\s{0,4}"
 )  # fmt: skip
-"""The line above what a node printed: of Ansible's commands and of its playbooks, and of Salt, which indents that."""
+"""The line above what a node printed: of Ansible's commands, and of Salt, which indents that."""
 
 
 class Unread(Record, kw_only=False):
@@ -95,13 +94,14 @@ def _below(folder: str) -> Iterator[str | Unread]:
 def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterator[tuple[str, Json] | Unread]:
     """One per line, which may begin with its node, but for repetitions of the result before; a first line that is no
     whole document begins one that spans the file, or is a damaged one."""
-    number, found, repeated, failed, empty = 0, 0, 0, 0, True
-    before = node = above_it = b""
-    heading, closes = None, False
+    number, found, beside, failed, empty = 0, 0, 0, 0, True
+    before = node = above_it = again = b""
+    heading = None
     rest = BytesIO()
 
     def next_line() -> bytes:
-        line = rest.readline()
+        nonlocal again
+        line, again = again or rest.readline(), b""
         return line if line.endswith(b"\n") else line + stream.readline(RESULT_BYTES + 1 - len(line))
 
     for line in time.within(iter(next_line, b"")):
@@ -111,9 +111,9 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
             return
         place = where if number == 1 else f"{where} line {number}"
         if line == before:
-            repeated, heading = repeated + 1, None
+            beside, heading = beside + 1, None
             continue
-        if number - found - repeated > FLEET_IDLE_LINES:
+        if number - found - beside > FLEET_IDLE_LINES:
             yield Unread(where, f"more than {FLEET_IDLE_LINES} lines hold no result; not read from line {number} on")
             return
         if found > most:
@@ -133,25 +133,28 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
         if above:
             node, heading = above["node"], (place, bool(above.groupdict().get("indents")))
             continue
-        begins = None if line[:1] == b"{" else _PREFIX.match(line) or _STAMPED.match(line)
-        if closes and line.strip() == b"}":
-            closes = False
-            continue
-        closes = begins is not None and begins.re is _STAMPED
+        begins = None if line[:1] == b"{" else _TASK.match(line) or _PREFIX.match(line) or _STAMPED.match(line)
         if begins is not None:
             node, line = begins["node"] or node, line[begins.end() :]
+        of_task = begins is not None and begins.re is _TASK
+        if of_task and line.rstrip() == b"{":
+            more = [*_block(iter(next_line, b""))]
+            if more and more[-1].rstrip() != b"}":
+                again = more.pop()
+            number, beside = number + len(more), beside + len(more)
+            line += b"".join(more)
         why = f"{_NONE}{_COLLECT if not failed and line[:1] != b'{' else ''}"
         try:
             document = parsed(line)
-            document = parsed(document.encode("utf-8", "surrogatepass")) if isinstance(document, str) else document
             if document is None and number == 1 and begins is None:
-                more = stream.read(RESULT_BYTES + 1 - len(line))
-                document = parsed(line + more) if len(line + more) <= RESULT_BYTES else None
-                rest = BytesIO(more if document is None and more[:1] == b"{" else b"")
+                after = stream.read(RESULT_BYTES + 1 - len(line))
+                document = parsed(line + after) if len(line + after) <= RESULT_BYTES else None
+                rest = BytesIO(after if document is None and after[:1] == b"{" else b"")
+            held = [*_within(document)] if of_task else []
         except NotAResult as error:
-            document, why = None, str(error)
-        for name, each in _collected(document, node.decode()):
-            if isinstance(each, dict) and each.get("schema") in (RESULT, HEALTH):
+            document, held, why = None, [], str(error)
+        for name, each in [(node.decode(), one) for one in held] or _collected(document, node.decode()):
+            if isinstance(each, dict) and _is_result(each):
                 if another_of_series(name, host := str(each.get("host"))):
                     yield Unread(place, f"{name} printed a result of {host}")
                     continue
@@ -173,13 +176,41 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
         yield Unread(where, "is empty")
 
 
+def _block(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Those that are indented, within the size of a result, and the one after them."""
+    size = 0
+    for line in lines:
+        yield line
+        size += len(line)
+        if line[:1] != b" " or size > RESULT_BYTES:
+            return
+
+
+def _within(document: Json) -> Iterator[Json]:
+    """The results in members of a document at any depth, or in their text, which often stands twice."""
+    rest, read = [document], set[str]()
+    while rest:
+        one = rest.pop()
+        if isinstance(one, str) and one[:1] == "{" and one not in read:
+            read.add(one)
+            one = parsed(one.encode("utf-8", "surrogatepass"))
+        if _is_result(one):
+            yield one
+        else:
+            rest += reversed([*items_of(one), *members_of(one).values()])
+
+
 def _collected(document: Json, node: str) -> Iterable[tuple[str, Json]]:
     """A document, or those that somebody collected in a list or by the name of their node; with that name."""
     if isinstance(document, list) and document:
         return (("", each) for each in document)
-    by_node = document if isinstance(document, dict) and "schema" not in document else {"": None}
+    by_node = document if isinstance(document, dict) and document and "schema" not in document else {"": None}
     are_results = all("schema" in members_of(one) for one in by_node.values())
     return by_node.items() if are_results else ((node, document),)
+
+
+def _is_result(document: Json) -> bool:
+    return members_of(document).get("schema") in (RESULT, HEALTH)
 
 
 def parsed(text: bytes) -> Json:

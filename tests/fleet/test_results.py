@@ -19,7 +19,7 @@ from seam import judge_once
 
 from dgxcheck.cli import main
 from dgxcheck.fleet import history
-from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
+from dgxcheck.fleet.document import RESULT, NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.judge import Fleet, KindOfFault, judge
 from dgxcheck.fleet.reading import Unread, documents
 from dgxcheck.limits import FLEET_IDLE_LINES
@@ -206,6 +206,15 @@ def collected(name: str, results: Sequence[Document]) -> str:
         "ansible-playbook": "".join(f'ok: [{host}] => {{\n    "msg": {line}\n}}\n' for host, line in lines),
         "ansible stdout": "".join(
             f'ok: [{host}] => {{\n    "out.stdout": {json.dumps(line)}\n}}\n\n' for host, line in lines),
+        "ansible-playbook -v": "".join(
+            f"fatal: [{host}]: FAILED! => {json.dumps({'rc': 2, 'stdout': line, 'stdout_lines': [line]})}\n"
+            for host, line in lines),
+        "ansible var": "".join(
+            f"ok: [{host}] => {json.dumps({'out': {'cmd': [], 'stdout': line, 'stdout_lines': [line]}}, indent=4)}\n\n"
+            for host, line in lines),
+        "ansible from_json": "".join(
+            f"{host} | SUCCESS => {json.dumps({'changed': False, 'msg': json.loads(line)}, indent=4)}\n"
+            for host, line in lines),
         "salt": "".join(f"{host}:\n    {line}\n" for host, line in lines),
         "jq -s": json.dumps([json.loads(line) for _, line in lines]),
         "jq -s, set apart": "\t[     " + ", ".join(line for _, line in lines) + "]",
@@ -216,18 +225,18 @@ def collected(name: str, results: Sequence[Document]) -> str:
 
 @pytest.mark.parametrize("name", [
     "clush", "clush -b", "srun -l", "ansible", "kubectl logs --prefix", "docker logs -t", "docker compose", "stern",
-    "journald", "ansible-playbook", "ansible stdout", "salt", "jq -s", "jq -s, set apart", "by name",
-    "by name, set apart",
+    "journald", "ansible-playbook", "ansible stdout", "ansible-playbook -v", "ansible var", "ansible from_json", "salt",
+    "jq -s", "jq -s, set apart", "by name", "by name, set apart",
 ])  # fmt: skip
 def test_results_are_read_as_they_were_collected(name: str, tmp_path: Path) -> None:
     text = collected(name, [at(1, host=f"dgx{number:03}") for number in (1, 2, 12)])
     (tmp_path / "x.json").write_text(text)
     fleet = judge([str(tmp_path)], now_s=NOW)
-    assert (list(fleet.nodes), fleet.unread) == (["dgx001", "dgx002", "dgx012"], ())
+    assert (list(fleet.nodes), fleet.results, fleet.unread) == (["dgx001", "dgx002", "dgx012"], 3, ())
 
 
 @pytest.mark.parametrize("name", [
-    "clush", "clush -b", "ansible", "ansible-playbook", "salt", "by name",
+    "clush", "clush -b", "ansible", "ansible-playbook", "ansible from_json", "salt", "by name",
 ])  # fmt: skip
 def test_no_node_prints_the_result_of_another(name: str, tmp_path: Path) -> None:
     text = collected(name, [at(1, host="dgx001"), at(1, host="dgx002")])
@@ -248,6 +257,8 @@ ADVICE = "not a JSON document; collect what dgxcheck health --format jsonl print
     ("{}\n}}\n}}\n", [ADVICE, "not a JSON document"]),
     ('ok: [dgx001] => {{\n    "msg": {}\n}}\n}}\n', [ADVICE]),
     ("dgx001:\n    {}\n  [\n", [ADVICE]),
+    ('{}\nok: [dgx007] => {{\n    "msg": "x"\n}}\n', [f"not a result of 'dgxcheck health --format jsonl' ({RESULT})"]),
+    ('ok: [dgx007] => {{\n    "msg": {{\n{}\n', ["not a JSON document"]),
     ("dgx001:\n    {}\n\ndgx001:\n    {}\n", []),
 ])  # fmt: skip
 def test_what_stands_around_results_is_none(text: str, unread: list[str], tmp_path: Path) -> None:
@@ -257,8 +268,11 @@ def test_what_stands_around_results_is_none(text: str, unread: list[str], tmp_pa
     assert (list(fleet.nodes), [each.why for each in fleet.unread]) == (["dgx001"], unread)
 
 
-BROKEN = [b"", b"{", b"}\n", b"results:\n", b"[1]\n", b"null\n", b'{"schema": "dgxcheck/topo/1"}\n', b"\x1f\x8bbroken",
-          b"\xff\xfe\n", b"[" * 100_000, b'{"a": NaN}\n', b'"\\ud800"\n', b' "a": "{\\"schema\\ud800"\n']  # fmt: skip
+BROKEN = [
+    b"", b"{", b"}\n", b"results:\n", b"[1]\n", b"null\n", b'{"schema": "dgxcheck/topo/1"}\n', b"\x1f\x8bbroken", b"{}",
+    b"\xff\xfe\n", b"[" * 100_000, b'{"a": NaN}\n', b'"\\ud800"\n', b' "a": "{\\"schema\\ud800"\n',
+    b"h | SUCCESS => {\n}\n", b'h | SUCCESS => {"a": "{\\"\\ud800"}\n',
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("data", BROKEN)
