@@ -125,7 +125,7 @@ class Figures(ToolPart):
 
 def kinds(tool: str) -> dict[str, str]:
     """What the names that a tool prints measure."""
-    return {row["name"]: row["kind"] for row in rows("benchmarks/kinds") if row["tool"] == tool}
+    return {row["name"]: row["kind"] for row in rows("benchmarks/kinds", tool)}
 
 
 def by_size(steps: Iterable[tuple[int, float, int]], most: int = MOST_RUNS) -> dict[str, Json]:

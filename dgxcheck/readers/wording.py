@@ -32,14 +32,14 @@ class Wording(Record, kw_only=False):
     """Whose words they are, in a table of several tools."""
 
 
-def rows(table: str) -> Iterator[dict[str, str]]:
-    """The rows of ``ROOM/NAME.tsv``."""
-    return package_files.table(f"readers/{table}.tsv")
+def rows(table: str, of: str = "") -> Iterator[dict[str, str]]:
+    """The rows of ``ROOM/NAME.tsv``, or those whose first cell is ``of``."""
+    return package_files.table(f"readers/{table}.tsv", of)
 
 
 def wordings(table: str, tool: str = "") -> tuple[Wording, ...]:
     """The rows of a table, or those of one tool in it, as what they stand for."""
-    return tuple(wording(row) for row in rows(table) if not tool or row["tool"] == tool)
+    return tuple(map(wording, rows(table, tool)))
 
 
 def is_entered(part: ToolPart, known: Iterable[Wording], number: int, line: str) -> bool:
