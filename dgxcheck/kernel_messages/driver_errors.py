@@ -9,15 +9,17 @@ from dgxcheck.facts.bdf import PATTERN, as_bdf, unplaced
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.kernel_log import GPU_DRIVER
-from dgxcheck.facts.typical import gathered
 from dgxcheck.kernel_messages.forms import form_of
 from dgxcheck.lazy_pattern import LazyPattern, caseless_pattern
 from dgxcheck.package_files import table
 
-_ROWS = gathered((row["of"], row["words"]) for row in table("kernel_messages/driver_errors.tsv"))
-_WORDS = {of: "|".join(words) for of, words in _ROWS.items()}
-ALARM = caseless_pattern(rf"\b(?:{_WORDS['word']})\b|{_WORDS['foreign word']}")
-_NONE = caseless_pattern(_WORDS["none"])
+
+def _any_of(of: str) -> str:
+    return "|".join(row["words"] for row in table("kernel_messages/driver_errors.tsv", of))
+
+
+ALARM = caseless_pattern(rf"\b(?:{_any_of('word')})\b|{_any_of('foreign word')}")
+_NONE = caseless_pattern(_any_of("none"))
 
 
 def mentions_error(line: str) -> bool:
@@ -34,7 +36,7 @@ _HCAS: Mapping[str, LazyPattern] = {
     MLX5: LazyPattern("mlx5_(?:core|ib)[ :]"), EFA: LazyPattern(rf"efa {PATTERN}[ :]|infiniband (?:efa_|rdmap)\d"),
 }  # fmt: skip
 _BDF = LazyPattern(PATTERN)
-_NO_ERROR = LazyPattern(_WORDS["harmless"])
+_NO_ERROR = LazyPattern(_any_of("harmless"))
 _FINAL: Mapping[LazyPattern, FaultKind] = {
     LazyPattern(r"fatal error .{0,40}requiring (?:os )?reboot"): Fault.DRIVER_REBOOT,
     LazyPattern(r"confComputeSetErrorState\w{0,12}: ConfCompute: Fatal error hit!"):
@@ -42,7 +44,7 @@ _FINAL: Mapping[LazyPattern, FaultKind] = {
 }
 """What a driver says when it works no more until it is loaded again: nvGpuOpsReportFatalError (nv_gpu_ops.c),
 confComputeSetErrorState (conf_compute.c)."""
-_QUEUE = LazyPattern(_WORDS["queue"])
+_QUEUE = LazyPattern(_any_of("queue"))
 _SEARCHED = 400
 
 
