@@ -92,7 +92,7 @@ def outputs(layout: Layout, time: CpuTime | None = None) -> Iterator[tuple[str, 
     """Host and output of everything recognised; the lines of each host are read separately."""
     time = time or CpuTime()
     found: dict[str, tuple[Imported, ...]] = {}
-    for owner, (numbers, those) in by_host(layout).items():
+    for owner, (numbers, those) in layout.by_host().items():
         whole, lines = "\n".join(those), tuple(those)
         if whole not in found:  # of many hosts most print the same
             text = whole.lower()
@@ -102,30 +102,6 @@ def outputs(layout: Layout, time: CpuTime | None = None) -> Iterator[tuple[str, 
             )  # fmt: skip
         known: dict[frozenset[int], frozenset[int]] = {}
         yield from ((owner, renumbered(output, numbers, known)) for output in found[whole])
-
-
-_MOST_EMPTY = 2
-"""Lines in a row, which separate outputs; more say nothing."""
-
-
-def by_host(layout: Layout) -> dict[str, tuple[list[int], list[str]]]:
-    """The text once for each host that a prefix, a heading or a prompt names: numbers of its lines, and the lines, with
-    an empty one in place of those of others.
-    """
-    found: dict[str, tuple[list[int], list[str]]] = {}
-    empty = 0
-    for at in layout.kept:
-        line = layout.lines[at]
-        empty = 0 if line else empty + 1
-        if empty > _MOST_EMPTY:
-            continue
-        numbers, lines = found.setdefault(layout.hosts[at], ([], []))
-        if numbers and numbers[-1] < at - 1 and lines[-1]:
-            numbers.append(at - 1)
-            lines.append("")
-        numbers.append(at)
-        lines.append(line)
-    return found
 
 
 def renumbered(output: Imported, numbers: Sequence[int], known: dict[frozenset[int], frozenset[int]]) -> Imported:

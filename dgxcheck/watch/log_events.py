@@ -14,7 +14,6 @@ from dgxcheck.facts.kernel_log import OFF_BUS, HcaEvent, HostEvent, KernelLog, X
 from dgxcheck.facts.missing import BadInput, Missing
 from dgxcheck.facts.record import replace
 from dgxcheck.facts.typical import gathered
-from dgxcheck.readers.kernel_log.excerpt import saved_log
 from dgxcheck.source.kernel_log.kmsg import relevant_lines
 from dgxcheck.survey import log_facts
 from dgxcheck.watch.event import TEXT_CHARACTERS, Event, ReportedEvent
@@ -145,6 +144,8 @@ def _cut(text: str) -> str:
 
 def replayed(path: str) -> Iterator[ReportedEvent]:
     """In the order of the log, by its own clock. BadInput for what is no kernel log."""
+    from dgxcheck.readers.kernel_log.excerpt import saved_log  # not needed by a watch that is live
+
     log = saved_log(path)
     if isinstance(facts := log_facts(relevant_lines(log)), Missing):
         raise BadInput(f"{path}: {facts}")

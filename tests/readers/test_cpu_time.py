@@ -25,7 +25,7 @@ from dgxcheck.fleet.reading import Unread, documents
 from dgxcheck.input_file import CpuTime
 from dgxcheck.limits import READ_CPU_S
 from dgxcheck.settings import Settings
-from dgxcheck.source.kernel_log.saved import load
+from dgxcheck.source.kernel_log.saved import load, times
 from dgxcheck.watch.log_events import replayed
 
 EXCEEDED = f"not read to its end: {READ_CPU_S} s of CPU time are spent"
@@ -98,12 +98,12 @@ def test_of_a_log_that_ends_early_faults_count_and_nothing_else_passes(
 ) -> None:
     path = tmp_path / "dmesg"
     path.write_text("".join(XID.format(number) for number in range(1, 101)))
-    log = load(str(path), clock())
+    log = load(str(path), lambda _, raw, time: times(raw, time), clock())
     assert (len(log.lines), log.cut) == (READ_CPU_S, EXCEEDED)
     path.write_text("[    1.000000] NVRM: loading NVIDIA UNIX\n" * (READ_CPU_S + 1))
     given = Request(kernel_log=str(path), only=("kernel", "report"))
     assert assess("dgx-1-v100", given).verdict is Status.PASS
-    monkeypatch.setattr("dgxcheck.readers.kernel_log.excerpt.load", lambda path, otherwise: load(path, clock()))
+    monkeypatch.setattr("dgxcheck.readers.kernel_log.excerpt.load", lambda path, read: load(path, read, clock()))
     found = assess("dgx-1-v100", given)
     assert found.verdict is Status.UNKNOWN
     assert [each.judgement.message for each in found.findings if EXCEEDED in each.judgement.message]

@@ -10,6 +10,7 @@ from watched import XID_31, XID_79, Log, in_log, kmsg, never, record
 
 from dgxcheck.checks.engine.finding import Status
 from dgxcheck.facts.kernel_log import KernelLog
+from dgxcheck.facts.missing import BadInput
 from dgxcheck.source import state_file
 from dgxcheck.survey import log_facts
 from dgxcheck.watch.event import Event
@@ -224,13 +225,32 @@ def test_a_flood_of_which_few_lines_are_kept_is_counted_whole(tmp_path: Path) ->
 @pytest.mark.parametrize("text", [
     "[Mo Nov 30 10:00:01 2026] {}\n", "[lun. nov. 30 10:00:01 2026] {}\n",
     '{{"__REALTIME_TIMESTAMP":"1764496801000000","_TRANSPORT":"kernel","MESSAGE":"{}"}}\n',
-    "kern  :err   : [   70.512345] {}\n",
+    "kern  :err   : [   70.512345] {}\n", "12:[   70.512345] {}\n", "> [   70.5] {}\n",
+    "node1: [    0.000000] Linux version 6.8.0\nnode1: [   70.512345] {}\n",
+    "node1: Nov 30 10:00:00 node1 kernel: usb 1-1: new device\nnode1: Nov 30 10:00:01 node1 kernel: {}\n",
+    "Nov 30 10:00:00 gpu2 kernel: usb 1-1: new device\nNov 30 10:00:01 gpu1 kernel: {}\n",
 ])  # fmt: skip
 def test_a_saved_log_in_another_form(text: str, tmp_path: Path) -> None:
-    """``dmesg -T`` in the language of its user, the journal without the kernel's own time."""
+    """``dmesg -T`` in the language of its user, the journal without the kernel's own time; behind what other programs
+    put before a row; beside another host without trouble."""
     (tmp_path / "kern.log").write_text(text.format(XID_79))
     (found,) = replayed(str(tmp_path / "kern.log"))
     assert (found.event.code, found.event.bdf) == ("79", "0000:0a:00.0")
+
+
+@pytest.mark.parametrize("row", [
+    "node{n}: [Tue Mar  3 08:11:09 2026] {xid}", "node{n}: [   70.512345] {xid}",
+    "Mar  3 08:11:09 node{n} kernel: [   12.000000] {xid}", "2026-03-03T08:11:09+00:00 node{n}.example kernel: {xid}",
+    '{{"_HOSTNAME":"node{n}","__REALTIME_TIMESTAMP":"1764496801000000","__MONOTONIC_TIMESTAMP":"70512345",'
+    '"_TRANSPORT":"kernel","MESSAGE":"{xid}"}}',
+])  # fmt: skip
+def test_a_saved_log_of_several_hosts_is_refused(row: str, tmp_path: Path) -> None:
+    path = tmp_path / "kern.log"
+    path.write_text("".join(f"{row.format(n=n, xid=XID_79)}\n" for n in (1, 2)))
+    with pytest.raises(BadInput, match=r"the logs of 2 hosts, as node1 and node2; give that of one$"):
+        [*replayed(str(path))]
+    path.write_text("".join(f"{row.format(n=1, xid=XID_79.replace('79', str(xid)))}\n" for xid in (79, 48)))
+    assert [each.event.code for each in replayed(str(path))] == ["79", "48"]
 
 
 @pytest.mark.parametrize(("down", "up"), [

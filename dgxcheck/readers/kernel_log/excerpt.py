@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 
 from dgxcheck.facts.bdf import as_bdf, nameless
 from dgxcheck.facts.kernel_log import NO_TIMES
-from dgxcheck.facts.missing import Json
+from dgxcheck.facts.missing import BadInput, Json
 from dgxcheck.facts.record import replace
+from dgxcheck.input_file import CpuTime
 from dgxcheck.kernel_messages.forms import FORMS, is_read, is_relevant
 from dgxcheck.kernel_messages.gpu import SEVERAL_LINES
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.kernel_log.forms import NEW_BOOT, as_rows
-from dgxcheck.readers.kernel_log.stamps import ISO, SYSLOG, Rows, by_host, embedded
+from dgxcheck.readers.kernel_log.stamps import ISO, SYSLOG, Rows, by_host, embedded, hosts_of
+from dgxcheck.readers.layout.undo import undone
 from dgxcheck.readers.model import Imported
 from dgxcheck.readers.values import bounded
 from dgxcheck.readers.wording import any_of
+from dgxcheck.rootfs import decode
 from dgxcheck.source.kernel_log.kmsg import line, relevant_lines
 from dgxcheck.source.kernel_log.records import BDF, MONTHS
 from dgxcheck.source.kernel_log.saved import Times, is_forgeable, load, times
@@ -117,11 +121,36 @@ def rows_of(lines: tuple[str, ...]) -> Rows:
 
 
 def saved_log(path: str) -> Times:
-    """A saved log in the forms of ``dmesg`` and ``journalctl -k``, else in any that a text may have. BadInput where
-    there is no row with a time."""
-    return load(path, otherwise=lambda text: times("\n".join(row for _, row in _timed([
-        (number, row) for number, row in as_rows(bounded(tuple(text.splitlines()))) if row is not None
-    ]))))  # fmt: skip
+    """A saved log in the forms of ``dmesg`` and ``journalctl -k``, else as it stands in a text, behind prefixes and
+    in forms of other programs. BadInput where there is no row with a time, and where several hosts have trouble.
+    """
+    return load(path, _saved)
+
+
+def _saved(path: str, raw: bytes, time: CpuTime) -> Times | None:
+    text = decode(raw)
+    return (times(raw, time) if len(hosts_of(text)) < 2 else None) or _pasted(path, tuple(text.splitlines()))
+
+
+def _pasted(path: str, lines: tuple[str, ...]) -> Times | None:
+    """The rows with a time of a text, without what stands before them; of several hosts those of the one whose say
+    something.
+    """
+    layout = undone(bounded(lines))
+    found: dict[str, list[tuple[int, str]]] = {}
+    for prefix, (numbers, of_prefix) in layout.by_host().items():
+        rows = [(numbers[at], row) for at, row in as_rows(tuple(of_prefix)) if row is not None]
+        for host, own in by_host(_without_masks([*_timed(rows)] or rows)).items():
+            found.setdefault(host or prefix, []).extend(own)
+    logs = {host: log for host, own in found.items() if (log := times("\n".join(row for _, row in own))) is not None}
+    hosts = sorted(host for host, log in logs.items() if host and (log.lines or log.earlier))
+    if len(hosts) > 1:
+        raise BadInput(f"{path}: the logs of {len(hosts)} hosts, as {hosts[0]} and {hosts[1]}; give that of one")
+    read = {"", *hosts} if hosts else found.keys()
+    rows = sorted((row for host in found.keys() & read for row in found[host]), key=itemgetter(0))
+    log, some, there = times("\n".join(row for _, row in rows)), len(layout.kept), len(lines)
+    part = f"{some} of {there} lines, first those that name devices and errors" if some < there else ""
+    return replace(log, part=part) if log is not None else None
 
 
 def _facts(rows: Rows, timed: bool, forgeable: bool) -> dict[str, Json]:

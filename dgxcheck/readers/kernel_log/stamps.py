@@ -17,6 +17,10 @@ from dgxcheck.source.kernel_log.records import MONTHS, from_kernel
 ISO, SYSLOG, _STAMP = (any_of("kernel_log/lines", part) for part in ("{ISO}", "{SYSLOG}", "{STAMP}"))
 """Dates of journalctl and of rsyslog, of which the second kind is that of RFC 3164."""
 _OWNER = LazyPattern(rf"(?:{ISO}|{SYSLOG}) {{1,2}}(?P<host>[A-Za-z0-9][\w.-]{{0,254}}) kernel:")
+_OWNERS = LazyPattern(
+    rf'^(?:{ISO}|{SYSLOG}) {{1,2}}(?P<syslog>[A-Za-z0-9][\w.-]{{0,254}}) kernel:'
+    r'|"_HOSTNAME" ?: ?"(?P<journal>[\w.-]{1,255})"', flags=re.MULTILINE,
+)
 _ANYBODY = frozenset(("host", "localhost"))
 """What stands in place of a name, as early in a boot."""
 Rows = Sequence[tuple[int, str]]
@@ -127,6 +131,17 @@ def embedded(line: str) -> str:
     return text if is_relevant(text) else ""
 
 
+def hosts_of(text: str) -> set[str]:
+    """First labels of the hosts of a log in the forms of syslog and of ``journalctl -o json``."""
+    return {_label(match["syslog"] or match["journal"]) for match in _OWNERS.finditer(text)} - {""}
+
+
+def _label(host: str) -> str:
+    """Its name without the domain; empty for what stands in place of a name."""
+    name = host.partition(".")[0]
+    return "" if name in _ANYBODY else name
+
+
 def by_host(rows: Rows) -> dict[str, list[tuple[int, str]]]:
     """Rows by the first label of their host; all under an empty name where they are of one host or of none.
 
@@ -136,7 +151,6 @@ def by_host(rows: Rows) -> dict[str, list[tuple[int, str]]]:
     owner = ""
     for number, row in rows:
         match = _OWNER.match(row)
-        name = match["host"].partition(".")[0] if match else ""
-        owner = name if name and name not in _ANYBODY else owner
+        owner = (_label(match["host"]) if match else "") or owner
         found.setdefault(owner, []).append((number, row))
     return found if len(found.keys() - {""}) > 1 else {"": [*rows]}

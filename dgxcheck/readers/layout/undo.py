@@ -11,6 +11,9 @@ from dgxcheck.readers.layout import markdown, prefixes, prompts, records
 from dgxcheck.readers.layout.selection import selected
 from dgxcheck.readers.values import bounded
 
+_MOST_EMPTY = 2
+"""Lines in a row, which separate outputs; more say nothing."""
+
 
 class Layout(Record):
     """One line for each line that was pasted, so that numbers of lines stay what they are in the file."""
@@ -33,6 +36,25 @@ class Layout(Record):
     def accounted(self, understood: frozenset[int]) -> frozenset[int]:
         """All lines that belong to the paste, or to those that a reader understood."""
         return understood | self.furniture | {at for at, head in self.joined.items() if head in understood}
+
+    def by_host(self) -> dict[str, tuple[list[int], list[str]]]:
+        """The text once for each host that a prefix, a heading or a prompt names: numbers of its lines, and the lines,
+        with an empty one in place of those of others.
+        """
+        found: dict[str, tuple[list[int], list[str]]] = {}
+        empty = 0
+        for at in self.kept:
+            line = self.lines[at]
+            empty = 0 if line else empty + 1
+            if empty > _MOST_EMPTY:
+                continue
+            numbers, lines = found.setdefault(self.hosts[at], ([], []))
+            if numbers and numbers[-1] < at - 1 and lines[-1]:
+                numbers.append(at - 1)
+                lines.append("")
+            numbers.append(at)
+            lines.append(line)
+        return found
 
 
 T = TypeVar("T")

@@ -85,10 +85,11 @@ class _Boot:
 
 
 def load(
-    path: str, clock: Callable[[], float] = process_time, otherwise: Callable[[str], Times | None] = lambda text: None
+    path: str, read: Callable[[str, bytes, CpuTime], Times | None], clock: Callable[[], float] = process_time
 ) -> Times:
-    """A saved log, or that on stdin (``-``), of a very long one its end; ``otherwise`` reads one that is in no form of
-    these programs. BadInput with one line for whatever is wrong with it."""
+    """What ``read`` makes of the name and the text of a saved log, or of that on stdin (``-``), of a very long one of
+    its end. BadInput with one line for whatever is wrong with it.
+    """
     time = CpuTime(clock)
     if path == "-":
         path, whole = "stdin", read_stdin(LOG_BYTES)
@@ -97,10 +98,10 @@ def load(
     raw = _EMPTY.sub(b"\n\n", _COLOR.sub(b"", whole))
     rows = raw.count(b"\n")
     last = raw if rows <= LOG_ROWS else raw.split(b"\n", rows - LOG_ROWS)[-1]
-    log = time.whole(path, lambda: times(last, time)) or time.whole(path, lambda: otherwise(decode(last)))
+    log = time.whole(path, lambda: read(path, last, time))
     if log is None:
         raise BadInput(f"{path}: not a kernel log; save the output of dmesg or journalctl -k, with timestamps")
-    part = "" if rows <= LOG_ROWS else f"the last {LOG_ROWS} of {rows} lines"
+    part = log.part if rows <= LOG_ROWS else f"the last {LOG_ROWS} of {rows} lines"
     return replace(log, part=part, cut=time.exceeded, forgeable=is_forgeable(decode(raw)))
 
 
