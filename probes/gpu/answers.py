@@ -25,7 +25,7 @@ def garbled(where: str, value: Json) -> Missing:
     return Missing(Gap.GARBLED, where, f"unexpected answer: {form[:80]}")
 
 
-def as_number(value: Json | Missing, where: str, high: int = U64) -> int | Missing:
+def as_number(value: Json | Missing, where: str, high: int = LARGEST) -> int | Missing:
     """An integer from 0 to ``high``."""
     return value if isinstance(value, Missing) or _is_number(value, 0, high) else garbled(where, value)
 

@@ -6,7 +6,7 @@ from dgxcheck.facts.missing import Gap, Missing, need, or_gap, question, rows
 from dgxcheck.facts.nvml.gpu import Fabric, Gpu, GpuActivity, GpuAffinity, GpuBoard, GpuModes, GpuProcess, Nvml
 from dgxcheck.facts.nvml.quantities import U64
 from dgxcheck.facts.sysfs import cpulist, runs_of
-from dgxcheck.source.protocol import Source
+from dgxcheck.source.protocol import Json, Source
 from probes.gpu.answers import (
     U32,
     as_number,
@@ -130,13 +130,15 @@ def _processes(source: Source, function: str, bdf: str) -> tuple[GpuProcess, ...
     for process in need(listed):
         pid = need(as_number(process.get("pid"), f"{where} pid", high=U32))
         name = text(source, "nvmlSystemGetProcessName", "", pid)
-        found.append(GpuProcess(pid=pid, used_memory=_used(member(process, "usedGpuMemory", where)), name=name))
+        found.append(GpuProcess(pid=pid, used_memory=_used(process, where), name=name))
     return tuple(found)
 
 
-def _used(memory: int | Missing) -> int | Missing:
+def _used(process: dict[str, Json], where: str) -> int | Missing:
     """NVML_VALUE_NOT_AVAILABLE is all ones; the Python binding makes it None, an older one may not."""
-    return Missing(Gap.UNSUPPORTED, "usedGpuMemory", "not available") if memory == U64 else memory
+    if process.get("usedGpuMemory") == U64:
+        return Missing(Gap.UNSUPPORTED, f"{where} usedGpuMemory", "not available")
+    return member(process, "usedGpuMemory", where)
 
 
 MAX_WORDS = 1024  # 65536 CPUs, eight times what the kernel can be built for

@@ -202,9 +202,14 @@ def test_a_margin_read_as_unsigned_is_garbled() -> None:
 
 
 def test_all_bits_set_is_no_number() -> None:
-    """NVML_VALUE_NOT_AVAILABLE, or what is read of a device that is gone."""
+    """What is read of a device that is gone: alone, as one of several outputs, as a member of a struct."""
     questions = ("nvmlDeviceGetTotalEccErrors 1 0", "nvmlDeviceGetCurrentClocksEventReasons")
-    source = box("0000:06:00.0", answers=dict.fromkeys(questions, 2**64 - 1))
+    several: dict[str, Json] = {
+        "nvmlDeviceGetRemappedRows": [2**64 - 1] * 4, "nvmlDeviceGetBAR1MemoryInfo": {"bar1Total": 2**64 - 1},
+    }  # fmt: skip
+    source = box("0000:06:00.0", answers=several | dict.fromkeys(questions, 2**64 - 1))
+    assert gap(one(gpu_ecc(source)).remapped_uncorrected) is Gap.GARBLED
+    assert gap(one(gpu_pcie(source)).bar1_total) is Gap.GARBLED
     assert gap(one(gpu_ecc(source)).volatile_uncorrected.total) is Gap.GARBLED
     assert gap(one(gpu_clocks(source)).reasons) is Gap.GARBLED
 

@@ -19,7 +19,8 @@ from dgxcheck.package_files import table
 
 U64 = 2**64 - 1
 LARGEST = U64 - 1
-"""All ones is no number: NVML_VALUE_NOT_AVAILABLE (nvml.h), or what a device that is gone reads as."""
+"""All ones is no number but what a device that is gone reads as; NVML_VALUE_NOT_AVAILABLE only in members of which
+nvml.h says so (usedGpuMemory)."""
 
 
 class Quantity(Record, kw_only=False):
