@@ -136,7 +136,7 @@ def cpuinfo(text: str, where: str) -> Cpu | Missing:
     for row in text.splitlines():
         name, _, value = row.partition(":")
         name, value = name.strip(), value.strip()
-        if name == "processor":
+        if name in ("processor", ""):  # the line between two blocks may be all that is left of where one begins
             blocks.append({})
         first.setdefault(name, value)
         blocks[-1].setdefault(name, value)

@@ -61,6 +61,7 @@ def test_cpuinfo_of_power9_has_no_sockets_and_no_flags() -> None:
 DAMAGED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "a number that is none": ("processor\t: 1\n", "processor\t: f\n", {"threads": 7}),
     "a first name that is empty": (f"model name\t: {MODEL}\n", "model name\t:\n", {}),
+    "a name that is none": ("processor\t: 1\n", "proc?ssor\t: 1\n", {"threads": 7}),
     "flags of which none is left": ("flags\t\t: fpu vme\n", "flags\t\t:\n", {}),
     "a line before the first CPU": ("processor\t: 0\n", "flags\t: hypervisor\nprocessor\t: 0\n", {"hypervisor": True}),
 }
