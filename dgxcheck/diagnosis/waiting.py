@@ -7,7 +7,7 @@ from itertools import chain
 
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.finding import Finding, Status
-from dgxcheck.components.component import DRIVER, Component, Kind
+from dgxcheck.components.component import DRIVER, Component, Kind, host_part
 from dgxcheck.diagnosis.action import PREPARATORY, Action, Instruction
 from dgxcheck.facts.faults import DEVICE_DEAD, GPU_DEAD, SILENT, Fault
 from dgxcheck.facts.faults.kind import FaultKind
@@ -73,19 +73,20 @@ def in_its_moment(
 ) -> Mapping[str, tuple[Component, ...]]:
     """By key of what the kernel logged of programs, tasks and the driver: the devices that failed at that time, where
     the first of it is as near to an Xid or to a device that stopped as it can come of that. What crashes in code of
-    NVIDIA comes of its devices, and a task can wait for any."""
+    NVIDIA comes of its devices; a task can wait for any, where nothing else is known that it waits for."""
     stopped = {key: [event.seconds for event in bad[key].judgement.events if event.number or event.kind == "device"]
                for key, components in blamed.items() if components}  # fmt: skip
     found = {}
     for key in blamed:
         fault, times = bad[key].judgement.fault, [event.seconds for event in bad[key].judgement.events]
-        if times and fault in _COMES_WITHIN_S:
+        if times and fault in _COMES_WITHIN_S and (fault is not Fault.TASKS_HUNG or blamed[key][0] == _KERNEL):
             near = [each for each, when in stopped.items() if is_near(min(times), when, _COMES_WITHIN_S[fault])
                     and (fault is Fault.TASKS_HUNG or bad[each].subject.kind in ("gpu", "pci"))]  # fmt: skip
             found[key] = tuple(dict.fromkeys(chain(*(blamed[each] for each in near))))
     return found
 
 
+_KERNEL = host_part("kernel")
 _COMES_WITHIN_S: Mapping[FaultKind | None, float] = {
     Fault.PROGRAM_CRASHED: 60.0, Fault.SERVICE_KILLED: 60.0, Fault.KERNEL_PANIC: 60.0, Fault.TASKS_HUNG: 300.0,
     Fault.DRIVER_STUCK: 300.0,

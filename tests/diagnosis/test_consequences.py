@@ -67,6 +67,8 @@ DISK_AER = (
     "nvme 0000:22:00.0:    [14] CmpltTO                (First)",
     "nvme nvme0: Device not ready; aborting reset, CSTS=0x1",
 )  # fmt: skip
+DISK_FAILED = ("nvme nvme1: I/O 12 QID 3 timeout, aborting",
+               "Buffer I/O error on dev nvme1n1p2, logical block 1234, lost sync page write")  # fmt: skip
 OOPS = ("BUG: kernel NULL pointer dereference, address: 0000000000000010", "RIP: 0010:_nv040123rm+0x12/0x40 [nvidia]")
 
 
@@ -80,6 +82,7 @@ OOPS = ("BUG: kernel NULL pointer dereference, address: 0000000000000010", "RIP:
     ("dgx-a100", (*DISK_AER, "md/raid1:md0: Disk failure on nvme0n1, disabling device."), [DISK_LINK]),
     ("dgx-a100", (*DISK_AER, "EXT4-fs error (device nvme0n1p2): ext4_find_entry:1455: inode #7: reading directory"),
      [DISK_LINK]),
+    ("dgx-h100", (xid("9d", 48, DBE), *DISK_FAILED, BLOCKED), ["disk/md0", "gpu/0000:9d:00.0/memory"]),
     ("dgx-h100", (FIRMWARE, *OOPS), ["driver/NVIDIA driver", "hca/0000:c0:00.0"]),
     ("dgx-h100", (FIRMWARE, MANAGER), ["hca/0000:c0:00.0", "host/host/programs"]),
 ])  # fmt: skip
@@ -87,7 +90,10 @@ def test_what_crashes_or_waits_when_a_device_fails(
     base: str, log: tuple[str, ...], due: list[str], tmp_path: Path
 ) -> None:
     """In code of NVIDIA with its devices alone, and a task waits for any."""
-    assert sorted(each["id"] for each in causes(tmp_path, base, {}, log)) == due
+    found = causes(tmp_path, base, {}, log)
+    assert sorted(each["id"] for each in found) == due
+    of_task = [each["id"] for each in found if "kernel.hung-task" in each["explains"]]
+    assert of_task == ([due[0]] if {BLOCKED, LOCKED} & {*log} else [])
 
 
 def test_a_cpu_that_is_offline_for_its_errors_stays_so(tmp_path: Path) -> None:
