@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from judging import of_text
 from readers_text import one, unread
 
 from dgxcheck.facts.bdf import unplaced
@@ -177,3 +180,11 @@ def test_rows_of_pages_that_say_nothing_stay_unread() -> None:
 
 def test_a_list_of_addresses_of_something_else_is_none() -> None:
     assert query_csv.read_pages(("address, cause", "0x1, double")) == ()
+
+
+def test_lspci_is_not_asked_for_the_number_of_a_gpu(tmp_path: Path) -> None:
+    """As it takes that for a slot of any bus."""
+    rows = "".join(f"{gpu}, NVIDIA H100 80GB HBM3, 5, {8 if gpu == 2 else 16}\n" for gpu in range(4))
+    _, found = of_text(f"index, name, pcie.link.gen.current, pcie.link.width.current\n{rows}", tmp_path)
+    (bad,) = (each for each in found["findings"] if each["status"] == "warn")
+    assert "lspci -vv)" in bad["remedy"]

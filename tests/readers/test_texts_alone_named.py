@@ -129,6 +129,7 @@ COMPONENTS: dict[str, tuple[str, list[tuple[str, str]]]] = {
         ADMISSION.format("error creating nvml.Device 5: nvml: GPU is lost"), [("gpu/GPU5", "reboot")]),
     "no NVML of a pod": (
         ADMISSION.format("error calling nvml.Init: Unknown Error"), [("host/host/GPUs for the scheduler", "inspect")]),
+    "no GPU of a program": ("RuntimeError: No CUDA GPUs are available\n", [("driver/NVIDIA driver", "inspect")]),
     "one port": (DEVINFO.format("DOWN (1)"), [("port/mlx5_0/1", "inspect")]),
     "one port, good": (DEVINFO.format("ACTIVE (4)").replace("65535", "12"), []),
     "nouveau": (LSMOD.format(""), [("driver/NVIDIA driver", "change-setting")]),

@@ -174,7 +174,7 @@ def _finding(box: Box, check: Check, subject: Subject, judgement: Judgement) -> 
     if subject.kind == "interface":
         remedy = remedy.replace("INTERFACE", shlex.quote(subject.name))
     if bad and (device := for_smi(subject.bdf)):
-        remedy = remedy.replace(" BDF", f" {device}")
+        remedy = (remedy.replace(" -s BDF", "") if device.isdecimal() else remedy).replace(" BDF", f" {device}")
     return Finding(
         id=check.id,
         subject=subject,

@@ -41,7 +41,7 @@ class Driver:
         steps=("load-module", "restart-service", "reboot"))
     FABRIC_FAILED = FaultKind("hardware", about=("gpu", "fabric"),
         steps=("inspect", "reset-gpu", "restart-service", "reboot"))
-    NOT_READY = FaultKind("software")
+    NOT_READY = FaultKind("software", steps=("inspect", "load-module", "reboot"))
 
 
 class Host:

@@ -75,23 +75,25 @@ class CudaError(Record, kw_only=False):
     number: int
     names: str
     """Of the driver API and of the runtime API, without what they begin with."""
-    text: str
-    """As cudaGetErrorString gives it."""
+    texts: tuple[str, ...]
+    """As cudaGetErrorString gives it, and programs that word it otherwise."""
     outcome: Outcome
     fault: FaultKind | None
     of_gpu: bool
 
 
 ERRORS = tuple(
-    CudaError(int(row["number"]), row["names"], row["text"], outcome_of(row), fault_of(row), bool(row["of_gpu"]))
+    CudaError(
+        int(row["number"]), row["names"], tuple(row["text"].split("|")), outcome_of(row), fault_of(row),
+        bool(row["of_gpu"]),
+    )
     for row in rows("host/cuda_errors")
 )
 _SIGN = caseless_pattern(r"cuda|cuInit|-> |burn-drv|GPUassert: ")
 """In every line about a CUDA error; searched for first, because it is cheap."""
 _ERROR_LINE = caseless_pattern(any_of("host/lines", "error of CUDA"))
-_BUSY = r"CUDA-capable device(?:s are|\(s\) is/are) busy or unavailable"
 _BY_TEXT = tuple(
-    (error, caseless_pattern(_BUSY if error.number == 46 else rf"\b{re.escape(error.text)}\b")) for error in ERRORS
+    (error, caseless_pattern(rf"\b(?:{'|'.join(map(re.escape, error.texts))})\b")) for error in ERRORS
 )
 _BY_NAME = tuple((error, LazyPattern(rf"\b(?:CUDA_ERROR_|cudaError)(?:{error.names})\b")) for error in ERRORS)
 _DSO = LazyPattern(r"does not match DSO version")
@@ -142,7 +144,7 @@ def read_cuda_errors(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             named = _GPU.search(text)
             subject = HOST if not error.of_gpu else f"GPU{int(named['gpu'])}" if named else nameless(0)
             name = f"error-{error.number}"
-            part.add(subject, name, error.outcome, error.fault, f"error {error.number}: {error.text}")
+            part.add(subject, name, error.outcome, error.fault, f"error {error.number}: {error.texts[0]}")
         else:
             around = _AROUND.fullmatch(text) or (number - 1 in part.beside and _FILE.match(lines[number - 1]))
             part.beside.update([number] if around else [])
