@@ -144,9 +144,7 @@ def test_the_matrix_takes_neither_checks_nor_the_rest_of_the_assessment() -> Non
     used = modules("from dgxcheck.cli import main; main(['topo', '--from', 'dgx-1-v100'])")
     rest = ("checks", "diagnosis", "difference", "facts.faults", "facts.measurement", "profiles", "settings")
     assert {name for name in used if name.startswith(tuple(f"dgxcheck.{each}" for each in rest))} == set()
-    assert {name for name in used if name.startswith("dgxcheck.assessment.")} == {
-        "dgxcheck.assessment.machine", "dgxcheck.assessment.request",
-    }  # fmt: skip
+    assert {name for name in used if name.startswith("dgxcheck.assessment.")} == {"dgxcheck.assessment.machine"}
     heavy = {"pathlib", "subprocess", "rich", "pynvml", "psutil", "pyudev", "tomllib", "importlib.resources"}
     assert heavy & used - modules("import click, json") == set()
 
