@@ -72,7 +72,8 @@ def _physical(box: Box, interface: NetInterface) -> bool:
 def _speed(box: Box, interface: NetInterface, interfaces: list[NetInterface]) -> Judgement:
     """Warns if no physical Ethernet interface that has a carrier runs at the reference machine's speed, where that is
     not known below {network.ethernet}; the finding is at the fastest of them. A slower interface beside one at full
-    speed is not a fault, but one that is slower than in an earlier run is. A guest's is what its hypervisor calls it.
+    speed is not a fault, but one that is slower than in an earlier run is, for a day: then its speed counts as meant.
+    A guest's is what its hypervisor calls it.
 
     Source: speed and carrier of /sys/class/net against the profile; IEEE 802.3: 1000BASE-T needs four pairs of wires,
     100BASE-TX two
