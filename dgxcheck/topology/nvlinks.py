@@ -169,9 +169,8 @@ def nvlink_graph(topology: Topology) -> Graph | Missing:
     names = tuple(gpu.name for gpu in gpus if gpu.nvlink_positions != 0)
     pairs: dict[tuple[str, str], int] = {}
     switched = False
-    matrix = topology.links
     for a, b in combinations(names, 2):
-        link = matrix[a, b]
+        link = topology.links[a, b]
         if link.nvlinks is None:
             gap = gaps[0] if gaps else Missing(Gap.UNRECORDED, f"{a} {b}")
             return Missing(gap.gap, gap.where, link.nvlink_reason)
@@ -191,8 +190,7 @@ def nvlink_generation(topology: Topology) -> int | Missing:
 def known_rows(topology: Topology) -> list[list[int | None]]:
     """The symmetric matrix of counts of all GPUs; None for a pair whose count is unknown."""
     names = [gpu.name for gpu in topology.gpus]
-    matrix = topology.links
-    return [[0 if a == b else matrix[a, b].nvlinks for b in names] for a in names]
+    return [[0 if a == b else topology.links[a, b].nvlinks for b in names] for a in names]
 
 
 MOST_GPUS = 10

@@ -14,7 +14,7 @@ from dgxcheck.workers.nvml import binding as calls
 IDLE_PERCENT = 10
 WAIT_S, POLL_S = 20.0, 0.5
 """As long as DCGM's nvbandwidth test waits for an idle GPU."""
-_LOOKS = [*table("workers/nvml/looks.tsv")]
+_LOOKS = "workers/nvml/looks.tsv"
 
 
 class NvmlSampler:
@@ -60,7 +60,7 @@ class NvmlSampler:
         return f"its memory is {percent} % utilised" if isinstance(percent, int) and percent > IDLE_PERCENT else ""
 
     def _numbers(self, bdf: str, of: str) -> dict[str, float | None]:
-        return {row["name"]: self._number(bdf, row) for row in _LOOKS if row["of"] == of}
+        return {row["name"]: self._number(bdf, row) for row in table(_LOOKS, of)}
 
     def _number(self, bdf: str, row: Mapping[str, str]) -> float | None:
         answer = self._ask(bdf, row["function"], *map(int, row["args"].split()))
