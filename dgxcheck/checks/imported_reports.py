@@ -41,7 +41,7 @@ from dgxcheck.facts.tool_outputs import (
 from dgxcheck.facts.typical import gathered
 
 _SERVICES = {"fabric-manager": FABRIC_MANAGER, "subnet-manager": SUBNET_MANAGER}
-_OF_VGPU = Fault.DRIVER_ERROR.remedy.replace("dmesg -T", "journalctl -b -u nvidia-vgpu-mgr -u nvidia-vgpud")
+_OF_VGPU = ("dmesg -T", "journalctl -b -u nvidia-vgpu-mgr -u nvidia-vgpud")
 """Its services log to the journal, not to the kernel log (NVIDIA vGPU software user guide)."""
 _NO_NVLINKS = "NVLinks reported as down of a GPU that has none, as DCGM does"
 _IS_LOADED = "a module was refused in a container, or of another kernel: the driver is loaded"
@@ -87,7 +87,7 @@ def _reports(box: Box) -> Judged:
             if fault is Fault.FABRIC_MANAGER_DOWN and any(result.topic in OF_SERVICE for result in of_fault):
                 judgement = _of_service(box, of_fault, judgement)
             if fault is Fault.DRIVER_ERROR and OF_VGPU_SERVICES.issuperset(result.topic for result in of_fault):
-                judgement = replace(judgement, remedy=_OF_VGPU)
+                judgement = replace(judgement, remedy=Fault.DRIVER_ERROR.remedy.replace(*_OF_VGPU))
             about = _subject(box, _whose(subject, fault), fault.word if fault else "")
             has_remedy = judgement.remedy or (fault is not None and fault.remedy)
             if not (refuted or has_remedy):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache
 
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import Box, mig_enabled
@@ -25,11 +26,6 @@ from dgxcheck.topology.nvlinks import nvlink_generation, nvlink_graph, nvswitche
 from dgxcheck.topology.reference import THROUGH_SWITCHES, matches
 
 ALL: tuple[Area, ...] = tuple(WEIGHTS)
-_CARRIED: Mapping[tuple[str, str], tuple[Area, ...]] = {
-    (row["kind"], row["part"]): tuple(area for area in ALL if area in row["areas"].split() or row["areas"] == "all")
-    for row in table("score/carried.tsv")
-}
-"""By kind and part of a component, ``-`` for any other part: what does not work without it."""
 _OF_SOME = ("cooling", "power supply", "physical host")
 """Of the GPUs that show it alone."""
 _EVERYWHERE = ("driver", "gpus", "host", "nvswitch", "slot", "socket-interconnect")
@@ -99,12 +95,21 @@ def _alike(box: Box, component: Component) -> int:
     return max(1, alike.get(component.kind, 1))
 
 
+@cache
+def _carried() -> Mapping[tuple[str, str], tuple[Area, ...]]:
+    """By kind and part of a component, ``-`` for any other part: what does not work without it."""
+    return {
+        (row["kind"], row["part"]): tuple(area for area in ALL if area in row["areas"].split() or row["areas"] == "all")
+        for row in table("score/carried.tsv")
+    }
+
+
 def _served(box: Box, cause: Cause) -> Iterator[tuple[str, tuple[Area, ...]]]:
     """GPUs and ports that the component is, is a part of, or carries the traffic of, and what it carries of them."""
     component = cause.component
     kind = {"gpus": "gpu", "slot": "host"}.get(component.kind, component.kind)
-    of_any = _CARRIED.get((kind, "-"), () if kind == "host" else ALL)
-    areas = _CARRIED.get((kind, component.part), of_any)
+    of_any = _carried().get((kind, "-"), () if kind == "host" else ALL)
+    areas = _carried().get((kind, component.part), of_any)
     places = {component.bdf, component.name}
     if component.kind == "host" and component.part in _OF_SOME:
         places = {place for key in cause.explains for place in key.split("/")}

@@ -12,7 +12,7 @@ from test_checks_host import BLOCK, CPUINFO, DGX_1, LXC, MD0, NUMBERS, ONLINE, c
 from test_checks_network import DOWN, INIT, V100, WANTED, every, port
 from test_health_checks import box, changed
 
-from dgxcheck.checks.driver.bound import RECOVERY
+from dgxcheck.checks.driver.bound import models
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import BAD, Finding, Judgement, Status, Subject
@@ -146,11 +146,12 @@ def test_an_adapter_in_flash_recovery_is_no_other_firmware(tmp_path: Path) -> No
 def test_adapters_in_flash_recovery_are_those_that_pci_ids_calls_so() -> None:
     """Of the ids that this machine's pci.ids names, which may be older."""
     table = PciIds()
-    names = {number: table.name(f"15b3:{number:04x}") for number in range(max(RECOVERY) + 1)}
+    names = {number: table.name(f"15b3:{number:04x}") for number in range(max(models("recovery")) + 1)}
     named = {number: name for number, name in names.items() if isinstance(name, str)}
     if not named:
         pytest.skip("no pci.ids on this machine")
-    assert {number for number, name in named.items() if "Flash Recovery" in name} == RECOVERY & named.keys()
+    known = models("recovery").keys() & named.keys()
+    assert {number for number, name in named.items() if "Flash Recovery" in name} == known
 
 
 @pytest.mark.parametrize(

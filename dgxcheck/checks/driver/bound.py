@@ -6,7 +6,8 @@ is not loaded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, component_of, driver, remedy_of, ruled
@@ -26,13 +27,6 @@ from dgxcheck.package_files import table
 from dgxcheck.topology.nvlinks import is_nvswitch
 
 _INFINIBAND, _ETHERNET = 0x0207, 0x0200
-_ADAPTERS = [*table("checks/driver/adapters.tsv")]
-RECOVERY, VIRTUAL = (
-    frozenset(int(row["device"], 16) for row in _ADAPTERS if row["state"] == state) for state in ("recovery", "virtual")
-)
-"""PCI device ids of adapters that wait for their firmware, and of virtual functions."""
-MODELS = {f"MT{int(row['device'], 16)}": row["name"] for row in _ADAPTERS if row["state"] == "working"}
-"""By ``hca_type``."""
 _FIRST_WORKING = 0x1000
 """Adapters with a lower id wait for their firmware: network.firmware."""
 _RDMA_MODULES = {"mlx5_core": "mlx5_ib", "mlx4_core": "mlx4_ib"}
@@ -51,12 +45,19 @@ _GPU, _HCA, _DISK = _Kind("GPU", ("nvidia",)), _Kind("HCA", tuple(_RDMA_MODULES)
 _SWITCH = _Kind("NVSwitch", ("nvidia-nvswitch",), Fault.NVSWITCH_DRIVER)
 
 
+@cache
+def models(state: str) -> Mapping[int, str]:
+    """By PCI device id adapters of Mellanox that are ``working``, wait for firmware (``recovery``) or ``virtual``."""
+    of_state = (row for row in table("checks/driver/adapters.tsv") if row["state"] == state)
+    return {int(row["device"], 16): row["name"] for row in of_state}
+
+
 def is_hca(function: PciFunction) -> bool:
     """Is it an adapter of Mellanox that runs its firmware? Not a virtual function."""
     device = function.device
     return (
         function.vendor == MELLANOX and function.subclass in (_INFINIBAND, _ETHERNET)
-        and isinstance(device, int) and device >= _FIRST_WORKING and device not in VIRTUAL
+        and isinstance(device, int) and device >= _FIRST_WORKING and device not in models("virtual")
     )  # fmt: skip
 
 

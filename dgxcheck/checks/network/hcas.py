@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from dgxcheck.checks.driver.bound import MODELS, without_rdma_device
+from dgxcheck.checks.driver.bound import models, without_rdma_device
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import HOST, Box
 from dgxcheck.checks.engine.check import Check, component_of, per_host
@@ -195,7 +195,7 @@ def _named(hca_type: str | Missing) -> str:
     """``ConnectX-7 (MT4129)``"""
     if isinstance(hca_type, Missing):
         return "an unknown model"
-    name = MODELS.get(hca_type)
+    name = {f"MT{number}": name for number, name in models("working").items()}.get(hca_type)
     return f"{name} ({hca_type})" if name else hca_type
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable
 
-from dgxcheck.checks.driver.bound import RECOVERY, VIRTUAL
+from dgxcheck.checks.driver.bound import models
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Judge, ruled, saying
 from dgxcheck.checks.engine.finding import Instead, Judged, Judgement, Subject, given, skip
@@ -26,8 +26,6 @@ Ports = list[tuple[IbDevice, IbPort]]
 UP = (PortState.ACTIVE, PortState.ACTIVE_DEFER)
 _NO_PORTS = skip("not-supported", "no InfiniBand device has a port")
 NO_HCAS = skip("not-supported", "no InfiniBand devices")
-_VIRTUAL = frozenset(f"MT{device}" for device in VIRTUAL)
-"""Virtual functions by ``hca_type``."""
 
 
 @or_gap
@@ -42,7 +40,8 @@ def _is_virtual(device: IbDevice, devices: tuple[IbDevice, ...]) -> bool:
     """
     if not isinstance(device.is_vf, Missing):
         return device.is_vf
-    return device.hca_type in _VIRTUAL and any(each.hca_type not in _VIRTUAL for each in devices)
+    virtual = {f"MT{number}" for number in models("virtual")}
+    return device.hca_type in virtual and any(each.hca_type not in virtual for each in devices)
 
 
 @or_gap
@@ -75,7 +74,7 @@ def none_here(gap: Missing) -> Judgement:
 def in_flash_recovery(box: Box) -> list[PciFunction]:
     """Adapters that run no firmware, by their PCI device ids."""
     functions = box.topology.functions.values()
-    return [function for function in functions if function.vendor == MELLANOX and function.device in RECOVERY]
+    return [function for function in functions if function.vendor == MELLANOX and function.device in models("recovery")]
 
 
 def ports(box: Box, adapters: Callable[[Box], tuple[IbDevice, ...] | Missing] = hcas) -> Ports | Judgement:
