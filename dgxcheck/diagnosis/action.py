@@ -42,6 +42,8 @@ class Action(Record):
     """Names of the devices whose jobs or traffic stop; empty for none, and for the whole host."""
     scope: Scope = "none"
     urgency: Urgency = "now"
+    goes_on: bool = False
+    """Is it due after the step before it, whether or not the fault persists?"""
 
 
 def on_gpus(

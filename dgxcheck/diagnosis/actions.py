@@ -103,7 +103,7 @@ def actions(
     planned = [action for step in steps
                for action in _with_jobs_stopped(box, component, step, explained, fail, dead)]  # fmt: skip
     planned = [action for n, action in enumerate(planned) if action.step != "contact-host" or action not in planned[:n]]
-    planned = given_back(component, planned, explained)
+    planned = given_back(box, component, planned, explained)
     if steps != ("stop-jobs",):
         acute = due == "now" and any(finding.status is Status.FAIL for finding in explained)
         planned = _drained(box, component, planned, explained, acute)

@@ -57,7 +57,7 @@ def refused_clients(
     hung = tuple(dict.fromkeys(blamed[key][0] for key in failed if _hangs(bad[key])))
     waiting = {key: hung for key in blamed if hung and bad[key].judgement.fault in _WAITS}
     failing = gathered((blamed[key][0].kind, each) for key in failed for each in blamed[key])
-    if any(each.fault is Fault.GPUS_NOT_OFFERED and each.tool != "Slurm" for each in rows(box.snapshot.tool_reports)):
+    if _offers_fewer(box):
         withheld = [key for key in blamed if bad[key].judgement.fault in _WITHHELD]
         if withheld:
             failing.setdefault("gpu", [each for key in withheld for each in blamed[key]])
@@ -103,17 +103,25 @@ def ended_jobs(
     return dict.fromkeys(jobs, tuple(dict.fromkeys(chain(*failed))))
 
 
-def given_back(component: Component, planned: Sequence[Action], explained: Sequence[Finding]) -> list[Action]:
+def _offers_fewer(box: Box) -> bool:
+    """Does a device plugin of Kubernetes withhold GPUs? Slurm counts those that it finds."""
+    reports = (each for each in rows(box.snapshot.tool_reports) if each.fault is Fault.GPUS_NOT_OFFERED)
+    return any(each.tool != "Slurm" for each in reports)
+
+
+def given_back(
+    box: Box, component: Component, planned: Sequence[Action], explained: Sequence[Finding]
+) -> list[Action]:  # fmt: skip
     """With the look at the scheduler that withholds a GPU which runs, after what cures the GPU first: its device plugin
     may not offer it again by itself (k8s-device-plugin, issues 234 and 1014).
     """
     withheld = [finding.key for finding in explained if finding.judgement.fault is Fault.GPUS_NOT_OFFERED]
     alive = DEVICE_DEAD.isdisjoint(finding.judgement.fault for finding in explained)
-    if component.kind != "gpu" or not withheld or not alive:
+    if component.kind != "gpu" or not withheld or not alive or not _offers_fewer(box):
         return [*planned]
     cures = (n for n, action in enumerate(planned, 1) if action.step not in ("inspect", *PREPARATORY))
     at = next(cures, len(planned))
-    look = Action(step="inspect", instruction=Instruction(code="finding-remedy"), remedy_of=withheld[0])
+    look = Action(step="inspect", instruction=Instruction(code="finding-remedy"), remedy_of=withheld[0], goes_on=True)
     return [*planned[:at], look, *planned[at:]]
 
 

@@ -262,6 +262,22 @@ def test_the_component_that_a_text_names(name: str, tmp_path: Path) -> None:
     assert [(each["id"], each["action"]["action"]) for each in found["causes"]] == causes
 
 
+SLURM = "NodeName=gpu07\n   State=IDLE+DRAIN\n   Reason=gres/gpu count reported lower than configured\n"
+DBE = "Xid (PCI:0000:54:00): 48, pid=4711, name=python3, DBE (Double Bit Error)"
+
+
+@pytest.mark.parametrize(("offered", "looks"), [(OFFERED, True), (SLURM, False)])
+def test_a_device_plugin_is_looked_at_after_the_reset_whether_or_not_the_fault_persists(
+    offered: str, looks: bool, tmp_path: Path
+) -> None:
+    """Slurm has no such plugin."""
+    _, found = of_text(f"{offered}[1.0] NVRM: {DBE}\n", tmp_path)
+    (cause,) = found["causes"]
+    at_once = [each["action"] for each in cause["actions"] if each["condition"] is None]
+    assert at_once == ["drain", "stop-jobs", "reset-gpu", *(["inspect"] if looks else [])]
+    assert looks == any("nvidia-device-plugin" in each["text"] for each in cause["actions"])
+
+
 @pytest.mark.parametrize(
     ("text", "steps"),
     [

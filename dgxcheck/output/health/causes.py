@@ -154,7 +154,7 @@ def conditions(actions: Sequence[Action], again: str) -> list[str]:
     Draining and stopping jobs cures nothing, and many settings wait for a reset.
     """
     first = 1
-    while first < len(actions) and _leads_to(actions[first - 1], actions[first:]):
+    while first < len(actions) and (actions[first].goes_on or _leads_to(actions[first - 1], actions[first:])):
         first += 1
     return [again if number >= first else "" for number in range(len(actions))]
 
