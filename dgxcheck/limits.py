@@ -5,9 +5,6 @@ dgxcheck-recording(5), LIMITS, lists them for users; memory stays below 512 MiB 
 
 from __future__ import annotations
 
-DEADLINE_S = 60.0
-"""Seconds for all that asks a driver, unless an option gives another number."""
-
 READ_CPU_S = 30
 """Seconds of CPU time for one text, bug report, kernel log or file of results; the worst that was found takes 8."""
 

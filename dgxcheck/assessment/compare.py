@@ -7,7 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from dgxcheck.assessment.health import with_growth, within
-from dgxcheck.assessment.machine import LIVE, begins_like_text, opened, topology_of
+from dgxcheck.assessment.machine import DEADLINE_S, LIVE, begins_like_text, opened, topology_of
 from dgxcheck.checks.engine.box import NO_GROWTH, Box
 from dgxcheck.checks.engine.finding import Finding
 from dgxcheck.checks.engine.run import run
@@ -21,7 +21,6 @@ from dgxcheck.difference.health_document import is_report, report_of
 from dgxcheck.difference.model import Compared, Difference, Side
 from dgxcheck.facts.missing import BadInput, text_of
 from dgxcheck.facts.record import Record, replace
-from dgxcheck.limits import DEADLINE_S
 from dgxcheck.profiles import library
 from dgxcheck.score.box import score_of
 from dgxcheck.source.protocol import Origin, Source

@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
 from dgxcheck.input_file import opened as opened_file
-from dgxcheck.limits import DEADLINE_S
 from dgxcheck.source.recording.load import is_shipped
 from dgxcheck.source.recording.load import open_source as open_recording
 from dgxcheck.survey import WIRING as WIRING
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     this machine; or a source that the caller has opened, and closes."""
 
 LIVE = "live"
+DEADLINE_S = 60.0
+"""For all that asks a driver, unless an option gives another number."""
 TEGRA_RELEASE = "/etc/nv_tegra_release"
 ONLY_OF_TEXTS = "--host chooses among the hosts of a text; give the text with --from"
 RDMA = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from dgxcheck.assessment.machine import DEADLINE_S
 from dgxcheck.facts.missing import BadInput
 from dgxcheck.facts.record import Record
-from dgxcheck.limits import DEADLINE_S
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

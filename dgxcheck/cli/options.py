@@ -10,9 +10,9 @@ import click
 from click.core import ParameterSource
 
 from dgxcheck import __version__
+from dgxcheck.assessment.machine import DEADLINE_S
 from dgxcheck.cli.results import check_place, formats
 from dgxcheck.lazy_pattern import LazyPattern
-from dgxcheck.limits import DEADLINE_S
 from dgxcheck.package_files import table
 
 if TYPE_CHECKING:

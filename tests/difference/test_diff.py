@@ -15,9 +15,9 @@ from schemas import complaints
 
 from dgxcheck.assessment import compare as comparing
 from dgxcheck.assessment.compare import called_as, namespace, side_of
+from dgxcheck.assessment.machine import DEADLINE_S
 from dgxcheck.cli import main
 from dgxcheck.difference.compare import compare
-from dgxcheck.limits import DEADLINE_S
 from dgxcheck.output.plain_text import wrap_sentences
 from dgxcheck.source.recording.load import open_source
 from dgxcheck.source.recording.site_key import mark
