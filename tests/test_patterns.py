@@ -282,10 +282,12 @@ def test_linear(part: int) -> None:
 
 @pytest.mark.parametrize(("name", "text"), [
     ("host.imex._ROW", f"1  {'1' * 24}x"), ("dcgm.devices._CHATTER", f"{'1:111' * 20}x"),
-    ("network.fabric._KNOWN_FORMS[3]['row']", f"{'111111base' * 15}a !"),
+    ("known._FORMS[", f"{'111111base' * 15}a !"),
 ])  # fmt: skip
 def test_cells_that_need_a_blank_between_them(name: str, text: str) -> None:
-    assert taken(compiled(patterns()[f"dgxcheck.readers.{name}"]), text, False) <= SECONDS
+    named = [pattern for each, pattern in patterns().items() if each.startswith(f"dgxcheck.readers.{name}")]
+    assert named
+    assert all(taken(compiled(pattern), text, False) <= SECONDS for pattern in named)
 
 
 @pytest.mark.in_ci

@@ -49,7 +49,7 @@ def test_what_was_logged_at_another_time_is_not_to_blame(
 
 def test_a_crash_is_beside_an_xid_where_the_lines_have_times() -> None:
     crash = "python3[1]: segfault at 0 ip 0 sp 0 error 4 in libcuda.so.550.127.05[0+1]"
-    machine = with_log(box("dgx-1-v100"), (crash, f"{X}31, pid=1, name=python3, MMU Fault"))
+    machine = with_log(box("dgx-1-v100"), (crash, f"{X}48, pid=1, name=python3, Double Bit ECC Error"))
     for timed in (True, False):
         log = replace(machine.log, timed=timed)
         of = replace(machine, snapshot=replace(machine.snapshot, kernel_log=log))

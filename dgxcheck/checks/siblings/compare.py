@@ -118,9 +118,8 @@ def _bad(box: Box) -> tuple[Finding, ...]:
 
 @remembered()
 def _places(box: Box) -> frozenset[str]:
-    """Where bad findings have their evidence, without files of many facts."""
-    evidence = (each.where for finding in _bad(box) for each in finding.judgement.evidence)
-    return frozenset(place for place in evidence if not holds_many(place))
+    """Where bad findings have their evidence."""
+    return frozenset(each.where for finding in _bad(box) for each in finding.judgement.evidence)
 
 
 def _grouped(box: Box, kinds: Collection[Kind], only: object) -> Mapping[tuple[Hashable, ...], list[_Value]]:
@@ -209,8 +208,9 @@ def _has_display(box: Box, gpu: Sibling) -> bool:
 
 def is_reported(box: Box, bdf: str | None, leaf: Leaf, record: Record, below: Collection[str] = ()) -> bool:
     """Does a finding of another check follow from this value of a device, or of the bridge above these?"""
-    bad, of = _bad(box), leaf[1]
-    if where(record, of) in _places(box):
+    bad, (_, of, value) = _bad(box), leaf
+    place = where(record, of)
+    if place in _places(box) and (value == UNREAD or not holds_many(place)):
         return True
     faults = {fault for fields, those in COVERED.items() if is_of(of, fields) for fault in those}
     bdfs = {bdf, *below}
