@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dgxcheck.assessment import assess
-from dgxcheck.checks.engine.finding import Finding, Status
+from dgxcheck.checks.engine.box import HOST
+from dgxcheck.checks.engine.finding import Finding, Status, Subject
 from dgxcheck.checks.engine.run import LEAST_CHECKS, judged_checks, verdict
 from dgxcheck.facts.record import replace
 
@@ -50,8 +51,10 @@ def test_what_is_not_judged_makes_no_verdict_better(statuses: list[Status], data
     assert order.index(after) <= order.index(before)
 
 
-@given(st.lists(st.sampled_from(Status), max_size=2 * LEAST_CHECKS))
-def test_a_fault_in_a_text_is_the_verdict_whatever_the_text_leaves_open(statuses: list[Status]) -> None:
-    found = verdict(ended(statuses), LEAST_CHECKS, of_text=True)
-    bad = [status for status in (Status.FAIL, Status.WARN) if status in statuses]
+@given(st.lists(st.sampled_from(Status), max_size=2 * LEAST_CHECKS), st.booleans())
+def test_a_warning_of_a_text_stands_whatever_is_open_of_the_host(statuses: list[Status], of_gpu: bool) -> None:
+    subject = Subject(kind="gpu", name="GPU1", bdf="0000:07:00.0") if of_gpu else HOST
+    found = verdict([replace(each, subject=subject) for each in ended(statuses)], LEAST_CHECKS, of_text=True)
+    order = [Status.FAIL, *([Status.UNKNOWN, Status.WARN] if of_gpu else [Status.WARN])]
+    bad = [status for status in order if status in statuses]
     assert found is (bad[0] if bad else verdict(ended(statuses), LEAST_CHECKS))

@@ -134,13 +134,16 @@ def verdict(findings: Collection[Finding], least: int = 1, of_text: bool = False
     """The worst status; unknown if nothing failed and fewer than ``least`` checks were judged.
 
     Acknowledged findings count as passed. Of a text, which shows what somebody chose to show, a warning is one however
-    few checks it serves, and whatever the text leaves open.
+    few checks it serves, and whatever it leaves open of the host; a device that does not answer stands before it.
     """
     statuses = {Status.PASS if finding.acknowledged else finding.status for finding in findings}
-    first = FAULTY if of_text else (Status.FAIL,)
-    if not statuses.intersection(first) and judged_checks(findings) < least:
+    of_device = any(each.status is Status.UNKNOWN and each.subject.kind != "host" for each in findings)
+    if of_text and Status.WARN in statuses and not of_device:
+        statuses.discard(Status.UNKNOWN)
+    enough = {*FAULTY} if of_text else {Status.FAIL}
+    if not enough & statuses and judged_checks(findings) < least:
         return Status.UNKNOWN
-    return next((status for status in (*first, *WORST_FIRST[:-1]) if status in statuses), Status.UNKNOWN)
+    return next((status for status in WORST_FIRST[:-1] if status in statuses), Status.UNKNOWN)
 
 
 def judged_checks(findings: Iterable[Finding]) -> int:
