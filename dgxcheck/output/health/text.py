@@ -46,9 +46,14 @@ def verdict_line(assessment: Assessment) -> str:
     if not causes or alone:
         more = f"; {counted(len(bad) - 1, 'more finding')}" if bad[1:] else ""
         first = bad[0].remedy.partition("; ")[0] if bad[0].status in FAULTY else ""
-        step = f" -> {shortened(first, _STEP)}" if first else ""
-        what = shortened(f"{subject_name(bad[0].subject)}: {bad[0].judgement.message}", LONGEST - len(more + step))
-        return visible(f"{head}  {what}{step}{more}")
+        at, room = bad[0].subject, LONGEST - len(more)
+        who, message = subject_name(at), bad[0].judgement.message
+        what = shortened(f"{who}: {message}", room)
+        if first:  # whole, as a part of a step lacks its conditions, beside the first clause with all its figures
+            names = (who,) if at.bdf is None else (who, who.replace(f" {at.bdf}", ""))
+            texts = (f"{name}: {said} -> {first}" for said in (message, message.partition("; ")[0]) for name in names)
+            what = next((each for each in texts if len(each) <= room), what)
+        return visible(f"{head}  {what}{more}")
     others = len(causes) - 1 + len(assessment.diagnosis.unexplained)
     unexplained = bool(assessment.diagnosis.unexplained)
     more = f" ({counted(others, 'more problem' if unexplained else 'more cause')})" if others else ""
@@ -100,8 +105,6 @@ def _too_little(assessment: Assessment) -> str:
 
 _HOW = {"named": "as requested", "product": "by product name", "gpus": "by GPU model only"}
 _MOST_FINDINGS = 12
-_STEP = 50
-"""Characters of what to do about a finding without a cause."""
 
 
 def render(report: HealthReport) -> str:
