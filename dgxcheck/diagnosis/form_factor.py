@@ -161,7 +161,7 @@ def gpu_model(box: Box, component: Component) -> str:
     own = model_family(box, gpus[0]) if gpus else ""
     if not box.topology.gpus and box.choice is not None:
         boards = boards_for(box.choice)
-        return next((boards[name].name for name in box.choice.profile.boards), "")
+        return next((boards[name].name for name in box.choice.profile.boards if name in boards), "")
     by_id = next(filter(None, (_named(box).get(gpu.name) for gpu in gpus)), "")
     return own or (models.pop() if len(models) == 1 else by_id)
 

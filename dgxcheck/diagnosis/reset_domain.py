@@ -14,6 +14,7 @@ from dgxcheck.checks.engine.box import Box, guest
 from dgxcheck.components.component import Component
 from dgxcheck.components.containment import is_k80
 from dgxcheck.components.device_facts import architecture
+from dgxcheck.components.locate import has_nvswitches
 from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.nvml.gpu import vgpus
 from dgxcheck.topology.model import Device
@@ -58,8 +59,8 @@ def reset_domain(box: Box, component: Component, others: Collection[str | None] 
     """All GPUs that a reset for the component, and for ``others`` by bus id that NVML lists, takes, in the order of the
     matrix; all of the box for what is no GPU's.
 
-    Before Ampere, and where the architecture is not known: all that NVLinks join. A link that is down does not report
-    its other end; the NVLinks of each reference machine that has any join all its GPUs.
+    Before Ampere, and where the architecture is not known: all that NVLinks join, as NVSwitches do. A link that is down
+    does not report its other end; the NVLinks of each reference machine that has any join all its GPUs.
     """
     domain = {gpu.name for gpu in gpus_of(box, component) or box.topology.gpus}
     domain |= {gpu.name for gpu in box.topology.gpus if gpu.bdf in others and gpu.index is not None}
@@ -117,7 +118,7 @@ def _reset_together(box: Box, gpu: Device, other: Device) -> bool:
         return link.pci == "PIX"
     if is_before_ampere(box, gpu) is False:
         return False
-    if link.nvlinks or (box.number("nvlink.links", gpu) and box.number("nvlink.links", other)):
+    if has_nvswitches(box) or link.nvlinks or (box.number("nvlink.links", gpu) and box.number("nvlink.links", other)):
         return True
     # GPUs with an NVLink that is up and of which nothing says where it ends, as in nvidia-smi nvlink -s
     up = (row for row in rows(box.snapshot.nvlink) if row.up is True)

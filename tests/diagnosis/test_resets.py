@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+from checkout import ROOT
 from hand_made import ALL, box_of, gpu_part, in_place, planned, step, steps, stopped, with_facts, with_units
 from judging import judged
 
+from dgxcheck.assessment import assess
+from dgxcheck.assessment.request import Request
 from dgxcheck.cli import main
 from dgxcheck.components.component import FABRIC_MANAGER, Component, host_part
 from dgxcheck.components.containment import NVSWITCHES
@@ -131,9 +135,14 @@ def test_an_architecture_that_is_not_reported_is_that_of_the_capability_the_name
     named = with_facts("dgx-a100", {f"nvml nvmlDeviceGet{name} {bdf}": unknown for name in names for bdf in bdfs})
     assert is_before_ampere(named, named.topology.gpus[0]) is False
     asked = (*names, "Name")
-    none = with_facts("dgx-a100", {f"nvml nvmlDeviceGet{name} {bdf}": unknown for name in asked for bdf in bdfs})
+    nameless = {f"nvml nvmlDeviceGet{name} {bdf}": unknown for name in asked for bdf in bdfs}
+    none = with_facts("dgx-a100", nameless)
     assert is_before_ampere(none, none.topology.gpus[0]) is None
     assert step(planned(none, gpu_part(none, 0), Fault.XID), "reset-gpu").disturbs == ALL
+    links = {f"nvml nvmlDeviceGetNvLinkState {bdf} {link}": unknown for bdf in bdfs for link in range(12)}
+    dark = with_facts("dgx-a100", links | nameless)
+    dark = replace(dark, choice=None)  # a machine that no profile describes; its NVSwitches join the GPUs
+    assert step(planned(dark, gpu_part(dark, 0), Fault.XID), "reset-gpu").disturbs == ALL
     beside = with_facts("dgx-station-a100", {f"nvml nvmlDeviceGet{name} 0000:81:00.0": unknown for name in asked})
     answers = {gpu.bdf: is_before_ampere(beside, gpu) for gpu in beside.topology.gpus}
     assert (answers["0000:81:00.0"], answers["0000:c1:00.0"]) == (False, True)
@@ -243,3 +252,12 @@ def test_what_the_driver_asks_for_is_done_as_it_asks() -> None:
     )
     acts = planned(box_of("dgx-a100"), gpu_part(box_of("dgx-a100"), 0), Fault.DRAIN_AND_RESET, Fault.ECC_UNCORRECTED)
     assert [action.urgency for action in acts[:3]] == ["now", "next-drain", "next-drain"]
+
+
+def test_a_profile_of_ones_own_may_name_a_board_that_is_not_listed(tmp_path: Path) -> None:
+    """Of a machine without GPUs its model is asked for."""
+    shipped = (ROOT / "dgxcheck/profiles/dgx-1-v100.toml").read_text(encoding="utf-8")
+    (own := tmp_path / "own.toml").write_text(re.sub(r"(?m)^boards = .*", 'boards = ["10de:ffff"]', shipped))
+    (tree := tmp_path / "tree/sys/bus/pci/devices").mkdir(parents=True)
+    assessment = assess(str(tree.parents[3]), Request(profile=str(own)))
+    assert [cause.component.part for cause in assessment.diagnosis.causes] == ["missing GPU"]
