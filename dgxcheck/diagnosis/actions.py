@@ -194,7 +194,6 @@ _PLAIN: Mapping[Step, str] = {
 def _action(
     box: Box, component: Component, step: Step, explained: Sequence[Finding], dead: Collection[str | None]
 ) -> Action:
-    code: str
     faults = {finding.judgement.fault for finding in explained}
     source = remedy_finding(component, explained, looks=step == "inspect")
     scope: Scope = "none" if source.judgement.fault is None else source.judgement.fault.disturbs

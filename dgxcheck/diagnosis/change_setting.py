@@ -94,7 +94,7 @@ def _of_gpus(box: Box, component: Component, dead: Collection[str | None]) -> Se
     ids = ("-i", chosen) if chosen else ()
     options: Mapping[str, tuple[str, ...]] = {"ECC mode": ("-e", "1"), "compute mode": ("-c", "0")}
     if component.part in options:
-        code: str = "if-unintended" if changed_by(box, component)[1] else "take-back-or-reset"
+        code = "if-unintended" if changed_by(box, component)[1] else "take-back-or-reset"
         reset_values = _reset(box, component, dead) if code == "take-back-or-reset" else {}
         return (("nvidia-smi", *ids, *options[component.part]),), Instruction(code=code, values=reset_values)
     if component.part == "clock setting":

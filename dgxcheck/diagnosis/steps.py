@@ -93,7 +93,7 @@ def stop_clients(box: Box, gpus: Sequence[Device], with_switches: bool) -> Actio
     values |= {"node": _hostname(box)} if evict else {}
     values |= {"imex": 1} if IMEX in to_stop else {}
     values |= {"machines": 1} if holds_vgpus(box, gpus) or (with_switches and hypervisor(box)) else {}
-    code: str = "stop-gpu-clients-and-display" if display else "stop-gpu-clients"
+    code = "stop-gpu-clients-and-display" if display else "stop-gpu-clients"
     disturbed = box.topology.gpus if evict or IMEX in to_stop else gpus
     return on_gpus("stop-jobs", code, disturbed, (*commands, ("fuser", "-v", *nodes)), values)
 
@@ -137,7 +137,7 @@ def reset(box: Box, gpus: Sequence[Device], with_switches: bool) -> Action:
     ids = () if everything else _chosen(gpus)
     everything |= with_switches
     how = ("bus",) if any(_asks_for_a_bus_reset(box, gpu) for gpu in gpus) else ()
-    code: str = "reset-board" if all(map(is_k80, gpus)) else "reset-together"
+    code = "reset-board" if all(map(is_k80, gpus)) else "reset-together"
     if with_switches:
         code = "reset-all-with-switches"
     elif has_own_fabric(box):
@@ -211,7 +211,7 @@ def restart(box: Box, component: Component) -> Action:
         instruction = Instruction(code="restart-subnet-manager")
         return Action(step="restart-service", instruction=instruction, scope="fabric")
     commands: Commands = (("systemctl", "restart", FABRIC_UNIT),)
-    code: str = "restart-fabric-manager"
+    code = "restart-fabric-manager"
     gpus = box.topology.gpus
     if restarts_with_a_reset(box, component):
         commands, code = (("nvidia-smi", "-r"), ("systemctl", "start", FABRIC_UNIT)), "restart-fabric-manager-and-gpus"
