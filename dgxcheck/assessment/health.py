@@ -77,7 +77,7 @@ def _assessment(
 ) -> Assessment:
     findings = acknowledged(run(box, checks, required), box.settings.acknowledged, today())
     of_text = origin.provenance == "imported"
-    judged = verdict(findings, 1 if request.only else LEAST_CHECKS, of_text)
+    judged = verdict(findings, 1 if request.only else LEAST_CHECKS, of_text, required)
     diagnosis = _diagnosis(box, findings)
     return Assessment(
         origin=origin, snapshot=box.snapshot, topology=box.topology,

@@ -120,7 +120,7 @@ def _clock_option(box: Box, gpus: Collection[Device]) -> str:
     rows = [row for gpu in gpus if isinstance(row := box.gpu(gpu).clocks, GpuClocks)]
     if any(held_memory_clock(box, row) is not None for row in rows):
         return _DEFERRED if is_since("hopper", box, gpus) and not is_since("blackwell", box, gpus) else "-rmc"
-    at_default = all(row.application == row.default_application for row in rows)
+    at_default = bool(rows) and all(row.application == row.default_application for row in rows)
     return "-rgc" if at_default and all(can_lock_clocks(box, row.bdf) for row in rows) else "-rac"
 
 

@@ -138,7 +138,7 @@ def _through_links(dead: Sequence[Finding]) -> Iterator[tuple[list[Finding], Com
     time: the driver and the PCI tree do not say why it does not answer."""
     for of_one in gathered((each.subject.bdf, each) for each in dead).values():
         failed = dict.fromkeys(blame for each in of_one for blame in each.blames[1:] if blame.kind == "link")
-        yield from ((of_one, link) for link in failed)
+        yield from ((of_one, link) for link in failed if len(link.shared_by) > 1)
 
 
 _BELOW_A_SWITCH = (

@@ -114,7 +114,7 @@ def _before_ampere(box: Box, gpu: Device) -> bool | None:
 
 def _reset_together(box: Box, gpu: Device, other: Device) -> bool:
     link = box.topology.link(gpu, other)
-    if is_k80(gpu):
+    if is_k80(gpu) and is_k80(other):
         return link.pci == "PIX"
     if is_before_ampere(box, gpu) is False:
         return False

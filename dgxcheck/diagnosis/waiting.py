@@ -21,7 +21,7 @@ _LEADING = GPU_DEAD | {
     Fault.LIBRARY_MISSING, Fault.LIBRARY_BROKEN, Fault.DRIVER_NOT_LOADED, Fault.DRIVER_MISMATCH, Fault.NOUVEAU,
 }  # fmt: skip
 """What clients of NVML and CUDA cannot start without."""
-_DRIVER = frozenset({Fault.DRIVER_FAILED, Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_STUCK, Fault.CONTAINER_ERROR})
+_DRIVER = frozenset({Fault.DRIVER_FAILED, Fault.DRIVER_UNRESPONSIVE, Fault.DRIVER_STUCK})
 _NOT_WITHOUT_DRIVER = frozenset({Fault.DRIVER_NOT_LOADED, Fault.FABRIC_MANAGER_DOWN, Fault.GPUS_NOT_OFFERED})
 """What is not there either while no driver is."""
 _OF: Mapping[FaultKind | None, Kind] = {Fault.GPUS_NOT_OFFERED: "gpu", Fault.FABRIC_MANAGER_DOWN: "nvswitch"}
@@ -58,7 +58,7 @@ def refused_clients(
     waiting = {key: hung for key in blamed if hung and bad[key].judgement.fault in _WAITS}
     failing = gathered((blamed[key][0].kind, each) for key in failed for each in blamed[key])
     if _offers_fewer(box):
-        withheld = [key for key in blamed if bad[key].judgement.fault in _WITHHELD]
+        withheld = [key for key in blamed if bad[key].judgement.fault in _WITHHELD and bad[key].subject.kind == "gpu"]
         if withheld:
             failing.setdefault("gpu", [each for key in withheld for each in blamed[key]])
     waiting |= {key: tuple(dict.fromkeys(failing[_OF[fault]])) for key in blamed
@@ -139,4 +139,5 @@ def _is_of_client(finding: Finding, more: Collection[FaultKind]) -> bool:
     """Of a container runtime only the errors that it got: that it does not know NVIDIA's GPUs fails by itself."""
     fault = finding.judgement.fault
     crashed = fault is Fault.KERNEL_PANIC and DRIVER in finding.blames
-    return finding.subject.kind == "host" and (fault in _DRIVER or fault in more or crashed)
+    refused = fault is Fault.CONTAINER_ERROR and finding.status is Status.WARN
+    return finding.subject.kind == "host" and (fault in _DRIVER or fault in more or refused or crashed)

@@ -245,7 +245,7 @@ def _misplaced(moves: tuple[Move, ...], fabric: Fabric, tiers: Tiers, places: Pl
         return FabricFinding(
             fault=Fault.CABLE_MISPLACED, status="warn", ends=(names[0], ports[0]), moves=moves,
             message=f"{names[0]} is on {ports[0]}{_role(move, fabric, tiers, places)}; it belongs to"
-            f" {home}{_occupied(move.target, fabric)}",
+            f" {home}{_occupied(move.target, fabric) if move.target[1] != ANY else ''}",
             action=f"move its plug from {ports[0]} to {free}",
         )  # fmt: skip
     if len(moves) > 2:

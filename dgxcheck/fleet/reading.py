@@ -30,6 +30,8 @@ _STAMPED = re.compile(
     rb'(?P<node>)(?!\s{0,400}(?:\{|\[\s{0,400}[{"])).{1,400}?(?=\{"schema": ?"dgxcheck/)'
 )
 """Before a result, other than in JSON, the stamp of docker, journald, rsyslog or stern."""
+_MEMBER = re.compile(rb'(?P<node>)\s{0,12}"[\w.]{1,99}": ?(?="\{\\")')
+"""Before a result in a string, as in a line of a task's document that is not whole."""
 _TASK = re.compile(rb"(?:\w{1,12}: \[)?" + _NAME + rb'(?![\w.-])[^{"\n]{0,400} => (?=\{)')
 """Before the document of a task of Ansible, in one line or in many, of which a member holds the result."""
 _RULE, _RULED = re.compile(rb"-{8,40}\s{0,4}"), re.compile(_NAME + rb"\s{0,4}")
@@ -133,13 +135,14 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
         if above:
             node, heading = above["node"], (place, bool(above.groupdict().get("indents")))
             continue
-        begins = None if line[:1] == b"{" else _TASK.match(line) or _PREFIX.match(line) or _STAMPED.match(line)
+        starts = () if line[:1] == b"{" else (_TASK, _PREFIX, _STAMPED, _MEMBER)
+        begins = next(filter(None, (start.match(line) for start in starts)), None)
         if begins is not None:
             node, line = begins["node"] or node, line[begins.end() :]
-        of_task = begins is not None and begins.re is _TASK
+        of_task, more = begins is not None and begins.re is _TASK, list[bytes]()
         if of_task and line.rstrip() == b"{":
             more = [*_block(iter(next_line, b""))]
-            if more and more[-1].rstrip() != b"}":
+            if more and more[-1].rstrip() != b"}" and more[-1][:1] not in _OF_BLOCK:
                 again = more.pop()
             number, beside = number + len(more), beside + len(more)
             line += b"".join(more)
@@ -150,6 +153,10 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
                 after = stream.read(RESULT_BYTES + 1 - len(line))
                 document = parsed(line + after) if len(line + after) <= RESULT_BYTES else None
                 rest = BytesIO(after if document is None and after[:1] == b"{" else b"")
+            if of_task and document is None:
+                members = ((each, start) for each in more if (start := _MEMBER.match(each)))
+                document = [parsed(each[start.end() :].rstrip(b",\r\n ")) for each, start in members] or None
+            of_task |= isinstance(document, str)
             held = [*_within(document)] if of_task else []
         except NotAResult as error:
             document, held, why = None, [], str(error)
@@ -176,13 +183,17 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
         yield Unread(where, "is empty")
 
 
+_OF_BLOCK = (b" ", b"\t", b'"', b"]")
+"""How lines begin between the braces of a document, also where a paste lost their indentation."""
+
+
 def _block(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Those that are indented, within the size of a result, and the one after them."""
+    """Those of a document but for its head, within the size of a result, and the one after them."""
     size = 0
     for line in lines:
         yield line
         size += len(line)
-        if line[:1] != b" " or size > RESULT_BYTES:
+        if line[:1] not in _OF_BLOCK or size > RESULT_BYTES:
             return
 
 

@@ -104,7 +104,8 @@ def _of_other_gpus(named: Profile, found: SelectedProfile | None, gpus: int) -> 
     own = found.profile if found is not None and found.how == "product" else None
     numbers = {key: number for key, number in named.numbers.items() if key == "gpu.count" and gpus < number.value}
     if own is not None:
-        numbers = {key: own.numbers[key] for key in own.numbers if key.partition(".")[0] in OF_THE_GPUS} | numbers
+        of_gpus = (key for key in own.numbers if key.partition(".")[0] in OF_THE_GPUS and key != "gpu.count")
+        numbers |= {key: own.numbers[key] for key in of_gpus}
     return replace(named, numbers=numbers, nvlink_graph="" if own is None else own.nvlink_graph, wiring=())
 
 

@@ -144,7 +144,8 @@ def _count(a: _Row, b: _Row, ends: Mapping[str, End]) -> Count:
 def _joined(rows: Sequence[_Row], ends: Mapping[str, End]) -> list[tuple[_Row, _Row]]:
     """Pairs of which one GPU reports NVLinks to the other."""
     place = {bdf: number for number, (_, bdf, _) in enumerate(rows)}
-    pairs = {tuple(sorted((place[bdf], place[peer]))) for name, bdf, _ in rows for peer in ends[name].gpus}
+    pairs = {tuple(sorted((place[bdf], place[peer]))) for name, bdf, _ in rows for peer in ends[name].gpus
+             if peer != bdf}  # fmt: skip
     return [(rows[a], rows[b]) for a, b in sorted(pairs)]
 
 

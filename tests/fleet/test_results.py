@@ -206,6 +206,14 @@ def collected(name: str, results: Sequence[Document]) -> str:
         "ansible-playbook": "".join(f'ok: [{host}] => {{\n    "msg": {line}\n}}\n' for host, line in lines),
         "ansible stdout": "".join(
             f'ok: [{host}] => {{\n    "out.stdout": {json.dumps(line)}\n}}\n\n' for host, line in lines),
+        "ansible stdout, cut": "".join(
+            f'ok: [{host}] => {{\n    "rc": 0,\n    "out.stdout": {json.dumps(line)}\n' for host, line in lines),
+        "ansible stdout, tabs": "".join(
+            f'ok: [{host}] => {{\n\t"out.stdout": {json.dumps(line)}\n}}\n' for host, line in lines),
+        "ansible stdout, flat": "".join(
+            f'ok: [{host}] => {{\n"changed": false,\n"out.stdout": {json.dumps(line)}\n}}\n' for host, line in lines),
+        "ansible stdout, grep": "".join(f'    "out.stdout": {json.dumps(line)}\n' for _, line in lines),
+        "in strings": "".join(f"{json.dumps(line)}\n" for _, line in lines),
         "ansible-playbook -v": "".join(
             f"fatal: [{host}]: FAILED! => {json.dumps({'rc': 2, 'stdout': line, 'stdout_lines': [line]})}\n"
             for host, line in lines),
@@ -225,7 +233,9 @@ def collected(name: str, results: Sequence[Document]) -> str:
 
 @pytest.mark.parametrize("name", [
     "clush", "clush -b", "srun -l", "ansible", "kubectl logs --prefix", "docker logs -t", "docker compose", "stern",
-    "journald", "ansible-playbook", "ansible stdout", "ansible-playbook -v", "ansible var", "ansible from_json", "salt",
+    "journald", "ansible-playbook", "ansible stdout", "ansible stdout, cut", "ansible stdout, tabs",
+    "ansible stdout, flat", "ansible stdout, grep", "in strings", "ansible-playbook -v", "ansible var",
+    "ansible from_json", "salt",
     "jq -s", "jq -s, set apart", "by name", "by name, set apart",
 ])  # fmt: skip
 def test_results_are_read_as_they_were_collected(name: str, tmp_path: Path) -> None:

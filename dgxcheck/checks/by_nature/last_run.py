@@ -198,7 +198,7 @@ def _gone(box: Box, before: Kept) -> Iterator[str]:
         for owner, values in before.items():
             code = values.get("PciFunction.class_code")
             is_other = isinstance(code, int) and code >> 16 not in (DISPLAY, NETWORK)
-            if is_other and owner not in now:
+            if is_other and owner.startswith("PciFunction ") and owner not in now:
                 yield owner.partition(" ")[2]
     old, new = (items_of(each.get("BlockDevice", {}).get("disks")) for each in (before, now))
     if len(old) == len(new):

@@ -130,15 +130,19 @@ def _without_echoes(findings: Sequence[Finding]) -> Iterator[Finding]:
         yield each
 
 
-def verdict(findings: Collection[Finding], least: int = 1, of_text: bool = False) -> Status:
+def verdict(
+    findings: Collection[Finding], least: int = 1, of_text: bool = False, required: Collection[str] = ()
+) -> Status:
     """The worst status; unknown if nothing failed and fewer than ``least`` checks were judged.
 
     Acknowledged findings count as passed. Of a text, which shows what somebody chose to show, a warning is one however
-    few checks it serves, and whatever it leaves open of the host; a device that does not answer stands before it.
+    few checks it serves, and whatever it leaves open of the host; a device that does not answer, a check that failed
+    and one that is ``required`` stand before it.
     """
     statuses = {Status.PASS if finding.acknowledged else finding.status for finding in findings}
-    of_device = any(each.status is Status.UNKNOWN and each.subject.kind != "host" for each in findings)
-    if of_text and Status.WARN in statuses and not of_device:
+    unknown = [finding for finding in findings if finding.status is Status.UNKNOWN]
+    left_open = (each.subject == HOST and each.judgement.fault is None and each.id not in required for each in unknown)
+    if of_text and Status.WARN in statuses and all(left_open):
         statuses.discard(Status.UNKNOWN)
     enough = {*FAULTY} if of_text else {Status.FAIL}
     if not enough & statuses and judged_checks(findings) < least:

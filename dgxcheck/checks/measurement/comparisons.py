@@ -175,7 +175,8 @@ def _alike_with_all(figures: Figures, kind: str, tool: str, how: str, percent: f
     fast, every = {id for pair in near for id in pair}, {id for pair in copies for id in pair}
     whole = len(near) == len(fast) * (len(fast) - 1) and len(fast) > max(2, len(every) / 2)
     middle = median(copies[pair] for pair in near) if whole else 0.0
-    return (fast, middle) if middle > _FASTEST_PCIE_GBS else (set(), 0.0)
+    over_nvlinks = whole and min(copies.values()) > _FASTEST_PCIE_GBS  # of the others, too
+    return (fast, middle) if over_nvlinks else (set(), 0.0)
 
 
 def staged_in_a_socket(box: Box, figures: Figures, row: Measurement) -> list[Measurement]:

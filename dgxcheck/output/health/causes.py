@@ -98,7 +98,8 @@ def due(cause: Cause) -> str:
 def _support(causes: Sequence[Cause], found: Mapping[str, Finding], verbose: bool) -> list[str]:
     """The findings that the causes explain, the worst of each first; where not all fit, one of each check before more
     of the same."""
-    explained = [found[key] for cause in causes for key in cause.explains if key in found]
+    keys = dict.fromkeys(key for cause in causes for key in cause.explains)
+    explained = [found[key] for key in keys if key in found]
     if verbose or len(explained) <= _MOST_FINDINGS:
         return [*map(sentence, explained)]
     first = {each.id: each for each in reversed(explained)}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
-from dgxcheck.facts.missing import Json, members_of
+from dgxcheck.facts.missing import Json
 from dgxcheck.facts.tool_outputs import LISTED_NVSWITCHES
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.dcgm.cells import cells, is_rule
@@ -188,4 +188,5 @@ def read_unused(lines: tuple[str, ...]) -> tuple[Imported, ...]:
 
 
 def _is_other(found: Mapping[str, Json]) -> bool:
-    return found.keys() == {"body", "header"} and "Overall Health" not in members_of(found["body"])
+    body = found.get("body")
+    return found.keys() == {"body", "header"} and isinstance(body, dict) and "Overall Health" not in body

@@ -63,7 +63,8 @@ _NOT_STARTED = NOT_STARTED.removeprefix(f"{FABRIC_MANAGER_TOOL.replace(' ', '-')
 _CONFIGURED = "Successfully configured all the available"
 """It found NVSwitches, then or before."""
 _FORMS = wordings("host/fabric_manager")
-_OF_OTHER_RUNS = [row.words for row in _FORMS if row.topic in (_NVSWITCH, "version")]
+_VERSION = [row.words for row in _FORMS if row.topic == "version"]
+_OF_OTHER_RUNS = [row.words for row in _FORMS if row.topic == _NVSWITCH] + _VERSION
 """What it cannot say in a run that finds no NVSwitch: the log holds those of months."""
 ERROR_WORDS = caseless_pattern(
     r"\bfail|\berror\b|\babort|invalid|mismatch|(?:don['’]t|does not|do not) match|is ib_umad module"
@@ -99,6 +100,9 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             shown = shown and bool(text)
             continue
         part.lines.add(number)
+    configured = max((at for at, (_, text) in enumerate(entries) if _CONFIGURED in text), default=-1)
+    entries = [entry for at, entry in enumerate(entries)
+               if at >= configured or not any(words.search(entry[1]) for words in _VERSION)]  # one since installed
     if any(_NOTHING.search(text) for _, text in entries):
         part.add(HOST, NONE, "note", None, _NOTHING_TO_DO)  # systemd calls it a failure that it ends at once
         unit, entries = [], [entry for entry in entries if any(words.search(entry[1]) for words in _OF_OTHER_RUNS)]

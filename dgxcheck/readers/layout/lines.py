@@ -48,9 +48,6 @@ def plain(line: str) -> str:
         line = _SPELLED.sub("", line)
     if not line.isascii():
         line = line.translate(_BLANKS)
-        pane = _PANE.fullmatch(line)
-        if pane and (not (pane["left"] and pane["right"]) or pane["text"].lstrip()[:1] in ("|", "+")):
-            line = pane["text"]
     if "&" in line and not line.lstrip().startswith("<"):
         line = _ENTITY.sub(lambda match: _ENTITIES[match[0]], line)
     if "\r" in line:
@@ -58,6 +55,13 @@ def plain(line: str) -> str:
         line = last if len(last) > SHORT else before + last
     line = _BREAK.sub("", line)
     return _ARROW.sub("", line) if "<" in line or not line.isascii() else line
+
+
+def without_pane(line: str) -> str:
+    """A line without the border of a terminal's pane, which may stand behind other prefixes."""
+    pane = None if line.isascii() else _PANE.fullmatch(line)
+    is_border = pane and (not (pane["left"] and pane["right"]) or pane["text"].lstrip()[:1] in ("|", "+"))
+    return pane["text"] if pane and is_border else line
 
 
 def without_remark(line: str) -> str:

@@ -154,7 +154,7 @@ def without_pods(lines: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def _of_stern(lines: Sequence[str]) -> list[re.Match[str] | None]:
     """The prefix of every line of a block that no line of an output adjoins."""
-    found = [_POD_OF_STERN.match(line) for line in lines]
+    found = [_POD_OF_STERN.match(line.lstrip(" ")) for line in lines]
     having = [at for at, match in enumerate(found) if match]
     if len(having) >= PREFIXES_FEWEST:
         first, end = having[0], having[-1] + 1

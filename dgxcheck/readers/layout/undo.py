@@ -98,7 +98,7 @@ def _undone(lines: tuple[str, ...]) -> Layout:
     furniture: set[int] = set()
     for _ in range(ROUNDS):
         before = found
-        found = _each(markdown.unquoted, found)
+        found = _each(markdown.unquoted, _each(single.without_pane, found))
         fences = {at for at, fence in enumerate(_each(markdown.is_fence, found)) if fence}
         furniture |= fences
         found = ["" if at in fences else line for at, line in enumerate(found)]

@@ -55,7 +55,7 @@ def _logs(lines: tuple[str, ...]) -> Iterator[Imported]:
                     stack = []
                     match = _ID.search(part["more"])
                     gpus.append(GpuDump((as_bdf(match[1]) if match else None) or NOWHERE, {}))
-                elif tag != "nvidia_smi_log":
+                elif tag != "nvidia_smi_log" and len(stack) < 4 * XML_DEEPEST:  # else each tag that ends takes longer
                     stack.append(tag)
             elif tag == "nvidia_smi_log":
                 if gpus:
@@ -112,7 +112,7 @@ def read_json(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             at = part.end()
             if part["key"]:
                 key = part["key"].strip("\"'").lstrip("@")
-            elif part["open"]:
+            elif part["open"] and len(path) < 4 * JSON_DEEPEST:
                 path.append(key)
                 key = ""
             elif part["close"]:
