@@ -170,6 +170,7 @@ def test_all_pairs_slower_with_p2p_crossed_what_they_share() -> None:
 @pytest.mark.parametrize(("count", "slow", "gbs", "judged"), [
     (4, {3}, 199, 3), (5, {3, 4}, 199, 7), (4, {2, 3}, 199, 0), (4, {3}, 20, 3),
     (4, {3}, 320, 0),  # another of its places among the switches
+    (6, {4, 5}, 38, 0), (8, {7}, 38, 7),  # two beside a bridge of four; one of eight that NVSwitches join
 ])  # fmt: skip
 def test_gpus_slower_than_all_others_over_nvlinks(count: int, slow: set[int], gbs: float, judged: int) -> None:
     """By figures alone: in groups of two GPUs (bridges) nothing tells which are to be the faster."""

@@ -11,6 +11,7 @@ from dgxcheck.assessment import assess
 from dgxcheck.checks.engine.box import HOST
 from dgxcheck.checks.engine.finding import Finding, Status, Subject
 from dgxcheck.checks.engine.run import LEAST_CHECKS, judged_checks, verdict
+from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.record import replace
 
 
@@ -58,3 +59,11 @@ def test_a_warning_of_a_text_stands_whatever_is_open_of_the_host(statuses: list[
     order = [Status.FAIL, *([Status.UNKNOWN, Status.WARN] if of_gpu else [Status.WARN])]
     bad = [status for status in order if status in statuses]
     assert found is (bad[0] if bad else verdict(ended(statuses), LEAST_CHECKS))
+
+
+def test_a_warning_of_a_text_hides_no_required_check() -> None:
+    findings = [replace(each, subject=HOST) for each in ended([Status.WARN, Status.UNKNOWN])]
+    assert verdict(findings, of_text=True) is Status.WARN
+    assert verdict(findings, of_text=True, required=("made.1",)) is Status.UNKNOWN
+    broken = replace(findings[1], judgement=replace(findings[1].judgement, fault=Fault.CHECK_FAILED))
+    assert verdict([findings[0], broken], of_text=True) is Status.UNKNOWN

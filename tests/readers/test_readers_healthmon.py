@@ -178,6 +178,9 @@ Sep 18 03:19:01 gpu01 systemd[1]: Failed to start NVIDIA fabric manager service.
         (f"{NONE} [NV_WARN_NOTHING_TO_DO]", []),
         (f"{NONE}\nnv-fabricmanager[4756]: GPU driver version 535.54.03 don't match with driver version 535.129.03.",
          ["fabric-manager-version"]),
+        ("driver interface version 535.54.03 don't match with driver version 535.104.05.\nnv-fabricmanager[4756]:"
+         " Successfully configured all the available GPUs and NVSwitches to route NVLink traffic.",
+         ["fabric-manager-down"]),
         (f"{FATAL}\nnv-fabricmanager[4756]: partition 3 is active already: nothing to do",
          ["nvswitch", "fabric-manager-down"]),
         (f"{FATAL}\nnv-fabricmanager[4756]: {NONE}", ["nvswitch"]),

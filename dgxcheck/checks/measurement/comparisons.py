@@ -156,6 +156,8 @@ def _usual(
 
 _FASTEST_PCIE_GBS = 64.0
 """Each way, of gen5 x16: what is faster crosses NVLinks, and most of those that are alike NVSwitches."""
+_BRIDGED = (2, 4)
+"""GPUs that an NVLink bridge joins; others beside it copy over PCIe (H200 NVL product brief, NVLink bridge)."""
 _SEVERAL = 12
 """Both directions of the pairs of four GPUs."""
 
@@ -168,15 +170,16 @@ def _all_alike(number: int, middle: float, near: int) -> bool:
 @remembered()
 def _alike_with_all(figures: Figures, kind: str, tool: str, how: str, percent: float) -> tuple[AbstractSet[str], float]:
     """GPUs whose copies over NVLinks to every other of them are as fast as the fastest, where they are most of all and
-    three or more, and the median of those copies in GB/s; none where GPUs are joined in groups."""
+    three or more, and the median of those copies in GB/s; none where GPUs are joined in groups, or some are not."""
     copies = {(row.a, row.b): row.number or 0.0 for row in figures.of_kinds(kind)
               if row.a != row.b and (row.tool, row.how) == (tool, how)}  # fmt: skip
     near = [pair for pair, number in copies.items() if not _below(number, max(copies.values()), percent)]
     fast, every = {id for pair in near for id in pair}, {id for pair in copies for id in pair}
     whole = len(near) == len(fast) * (len(fast) - 1) and len(fast) > max(2, len(every) / 2)
     middle = median(copies[pair] for pair in near) if whole else 0.0
-    over_nvlinks = whole and min(copies.values()) > _FASTEST_PCIE_GBS  # of the others, too
-    return (fast, middle) if over_nvlinks else (set(), 0.0)
+    lone = len(every) - len(fast) == 1 and len(fast) not in _BRIDGED
+    same = min(copies.values(), default=0) > _FASTEST_PCIE_GBS or lone
+    return (fast, middle) if same and middle > _FASTEST_PCIE_GBS else (set(), 0.0)
 
 
 def staged_in_a_socket(box: Box, figures: Figures, row: Measurement) -> list[Measurement]:
