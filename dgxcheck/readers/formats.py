@@ -128,8 +128,8 @@ def tags(lines: tuple[str, ...], form: LazyPattern) -> Iterator[tuple[int, Tag, 
             tag = ("" if match["end"] else match["name"]), dict(_ATTRIBUTE.findall(match["members"]))
             yield number, tag, around
             if match["end"]:
-                at = [name for name, _ in around[::-1]]  # an end without its begin, as in a damaged text, ends nothing
-                del around[len(around) - at.index(match["name"]) - 1 if match["name"] in at else len(around) :]
+                while around and around.pop()[0] != match["name"]:
+                    pass
             elif not match["leaf"] and len(around) < DEEPEST:
                 around.append(tag)
 
