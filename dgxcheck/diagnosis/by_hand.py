@@ -260,8 +260,7 @@ def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
     name: dict[str, Value] = {"name": component.name}
     if component.kind in _CABLED:
         return "cable", {"name": component.name if component.kind != "fabric" and component.name.islower() else ""}
-    function = box.topology.functions.get(component.bdf or "")
-    below = function.subclass if component.kind == "link" and function is not None else -1
+    below = box.subclass(component.bdf) if component.kind == "link" else -1
     if below == NVME >> 8:
         return "drive", {"name": component.bdf or ""}
     if component.kind == "disk":

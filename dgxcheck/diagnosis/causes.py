@@ -51,8 +51,8 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     others = {key: finding for key, finding in bad.items() if key not in apart}
     blamed = {key: (*finding.blames, *common.get(key, ())) for key, finding in others.items()}
     for followed in (
-        collateral(box, bad, blamed), refused_clients(box, bad, blamed), in_its_moment(bad, blamed),
-        ended_jobs(bad, blamed),
+        collateral(box, bad, blamed), refused_clients(box, bad, blamed),
+        in_its_moment(bad, blamed) if box.log.timed else {}, ended_jobs(bad, blamed),
     ):  # fmt: skip
         blamed = {key: (*components, *followed.get(key, ())) for key, components in blamed.items()}
     causes = explain(box, bad, blamed)

@@ -261,8 +261,7 @@ def _by_container(box: Box, judged: Sequence[Finding]) -> Collection[tuple[Compo
 
 
 def _is_bridge(box: Box, subject: Subject) -> bool:
-    function = box.topology.functions.get(subject.bdf or "") if subject.kind == "pci" else None
-    return function is not None and function.subclass == PCI_BRIDGE
+    return subject.kind == "pci" and box.subclass(subject.bdf) == PCI_BRIDGE
 
 
 def _around(box: Box, finding: Finding) -> Iterator[Component]:

@@ -158,6 +158,8 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
                 document = [parsed(each[start.end() :].rstrip(b",\r\n ")) for each, start in members] or None
             of_task |= isinstance(document, str)
             held = [*_within(document)] if of_task else []
+            if node and of_task and document is not None and not held:
+                document, why = None, f"{node.decode()}: what Ansible printed of it holds no result"
         except NotAResult as error:
             document, held, why = None, [], str(error)
         for name, each in [(node.decode(), one) for one in held] or _collected(document, node.decode()):
@@ -184,7 +186,8 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
 
 
 _OF_BLOCK = (b" ", b"\t", b'"', b"]")
-"""How lines begin between the braces of a document, also where a paste lost their indentation."""
+"""How lines begin between the braces of a document, also where a paste lost their indentation, if no
+object stands in it."""
 
 
 def _block(lines: Iterator[bytes]) -> Iterator[bytes]:

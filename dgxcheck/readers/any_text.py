@@ -119,8 +119,6 @@ def renumbered(output: Imported, numbers: Sequence[int], known: dict[frozenset[i
     return replace(output, facts=facts, understood=known[output.understood])
 
 
-
-
 def unread(lines: Sequence[str], layout: Layout, found: Iterable[Imported], host: str = "") -> tuple[int, ...]:
     """Numbers from 0 of the lines that none of the outputs accounts for, those of other hosts left out."""
     accounted = layout.accounted(frozenset[int]().union(*{imported.understood for imported in found}))

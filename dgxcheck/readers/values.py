@@ -82,10 +82,8 @@ def imported(value: Json, unit: str, *, tool: str, line: int, method: str, **mor
     }  # fmt: skip
 
 
-
-
 def relocated(fact: Json, place: Callable[[str], str]) -> Json:
-    """A fact with the ``place`` of what its ``from`` says, in its own and in those of its runs."""
+    """A fact with the ``place`` of what each ``from`` in it says, also in its runs and what it has besides."""
     if isinstance(fact, list):
         return [relocated(member, place) for member in fact]
     if not isinstance(fact, dict):

@@ -77,8 +77,6 @@ def fault_of(row: dict[str, str], column: str = "fault") -> FaultKind | None:
     return BY_WORD[row[column]] if row.get(column) else None
 
 
-
-
 def forms(table: str, of: str) -> tuple[LazyPattern, ...]:
     """Forms of a line of a tool in several of its versions, each with groups of the same names."""
     return tuple(map(LazyPattern, words_of(table, of)))

@@ -91,7 +91,8 @@ def _lowest(found: Mapping[str, Iterable[int | float | Missing]], source: str) -
 
 
 def _name(box: Box, bdf: str | None) -> str:
-    name = text_of(getattr(box.gpu(bdf).listed, "name", None))
+    listed = box.gpu(bdf).listed
+    name = "" if isinstance(listed, Missing) else text_of(listed.name)
     return name if name.strip() else "GPU"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from changed_box import DIED, causes, document
-from judging import judged
+from judging import judged, of_text
 from sample import BY_NAME
 from test_public_reports import IN_NO_DOMAIN, OF_H100, OFF, RESET, links_off, lost, of, xid
 from test_shared_faults import HUNG
@@ -336,3 +336,10 @@ def test_an_adapter_that_no_nvswitch_waits_for_or_that_works_again_leaves_fabric
     (fabric,) = [each for each in causes(tmp_path, "dgx-b200", FABRIC_OFF, log)
                  if each["id"] == "host/host/Fabric Manager"]  # fmt: skip
     assert "restart-service" in [each["action"] for each in fabric["actions"]]
+
+
+def test_what_hangs_in_a_log_without_times_stands_alone(tmp_path: Path) -> None:
+    """Its order alone is known: between two lines may be months."""
+    lines = ("NVRM: Xid (PCI:0000:06:00): 79, GPU has fallen off the bus.", *["usb 1-1: new device"] * 800, BLOCKED)
+    causes, _ = of_text("\n".join(lines), tmp_path)
+    assert len(causes) == 2

@@ -19,7 +19,7 @@ from seam import judge_once
 
 from dgxcheck.cli import main
 from dgxcheck.fleet import history
-from dgxcheck.fleet.document import RESULT, NotAResult, SharedStrings, result_of
+from dgxcheck.fleet.document import NotAResult, SharedStrings, result_of
 from dgxcheck.fleet.judge import Fleet, KindOfFault, judge
 from dgxcheck.fleet.reading import Unread, documents
 from dgxcheck.limits import FLEET_IDLE_LINES
@@ -267,7 +267,7 @@ ADVICE = "not a JSON document; collect what dgxcheck health --format jsonl print
     ("{}\n}}\n}}\n", [ADVICE, "not a JSON document"]),
     ('ok: [dgx001] => {{\n    "msg": {}\n}}\n}}\n', [ADVICE]),
     ("dgx001:\n    {}\n  [\n", [ADVICE]),
-    ('{}\nok: [dgx007] => {{\n    "msg": "x"\n}}\n', [f"not a result of 'dgxcheck health --format jsonl' ({RESULT})"]),
+    ('{}\nok: [dgx007] => {{\n    "msg": "x"\n}}\n', ["dgx007: what Ansible printed of it holds no result"]),
     ('ok: [dgx007] => {{\n    "msg": {{\n{}\n', ["not a JSON document"]),
     ("dgx001:\n    {}\n\ndgx001:\n    {}\n", []),
 ])  # fmt: skip

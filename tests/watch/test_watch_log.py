@@ -229,10 +229,12 @@ def test_a_flood_of_which_few_lines_are_kept_is_counted_whole(tmp_path: Path) ->
     "node1: [    0.000000] Linux version 6.8.0\nnode1: [   70.512345] {}\n",
     "node1: Nov 30 10:00:00 node1 kernel: usb 1-1: new device\nnode1: Nov 30 10:00:01 node1 kernel: {}\n",
     "Nov 30 10:00:00 gpu2 kernel: usb 1-1: new device\nNov 30 10:00:01 gpu1 kernel: {}\n",
+    "Nov 30 10:00:00 ubuntu kernel: [    0.000000] Linux version 6.8.0\nNov 30 10:00:04 ubuntu kernel: [    4.000000]"
+    " NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.54.15\nNov 30 10:01:10 dgx01 kernel: [   70.512345] {}\n",
 ])  # fmt: skip
 def test_a_saved_log_in_another_form(text: str, tmp_path: Path) -> None:
     """``dmesg -T`` in the language of its user, the journal without the kernel's own time; behind what other programs
-    put before a row; beside another host without trouble."""
+    put before a row; beside another host without trouble; of a host that is given its name after boot."""
     (tmp_path / "kern.log").write_text(text.format(XID_79))
     (found,) = replayed(str(tmp_path / "kern.log"))
     assert (found.event.code, found.event.bdf) == ("79", "0000:0a:00.0")

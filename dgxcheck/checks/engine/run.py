@@ -141,8 +141,8 @@ def verdict(
     """
     statuses = {Status.PASS if finding.acknowledged else finding.status for finding in findings}
     unknown = [finding for finding in findings if finding.status is Status.UNKNOWN]
-    left_open = (each.subject == HOST and each.judgement.fault is None and each.id not in required for each in unknown)
-    if of_text and Status.WARN in statuses and all(left_open):
+    held = any(each.subject.kind != "host" or each.judgement.fault or each.id in required for each in unknown)
+    if of_text and Status.WARN in statuses and not held:
         statuses.discard(Status.UNKNOWN)
     enough = {*FAULTY} if of_text else {Status.FAIL}
     if not enough & statuses and judged_checks(findings) < least:

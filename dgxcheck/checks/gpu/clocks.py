@@ -80,14 +80,14 @@ def _throttle(box: Box, clocks: GpuClocks) -> Judgement:
 
 @or_none
 def _cool(read: GpuThermal | Missing) -> str | None:
-    """``at 45 °C, far from 82 °C``; empty or None where heat may be the reason. nvml.h names two more of a hardware
+    """``at 45 °C, far from 82 °C``; None where heat may be the reason. nvml.h names two more of a hardware
     slowdown: the power brake, and protection against power that is drawn too fast. T.Limit counts from the hottest
     sensor.
     """
     thermal = need(read)
     margin, limit = thermal.margin_c, thermal.slowdown_tlimit_c
     if isinstance(margin, int) and isinstance(limit, int):
-        return f"at {margin - limit} °C below its threshold" if margin - limit >= _FAR_C else ""
+        return f"at {margin - limit} °C below its threshold" if margin - limit >= _FAR_C else None
     sensors = ((thermal.gpu_c, thermal.slowdown_c), (thermal.memory_c, thermal.memory_max_c))
     far = all(_is_far(*sensor) for sensor in sensors)
     return f"at {need(thermal.gpu_c)} °C, far from {thermal.slowdown_c} °C" if far else None

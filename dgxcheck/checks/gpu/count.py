@@ -96,8 +96,8 @@ def _count_judgement(box: Box) -> Judgement:
         message = f"no NVIDIA GPU is visible, and no profile was named{_of_others(box)}"
         return Judgement(Status.UNKNOWN, message, 0, None, "GPUs", (none,))
     if choice is None or (number := expected_count(box)) is None:
-        unlike_beside = _of_boards(box) or _of_switches(box) or _of_superchips(box) or _of_unseen_machine(box)
-        return _fewer_than_there_were(box) or (None if why else unlike_beside) or NO_REFERENCE
+        unlike = () if why else (_of_boards, _of_switches, _of_superchips, _of_unseen_machine)
+        return next(filter(None, (rule(box) for rule in (_fewer_than_there_were, *unlike))), NO_REFERENCE)
     if why:
         return skip("not-visible", why)
     present = need(count(box))

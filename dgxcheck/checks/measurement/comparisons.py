@@ -117,14 +117,15 @@ def _host_line_rate(box: Box, id: str) -> float | None:
 
 def below_pairs(box: Box, figures: Figures, row: Measurement) -> Judgement | None:
     """A copy below those between pairs that the same number of links, or the same kind of PCI path, joins; where that
-    is unknown, below those between all where nearly all are alike, else far below them."""
+    is unknown, below those between all where nearly all are alike, or over NVLinks between most of the GPUs, else far
+    below all."""
     own = figures.classes.get((row.a, row.b), UNKNOWN)
     number, middle, near = _usual(figures, row.kind, own, row.tool, row.how, box.settings.limit("measure.symmetry"))
     what = "all pairs" if own is UNKNOWN else "pairs with the same links"
     limit = "symmetry" if own is not UNKNOWN else "directions" if _all_alike(number, middle, near) else "unlike"
     fast, of_others = _alike_with_all(figures, row.kind, row.tool, row.how, box.settings.limit("measure.symmetry"))
     if limit == "unlike" and fast and not {row.a, row.b} <= fast:
-        what, limit, middle = "the pairs of all other GPUs", "directions", of_others
+        what, limit, middle = "pairs of most GPUs", "directions", of_others
     if number < FEWEST or not _below(row.number or 0, middle, box.settings.limit(f"measure.{limit}")):
         return None
     message = f"{figure_text(box, row)}, median of {what} {quantity(middle, row.unit)}"
@@ -173,7 +174,8 @@ def _alike_with_all(figures: Figures, kind: str, tool: str, how: str, percent: f
     three or more, and the median of those copies in GB/s; none where GPUs are joined in groups, or some are not."""
     copies = {(row.a, row.b): row.number or 0.0 for row in figures.of_kinds(kind)
               if row.a != row.b and (row.tool, row.how) == (tool, how)}  # fmt: skip
-    near = [pair for pair, number in copies.items() if not _below(number, max(copies.values()), percent)]
+    most = max(copies.values(), default=0.0)
+    near = [pair for pair, number in copies.items() if not _below(number, most, percent)]
     fast, every = {id for pair in near for id in pair}, {id for pair in copies for id in pair}
     whole = len(near) == len(fast) * (len(fast) - 1) and len(fast) > max(2, len(every) / 2)
     middle = median(copies[pair] for pair in near) if whole else 0.0

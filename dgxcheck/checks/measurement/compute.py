@@ -34,8 +34,9 @@ def held_back(mask: int, power: GpuPower | Missing, can_lock: bool) -> tuple[str
     if bit := slowdown(mask):
         return HELD_BACK[bit]
     if mask & POWER_CAP:
-        limit, default = (getattr(power, f"{which}_limit_mw", None) for which in ("enforced", "default"))
-        if not isinstance(limit, int) or not isinstance(default, int):
+        limit = power if isinstance(power, Missing) else power.enforced_limit_mw
+        default = power if isinstance(power, Missing) else power.default_limit_mw
+        if isinstance(limit, Missing) or isinstance(default, Missing):
             return "power limit reached", Fault.POWER_REACHED
         if limit < default:
             return "lowered power limit reached", Fault.POWER_CAPPED

@@ -104,8 +104,7 @@ def _support(causes: Sequence[Cause], found: Mapping[str, Finding], verbose: boo
         return [*map(sentence, explained)]
     first = {each.id: each for each in reversed(explained)}
     shown = sorted(explained, key=lambda each: first[each.id] is not each)[: _MOST_FINDINGS - 1]
-    rest = [each for each in explained if each not in shown]
-    return at_most([sentence(each) for each in (*(each for each in explained if each in shown), *rest)], len(shown))
+    return at_most([*map(sentence, sorted(explained, key=lambda each: each not in shown))], len(shown))
 
 
 _COUNTED = frozenset({

@@ -114,7 +114,7 @@ def _from_paths(topology: Topology, also: Collection[str]) -> Iterable[tuple[int
     for root in sorted(shown, key=bus_order):
         rows = sorted(shown[root], key=lambda row: [bus_order(part) for part in row[0]])
         nodes = {node for *_, node in rows if isinstance(node, int) and node >= 0}
-        children = _below([(hops_of(row[0], topology.functions), *row[:4]) for row in rows], unlisted)
+        children = _below([(_physical_hops(row[0], topology.functions), *row[:4]) for row in rows], unlisted)
         bridge = TreeNode(kind="host-bridge", key=root, name=f"host bridge {root.removeprefix('pci')}", parts=(root,),
                       children=children)  # fmt: skip
         yield (min(nodes) if len(nodes) == 1 else None), bridge
@@ -124,7 +124,7 @@ PathToDevice = tuple[list[tuple[Hop, tuple[str, ...]]], tuple[str, ...], NodeKin
 """Links still above a device with the bus ids of the switch below each; its path, kind, name and key."""
 
 
-def hops_of(path: tuple[str, ...], functions: Mapping[str, PciFunction]) -> list[tuple[Hop, tuple[str, ...]]]:
+def _physical_hops(path: tuple[str, ...], functions: Mapping[str, PciFunction]) -> list[tuple[Hop, tuple[str, ...]]]:
     """The physical links above a device, from the root down, with the ports of the switch at the lower end of each."""
     found: list[tuple[Hop, tuple[str, ...]]] = []
     for hop in hops_above(path, functions):

@@ -131,8 +131,6 @@ def read(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return tuple(Imported(tool=tool, facts=facts, understood=understood) for tool, facts in found.items())
 
 
-
-
 class _Runs:
     """The tests that were read, by release."""
 

@@ -55,8 +55,6 @@ def reader_of(title: str) -> str:
     return match["name"] if match is not None and match["name"] in PROGRAMS else ""
 
 
-
-
 def without_dots(path: str) -> str:
     """``/proc/driver/nvidia/./gpus`` without the dot that the script's find puts in."""
     return path.replace("/./", "/")
@@ -117,8 +115,6 @@ def _title(name: str) -> str:
     """``ibv_devinfo -v`` of ``ibv_devinfo_-v``: blanks are underscores in a file's name, and so are underscores."""
     program = next((program for program in PROGRAMS if re.match(rf"{re.escape(program)}(?:_|$)", name)), "")
     return program + name[len(program) :].replace("_", " ")
-
-
 
 
 _HEAD = LazyPattern(r"#==\[ (?P<kind>[\w -]{1,40}) \]=+#")

@@ -16,7 +16,7 @@ from dgxcheck.readers.values import integer
 _OF_SWITCH = re.compile(r"(?:swp|Ethernet|Eth|et-|xe-)\d|\d{1,3}/\d", flags=re.ASCII)
 """Ports of Cumulus, SONiC and EOS, Onyx and NX-OS, Junos; a host's are ``eth0``, ``enp27s0np0``, ``rdma0``."""
 _MOST_INTERFACES = 16
-"""Of a host; a machine with more listed neighbours is a switch."""
+"""Of a host; a machine that lists more is a switch."""
 _MOST_BYTES = 65535
 _NUMBERS = re.compile(r"\d{1,4}", flags=re.ASCII)
 

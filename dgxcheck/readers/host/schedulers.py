@@ -124,8 +124,6 @@ def _of_json(lines: tuple[str, ...]) -> Iterator[Entry]:
                     yield _entry(name, where, each)
 
 
-
-
 def _entry(node: str, where: Collection[int], found: Document) -> Entry:
     kind = str(found["type"])
     shown = _condition(kind, str(found["status"]), str(found.get("reason")), found.get("message"))

@@ -117,8 +117,8 @@ def read_fabric_manager(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         explained = True
     last = next((text.lower() for text in reversed(unit) if text.lower() in ("start", "stopp", "fail")), "")
     if any(text.startswith("Job for ") for text in unit) and not explained:
-        configured, again = any(_CONFIGURED in text for _, text in entries), last == "start"
-        how: Outcome = "fail" if configured and not again else "unknown"
+        again = last == "start"
+        how: Outcome = "fail" if configured >= 0 and not again else "unknown"
         part.add(HOST, "service" if again else _NOT_STARTED, how, down, "systemctl could not start the service")
     elif last == "stopp" and not explained:
         part.add(HOST, "service", "unknown", down, "the service does not run")

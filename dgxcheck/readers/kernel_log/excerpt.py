@@ -122,7 +122,7 @@ def rows_of(lines: tuple[str, ...]) -> Rows:
 
 def saved_log(path: str) -> Times:
     """A saved log in the forms of ``dmesg`` and ``journalctl -k``, else as it stands in a text, behind prefixes and
-    in forms of other programs. BadInput where there is no row with a time, and where several hosts have trouble.
+    in forms of other programs. BadInput where there is no row with a time, and where lines of several hosts are read.
     """
     return load(path, _saved)
 
@@ -144,13 +144,19 @@ def _pasted(path: str, lines: tuple[str, ...]) -> Times | None:
             found.setdefault(host or prefix, []).extend(own)
     logs = {host: log for host, own in found.items() if (log := times("\n".join(row for _, row in own))) is not None}
     hosts = sorted(host for host, log in logs.items() if host and (log.lines or log.earlier))
-    if len(hosts) > 1:
+    if len(hosts) > 1 and not _is_renamed(*(logs[host] for host in found if host in hosts)):
         raise BadInput(f"{path}: the logs of {len(hosts)} hosts, as {hosts[0]} and {hosts[1]}; give that of one")
     read = {"", *hosts} if hosts else found.keys()
     rows = sorted((row for host in found.keys() & read for row in found[host]), key=itemgetter(0))
     log, some, there = times("\n".join(row for _, row in rows)), len(layout.kept), len(lines)
     part = f"{some} of {there} lines, first those that name devices and errors" if some < there else ""
     return replace(log, part=part) if log is not None else None
+
+
+def _is_renamed(first: Times, *later: Times) -> bool:
+    """Did the first of these hosts boot, and the other go on by its clock, as once a cloud image has its name?"""
+    since = [log.begins if log.begins is not None else _WHOLE_S for log in (first, *later)]
+    return len(later) == 1 and since[0] < _WHOLE_S <= since[1] and first.lines[-1:] <= later[0].lines[:1]
 
 
 def _facts(rows: Rows, timed: bool, forgeable: bool) -> dict[str, Json]:

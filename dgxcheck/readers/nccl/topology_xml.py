@@ -168,8 +168,6 @@ _CLASSES = LazyPattern(r"0x([0-9a-fA-F]{6})")
 _GPU, _NETWORK = 0x03, 0x02
 
 
-
-
 def read_topology_xml(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """GPUs and NICs with their links, and the class of each pair as far as the file tells it."""
     cards: dict[str, Card] = {}

@@ -162,8 +162,6 @@ def _ibping(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-
-
 def _ibdiagnet(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """The stages of its summary; where the summary is cut off, the errors and warnings that are logged above it."""
     part = ToolPart(IBDIAGNET)

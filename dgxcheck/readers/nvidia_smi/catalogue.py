@@ -74,8 +74,6 @@ def read_reset(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported()
 
 
-
-
 READERS: tuple[Reader, ...] = (
     failures.read_failure, topo.read_labels, topo.read_p2p, nvlink.read_nvlink, nvlink.read_errors, nvlink.read_c2c,
     nvlink.read_pci, query.read_text, query_documents.read_xml, query_documents.read_json, table.read_table,
