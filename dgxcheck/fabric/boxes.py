@@ -97,9 +97,9 @@ def seats(machine: Machine) -> tuple[Seat, ...]:
 def joined(judged: Judged, boxes: Boxes) -> Judged:
     """The findings with the seats of the adapters that they name, and whether the name or the cable is wrong; links
     below what the same adapter ran at there."""
-    seats = {adapter.shown: seat for adapter in judged.fabric.adapters.values()
-             if adapter.name and (seat := boxes.seat(adapter)) is not None}  # fmt: skip
-    findings = [_joined(finding, seats, boxes) for finding in judged.findings]
+    by_end = {adapter.shown: seat for adapter in judged.fabric.adapters.values()
+              if adapter.name and (seat := boxes.seat(adapter)) is not None}  # fmt: skip
+    findings = [_joined(finding, by_end, boxes) for finding in judged.findings]
     return replace(judged, findings=by_severity([*findings, *_slower(judged, boxes)]))
 
 
@@ -123,10 +123,10 @@ def _slower(judged: Judged, boxes: Boxes) -> Iterator[FabricFinding]:
         )  # fmt: skip
 
 
-def _joined(finding: FabricFinding, seats: Mapping[str, Seat], boxes: Boxes) -> FabricFinding:
+def _joined(finding: FabricFinding, by_end: Mapping[str, Seat], boxes: Boxes) -> FabricFinding:
     found: list[str] = []
-    for end in filter(seats.__contains__, finding.ends):
-        seat = seats[end]
+    for end in filter(by_end.__contains__, finding.ends):
+        seat = by_end[end]
         found.append(f"{end}: {seat.shown}")
         name = end.rpartition(" ")[2]
         if seat.guid and seat.name != name:

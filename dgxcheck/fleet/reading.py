@@ -108,18 +108,12 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
 
     for line in time.within(iter(next_line, b"")):
         number += 1
-        if len(line) > RESULT_BYTES:
-            yield Unread(f"{where} line {number}", f"longer than {RESULT_BYTES >> 20} MiB")
-            return
         place = where if number == 1 else f"{where} line {number}"
         if line == before:
             beside, heading = beside + 1, None
             continue
-        if number - found - beside > FLEET_IDLE_LINES:
-            yield Unread(where, f"more than {FLEET_IDLE_LINES} lines hold no result; not read from line {number} on")
-            return
-        if found > most:
-            yield Unread(where, f"more than {most} results; not read from line {number} on")
+        if (exceeded := _exceeded(where, number, line, number - found - beside, found, most)) is not None:
+            yield exceeded
             return
         ruled, above_it = _RULE.fullmatch(above_it), line
         if not line.strip() or _RULE.fullmatch(line):
@@ -135,8 +129,7 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
         if above:
             node, heading = above["node"], (place, bool(above.groupdict().get("indents")))
             continue
-        starts = () if line[:1] == b"{" else (_TASK, _PREFIX, _STAMPED, _MEMBER)
-        begins = next(filter(None, (start.match(line) for start in starts)), None)
+        begins = _start(line)
         if begins is not None:
             node, line = begins["node"] or node, line[begins.end() :]
         of_task, more = begins is not None and begins.re is _TASK, list[bytes]()
@@ -154,8 +147,7 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
                 document = parsed(line + after) if len(line + after) <= RESULT_BYTES else None
                 rest = BytesIO(after if document is None and after[:1] == b"{" else b"")
             if of_task and document is None:
-                members = ((each, start) for each in more if (start := _MEMBER.match(each)))
-                document = [parsed(each[start.end() :].rstrip(b",\r\n ")) for each, start in members] or None
+                document = _members(more) or None
             of_task |= isinstance(document, str)
             held = [*_within(document)] if of_task else []
             if node and of_task and document is not None and not held:
@@ -183,6 +175,29 @@ def _documents(stream: BinaryIO, where: str, time: CpuTime, most: int) -> Iterat
         yield Unread(where, time.exceeded)
     elif empty:
         yield Unread(where, "is empty")
+
+
+def _exceeded(where: str, number: int, line: bytes, idle: int, found: int, most: int) -> Unread | None:
+    """Why a file is read no further, where a line is too long, or too many before it hold no result, or one."""
+    if len(line) > RESULT_BYTES:
+        return Unread(f"{where} line {number}", f"longer than {RESULT_BYTES >> 20} MiB")
+    if idle > FLEET_IDLE_LINES:
+        return Unread(where, f"more than {FLEET_IDLE_LINES} lines hold no result; not read from line {number} on")
+    if found > most:
+        return Unread(where, f"more than {most} results; not read from line {number} on")
+    return None
+
+
+def _start(line: bytes) -> re.Match[bytes] | None:
+    """What stands before the document in a line."""
+    starts = () if line[:1] == b"{" else (_TASK, _PREFIX, _STAMPED, _MEMBER)
+    return next(filter(None, (start.match(line) for start in starts)), None)
+
+
+def _members(lines: Iterable[bytes]) -> list[Json]:
+    """The documents in strings of a document that is not whole."""
+    starts = ((line, start) for line in lines if (start := _MEMBER.match(line)))
+    return [parsed(line[start.end() :].rstrip(b",\r\n ")) for line, start in starts]
 
 
 _OF_BLOCK = (b" ", b"\t", b'"', b"]")

@@ -47,10 +47,28 @@ def test_every_counter_has_an_allowance_or_the_reason_why_any_number_is_harmless
     assert [name for name in lacking if not name.startswith(inside)] == []
 
 
+_NUMBERED = (nature.by_name(table, name) for table in (infiniband.counters(), pci.BY_NAME) for name in table)
+EVERY = [*ROWS.values(), *(row for row in _NUMBERED if row is not None)]
+OWN = {
+    "counter": {"limit", "per", "grown", "names", "blames", "ceiling", "of_life", "at_boot"},
+    "state": {"good", "by"},
+    "identity": {"shared", "flashed", "lasts"},
+    "inventory": {"tolerance", "slack"},
+    "place": {"unique"},
+    "capability": {"any_order"},
+}
+"""What only rows of one nature say: of another one nothing reads it."""
+
+
+def test_a_row_says_what_is_read_of_its_nature() -> None:
+    for row in EVERY:
+        for of, options in OWN.items():
+            assert row.nature == of or not options & row.more.keys(), f"{row.record.__name__}.{row.name}"
+        assert "fix" not in row.more or row.nature in ("setting", "capability"), row.name
+
+
 def test_a_limit_is_a_threshold_or_a_number() -> None:
-    counters = (nature.by_name(table, name) for table in (infiniband.counters(), pci.BY_NAME) for name in table)
-    every = [*ROWS.values(), *(row for row in counters if row is not None)]
-    limits = [row.more[key] for row in every for key in ("limit", "tolerance") if key in row.more]
+    limits = [row.more[key] for row in EVERY for key in ("limit", "tolerance") if key in row.more]
     assert {limit for limit in limits if isinstance(limit, str)} <= THRESHOLDS.keys()
 
 
