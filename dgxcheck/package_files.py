@@ -37,15 +37,19 @@ def table(place: str, of: str = "") -> Iterator[dict[str, str]]:
     """The rows of a table of tab-separated values, ``xid/sxids.tsv``, by the names of its columns, which are its first
     line; lines that begin with ``#`` do not count. ``of``: those whose first cell it is. ValueError for a row that has
     not all of the columns."""
-    head, *rows = _rows(place)
-    begin, columns = f"{of}\t" if of else "", head.split("\t")
-    return (dict(zip(columns, row.split("\t"), strict=True)) for row in rows if row.startswith(begin))
+    columns, rows = _rows(place)
+    return (dict(zip(columns, row, strict=True)) for row in rows.get(of, ()))
 
 
 @cache
-def _rows(place: str) -> list[str]:
+def _rows(place: str) -> tuple[list[str], dict[str, list[list[str]]]]:
+    """The names of the columns and the cells of the rows: all of them below "", and by the first cell."""
     lines = read(os.path.join(FOLDER, place)).decode("utf-8").split("\n")
-    return [line for line in lines if line and not line.startswith("#")]
+    head, *rows = (line.split("\t") for line in lines if line and not line.startswith("#"))
+    by_first: dict[str, list[list[str]]] = {}
+    for row in rows:
+        by_first.setdefault(row[0], []).append(row)
+    return head, by_first | {"": rows}
 
 
 def names(folder: str) -> list[str]:

@@ -95,7 +95,7 @@ def node_type(text: str, where: str) -> str | Missing:
     return name if is_decimal(number) and name else garbled(text, where)
 
 
-_RATE = LazyPattern(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec \(([0-9]{1,3})X(?: ([A-Z0-9]{1,8}))?\)")
+_RATE = LazyPattern(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec \(([0-9]{1,3})X(?: ([A-Z0-9]{1,8}))?\)", " Gb/sec (")
 port_state = one_of({f"{state.value}: {state.name}": state for state in PortState})
 phys_state = one_of({f"{state.value}: {name}": state for state, name in PHYS_STATES.items()})
 

@@ -4,7 +4,7 @@ so that those of a new probe are compared without a change here."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dgxcheck.facts.missing import BadInput, Gap, Missing
@@ -175,22 +175,29 @@ def _owners(kind: type[Record]) -> tuple[str, ...]:
 def _flatten(found: dict[str, object], path: str, fact: Any) -> None:
     """A record or mapping as a whole too: where it is missing it has one gap in place of its members."""
     found[path] = fact
-    at = path
-    members: Iterable[tuple[Any, object]] = ()
+    members: Iterable[tuple[str, object]] = ()
     if isinstance(fact, dict):
-        members = fact.items()
+        members = ((f"{path}.{name}", value) for name, value in fact.items())
     elif isinstance(fact, tuple):
         if (key := _KEYS.get(path.rpartition(".")[2])) is not None:
-            members = [(getattr(row, key), row) for row in fact]
+            members = [(f"{path}.{getattr(row, key)}", row) for row in fact]
     elif isinstance(fact, Record):
         link = getattr(fact, "link", None)
-        at = path if link is None else f"{path}.{link}"
-        members = zip(fields(fact), values(fact), strict=True)
+        paths, held = _paths(type(fact), path if link is None else f"{path}.{link}"), values(fact)
+        if _SCALARS.issuperset(map(type, held)):
+            found.update(zip(paths, held, strict=True))
+            return
+        members = zip(paths, held, strict=True)
     for name, value in members:
         if type(value) in _SCALARS:
-            found[f"{at}.{name}"] = value
+            found[name] = value
         else:
-            _flatten(found, f"{at}.{name}", value)
+            _flatten(found, name, value)
+
+
+@lru_cache(maxsize=4096)
+def _paths(kind: type[Record], at: str) -> tuple[str, ...]:
+    return tuple(f"{at}.{name}" for name in fields(kind))
 
 
 _OF_STATE = frozenset(("setting", "state", "gauge", "counter", "load"))

@@ -53,11 +53,10 @@ class Missing:
     """nvmlReturn_t or errno of the question, ``NO_WORKER`` or ``NOT_LOADABLE``; None where there was no code."""
 
     def __init__(self, gap: Gap, where: str, detail: str = "", code: int | None = None) -> None:
-        put = object.__setattr__
-        put(self, "gap", gap)
-        put(self, "where", where)
-        put(self, "detail", detail)
-        put(self, "code", code)
+        _put_gap(self, gap)
+        _put_where(self, where)
+        _put_detail(self, detail)
+        _put_code(self, code)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Missing.{name} is not to be changed")
@@ -89,6 +88,9 @@ class Missing:
     def reason(self) -> str:
         """For programs: the kind of gap, then the error: ``denied: Permission denied``."""
         return f"{self.gap.value}: {self.detail}" if self.detail else self.gap.value
+
+
+_put_code, _put_detail, _put_gap, _put_where = (vars(Missing)[name].__set__ for name in Missing.__slots__)
 
 
 class NeededFact(Exception):

@@ -131,7 +131,7 @@ def aer_names() -> dict[str, str]:
     return {row["name"]: row["short"] for row in table("facts/aer.tsv")}
 
 
-class AerErrors(Record):
+class AerErrors(Record, many=True):
     """One ``aer_dev_*`` file."""
 
     counts: Mapping[str, int] = nature.counter("PCIe errors by name", most="total", names=counter_row)

@@ -57,28 +57,29 @@ def is_inside(row: Fact) -> bool:
     return row.nature == "holder" and not row.record.__annotations__[row.name].startswith("tuple")
 
 
-def leaves(record: Record, picked: Picked, gaps: bool = False) -> Iterator[Leaf]:
+def leaves(record: Record, picked: Picked, gaps: bool = False) -> list[Leaf]:
     """Every value of a record and of the records in it whose rows, the outer ones too, are all ``picked``.
 
     A record in a field that may hold something else gives a value of its own, ``PRESENT``. With ``gaps`` what could not
     be read gives ``UNREAD``, but not what was not asked or is absent.
     """
-    return _of_record(record, type(record).__name__, (), picked, gaps)
+    found: list[Leaf] = []
+    _of_record(found, record, type(record).__name__, (), picked, gaps)
+    return found
 
 
-def _of_record(record: Record, name: str, above: Rows, picked: Picked, gaps: bool) -> Iterator[Leaf]:
+def _of_record(found: list[Leaf], record: Record, name: str, above: Rows, picked: Picked, gaps: bool) -> None:
     for field, full, inside, may_be_else in _rows(type(record), name, above, picked):
         value = getattr(record, field)
         if type(value) in _SCALARS:
-            yield full, inside, value
-            continue
-        if isinstance(value, Missing):
+            found.append((full, inside, value))
+        elif isinstance(value, Missing):
             if gaps and value.gap not in _NOT_ASKED:
-                yield full, inside, UNREAD
-            continue
-        if may_be_else and isinstance(value, Record):
-            yield full, inside, PRESENT
-        yield from _of_value(value, full, inside, picked, gaps)
+                found.append((full, inside, UNREAD))
+        else:
+            if may_be_else and isinstance(value, Record):
+                found.append((full, inside, PRESENT))
+            _of_value(found, value, full, inside, picked, gaps)
 
 
 @lru_cache(maxsize=4096)
@@ -92,23 +93,23 @@ def _rows(kind: type[Record], name: str, above: Rows, picked: Picked) -> tuple[t
     )
 
 
-def _of_value(value: object, name: str, inside: Rows, picked: Picked, gaps: bool) -> Iterator[Leaf]:
+def _of_value(found: list[Leaf], value: object, name: str, inside: Rows, picked: Picked, gaps: bool) -> None:
     if isinstance(value, Record):
-        yield from _of_record(value, name, inside, picked, gaps)
+        _of_record(found, value, name, inside, picked, gaps)
     elif isinstance(value, tuple) and any(isinstance(each, Record | Missing) for each in value):
-        yield name, inside, len(value)
+        found.append((name, inside, len(value)))
         for number, each in enumerate(value):
             if isinstance(each, Record):
-                yield from _of_record(each, f"{name}[{number}]", inside, picked, gaps)
+                _of_record(found, each, f"{name}[{number}]", inside, picked, gaps)
     elif isinstance(value, Enum):
-        yield name, inside, value.value
+        found.append((name, inside, value.value))
     elif isinstance(value, Mapping) and (row_of := inside[-1].more.get("names")) is not None:
-        yield from ((f"{name}.{key}", (*inside, row_of(key)), each) for key, each in value.items()
-                    if not isinstance(each, Missing))  # fmt: skip
+        found += ((f"{name}.{key}", (*inside, row_of(key)), each) for key, each in value.items()
+                  if not isinstance(each, Missing))  # fmt: skip
     elif isinstance(value, Mapping):
-        yield name, inside, tuple(sorted(f"{key}={each}" for key, each in value.items()))
+        found.append((name, inside, tuple(sorted(f"{key}={each}" for key, each in value.items()))))
     elif value is None or isinstance(value, bool | int | float | str | tuple):
-        yield name, inside, value
+        found.append((name, inside, value))
 
 
 @lru_cache(maxsize=4096)

@@ -30,7 +30,7 @@ def mentions_error(line: str) -> bool:
 MLX5, EFA = "mlx5_core", "efa"
 _NVIDIA = LazyPattern(
     r"(?:NVRM:?(?: GPU(?P<number>\d{1,2})\b)?|nvidia(?:-uvm|-nvlink|-nvswitch\d{0,3}|-fs|_peermem)?|gdrdrv)[ :]",
-    flags=re.ASCII,
+    "NVRM", "nvidia", "gdrdrv", flags=re.ASCII,
 )
 _HCAS: Mapping[str, LazyPattern] = {
     MLX5: LazyPattern("mlx5_(?:core|ib)[ :]"), EFA: LazyPattern(rf"efa {PATTERN}[ :]|infiniband (?:efa_|rdmap)\d"),

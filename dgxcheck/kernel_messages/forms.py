@@ -13,10 +13,10 @@ from dgxcheck.lazy_pattern import LazyPattern
 
 _SUBJECTS = {form: module for module in (gpu, pcie, hca, memory, storage, host) for form in module.FORMS}
 FORMS = tuple(sorted(_SUBJECTS, key=lambda form: form.context))
-_BY_FIRST = {
-    first: tuple((form.literals[0], form) for form in FORMS if form.starts in ("", first))
-    for first in {form.starts for form in FORMS}
-}
+_BY_FIRST: dict[str, list[tuple[str, Form]]] = {form.starts: [] for form in FORMS}
+for _form in FORMS:
+    for _first in (_form.starts,) if _form.starts else _BY_FIRST:
+        _BY_FIRST[_first].append((_form.literals[0], _form))
 _ANYWHERE = _BY_FIRST[""]
 _SEVERAL_LINES = {form: after for forms in (gpu.FORMS, storage.FORMS) for form in forms["several lines"]
                   for after in forms["goes on with it"]}  # fmt: skip
@@ -80,7 +80,7 @@ _EARLIER = LazyPattern(
 ``dgxcheck: earlier: boot ID, begun 7202, at 2026-11-20T10:00:00Z, GPU-..: NVRM: Xid ..``,
 of which only boot, begun and what follows the last colon are required.
 """
-LEFT_OUT = LazyPattern(r"dgxcheck: left out: (\d{1,9}): (.*)", flags=re.ASCII | re.DOTALL)
+LEFT_OUT = LazyPattern(r"dgxcheck: left out: (\d{1,9}): (.*)", "dgxcheck: left out: ", flags=re.ASCII | re.DOTALL)
 """Of messages of which only the last are kept: how many more there were, and one of them."""
 
 

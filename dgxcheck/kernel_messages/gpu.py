@@ -27,7 +27,7 @@ _PROCESS = LazyPattern(r"pid='?(?P<pid>\d{1,10}|<unknown>)'?(?:, *name=(?P<name>
 _CAUSE = LazyPattern(r"(?:Ch [0-9a-f]{8},?|channel 0x[0-9a-f]{8}) caused by previous Xid (\d{1,4})\.?", flags=re.ASCII)
 _FATAL = LazyPattern(r"(?P<not>non-?)?fatal\b", flags=re.IGNORECASE)
 _CODE = LazyPattern(r"failed! \((0x[0-9a-f]{1,8}:0x[0-9a-f]{1,8})\b")
-_RELEASE = LazyPattern(r"\b(\d{3})\.\d{2,3}(?:\.\d{2})? driver release")
+_RELEASE = LazyPattern(r"\b(\d{3})\.\d{2,3}(?:\.\d{2})? driver release", " driver release")
 _GSP_SILENT = 119
 """Xid of a system processor of the GPU that does not answer; so is 120."""
 _OF_MODULE = LazyPattern(f"NVRM: {FORMS.parts['MODULE_HAS']}")

@@ -30,7 +30,7 @@ def as_number(value: Json | Missing, where: str, high: int = LARGEST) -> int | M
     return value if isinstance(value, Missing) or _is_number(value, 0, high) else garbled(where, value)
 
 
-def _is_number(value: Json, low: int, high: int) -> TypeGuard[int]:
+def _is_number(value: Json | Missing, low: int, high: int) -> TypeGuard[int]:
     return type(value) is int and low <= value <= high  # no bool
 
 
@@ -61,7 +61,7 @@ def number(
     answer = source.nvml(function, subject, *args)
     if isinstance(answer, int) and answer in unknown:
         return Missing(Gap.UNSUPPORTED, question(function, subject, *args), unknown[answer])
-    if isinstance(answer, Missing) or _is_number(answer, low, high):
+    if _is_number(answer, low, high) or isinstance(answer, Missing):
         return answer
     return garbled(question(function, subject, *args), answer)
 

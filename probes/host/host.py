@@ -179,7 +179,7 @@ def release(text: str, where: str) -> dict[str, str] | Missing:
 
 _SECTOR = 512  # the unit of ``size``, whatever the device's own sectors are
 _NO_DISK = ("loop", "ram", "zram")
-_WAY = LazyPattern(r"nvme\d+c\d+n\d+", flags=re.ASCII)
+_WAY = LazyPattern(r"nvme\d+c\d+n\d+", "nvme", flags=re.ASCII)
 """One of the ways to ``nvme0n1``, which the kernel hides (``nvme_set_disk_name`` in ``drivers/nvme/host``)."""
 
 
@@ -230,7 +230,7 @@ _NO_INTERFACE = "bonding_masters"  # a file of the bonding driver among the inte
 _UNKNOWN_SPEED = ("-1", "4294967295")  # newer and older kernels
 _OPERSTATES = ("unknown", "notpresent", "down", "lowerlayerdown", "testing", "dormant", "up")  # net/core/net-sysfs.c
 operstate = one_of(dict(zip(_OPERSTATES, _OPERSTATES, strict=True)))
-_OCTETS = LazyPattern(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){0,31}")
+_OCTETS = LazyPattern(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){0,31}", "")
 
 
 @or_gap

@@ -130,7 +130,8 @@ def down(box: Box) -> bool:
 
 def _with_state(box: Box, links: tuple[NvLink, ...]) -> list[NvLink]:
     """Those of a GPU in MIG mode are off on purpose."""
-    return [link for link in links if isinstance(link.up, bool) and not mig_enabled(box, link.bdf)]
+    mig = {bdf for bdf in {link.bdf for link in links} if mig_enabled(box, bdf)}
+    return [link for link in links if isinstance(link.up, bool) and link.bdf not in mig]
 
 
 def _before_hopper(box: Box) -> Judgement:

@@ -49,7 +49,7 @@ _SXM = LazyPattern(r"SXM|HGX|HBM3|\bPG50[69]\b|\bGB10\b|\bH(?:20|100|200|800)\b|
 _CARD = LazyPattern(r"PCIe|NVL\b|\bCNX\b", flags=re.IGNORECASE)
 """nvidia-smi's product names: ``NVIDIA H100 80GB HBM3`` and ``NVIDIA B200`` are modules, ``NVIDIA H100 NVL`` a card."""
 _GRACE = LazyPattern(r"\bG[BH][23]00\b", "GB200", "GB300", "GH200", "GH300")
-_SPARK = LazyPattern(r"\bGB10\b")
+_SPARK = LazyPattern(r"\bGB10\b", "GB10")
 
 
 def is_module(model: str) -> bool:

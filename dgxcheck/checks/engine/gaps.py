@@ -100,6 +100,6 @@ def missing_in(*readings: Record) -> tuple[Missing, ...]:
             found[fact] = None
             continue
         held = values(fact) if isinstance(fact, Record) else (*fact.values(),) if isinstance(fact, dict) else fact
-        if type(held) is tuple:
+        if type(held) is tuple and not _WITHOUT_PARTS.issuperset(map(type, held)):
             open_ += [part for part in reversed(held) if type(part) not in _WITHOUT_PARTS]
     return tuple(found)

@@ -67,7 +67,7 @@ class RecordedSource:
 
     def nvml(self, function: str, subject: str = "", *args: int) -> Json | Missing:
         line = self.lines.get(f"nvml {function} {subject}" if subject else f"nvml {function}")
-        entry = " ".join(map(str, args))
+        entry = " ".join(map(str, args)) if args else ""
         if line is None or entry not in line:
             return Missing(Gap.UNRECORDED, question(function, subject, *args), self._unheard)
         value = line[entry]
