@@ -66,6 +66,7 @@ FABRIC_MANAGER = replace(HOST, part="Fabric Manager")
 """The service that sets up NVSwitches and the NVLinks that lead to them."""
 SUBNET_MANAGER = Component(kind="subnet-manager", name="of the fabric")
 INFINIBAND_FABRIC = Component(kind="fabric", name="InfiniBand fabric")
+ETHERNET_FABRIC = Component(kind="fabric", name="Ethernet fabric")
 
 
 def host_part(part: str, position: str = "") -> Component:

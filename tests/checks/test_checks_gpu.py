@@ -117,7 +117,9 @@ def everywhere(question: str, values: Sequence[Json]) -> dict[str, Json]:
                                    f"{NVML}PowerUsage {GPU2}": 90000}, "skip no-reference"),
         ("thermal.outlier", GPU2, {f"{NVML}Temperature {GPU2} 0": 60,
                                    f"{NVML}PerformanceState {GPU2}": 2}, "skip no-reference"),
-        ("thermal.outlier", GPU2, {f"{NVML}Temperature {GPU2} 0": 83}, "skip dependency-failed"),
+        ("thermal.outlier", GPU2, {f"{NVML}Temperature {GPU2} 0": 83}, "warn"),
+        ("thermal.outlier", GPU2, {f"{NVML}Temperature {bdf} 0": 83 for bdf in (GPU2, "0000:0b:00.0")},
+         "skip dependency-failed"),
         ("thermal.outlier", GPU2, {f"{NVML}PowerUsage {GPU2}": UNSUPPORTED}, "skip not-supported"),
         ("gpu.uniform", GPU2, {f"{NVML}EccMode {GPU2}": [0, 0]}, "pass"),  # ecc.mode tells of it
         ("gpu.uniform", GPU2, {f"{NVML}EnforcedPowerLimit {GPU2}": 163000}, "pass"),

@@ -293,6 +293,13 @@ def test_most_ports_that_are_down_lead_to_one_switch(
     assert causes(tmp_path, [], facts, base).keys() == due
 
 
+def test_what_ports_of_ethernet_lead_to_is_no_infiniband(tmp_path: Path) -> None:
+    path = "text /sys/class/infiniband/mlx5_{}/ports/1/{}"
+    facts: dict[str, Json] = {path.format(hca, "link_layer"): "Ethernet\n" for hca in range(4)}
+    facts[path.format(1, "counters/port_xmit_discards")] = "90000000\n"
+    assert causes(tmp_path, [], facts, V100).keys() == {"fabric/Ethernet fabric"}
+
+
 def config(base: str, bdf: str, at: int, mask: int) -> dict[str, Json]:
     """Config space of a function in which one byte has fewer bits."""
     folder = f"/sys/bus/pci/devices/{bdf}"

@@ -137,7 +137,14 @@ def _against_siblings(box: Box, sensor: Sensor) -> Judged:
     for gpu in box.gpus:
         others = [state for other in siblings(box, gpu) if isinstance(state := states[other], _State)]
         own = states[gpu]
-        yield box.subject(gpu), own if isinstance(own, Judgement) else ruled(_compare, box, sensor, own, others)
+        found = own if isinstance(own, Judgement) else ruled(_compare, box, sensor, own, others)
+        if isinstance(own, _State) and found.fault is not Fault.HEAT_SINK and _is_hot(box, own.thermal):
+            found = skip("dependency-failed", "see thermal.temperature")
+        yield box.subject(gpu), found
+
+
+def _is_hot(box: Box, thermal: GpuThermal) -> bool:
+    return has_problem(ruled(temperature, box, thermal))
 
 
 @or_gap
@@ -146,8 +153,6 @@ def _state(box: Box, gpu: Device, sensor: Sensor) -> _State | Judgement:
     thermal = need(view.thermal)
     temperature_c, pstate = need(getattr(thermal, sensor)), need(need(view.clocks).performance_state)
     power_mw, slowed = need(need(view.power).usage_mw), _is_slowed(view.clocks) is True
-    if has_problem(ruled(temperature, box, thermal)):
-        return skip("dependency-failed", "see thermal.temperature")
     if _is_impossible(temperature_c):
         return _IMPOSSIBLE
     return _State(thermal=thermal, pstate=pstate, power_mw=power_mw, temperature_c=temperature_c, slowed=slowed)

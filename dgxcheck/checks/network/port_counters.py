@@ -19,8 +19,8 @@ from dgxcheck.checks.engine.finding import (
 )
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, HOUR_S, MIN_EVENTS, counter_growth, flood, rate
-from dgxcheck.checks.network.ports import fabric, file_of, listed_ports, name_of, per_port_growth
-from dgxcheck.components.component import INFINIBAND_FABRIC, Component
+from dgxcheck.checks.network.ports import behind, fabric, file_of, listed_ports, name_of, per_port_growth
+from dgxcheck.components.component import Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.infiniband import DOWNED, RECEIVER, IbPort, counter_row
@@ -56,7 +56,7 @@ def _blamed(files: Iterable[str]) -> tuple[FaultKind, str]:
 
 def _blames(box: Box, at: Subject, judgement: Judgement) -> Iterator[Component]:
     """The fabric, where this end of the cable has no errors of its own; else the port."""
-    yield from (INFINIBAND_FABRIC,) if judgement.fault is Fault.FABRIC_ERRORS else itself(box, at, judgement)
+    yield from (behind(box, at),) if judgement.fault is Fault.FABRIC_ERRORS else itself(box, at, judgement)
 
 
 def of_cable(row: Fact) -> bool:

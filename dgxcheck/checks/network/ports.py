@@ -11,7 +11,7 @@ from dgxcheck.checks.engine.check import Judge, ruled, saying
 from dgxcheck.checks.engine.finding import Instead, Judged, Judgement, Subject, given, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import is_short, or_total
-from dgxcheck.components.component import INFINIBAND_FABRIC, SUBNET_MANAGER, Component
+from dgxcheck.components.component import ETHERNET_FABRIC, INFINIBAND_FABRIC, SUBNET_MANAGER, Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MELLANOX
 from dgxcheck.facts.infiniband import IbDevice, IbPort, PortState
@@ -144,11 +144,17 @@ def waits_for(at: Subject) -> Component:
     return Component(kind="subnet-manager", name=f"at port {at.name}", bdf=at.bdf)
 
 
+def behind(box: Box, at: Subject) -> Component:
+    """The fabric that a port leads to."""
+    layers = {port.link_layer for _, port in listed_ports(box) if name_of(port) == at.name}
+    return ETHERNET_FABRIC if layers == {"Ethernet"} else INFINIBAND_FABRIC
+
+
 def fabric(box: Box, at: Subject, judgement: Judgement) -> Component | None:
     """Behind what all ports have; a disabled port is disabled on its own."""
     if judgement.fault is Fault.PORT_DISABLED:
         return None
-    return SUBNET_MANAGER if judgement.fault is Fault.NO_SUBNET_MANAGER else INFINIBAND_FABRIC
+    return SUBNET_MANAGER if judgement.fault is Fault.NO_SUBNET_MANAGER else behind(box, at)
 
 
 LEAST = 3
