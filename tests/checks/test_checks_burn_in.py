@@ -139,6 +139,14 @@ def test_wrong_words_are_told_once_where_they_come_from() -> None:
     assert "4 wrong words under load, in turn memory" in said[GPU].judgement.message
 
 
+@pytest.mark.parametrize(
+    ("wrong_in", "links"), [({"peer": 3}, True), ({"memory": 3}, False), ({"peer": 1, "memory": 2}, False)]
+)
+def test_words_that_are_wrong_in_copies_alone_lead_to_the_links(wrong_in: dict[str, Json], links: bool) -> None:
+    remedy = found(burnt(gpu={"wrong": 3, "wrong_in": wrong_in}))[GPU].remedy
+    assert ("retrained links" in remedy) == links
+
+
 @pytest.mark.parametrize("other", [{"ended": "x in turn power", "turn_ended": "power"}, {"failed": "died"}])
 def test_the_neighbour_of_a_gpu_that_broke_down_is_not_blamed(other: dict[str, Json]) -> None:
     for row in ({"with_peer": "x in turn peer"}, {"ended": "x in turn peer", "turn_ended": "peer"}):

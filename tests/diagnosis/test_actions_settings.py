@@ -254,8 +254,9 @@ def test_a_memory_clock_far_down_is_set_where_all_gpus_work_with_it() -> None:
     """Of one GPU that woke up meanwhile, or of idle ones, it says nothing."""
     model = box_of("dgx-h100")
 
-    def held(percent: int) -> int | None:
-        clocks = tuple(replace(row, current=replace(row.current, memory=1200), performance_state=0)
+    def held(percent: int, **application: int) -> int | None:
+        clocks = tuple(replace(row, current=replace(row.current, memory=1200), performance_state=0,
+                               application=replace(row.application, **application))
                        for row in rows(model.snapshot.gpu_clocks))  # fmt: skip
         used = tuple(replace(row, gpu_percent=percent) for row in rows(model.snapshot.gpu_processes))
         box = replace(model, snapshot=replace(model.snapshot, gpu_clocks=clocks, gpu_processes=used))
@@ -263,4 +264,4 @@ def test_a_memory_clock_far_down_is_set_where_all_gpus_work_with_it() -> None:
         assert held_memory_clock(one, clocks[0]) is None
         return held_memory_clock(box, clocks[0])
 
-    assert (held(98), held(0)) == (1200, None)
+    assert (held(98), held(0), held(98, memory=1200)) == (1200, None, None)
