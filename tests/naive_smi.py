@@ -150,6 +150,10 @@ def _memory(rows: Rows) -> dict[str, Json]:
                 amounts[f"{before}{name}" if before else name.lower()] = _whole(text) << 20
         if amounts:
             found[question] = amounts
+    if (busy := rows.get("Utilization > Gpu", rows.get("Utilization > GPU"))) is not None:
+        of_memory = rows.get("Utilization > Memory", "N/A")
+        used: dict[str, Json] = {"gpu": _whole(busy), "memory": _whole(of_memory)} if busy != "N/A" else {}
+        found["UtilizationRates"] = used or None
     return found
 
 

@@ -114,7 +114,8 @@ SLOW: list[tuple[Mapping[str, Json], str, str, list[str]]] = [
     ({f"p2p {AB}": fact(4)}, "p2p-bandwidth", "GPU2 GPU3",
      [f"nvlink/{A}/{B}", f"gpu/{A}/NVLink", f"gpu/{B}/NVLink", "host/host/NVLink rate", f"gpu/{A}",
       f"gpu/{A}/memory", f"gpu/{B}", f"gpu/{B}/memory"]),
-    ({f"latency {AB}": fact(18, "us")}, "p2p-latency", "GPU2 GPU3", [f"path/{A}/{B}"]),
+    ({f"latency {AB}": fact(18, "us")}, "p2p-latency", "GPU2 GPU3",
+     [f"path/{A}/{B}", "host/host/P2P setting", f"gpu/{A}", f"gpu/{B}"]),
 ]  # fmt: skip
 
 

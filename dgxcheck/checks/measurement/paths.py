@@ -90,13 +90,16 @@ def peer_copy(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Comp
 
 
 def small_copy(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    """Of latency: settings that keep two GPUs from each other, else whether peer access is in use at all."""
+    """Of latency: settings that keep two GPUs from each other, else whether peer access is in use at all, of these two
+    or of all; a GPU that is slow with all others."""
     pair = _pair(box, subject)
     if pair is None:
         yield from _by_number(box, subject)
         return
     yield from blocking_settings(box, *pair)
     yield peer_path(*pair)
+    yield host_part(P2P_SETTING)
+    yield from (device_part(box, end) for end in pair)
 
 
 def collective(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:

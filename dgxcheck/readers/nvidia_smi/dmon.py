@@ -22,7 +22,7 @@ _MOST = 1e6
 
 
 def read_dmon(lines: tuple[str, ...]) -> tuple[Imported, ...]:
-    """All samples of a text as one output; columns of utilization and memory are not used."""
+    """All samples of a text as one output; columns of memory and encoders are not used."""
     columns: tuple[str, ...] = ()
     hottest: dict[int, dict[str, float]] = {}
     reports = Reports(DMON_TOOL)

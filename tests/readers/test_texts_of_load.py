@@ -1,0 +1,58 @@
+"""Texts of machines at work, with the causes that ``health`` finds in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from judging import of_text
+
+COLUMNS = ("pci.bus_id", "name", "pstate", "utilization.gpu [%]", "pcie.link.gen.current", "pcie.link.gen.max",
+           "clocks_throttle_reasons.active")  # fmt: skip
+
+
+def csv(second: tuple[str, ...]) -> str:
+    """Four GPUs at work, the second one as given."""
+    usual = ("P2", "100 %", "4", "4", "0x0000000000000004")
+    rows = [(f"00000000:{bus}:00.0", "NVIDIA RTX A6000", *(second if bus == "31" else usual))
+            for bus in ("17", "31", "B1", "CA")]  # fmt: skip
+    return "\n".join(map(", ".join, (COLUMNS, *rows))) + "\n"
+
+
+@pytest.mark.parametrize(("second", "due"), [
+    (("P2", "100 %", "1", "4", "0x0000000000000004"), ("warn link-slow drain",)),
+    (("P8", "0 %", "1", "4", "0x0000000000000001"), ()),
+    (("P2", "[N/A]", "1", "4", "0x0000000000000004"), ()),
+])  # fmt: skip
+def test_a_link_is_judged_by_the_load_that_a_text_shows(
+    second: tuple[str, ...], due: tuple[str, ...], tmp_path: Path
+) -> None:
+    assert of_text(csv(second), tmp_path)[0] == due
+
+
+def matrices(slow: set[int]) -> str:
+    """Of four GPUs; copies from these have a high latency with P2P on."""
+    head = "   D\\D     0      1      2      3 \n"
+    lines = ["[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]"]
+    lines += [f"Device: {gpu}, NVIDIA H100 80GB HBM3, pciBusID: {bus}, pciDeviceID: 0, pciDomainID:0"
+              for gpu, bus in enumerate(("1b", "43", "52", "61"))]  # fmt: skip
+    lines += [f"Device={a} CAN Access Peer Device={b}" for a in range(4) for b in range(4) if a != b]
+    text = "\n".join(lines) + "\n\nP2P Connectivity Matrix\n     D\\D     0     1     2     3\n"
+    text += "".join(f"     {gpu}\t     1     1     1     1\n" for gpu in range(4))
+    titles = ("P2P=Disabled Latency Matrix (us)", "P2P=Enabled Latency (P2P Writes) Matrix (us)")
+    for fast, title in enumerate(titles):
+        text += f"{title}\n{head}"
+        for a in range(4):
+            cells = [2.1 if a == b or (fast and a not in slow) else 28.3 if fast else 14.0 for b in range(4)]
+            text += f"{a:>6}   " + "  ".join(f"{cell:5.2f}" for cell in cells) + "\n"
+    return text
+
+
+@pytest.mark.parametrize(("slow", "suspect"), [
+    ({2}, [("GPU2", None)]), ({0, 1, 2, 3}, [("host", "P2P setting")]), (set(), []),
+])  # fmt: skip
+def test_slow_small_copies_have_what_they_share_as_their_cause(
+    slow: set[int], suspect: list[tuple[str, str | None]], tmp_path: Path
+) -> None:
+    _, found = of_text(matrices(slow), tmp_path)
+    assert [(each["component"]["name"], each["component"]["part"]) for each in found["causes"]] == suspect
