@@ -130,6 +130,8 @@ def _remedy(about: Subject, fault: FaultKind | None) -> str:
         return remedy_of("tools.reports", "module" if fault is Fault.PORT_MODULE else "port")
     if fault is Fault.ACS:
         return remedy_of("tools.reports", "ACS")
+    if fault is Fault.SLOW and about.kind == "gpu":
+        return remedy_of("tools.reports", "slow")
     if about.kind == "pci" and fault is not None and fault.about[0] == "link":
         return remedy_of("tools.reports", "link")
     of_part = about.kind == "host" and fault is not None and fault.about[0] in ("host", "link")

@@ -72,7 +72,11 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     open_paths = {key: paths[key] for key in paths if key not in explained}
     crossed = {key: {each.key for each in path} for key, path in open_paths.items()}
     left = set_cover(open_paths, crossed, frozenset())
-    eliminated = {each: keys for each, keys in left.items() if len(keys) > 1 or len(open_paths[keys[0]]) == 1}
+    eliminated = {
+        each: keys for each, keys in left.items()
+        if len(keys) > 1 or len(open_paths[keys[0]]) == 1
+        or (len(left) == 1 and len({one.whole.key for one in open_paths[keys[0]]}) == 1)
+    }  # fmt: skip
     dead = frozenset(each.subject.bdf for each in bad.values() if each.judgement.fault in GPU_DEAD)
     judged = [_cause(box, each, [bad[key] for key in keys], None, dead) for each, keys in causes.items()]
     for component, keys in eliminated.items():

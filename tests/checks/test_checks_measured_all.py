@@ -51,6 +51,14 @@ def test_collectives(key: str, figure: Json, due: str, tmp_path: Path) -> None:
     assert said(measured(tmp_path, {key: figure}), COLLECTIVE) == ({subject: due} if due else {})
 
 
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_after_wrong_values_no_bandwidth_is_looked_for(hosts: int, tmp_path: Path) -> None:
+    box = measured(tmp_path, {"collective all_reduce 8": fact(62.3, wrong=4, hosts=hosts)})
+    remedy = found(box, COLLECTIVE)["host all_reduce 8"].remedy
+    assert "NCCL_P2P_DISABLE=1" in remedy
+    assert "bandwidth" not in remedy
+
+
 @pytest.mark.parametrize(("gpus", "busbw", "due"), [
     (4, 23.5, ""), (4, 23.4, "warn"), (2, 23.4, "warn"), (1, 23.4, ""), (0, 23.4, ""),
 ])  # fmt: skip

@@ -135,8 +135,11 @@ def test_figures_of_a_pair_without_a_box(facts: dict[str, Json], due: dict[str, 
 
 @pytest.mark.parametrize(("gpus", "usual", "slow", "value", "due"), [
     (4, 274.1, ((0, 2),), 22.3, ["GPU0 GPU2"]),
-    (4, 274.1, ((0, 2),), 204.0, ["GPU0 GPU2"]),
-    (4, 274.1, ((0, 2),), 207.0, []),
+    (4, 274.1, ((0, 2),), 246.0, ["GPU0 GPU2"]),
+    (4, 274.1, ((0, 2),), 247.0, []),
+    (8, 143.4, tuple((5, other) for other in range(8) if other != 5), 119.8,  # five of six links
+     [f"GPU{min(5, other)} GPU{max(5, other)}" for other in range(8) if other != 5]),
+    (8, 24.0, ((0, 2),), 20.0, []),
     (4, 48.2, ((0, 2), (1, 3)), 14.1, []),  # two thirds are alike, as on a DGX-1 whose GPUs 0 and 2 have no NVLink
     (4, 20.0, ((0, 2),), 14.1, ["GPU0 GPU2"]),
     (3, 274.1, ((0, 2),), 79.7, []),

@@ -66,5 +66,15 @@ def test_without_a_box_a_figure_is_only_shown() -> None:
     assert said(imported({"rdma-write mlx5_0": fact(1.0)}), RDMA) == {}
 
 
+@pytest.mark.parametrize(("figures", "due"), [
+    ([49, 49, 12, 49, 49, 49, 49, 49], {"mlx5_2": "warn"}), ([12.1, 6, 12.1, 12.2], {"mlx5_1": "warn"}),
+    ([49, 49, 49, 49, 49, 49, 24, 24], {}), ([49, 12, 49], {}), ([49, 24, 12, 49], {}),
+])  # fmt: skip
+def test_one_hca_that_differs_from_all_others_of_a_text(figures: list[float], due: dict[str, str]) -> None:
+    """Two may be adapters of a slower network beside those of the GPUs."""
+    of = imported({f"rdma-write mlx5_{number}": fact(each) for number, each in enumerate(figures)})
+    assert said(of, RDMA) == due
+
+
 def test_nothing_measured() -> None:
     assert said(plain("dgx-1-v100"), RDMA) == {"host": "skip not-recorded"}

@@ -45,6 +45,11 @@ BANDWIDTH = (
     ("GPU 1 exceeded uncorrectable row remap limit with 9 remapped rows", "rows-exhausted"),
     ("ECC memory for GPU 1 is in a pending state.", "ecc-pending"),
     ("Clocks event for GPU 1 because of clocks event starting 3.0 seconds into the test.", "hardware-slowdown"),
+    ("Clocks are being throttled for GPU 1 because of clock throttling starting 3.0 seconds into the test."
+     " clocks_throttle_reason_hw_power_brake_slowdown: the power brake assertion has triggered.", "power-brake"),
+    ("Clocks are being throttled for GPU 1 because of clock throttling starting 3.0 seconds into the test."
+     " clocks_throttle_reason_hw_slowdown: either the temperature is too high or there is a power supply problem"
+     " (the power brake assertion has been tripped).", "hardware-slowdown"),
     ("Max power of 9.0 did not reach desired power minimum of 20.0 for GPU 1", "slow"),
     ("GPU 1: Fabric State is Not Started (1).", "fabric-failed"),
     ("NvSwitch physical ID 1's NvLink port 2 is currently down.", "fabric-manager-error"),
@@ -70,6 +75,19 @@ def test_a_failed_test_alone_is_confirmed_before_anything_is_disturbed(tmp_path:
     component, steps = _steps("Error using CUDA API cudaMalloc", tmp_path)
     assert component.startswith("gpu/")
     assert steps[:4] == ["inspect", "drain", "stop-jobs", "reset-gpu"]
+
+
+def test_a_power_brake_is_of_the_power_supply(tmp_path: Path) -> None:
+    component, steps = _steps("clocks_event_reason_hw_power_brake_slowdown: the power brake has triggered", tmp_path)
+    assert component.endswith("/power supply")
+    assert steps[0] == "inspect"
+
+
+def test_what_holds_a_slow_gpu_down_is_read_while_the_test_runs(tmp_path: Path) -> None:
+    rows = [IDS.format("2330,2330"), f"| {'Targeted Power':25} | {'Fail - GPU: 1':46} |",
+            f"| {'Warning':25} | {'Max power of 9.0 did not reach desired power':46} |", ""]  # fmt: skip
+    _, found = of_text("\n".join(rows), tmp_path)
+    assert "PERFORMANCE,POWER,CLOCK" in str([each["remedy"] for each in found["findings"]])
 
 
 def test_memory_that_does_not_hold_what_was_written_is_diagnosed(tmp_path: Path) -> None:

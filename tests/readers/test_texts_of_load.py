@@ -56,3 +56,40 @@ def test_slow_small_copies_have_what_they_share_as_their_cause(
 ) -> None:
     _, found = of_text(matrices(slow), tmp_path)
     assert [(each["component"]["name"], each["component"]["part"]) for each in found["causes"]] == suspect
+
+
+@pytest.mark.parametrize(("figures", "suspect"), [
+    ([14.2, 57.1, 56.7, 57.1], ["GPU0"]), ([57.1, 57.1, 14.2, 57.0], ["GPU2"]), ([57.1, 57.1, 14.2, 14.2], []),
+])  # fmt: skip
+def test_one_gpu_whose_host_copies_are_slow_is_to_blame_itself(
+    figures: list[float], suspect: list[str], tmp_path: Path
+) -> None:
+    """Of several it may be the memory or the socket that they share."""
+    buses = ("1b", "43", "52", "61")
+    devices = "".join(f"Device {gpu}: NVIDIA H100 80GB HBM3 (00000000:{bus}:00)\n" for gpu, bus in enumerate(buses))
+    text = (
+        f"nvbandwidth Version: v0.8\nBuilt from Git version: v0.8\n\n{devices}\nRunning host_to_device_memcpy_ce.\n"
+        "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)\n           0         1         2         3\n 0"
+        f"{''.join(f'{each:>10.2f}' for each in figures)}\n\nSUM host_to_device_memcpy_ce {sum(figures):.2f}\n"
+    )
+    _, found = of_text(text, tmp_path)
+    assert [each["component"]["name"] for each in found["causes"]] == suspect
+    assert bool(found["unexplained"]) == (not suspect)
+
+
+PASSED, FAILED = (f"||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)= {end}" for end in (
+    "  0.0002184 ...... PASSED", "        nan ...... FAILED"))  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "due"), [
+    (PASSED, ()), (FAILED, ("fail test-failed inspect",)), (f"{FAILED}\n{PASSED}", ("fail test-failed inspect",)),
+    ("  1 tests completed and passed residual checks,\n  0 tests completed and failed residual checks,", ()),
+    ("  0 tests completed and passed residual checks,\n  2 tests completed and failed residual checks,",
+     ("fail test-failed inspect",)),
+    ("Solution Validates: avg error less than 1.000000e-13 on all three arrays", ()),
+    ("Failed Validation on array c[], AvgRelAbsErr > epsilon (1.0e-13)", ("fail test-failed inspect",)),
+])  # fmt: skip
+def test_wrong_results_of_benchmarks(text: str, due: tuple[str, ...], tmp_path: Path) -> None:
+    causes, found = of_text(f"{text}\n", tmp_path)
+    assert causes == due
+    assert "tools.reports" in {each["id"] for each in found["findings"]}

@@ -32,7 +32,8 @@ def judge_collective(box: Box, figures: Figures, row: Measurement) -> Judgement:
     wrong = row.more.get("wrong")
     if type(wrong) is int and wrong > 0:
         message = f"{label(box, row)}: {counted(wrong, 'wrong value')}"
-        return Judgement(Status.FAIL, message, wrong, 0, "values", (evidence(row),), fault=Fault.WRONG_DATA)
+        facts, remedy = (wrong, 0, "values", (evidence(row),)), remedy_of("measure.collective", "wrong")
+        return judged(Fault.WRONG_DATA, message, *facts, fails=True, remedy=remedy)
     if row.number is None:
         return skip("not-recorded", f"{label(box, row)}: no figure", evidence(row))
     largest = _largest(row.more.get("sizes"))

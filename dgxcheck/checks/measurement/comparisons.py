@@ -122,7 +122,9 @@ def below_pairs(box: Box, figures: Figures, row: Measurement) -> Judgement | Non
     own = figures.classes.get((row.a, row.b), UNKNOWN)
     number, middle, near = _usual(figures, row.kind, own, row.tool, row.how, box.settings.limit("measure.symmetry"))
     what = "all pairs" if own is UNKNOWN else "pairs with the same links"
-    limit = "symmetry" if own is not UNKNOWN else "directions" if _all_alike(number, middle, near) else "unlike"
+    alike = _all_alike(number, middle, near)
+    of_links = own is not UNKNOWN or (alike and middle > _FASTEST_PCIE_GBS)
+    limit = "symmetry" if of_links else "directions" if alike else "unlike"
     fast, of_others = _alike_with_all(figures, row.kind, row.tool, row.how, box.settings.limit("measure.symmetry"))
     if limit == "unlike" and fast and not {row.a, row.b} <= fast:
         what, limit, middle = "pairs of most GPUs", "directions", of_others

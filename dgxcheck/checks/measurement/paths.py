@@ -14,6 +14,7 @@ from dgxcheck.checks.engine.check import component_of, device_of
 from dgxcheck.checks.engine.expected import between_all
 from dgxcheck.checks.engine.finding import Judgement, Status, Subject
 from dgxcheck.checks.measurement.comparisons import over_network
+from dgxcheck.checks.measurement.lookup import collect
 from dgxcheck.checks.pcie.isolation import between, blocking_settings, most_blocking_settings
 from dgxcheck.components.component import DRIVER, FABRIC_MANAGER, PEER_TRAFFIC, Component, host_part
 from dgxcheck.components.containment import NVSWITCHES
@@ -90,16 +91,18 @@ def peer_copy(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Comp
 
 
 def small_copy(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:
-    """Of latency: settings that keep two GPUs from each other, else whether peer access is in use at all, of these two
-    or of all; a GPU that is slow with all others."""
+    """Of latency: settings that keep two GPUs from each other, else whether peer access is in use at all; of several
+    pairs also that of all, and a GPU that several have."""
     pair = _pair(box, subject)
     if pair is None:
         yield from _by_number(box, subject)
         return
     yield from blocking_settings(box, *pair)
     yield peer_path(*pair)
-    yield host_part(P2P_SETTING)
-    yield from (device_part(box, end) for end in pair)
+    measured = {frozenset((row.a, row.b)) for row in collect(box).of_kinds("latency") if row.a != row.b}
+    if len(measured) > 1:
+        yield host_part(P2P_SETTING)
+    yield from (device_part(box, end) for end in pair if sum(end.bdf in ends for ends in measured) > 1)
 
 
 def collective(box: Box, subject: Subject, judgement: Judgement) -> Iterator[Component]:

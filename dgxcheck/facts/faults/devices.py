@@ -73,7 +73,7 @@ class Gpu:
     HOTTER = FaultKind("environment", fails="next-drain")
     HEAT_SINK = FaultKind("environment", fails="next-drain", disturbs="host")
     THERMAL_SLOWDOWN = FaultKind("environment", about=("gpu", "cooling"))
-    POWER_BRAKE = FaultKind("environment")
+    POWER_BRAKE = FaultKind("environment", about=("gpu", "power supply"))
     HARDWARE_SLOWDOWN = FaultKind("hardware", about=("gpu", "cooling"))
     POWER_CAPPED = FaultKind("setting")
     POWER_LIMITED = FaultKind("setting", warns="next-maintenance")

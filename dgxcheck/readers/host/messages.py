@@ -1,10 +1,11 @@
 """Single lines in which programs around the driver say why they failed: vGPU Manager and licences, QEMU, mig-parted,
-gdscheck, clients of DCGM, the validator of the GPU operator.
+gdscheck, clients of DCGM, the validator of the GPU operator; whether the results of HPL and STREAM are right.
 
 Messages: https://docs.nvidia.com/vgpu/latest/grid-vgpu-user-guide, troubleshooting; QEMU hw/vfio/container.c;
 https://github.com/NVIDIA/mig-parted; https://docs.nvidia.com/gpudirect-storage/troubleshooting-guide;
 https://github.com/NVIDIA/DCGM; https://github.com/NVIDIA/dcgm-exporter; https://github.com/NVIDIA/gpu-operator,
-validator; rights for MIG: https://docs.nvidia.com/datacenter/tesla/mig-user-guide.
+validator; HPL_pdtest.c of https://www.netlib.org/benchmark/hpl; https://www.cs.virginia.edu/stream; rights for MIG:
+https://docs.nvidia.com/datacenter/tesla/mig-user-guide.
 """
 
 from __future__ import annotations

@@ -53,6 +53,7 @@ _TEST = LazyPattern(
 )
 _MULTICAST = LazyPattern(r"Failed to bind NVLink SHARP \(NVLS\) Multicast memory of size \d{1,15} ?:.{0,200}")
 """The first line of a message of several, without what NCCL puts before it."""
+_LOGGED = "NCCL WARN "
 _PROGRAMS_CHATTER = LazyPattern(any_of("nccl/lines", "programs"))
 _TABLE = (*rows("nccl/results"),)
 _RESULTS = {row["result"]: wording(row) for row in _TABLE}
@@ -77,7 +78,7 @@ def read_programs(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             below = last is not None and not last["text"].strip()
         elif _PROGRAMS_CHATTER.fullmatch(line):
             chatter.add(number)
-    part = job.reports()
+    part = job.reports([line.partition(_LOGGED)[2] for line in lines if _LOGGED in line])
     part.lines, part.beside = understood, chatter
     return part.imported()
 
@@ -125,15 +126,18 @@ class _Job:
             return bool(_DUMP.fullmatch(line) or _ERROR.fullmatch(line))
         return True
 
-    def reports(self) -> ToolPart:
-        """One report on all ranks that timed out, then the errors of NCCL and CUDA; result codes only without those."""
-        found = ToolPart(self._tool())
+    def reports(self, logged: Collection[str]) -> ToolPart:
+        """One report on all ranks that timed out, then the errors of NCCL and CUDA; result codes only without those,
+        and without such errors in ``logged``, NCCL's own lines."""
+        found, of_log = ToolPart(self._tool()), ToolPart("NCCL")
+        report([(None, text) for text in logged], Gpus(), of_log)
         report([(None, text) for text in self.warnings], Gpus(), found)
         if self._waits or self._silent:
             found.add(HOST, "timeout", "warn", Fault.COLLECTIVE_TIMEOUT, self._text())
         for kind in self._kinds if not self.warnings else ():
             result = _RESULTS[kind]
-            found.add(HOST, result.topic, result.outcome, result.fault, result.text)
+            outcome, fault = ("note", None) if of_log else (result.outcome, result.fault)
+            found.add(HOST, result.topic, outcome, fault, result.text)
         for text in dict.fromkeys(self._unrelated) if not found else ():
             found.add(HOST, "error", "note", None, text)
         return found
