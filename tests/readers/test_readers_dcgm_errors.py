@@ -90,6 +90,13 @@ def test_what_holds_a_slow_gpu_down_is_read_while_the_test_runs(tmp_path: Path) 
     assert "PERFORMANCE,POWER,CLOCK" in str([each["remedy"] for each in found["findings"]])
 
 
+def test_a_setting_that_a_test_fails_for_can_wait(tmp_path: Path) -> None:
+    rows = [IDS.format("2330,2330"), f"| {'Persistence Mode':25} | {'Fail - GPU: 1':46} |",
+            f"| {'Warning':25} | {'Persistence mode for GPU 1 is disabled.':46} |", ""]  # fmt: skip
+    (cause,) = of_text("\n".join(rows), tmp_path)[1]["causes"]
+    assert {action["urgency"] for action in cause["actions"]} == {"next-maintenance"}
+
+
 def test_memory_that_does_not_hold_what_was_written_is_diagnosed(tmp_path: Path) -> None:
     component, steps = _steps("Found 2 faulty memory elements on GPU 1", tmp_path)
     assert component.endswith("/memory")

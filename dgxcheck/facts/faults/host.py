@@ -29,7 +29,7 @@ class Driver:
     DRIVER_UNBOUND = FaultKind("software", steps=("load-module", "reboot"))
     DRIVER_OTHER = FaultKind("setting", warns="next-maintenance", steps=("change-setting",))
     MODULE_NOT_LOADED = FaultKind("software", warns="now", steps=("load-module",))
-    PERSISTENCE_OFF = FaultKind("setting", about=("gpu", "persistence mode"))
+    PERSISTENCE_OFF = FaultKind("setting", about=("gpu", "persistence mode"), fails="next-maintenance")
     PERSISTENCE_UNSET = FaultKind("setting", warns="next-maintenance", fails="next-maintenance")
     DEVICE_NODE = FaultKind("software")
     FABRIC_MANAGER_VERSION = FaultKind("software", about=("fabric-manager", ""),
