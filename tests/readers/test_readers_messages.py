@@ -32,6 +32,9 @@ FAULTS = [
      Fault.VGPU_VERSION),
     (f"{VGPU}error: vmiop_log: (0x0): Incompatible Guest/Host drivers: Guest VGX version is newer than the maximum"
      " version supported by the Host. Disabling vGPU.", Fault.VGPU_VERSION),
+    *((f"{VGPU}error: vmiop_log: (0x0): {said}", Fault.VGPU_VERSION)
+      for said in ("Guest driver is incompatible with host driver.",
+                   "Guest VGX version is newer than the maximum version supported by the Host. Disabling vGPU.")),
     # NVIDIA/gpu-operator issue 527
     ("[ 936.327747] [nvidia-vgpu-vfio] a581675d-19eb-4f50-aa64-6aeb378c58c3: start failed. status: 0x0 Timeout Occured",
      Fault.DRIVER_ERROR),
