@@ -25,6 +25,7 @@ _NVML_FAULTS = {
 
 
 _RUNTIME = host("container runtime")
+_HANDLE = "nvmlDeviceGetHandleByIndex "
 
 
 def bound(gpu: Device) -> str | Missing | None:
@@ -120,7 +121,11 @@ def _responsive(box: Box) -> Judged:
 
 
 def _one_silent(box: Box, unanswered: Sequence[Missing]) -> Device | None:
-    """The GPU that all of these queries are about, while the driver answers what it is asked about others alone."""
+    """The GPU that all of these queries are about, while the driver answers what it is asked about others alone: by its
+    bus id, or, where NVML lists every other one, by its index."""
+    unlisted = [gpu for gpu in box.topology.gpus if gpu.index is None]
+    if len(unlisted) == len(asked := {gap.where for gap in unanswered}) == 1 and asked.pop().startswith(_HANDLE):
+        return unlisted[0] if len(box.gpus) > 1 and unlisted[0] in box.gpus else None
     silent = [gpu for gpu in box.gpus if all(involves(gap, gpu.bdf) for gap in unanswered)
               and any(is_about(gap, gpu.bdf) for gap in unanswered)]  # fmt: skip
     return silent[0] if silent and len(box.gpus) > 1 else None
