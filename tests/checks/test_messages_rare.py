@@ -316,6 +316,31 @@ def test_a_gpu_less_than_the_driver_had_or_than_beside_it(base: str, gone: str, 
     assert not any(each.startswith("unknown") for each in messages(box, "driver.device-nodes"))
 
 
+_NO_LIBRARY: dict[str, Json] = {"nvml nvmlInit": {"missing": "absent", "detail": "NVML 12", "code": 12}}
+_NO_MODULE: dict[str, Json] = {"text /proc/driver/nvidia/version": ABSENT,
+                               **{f"link {DEVICES}/{gpu}/driver": ABSENT for gpu in GPUS}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("check", "facts", "drop", "first"),
+    [
+        ("driver.library", {**_NO_LIBRARY, **_NO_MODULE}, (), "install the NVIDIA driver, kernel module and libraries"),
+        ("driver.library", _NO_LIBRARY, (), ""),  # the fault's own: the libraries of the module that is loaded
+        ("driver.library", {**_NO_LIBRARY, **_NO_MODULE, **CONTAINER}, (), ""),
+        ("gpu.count", {**_NO_LIBRARY, **_NO_MODULE}, GPUS, "if this machine has GPUs, see whether lspci"),
+        ("driver.answers", {f"names {DEVICES}": {"missing": "denied"}}, (), "run dgxcheck on the host itself"),
+    ],
+)  # fmt: skip
+def test_the_first_step_on_a_host_without_driver_gpu_or_pci_tree(
+    check: str, facts: dict[str, Json], drop: tuple[str, ...], first: str, tmp_path: Path
+) -> None:
+    box = replace(changed(tmp_path, facts, drop=drop), choice=None)
+    (remedy,) = {each.judgement.remedy for each in run(box, [each for each in CHECKS if each.id == check])
+                 if each.judgement.status.value in ("fail", "unknown")}  # fmt: skip
+    assert remedy.startswith(first)
+    assert bool(remedy) == bool(first)
+
+
 def test_no_minor_number_is_too_high_to_compare(tmp_path: Path) -> None:
     box = changed(tmp_path, {"nvml nvmlDeviceGetMinorNumber 0000:bb:00.0": 2**31 - 1}, base="l40s-x8")
     assert messages(box, "gpu.count") == {"skip no-reference: no matching reference machine"}

@@ -134,7 +134,8 @@ def _without_pci(box: Box, pci: Missing) -> Judgement:
     if is_assigned(box):
         return skip("not-visible", f"the PCI tree is hidden: {pci}")
     message = f"NVML lists GPUs and the PCI tree cannot be read: {pci}"
-    return Judgement(Status.UNKNOWN, message, evidence=of_gaps([pci]))
+    remedy = remedy_of("driver.answers", "no PCI tree")
+    return Judgement(Status.UNKNOWN, message, evidence=of_gaps([pci]), remedy=remedy)
 
 
 def _mode(box: Box, gpu: Device, facts: Facts) -> Mode:

@@ -10,6 +10,7 @@ from dgxcheck.checks.engine.finding import Judged, Judgement, Status, answered, 
 from dgxcheck.checks.engine.gaps import involves, is_about, is_driver_query, unjudged
 from dgxcheck.checks.engine.host_limits import in_container
 from dgxcheck.facts.faults import Fault
+from dgxcheck.facts.host import Modules
 from dgxcheck.facts.ids import BRANDS, VGA, NvmlReturn
 from dgxcheck.facts.missing import NO_WORKER, NOT_LOADABLE, Gap, Missing, need, or_gap
 from dgxcheck.facts.nvml.gpu import Gpu, GpuBoard, GpuModes
@@ -85,6 +86,11 @@ def _nvml_state(box: Box) -> Judgement:
     if nvml.gap is Gap.DENIED:
         return Judgement(Status.UNKNOWN, message, evidence=evidence, remedy=remedy_of("driver.library", "denied"))
     remedy = remedy_of("driver.version-match") if fault is Fault.DRIVER_MISMATCH else ""
+    module = box.snapshot.modules.driver if isinstance(box.snapshot.modules, Modules) else None
+    no_module = isinstance(module, Missing) and module.gap is Gap.ABSENT and not held and not in_container(box)
+    if fault is Fault.LIBRARY_MISSING and no_module:
+        message = f"{nvml}{when}, nor is the module nvidia loaded; NVML is not available{on_pci}"
+        remedy = remedy_of("driver.library", "no driver")
     return Judgement(Status.FAIL, message, evidence=evidence, fault=fault, remedy=remedy)
 
 

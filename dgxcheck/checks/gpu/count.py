@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine import host_limits
 from dgxcheck.checks.engine.box import Box
-from dgxcheck.checks.engine.check import Check, per_host
+from dgxcheck.checks.engine.check import Check, per_host, remedy_of
 from dgxcheck.checks.engine.expected import gpus_of_a_board, is_coherent, model_family
 from dgxcheck.checks.engine.finding import (
     Evidence,
@@ -94,7 +94,7 @@ def _count_judgement(box: Box) -> Judgement:
             evidence = (none, Evidence("/proc/driver/nvidia/version", driver.version))
             return judged(Fault.GPU_MISSING, message, 0, None, "GPUs", evidence, fails=True)
         message = f"no NVIDIA GPU is visible, and no profile was named{_of_others(box)}"
-        return Judgement(Status.UNKNOWN, message, 0, None, "GPUs", (none,))
+        return Judgement(Status.UNKNOWN, message, 0, None, "GPUs", (none,), remedy=remedy_of("gpu.count", "none"))
     if choice is None or (number := expected_count(box)) is None:
         unlike = () if why else (_of_boards, _of_switches, _of_superchips, _of_unseen_machine)
         return next(filter(None, (rule(box) for rule in (_fewer_than_there_were, *unlike))), NO_REFERENCE)
