@@ -67,7 +67,8 @@ def test_a_setting_that_one_function_shows_is_named_with_it(line: str, due: str,
     ("name", "line"),
     [
         ("pcie-x8-gpu-x8", "GPU5 (85:00.0): PCIe x8 instead of x16 -> drain, cold power cycle"),
-        ("dgx-1-v100-hot", "GPU2: 88 °C (slowdown at 87 °C), clocks held down -> check fans and inlet air"),
+        ("dgx-1-v100-hot", "GPU2: 88 °C, clocks held down -> drain, check this GPU's heat sink or cold plate once it is"
+                           " drained"),
         ("pcie-x8-bridge-off", "switch above GPU6 and GPU7: bus mastering off, no DMA reaches memory -> "),
         ("dgx-a100-fabric-manager-down", "0 of 96 NVLinks up (6 NVSwitches) -> systemctl status nvidia-fabricmanager"),
         ("dgx-h200-fabric-not-started", "no GPU is registered with the NVSwitch fabric -> systemctl status nvidia-"),
