@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from dgxcheck.assessment.health import with_growth, within
 from dgxcheck.assessment.machine import DEADLINE_S, LIVE, begins_like_text, opened, topology_of
-from dgxcheck.checks.engine.box import NO_GROWTH, Box
-from dgxcheck.checks.engine.finding import Finding
+from dgxcheck.checks.engine.box import NO_GROWTH, Box, Growth
+from dgxcheck.checks.engine.finding import Finding, Judgement
+from dgxcheck.checks.engine.growth import duration
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.diagnosis.causes import diagnose
@@ -19,7 +20,7 @@ from dgxcheck.difference.compare import verdict, worst_first
 from dgxcheck.difference.findings import FindingSummary, HealthSummary
 from dgxcheck.difference.health_document import is_report, report_of
 from dgxcheck.difference.model import Compared, Difference, Side
-from dgxcheck.facts.missing import BadInput, text_of
+from dgxcheck.facts.missing import BadInput, Missing, text_of
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles import library
 from dgxcheck.score.box import score_of
@@ -29,7 +30,7 @@ from dgxcheck.source.recording.load import members, shipped
 from dgxcheck.source.recording.replay import RecordedSource
 from dgxcheck.source.recording.site_key import mark, site_key
 from dgxcheck.source.state_file import is_date
-from dgxcheck.survey import ALL, survey
+from dgxcheck.survey import ALL, COUNTERS, Snapshot, survey
 from dgxcheck.topology.build import NOTHING_STATED
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ def compare(
     if before.side is not None and after.side is not None:
         sides = (before.side, after.side), (after.side, before.side)
         facts = compare_facts(*(called_as(side, other.namespace) for side, other in sides))
+        if (growth := _growth(before.side, after.side)) is not None:
+            after = replace(after, report=_summary_of(after.side, profile, growth))
     times = [look.origin.recorded_at for look in (before, after) if look.origin.provenance == "recorded"]
     exchanged = len(times) > 1 and all(map(is_date, times)) and times[1] < times[0]
     notes = [f"OLD was recorded after NEW ({times[0]}, {times[1]}); they may be exchanged"] if exchanged else []
@@ -106,7 +109,22 @@ def _look(given: Given, profile: str, deadline: float, root: str) -> Look:
             return Look(origin=Origin("health report", name), side=None, report=report)
     with opened(given, "EVERYTHING", deadline, root) as source:
         side = side_of(source)
-        return Look(origin=source.origin, side=side, report=_summary_of(source, side, profile))
+        growth = NO_GROWTH if source.origin.kind == "live" else within(source, side.snapshot, inf)
+        return Look(origin=source.origin, side=side, report=_summary_of(side, profile, growth))
+
+
+def _growth(old: Side, new: Side) -> Growth | None:
+    """The counters of both sides, if they are of one boot and driver; None where that or the time between is not known.
+    """
+    sides = (old.snapshot, new.snapshot)
+    begun, ended = (facts.known_host.uptime_s for facts in sides)
+    boots = {text_of(side.pseudonym(text_of(side.snapshot.known_host.boot_id).strip())) for side in (old, new)}
+    if isinstance(begun, Missing) or isinstance(ended, Missing) or ended <= begun or len(boots) > 1 or "" in boots:
+        return None
+    if old.snapshot.driver_version != new.snapshot.driver_version:
+        return None
+    was, now = (Snapshot(**{name: getattr(facts, name) for name in COUNTERS}) for facts in sides)
+    return Growth(old=was, new=now, seconds=ended - begun, how=f"in {duration(ended - begun)}", logged=True)
 
 
 def side_of(source: Source) -> Side:
@@ -130,16 +148,15 @@ def _health_report(spec: str) -> HealthSummary | None:
     return report_of(document, spec) if is_report(document, spec) else None
 
 
-def _summary_of(source: Source, side: Side, profile: str) -> HealthSummary:
-    """What health says of it, by a reference machine; of a live one without growth of counters."""
+def _summary_of(side: Side, profile: str, growth: Growth | Judgement) -> HealthSummary:
+    """What health says of it, by a reference machine."""
     topology = topology_of(replace(side.snapshot, stated=NOTHING_STATED))
     choice = library.select(profile, side.snapshot, topology)
     box = Box(
         snapshot=side.snapshot, topology=topology, gpus=topology.gpus, choice=choice,
         boards={} if profile == "none" else library.boards_for(choice),
     )  # fmt: skip
-    box = with_growth(box, NO_GROWTH if source.origin.kind == "live" else within(source, side.snapshot, inf))
-    found = run(box, CHECKS)
+    found = run(box := with_growth(box, growth), CHECKS)
     score = score_of(box, diagnose(box, found).causes, found)
     return HealthSummary(findings={finding.key: _finding_summary(finding) for finding in found},
                          score=None if score is None else score.total,

@@ -7,17 +7,18 @@ from collections.abc import Callable
 import pytest
 from read_box import box
 
-from dgxcheck.checks.engine.box import Box
+from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.expected import is_for_display, is_older
 from dgxcheck.checks.engine.finding import Judgement, Status
 from dgxcheck.checks.engine.gaps import common_gpus, involves
-from dgxcheck.checks.engine.growth import DAY_S, MANY, MIN_EVENTS, flaps, flood, or_total
+from dgxcheck.checks.engine.growth import COUNTER_RESET, DAY_S, MANY, MIN_EVENTS, flaps, flood, or_total
 from dgxcheck.checks.engine.host_limits import guests_running, is_assigned, left_out, minors_gone
 from dgxcheck.facts.host import Module, Modules
 from dgxcheck.facts.kernel_log import NO_LOG, HcaEvent
 from dgxcheck.facts.missing import Gap, Missing
 from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.facts.record import replace
+from dgxcheck.survey import Snapshot
 
 UNREAD = Missing(Gap.DENIED, "x")
 
@@ -99,12 +100,17 @@ def test_a_flood_of_errors(up: float | Missing, count: int, others: list[int] | 
     assert flood(host(uptime_s=up), count, others, 1, DAY_S) == due
 
 
-@pytest.mark.parametrize(("growth", "total", "due"), [
-    (Status.PASS, None, "growth"), (Status.PASS, Status.WARN, "total"), (Status.WARN, Status.FAIL, "growth"),
-    (Status.SKIP, Status.PASS, "total"),
+@pytest.mark.parametrize(("growth", "total", "seconds", "due"), [
+    (Status.PASS, None, 60, "growth"), (Status.PASS, Status.WARN, 60, "total"),
+    (Status.WARN, Status.FAIL, 60, "growth"), (Status.SKIP, Status.PASS, 60, "total"),
+    (Status.PASS, Status.WARN, DAY_S, "growth"),
+    (Status.SKIP, Status.WARN, DAY_S, "growth"),
 ])  # fmt: skip
-def test_new_errors_go_before_old_ones(growth: Status, total: Status | None, due: str) -> None:
-    assert or_total(Judgement(growth, "growth"), Judgement(total, "total") if total else None).message == due
+def test_new_errors_go_before_old_ones(growth: Status, total: Status | None, seconds: float, due: str) -> None:
+    both = Growth(old=Snapshot(), new=Snapshot(), seconds=seconds, how="")
+    found = Judgement(total, "total") if total else None
+    assert or_total(both, Judgement(growth, "growth"), found).message == due
+    assert or_total(both, COUNTER_RESET, found) is (found or COUNTER_RESET)
 
 
 @pytest.mark.parametrize(("timed", "due"), [(True, 0), (False, 4)])

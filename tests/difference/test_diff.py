@@ -115,6 +115,32 @@ def test_an_old_side_that_is_the_newer_one_is_noted(tmp_path: Path, capsys: Capt
         assert said(capsys, second, other)[1]["notes"] == []
 
 
+@pytest.mark.parametrize(("changes", "seconds", "due"), [
+    ({}, 3600.0, {}),
+    ({"nvml nvmlDeviceGetNvLinkErrorCounter {gpu} 4 2": 500000}, 3600.0, {"nvlink.errors": "fail"}),
+    ({"nvml nvmlDeviceGetNvLinkErrorCounter {gpu} 4 2": 500000}, 0.0, {}),  # no time between them
+    ({"nvml nvmlDeviceGetPcieReplayCounter {gpu}": 1}, 86400.0, {}),
+    ({"nvml nvmlDeviceGetTotalEccErrors {gpu} 0 0": 50000}, 86400.0, {"ecc.corrected": "warn"}),
+    ({"nvml nvmlDeviceGetTotalEccErrors {gpu} 0 0": 50000,
+      "text /proc/sys/kernel/random/boot_id": "00000000-0000-4000-8000-00000000abcd\n"}, 86400.0, {}),
+    ({"text /sys/class/infiniband/mlx5_3/ports/1/counters/symbol_error": "200000\n"}, 3600.0,
+     {"network.port-errors": "fail"}),
+])  # fmt: skip
+def test_counters_are_judged_by_their_growth_in_one_boot(
+    changes: Document, seconds: float, due: Document, tmp_path: Path, capsys: Capture
+) -> None:
+    uptime = open_source("dgx-h100").text("/proc/uptime")
+    assert isinstance(uptime, str)
+    now, idle = uptime.split()
+    facts = {key.format(gpu="0000:61:00.0"): value for key, value in changes.items()}
+    facts["text /proc/uptime"] = f"{float(now) + seconds:.2f} {idle}\n"
+    path = tmp_path / "later.json"
+    path.write_text(json.dumps({"schema": "dgxcheck/overlay/1", "base": "dgx-h100", "facts": facts}))
+    code, document = said(capsys, "dgx-h100", str(path))
+    found = [each for each in document["differences"] if each["area"] == "finding"]
+    assert (code, {each["what"].partition("/")[0]: each["new"] for each in found}) == (bool(due), due)
+
+
 def test_the_named_profile_judges_both(capsys: Capture) -> None:
     _, document = said(capsys, "k80-x8", "k80-x8-board-missing", "--profile", "k80-x8")
     assert "gpu.count" in {each["what"] for each in document["differences"]}

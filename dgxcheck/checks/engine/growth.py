@@ -62,9 +62,11 @@ def is_short(growth: Growth | Judgement) -> bool:
     return isinstance(growth, Judgement) or growth.seconds < HOUR_S
 
 
-def or_total(judgement: Judgement, total: Judgement | None) -> Judgement:
-    """What the growth of a counter says; where that is nothing wrong, what its total does, if anything."""
-    return judgement if total is None or judgement.status in BAD else total
+def or_total(growth: Growth | Judgement, judgement: Judgement, total: Judgement | None) -> Judgement:
+    """What the growth of a counter says; where that is nothing wrong, what its total does, if anything. The growth of
+    an hour or more needs no total, unless the counter was reset."""
+    settled = judgement.status in BAD or not (is_short(growth) or judgement is COUNTER_RESET)
+    return judgement if total is None or settled else total
 
 
 def flood(box: Box, count: int, others: Iterable[int] | None, limit: float, period: float) -> str | None:

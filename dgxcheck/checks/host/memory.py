@@ -211,7 +211,8 @@ def _errors(box: Box, now: MemoryController) -> Judgement:
     uncorrected, corrected = need(new.uncorrected), need(new.corrected)
     evidence = asked(new, "uncorrected", "corrected")
     fault, remedy = Fault.DIMM_ERRORS, remedy_of("host.edac", "uncorrected")
-    if not isinstance(growth, Judgement) and (grew := _grew(growth, new)) is not None:
+    grew = None if isinstance(growth, Judgement) else _grew(growth, new)
+    if not isinstance(growth, Judgement) and grew is not None:
         more_uncorrected, more_corrected = grew
         if more_uncorrected > 0:
             message = f"{name}: {counted(more_uncorrected, 'new uncorrected error')} {growth.how}"
@@ -221,7 +222,8 @@ def _errors(box: Box, now: MemoryController) -> Judgement:
             return judged(fault, message, more_corrected, limit, "errors", evidence, warns=True)
     counts = [other.corrected for other in rows(box.snapshot.edac) if other.name != new.name]
     others = [count for count in counts if isinstance(count, int)]
-    if is_short(growth) and not uncorrected and (flooded := flood(box, corrected, others, limit, DAY_S)) is not None:
+    flooded = flood(box, corrected, others, limit, DAY_S) if grew is None or is_short(growth) else None
+    if flooded is not None and not uncorrected:
         message = f"{name}: {counted(corrected, 'corrected error')} {flooded}, limit {limit:g} a day"
         return judged(fault, message, corrected, limit, "errors", evidence, warns=True)
     totals = f"{counted(uncorrected, 'uncorrected error')}, {counted(corrected, 'corrected error')}"

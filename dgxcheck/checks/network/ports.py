@@ -10,7 +10,7 @@ from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Judge, ruled, saying
 from dgxcheck.checks.engine.finding import Instead, Judged, Judgement, Subject, given, skip
 from dgxcheck.checks.engine.gaps import unjudged
-from dgxcheck.checks.engine.growth import is_short, or_total
+from dgxcheck.checks.engine.growth import or_total
 from dgxcheck.components.component import ETHERNET_FABRIC, INFINIBAND_FABRIC, SUBNET_MANAGER, Component
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.ids import MELLANOX
@@ -239,11 +239,11 @@ def per_port_growth(
 
     def judge(box: Box) -> Judged:
         listed, growth = given(ports(box)), box.growth
-        totals = {name_of(port): total(box, port) for _, port in listed} if is_short(growth) else {}
+        totals = {name_of(port): total(box, port) for _, port in listed}
         if isinstance(growth, Judgement) and not any(totals.values()):
             raise Instead(growth)
         for device, port in listed:
             judgement = growth if isinstance(growth, Judgement) else ruled(rule, box, growth, port)
-            yield port_subject(device, port), or_total(judgement, totals.get(name_of(port)))
+            yield port_subject(device, port), or_total(growth, judgement, totals.get(name_of(port)))
 
     return saying(rule, judge)

@@ -7,7 +7,7 @@ from functools import partial
 
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check, asked, of_listed_gpus
-from dgxcheck.checks.engine.finding import Evidence, Judged, Judgement, Status, Subject, counted, judged, skip
+from dgxcheck.checks.engine.finding import BAD, Evidence, Judged, Judgement, Status, Subject, counted, judged, skip
 from dgxcheck.checks.engine.gaps import unjudged
 from dgxcheck.checks.engine.growth import (
     COUNTER_RESET,
@@ -15,7 +15,6 @@ from dgxcheck.checks.engine.growth import (
     NO_EARLIER_READING,
     counter_growth,
     flood,
-    is_short,
     or_total,
 )
 from dgxcheck.checks.nvlink.links import links_down, nvlinks
@@ -53,7 +52,7 @@ def _errors(box: Box) -> Judged:
 
 def _of_gpu(box: Box, gpu: Device, subject: Subject) -> Judged:
     growth = box.growth
-    totals = _totals(box, gpu) if is_short(growth) else {}
+    totals = _totals(box, gpu)
     if isinstance(growth, Judgement):
         yield from ((replace(subject, part=str(link)), judgement) for link, judgement in totals.items())
         if not totals:
@@ -67,8 +66,8 @@ def _of_gpu(box: Box, gpu: Device, subject: Subject) -> Judged:
     listed = [row for row in growth.new.nvlink_errors if row.bdf == gpu.bdf and row.link not in down]
     for row in listed:
         judgement = _judged(box, growth, old.get(row.link), row)
-        total = _of_nvlink_5(box, row) or totals.get(row.link)
-        yield replace(subject, part=str(row.link)), or_total(judgement, total)
+        own = None if judgement.status in BAD else _of_nvlink_5(box, row)
+        yield replace(subject, part=str(row.link)), own or or_total(growth, judgement, totals.get(row.link))
     if not listed:
         yield subject, skip("not-supported", "this GPU has no NVLink up")
 

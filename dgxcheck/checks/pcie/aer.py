@@ -17,7 +17,6 @@ from dgxcheck.checks.engine.growth import (
     NO_EARLIER_READING,
     counter_growth,
     flood,
-    is_short,
     or_total,
     rate,
     uptime,
@@ -166,7 +165,7 @@ def _aer(box: Box) -> Judged:
     """
     growth = box.growth
     listed = [row for row in rows(box.snapshot.aer) if row.bdf in _bdfs(box)]
-    totals = dict(totals_of(box, listed)) if is_short(growth) else {}
+    totals = dict(totals_of(box, listed))
     if isinstance(growth, Growth):
         yield from _grown(box, growth, totals)
         return
@@ -189,7 +188,7 @@ def _grown(box: Box, growth: Growth, totals: Mapping[str, Judgement]) -> Judged:
             kind, number = by_port[row.bdf]
             message = f"{counted(number, KINDS[kind])} from below {growth.how}, which no device there counts"
             judgement = _judgement(box, growth, kind, number, message, received(row, kind))
-        yield box.subject_at(row.bdf), or_total(judgement, totals.get(row.bdf))
+        yield box.subject_at(row.bdf), or_total(growth, judgement, totals.get(row.bdf))
     if not counting:
         yield HOST, skip("not-supported", "no device or bridge counts PCIe errors")
 

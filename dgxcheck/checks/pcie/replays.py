@@ -13,7 +13,6 @@ from dgxcheck.checks.engine.growth import (
     MIN_EVENTS,
     NO_EARLIER_READING,
     flood,
-    is_short,
     new_events,
     or_total,
     rate,
@@ -43,8 +42,8 @@ def _replay(box: Box) -> Judged:
     most = sorted(totals.values(), reverse=True)
     for gpu in box.gpus:
         judgement = growth if isinstance(growth, Judgement) else ruled(_replays, box, growth, gpu)
-        odd = _odd_total(box, gpu, totals, most) if is_short(growth) else None
-        yield box.subject(gpu), gpu_unavailable(box, gpu) or or_total(judgement, odd)
+        odd = _odd_total(box, gpu, totals, most)
+        yield box.subject(gpu), gpu_unavailable(box, gpu) or or_total(growth, judgement, odd)
 
 
 def _odd_total(box: Box, gpu: Device, totals: Mapping[str | None, int], most: Sequence[int]) -> Judgement | None:
