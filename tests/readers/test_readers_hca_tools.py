@@ -173,15 +173,17 @@ Summary
 """
 
 
-def test_which_link_ibdiagnet_means() -> None:
-    found = {key.removeprefix("host ibdiagnet-"): fact for key, fact in reports(LOGGED, fabric.read_subnet).items()}
+@pytest.mark.parametrize("ended", ["errors", "warnings"])
+def test_which_link_ibdiagnet_means(ended: str) -> None:
+    text = LOGGED.replace("Width Check finished with errors", f"Width Check finished with {ended}")
+    found = {key.removeprefix("host ibdiagnet-"): fact for key, fact in reports(text, fabric.read_subnet).items()}
     assert {key: (fact["outcome"], fact["fault"], fact["text"].partition("; ")[2]) for key, fact in found.items()} == {
         "port-counters": ("warn", "port-errors", "lid=0x0002 dev=54000 leaf1/U1/P5, symbol_error_counter 38821"),
         "nodes-information": ("note", "", "Nodes with non-latest firmware: dgx05/U1"),
         "speed-width-checks": (
             "warn", "port-slow", "Link: dgx03/U2/P1<-->leaf2/U1/P3 - Unexpected actual link width 1x"),
     }  # fmt: skip
-    assert unread([one(fabric.read_subnet, LOGGED)], LOGGED) == []
+    assert unread([one(fabric.read_subnet, text)], text) == []
 
 
 def test_errors_of_ibdiagnet_without_its_summary() -> None:

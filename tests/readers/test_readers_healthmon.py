@@ -326,6 +326,8 @@ def test_two_nodes_without_a_connection_are_named() -> None:
     for text in (CONTROL.format(state="READY", sign="D", domain="DEGRADED"),
                  IMEX_JSON.format(state="READY", link="NEVER_CONNECTED", domain="DEGRADED")):
         assert "nodes not connected: 192.0.2.15 and 192.0.2.16" in str(one(imex.read_imex, text).facts)
+    other = CONTROL.format(state="READY", sign="!V!", domain="DEGRADED")
+    assert "versions of nodes differ: 192.0.2.15 and 192.0.2.16" in str(one(imex.read_imex, other).facts)
     assert imex.read_imex(("READY", "UNAVAILABLE")) == ()
 
 

@@ -201,7 +201,7 @@ MODIFY = (
         ("failed to peer with device 2(=3b000): 217 peer access is not supported between these two devices",
          "host NCCL-p2p", "p2p-blocked"),
         ("MNNVL (cliqueSize 8) is available but not working on this system. Check the IMEX channel configuration",
-         "host NCCL-imex", "tool-error"),
+         "host NCCL-imex", "imex-nodes"),
         ("NET/Socket : peer 10.0.0.2<5> message truncated : receiving 1024 bytes instead of 512.",
          "host NCCL-mismatch", "program-error"),
         ("AllReduce : invalid root 8 (root should be in the 0..8 range)", "host NCCL-usage", "program-error"),

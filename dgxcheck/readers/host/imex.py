@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json, members_of
@@ -42,14 +42,14 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """
     part, own = ToolPart("imex"), is_of_imex(lines)
     away, ended, errors, nodes = list[str](), list[str](), list[str](), list[str]()
-    apart = dict[str, None]()
+    apart, differ = dict[str, None](), {sign: dict[str, None]() for sign in _MISMATCH}
     domain, asked = "UP", False
     for found, where in documents(lines, lambda each: "connections" in str(each.get("nodes"))):
         domain = status if isinstance(status := found.get("status"), str) else domain
         for node in map(members_of, members_of(found["nodes"]).values()):
             if isinstance(host := node.get("host"), str):
                 away += [host] if node.get("status") != "READY" else []
-                apart |= _pairs(host, members_of(node.get("connections")).values())
+                apart |= _pairs(host, members_of(node.get("connections")).values(), _UNCONNECTED)
         part.lines.update(where)
     for number, text in numbered(lines):
         if match := _OF_IMEX.fullmatch(text):
@@ -64,13 +64,12 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             nodes.append(match["node"])
             away += [match["node"]] if match["state"] != "READY" else []
         elif part.lines and _ROW.fullmatch(text):
-            for sign, what in _MISMATCH.items():
-                if sign in text:
-                    part.add(HOST, what, "warn", _APART, f"{what} of nodes differ")
             row, *signs = text.split()
             if row.isdecimal() and int(row) < len(nodes):
-                ends = zip(nodes, signs, strict=False)
-                apart |= _pairs(nodes[int(row)], [{"host": end, "status": sign} for end, sign in ends])
+                ends: list[Json] = [{"host": end, "status": sign} for end, sign in zip(nodes, signs, strict=False)]
+                apart |= _pairs(nodes[int(row)], ends, _UNCONNECTED)
+                for sign, pairs in differ.items():
+                    pairs |= _pairs(nodes[int(row)], ends, (sign,))
         elif match := _DOMAIN.fullmatch(text):
             domain = match["state"]
         elif _ASKED.fullmatch(text):
@@ -86,6 +85,10 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         down = ended or _NOT_STARTED.search(text)
         fault = Fault.IMEX_TWICE if _IN_USE.search(text) else Fault.IMEX_DOWN if down else _APART
         part.add(HOST, "log", "warn", fault, text)
+    for sign, pairs in differ.items():
+        if pairs:
+            text = f"{_MISMATCH[sign]} of nodes differ: {', '.join([*pairs][:4])}"
+            part.add(HOST, _MISMATCH[sign], "warn", _APART, text)
     if away:
         part.add(HOST, "nodes", "warn", _APART, f"nodes not ready: {len(away)} ({', '.join(away[:4])})")
     elif apart:
@@ -95,7 +98,8 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     return part.imported(sound="log")
 
 
-def _pairs(node: str, connections: Iterable[Json]) -> dict[str, None]:
-    """This node with each that it has no connection to; of one that it never asked nothing is known."""
-    ends = [each.get("host") for each in map(members_of, connections) if each.get("status") in _UNCONNECTED]
+def _pairs(node: str, connections: Iterable[Json], states: Collection[str]) -> dict[str, None]:
+    """This node with each that its connection to is in one of these states; of one that it never asked nothing is
+    known."""
+    ends = [each.get("host") for each in map(members_of, connections) if each.get("status") in states]
     return dict.fromkeys(" and ".join(sorted((node, end))) for end in ends if isinstance(end, str))

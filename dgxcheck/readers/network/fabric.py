@@ -113,7 +113,7 @@ _OF_PORT = LazyPattern(
 """A counter below the port that a warning names, in newer releases with its threshold."""
 _HEADING = LazyPattern(r"[A-Z][\w /()-]{2,40}")
 """The name of a stage, above what is logged of it."""
-_ENDED = LazyPattern(r" finished with errors")
+_ENDED = LazyPattern(r" finished with (?:errors|warnings)")
 _CHATTER = LazyPattern(any_of("network/lines", "ibdiagnet"))
 _TABLE = (*rows("network/stages"),)
 _STAGES = tuple((row["word"], BY_WORD[row["fault"]]) for row in _TABLE)
