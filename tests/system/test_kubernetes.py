@@ -194,7 +194,7 @@ def said(name: str, capsys: pytest.CaptureFixture[str], *more: str) -> str:
         ("dgx-1-v100", ("OK", " checks passed")),
         ("dgx-1-v100-power-cap", ("OK", "")),
         ("dgx-1-v100-gpu-lost", ("NonOK", "GPU (0a:00.0): lost, NVML cannot open it -> drain, reboot")),
-        ("dgx-1-v100-hot", ("NonOK", "GPU2: 88 C (slowdown at 87 C) -> check fans and inlet air")),
+        ("dgx-1-v100-hot", ("NonOK", "GPU2: 88 C -> drain, check this GPU's heat ..")),
     ],
 )
 def test_a_fault_is_a_condition(
