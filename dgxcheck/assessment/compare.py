@@ -19,8 +19,8 @@ from dgxcheck.difference.compare import compare as compare_facts
 from dgxcheck.difference.compare import verdict, worst_first
 from dgxcheck.difference.findings import FindingSummary, HealthSummary
 from dgxcheck.difference.health_document import is_report, report_of
-from dgxcheck.difference.model import Compared, Difference, Side
-from dgxcheck.facts.missing import BadInput, Missing, text_of
+from dgxcheck.difference.model import Compared, Difference, Side, same_boot
+from dgxcheck.facts.missing import BadInput, need, or_none, text_of
 from dgxcheck.facts.record import Record, replace
 from dgxcheck.profiles import library
 from dgxcheck.score.box import score_of
@@ -71,15 +71,13 @@ def compare(
     reference machine ``profile``. ``deadline`` (seconds) and ``root`` are for the live machine. Raises ``BadInput``
     where a name stands for nothing.
     """
-    before, after = (_look(given, profile, deadline, root) for given in (old, new))
+    before = _look(old, profile, deadline, root)
+    after = _look(new, profile, deadline, root, before.side)
     if profile != "auto" and before.side is None and after.side is None:
         raise BadInput("--profile does not apply to two health reports; each keeps its reference machine")
     facts = Compared(differences=(), notes=(FINDINGS_ALONE,))
     if before.side is not None and after.side is not None:
-        sides = (before.side, after.side), (after.side, before.side)
-        facts = compare_facts(*(called_as(side, other.namespace) for side, other in sides))
-        if (growth := _growth(before.side, after.side)) is not None:
-            after = replace(after, report=_summary_of(after.side, profile, growth))
+        facts = compare_facts(*_called_alike(before.side, after.side))
     times = [look.origin.recorded_at for look in (before, after) if look.origin.provenance == "recorded"]
     exchanged = len(times) > 1 and all(map(is_date, times)) and times[1] < times[0]
     notes = [f"OLD was recorded after NEW ({times[0]}, {times[1]}); they may be exchanged"] if exchanged else []
@@ -101,29 +99,34 @@ def called_as(side: Side, namespace: str) -> Side:
     return replace(side, namespace=namespace, pseudonym=lambda identity: pseudonym(identity, key))
 
 
-def _look(given: Given, profile: str, deadline: float, root: str) -> Look:
-    """One side, asked all that there is."""
+def _called_alike(old: Side, new: Side) -> tuple[Side, Side]:
+    return called_as(old, new.namespace), called_as(new, old.namespace)
+
+
+def _look(given: Given, profile: str, deadline: float, root: str, earlier: Side | None = None) -> Look:
+    """One side, asked all that there is; its counters since an ``earlier`` one, where it is of the same boot."""
     if isinstance(given, str | os.PathLike):
         name = os.fspath(given)
         if name != LIVE and (report := _health_report(name)) is not None:
             return Look(origin=Origin("health report", name), side=None, report=report)
     with opened(given, "EVERYTHING", deadline, root) as source:
         side = side_of(source)
-        growth = NO_GROWTH if source.origin.kind == "live" else within(source, side.snapshot, inf)
+        growth: Growth | Judgement | None = None if earlier is None else _since(*_called_alike(earlier, side))
+        if growth is None:
+            growth = NO_GROWTH if source.origin.kind == "live" else within(source, side.snapshot, inf)
         return Look(origin=source.origin, side=side, report=_summary_of(side, profile, growth))
 
 
-def _growth(old: Side, new: Side) -> Growth | None:
+@or_none
+def _since(old: Side, new: Side) -> Growth | None:
     """The counters of both sides, if they are of one boot and driver; None where that or the time between is not known.
     """
-    sides = (old.snapshot, new.snapshot)
-    begun, ended = (facts.known_host.uptime_s for facts in sides)
-    boots = {text_of(side.pseudonym(text_of(side.snapshot.known_host.boot_id).strip())) for side in (old, new)}
-    if isinstance(begun, Missing) or isinstance(ended, Missing) or ended <= begun or len(boots) > 1 or "" in boots:
+    hosts = [side.snapshot.known_host for side in (old, new)]
+    begun, ended = (need(host.uptime_s) for host in hosts)
+    same = all(need(host.boot_id) for host in hosts) and same_boot(old, new)
+    if not same or ended <= begun or old.snapshot.driver_version != new.snapshot.driver_version:
         return None
-    if old.snapshot.driver_version != new.snapshot.driver_version:
-        return None
-    was, now = (Snapshot(**{name: getattr(facts, name) for name in COUNTERS}) for facts in sides)
+    was, now = (Snapshot(**{name: getattr(side.snapshot, name) for name in COUNTERS}) for side in (old, new))
     return Growth(old=was, new=now, seconds=ended - begun, how=f"in {duration(ended - begun)}", logged=True)
 
 
