@@ -14,12 +14,12 @@ from dgxcheck.checks.engine.finding import Finding, Status
 from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.host import cpu, disks, ethernet, memory
 from dgxcheck.checks.host.cpu import offline_cpus
-from dgxcheck.facts.missing import Gap, Json, Missing
+from dgxcheck.facts.missing import Gap, Json, Missing, rows
 from dgxcheck.facts.record import replace
 from dgxcheck.profiles.model import Number, Profile, SelectedProfile, Selection
 from dgxcheck.settings import Settings
 from dgxcheck.source.recording.load import open_source, shipped
-from dgxcheck.survey import COUNTERS, survey
+from dgxcheck.survey import COUNTERS, Snapshot, survey
 
 JUDGED = ("host.cpu", "host.governor", "host.memory", "host.edac")
 CHECKS = (
@@ -304,6 +304,15 @@ def grown(folder: Path, facts: dict[str, Json], later: dict[str, str]) -> list[s
 )
 def test_errors_that_memory_counts(facts: dict[str, Json], later: dict[str, str], due: str, tmp_path: Path) -> None:
     assert grown(tmp_path, facts, later) == [due]
+
+
+@pytest.mark.parametrize(("before", "due"), [(900000, "warn"), (700000, "pass")])
+def test_memory_errors_of_an_hour_or_since_a_reset(before: int, due: str, tmp_path: Path) -> None:
+    made = held(changed(tmp_path, {f"{MC1}/ce_count": "700000\n"}), {})
+    earlier = tuple(replace(row, corrected=before) for row in rows(made.snapshot.edac) if row.name == "mc1")
+    old = Snapshot(edac=earlier)
+    an_hour = replace(made, growth=Growth(old=old, new=made.snapshot, seconds=3600, how="within an hour"))
+    assert said(an_hour, "host.edac")[1] == due
 
 
 @pytest.mark.parametrize(

@@ -298,6 +298,7 @@ def test_each_port_of_an_adapter_has_counters_of_its_own() -> None:
     [
         ("symbol_error", 500, 500, "pass"),
         ("symbol_error", 500, 20, "skip no-history"),
+        ("symbol_error", 9000, 8000, "warn"),  # reset, and 8000 since boot
         ("symbol_error", 65535, 65535, "skip no-history"),  # saturated
         ("symbol_error", 70000, 70000, "pass"),  # a wider counter
         ("symbol_error", 70000, 70010, "fail"),

@@ -86,12 +86,16 @@ def _nvml_state(box: Box) -> Judgement:
     if nvml.gap is Gap.DENIED:
         return Judgement(Status.UNKNOWN, message, evidence=evidence, remedy=remedy_of("driver.library", "denied"))
     remedy = remedy_of("driver.version-match") if fault is Fault.DRIVER_MISMATCH else ""
-    module = box.snapshot.modules.driver if isinstance(box.snapshot.modules, Modules) else None
-    no_module = isinstance(module, Missing) and module.gap is Gap.ABSENT and not held and not in_container(box)
-    if fault is Fault.LIBRARY_MISSING and no_module:
+    if fault is Fault.LIBRARY_MISSING and not held and not in_container(box) and _is_not_loaded(box):
         message = f"{nvml}{when}, nor is the module nvidia loaded; NVML is not available{on_pci}"
         remedy = remedy_of("driver.library", "no driver")
     return Judgement(Status.FAIL, message, evidence=evidence, fault=fault, remedy=remedy)
+
+
+def _is_not_loaded(box: Box) -> bool:
+    """Is there no kernel module?"""
+    module = box.snapshot.modules.driver if isinstance(box.snapshot.modules, Modules) else None
+    return isinstance(module, Missing) and module.gap is Gap.ABSENT
 
 
 def _pci_unrecorded(box: Box) -> bool:
@@ -129,11 +133,13 @@ def _responsive(box: Box) -> Judged:
 def _one_silent(box: Box, unanswered: Sequence[Missing]) -> Device | None:
     """The GPU that all of these queries are about, while the driver answers what it is asked about others alone: by its
     bus id, or, where NVML lists every other one, by its index."""
+    asked = {gap.where for gap in unanswered}
     unlisted = [gpu for gpu in box.topology.gpus if gpu.index is None]
-    if len(unlisted) == len(asked := {gap.where for gap in unanswered}) == 1 and asked.pop().startswith(_HANDLE):
-        return unlisted[0] if len(box.gpus) > 1 and unlisted[0] in box.gpus else None
-    silent = [gpu for gpu in box.gpus if all(involves(gap, gpu.bdf) for gap in unanswered)
-              and any(is_about(gap, gpu.bdf) for gap in unanswered)]  # fmt: skip
+    if len(asked) == len(unlisted) == 1 and unanswered[0].where.startswith(_HANDLE):
+        silent = [gpu for gpu in unlisted if gpu in box.gpus]
+    else:
+        silent = [gpu for gpu in box.gpus if all(involves(gap, gpu.bdf) for gap in unanswered)
+                  and any(is_about(gap, gpu.bdf) for gap in unanswered)]  # fmt: skip
     return silent[0] if silent and len(box.gpus) > 1 else None
 
 

@@ -194,7 +194,7 @@ _SOCKET = LazyPattern(r"(?:SrcID|Socket) ?#(\d{1,3})(?!\d)", flags=re.IGNORECASE
 
 def _edac(box: Box) -> Judged:
     """Per memory controller: fails if any uncorrected error was counted since the EDAC driver was loaded; warns if
-    corrected errors grew by more than {host.edac-corrected} (without a second reading an hour or more later: also over
+    corrected errors grew by more than {host.edac-corrected} (where growth over an hour or more is not known: also over
     the whole time since boot).
 
     Source: ue_count and ce_count of /sys/devices/system/edac/mc
@@ -211,8 +211,9 @@ def _errors(box: Box, now: MemoryController) -> Judgement:
     uncorrected, corrected = need(new.uncorrected), need(new.corrected)
     evidence = asked(new, "uncorrected", "corrected")
     fault, remedy = Fault.DIMM_ERRORS, remedy_of("host.edac", "uncorrected")
-    grew = None if isinstance(growth, Judgement) else _grew(growth, new)
-    if not isinstance(growth, Judgement) and grew is not None:
+    settled = False
+    if not isinstance(growth, Judgement) and (grew := _grew(growth, new)) is not None:
+        settled = not is_short(growth)
         more_uncorrected, more_corrected = grew
         if more_uncorrected > 0:
             message = f"{name}: {counted(more_uncorrected, 'new uncorrected error')} {growth.how}"
@@ -222,8 +223,7 @@ def _errors(box: Box, now: MemoryController) -> Judgement:
             return judged(fault, message, more_corrected, limit, "errors", evidence, warns=True)
     counts = [other.corrected for other in rows(box.snapshot.edac) if other.name != new.name]
     others = [count for count in counts if isinstance(count, int)]
-    flooded = flood(box, corrected, others, limit, DAY_S) if grew is None or is_short(growth) else None
-    if flooded is not None and not uncorrected:
+    if not (settled or uncorrected) and (flooded := flood(box, corrected, others, limit, DAY_S)) is not None:
         message = f"{name}: {counted(corrected, 'corrected error')} {flooded}, limit {limit:g} a day"
         return judged(fault, message, corrected, limit, "errors", evidence, warns=True)
     totals = f"{counted(uncorrected, 'uncorrected error')}, {counted(corrected, 'corrected error')}"

@@ -125,8 +125,8 @@ def grown_of(growth: Growth, port: IbPort, picked: Picked) -> tuple[dict[str, in
 def _of_link(box: Box, growth: Growth, port: IbPort) -> Judgement:
     """Fails if a link went down since the counters were first read (link_downed). Warns if symbol errors, link
     recoveries, local integrity errors, buffer overruns or receive errors grew by 3 or more and by at least
-    {network.errors-warn}; fails from {network.errors} on, observed over an hour or more. Without a second reading an
-    hour or more later, also warns above {network.errors} over the whole time since boot, of a link that went down above
+    {network.errors-warn}; fails from {network.errors} on, observed over an hour or more. Where growth over an hour or
+    more is not known, also warns above {network.errors} over the whole time since boot, of a link that went down above
     {network.carrier}, or more than 10 times and once a day where it is ten times what the other ports have. The growth
     of a saturated counter is not judged, and port_xmit_wait never is.
 
@@ -158,7 +158,7 @@ def _of_transport(box: Box, growth: Growth, port: IbPort) -> Judgement:
     known, grew by 3 or more and by at least {network.transport} (what the fabric discards or refuses: {network.fabric};
     failed work requests of programs: {network.programs}): peers that end or reboot leave some behind; those
     of the path are due at the next drain from {network.transport-often}. Traffic, congestion control and flushed
-    requests are not judged. Without a second reading an hour or more later, also warns above {network.transport-total}
+    requests are not judged. Where growth over an hour or more is not known, also warns above {network.transport-total}
     (of the fabric: ten times its limit) over the whole time since boot.
 
     Source: counters and hw_counters of /sys/class/infiniband/*/ports/* (mlx5); error_thresholds of infiniband-diags;

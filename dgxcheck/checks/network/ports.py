@@ -235,7 +235,8 @@ def per_port(rule: PortRule) -> Judge:
 def per_port_growth(
     rule: Callable[[Box, Growth, IbPort], Judgement], total: Callable[[Box, IbPort], Judgement | None]
 ) -> Judge:
-    """The same of counters that were read twice; ``total`` judges those that were not, or not an hour apart."""
+    """The same of counters that were read twice; ``total`` judges those that were not, or not an hour apart, or were
+    reset."""
 
     def judge(box: Box) -> Judged:
         listed, growth = given(ports(box)), box.growth

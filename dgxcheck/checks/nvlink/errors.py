@@ -39,7 +39,7 @@ NVLINK_ERROR = 74
 def _errors(box: Box) -> Judged:
     """Warns if the replay, recovery, CRC or ECC error counters of an NVLink that is up grow; fails from
     {nvlink.recoveries} or {nvlink.crc} on, and on the first recovery if the kernel log has Xid 74 of the GPU since its
-    last reset or driver load. Without a second reading an hour or more later, also warns above {nvlink.total} (CRC:
+    last reset or driver load. Where growth over an hour or more is not known, also warns above {nvlink.total} (CRC:
     {nvlink.total-crc}) over the whole time since boot; fewer are no fault. From NVLink 5 on fails on a recovery that
     failed and on an effective or symbol error rate above {nvlink.ber}, which NVML reports or the growth of the errors
     makes, and warns on a recovery that succeeded.

@@ -153,7 +153,7 @@ def _aer(box: Box) -> Judged:
     """Fails on any new fatal error, warns on any new non-fatal error, and on 3 or more new correctable errors at more
     than {kernel.corrected-pcie} per day (ten times that number an hour is a storm, a hundred times that number an hour
     at once), at the GPU, HCA, switch or port that counts them, or at the root port that receives the messages of
-    devices that count none. Without a second reading an hour or more later, also warns on fatal and non-fatal errors
+    devices that count none. Where growth over an hour or more is not known, also warns on fatal and non-fatal errors
     since boot (a link that a reset took down is none, nor is a request that nobody supports, as at boot, nor what a
     device counted that was removed since) and on correctable ones at more than that rate over the whole time since
     boot; where that time is not known, on ten times the limit and the usual total.
@@ -161,7 +161,7 @@ def _aer(box: Box) -> Judged:
     Source: aer_dev_fatal, aer_dev_nonfatal, aer_dev_correctable and aer_rootport_total_err_* of /sys/bus/pci/devices;
     /proc/uptime
 
-    By growth between two readings, and of readings that are not an hour apart by the totals.
+    By growth between two readings; of those that are not an hour apart, and of counters that were reset, by totals.
     """
     growth = box.growth
     listed = [row for row in rows(box.snapshot.aer) if row.bdf in _bdfs(box)]

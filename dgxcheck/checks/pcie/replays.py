@@ -32,7 +32,7 @@ ODD = 10
 def _replay(box: Box) -> Judged:
     """Warns if a GPU's PCIe replay counter grows by more than {pcie.replay} DCGM's rate per generation and lane (8 per
     minute at gen3 x16); fails above {pcie.replay-fail} per minute, measured over a minute or more. A non-zero total
-    since driver load alone is not a fault, but warns without a second reading an hour or more later if it is above
+    since driver load alone is not a fault, but warns where growth over an hour or more is not known if it is above
     {pcie.replay-fail} a day and ten times that of any other GPU.
 
     Source: nvmlDeviceGetPcieReplayCounter; DCGM's rate per generation and lane, its diagnostic's limit of 80
