@@ -72,11 +72,8 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     open_paths = {key: paths[key] for key in paths if key not in explained}
     crossed = {key: {each.key for each in path} for key, path in open_paths.items()}
     left = set_cover(open_paths, crossed, frozenset())
-    eliminated = {
-        each: keys for each, keys in left.items()
-        if len(keys) > 1 or len(open_paths[keys[0]]) == 1
-        or (len(left) == 1 and len({one.whole.key for one in open_paths[keys[0]]}) == 1)
-    }  # fmt: skip
+    eliminated = {each: keys for each, keys in left.items()
+                  if len(keys) > 1 or _is_one(open_paths[keys[0]], alone=len(left) == 1)}  # fmt: skip
     dead = frozenset(each.subject.bdf for each in bad.values() if each.judgement.fault in GPU_DEAD)
     judged = [_cause(box, each, [bad[key] for key in keys], None, dead) for each, keys in causes.items()]
     for component, keys in eliminated.items():
@@ -87,6 +84,12 @@ def diagnose(box: Box, findings: Sequence[Finding]) -> Diagnosis:
     _dead_first(judged, {cause.component: _order(cause, [bad[key] for key in cause.explains])[:3] for cause in judged})
     explained |= {key for keys in eliminated.values() for key in keys}
     return Diagnosis(causes=tuple(judged), unexplained=tuple(key for key in bad if key not in explained))
+
+
+def _is_one(path: Sequence[Component], alone: bool) -> bool:
+    """Did a transfer cross one component? Parts of one device are, unless other transfers were slow too: what they
+    share may be at none of their ends."""
+    return len(path) == 1 or (alone and len({each.whole.key for each in path}) == 1)
 
 
 def _asked_for(bad: Mapping[str, Finding]) -> Mapping[str, Sequence[str]]:

@@ -301,6 +301,13 @@ box:1:2 [0] socket.cc:1 NCCL WARN socketProgress: Connection closed by remote pe
     assert {fact["outcome"] for fact in reports(first).values()} == {"warn"}
 
 
+def test_what_cuda_refuses_is_no_cause_beside_the_fabric() -> None:
+    cuda = "box:1:2 [0] transport/p2p.cc:275 NCCL WARN Cuda failure 800 'operation not permitted'"
+    fabric = "box:1:2 [0] init.cc:655 NCCL WARN MNNVL (cliqueSize 8) is available but not working on some system"
+    assert {fact["fault"] for fact in reports(f"{cuda}\n{fabric}").values()} == {"imex-nodes"}
+    assert {fact["fault"] for fact in reports(cuda).values()} == {"tool-error"}
+
+
 def test_equal_warnings_are_counted() -> None:
     text = "\n".join(["box:1:2 [0] transport/net_ib.cc:1 NCCL WARN NET/IB : Got completion with error 12, x"] * 5)
     assert reports(text)["host NCCL-ib-completion"]["count"] == 5

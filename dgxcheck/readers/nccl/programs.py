@@ -129,12 +129,13 @@ class _Job:
     def reports(self, logged: Collection[str]) -> ToolPart:
         """One report on all ranks that timed out, then the errors of NCCL and CUDA; result codes only without those,
         and without such errors in ``logged``, NCCL's own lines."""
-        found, of_log = ToolPart(self._tool()), ToolPart("NCCL")
-        report([(None, text) for text in logged], Gpus(), of_log)
+        found = ToolPart(self._tool())
         report([(None, text) for text in self.warnings], Gpus(), found)
         if self._waits or self._silent:
             found.add(HOST, "timeout", "warn", Fault.COLLECTIVE_TIMEOUT, self._text())
-        for kind in self._kinds if not self.warnings else ():
+        kinds, of_log = () if self.warnings else self._kinds, ToolPart("NCCL")
+        report([(None, text) for text in logged if kinds], Gpus(), of_log)
+        for kind in kinds:
             result = _RESULTS[kind]
             outcome, fault = ("note", None) if of_log else (result.outcome, result.fault)
             found.add(HOST, result.topic, outcome, fault, result.text)
