@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import io
 import os
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _UNWRITABLE = (errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
 _OPTIONAL = LazyPattern(r"^(Invalid value for )'\[([A-Z]{1,40})\]'")
 """An argument that may be left out, as click names it; what the user typed stands behind it and is left as it is."""
+_IN_ASCII = {"│": "|", "├": "|", "└": "`", "─": "-", "°": "", "µ": "u", "×": "x"}
 INCOMPLETE = 3
 """Exit code: printed, but not everything asked was answered; or it could not run."""
 
@@ -70,11 +72,20 @@ def dgxcheck(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
+def _drawn(error: UnicodeError) -> tuple[str, int]:
+    """What a terminal that is not UTF-8 shows of a text: a tree as ``pstree -A`` draws it, ? for what it cannot."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    unshown = error.object[error.start : error.end]
+    return "".join(_IN_ASCII.get(character, "?") for character in unshown), error.end
+
+
 def main(argv: list[str], stage: NvmlStage | None = None, root: str = "/") -> int:
     """Run one command line; its exit code. ``stage`` is NVML asked early, ``root`` where the machine's files are."""
     machine = LiveMachine(root, stage)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows ? for what it cannot
+        codecs.register_error("drawn", _drawn)
+        sys.stdout.reconfigure(errors="drawn")
     try:
         code = dgxcheck.main(args=argv, prog_name="dgxcheck", standalone_mode=False, obj=machine)
         sys.stdout.flush()

@@ -342,7 +342,8 @@ def test_a_terminal_that_is_not_utf8_gets_the_tree(color: str) -> None:
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60, env=env)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert "?? 0000:" in done.stdout
+    assert "\n|- 0000:" in done.stdout
+    assert "\n`- 0000:" in done.stdout
 
 
 @pytest.mark.parametrize("color", ["never", "always"])
