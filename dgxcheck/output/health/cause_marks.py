@@ -13,7 +13,7 @@ from dgxcheck.facts.missing import Missing, rows
 from dgxcheck.facts.sysfs import PCI_DEVICES
 from dgxcheck.output.health.causes import fru_lines
 from dgxcheck.output.health.finding_lines import subject_name, worst_first
-from dgxcheck.output.health.headline import problem
+from dgxcheck.output.health.problem import problem
 from dgxcheck.output.picture.marks import HOST, NVSWITCHES, At, Mark, MarkTone, between, box, ghost, link, node, pair
 from dgxcheck.output.topo.picture import down_by_pair
 from dgxcheck.topology.model import Topology

@@ -17,7 +17,7 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind, Urgency
 from dgxcheck.facts.missing import Json
 from dgxcheck.output.health.finding_lines import component_name, sentence
-from dgxcheck.output.health.headline import headline, problem
+from dgxcheck.output.health.headline import headline
 from dgxcheck.output.health.instructions import (
     STEPS,
     URGENCIES,
@@ -28,6 +28,7 @@ from dgxcheck.output.health.instructions import (
     recurrence_text,
     step_text,
 )
+from dgxcheck.output.health.problem import problem
 from dgxcheck.output.json_values import members
 from dgxcheck.output.plain_text import at_most, visible, wrapped
 

@@ -14,7 +14,6 @@ from dgxcheck.output.health import figure_blocks, overview
 from dgxcheck.output.health.cause_marks import cause_marks
 from dgxcheck.output.health.causes import again, conditions, due, fru_lines, place
 from dgxcheck.output.health.finding_lines import SKIPPED, sentence, skip_counts, subject_name, worst_first
-from dgxcheck.output.health.headline import problem
 from dgxcheck.output.health.instructions import (
     STEPS,
     URGENCIES,
@@ -24,6 +23,7 @@ from dgxcheck.output.health.instructions import (
     recurrence_text,
     where,
 )
+from dgxcheck.output.health.problem import problem
 from dgxcheck.output.health.sentences import instruction_text
 from dgxcheck.output.health.text import score_line, verdict_line, what_ran
 from dgxcheck.output.origin import source_text

@@ -15,8 +15,8 @@ from dgxcheck.facts.nvml.gpu import Nvml
 from dgxcheck.output.health import overview
 from dgxcheck.output.health.causes import fru_lines, place, save_first, steps
 from dgxcheck.output.health.finding_lines import sentence
-from dgxcheck.output.health.headline import problem
 from dgxcheck.output.health.instructions import confidence_text, recurrence_text
+from dgxcheck.output.health.problem import problem
 from dgxcheck.output.origin import source_line
 from dgxcheck.output.plain_text import lines, visible, wrapped
 from dgxcheck.output.report import HealthReport
