@@ -17,6 +17,7 @@ from pathlib import Path
 import judging
 import pytest
 from checkout import ROOT
+from findings_golden import Findings
 from hypothesis import HealthCheck, settings
 from judged_messages import Reached, collected
 from live_box import Box, serve, shipped, with_gpus
@@ -46,6 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
     command would wait for ever.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.pluginmanager.register(Findings())
     whole = hasattr(config, "workerinput") or config.args_source is pytest.Config.ArgsSource.TESTPATHS
     if whole and not config.option.markexpr:
         config.pluginmanager.register(Reached())

