@@ -136,6 +136,8 @@ NOTES = [
     ("Failed to display compute instances: Insufficient Permissions", "only root may"),
     ("Warning  FailedScheduling  3s  default-scheduler  0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
      "kubectl describe node"),
+    ("12m  Warning  Unhealthy  pod/nvidia-driver-daemonset-x7k2p  Startup probe failed: NVIDIA-SMI has failed because"
+     " it couldn't communicate with the NVIDIA driver.", "builds or loads the driver"),
     ("slurmstepd: error: Detected 1 oom_kill event in StepId=11.0. Some of the step tasks have been OOM Killed.",
      "MaxRSS"),
     ('E0114 22:32:39.849988 14067 remote_image.go:171] "PullImage from image service failed" err="write /var/lib/'

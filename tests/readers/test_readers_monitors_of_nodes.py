@@ -36,6 +36,10 @@ LAST SEEN   TYPE      REASON         OBJECT         MESSAGE
 5m12s       Warning   NodeNotReady   node/dgx017    Node dgx017 status is now: NodeNotReady
 3m          Warning   GpuNvlinkWatch   node/dgx017    GPU:2 NvLink link 5 is currently down
 """
+WIDE = """\
+NAMESPACE   LAST SEEN   TYPE      REASON           OBJECT        SUBOBJECT   SOURCE   MESSAGE
+default     3m          Warning   GpuNvlinkWatch   node/dgx017     health, dgx017   GPU:2 NvLink link 5 is down
+"""
 NVSENTINEL = """\
 {
   "version": 1,
@@ -138,6 +142,9 @@ def test_conditions_and_events_of_kubernetes() -> None:
         "host Kubernetes-nodenotready": ("note", "", 1),
         "GPU2 Kubernetes-gpunvlinkwatch": ("warn", "nvlink-reported", 1),
     }  # fmt: skip
+    wide = one(schedulers.read_kubernetes, WIDE)
+    assert (wide.host, results(wide)) == ("dgx017", {"GPU2 Kubernetes-gpunvlinkwatch": ("warn", "nvlink-reported", 1)})
+    assert unread([wide], WIDE) == []
 
 
 def test_an_imex_daemon_that_is_not_ready_is_no_fault_of_nvlinks() -> None:

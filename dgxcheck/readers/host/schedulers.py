@@ -35,7 +35,8 @@ _SOUND = LazyPattern(r"\w{0,60}(?<!Not)Ready|\w{0,60}Healthy\w{0,60}|EtcdIsVoter
 https://docs.aws.amazon.com/eks/latest/userguide/node-health.html); every other type names a problem."""
 _HELD_BACK = "the device plugin calls the others unhealthy; its log names them with the Xid"
 _EVENT = LazyPattern(
-    r"\S{2,20} {1,20}Warning {1,20}(?P<reason>[A-Z]\w{2,60}) {1,20}(?:[Nn]ode/(?P<node>[\w.-]{1,253}) {1,40}"
+    r"(?:[a-z0-9-]{1,63} {1,60})?\S{2,20} {1,20}Warning {1,20}(?P<reason>[A-Z]\w{2,60}) {1,20}"
+    r"(?:[Nn]ode/(?P<node>[\w.-]{1,253}) {1,60}(?:[\w.-]{1,63}(?:, [\w.-]{1,253})? {2,60})?"
     r"|[Pp]od/[\w.-]{1,253} {1,40}(?=.{0,300}\bnvidia\.com/gpu))(?P<message>\S.{0,600})"
 )
 _CODE = wordings("host/logged", "NVSentinel")
@@ -167,7 +168,7 @@ def _conditions(lines: tuple[str, ...]) -> Iterator[Entry]:
             yield Entry("", (*around, number), name.lower(), shown)
         elif event := _EVENT.fullmatch(text):
             message = f"{event['reason']}: {event['message']}"
-            events.append(Entry(event["node"] or "", (number,), event["reason"].lower(), message))
+            events.append(Entry(event["node"] or "", (*around, number), event["reason"].lower(), message))
         elif entry := logged(_KUBELET, number, text) or logged(_CODE, number, text):
             yield entry
     yield from sorted(events, key=lambda event: not event.node)  # those of nodes first
