@@ -39,8 +39,8 @@ LONGEST = 1200
 MOST_FILES = 14
 MOST_FAULTS = 24
 WHOLE = {
-    "readers": "tests/readers/test_whole_outputs.py",
-    "checks": "tests/test_golden.py::test_every_finding_is_golden",
+    "readers": ("tests/readers/test_whole_outputs.py", "tests/readers/test_damaged_outputs.py"),
+    "checks": ("tests/test_golden.py::test_every_finding_is_golden",),
 }
 """By room the test of all that its modules say of texts or boxes; it comes last."""
 NEVER = "never ends"
@@ -205,7 +205,7 @@ def tests_of(file: str, by_module: Mapping[str, set[Path]]) -> list[str]:
         near += sorted(edge & {*ranked})
     near += ranked
     found = [path.relative_to(ROOT).as_posix() for path in dict.fromkeys(near)][:MOST_FILES]
-    return [*dict.fromkeys([*found, *faults_of(file, ids), *filter(None, [WHOLE.get(Path(file).parts[1])])])]
+    return [*dict.fromkeys([*found, *faults_of(file, ids), *WHOLE.get(Path(file).parts[1], ())])]
 
 
 def faults_of(file: str, ids: set[str]) -> list[str]:

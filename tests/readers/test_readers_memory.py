@@ -84,7 +84,8 @@ def test_every_figure_is_what_a_naive_reader_counts() -> None:
     sizes = Counter(line.removeprefix("Size: ") for line in lines if line.startswith("Size: "))
     speeds = {line.split()[-2] for line in lines if line.startswith("Configured")}
     assert said == (
-        f"{sizes['32 GB']} x 32 GiB DDR4 at {speeds.pop()} MT/s, rated 3200; {sizes['No Module Installed']} slots empty"
+        f"{sizes['32 GB']} x 32 GiB DDR4 at {speeds.pop()} MT/s, rated 3200; "
+        f"empty slots: {sizes['No Module Installed']}"
     )
 
 

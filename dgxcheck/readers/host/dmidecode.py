@@ -43,7 +43,7 @@ def report(devices: Sequence[Members], reports: Reports) -> None:
     if len({*speeds.values()}) == 1:
         speed = next(iter(speeds.values()))
         text = f"{text} at {speed} MT/s" + (f", rated {max(rated)}" if rated and max(rated) != speed else "")
-    reports.add(HOST, "memory", "pass", None, f"{text}; {empty} slots empty" if empty else text)
+    reports.add(HOST, "memory", "pass", None, f"{text}; empty slots: {empty}" if empty else text)
     counted = Counter(speeds.values())
     if len(counted) > 1:
         usual = counted.most_common(1)[0][0]
