@@ -157,6 +157,12 @@ def test_a_pair_below_all_others_without_a_box(
     assert said(imported(rates), BANDWIDTH) == dict.fromkeys(due, "warn")
 
 
+def test_both_directions_at_once_are_no_faster_link() -> None:
+    """95 GB/s are two directions of PCIe of generation 5: the GPU alone at its socket is a little slower."""
+    rates = {f"p2p-both {a} {b}": fact(82 if 7 in (a, b) else 95) for a, b in permutations(range(8), 2)}
+    assert said(imported(rates), BANDWIDTH) == {}
+
+
 def test_pairs_joined_alike(tmp_path: Path) -> None:
     """Half of one class of pairs of a box that nobody knows: below the median, though within the profile's limits."""
     links = {f"p2p {a} {b}": fact(18.4) for a, b in permutations((GPUS[0], GPUS[1], GPUS[2], GPUS[3]), 2)}

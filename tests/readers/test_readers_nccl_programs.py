@@ -114,6 +114,17 @@ def test_failures_of_nccl_tests(line: str, fault: str) -> None:
     assert [fact["fault"] for fact in found.facts.values() if isinstance(fact, dict)] == [fault]
 
 
+@pytest.mark.parametrize(("logged", "outcome"), [
+    ("Cuda failure 801 'operation not supported'", "warn"),
+    ("NET/IB : mlx5_1:1 Got non-fatal async event: port active(9)", "warn"),
+    ("NET/IB : Got completion with error 12, opcode 1, len 0, vendor err 129", "note"),
+])  # fmt: skip
+def test_a_result_counts_unless_nccl_logs_the_error(logged: str, outcome: str) -> None:
+    failed = "box: Test NCCL failure common.cu:958 'unhandled system error (run with NCCL_DEBUG=INFO for details) / '"
+    found = one(programs.read_programs, f"box:1:2 [0] transport/x.cc:1 NCCL WARN {logged}\n{failed}")
+    assert [fact["outcome"] for fact in found.facts.values() if isinstance(fact, dict)] == [outcome]
+
+
 LAST_OF_XLA = "Last NCCL warning(error) log entry (may be unrelated) '{}'."
 CUDA_FAILURE = "Cuda failure 'uncorrectable ECC error encountered'"
 

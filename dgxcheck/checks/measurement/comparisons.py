@@ -122,8 +122,9 @@ def below_pairs(box: Box, figures: Figures, row: Measurement) -> Judgement | Non
     own = figures.classes.get((row.a, row.b), UNKNOWN)
     number, middle, near = _usual(figures, row.kind, own, row.tool, row.how, box.settings.limit("measure.symmetry"))
     what = "all pairs" if own is UNKNOWN else "pairs with the same links"
-    alike = _all_alike(number, middle, near)
-    of_links = own is not UNKNOWN or (alike and middle > _FASTEST_PCIE_GBS)
+    over_nvlinks = _is_over_nvlinks(row.kind, middle)
+    alike = _all_alike(number, near, over_nvlinks)
+    of_links = own is not UNKNOWN or (alike and over_nvlinks)
     limit = "symmetry" if of_links else "directions" if alike else "unlike"
     fast, of_others = _alike_with_all(figures, row.kind, row.tool, row.how, box.settings.limit("measure.symmetry"))
     if limit == "unlike" and fast and not {row.a, row.b} <= fast:
@@ -138,7 +139,7 @@ def above_pairs(box: Box, figures: Figures, row: Measurement) -> Judgement | Non
     """A latency of more than twice the median of all pairs, where nearly all are alike (sound ones within a fifth)."""
     percent = box.settings.limit("measure.directions")
     number, middle, near = _usual(figures, row.kind, None, row.tool, row.how, percent)
-    if row.number is None or row.number <= 2 * middle or not _all_alike(number, middle, near):
+    if row.number is None or row.number <= 2 * middle or not _all_alike(number, near):
         return None
     message = f"{figure_text(box, row)}, median of all pairs {quantity(middle, row.unit)}"
     return slow(row, message, 2 * middle, status=Status.WARN)
@@ -165,9 +166,14 @@ _SEVERAL = 12
 """Both directions of the pairs of four GPUs."""
 
 
-def _all_alike(number: int, middle: float, near: int) -> bool:
+def _is_over_nvlinks(kind: str, gbs: float) -> bool:
+    """Figures of both directions at once are their sum."""
+    return gbs > _FASTEST_PCIE_GBS * (1 + kind.endswith("-both"))
+
+
+def _all_alike(number: int, near: int, over_nvlinks: bool = False) -> bool:
     """Are three quarters of the figures, over PCIe more, near their median? One GPU of eight is in a quarter of all."""
-    return number >= _SEVERAL and 4 * near > 3 * number - (middle > _FASTEST_PCIE_GBS)
+    return number >= _SEVERAL and 4 * near > 3 * number - over_nvlinks
 
 
 @remembered()
@@ -182,8 +188,8 @@ def _alike_with_all(figures: Figures, kind: str, tool: str, how: str, percent: f
     whole = len(near) == len(fast) * (len(fast) - 1) and len(fast) > max(2, len(every) / 2)
     middle = median(copies[pair] for pair in near) if whole else 0.0
     lone = len(every) - len(fast) == 1 and len(fast) not in _BRIDGED
-    same = min(copies.values(), default=0) > _FASTEST_PCIE_GBS or lone
-    return (fast, middle) if same and middle > _FASTEST_PCIE_GBS else (set(), 0.0)
+    same = _is_over_nvlinks(kind, min(copies.values(), default=0)) or lone
+    return (fast, middle) if same and _is_over_nvlinks(kind, middle) else (set(), 0.0)
 
 
 def staged_in_a_socket(box: Box, figures: Figures, row: Measurement) -> list[Measurement]:

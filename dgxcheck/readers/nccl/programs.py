@@ -21,7 +21,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
-from dgxcheck.readers.nccl.warnings import Gpus, report
+from dgxcheck.readers.nccl.warnings import HARMLESS, Gpus, classified, report
 from dgxcheck.readers.values import numbered
 from dgxcheck.readers.wording import any_of, rows, wording
 
@@ -133,11 +133,11 @@ class _Job:
         report([(None, text) for text in self.warnings], Gpus(), found)
         if self._waits or self._silent:
             found.add(HOST, "timeout", "warn", Fault.COLLECTIVE_TIMEOUT, self._text())
-        kinds, of_log = () if self.warnings else self._kinds, ToolPart("NCCL")
-        report([(None, text) for text in logged if kinds], Gpus(), of_log)
+        kinds = () if self.warnings else self._kinds
+        named = any(classified(text).fault for text in logged if kinds and not HARMLESS.search(text))
         for kind in kinds:
             result = _RESULTS[kind]
-            outcome, fault = ("note", None) if of_log else (result.outcome, result.fault)
+            outcome, fault = ("note", None) if named else (result.outcome, result.fault)
             found.add(HOST, result.topic, outcome, fault, result.text)
         for text in dict.fromkeys(self._unrelated) if not found else ():
             found.add(HOST, "error", "note", None, text)
