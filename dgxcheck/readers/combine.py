@@ -143,6 +143,7 @@ _LASTING = (*_OWN, "nvml nvmlDeviceGetName ", "nvml nvmlDeviceGetVbiosVersion ")
 _READ_AGAIN = ("nvml nvmlDeviceGet", "nvml nvmlSystemGetCudaDriverVersion")
 """A container may bring a CUDA of its own."""
 DRIVER = "nvml nvmlSystemGetDriverVersion"
+_LOAD, _STATE = "nvml nvmlDeviceGetUtilizationRates ", "nvml nvmlDeviceGetPerformanceState "
 
 
 class Part(Record, kw_only=False):
@@ -170,10 +171,12 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] = {}, one_box: bool 
 
     A part is refused if its matrix, its dump of a GPU by the same tool, or its driver version differs from an earlier
     one: it comes from another box or another time. Of a ``one_box`` nothing is refused but what names other GPUs or
-    another driver: a program that collects outputs asks for some facts twice.
+    another driver: a program that collects outputs asks for some facts twice. The utilisation of a GPU counts beside
+    the performance state that its own part shows: another part may be of an idle GPU.
     """
     measured: list[tuple[str, Json]] = []
     first: dict[str, Json] = {}
+    at_load: dict[str, Json] = {}
     by_tool: dict[str, dict[str, Json]] = {}
     refused: list[Part] = []
     again: list[Part] = []
@@ -197,9 +200,13 @@ def combine(parts: Sequence[Part], names: Mapping[str, str] = {}, one_box: bool 
             if key.startswith(REPORT):
                 add_report(reports, key, fact)
         of_tool |= answers
+        at_load = {key: answers.get(key.replace(_LOAD, _STATE)) for key in answers if key.startswith(_LOAD)} | at_load
         for key, fact in answers.items():
             first.setdefault(key, fact)
         gpu_lists.append({key: fact for key, fact in facts.items() if key.startswith(OF_LIST)})
+    for key, state in at_load.items():
+        if first.get(key.replace(_LOAD, _STATE)) != state:
+            del first[key]
     named: dict[str, Json] = {
         key: [*dict.fromkeys(str(name) for names in lists for name in names)] for key, lists in listed.items()
     }

@@ -30,6 +30,25 @@ def test_a_link_is_judged_by_the_load_that_a_text_shows(
     assert of_text(csv(second), tmp_path)[0] == due
 
 
+DMON = """\
+# gpu    pwr  gtemp  mtemp     sm    mem    enc    dec   mclk   pclk
+# Idx      W      C      C      %      %      %      %    MHz    MHz
+    0    250     70     80    100     60      0      0   2619   1980
+    1    250     70     80    100     60      0      0   2619   1980
+"""
+
+
+@pytest.mark.parametrize("state", ["P0, 1, 4, 0x0000000000000000", "P8, 1, 4, 0x0000000000000001"])
+@pytest.mark.parametrize("before", [True, False])
+def test_the_load_of_another_time_says_nothing(state: str, before: bool, tmp_path: Path) -> None:
+    """Of samples that were taken before or after the links and states were read."""
+    head = "index, pci.bus_id, name, pstate, pcie.link.gen.current, pcie.link.gen.max, clocks_throttle_reasons.active"
+    query = "".join(f"{gpu}, 00000000:{bus}:00.0, NVIDIA RTX A6000, {state}\n" for gpu, bus in ((0, 17), (1, 31)))
+    causes, found = of_text("\n".join([DMON, f"{head}\n{query}"][:: 1 if before else -1]), tmp_path)
+    assert causes == ()
+    assert not [each["id"] for each in found["findings"] if each["status"] in ("warn", "fail", "unknown")]
+
+
 def matrices(slow: set[int]) -> str:
     """Of four GPUs; copies from these have a high latency with P2P on."""
     head = "   D\\D     0      1      2      3 \n"
