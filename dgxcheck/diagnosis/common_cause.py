@@ -23,8 +23,8 @@ from dgxcheck.diagnosis.shared_by_many import (
     OF_PORTS,
     boards_of,
     is_air_or_power,
+    is_likelier,
     refused,
-    shared_by_many,
     times_of,
     with_disks,
     without_memory,
@@ -62,10 +62,11 @@ def common_causes(box: Box, findings: Sequence[Finding]) -> Mapping[str, tuple[C
             common.setdefault(finding.key, []).append(_BELOW_A_GUEST if of_host else component)
 
     def add_scattered(judged: Sequence[Finding]) -> None:
-        those = [each for each in judged if each.status in BAD and each.shared is not None
-                 and (each.shared.kind in OF_PORTS or each.shared == NVSWITCHES or is_air_or_power(each.shared))]
-        if (shared := shared_by_many(box, those, judged)) is not None:
-            add(those, shared)
+        sharing = gathered((each.shared, each) for each in judged if each.status in BAD and each.shared is not None)
+        for whole, those in sharing.items():
+            known = whole.kind in OF_PORTS or whole == NVSWITCHES or is_air_or_power(whole)
+            if known and is_likelier(box, whole, those, judged):
+                add(those, whole)
 
     unpowered = unpowered_of(findings)
     all_asked = len(box.gpus) == len(box.topology.gpus)

@@ -35,26 +35,22 @@ _IN_A_ROW = 0.25
 """The same of GPUs that follow each other, as those in the air of one fan do."""
 
 
-def shared_by_many(box: Box, bad: Sequence[Finding], judged: Sequence[Finding]) -> Component | None:
-    """The shared cooling, power supply, fabric or NVSwitches, if so many devices are affected that it is the likelier
-    cause.
+def is_likelier(box: Box, whole: Component, bad: Sequence[Finding], judged: Sequence[Finding]) -> bool:
+    """Are so many devices bad that the cooling, power supply, fabric or NVSwitches that they share are the likelier
+    cause?
     """
-    shared = {finding.shared.key: finding.shared for finding in bad if finding.shared is not None}
-    if len(shared) != 1:
-        return None
-    (whole,) = shared.values()
     if whole == NVSWITCHES:
         gpus = {finding.subject.bdf for finding in bad}
-        return whole if len(gpus) >= FEWEST and 2 * len(gpus) >= len(box.topology.gpus) else None
+        return len(gpus) >= FEWEST and 2 * len(gpus) >= len(box.topology.gpus)
     if whole.kind in OF_PORTS:
         cards = same_cards(box, {finding.subject.bdf for finding in bad})
         like = sum(finding.subject.bdf in cards for finding in judged) or len(judged)
-        return whole if len(bad) >= _FEWEST_PORTS and 2 * len(bad) >= like else None
+        return len(bad) >= _FEWEST_PORTS and 2 * len(bad) >= like
     adapters = {card_of(each.subject.bdf) for each in bad if each.subject.kind in ("hca", "port")}
     if len(adapters) >= FEWEST:
-        return whole
+        return True
     least = min(_AT_LEAST[whole.part], _IN_A_ROW if _is_row(bad, judged) else 1)
-    return whole if boards_of(box, bad) > 1 and len(bad) >= least * len(judged) else None
+    return boards_of(box, bad) > 1 and len(bad) >= least * len(judged)
 
 
 def _is_row(bad: Sequence[Finding], judged: Sequence[Finding]) -> bool:

@@ -300,6 +300,15 @@ def test_what_ports_of_ethernet_lead_to_is_no_infiniband(tmp_path: Path) -> None
     assert causes(tmp_path, [], facts, V100).keys() == {"fabric/Ethernet fabric"}
 
 
+def test_a_port_of_another_fabric_hides_none(tmp_path: Path) -> None:
+    """Seven of the eight ports of InfiniBand are down, and one of four of Ethernet."""
+    path = "text /sys/class/infiniband/mlx5_{}/ports/1/{}"
+    facts: dict[str, Json] = {path.format(hca, "link_layer"): "Ethernet\n" for hca in range(8, 12)}
+    facts |= {path.format(hca, "state"): "1: DOWN\n" for hca in range(9) if hca != 7}
+    facts |= {path.format(hca, "phys_state"): "2: Polling\n" for hca in range(9) if hca != 7}
+    assert causes(tmp_path, [], facts, "dgx-h100").keys() == {"fabric/InfiniBand fabric", "port/0000:aa:00.1/1"}
+
+
 def config(base: str, bdf: str, at: int, mask: int) -> dict[str, Json]:
     """Config space of a function in which one byte has fewer bits."""
     folder = f"/sys/bus/pci/devices/{bdf}"
