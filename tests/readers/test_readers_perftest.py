@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from judging import of_text
 from readers_text import member, one, unread, values
 
 from dgxcheck.readers.benchmarks import perftest
@@ -39,6 +42,14 @@ def test_ib_write_bw() -> None:
     assert member(found, "rdma-write mlx5_0", "sizes") == [[2, 0.0075], [65536, 12.1]]
     rest = [line for line in unread([found], WRITE) if line > 1]
     assert rest == []
+
+
+def test_a_port_of_ethernet_is_of_another_network(tmp_path: Path) -> None:
+    """It is not compared with those of InfiniBand, whose rates the text does not show either."""
+    ports = [WRITE.replace("mlx5_0", f"mlx5_{port}").replace("96.80", "391.90") for port in range(4)]
+    slow = WRITE.replace("mlx5_0", "mlx5_4")
+    assert of_text("".join([*ports, slow]), tmp_path)[0] == ("warn slow inspect",)
+    assert of_text("".join([*ports, slow.replace("Link type       : IB", "Link type : Ethernet")]), tmp_path)[0] == ()
 
 
 @pytest.mark.parametrize("unit", ["MB/sec", "MiB/sec"])

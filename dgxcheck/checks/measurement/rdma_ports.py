@@ -54,8 +54,8 @@ def judge_rdma(box: Box, figures: Figures, row: Measurement) -> Judgement:
         judged = Judgement(
             Status.PASS, message, row.number, round(expected * directions, 3), row.unit, (evidence(row),)
         )  # fmt: skip
-    of_host = (each for each in figures.of_kinds(row.kind) if "memory" not in each.more)
-    alike = [each for each in of_host if _port_gbs(box, each.a) == port]
+    of_method = (each for each in figures.of_kinds(row.kind) if each.method == row.method)
+    alike = [each for each in of_method if _port_gbs(box, each.a) == port]
     limit, what = box.settings.limit("measure.symmetry"), "of ports with the same rate"
     if port is None:
         what = "of the HCAs (rates not shown)"

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dgxcheck.facts.bdf import as_bdf
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.missing import Json
-from dgxcheck.facts.record import Record
+from dgxcheck.facts.record import Record, replace
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.combine import Figures, by_size
 from dgxcheck.readers.model import HOST, Imported, ToolPart
@@ -83,6 +83,7 @@ BANDWIDTH = LazyPattern(
 LATENCY = LazyPattern(r"bytes #iterations t_min\[usec\] t_max\[usec\] t_typical\[usec\].*")
 MEAN_LATENCY = LazyPattern(r"bytes #iterations t_avg\[usec\] tps average")
 """Of a run by time (``-D``)."""
+ETHERNET = LazyPattern(r"Link type : Ethernet")
 CHATTER = LazyPattern(any_of("benchmarks/lines", "perftest"))
 OF_ITSELF = LazyPattern(
     r"Conflicting CPU frequency values detected: .*|Perftest doesn't supports CUDA tests with inline messages: .*"
@@ -103,6 +104,7 @@ class Column(Record, kw_only=False):
 
 TYPICAL, MEAN = Column(4, "typical", 1, MOST_US), Column(2, "mean", 1, MOST_US)
 _FEWEST_WORDS = 4
+_ETHERNET = " over Ethernet"
 
 
 class Run(Record, kw_only=True):
@@ -157,6 +159,8 @@ def read_perftest(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         elif column is not None and (row := _row(line, column)) is not None:
             rows.append((*row, at))
             continue
+        elif run is not None and ETHERNET.fullmatch(line):
+            run = replace(run, words=f"{run.words.removesuffix(_ETHERNET)}{_ETHERNET}")
         elif gpus.speaks(line):
             close()
             gpus.take(line, at)
