@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from judging import of_text
 
+from dgxcheck.readers.host import messages
+
 COLUMNS = ("pci.bus_id", "name", "pstate", "utilization.gpu [%]", "pcie.link.gen.current", "pcie.link.gen.max",
            "clocks_throttle_reasons.active")  # fmt: skip
 
@@ -109,6 +111,7 @@ PASSED, FAILED = (f"||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)= {end}" for
     ("Failed Validation on array c[], AvgRelAbsErr > epsilon (1.0e-13)", ("fail test-failed inspect",)),
 ])  # fmt: skip
 def test_wrong_results_of_benchmarks(text: str, due: tuple[str, ...], tmp_path: Path) -> None:
+    assert messages.read_messages(("  0 tests completed and passed residual checks,",)) == ()
     causes, found = of_text(f"{text}\n", tmp_path)
     assert causes == due
     assert "tools.reports" in {each["id"] for each in found["findings"]}
