@@ -8,7 +8,7 @@ from math import inf
 from typing import TypeVar
 
 from dgxcheck.checks.engine.box import Box, Growth, guest
-from dgxcheck.checks.engine.finding import BAD, Judgement, given, skip
+from dgxcheck.checks.engine.finding import BAD, Judgement, Status, given, skip
 from dgxcheck.checks.engine.host_limits import cpus_hidden
 from dgxcheck.facts.kernel_log import HcaEvent, HostEvent
 from dgxcheck.facts.missing import Missing, need, or_gap
@@ -63,9 +63,10 @@ def is_short(growth: Growth | Judgement) -> bool:
 
 
 def or_total(growth: Growth | Judgement, judgement: Judgement, total: Judgement | None) -> Judgement:
-    """What the growth of a counter says; where that is nothing wrong, what its total does, if anything. The growth of
-    an hour or more needs no total, unless the counter was reset."""
-    settled = judgement.status in BAD or not (is_short(growth) or judgement is COUNTER_RESET)
+    """What the growth of a counter says; where that is nothing wrong, what its total does, if anything. What was seen
+    for an hour or more needs no total: a counter that was reset, or not read before, has no growth."""
+    seen = judgement.status is Status.PASS or judgement.measured is not None
+    settled = judgement.status in BAD or (seen and not is_short(growth))
     return judgement if total is None or settled else total
 
 

@@ -112,7 +112,8 @@ def grown_of(growth: Growth, port: IbPort, picked: Picked) -> tuple[dict[str, in
         if more is None or isinstance(more, Missing):
             unread[file] = COUNTER_RESET if more is None else unjudged(more)
         elif not more and new[file] == ceiling:
-            unread[file] = skip("no-history", f"{_name(file)} is saturated at {ceiling}: growth cannot be seen")
+            message = f"{_name(file)} is saturated at {ceiling}: growth cannot be seen"
+            unread[file] = Judgement(Status.SKIP, message, ceiling, reason="no-history")
         else:
             events[file] = more
     hidden = any(of_cable(_row(file)) or why is COUNTER_RESET for file, why in unread.items())
