@@ -328,6 +328,8 @@ def test_two_nodes_without_a_connection_are_named() -> None:
         assert "nodes not connected: 192.0.2.15 and 192.0.2.16" in str(one(imex.read_imex, text).facts)
     other = CONTROL.format(state="READY", sign="!V!", domain="DEGRADED")
     assert "versions of nodes differ: 192.0.2.15 and 192.0.2.16" in str(one(imex.read_imex, other).facts)
+    cut = f"{LEGEND}{other[other.index(' Nodes From'):]}"
+    assert "versions of nodes differ'" in str(one(imex.read_imex, cut).facts)
     assert imex.read_imex(("READY", "UNAVAILABLE")) == ()
 
 

@@ -42,7 +42,7 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """
     part, own = ToolPart("imex"), is_of_imex(lines)
     away, ended, errors, nodes = list[str](), list[str](), list[str](), list[str]()
-    apart, differ = dict[str, None](), {sign: dict[str, None]() for sign in _MISMATCH}
+    apart, differ = dict[str, None](), dict[str, dict[str, None]]()
     domain, asked = "UP", False
     for found, where in documents(lines, lambda each: "connections" in str(each.get("nodes"))):
         domain = status if isinstance(status := found.get("status"), str) else domain
@@ -65,11 +65,12 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
             away += [match["node"]] if match["state"] != "READY" else []
         elif part.lines and _ROW.fullmatch(text):
             row, *signs = text.split()
-            if row.isdecimal() and int(row) < len(nodes):
-                ends: list[Json] = [{"host": end, "status": sign} for end, sign in zip(nodes, signs, strict=False)]
-                apart |= _pairs(nodes[int(row)], ends, _UNCONNECTED)
-                for sign, pairs in differ.items():
-                    pairs |= _pairs(nodes[int(row)], ends, (sign,))
+            at_row = nodes[int(row)] if row.isdecimal() and int(row) < len(nodes) else ""
+            others = zip(nodes, signs, strict=False) if at_row else ()
+            ends: list[Json] = [{"host": end, "status": sign} for end, sign in others]
+            apart |= _pairs(at_row, ends, _UNCONNECTED)
+            for sign in filter(signs.__contains__, _MISMATCH):
+                differ[sign] = differ.get(sign, {}) | _pairs(at_row, ends, (sign,))
         elif match := _DOMAIN.fullmatch(text):
             domain = match["state"]
         elif _ASKED.fullmatch(text):
@@ -86,9 +87,8 @@ def read_imex(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         fault = Fault.IMEX_TWICE if _IN_USE.search(text) else Fault.IMEX_DOWN if down else _APART
         part.add(HOST, "log", "warn", fault, text)
     for sign, pairs in differ.items():
-        if pairs:
-            text = f"{_MISMATCH[sign]} of nodes differ: {', '.join([*pairs][:4])}"
-            part.add(HOST, _MISMATCH[sign], "warn", _APART, text)
+        names = f": {', '.join([*pairs][:4])}" if pairs else ""
+        part.add(HOST, _MISMATCH[sign], "warn", _APART, f"{_MISMATCH[sign]} of nodes differ{names}")
     if away:
         part.add(HOST, "nodes", "warn", _APART, f"nodes not ready: {len(away)} ({', '.join(away[:4])})")
     elif apart:
