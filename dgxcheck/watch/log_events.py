@@ -25,6 +25,8 @@ SAME_S = 2.0
 """A GPU that falls off the bus is logged with and without an Xid within this time."""
 _OF_TASKS = ("stuck", "hung", "crashed", "out of memory", "panic")
 """Their part is the name of a task or a text: any, and many."""
+_QUIET = ("no BAR", "located")
+"""The first matters for GPUs alone, the second is said of every NVMe disk at boot."""
 _DATED = 1980
 """Dates of syslog have no year, and are read as of one before this."""
 Seen = Callable[[str, str], int]
@@ -116,7 +118,7 @@ def _pcie(log: KernelLog) -> Iterator[Event]:
 
 def _host(log: KernelLog, past: bool) -> Iterator[Event]:
     for event in log.host:
-        if (past or not event.past) and event.trouble != "no BAR":  # which matters for GPUs alone
+        if (past or not event.past) and event.trouble not in _QUIET:
             part = event.part if event.trouble not in _OF_TASKS else ""
             yield Event(
                 kind="host", status=_of_host(event, log), bdf=event.part if event.trouble == "unplugged" else "",

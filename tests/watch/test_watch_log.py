@@ -271,3 +271,10 @@ def test_an_interface_that_is_set_up_at_boot_is_no_alarm(
     lines = ((0, 9, up), (seconds, 1, down), (seconds + 3, 2, again.format(up=up)))
     (tmp_path / "kern.log").write_text(start + "".join(row.format(*each) for each in lines))
     assert [each.event.status for each in replayed(str(tmp_path / "kern.log"))] == [status]
+
+
+def test_where_a_disk_is_is_no_event() -> None:
+    facts = log_facts(["1.5;nvme nvme0: pci function 0000:22:00.0"])
+    assert isinstance(facts, KernelLog)
+    assert [each.trouble for each in facts.host] == ["located"]
+    assert not log_events(facts, lambda *_: 0)
