@@ -28,7 +28,8 @@ def judged(boots: str, folder: Path) -> Assessment:
     ("boots", "status", "fault", "due"),
     [
         ("..x", "fail", Fault.GPU_LOST, "now"),
-        ("x.", "pass", None, ""),
+        ("x.", "warn", Fault.GPU_LOST_BEFORE, "watch"),
+        ("x.....", "pass", None, ""),
         ("xx.", "warn", Fault.GPU_LOST, "next-drain"),
         ("x.x...", "warn", Fault.GPU_LOST, "next-drain"),
         ("xx....", "warn", Fault.GPU_LOST_BEFORE, "watch"),

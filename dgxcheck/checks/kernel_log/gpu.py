@@ -8,7 +8,7 @@ from dgxcheck.checks.driver.loaded import bound
 from dgxcheck.checks.engine.box import HOST, Box, guest, unlisted_gpu
 from dgxcheck.checks.engine.check import Check, component_of, remedy_of
 from dgxcheck.checks.engine.expected import is_for_display, is_older
-from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, judged, skip
+from dgxcheck.checks.engine.finding import Judged, Judgement, Status, Subject, counted, judged, skip
 from dgxcheck.checks.engine.gaps import is_about
 from dgxcheck.checks.gpu.not_started import NotStartedReason, legacy_release, not_started
 from dgxcheck.checks.kernel_log.device_log import (
@@ -44,10 +44,6 @@ from dgxcheck.facts.record import replace
 from dgxcheck.profiles.library import board_id
 from dgxcheck.topology.model import Device
 
-RECURS = 2
-"""Boots in which a GPU fell off the bus, though it has not in this one."""
-
-
 _OF_RELEASE = ("not-open", "unsupported")
 _OF_A_MODEL = frozenset({"supported", "needs-open", "not-open", "unsupported", "unattached", "unsupported-call"})
 _MODULES: Mapping[ModuleTrouble, tuple[FaultKind, str]] = {
@@ -67,7 +63,7 @@ def earlier_falls(log: KernelLog, bdf: str = "") -> list[EarlierXid]:
 
 def _off_bus(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement | None:
     """Fails if the driver logged, since it was last loaded, that a GPU has fallen off the bus, as Xid 79 or without an
-    Xid; warns if it did so in two or more earlier boots that the log holds.
+    Xid; warns if it did so in earlier boots that the log holds, unless it was one and many without followed.
 
     Source: Xid 79; https://github.com/NVIDIA/NVSentinel/issues/155 for those without an Xid
     """
@@ -78,17 +74,18 @@ def _off_bus(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgemen
     all_times = [*(event for event in log.off_bus if event.bdf == bdf), *silent]
     now = [event for event in all_times if not event.past]
     falls = {xid.boot for xid in earlier}
-    if not now and len(falls) >= RECURS:
-        since = boots_since(falls)
-        later = f", not in the {since} boots since" if since else ""
-        message = f"fell off the bus in {len(falls)} earlier boots of this log{later}{reach(log)}"
-        fault = Fault.GPU_LOST_BEFORE if since else Fault.GPU_LOST
-        return Judgement(Status.WARN, message, len(falls), 0, "boots", fault=fault)
-    if not now and all_times:
-        return Judgement(Status.PASS, f"fell off the bus before the driver was last loaded{reach(log)}")
+    if not now and earlier:
+        since, once = boots_since(falls), len(falls) == 1
+        later = f", not in the {since} boots since" if since else ", not since" if once else ""
+        message = f"fell off the bus in {counted(len(falls), 'earlier boot')} of this log{later}{reach(log)}"
+        evidence = of_earlier_boots(log, earlier)
+        if once and since:
+            return Judgement(Status.PASS, message, evidence=evidence)
+        fault = Fault.GPU_LOST_BEFORE if once or since else Fault.GPU_LOST
+        return Judgement(Status.WARN, message, len(falls), 0, "boots", evidence, fault=fault)
     if not now:
-        message = f"fell off the bus in an earlier boot of this log{reach(log)}"
-        return Judgement(Status.PASS, message, evidence=of_earlier_boots(log, earlier)) if earlier else None
+        before = f"fell off the bus before the driver was last loaded{reach(log)}"
+        return Judgement(Status.PASS, before) if all_times else None
     how = "Xid 79" if any(isinstance(event, OffBus) and event.xid for event in now) else "no Xid"
     when = "" if isinstance(log.begins, Missing) else f" {now[0].seconds:.0f} s after boot"
     message = f"fell off the bus{when} ({how}){reach(log)}"
