@@ -26,13 +26,17 @@ ID = "baseline.drift"
 def _drift(box: Box) -> Judged:
     """With --baseline, compares with that recording. Fails if hardware is missing; warns if links are narrower or
     slower, NVLinks are down, pages were retired, rows remapped, uncorrected errors counted, memory is smaller or
-    measurements drifted beyond their spread. Not judged without --baseline.
+    measurements drifted beyond their spread. Unknown if the baseline is of a machine with GPUs of other models. Not
+    judged without --baseline.
 
     Source: the recording that --baseline names
 
     Nothing without a recording to compare with.
     """
     if box.drift is None:
+        return
+    if box.drift.other_gpus:
+        yield HOST, Judgement(Status.UNKNOWN, f"the baseline is of another machine: {box.drift.other_gpus}")
         return
     differences = box.drift.differences
     unasked = {gpu.bdf for gpu in box.topology.gpus} - {gpu.bdf for gpu in box.gpus}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from dgxcheck.difference import facts, hardware, links, measured
-from dgxcheck.difference.matching import NOT_COMPARABLE, Matched, matched
+from dgxcheck.difference.matching import NOT_COMPARABLE, Matched, matched, shows_some
 from dgxcheck.difference.model import Compared, Difference, Side, Trend
 from dgxcheck.facts.missing import Gap, Missing
 
@@ -26,7 +27,18 @@ def compare(old: Side, new: Side) -> Compared:
     devices = matched(old, new)
     differences = [difference for subject in SUBJECTS for difference in subject(old, new, devices)]
     notes = [NOT_COMPARABLE] if devices.comparable is False else _of_two_machines(old, new, devices)
-    return Compared(differences=worst_first(differences), notes=(*notes, *_uncompared(old, new)))
+    found, notes = worst_first(differences), [*notes, *_uncompared(old, new)]
+    return Compared(differences=found, notes=tuple(notes), other_gpus=_other_gpus(old, new))
+
+
+def _other_gpus(old: Side, new: Side) -> str:
+    """``8 x NVIDIA A100-SXM4-80GB``, where each side has several GPUs and no model is on both."""
+    names, now = (Counter(name for gpu in side.snapshot.listed_gpus if isinstance(name := gpu.name, str))
+                  for side in (old, new))  # fmt: skip
+    was, is_now = (side.snapshot.known_host.dmi.product_serial for side in (old, new))
+    if (isinstance(was, str) and was == is_now) or min(names.total(), now.total()) < 2 or names.keys() & now.keys():
+        return ""
+    return ", ".join(f"{count} x {name}" for name, count in names.items())
 
 
 def _of_two_machines(old: Side, new: Side, devices: Matched) -> list[str]:
@@ -51,7 +63,8 @@ def verdict(differences: Iterable[Difference]) -> str:
 
 
 def _uncompared(old: Side, new: Side) -> list[str]:
-    """Fields that could be read on one side only."""
+    """GPUs that a text leaves out, and fields that could be read on one side only."""
+    some = [name for name, side in (("OLD", old), ("NEW", new)) if shows_some(side)]
     fields_by_gap: dict[str, list[str]] = {}
     for field, words in FIELD_NAMES.items():
         gaps = [getattr(side.snapshot, field) for side in (old, new)]
@@ -59,4 +72,5 @@ def _uncompared(old: Side, new: Side) -> list[str]:
         if missing[0] != missing[1]:
             side, gap = ("OLD", gaps[0]) if missing[0] else ("NEW", gaps[1])
             fields_by_gap.setdefault(f"{side}: {gap.where}: {gap}", []).append(words)
-    return [f"not compared: {', '.join(words)} ({why})" for why, words in fields_by_gap.items()]
+    parts = [f"not compared: GPUs that {name} does not show ({name}: its text ends early)" for name in some]
+    return parts + [f"not compared: {', '.join(words)} ({why})" for why, words in fields_by_gap.items()]

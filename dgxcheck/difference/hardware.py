@@ -7,6 +7,7 @@ from itertools import zip_longest
 
 from dgxcheck.difference.matching import Matched
 from dgxcheck.difference.model import Change, Counterparts, Difference, Side, Trend, Value, in_container
+from dgxcheck.facts.bdf import shown
 from dgxcheck.facts.memory import Dimm
 from dgxcheck.facts.missing import Missing, rows, text_of
 from dgxcheck.facts.pci import PciFunction
@@ -40,8 +41,8 @@ def _device(old: Side, new: Side, pair: Counterparts) -> Iterator[Difference]:
         yield _of_pair("gone", pair, "device", f"missing: {_described(old, pair)}{remainder}")
     elif pair.replaced:
         yield _of_pair("replaced", pair, "identity", f"replaced by {_described(new, pair)}")
-    elif before.bdf and after.bdf and before.bdf != after.bdf:
-        message = f"moved from {before.bdf}{_slot(old, pair)} to {after.bdf}{_slot(new, pair)}"
+    elif (was_at := shown(before.bdf)) and (now_at := shown(after.bdf)) and was_at != now_at:
+        message = f"moved from {was_at}{_slot(old, pair)} to {now_at}{_slot(new, pair)}"
         yield _of_pair("moved", pair, "bdf", message)
     elif isinstance(before.path, tuple) and isinstance(after.path, tuple) and before.path != after.path:
         first = 2 if before.path[:2] != after.path[:2] else -1

@@ -54,10 +54,20 @@ def _can_list(side: Side, kind: str) -> bool:
     """Does this side list its devices of a kind?"""
     facts = side.snapshot
     if kind == "gpu":
-        return not isinstance(facts.pci, Missing) or isinstance(facts.gpu, Nvml)
+        return not isinstance(facts.pci, Missing) or (isinstance(facts.gpu, Nvml) and not shows_some(side))
     if not isinstance(facts.infiniband, Missing):
         return True
     return facts.infiniband.gap is Gap.ABSENT and not in_container(side)
+
+
+def shows_some(side: Side) -> bool:
+    """Is it a text that shows fewer GPUs than it counts, or in which nvidia-smi gave up at one that it cannot open?"""
+    nvml = side.snapshot.gpu
+    if not isinstance(nvml, Nvml) or not isinstance(side.snapshot.pci, Missing):
+        return False
+    lost = sum(gap.gap is Gap.LOST for gap in nvml.lost)
+    unopened = any(report.topic == "nvidia-smi-handle" for report in rows(side.snapshot.tool_reports))
+    return unopened or (isinstance(nvml.count, int) and nvml.count > len(nvml.gpus) + lost)
 
 
 KINDS = ("guid", "uuid", "serial")

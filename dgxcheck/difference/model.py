@@ -45,6 +45,8 @@ class Compared(Record):
 
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
+    other_gpus: str = ""
+    """The GPUs of the old side, where it is a machine of other models: its devices are not missing from this one."""
 
 
 class Side(Record):

@@ -35,6 +35,13 @@ def test_a_box_that_is_what_it_was_passes(capsys: Capture) -> None:
     assert findings[0]["message"] == "nothing is worse than in the baseline"
 
 
+def test_a_baseline_of_another_machine_is_no_fault(capsys: Capture) -> None:
+    code, (found,) = drift(capsys, "dgx-h100", "dgx-a100")
+    assert (code, found["status"], found["message"]) == (
+        3, "unknown", "the baseline is of another machine: 8 x NVIDIA A100-SXM4-40GB"
+    )  # fmt: skip
+
+
 def test_what_is_neither_worse_nor_better_passes(capsys: Capture) -> None:
     code, (found,) = drift(capsys, "dgx-1-v100-mixed-vbios", "dgx-1-v100")
     assert (code, found["status"]) == (0, "pass")

@@ -15,6 +15,7 @@ from test_probe_dimms import module
 
 from dgxcheck.assessment.compare import compare as compare_sources
 from dgxcheck.assessment.compare import side_of
+from dgxcheck.assessment.machine import open_source as open_any
 from dgxcheck.cli import main
 from dgxcheck.difference.compare import compare
 from dgxcheck.difference.measured import DRIFT
@@ -182,6 +183,24 @@ def test_what_nvidia_smi_printed_has_no_bus_ids(tmp_path: Path) -> None:
     assert [device.name for device in matrix.topology.gpus] == ["GPU0", "GPU1"]
     for old, new in ((side("dgx-1-v100"), matrix), (matrix, side("dgx-1-v100"))):
         assert not [each for each in compare(old, new).differences if each.area == "hardware"]
+
+
+LISTED = "GPU 0: Tesla P100-SXM2-16GB (UUID: {})\n"
+
+
+@pytest.mark.parametrize("end", ["{log}Attached GPUs : 8\n{gpu}", "{listed}Unable to determine the device handle for "
+                                 "gpu 0000:07:00.0: Unknown Error\n"])  # fmt: skip
+def test_gpus_that_a_text_does_not_reach_are_not_gone(end: str, tmp_path: Path) -> None:
+    """It was cut off, or nvidia-smi gave up; a GPU without a bus id there has not moved."""
+    known = side("dgx-1-p100")
+    uuid = next(each.uuid for each in known.snapshot.listed_gpus if each.bdf == "0000:06:00.0")
+    text, gpu = tmp_path / "smi.txt", f"GPU 00000000:06:00.0\n    Product Name : Tesla P100\n    GPU UUID : {uuid}\n"
+    text.write_text(end.format(log="==============NVSMI LOG==============\n", gpu=gpu, listed=LISTED.format(uuid)))
+    some = side_of(open_any(str(text)))
+    for old, new in ((known, some), (some, known)):
+        found = compare(old, new)
+        assert not [each for each in found.differences if each.change in ("gone", "new", "moved")]
+        assert any(note.startswith("not compared: GPUs that ") for note in found.notes)
 
 
 def test_two_gpus_that_changed_places_are_moved(changed: object) -> None:
