@@ -101,6 +101,13 @@ JUDGED: tuple[tuple[Lines, str, FaultKind], ...] = (
     ((f"NVRM: GPU {NOWHERE}: RmInitAdapter failed! (0x62:0x51:1941)",), "kernel.gpu-start", Fault.START_MEMORY),
     (("NVRM: _kgspBootGspRm: (the GPU is likely in a bad state and may need to be reset)",
       f"NVRM: GPU {NOWHERE}: RmInitAdapter failed! (0x62:0x40:1941)"), "kernel.gpu-start", Fault.GPU_NOT_STARTED),
+    # kgspWaitForGfwBootOk_TU102, gpuWaitForGfwBootComplete_TU102, kgspInitRm_IMPL of the open kernel modules
+    *(((f"NVRM: {line}",), "kernel.gpu-start", Fault.GPU_NOT_STARTED) for line in (
+        "gpuWaitForGfwBootComplete_TU102: failed to wait for GFW_BOOT: (progress 0x1)",
+        "kgspWaitForGfwBootOk_TU102: failed to wait for GFW boot complete: 0x55 VBIOS version 96.00.61.00.01",
+        "kgspWaitForGfwBootOk_TU102: (the GPU may be in a bad state and may need to be reset)",
+        "kgspExtractVbiosFromRom_TU102: did not find valid ROM signature",
+        "kgspInitRm_IMPL: failed to extract VBIOS image from ROM: 0x25")),
     (("NVRM: GPU0 _kgspBootGspRm: unexpected WPR2 already up, cannot proceed with booting GSP",), "kernel.gpu-start",
      Fault.GPU_NOT_STARTED),
     (("NVRM: GPU0 RmInitAdapter: Cannot initialize GSP firmware RM",), "kernel.gpu-start", Fault.GPU_NOT_STARTED),

@@ -36,6 +36,7 @@ HEARTBEAT = "NVRM: _kgspIsHeartbeatTimedOut: Heartbeat timed out, diff 79682 tim
 RECOVERY = "NVRM: Xid (PCI:0000:01:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 ({})\n"
 FALLEN = "NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.\n"
 WPR2 = "NVRM: GPU0 _kgspBootGspRm: unexpected WPR2 already up, cannot proceed with booting GSP\n"
+GFW = "NVRM: GPU0 kgspWaitForGfwBootOk_TU102: failed to wait for GFW boot complete: 0x55 VBIOS version 96.00.1\n"
 NO_GSP = "NVRM: GPU0 RmInitAdapter: Cannot initialize GSP firmware RM\n"
 NO_START = "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x62:0x40:2168)\n"
 INVALID_BAR = "NVRM: This PCI I/O region assigned to your NVIDIA device is invalid\n"
@@ -48,6 +49,7 @@ NVME = "nvme nvme0: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=
     (HEARTBEAT + RECOVERY.format("GPU Reset Required"), "GPU@0000:01:00.0", "Xid 154", "drain"),
     (FALLEN + RECOVERY.format("PF FLR"), "GPU@0000:01:00.0", "fell off the bus", "drain"),
     (WPR2 + NO_GSP + NO_START, "GPU@0000:01:00.0", "has to be reset first", "drain"),
+    (GFW + NO_GSP + NO_START, "GPU@0000:01:00.0", "(GFW) did not finish booting", "drain"),
     (INVALID_BAR + NO_PROBE + NO_DRIVER, "GPU@0000:01:00.0", "could not start", "drain"),
     (WPR2 + NO_GSP, "unnamed GPU", "has to be reset first", "drain"),
     (NVME.format("0x10"), "nvme0", "no longer answered on PCIe", "inspect"),

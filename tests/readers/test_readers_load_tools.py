@@ -86,6 +86,7 @@ def test_gpus_of_different_models_are_not_compared() -> None:
         ("CUDA_ERROR_DEVICE_UNAVAILABLE", {"host": ("unknown", "")}),
         ("CUDA_ERROR_OUT_OF_MEMORY", {"host": ("unknown", "")}),
         ("CUDA_ERROR_NO_BINARY_FOR_GPU", {"host": ("unknown", "")}),
+        ('Error in "load module": ', {"host": ("unknown", "")}),
         ("nothing known", dict.fromkeys(["GPU0", "GPU1", "GPU2", "GPU3"], ("fail", "test-failed"))),
         ("CUDA_ERROR_ECC_UNCORRECTABLE", dict.fromkeys(["GPU0", "GPU1", "GPU2", "GPU3"], ("fail", "test-failed"))),
     ],
@@ -98,6 +99,13 @@ def test_a_verdict_of_ok_where_nothing_was_computed(why: str, found: dict[str, t
     text += "Failure during compute: Error: CUDA_ERROR_LAUNCH_FAILED\n"  # the first one counts
     text = text.replace("10 (9100 Gflop/s)", "0 (0 Gflop/s)").replace("10 (9000 Gflop/s)", "0 (0 Gflop/s)")
     assert reports(text, gpu_burn.read_burn) == found
+
+
+def test_a_gpu_that_is_hot_under_load() -> None:
+    row = f"10.0%  proc'd: {SOUND}   errors: 0 - 0 - 0 - 0  temps: 50 C - -- - {{}} C - 53 C "
+    for celsius, faults in ((89, {""}), (90, {"", "overheating"})):
+        found = one(gpu_burn.read_burn, row.format(celsius) + row.format(60)).facts
+        assert {fact["fault"] for fact in found.values() if isinstance(fact, dict)} == faults
 
 
 def test_progress_of_several_seconds_in_one_line() -> None:

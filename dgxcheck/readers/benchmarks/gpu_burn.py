@@ -28,16 +28,21 @@ BURN_SLOW = 0.5
 """Of the median of the other GPUs of the same name."""
 FEWEST = 3
 """GPUs of one name that can be compared."""
+HOT = 90
+"""°C, as thermal.hot: no slowdown temperature is printed."""
 _PROGRESS = LazyPattern(
     r"\d{1,3}\.\d%\s{1,4}proc'd: (?P<done>-?\d{1,12} \(\d{1,9} Gflop/s\)(?: - -?\d{1,12} \(\d{1,9} Gflop/s\)){0,63})"
     r"\s{1,8}errors: (?P<errors>[^t%]{1,3000}?)\s{1,8}temps: (?P<temps>[^%\n]{1,1200}?)(?=\s{0,8}(?:$|\d{1,3}\.\d%))"
 )
 _DONE = LazyPattern(r"(?P<count>-?\d{1,12}) \((?P<rate>\d{1,9}) Gflop/s\)")
+_TEMPERATURE = LazyPattern(r"(?P<celsius>\d{1,3}) C\b|--")
 _ERRORS = LazyPattern(r"(?P<count>-?\d{1,12})(?:\s{1,4}\((?P<mark>WARNING|DIED)!\))?")
 _TESTED = LazyPattern(r"Tested \d{1,3} GPUs?:")
 _VERDICT = LazyPattern(r"GPU (?P<gpu>\d{1,3}): (?P<verdict>OK|FAULTY)")
 _NAME = LazyPattern(r"GPU (?P<gpu>\d{1,3}): (?P<name>.{1,100}?) \(UUID: .{1,80}\)")
 _FAILED = LazyPattern(r"(?:Couldn't init a GPU test|Failure during compute): (?P<why>.{1,200})")
+_LOADS = 'Error in "load module"'
+"""Of its own kernels, compare.ptx: https://github.com/wilicc/gpu-burn/issues/52"""
 _FLOATS = LazyPattern(r"Initialized device \d{1,3} with .{1,120}, using FLOATS(?:, .{1,40})?")
 _IN_MIG = LazyPattern(r"MIG \S{1,20} .{1,100}")
 _BURN_CHATTER = LazyPattern(any_of("benchmarks/lines", "gpu_burn"))
@@ -54,6 +59,7 @@ class _Gpu:
         self.errors = 0
         self.died = False
         self.verdict = ""
+        self.hottest = 0
 
 
 def read_burn(lines: tuple[str, ...]) -> tuple[Imported, ...]:
@@ -102,14 +108,18 @@ def _progress(gpus: dict[int, _Gpu], match: re.Match[str]) -> None:
             of.died = True
         else:
             of.errors = max(of.errors, abs(int(errors["count"])))
+    for index, shown in enumerate(_TEMPERATURE.finditer(match["temps"])):
+        if (hot := gpus.get(index)) is not None:
+            hot.hottest = max(hot.hottest, int(shown["celsius"] or 0))
 
 
 def _judge_burn(reports: Reports, gpus: Mapping[int, _Gpu], names: Mapping[int, str], why: str) -> None:
     because = f" ({why})" if why else ""
     error = error_in(why)
-    if error is not None and not error.of_gpu and not any(one.done or one.errors for one in gpus.values()):
+    of_host = _LOADS in why if error is None else not error.of_gpu
+    if of_host and not any(one.done or one.errors for one in gpus.values()):
         text = f"nothing was computed on any GPU{because}, whatever is called OK"
-        fault = error.fault if error.fault is not None and error.fault.category != "program" else None
+        fault = error.fault if error and error.fault is not None and error.fault.category != "program" else None
         reports.add(HOST, "run", "unknown" if fault is None else "fail", fault, text)
         return
     computed = any(one.done for one in gpus.values())
@@ -119,6 +129,9 @@ def _judge_burn(reports: Reports, gpus: Mapping[int, _Gpu], names: Mapping[int, 
         return
     for index, one in sorted(gpus.items()):
         subject = f"GPU{index}"
+        if one.hottest >= HOT:
+            text = f"{one.hottest} °C under load, at which most data center boards slow down"
+            reports.add(subject, "temperature", "warn", Fault.OVERHEATING, text)
         if one.errors:
             reports.add(subject, "compare", "fail", Fault.WRONG_DATA, "wrong results under load")
         elif one.died:
