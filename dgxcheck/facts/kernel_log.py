@@ -51,7 +51,7 @@ memory whose errors are not corrected, an interrupt that the kernel switched off
 
 NoStart = Literal[
     "", "power", "bars", "interrupt", "firmware", "unsupported", "supported", "not-open", "needs-open", "claimed",
-    "given", "unsupported-call", "unattached", "no-memory", "to-reset", "none",
+    "given", "unsupported-call", "unattached", "no-memory", "to-reset", "gfw", "rom", "none",
 ]  # fmt: skip
 """Why the driver could not start a GPU: power cables are not connected, firmware gave a BAR no or a wrong address, it
 has no interrupt, the image of the GPU's own firmware is missing, this release does not support it, it says so though
@@ -59,7 +59,7 @@ this release supports the model, the open modules do not, only the open ones do,
 passes it to a virtual machine, which is no trouble; of the status of its call (nvstatuscodes.h): NV_ERR_NOT_SUPPORTED
 0x56, the same while it looked which chip this is (0x22, osinit.c: osInitNvMapping), NV_ERR_NO_MEMORY 0x51, or the GPU
 is left in a state from which a reset leads (NV_ERR_INVALID_STATE 0x40 while the region of its firmware is still
-protected); there was none on PCI."""
+protected), its own firmware (GFW) did not finish booting, its VBIOS cannot be read; there was none on PCI."""
 ModuleTrouble = Literal["kernel", "symbols", "signature", "proprietary"]
 """Why the kernel did not load a module: it was built for another kernel, lacks another module, is not signed."""
 
