@@ -68,3 +68,13 @@ def test_the_limit_that_libibverbs_warns_of() -> None:
     assert isinstance(fact, dict)
     assert (fact["outcome"], fact["fault"]) == ("warn", "memlock")
     assert unread([found], text) == []
+
+
+def test_ucx_of_several_hosts_is_of_each() -> None:
+    """The same name of a port at two hosts is two ports."""
+    line = "[1764324675.552211] [{}:5511 :0]   ib_mlx5_log.c:177  UCX  ERROR Transport retry count exceeded on"
+    line += " mlx5_2:1/IB (synd 0x15 vend 0x81 hw_synd 0/0)"
+    found = logs.read_ucx((line.format("dgx-03.site.org"), line.format("dgx-04")))
+    assert [(output.host, len(output.facts)) for output in found] == [("", 0), ("dgx-03", 1), ("dgx-04", 1)]
+    (alone,) = logs.read_ucx((line.format("dgx-03"), line.format("dgx-03")))
+    assert alone.host == ""

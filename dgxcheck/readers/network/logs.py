@@ -7,6 +7,7 @@ https://github.com/ofiwg/libfabric, src/log.c and prov/efa/src.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from dgxcheck.facts.faults import Fault
@@ -21,8 +22,9 @@ from dgxcheck.readers.wording import is_entered, wordings
 TOOL = "UCX"
 _FILE = r"\w{1,60}(?:\.c:|\.cc:|\.h:|\.inl:)\d{1,6}"
 _UCX = LazyPattern(
-    rf"(?:.{{0,80}} )?(?:\[\d{{1,12}}\.\d{{1,9}}\] {{1,4}}\[[^\]]{{1,120}}\] {{1,20}}{_FILE} {{1,4}}UCX"
-    rf" {{1,4}}(?P<level>[A-Z]{{2,6}})|\[[^\]:]{{1,80}}(?::\d{{1,10}} {{0,6}}){{3}}\] {{1,20}}{_FILE})"
+    rf"(?:.{{0,80}} )?(?:\[\d{{1,12}}\.\d{{1,9}}\] {{1,4}}\[(?P<host>[^\]:]{{1,80}})(?::[^\]]{{0,40}})?\]"
+    rf" {{1,20}}{_FILE} {{1,4}}UCX {{1,4}}(?P<level>[A-Z]{{2,6}})"
+    rf"|\[(?P<dying>[^\]:]{{1,80}})(?::\d{{1,10}} {{0,6}}){{3}}\] {{1,20}}{_FILE})"
     r" {1,4}(?P<text>\S.{0,400})"
 )
 """A message without level is fatal, and has no time."""
@@ -47,28 +49,43 @@ _SYNDROMES = {0x10: 7, 0x11: 8, 0x12: 9, 0x13: 10, 0x14: 11, 0x15: 12, 0x16: 13}
 
 def read_ucx(lines: tuple[str, ...]) -> tuple[Imported, ...]:
     """Transfers that ended with an error, by port (https://github.com/openucx/ucx/issues/6000), and a limit of locked
-    memory that is too low for RDMA."""
-    part = ToolPart(TOOL)
+    memory that is too low for RDMA; where several hosts log, one part for each that has results."""
+    whole = ToolPart(TOOL)
+    logged: list[tuple[str, re.Match[str]]] = []
     for at, line in numbered(lines):
-        if not is_entered(part, _LIMIT, at, line) and _GOES_ON.fullmatch(line):
-            part.lines.add(at)
-        if part.lines and _TRACED.fullmatch(line):
-            part.beside.add(at)
-        if (logged := _UCX.fullmatch(line)) is None:
-            continue
-        part.lines.add(at)
-        if match := _ENDED.fullmatch(logged["text"]):
-            ended, text = completion(_SYNDROMES.get(code := int(match["code"], 16), code))
-            part.add(f"{match['device']}/{int(match['port'])}", "status", ended.outcome, ended.fault, text)
-        elif match := _UNREACHED.fullmatch(logged["text"]):
-            text = f"no address of the other end was found: {match['why']}"
-            part.add(match["device"], "status", "fail", Fault.TRANSFER_UNANSWERED, text)
-        elif match := _UNLOCKED.fullmatch(logged["text"]):
-            text = f"{match['call']} failed: cannot allocate memory; the limit of locked memory is low"
-            part.add(HOST, "memlock", "fail", Fault.MEMLOCK, text)
-        elif logged["level"] in (None, "ERROR", "FATAL") and " QP 0x" not in logged["text"]:
-            part.add(HOST, "error", "note", None, logged["text"])
-    return part.imported()
+        if not is_entered(whole, _LIMIT, at, line) and _GOES_ON.fullmatch(line):
+            whole.lines.add(at)
+        if whole.lines and _TRACED.fullmatch(line):
+            whole.beside.add(at)
+        if match := _UCX.fullmatch(line):
+            whole.lines.add(at)
+            logged.append(((match["host"] or match["dying"]).partition(".")[0], match))
+    hosts = {name: whole for name, _ in logged}
+    hosts = {name: ToolPart(TOOL) for name in hosts} if len(hosts) > 1 else hosts
+    for name, match in logged:
+        _take(hosts[name], match)
+    if len(hosts) < 2:
+        return whole.imported()
+    understood = frozenset(whole.lines)
+    return (*whole.imported(), *(
+        Imported(tool=TOOL, facts=facts, understood=understood, host=name)
+        for name, part in hosts.items() if (facts := part.facts())
+    ))  # fmt: skip
+
+
+def _take(part: ToolPart, logged: re.Match[str]) -> None:
+    text = logged["text"]
+    if match := _ENDED.fullmatch(text):
+        ended, words = completion(_SYNDROMES.get(code := int(match["code"], 16), code))
+        part.add(f"{match['device']}/{int(match['port'])}", "status", ended.outcome, ended.fault, words)
+    elif match := _UNREACHED.fullmatch(text):
+        words = f"no address of the other end was found: {match['why']}"
+        part.add(match["device"], "status", "fail", Fault.TRANSFER_UNANSWERED, words)
+    elif match := _UNLOCKED.fullmatch(text):
+        words = f"{match['call']} failed: cannot allocate memory; the limit of locked memory is low"
+        part.add(HOST, "memlock", "fail", Fault.MEMLOCK, words)
+    elif logged["level"] in (None, "ERROR", "FATAL") and " QP 0x" not in text:
+        part.add(HOST, "error", "note", None, text)
 
 
 _LIBFABRIC = LazyPattern(
