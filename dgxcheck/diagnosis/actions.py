@@ -277,7 +277,7 @@ def _by_hand(box: Box, component: Component, step: Step, explained: Sequence[Fin
     """
     faults = {finding.judgement.fault for finding in explained}
     if step == "contact-vendor":
-        instruction = by_hand.vendor(box, component)
+        instruction = by_hand.vendor(box, component, faults)
     else:
         instruction = (by_hand.reseating if step == "reseat" else by_hand.replacing)(box, component, faults)
     if "members" in instruction.values:

@@ -49,6 +49,7 @@ _OF_CABLES = frozenset({Fault.PORT_DOWN, Fault.PORT_SLOW, Fault.PORT_ERRORS, Fau
 _BY_ITS_REMEDY = frozenset({Fault.LEAK, Fault.GPU_UNPOWERED})
 """What is looked at before air, coolant level and supplies of the host: as with a GPU that is hot among cool ones, a
 socket alone, and cables of another machine, the finding's remedy says it."""
+_TO_REPORT = frozenset({Fault.XID_SOFTWARE, Fault.XID_NOTICE, Fault.DRIVER_ERROR})
 _DEVICES_MISSING = frozenset({Fault.GPU_MISSING, Fault.HCA_MISSING})
 _NO_LABEL = re.compile(r"(?:mc|socket |node )\d+")
 """Where several DIMMs are: a memory controller of EDAC, a socket, a NUMA node."""
@@ -221,8 +222,10 @@ def replacing(box: Box, component: Component, faults: Collection[FaultKind | Non
     return _hardware(box, component, "replace")
 
 
-def vendor(box: Box, component: Component) -> Instruction:
-    """What to have the vendor repair."""
+def vendor(box: Box, component: Component, faults: Collection[FaultKind | None]) -> Instruction:
+    """What to have the vendor repair; of what software can have caused no board is repaired before it was examined."""
+    if component.kind == "gpu" and {*faults} <= _TO_REPORT:
+        return Instruction(code="vendor-report")
     if component.kind == "disk" and _is_array(box, component.name):
         return Instruction(code="vendor-disk", values={"name": component.name, "members": ()})
     of_gpus = has_gpus(box, component) and component.kind not in ("host-bridge", "socket")

@@ -102,6 +102,14 @@ def test_the_vendor_disturbs_nothing() -> None:
     assert "drain" not in steps(planned(box, gpu_part(box, 2), Fault.XID_SOFTWARE, status=Status.WARN))
 
 
+@pytest.mark.parametrize("name", ["dgx-h100", "l40s-x8"])
+@pytest.mark.parametrize("fault", [Fault.XID_SOFTWARE, Fault.XID_NOTICE, Fault.DRIVER_ERROR])
+def test_no_board_is_repaired_for_what_software_can_have_caused(name: str, fault: FaultKind) -> None:
+    box = box_of(name)
+    vendor = step(planned(box, gpu_part(box, 2), fault, status=Status.WARN), "contact-vendor")
+    assert vendor.instruction.code == "vendor-report"
+
+
 @pytest.mark.parametrize(
     ("component", "fault"),
     [
