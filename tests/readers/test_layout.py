@@ -93,6 +93,8 @@ def test_a_paste_reads_as_the_output(text: str) -> None:
 def test_several_layers(text: str, changes: list[str]) -> None:
     if text == "kernel log" and any(change.startswith("journal") for change in changes):
         return  # rows of syslog are less than those of the kernel, and say so
+    if "CRLF" in changes[:-1] and "bars" in changes[changes.index("CRLF") :]:
+        return  # a terminal that draws borders shows no carriage return within them
     lines = TEXTS[text].split("\n")
     for change in changes:
         lines = HARMLESS[change](lines)
