@@ -277,7 +277,8 @@ def _part(box: Box, component: Component) -> tuple[str, dict[str, Value]]:
         return "dual-gpu-card", {**slot, "gpus": tuple(gpu.name for gpu in box.topology.gpus if gpu.name in boards)}
     if has_gpus(box, component) and not (component.kind in _CARRIERS and len(component.shared_by) > 1):
         more: dict[str, Value] = {} if gpu_model(box, component) else {"unknown": 1}
-        more |= {"bridges": 1} if component.kind == "nvlink" or component.part == "NVLink" else {}
+        if "nvlink" in (component.kind, component.part.lower()) and any(gpu.nvlink_positions != 0 for gpu in gpus):
+            more["bridges"] = 1
         return "card", {**slot, "gpus": tuple(gpu.name for gpu in gpus), **more}
     if component.kind in _CARRIERS:
         return "carrier", {"devices": component.shared_by or (component.name,)}

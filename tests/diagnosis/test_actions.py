@@ -22,6 +22,7 @@ from dgxcheck.diagnosis.actions import actions
 from dgxcheck.diagnosis.escalation import OF_COMPONENT, remedy_finding
 from dgxcheck.diagnosis.form_factor import form_factor
 from dgxcheck.facts.faults import DEVICE_DEAD, EVERY_FAULT, Fault
+from dgxcheck.facts.record import replace
 from dgxcheck.output.health.instructions import STEPS, URGENCIES, action_text, disturbed
 from dgxcheck.output.health.sentences import SENTENCES, device_list
 
@@ -238,8 +239,11 @@ def test_a_switch_above_several_cards_is_on_a_board_or_riser() -> None:
 
 
 def test_bridges_are_looked_at_before_a_card_that_nvlinks_join_is_replaced() -> None:
-    box = box_of("l40s-x8")
-    for part, fault, bridges in (("NVLink", Fault.NVLINK_DOWN, True), ("", Fault.XID, False)):
+    without = box_of("l40s-x8")
+    devices = tuple(replace(device, nvlink_positions=4) for device in without.topology.devices)
+    bridged = replace(without, topology=replace(without.topology, devices=devices))
+    for box, part, fault, bridges in ((bridged, "NVLink", Fault.NVLINK_DOWN, True), (bridged, "", Fault.XID, False),
+                                      (without, "NVLink", Fault.XID, False)):  # fmt: skip
         acts = planned(box, gpu_part(box, 0, part), fault)
         reseat, replace_card = (action_text(step(acts, name), {}) for name in ("reseat", "replace"))
         assert ("reseat the card, its NVLink bridges and its riser" in reseat) is bridges
