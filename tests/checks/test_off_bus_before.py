@@ -12,15 +12,16 @@ from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 
 BOOT = "[    0.000000] Linux version 6.2\n[  204.{:03}000] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.113.01\n"
+LOADED_AGAIN = BOOT.partition("\n")[2].replace("204", "230")
 FALL = "[  220.{:03}000] NVRM: GPU 0000:0a:00.0: GPU has fallen off the bus.\n"
 
 
 def judged(boots: str, folder: Path) -> Assessment:
-    """``x`` for a boot in which the GPU fell off the bus, ``.`` for one in which it did not; the last is this one."""
+    """``x`` for a boot in which the GPU fell off the bus, ``.`` for one in which it did not, ``r`` for one in which the
+    driver was loaded again after; the last is this one."""
     path = folder / "dmesg.txt"
-    path.write_text(
-        "".join((BOOT + FALL * (boot == "x")).format(n, n) for n, boot in enumerate(boots)), encoding="utf-8"
-    )
+    texts = {".": BOOT, "x": BOOT + FALL, "r": BOOT + FALL + LOADED_AGAIN}
+    path.write_text("".join(texts[boot].format(n, n, n) for n, boot in enumerate(boots)), encoding="utf-8")
     return assess(str(path), Request())
 
 
@@ -30,6 +31,9 @@ def judged(boots: str, folder: Path) -> Assessment:
         ("..x", "fail", Fault.GPU_LOST, "now"),
         ("x.", "warn", Fault.GPU_LOST_BEFORE, "watch"),
         ("x.....", "pass", None, ""),
+        ("r", "pass", None, ""),
+        ("xr", "warn", Fault.GPU_LOST, "next-drain"),
+        ("x....r", "warn", Fault.GPU_LOST, "next-drain"),
         ("xx.", "warn", Fault.GPU_LOST, "next-drain"),
         ("x.x...", "warn", Fault.GPU_LOST, "next-drain"),
         ("xx....", "warn", Fault.GPU_LOST_BEFORE, "watch"),

@@ -63,7 +63,8 @@ def earlier_falls(log: KernelLog, bdf: str = "") -> list[EarlierXid]:
 
 def _off_bus(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgement | None:
     """Fails if the driver logged, since it was last loaded, that a GPU has fallen off the bus, as Xid 79 or without an
-    Xid; warns if it did so in earlier boots that the log holds, unless it was one and many without followed.
+    Xid; warns if it did so in earlier boots that the log holds, unless in one alone, after which four or more were
+    without it.
 
     Source: Xid 79; https://github.com/NVIDIA/NVSentinel/issues/155 for those without an Xid
     """
@@ -75,8 +76,9 @@ def _off_bus(box: Box, log: KernelLog, bdf: str, gpu: Device | None) -> Judgemen
     now = [event for event in all_times if not event.past]
     falls = {xid.boot for xid in earlier}
     if not now and earlier:
-        since, once = boots_since(falls), len(falls) == 1
+        since, once = 0 if all_times else boots_since(falls), len(falls) == 1 and not all_times
         later = f", not in the {since} boots since" if since else ", not since" if once else ""
+        later = ", and in this one before the driver was last loaded" if all_times else later
         message = f"fell off the bus in {counted(len(falls), 'earlier boot')} of this log{later}{reach(log)}"
         evidence = of_earlier_boots(log, earlier)
         if once and since:
