@@ -224,7 +224,7 @@ def replacing(box: Box, component: Component, faults: Collection[FaultKind | Non
 
 def vendor(box: Box, component: Component, faults: Collection[FaultKind | None]) -> Instruction:
     """What to have the vendor repair; of what software can have caused no board is repaired before it was examined."""
-    if component.kind == "gpu" and {*faults} <= _TO_REPORT:
+    if component.kind == "gpu" and _TO_REPORT.issuperset(faults):
         return Instruction(code="vendor-report")
     if component.kind == "disk" and _is_array(box, component.name):
         return Instruction(code="vendor-disk", values={"name": component.name, "members": ()})

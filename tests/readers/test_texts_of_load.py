@@ -111,7 +111,10 @@ PASSED, FAILED = (f"||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)= {end}" for
     ("Failed Validation on array c[], AvgRelAbsErr > epsilon (1.0e-13)", ("fail test-failed inspect",)),
 ])  # fmt: skip
 def test_wrong_results_of_benchmarks(text: str, due: tuple[str, ...], tmp_path: Path) -> None:
-    assert messages.read_messages(("  0 tests completed and passed residual checks,",)) == ()
     causes, found = of_text(f"{text}\n", tmp_path)
     assert causes == due
     assert "tools.reports" in {each["id"] for each in found["findings"]}
+
+
+def test_no_tests_of_hpl_have_no_result() -> None:
+    assert messages.read_messages(("  0 tests completed and passed residual checks,",)) == ()

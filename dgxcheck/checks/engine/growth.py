@@ -64,7 +64,8 @@ def is_short(growth: Growth | Judgement) -> bool:
 
 def or_total(growth: Growth | Judgement, judgement: Judgement, total: Judgement | None) -> Judgement:
     """What the growth of a counter says; where that is nothing wrong, what its total does, if anything. What was seen
-    for an hour or more needs no total: a counter that was reset, or not read before, has no growth."""
+    for an hour or more, which passes or has a figure, needs no total: a counter that was reset, or not read before, has
+    no growth."""
     seen = judgement.status is Status.PASS or judgement.measured is not None
     settled = judgement.status in BAD or (seen and not is_short(growth))
     return judgement if total is None or settled else total

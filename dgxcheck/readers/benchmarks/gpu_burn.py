@@ -23,13 +23,12 @@ from dgxcheck.readers.host.cuda import error_in
 from dgxcheck.readers.model import HOST, Imported, Reports, ToolPart
 from dgxcheck.readers.values import gpu, numbered
 from dgxcheck.readers.wording import any_of
+from dgxcheck.settings import THRESHOLDS
 
 BURN_SLOW = 0.5
 """Of the median of the other GPUs of the same name."""
 FEWEST = 3
 """GPUs of one name that can be compared."""
-HOT = 90
-"""°C, as thermal.hot: no slowdown temperature is printed."""
 _PROGRESS = LazyPattern(
     r"\d{1,3}\.\d%\s{1,4}proc'd: (?P<done>-?\d{1,12} \(\d{1,9} Gflop/s\)(?: - -?\d{1,12} \(\d{1,9} Gflop/s\)){0,63})"
     r"\s{1,8}errors: (?P<errors>[^t%]{1,3000}?)\s{1,8}temps: (?P<temps>[^%\n]{1,1200}?)(?=\s{0,8}(?:$|\d{1,3}\.\d%))"
@@ -129,7 +128,7 @@ def _judge_burn(reports: Reports, gpus: Mapping[int, _Gpu], names: Mapping[int, 
         return
     for index, one in sorted(gpus.items()):
         subject = f"GPU{index}"
-        if one.hottest >= HOT:
+        if one.hottest >= THRESHOLDS["thermal.hot"].value:  # no slowdown temperature is printed
             text = f"{one.hottest} °C under load, at which most data center boards slow down"
             reports.add(subject, "temperature", "warn", Fault.OVERHEATING, text)
         if one.errors:

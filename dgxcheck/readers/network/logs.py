@@ -60,12 +60,9 @@ def read_ucx(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         if match := _UCX.fullmatch(line):
             whole.lines.add(at)
             logged.append(((match["host"] or match["dying"]).partition(".")[0], match))
-    hosts = {name: whole for name, _ in logged}
-    hosts = {name: ToolPart(TOOL) for name in hosts} if len(hosts) > 1 else hosts
+    hosts = {name: ToolPart(TOOL) for name, _ in logged}
     for name, match in logged:
-        _take(hosts[name], match)
-    if len(hosts) < 2:
-        return whole.imported()
+        _take(hosts[name] if len(hosts) > 1 else whole, match)
     understood = frozenset(whole.lines)
     return (*whole.imported(), *(
         Imported(tool=TOOL, facts=facts, understood=understood, host=name)
