@@ -15,20 +15,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_text import FOLDER, UPDATE
+from golden_text import FOLDER, UPDATE, changes
 
 from dgxcheck.checks.engine import run as engine
 from dgxcheck.checks.engine.box import Box
 from dgxcheck.checks.engine.check import Check
-from dgxcheck.checks.engine.finding import BAD, Finding, Judgement
+from dgxcheck.checks.engine.finding import BAD, Finding
 
 GOLDEN = FOLDER / "findings.txt"
 TESTS = str(Path(__file__).parent)
 LONGEST = 60
 """Characters of a value of evidence, and of a remedy: enough to tell it from another."""
-plain = engine.run
 MOST = 3
 """Pieces of evidence."""
+plain = engine.run
+"""For tests that try thousands of cases."""
 _OF_THIS_RUN = re.compile(r"/\S*/pytest-\S*/|\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 """Folders of tests and times."""
 _noted: dict[str, None] = {}
@@ -56,24 +57,24 @@ def of_document(document: dict[str, Any]) -> Iterator[str]:
         if each["status"] in BAD:
             yield f"{each['status']} {each['key']}: {each['message']}"
     for cause in document["causes"]:
-        yield f"cause {cause['severity']} {cause['id']}, {cause['confidence']['text']}: {cause['headline']}"
+        said = f"cause {cause['severity']} {cause['id']}, {cause['confidence']['text']}: {cause['headline']}"
         steps = (f"{each['condition'] or ''} {each['action']} {each['instruction']} {each['urgency']}".strip()
                  for each in cause["actions"])  # fmt: skip
-        yield f"  {' '.join(cause['faults'])} | {', '.join(cause['explains'])} | {', '.join(steps)}"
+        yield " | ".join((said, " ".join(cause["faults"]), ", ".join(cause["explains"]), ", ".join(steps)))
 
 
 def _lines(found: Iterable[Finding]) -> Iterator[str]:
     for finding in found:
         if finding.status in BAD:
-            yield f"{finding.status.value} {finding.key}: {_shown(finding.judgement)}"
-            yield from (f"  suspect {each.kind} {each.name} {each.part}".rstrip() for each in finding.blames)
-
-
-def _shown(judgement: Judgement) -> str:
-    limits = f" ({judgement.measured} of {judgement.expected} {judgement.unit})"
-    evidence = "; ".join(f"{each.where} = {str(each.value)[:LONGEST]}" for each in judgement.evidence[:MOST])
-    fault = judgement.fault.word if judgement.fault else ""
-    return " | ".join(filter(None, (judgement.message + limits, evidence, fault, judgement.remedy[:LONGEST])))
+            said = finding.judgement
+            limits = "" if said.measured is None else f" ({said.measured} of {said.expected} {said.unit})"
+            yield " | ".join(filter(None, (
+                f"{finding.status.value} {finding.key}: {said.message}{limits}",
+                "; ".join(f"{each.where} = {str(each.value)[:LONGEST]}" for each in said.evidence[:MOST]),
+                said.fault.word if said.fault else "",
+                ", ".join(f"{each.kind} {each.name} {each.part}".rstrip() for each in finding.blames),
+                said.remedy[:LONGEST],
+            )))  # fmt: skip
 
 
 class Findings:
@@ -92,8 +93,8 @@ class Findings:
             return done
         name = f"{item.path.stem}::{item.name}"
         self._found[name] = [*_noted]
-        if UPDATE not in os.environ:
-            assert self._found[name] == self._held.get(name, []), "other findings than before: see 'make golden'"
+        if UPDATE not in os.environ and (difference := changes(self._held.get(name, []), self._found[name])):
+            pytest.fail(f"not what 'make golden' wrote to {GOLDEN.name}:\n{difference}", pytrace=False)
         return done
 
     @pytest.hookimpl(optionalhook=True)

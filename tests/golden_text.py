@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Sequence
+from difflib import unified_diff
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "golden"
@@ -38,3 +40,16 @@ def agrees(name: str, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     assert path.is_file(), f"{path.name} is missing: run 'make golden' and look at what it adds"
     assert text == path.read_text(encoding="utf-8")
+
+
+def holds(name: str, rows: Iterable[str]) -> None:
+    """``rows`` are the lines of ``golden/<name>.txt``; where they are not, the message has those that differ."""
+    path, now = FOLDER / f"{name}.txt", [*rows]
+    if os.environ.get(UPDATE):
+        path.write_text("\n".join([*now, ""]), encoding="utf-8")
+    difference = changes(path.read_text(encoding="utf-8").split("\n")[:-1], now)
+    assert not difference, difference
+
+
+def changes(before: Sequence[str], now: Sequence[str]) -> str:
+    return "\n".join(unified_diff(before, now, "golden", "now", lineterm="", n=1))
