@@ -122,6 +122,11 @@ def add_report(facts: dict[str, Json], key: str, result: Json) -> None:
     facts[key] = result
 
 
+def has_faults(facts: Mapping[str, Json]) -> bool:
+    """Did a tool find a fault?"""
+    return any(members_of(fact).get("fault") for key, fact in facts.items() if key.startswith(REPORT))
+
+
 def _count(result: Mapping[str, Json]) -> int:
     count = result.get("count")
     return count if isinstance(count, int) else 1

@@ -16,6 +16,14 @@ GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-00000000-0000-4000-8000-000000000003)
 """
 
 
+def test_hosts_with_faults_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "job.log"
+    line = "NCCL WARN Cuda failure 'uncorrectable ECC error encountered'"
+    file.write_text(f"n1:1:2 [0] x.cc:1 {line}\nn2:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]\n")
+    assert main(["health", "--from", str(file)]) == 3
+    assert "n1, n2; choose one with --host NAME (their tools found faults at n1)" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["health", "topo", "list"])
 def test_one_host_is_examined(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "nodes.txt"

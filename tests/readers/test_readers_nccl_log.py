@@ -282,7 +282,7 @@ def test_the_hca_of_a_transfer_is_named() -> None:
         "NET/IB: Got completion from peer 10.1.1.1<5> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0)"
         " vendor_err=129 localGid fe80::1 remoteGids fe80::2 hca mlx5_7"
     )
-    assert warn(text)["host NCCL-ib-completion"]["text"].endswith("at mlx5_7")
+    assert warn(text)["host NCCL-ib-completion"]["text"].endswith("at mlx5_7 to 10.1.1.1")
 
 
 def test_a_transfer_whose_line_lost_who_wrote_it() -> None:

@@ -20,6 +20,7 @@ from dgxcheck.readers.combine import Combined, Part, combine
 from dgxcheck.readers.derived import completed
 from dgxcheck.readers.listing import OF_LIST, printed_bdfs, with_numbers
 from dgxcheck.readers.listing import handles as numbered
+from dgxcheck.readers.model import has_faults
 from dgxcheck.readers.onto import mismatch, rebase_indexes
 from dgxcheck.source.protocol import Origin
 from dgxcheck.source.recording.anonymize import anonymized
@@ -74,7 +75,7 @@ def read(
     for text in texts:
         begin(text.name)
         found += [Part(text.name, output, output.host or owner) for owner, output in outputs(text.layout, text.time)]
-    parts = of_host(found, host)
+    parts = of_host(found, host, faulty={part.host for part in found if part.host and has_faults(part.found.facts)})
     names = {text.name: _published(number) for number, text in enumerate(texts)}
     return TextsRead(
         bundle=bundle, texts=tuple(texts), parts=tuple(parts), combined=combine(parts, names),

@@ -114,16 +114,17 @@ class Owned(Protocol):
 T = TypeVar("T", bound=Owned)
 
 
-def of_host(parts: Sequence[T], host: str, others: Collection[str] = ()) -> list[T]:
+def of_host(parts: Sequence[T], host: str, others: Collection[str] = (), faulty: Collection[str] = ()) -> list[T]:
     """The outputs of one host, and those of unknown origin; BadInput if several hosts remain.
 
-    ``others`` are hosts that were named elsewhere.
+    ``others`` are hosts that were named elsewhere, ``faulty`` those in whose outputs a tool found a fault.
     """
     hosts = sorted({part.host for part in parts} - {""})
     if host and host not in hosts and host not in others:
         raise BadInput(f"--host {host}: {_have(hosts)}")
     if len(hosts) > 1 and not host:
-        raise BadInput(f"{_have(hosts)}; choose one with --host NAME")
+        found = f" (their tools found faults at {first_of(sorted(faulty), SHOWN)})" if faulty else ""
+        raise BadInput(f"{_have(hosts)}; choose one with --host NAME{found}")
     return [part for part in parts if part.host in ("", host or part.host)]
 
 

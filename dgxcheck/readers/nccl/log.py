@@ -8,6 +8,7 @@ The lines of NCCL's log: who wrote each, and what it says behind that.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from dgxcheck.facts.bdf import as_bdf
@@ -19,7 +20,7 @@ from dgxcheck.facts.tool_outputs import OVER_TCP
 from dgxcheck.lazy_pattern import LazyPattern, ascii_pattern
 from dgxcheck.readers.model import HOST, Imported, Reports
 from dgxcheck.readers.nccl.channels import GDR, Channels, Fabrics, Graph, Multicast
-from dgxcheck.readers.nccl.warnings import HARMLESS, Gpus, report
+from dgxcheck.readers.nccl.warnings import HARMLESS, Form, Gpus, far_ends, forms_of, report
 from dgxcheck.readers.network.files import NAME, listed, port_files
 from dgxcheck.readers.values import bounded, gpu
 from dgxcheck.readers.wording import any_of
@@ -89,6 +90,8 @@ _FOUND = ascii_pattern(
 _SOCKETS = LazyPattern(r"NET/(?P<kind>Socket|FastSocket) ?: Using (?P<interfaces>\[\d{1,3}\].{1,2000})")
 _INTERFACE = LazyPattern(r"\[\d{1,3}\](?P<name>[\w.@-]{1,32}):")
 _SOCKET_BEFORE_2_4 = LazyPattern(r"NET(?:/Socket)? ?: Using interface (?P<name>[\w.@-]{1,32}):.{1,100}")
+_ADDRESS = LazyPattern(r"(?:\bOOB|\bBootstrap ?: Using) (?:\[\d{1,3}\])?[\w.@-]{1,32}:(?P<address>[\w.:%-]{1,80}?)<\d")
+"""Over which the ranks find one another; NCCL names the other end of a transfer by it."""
 _NO_HCA = LazyPattern(r"NET/IB ?: No device found\.?")
 _CHOSEN = LazyPattern(r"(?:Using (?:internal N|n)etwork|Assigned NET plugin) (?P<name>[\w .-]{1,40}?)(?: to comm)?")
 _GDR = LazyPattern(
@@ -228,7 +231,9 @@ def read_log(lines: tuple[str, ...]) -> tuple[Imported, ...]:
         hosts.setdefault(line.host, _Host()).take(line)
     versions = {at: version for at, line in enumerate(lines) if (version := version_in(line))} if every else {}
     tool = f"{TOOL} {[*versions.values()][-1]}" if versions else TOOL
-    by_host = {name: facts for name, host in hosts.items() if (facts := host.facts(tool))}
+    silent = Counter(end for host in hosts.values() for end in far_ends(host.warnings))
+    owners = {address: name for name, host in hosts.items() for address in host.addresses if name}
+    by_host = {name: facts for name, host in hosts.items() if (facts := host.facts(tool, silent, owners))}
     if not by_host and any(map(HARMLESS.search, texts)):
         return (Imported(tool=tool, facts={}, understood=frozenset(every)),)
     nobodys = every.union(versions) - {number for name in by_host for number in hosts[name].numbers}
@@ -251,13 +256,15 @@ class _Host:
         self._multicast = Multicast()
         self._fabrics = Fabrics()
         self._settings: dict[str, str] = {}
-        self._warnings: list[tuple[int | None, str]] = []
+        self.warnings: list[tuple[int | None, Form]] = []
+        self.addresses: set[str] = set()
 
     def take(self, line: Line) -> None:
         """One line of a rank."""
         self.numbers.add(line.number)
+        self.addresses.update(_ADDRESS.findall(line.text))
         if line.is_warning or _FAILED.match(line.text):
-            self._warnings.append((line.device, line.text))
+            self.warnings += forms_of([(line.device, line.text)])
         elif setting := _SETTING.fullmatch(line.text):
             self._settings[setting["name"]] = setting["value"]
         elif not (
@@ -266,11 +273,19 @@ class _Host:
         ):  # fmt: skip
             self._graph.take(line.text)
 
-    def facts(self, tool: str) -> dict[str, Json]:
-        """Empty for lines that say nothing of the machine."""
+    def facts(self, tool: str, silent: Mapping[str, int], owners: Mapping[str, str]) -> dict[str, Json]:
+        """Empty for lines that say nothing of the machine.
+
+        ``silent``: how many hosts had no answer from an address; ``owners``: whose it is.
+        """
         reports = Reports(TOOL)
         reports.tool = tool
-        report(self._warnings, self._gpus, reports)
+        many = {end: f" (as on {count} hosts of this log)" for end, count in silent.items() if count > 1}
+        names = {end: f"{owners.get(end, end)}{many.get(end, '')}" for end in {*silent, *owners}}
+        report(self.warnings, self._gpus, reports, names)
+        if asked := max((silent.get(end, 0) for end in self.addresses), default=0):
+            text = f"{asked} of the other hosts of this log had no answer from this one"
+            reports.add(HOST, "ib-completion", "fail", Fault.TRANSFER_UNANSWERED, text)
         self._network.report(self._channels, self._settings, reports)
         self._channels.report(self._graph, self._settings, reports)
         self._multicast.report(self._gpus, reports)

@@ -21,7 +21,7 @@ from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.tool_outputs import Outcome
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.model import HOST, Imported, ToolPart
-from dgxcheck.readers.nccl.warnings import HARMLESS, Gpus, classified, report
+from dgxcheck.readers.nccl.warnings import Gpus, forms_of, report
 from dgxcheck.readers.values import numbered
 from dgxcheck.readers.wording import any_of, rows, wording
 
@@ -130,11 +130,11 @@ class _Job:
         """One report on all ranks that timed out, then the errors of NCCL and CUDA; result codes only without those,
         and without such errors in ``logged``, NCCL's own lines."""
         found = ToolPart(self._tool())
-        report([(None, text) for text in self.warnings], Gpus(), found)
+        report(forms_of((None, text) for text in self.warnings), Gpus(), found)
         if self._waits or self._silent:
             found.add(HOST, "timeout", "warn", Fault.COLLECTIVE_TIMEOUT, self._text())
         kinds = () if self.warnings else self._kinds
-        named = any(classified(text).fault for text in logged if kinds and not HARMLESS.search(text))
+        named = any(form.fault for _, form in forms_of((None, text) for text in logged if kinds))
         for kind in kinds:
             result = _RESULTS[kind]
             outcome, fault = ("note", None) if named else (result.outcome, result.fault)

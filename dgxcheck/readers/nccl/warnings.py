@@ -12,13 +12,14 @@ Their texts: https://github.com/NVIDIA/nccl/tree/master/src (misc/ibvwrap.cc, mi
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from dgxcheck.facts.bdf import as_bdf, number_of, unplaced
 from dgxcheck.facts.faults import Fault
 from dgxcheck.facts.faults.kind import FaultKind
 from dgxcheck.facts.missing import Json
 from dgxcheck.facts.record import replace
+from dgxcheck.facts.typical import gathered
 from dgxcheck.lazy_pattern import LazyPattern
 from dgxcheck.readers.listing import INDEX, gpu_function
 from dgxcheck.readers.model import HOST, Reports
@@ -106,6 +107,8 @@ class Form(Wording, kw_only=False):
     """Where it is not about a GPU: the host, or an HCA or port in names of groups."""
     unnamed: FaultKind | None = None
     """The fault of the host where the warning names no HCA or port."""
+    far: str = ""
+    """Address or name of the other end of a transfer, where the warning has it."""
 
 
 def _forms(row: dict[str, str]) -> Iterator[Form]:
@@ -147,7 +150,8 @@ def _filled(form: Form, match: re.Match[str]) -> Form:
     if status := groups.get("status"):
         ended, sentence = completion(int(status))
         text = f"{sentence} at {groups['hca']}" if groups["hca"] else sentence
-        return replace(form, outcome=ended.outcome, fault=ended.fault, text=text, follows=ended.follows)
+        far = groups["far"] or ""
+        return replace(form, outcome=ended.outcome, fault=ended.fault, text=text, follows=ended.follows, far=far)
     named = bool(groups.get("hca"))
     subject, fault = (form.subject.format(**groups), form.fault) if named else (HOST, form.unnamed or form.fault)
     values = {name: value or "no reason given" for name, value in groups.items()}
@@ -157,18 +161,34 @@ def _filled(form: Form, match: re.Match[str]) -> Form:
     return replace(form, text=form.text.format(**values), subject=subject, fault=fault)
 
 
-def report(warnings: Sequence[tuple[int | None, str]], gpus: Gpus, reports: Reports) -> None:
-    """The warnings of one host by CUDA's number of the GPU; what follows from another one only if that is missing.
+def forms_of(warnings: Iterable[tuple[int | None, str]]) -> list[tuple[int | None, Form]]:
+    """Of those that are not harmless, each with CUDA's number of the GPU whose rank logs it."""
+    return [(device, classified(text)) for device, text in warnings if not HARMLESS.search(text)]
 
-    Warnings of another kind that differ in numbers alone are counted as one.
+
+def far_ends(forms: Iterable[tuple[int | None, Form]]) -> set[str]:
+    """From which no answer came."""
+    return {form.far for _, form in forms if form.far and form.fault is Fault.TRANSFER_UNANSWERED}
+
+
+def report(
+    forms: Sequence[tuple[int | None, Form]], gpus: Gpus, reports: Reports, names: Mapping[str, str] = {}
+) -> None:
+    """The warnings of one host; what follows from another one only if that is missing.
+
+    Warnings of another kind that differ in numbers alone are counted as one, and so are transfers to other ends, which
+    ``names`` has words for.
     """
-    forms = [(device, classified(text)) for device, text in warnings if not HARMLESS.search(text)]
     begun = any(not form.follows and form.fault for _, form in forms)
     others: dict[str, str] = {}
+    ends = gathered((form.text, names.get(form.far, form.far)) for _, form in forms if form.far)
     for device, form in forms:
         if form.follows and begun:
             continue
         of_rank = None if form.of_host else device
         subject = form.subject if of_rank is None else gpus.of_cuda(of_rank) or f"GPU{of_rank}"
         text = others.setdefault(_NUMBERS.sub("#", form.text), form.text) if form.topic == _OTHER.topic else form.text
+        if form.far:
+            first, *more = dict.fromkeys(ends[form.text])
+            text += f" to {first}" + (f" and to {len(more)} more" if more else "")
         reports.add(subject, form.topic, form.outcome, form.fault, text)
